@@ -8,7 +8,6 @@ import pytest
 from tests.sweeps import REFERENCE, assessed, assessment, columns, identity
 from vfljax import store
 from vfljax.report import tables
-from vfljax.report.assessed import MethodOutcome
 from vfljax.report.assessment import assess
 from vfljax.report.configurations import NUMBERS, undefended
 from vfljax.report.judging import Verdict
@@ -218,17 +217,6 @@ def test_every_defended_configuration_and_federation_has_a_verdict(tiny_sweep):
     assert {a.verdict for a in judged} == {Verdict.NO_VERDICT}  # it has two seeds
 
 
-def test_nobody_who_knows_more_labels_is_a_candidate(tiny_sweep):
-    for one in assess(read(store.load(tiny_sweep))).assessments:
-        if one.federation == "no_split":
-            few, many = (
-                {attack.name for attack in one.by_knowledge[known].candidates.attacks}
-                for known in (0, 20)
-            )
-            assert few == {"direct/first_negative", "direct/most_negative"}
-            assert "passive" in many
-
-
 def chosen(found, majority=0.1, max_cost=0.02):
     """The chosen operating points of the methods, None of a method without one."""
     reference = REFERENCE._replace(majority=majority, goal=Goal(max_cost=max_cost))
@@ -251,12 +239,6 @@ def test_the_operating_point_is_chosen_on_validation_accuracy_not_on_test():
     )["noise"]
     assert one.configuration.knobs == NOISE
     assert math.isclose(one.change.mean, -0.2)
-
-
-def test_where_no_operating_point_keeps_the_accuracy_the_method_is_shown_so():
-    found = [assessment("undefended", 0.9, 0.8), assessment("noise", 0.5, 0.1, NOISE)]
-    (one,) = assessed(*found).methods
-    assert (one.chosen, one.shown_as) == (False, MethodOutcome.NONE_KEEPS)
 
 
 def test_an_operating_point_may_cost_two_points_and_no_more():
@@ -301,13 +283,6 @@ def test_methods_are_compared_with_the_one_without_defenses_whatever_it_is_calle
     shown = methods["noise"]
     assert math.isclose(shown.change.mean, -0.3)
     assert math.isclose(shown.cost.mean, 0.05)
-
-
-def test_without_an_empty_chain_nothing_is_undefended_and_nothing_is_chosen():
-    found = [assessment("undefended", 0.9, 0.3, NOISE)]
-    assert undefended([a.configuration for a in found]) is None
-    (one,) = assessed(*found).methods
-    assert (one.chosen, one.verdict, one.shown_as) == (False, None, MethodOutcome.NOT_COMPARED)
 
 
 @pytest.mark.parametrize(("max_cost", "kept"), [(0.0, False), (0.09, False), (0.1, True)])

@@ -6,7 +6,7 @@ import pytest
 
 from tests.sweeps import REFERENCE, assessed, assessment, candidates_of
 from vfljax.report import candidates as strongest_module
-from vfljax.report import findings, guarantees
+from vfljax.report import findings, guarantees, not_run
 from vfljax.report.assessment import assess
 from vfljax.report.judging import Verdict
 from vfljax.report.stored_rows import read
@@ -87,3 +87,15 @@ def test_what_cannot_be_trained_without_a_top_model_is_named(defended):
     lines = findings.findings(found)
     assert any(line.startswith("gafm is not trained without model splitting") for line in lines)
     assert ("gafm", "no_split") not in {(a.method, a.federation) for a in found.methods}
+
+
+def test_a_federation_in_which_a_method_is_not_trained_is_no_gap():
+    accuracy = assessment("plain", 0.9, 0.8).configuration.accuracy["split"]
+    both = {"split": accuracy, "no_split": accuracy}
+    plain = assessment("undefended", 0.9, 0.8, accuracy=both)
+    without = dataclasses.replace(plain, federation="no_split")
+    untrained = assessment("gafm", 0.9, 0.8)
+    not_attacked = assessment("kdk", 0.9, 0.8, accuracy=both)
+    for second, missing in ((untrained, []), (not_attacked, ["without model splitting"])):
+        lost = not_run._lost(assessed(plain, without, second))
+        assert [federations for _, federations in lost] == [[], missing]

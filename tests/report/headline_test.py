@@ -329,9 +329,3 @@ def test_headline_and_cards_are_what_a_reader_recomputes_from_the_stored_tables(
         if mine:
             best = min(mine, key=lambda c: c.leak.mean)
             assert f"with {best.label} the strongest of" in one.sentence
-
-
-def test_an_assessment_is_frozen():
-    (one,) = compared(plain(), assessment("noise", 0.9, 0.6, NOISE)).methods
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(one, "verdict", None)  # noqa: B010

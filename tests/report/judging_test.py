@@ -132,23 +132,6 @@ def test_repetitions_are_judged_as_each_alone():
         np.testing.assert_allclose(np.array(together.change)[:, place], alone.change)
 
 
-def test_what_a_fold_picks_does_not_depend_on_the_seed_it_is_scored_on():
-    leaks = drawn(6, 5)
-    before = choosing.leave_one_out(leaks)
-    for seed in range(5):
-        changed = leaks.copy()
-        changed[:, seed] = 1 - changed[:, seed]
-        after = choosing.leave_one_out(changed)
-        assert after.picks[seed] == before.picks[seed]
-
-
-def test_an_attack_that_diverged_on_a_seed_is_replaced_by_the_next_one():
-    leaks = np.array([[0.9, NAN, 0.9], [0.7, 0.7, 0.7], [NAN, NAN, NAN]])
-    folds = choosing.leave_one_out(leaks)
-    assert list(folds.picks) == [0, 1, 0]
-    assert list(folds.scores) == [0.9, 0.7, 0.9]
-
-
 @pytest.mark.parametrize(
     ("losses", "kept"),
     [
@@ -215,13 +198,6 @@ def test_a_change_uses_that_no_figure_passes_one():
     least = intervals.worst_limits(points(plain), 0.975).lower
     assert high <= 1 - least < 0.07
     assert low >= intervals.worst_limits(points(defended), 0.975).lower - 1
-
-
-def test_missing_seeds_are_as_if_they_were_not_there():
-    some = drawn(4, 5)
-    holes = np.insert(some, [0, 2, 5], np.nan, axis=1)
-    found, expected = (intervals.worst_limits(intervals.sample(x, ROWS)) for x in (holes, some))
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_an_attack_without_three_figures_rules_nothing_out_and_one_not_tried_is_no_candidate():

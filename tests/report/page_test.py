@@ -83,18 +83,18 @@ def test_every_table_is_there_folded_whole_and_with_a_field_to_filter(written):
     assert "<details open" not in text
 
 
-def test_it_holds_the_command_versions_and_every_setting(written):
-    _, _, text = written
-    assert "<pre>test</pre>" in text
-    assert "jaxlib" in text
-    for label in ("undefended", "kdk epsilon=0.45 k=3", "noise scale=0.01"):
-        assert label in text
-
-
-def test_it_says_what_was_shorter_than_published_and_what_was_not_run(written):
-    _, _, text = written
-    assert "20 optimizer steps, fewer than the 25,600 published" in text
-    assert "<li>norm: defined for two classes" in text
+@pytest.mark.parametrize(
+    "part",
+    [
+        *("<pre>test</pre>", "jaxlib", "undefended", "kdk epsilon=0.45 k=3", "noise scale=0.01"),
+        *(
+            "20 optimizer steps, fewer than the 25,600 published",
+            "<li>norm: defined for two classes",
+        ),
+    ],
+)
+def test_it_holds_the_command_versions_every_setting_and_what_was_shorter_or_not_run(written, part):
+    assert part in written[2]
 
 
 def test_figures_are_pngs_too(written):
@@ -240,12 +240,6 @@ def test_a_sweep_without_attacks_or_with_nothing_to_say_has_a_page(tiny_sweep, t
     assert "No attack has any figure, so nothing is known of what leaks" in text
     assert 'data-figure="' not in text
     assert page.present(workdir).startswith("No attack has any figure")
-
-
-def test_the_terminal_gets_the_table_and_what_it_means(written):
-    workdir, text, _ = written
-    assert "acc split" in text
-    assert str(workdir / "report.html") in text
 
 
 def test_an_excerpt_holds_every_table_and_the_command(written, tmp_path):

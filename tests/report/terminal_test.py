@@ -42,6 +42,8 @@ def test_headline_and_verdicts_come_first_and_fit(tiny_sweep):
 def test_a_stored_sweep_that_is_not_finished_fits_and_says_so(tmp_path):
     workdir = shutil.copytree(FIXTURE, tmp_path / "w")
     text = page.present(workdir)
+    assert "acc split" in text
+    assert str(workdir / "report.html") in text
     assert widest(text.partition("\n\n- ")[0].partition("report: ")[0]) <= 120
     assert "<p>Not finished: " in (workdir / "report.html").read_text()
 

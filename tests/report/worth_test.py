@@ -58,11 +58,11 @@ def test_the_share_that_is_kept_has_fiellers_limits_where_the_gain_is_shown():
     for _ in range(20):
         denominators = 0.1 + 0.02 * random.standard_normal(5)
         numerators = 0.6 * denominators + 0.01 * random.standard_normal(5)
-        found = worth.ratio(numerators, denominators)
+        found = worth._ratio(numerators, denominators)
         assert found.limits == pytest.approx(twin.fieller(numerators, denominators), abs=1e-9)
     assert kept(0.88).share.mean == pytest.approx(0.8)
     assert math.isnan(kept(0.9, PLAIN).share.mean)  # the federation gains nothing
-    wide = worth.ratio(np.array([0.1, 0.2, 0.3]), np.array([-0.1, 0.05, 0.2]))  # by 0, perhaps
+    wide = worth._ratio(np.array([0.1, 0.2, 0.3]), np.array([-0.1, 0.05, 0.2]))  # by 0, perhaps
     assert math.isnan(wide.limits.lower)
 
 

@@ -43,9 +43,7 @@ class Assessment:
     configuration: ConfigurationSummary
     federation: str
     strongest: Strongest | None = None  # None where no attack has a figure
-    published: Strongest | None = (
-        None  # of the attacks in papers: none takes the defense into account
-    )
+    published: Strongest | None = None  # of the attacks in papers, which know no defense
     oracle: Strongest | None = None  # of the attacks that know more than an attacker can
     by_knowledge: Mapping[int, Strongest] = dataclasses.field(default_factory=dict)
     verdict: Verdict | None = None  # None where there is nothing to compare with, or no defense
@@ -53,9 +51,7 @@ class Assessment:
     broken: tuple[str, ...] = ()  # attacks that failed on every seed, and count nowhere
     known: bool = True  # whether an attack that knows its defenses was run on it
     blocking: Blocking | None = None  # what leaves open whether it leaks
-    corrected: bool | None = (
-        None  # whether "protects" holds for the best of several; None: not asked
-    )
+    corrected: bool | None = None  # whether "protects" holds for the best of several
     change: Estimate = NO_ESTIMATE  # of the leak, to undefended, paired by seed
     cost: Interval = NO_INTERVAL  # change of utility on test rows to undefended, paired by seed
     kept: Kept = NOT_KNOWN  # of what the federation gains over the label party alone
@@ -104,9 +100,8 @@ class Assessed:
     assessments: tuple[Assessment, ...]  # by configuration, then by federation
     rows: StoredRows | None = None
     worth: Mapping[str, Worth] = dataclasses.field(default_factory=dict)  # by federation, test rows
-    allowed: Mapping[str, float] = dataclasses.field(
-        default_factory=dict
-    )  # utility that may be lost
+    # by federation, the utility on validation rows that may be lost
+    allowed: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def federations(self) -> list[str]:
@@ -130,27 +125,25 @@ class Assessed:
 
         Those that meet the goal come first, then those that keep the accuracy, each by verdict and leak.
         """
-        return sorted((a for a in self.assessments if a.shown_as is not None), key=_order)
+
+        def order(shown: Assessment) -> tuple[object, ...]:
+            place = list(FEDERATIONS).index(shown.federation)
+            return place, not shown.meets_goal, not shown.chosen, *preference(shown)
+
+        return sorted((a for a in self.assessments if a.shown_as is not None), key=order)
 
     def undefended(self, federation: str) -> Assessment | None:
         """The undefended configuration in a federation, None where it has no strongest attack there."""
         plain = undefended(self.configurations)
-        found = (a for a in self.attacked if a.configuration is plain)
-        return next((a for a in found if a.federation == federation), None)
+        of_federation = (a for a in self.attacked if a.federation == federation)
+        return next((a for a in of_federation if a.configuration is plain), None)
 
     def local_only(self, federation: str) -> float:
         """The leak of the local-only baseline there, undefended's if it is known; NaN if none was scored."""
-        plain = self.undefended(federation)
-        of_federation = (a for a in self.attacked if a.federation == federation)
-        reached = (
-            a.strongest.local_only for a in (*filter(None, [plain]), *of_federation) if a.strongest
-        )
+        of_federation = [a for a in self.attacked if a.federation == federation]
+        of_federation.sort(key=lambda a: a.configuration.defended)
+        reached = (a.strongest.local_only for a in of_federation if a.strongest)
         return next((leak for leak in reached if not math.isnan(leak)), math.nan)
-
-
-def _order(shown: Assessment) -> tuple[object, ...]:
-    place = list(FEDERATIONS).index(shown.federation)
-    return place, not shown.meets_goal, not shown.chosen, *preference(shown)
 
 
 def preference(shown: Assessment) -> tuple[int, float]:

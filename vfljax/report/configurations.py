@@ -74,7 +74,12 @@ class ConfigurationSummary(NamedTuple):
         return defenses.TABLE[defense].knobs_and_options(values)
 
     def figures_of(self, label: str, kind: str) -> Mapping[str, Interval] | None:
-        """The figures of the attack with this label on this kind of federation, None if it was not run."""
+        """Returns the figures of an attack; None if it was not run.
+
+        Args:
+          label: the attack's.
+          kind: of federation.
+        """
         keys = (key for key in self.attacks if (key.label, key.federation) == (label, kind))
         key = next(keys, None)
         return None if key is None else self.attacks[key]

@@ -176,7 +176,7 @@ def _front(
             taken.append((x, y))
 
 
-def varying_knobs(members: Sequence[ConfigurationSummary]) -> list[str]:
+def _varying_knobs(members: Sequence[ConfigurationSummary]) -> list[str]:
     """The knobs of a method's configurations that take several values: the axes of its figures."""
     if not members:
         return []
@@ -197,9 +197,14 @@ def _success(c: ConfigurationSummary, key: AttackIdentity) -> Interval:
 
 
 def heat_maps(every: Sequence[ConfigurationSummary], method: str) -> Figure | None:
-    """Draws accuracy and every attack's success over the two knobs of a method; None unless it has two."""
+    """Draws accuracy and every attack's success over the two knobs of a method; None unless it has two.
+
+    Args:
+      every: the configurations of the sweep.
+      method: whose are drawn.
+    """
     members = [c for c in every if c.method == method]
-    knobs = varying_knobs(members)
+    knobs = _varying_knobs(members)
     if len(knobs) != 2:
         return None
     down, across = sorted(knobs, key=lambda knob: len({c.knobs[knob] for c in members}))
@@ -254,9 +259,15 @@ def _highest(members: Sequence[ConfigurationSummary], key: AttackIdentity) -> fl
 
 
 def curves(every: Sequence[ConfigurationSummary], method: str, classes: int) -> Figure | None:
-    """Draws accuracy and attack success along the one knob of a method; None unless it has one."""
+    """Draws accuracy and attack success along the one knob of a method; None unless it has one.
+
+    Args:
+      every: the configurations of the sweep.
+      method: whose are drawn.
+      classes: number of classes.
+    """
     members = [c for c in every if c.method == method]
-    knobs = varying_knobs(members)
+    knobs = _varying_knobs(members)
     if len(knobs) != 1:
         return None
     members = sorted(members, key=lambda c: c.knobs[knobs[0]])

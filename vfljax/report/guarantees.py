@@ -17,22 +17,22 @@ that crosses it therefore convicts the measured M or the code, never the guarant
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from vfljax import defenses
 from vfljax.defenses.rows import prior_of
 from vfljax.report.assessed import Assessed
 from vfljax.report.configurations import ConfigurationSummary, attacks_of, undefended
-from vfljax.report.estimates import Interval, interval
+from vfljax.report.estimates import interval
 from vfljax.report.stored_rows import FEDERATIONS, Table
-from vfljax.report.strongest import run_names, run_of
+from vfljax.report.strongest import Run, run_names, run_of
 
 NO_LINE = "-"
 
 
-def accuracy_bound(epsilon: float, without: float) -> float:
-    """The most accuracy that ε-label-DP allows who reaches ``without`` (M) not knowing the row's label.
+def _accuracy_bound(epsilon: float, without: float) -> float:
+    """The most accuracy that ε-label-DP allows where ``without`` (M) is reached without the row's label.
 
     epsilon = 0 allows M, and infinity 1; so does M = 1.
     """
@@ -43,13 +43,6 @@ def accuracy_bound(epsilon: float, without: float) -> float:
     return without / (without + (1 - without) * math.exp(-epsilon))
 
 
-def advantage_bound(epsilon: float) -> float:
-    """The most that ε-label-DP allows beyond M, in accuracy, whatever M is: tanh(ε/4)."""
-    if not epsilon >= 0:
-        raise ValueError(f"epsilon={epsilon}: it is at least 0")
-    return math.tanh(epsilon / 4)
-
-
 class Measured(NamedTuple):
     """An accuracy, as the mean over seeds, and whose it is."""
 
@@ -57,8 +50,8 @@ class Measured(NamedTuple):
     whose: str
 
 
-def measured_without(assessed: Assessed) -> Measured:
-    """Returns the best accuracy measured of anybody who does not use a row's own label: a lower bound of M.
+def _measured_without(assessed: Assessed) -> Measured:
+    """The best accuracy measured without a row's own label: a lower bound of M.
 
     It is the best of the majority guess, of the local-only baseline with any number of labels (on rows whose
     labels were not known), of the attacks that were given all training labels (on test rows), and of the
@@ -74,35 +67,25 @@ def measured_without(assessed: Assessed) -> Measured:
         ]
     if assessed.rows is None:
         return max(best)
-    local = (((r.attackers, r.known), r) for r in assessed.rows.local_only)
-    for (attackers, known), rows in _grouped(local).items():
-        figure = interval(row.figures["success_unlabeled"] for row in rows)
-        parties = "+".join(map(str, attackers))
-        best += _measured(figure, f"local-only with {known:g} labels and columns of {parties}")
-    attacks = ((row.identity.label, row) for row in assessed.rows.attacks)
-    for label, rows in _grouped(attacks).items():
-        figure = interval(row.figures.get("all_labels_test_success") for row in rows)
-        best += _measured(figure, f"{label} with all labels, test rows")
-    return max(best)
+    reached: dict[str, list[float | None]] = {}
+    for row in assessed.rows.local_only:
+        parties = "+".join(map(str, row.attackers))
+        whose = f"local-only with {row.known:g} labels and columns of {parties}"
+        reached.setdefault(whose, []).append(row.figures["success_unlabeled"])
+    for row in assessed.rows.attacks:
+        whose = f"{row.identity.label} with all labels, test rows"
+        reached.setdefault(whose, []).append(row.figures.get("all_labels_test_success"))
+    return max(best + _means(reached.items()))
 
 
-def _measured(figure: Interval, whose: str) -> list[Measured]:
-    return [Measured(figure.mean, whose)] if figure.count else []
+def _means(reached: Iterable[tuple[str, Sequence[float | None]]]) -> list[Measured]:
+    """The means of accuracies by seed, without those of which there is none."""
+    means = [(whose, interval(by_seed)) for whose, by_seed in reached]
+    return [Measured(figure.mean, whose) for whose, figure in means if figure.count]
 
 
-Key = TypeVar("Key", bound=Hashable)
-Row = TypeVar("Row")
-
-
-def _grouped(pairs: Iterable[tuple[Key, Row]]) -> dict[Key, list[Row]]:
-    groups: dict[Key, list[Row]] = {}
-    for key, row in pairs:
-        groups.setdefault(key, []).append(row)
-    return groups
-
-
-def most_accurate(assessed: Assessed) -> dict[tuple[int, str], Measured]:
-    """Returns the attack of the highest top-1 accuracy on rows whose labels it does not know.
+def _most_accurate(assessed: Assessed) -> dict[tuple[int, str], Measured]:
+    """The attack of the highest top-1 accuracy on rows whose labels it does not know.
 
     It is by configuration and federation, of the attacks that an attacker with the leading number of labels
     can run.
@@ -110,18 +93,18 @@ def most_accurate(assessed: Assessed) -> dict[tuple[int, str], Measured]:
     if assessed.rows is None:
         return {}
     names = run_names(assessed.rows.attacks)
-    figures = (
-        ((number, run_of(row)), row.figures["success_unlabeled"])
-        for number, rows in attacks_of(assessed.rows).items()
-        for row in rows
-        if not row.oracle and row.identity.known <= assessed.reference.known
-    )
-    out: dict[tuple[int, str], Measured] = {}
-    for (number, run), values in _grouped(figures).items():
-        place = number, run.panel
-        for measured in _measured(interval(values), names[run].name):
-            out[place] = max(measured, out.get(place, measured))
-    return out
+    reached: dict[tuple[int, str], dict[Run, list[float | None]]] = {}
+    for number, rows in attacks_of(assessed.rows).items():
+        for row in rows:
+            if not row.oracle and row.identity.known <= assessed.reference.known:
+                run = run_of(row)
+                by_run = reached.setdefault((number, run.panel), {})
+                by_run.setdefault(run, []).append(row.figures["success_unlabeled"])
+    found = {
+        place: _means((names[run].name, by_seed) for run, by_seed in by_run.items())
+        for place, by_run in reached.items()
+    }
+    return {place: max(means) for place, means in found.items() if means}
 
 
 class Line(NamedTuple):
@@ -131,7 +114,7 @@ class Line(NamedTuple):
     defense: str
     epsilon: float
     federation: str
-    allowed: float  # ``accuracy_bound`` at the measured M
+    allowed: float  # ``_accuracy_bound`` at the measured M
     reached: Measured
 
     @property
@@ -150,14 +133,14 @@ def lines(assessed: Assessed) -> list[Line]:
     ]
     if not kept:
         return []
-    without, reached = measured_without(assessed).accuracy, most_accurate(assessed)
+    without, reached = _measured_without(assessed).accuracy, _most_accurate(assessed)
     return [
         Line(
             configuration=c,
             defense=name,
             epsilon=epsilon,
             federation=federation,
-            allowed=accuracy_bound(epsilon, without),
+            allowed=_accuracy_bound(epsilon, without),
             reached=figure,
         )
         for c, name, epsilon in kept
@@ -169,7 +152,7 @@ def lines(assessed: Assessed) -> list[Line]:
 def warnings(assessed: Assessed) -> list[str]:
     """A line for every figure that crosses what its guarantee allows."""
     crossed = [line for line in lines(assessed) if line.crossed]
-    without = measured_without(assessed) if crossed else None
+    without = _measured_without(assessed) if crossed else None
     return [
         f"WARNING: {line.configuration.label}, {FEDERATIONS[line.federation]}: {line.reached.whose} names "
         f"{line.reached.accuracy:.3f} of the labels, more than the {line.allowed:.3f} that ε = "
@@ -193,7 +176,7 @@ def bound_table(assessed: Assessed) -> Table:
     ]
     if assessed.rows is None:
         return header, []
-    prior, without = prior_of(assessed.rows.balance), measured_without(assessed).accuracy
+    prior, without = prior_of(assessed.rows.balance), _measured_without(assessed).accuracy
     drawn = {(x.configuration.number, x.defense, x.federation): x for x in lines(assessed)}
     strongest = {(a.configuration.number, a.federation): a.strongest for a in assessed.attacked}
     rows = []
@@ -209,8 +192,8 @@ def bound_table(assessed: Assessed) -> Table:
             rows.append(
                 [
                     *(c.label, *bound),
-                    NO_LINE if epsilon is None else f"{accuracy_bound(epsilon, without):.3f}",
-                    NO_LINE if epsilon is None else f"{advantage_bound(epsilon):.3f}",
+                    NO_LINE if epsilon is None else f"{_accuracy_bound(epsilon, without):.3f}",
+                    NO_LINE if epsilon is None else f"{math.tanh(epsilon / 4):.3f}",
                     *(
                         f"{x.reached.accuracy:.3f} {x.reached.whose}" if x else NO_LINE
                         for x in on.values()
@@ -226,7 +209,7 @@ def caption(assessed: Assessed) -> str:
     """How the table is to be read; '' without a guarantee."""
     if not lines(assessed):
         return ""
-    without = measured_without(assessed)
+    without = _measured_without(assessed)
     return (
         "Accuracy at most: e^ε M/(1 + (e^ε - 1) M), where M is the best accuracy without the row's own label; "
         f"here M = {without.accuracy:.3f} ({without.whose}), the best that was measured. Beyond M at most: "

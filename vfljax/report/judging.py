@@ -98,9 +98,7 @@ class Blocking(NamedTuple):
     """The attack whose excess is the least certain to be below ``EXCESS``."""
 
     attack: str
-    seeds: (
-        int  # so many would decide, if its mean and spread stay; 0 where no number of seeds would
-    )
+    seeds: int  # so many would decide, if its mean and spread stay; 0 where no number would
 
 
 class Comparison(NamedTuple):

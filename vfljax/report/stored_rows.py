@@ -67,11 +67,10 @@ class AttackFigures(NamedTuple):
     @property
     def knobs(self) -> dict[str, float]:
         """Its numeric knobs."""
-        pairs = self.figures.items()
         return {
-            k.removeprefix("attack."): v
-            for k, v in pairs
-            if k.startswith("attack.") and v is not None
+            name.removeprefix("attack."): value
+            for name, value in self.figures.items()
+            if name.startswith("attack.") and value is not None
         }
 
 
@@ -142,11 +141,42 @@ def read(sweep: store.Sweep, named: bool = True) -> StoredRows:
     """
     plugins.stand_in(sweep.plugins)
     described = store.attack_summary(sweep.workdir)
-    trials = tuple(_trial(row) for row in sweep.results.to_pylist())
-    attacks = [_attack(row, described) for row in sweep.attacks.to_pylist()]
+    trials = tuple(
+        TrialFigures(
+            trial=row["trial"],
+            configuration=row["configuration"],
+            method=row["method"],
+            defenses=tuple(name for name in row["defenses"].split("+") if name),
+            federation=federation_of(row["federation"]).kind,
+            seed=row["seed"],
+            diverged=row["status"] != "ok",
+            figures=row,
+        )
+        for row in sweep.results.to_pylist()
+    )
+    attacks = [
+        AttackFigures(
+            identity=identity_of(row),
+            trial=row["trial"],
+            seed=row["seed"],
+            point=row["attack_configuration"],
+            figures=row,
+            variant=described.get(row["variant"], {}),
+        )
+        for row in sweep.attacks.to_pylist()
+    ]
     if named and len(sweep.header["data"]["balance"]) > 2:
         attacks += _renamed(attacks)
-    local_only = tuple(_local_only(row) for row in sweep.local_only.to_pylist())
+    local_only = tuple(
+        LocalOnlyRow(
+            attackers=(identity := store.identity_of(row)).attackers,
+            known=identity.known,
+            seed=row["seed"],
+            learner=store.learner_of(row),
+            figures=row,
+        )
+        for row in sweep.local_only.to_pylist()
+    )
     rows = StoredRows(sweep, trials, tuple(attacks), local_only, described)
     return dataclasses.replace(rows, attacks=_with_excess(rows))
 
@@ -161,41 +191,6 @@ def identity_of(row: Mapping[str, Any]) -> AttackIdentity:
     return identity._replace(
         federation=federation_of(identity.federation).kind,
         outdated=present is not None and present.rule != identity.rule,
-    )
-
-
-def _trial(row: Mapping[str, Any]) -> TrialFigures:
-    return TrialFigures(
-        trial=row["trial"],
-        configuration=row["configuration"],
-        method=row["method"],
-        defenses=tuple(name for name in row["defenses"].split("+") if name),
-        federation=federation_of(row["federation"]).kind,
-        seed=row["seed"],
-        diverged=row["status"] != "ok",
-        figures=row,
-    )
-
-
-def _attack(row: Mapping[str, Any], described: Mapping[str, Described]) -> AttackFigures:
-    return AttackFigures(
-        identity=identity_of(row),
-        trial=row["trial"],
-        seed=row["seed"],
-        point=row["attack_configuration"],
-        figures=row,
-        variant=described.get(row["variant"], {}),
-    )
-
-
-def _local_only(row: Mapping[str, Any]) -> LocalOnlyRow:
-    identity = store.identity_of(row)
-    return LocalOnlyRow(
-        attackers=identity.attackers,
-        known=identity.known,
-        seed=row["seed"],
-        learner=store.learner_of(row),
-        figures=row,
     )
 
 

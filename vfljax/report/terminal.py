@@ -6,7 +6,7 @@ The report has all figures; here they are means, and the strongest of many attac
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from vfljax.report import headline, tables, words
 from vfljax.report.assessed import Assessed, Assessment, MethodOutcome
@@ -28,30 +28,25 @@ def first_lines(assessed: Assessed) -> str:
         for h in headline.headlines(assessed)
     ]
     methods = assessed.methods
-    return "\n\n".join([*sentences, *([verdict_table(methods)] if methods else [])])
+    return "\n\n".join([*sentences, *([_verdict_table(methods)] if methods else [])])
 
 
-def verdict_table(methods: Sequence[Assessment]) -> str:
+def _verdict_table(methods: Sequence[Assessment]) -> str:
     """A line a method and federation: verdict, operating point, leak with limits, and cost."""
-    header = ["defense", "federation", "verdict", "leaks", "cost", "utility", "strongest attack"]
-    rows = [
-        [
-            *(a.label if a.strongest else a.method, a.federation, _brief_outcome(a)),
-            words.figure(a.leak),
-            words.cost_text(a),
-            words.change(a.cost) if a.strongest else "-",
-            _brief(a.strongest.attack.brief) if a.strongest else "-",
-        ]
-        for a in methods
-    ]
-    several = len({a.federation for a in methods}) > 1
-    kept = [i for i, name in enumerate(header) if name != "federation" or several]
-    return fitted(
-        [header[i] for i in kept],
-        [[row[i] for i in kept] for row in rows],
-        optional=("strongest attack", "utility"),
-        left=len(header),
-    )
+    columns: dict[str, Callable[[Assessment], str]] = {
+        "defense": lambda a: a.label if a.strongest else a.method,
+        "federation": lambda a: a.federation,
+        "verdict": _brief_outcome,
+        "leaks": lambda a: words.figure(a.leak),
+        "cost": words.cost_text,
+        "utility": lambda a: words.change(a.cost) if a.strongest else "-",
+        "strongest attack": lambda a: _brief(a.strongest.attack.brief) if a.strongest else "-",
+    }
+    if len({a.federation for a in methods}) == 1:
+        del columns["federation"]
+    rows = [[cell(a) for cell in columns.values()] for a in methods]
+    optional = ("strongest attack", "utility")
+    return fitted(list(columns), rows, optional, left=len(columns))
 
 
 def _brief_outcome(a: Assessment) -> str:
@@ -95,8 +90,16 @@ def fitted(
     width: int = WIDTH,
     left: int = 1,
 ) -> str:
-    """``aligned``, in at most so many columns: without the ``optional`` columns that do not fit, the first
-    named first, and then with the widest cells cut."""
+    """Returns a table for a terminal of limited width.
+
+    Args:
+      header: the titles of its columns.
+      rows: the cells of each row.
+      optional: titles of columns that are left out, the first named first, until the others fit. Then the
+        widest cells are cut.
+      width: number of characters.
+      left: so many first columns are aligned to the left.
+    """
     for name in optional:
         if _total(_widths(header, rows)) <= width:
             break
@@ -128,7 +131,13 @@ def _cut(cell: str, width: int) -> str:
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """A table for a terminal, its first columns to the left."""
+    """Returns a table for a terminal.
+
+    Args:
+      header: the titles of its columns.
+      rows: the cells of each row.
+      left: so many first columns are aligned to the left.
+    """
     widths = _widths(header, rows)
     lines = [
         GAP.join(

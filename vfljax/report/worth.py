@@ -86,9 +86,7 @@ class Kept(NamedTuple):
     """What a configuration keeps of the gain."""
 
     cost: CostOutcome
-    share: Estimate = (
-        NO_ESTIMATE  # of the gain, with Fieller's limits; not known where the gain is small
-    )
+    share: Estimate = NO_ESTIMATE  # of the gain, with Fieller's limits; unknown where that is small
 
 
 NOT_KNOWN = Kept(CostOutcome.UNKNOWN)
@@ -100,7 +98,12 @@ def utility_of(balance: Sequence[int]) -> str:
 
 
 def worth(alone: BySeed, undefended: BySeed) -> Worth:
-    """Returns what undefended gains over the label party alone, paired by seed."""
+    """Returns what undefended gains over the label party alone, paired by seed.
+
+    Args:
+      alone: utility of the label party alone, by seed.
+      undefended: utility of undefended.
+    """
     seeds = [seed for seed in undefended if seed in alone]
     if not seeds:
         return Worth({}, undefended)
@@ -108,7 +111,13 @@ def worth(alone: BySeed, undefended: BySeed) -> Worth:
 
 
 def kept(utility: BySeed, of: Worth, goal: Goal) -> Kept:
-    """Returns what a configuration of this utility by seed keeps; NaN of a seed that diverged is left out."""
+    """Returns what a configuration keeps of the gain.
+
+    Args:
+      utility: of the configuration by seed; NaN of a seed that diverged is left out.
+      of: what undefended gains.
+      goal: what is to be kept, and what may be lost.
+    """
     seeds = [s for s in utility if s in of.undefended and not math.isnan(utility[s])]
     seeds = [s for s in seeds if not math.isnan(of.undefended[s])]
     ours, plain = (np.array([by[s] for s in seeds]) for by in (utility, of.undefended))
@@ -121,7 +130,7 @@ def kept(utility: BySeed, of: Worth, goal: Goal) -> Kept:
         alone = np.array([of.alone[s] for s in seeds])
         contrasts.append(_mean(ours - alone - goal.keep_gain * (plain - alone)))
         if of.gain.limits.lower > SHOWN_GAIN:
-            share = ratio(ours - alone, plain - alone)
+            share = _ratio(ours - alone, plain - alone)
     if any(contrast.limits.upper < 0 for contrast in contrasts):
         return Kept(CostOutcome.TOO_MUCH, share)
     if all(contrast.limits.lower >= 0 for contrast in contrasts):
@@ -129,8 +138,8 @@ def kept(utility: BySeed, of: Worth, goal: Goal) -> Kept:
     return Kept(CostOutcome.UNCLEAR, share)
 
 
-def ratio(numerators: np.ndarray, denominators: np.ndarray) -> Estimate:
-    """Returns the ratio of two means over seeds with Fieller's limits, each one-sided at 95 % (Fieller 1954).
+def _ratio(numerators: np.ndarray, denominators: np.ndarray) -> Estimate:
+    """The ratio of two means over seeds with Fieller's limits, each one-sided at 95 % (Fieller 1954).
 
     With means a and b, their variances v_a, v_b and covariance c, t Student's quantile, g = t^2 v_b / b^2 and
     r = a / b, the limits are
