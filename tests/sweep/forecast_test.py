@@ -127,7 +127,7 @@ def test_programs_that_do_not_fit_take_fewer_members_at_once_or_are_refused(monk
 
 
 def test_a_dry_run_calls_attacks_with_blocks_that_fit(monkeypatch):
-    wide = batching.AttackBatch(batch_layout.layout_of(8, 4), *[None] * 6)
+    wide = batching.AttackBatch(batch_layout.layout_of(8, 4), *[None] * 5)
     sizes = []
 
     def run_attack_batch(batch, jobs, stored):
