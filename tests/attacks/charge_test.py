@@ -1,5 +1,7 @@
 """Charge and correlation: against the NumPy twins, and on what PELoss and dCor themselves send."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,12 +24,17 @@ BOTH = {
 }
 
 
+@functools.partial(harness.quick_jit, static_argnums=0)
+def pull(term, alpha, z, labels):
+    """What a defense whose loss is ``alpha`` times ``term`` sends for a batch."""
+    return jax.grad(lambda z: alpha * term(z, labels))(z)
+
+
 def exchange(seed, alpha=0.3, rows=60, noise=0.02, labels=LABELS, term=energy):
     """Embeddings [rows, 3] and a defense's gradients in batches of 20, beside a little noise."""
     rng = np.random.default_rng(seed)
     z = np.float32(rng.normal(size=(rows, 3)))
-    pull = jax.grad(lambda z, y: alpha * term(z, y))
-    parts = [pull(z[i : i + 20], jnp.asarray(labels[i : i + 20])) for i in range(0, rows, 20)]
+    parts = [pull(term, alpha, z[i : i + 20], labels[i : i + 20]) for i in range(0, rows, 20)]
     return z, np.float32(np.concatenate(parts) + noise * rng.normal(size=z.shape))
 
 

@@ -11,6 +11,7 @@ from vfljax.attacks import ranks as ours
 
 ROWS, CLASSES, KNOWN = 120, 3, 15
 midranks = harness.quick_jit(ours.midranks)
+features = harness.quick_jit(ours.features, static_argnums=1)
 
 
 def run(known=KNOWN, sent=None, columns=6):
@@ -88,7 +89,7 @@ def test_columns_weigh_as_much_as_eight_of_the_exchange_however_many():
     _, parts, case = run()
     view, _ = cases.seen_of(case)
     many = np.random.default_rng(3).normal(size=(ROWS, 20)).astype(np.float32)
-    found = ours.features(view._replace(features=(jnp.asarray(many),)), "all")
+    found = features(view._replace(features=(jnp.asarray(many),)), "all")
     sent = np.ones((2, ROWS), bool)
     due = reference.features(many, parts["embeddings"], parts["gradients"], sent)
     np.testing.assert_allclose(found, due, atol=1e-4)

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+from tests import harness
 from tests.attacks import cases
 from vfljax.attacks import learners
 from vfljax.attacks.ranks import features
 from vfljax.attacks.reader import reader
+
+ranked = harness.quick_jit(features, static_argnums=1)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +26,7 @@ def test_run_gives_the_ranks_and_no_scores_of_classes(made):
     _, sent, case = made
     view, _ = cases.seen_of(case)
     found = np.asarray(cases.jitted(cases.build(reader, 2).run)(None, view, None, {}).train)
-    np.testing.assert_allclose(found[sent], np.asarray(features(view, "all"))[sent], atol=1e-6)
+    np.testing.assert_allclose(found[sent], np.asarray(ranked(view, "all"))[sent], atol=1e-6)
     assert np.all(np.isnan(found[~sent]))
 
 
