@@ -32,6 +32,7 @@ def compared(*found, reference=TWO, known=40, **goal):
 
 def headline_of(*found, **given):
     (one,) = headline.headlines(compared(*found, **given))
+    assert not any("  " in text or text != text.strip() for text in one)
     return one
 
 
@@ -209,6 +210,11 @@ def test_nothing_is_switched_on_where_nothing_is_to_protect_or_nothing_helps():
     one = headline_of(plain(), assessment("noise", 0.9, 0.97, NOISE, attack="norm"))
     assert one.sentence.endswith("Verdict: is undefended.")
     assert one.switch_on.startswith("nothing that was tried")
+
+
+def test_blanks_in_a_name_stay():
+    found = compared(plain(), assessment("two  blanks", 0.9, 0.6, NOISE))
+    assert "with two  blanks scale=1 the" in headline.headlines(found)[0].sentence
 
 
 def test_who_attacks_is_named_alone_together_and_as_nobody():

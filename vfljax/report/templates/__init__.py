@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pathlib
+import re
 from typing import Any
 
 import jinja2
@@ -37,4 +38,6 @@ def paragraphs(template: str, **values: Any) -> list[str]:
       **values: what it names.
     """
     text = templates().get_template(f"{template}.txt").render(values)
-    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
+    parts = re.split(r"\n\s*\n", text.strip())
+    # blanks within a line may be those of a name, and stay
+    return [re.sub(r"\s*\n\s*", " ", part.strip()) for part in parts if part.strip()]
