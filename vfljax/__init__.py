@@ -41,9 +41,9 @@ differences are paired. A teacher depends on the seed and on the labels that it 
 An attack runs on every federation that it is defined on and that was trained. What is trained follows from the
 attacks' first federations, so that trials keep their numbers when an attack learns to run on another.
 
-Leak is the AUC for two classes and balanced top-1 for more. The strongest attack, and the operating point that
-keeps the accuracy on validation rows, are chosen on the other seeds and scored on the one that is left out. The
-local-only baseline with as many known labels is a candidate. With fewer than three seeds there is no verdict.
+Leak is the AUC for two classes and balanced top-1 for more. The strongest attack has the highest mean over
+seeds, and the local-only baseline is a candidate. Verdicts rest on the limits of all attacks, and operating
+points must keep the utility on validation rows. With fewer than three seeds there is no verdict.
 
 Shards are independent, and doing one twice changes nothing. The members of a batch and the host devices stay
 those of the plan, so that figures do not depend on where they are computed.

@@ -1,6 +1,6 @@
 """Random keys by name.
 
-A run's key depends on its seed alone, never on its place in a batch or a grid. Settings of one seed are
+A run's key depends on its seed alone, never on its place in a batch or a grid. Trials of one seed are
 therefore paired, and no result depends on what ran beside it.
 
 All keys are threefry's: under ``vmap`` the rbg generators draw from the first member's key alone.

@@ -14,17 +14,17 @@ Glossary::
     federation        `split`: with a top model (model splitting), all parties honest; `malicious`: with one and
                       malicious passive parties; `no_split`: without a top model, the logits are a sum
     method            an entry of `config.grid`: a chain of defenses with the values of their knobs
-    configuration     one combination of a method's values in one federation, over all seeds
-    trial             a configuration and a seed; it is one member of the vmapped batch that trains together
+    configuration     one value for every knob of a method, in all federations and over all seeds
+    trial             a configuration in one federation from one seed: one member of the vmapped batch
     exchange          what each passive party sent (embeddings) and received (cut gradients)
     view              what the attackers see: the exchange, their own columns and bottom models
     known labels      the few labels that attackers have; knowledge is how many
-    attack variant    an attack with one value of each of its options
+    attack variant    an attack with one value of each static option; its numeric knobs may have several values
     leak              how well scores tell the labels: AUC of two classes, balanced top-1 of more
     strongest attack  of all attacks with at most so many known labels, the local-only baseline included
     local-only        the baseline of the passive party without the federation: its own columns and known labels
-    operating point   a configuration chosen by its cost, the accuracy that a defense loses
-    verdict           whether a method protects, reduces, does nothing, or cannot be judged
+    operating point   a configuration as a candidate for use; the chosen one keeps utility and leaks least
+    verdict           what the limits show of a configuration beside undefended (``report.judging.Verdict``)
     shard, chunk      the trials that one process trains; the jobs that one call attacks
 """
 
@@ -115,7 +115,7 @@ class AttackIdentity(NamedTuple):
     attack: str  # its row in attacks.TABLE
     options: tuple[tuple[str, Any], ...] = ()  # static options, sorted by name
     shown: tuple[str, ...] = ()  # names of the options that the label shows, in its order
-    federation: str = ""  # name of the attacked federation
+    federation: str = ""  # name of the attacked federation; in a report's rows, its kind
     attackers: tuple[int, ...] = (0,)  # passive parties
     named: bool = False  # whether its classes were matched by known labels
     rule: int = 1  # number of the attack's rule (``attacks.core.AttackRow``)
@@ -251,7 +251,7 @@ class Scores(NamedTuple):
 
 
 class HParams(NamedTuple):
-    """Every number of one setting, as arrays: one compiled program serves any values."""
+    """Every number of one trial, as arrays: one compiled program serves any values."""
 
     learning_rate: Array
     momentum: Array
@@ -259,7 +259,7 @@ class HParams(NamedTuple):
     milestones: Array  # [m] epochs at which the rate is multiplied by `decay`
     decay: Array
     gamma: Array  # [bottoms] gamma of each party; 0 is honest
-    defenses: dict[str, dict[str, Array]]  # chain name -> knob -> value
+    defenses: dict[str, dict[str, Array]]  # name of the defense -> knob -> value
 
 
 class Weights(NamedTuple):
@@ -320,7 +320,7 @@ class Spec:
 
     @property
     def light(self) -> bool:
-        """Whether all networks are small: settings share calls, and evaluation takes many rows at once."""
+        """Whether all networks are small: trials share calls, and evaluation takes many rows at once."""
         modules = (*self.bottoms, self.top) if self.top is not None else self.bottoms
         return all(getattr(module, "light", False) for module in modules)
 

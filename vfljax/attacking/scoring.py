@@ -42,7 +42,7 @@ class TrueLabels(NamedTuple):
     labels: Array  # [Q, N] of training rows
     test_labels: Array  # [Q, M]
     known_order: Array  # [Q, N] training rows, classes in turn: the first n are known
-    selects: Array  # [Q, N] bool: rows on which the worst attack is chosen
+    selects: Array  # [Q, N] bool: the half that ``leak_select`` is scored on
     null: Array  # [Q, NULL, N] permutations of the training labels
 
 
@@ -91,8 +91,8 @@ def _named_figures(
     rows under the best names that their true labels give, an oracle, which leak_named is without any
     known label.
 
-    The worst case counts leak_report for the names that an attack gives, and named_report beside it as
-    that of an attacker who knows ``naming`` labels (``report.stored_rows``).
+    The strongest attack counts leak_crossed (``report.strongest``). Under the names of ``naming`` labels it
+    counts leak_named instead (``report.stored_rows.RENAMED``).
     """
     scores, i = output.scores.train, output.seed
     labels, turn = true.labels[i], _turns(true, i)
@@ -125,8 +125,8 @@ def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, 
 
     success: top-1 on all training rows (as published, known rows included), and without them; f1 on
     rows whose label is not known; leak: the common scale (``metrics.leak``) on unlabeled rows, whole
-    and on the half where the worst attack is chosen; leak_report: on the other half, where for two
-    classes the direction is the chosen half's; leak_crossed: the same with both halves scored, each in
+    and on one half, which gives the direction (leak_select); leak_report: on the other half, where for two
+    classes the direction is that of the first; leak_crossed: the same with both halves scored, each in
     the other's direction; leak_error: what the number of rows lets leak spread; leak_null: what the same
     scores reach there under permuted labels in 95 % of permutations. NaN where no row is left, and all of
     them where a trained attack has no guess at any row: it diverged, which says nothing about the defense.

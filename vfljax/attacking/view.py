@@ -46,7 +46,7 @@ class CommonData(NamedTuple):
     scale: tuple[Array, ...]
     train: Array  # [Q, N]
     test: Array  # [Q, M]
-    labels: Array  # [R] for the known rows
+    labels: Array  # [R] true labels of all rows; ``known_rows`` hands out those of the known ones
     known_order: Array  # [Q, N] training rows, classes in turn: the first n are known
     table: Table | None = None  # everyone's columns, for diagnostics
 

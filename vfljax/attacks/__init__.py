@@ -1,10 +1,12 @@
 """The visible table of attacks: name -> row, and ``TABLE[name](bottoms, num_classes, **options)``.
 
-A new attack is one file that ends in its row, one line of ``TABLE`` and one contract row. Where it takes
+A new attack is one file that ends in its row, one line of ``TABLE``, and one row of test values in
+``tests/attacks_contract_test.py`` (``analysis/how_to_add_an_attack.md`` has the steps). Where it takes
 a defense into account, that defense's row names it in ``known_by``. An attack names the federations it is
 defined on and runs on each that was trained (``config.federations``). ``config.attackers`` names who
-attacks, ``config.malicious.parties`` who also trains with the malicious optimizer, and the number of
-known labels is a third axis. An attack that a sweep cannot serve is skipped, and the report says why.
+attacks, ``config.malicious.parties`` who also trains with the malicious optimizer, and an attack's option
+``known`` how many labels it is given. An attack that a sweep cannot serve is skipped, and the report gives
+the reason. ``divisions``, ``learners`` and ``mixmatch`` are helpers of attacks.
 """
 
 from vfljax.attacks import (

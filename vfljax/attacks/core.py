@@ -100,8 +100,8 @@ class AttackRow:
     """The attack that computes the same for equal options, on other federations: they share programs."""
 
     whole_batches: bool = False
-    """Whether it reads what all rows of a batch exchanged. It is run under the defenses alone that it knows
-    (``DefenseRow.known_by``), and there all rows are recorded, though few be scored."""
+    """Whether it reads what all rows of a batch exchanged. It is run only under defenses that it knows
+    (``DefenseRow.known_by``). There all rows are recorded, even if few of them are scored."""
 
     rule: int = 1
     """The number of the attack's rule, stored with its rows. A change of the code that moves its figures

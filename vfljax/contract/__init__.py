@@ -109,7 +109,7 @@ def check_plugins(
     Slots of defenses return what they received, attacks give scores, and both take traced knobs.
 
     Args:
-      points: the pairs of knobs and options of every defense by name (``Experiment.points``).
+      points: the pairs of knobs and options of every defense by name (``Experiment.defense_values``).
       requests: the static options of every attack's variants by name.
 
     Raises:

@@ -1,9 +1,9 @@
 """The visible table of data sets: name -> ``loader(folder, **options) -> Dataset``.
 
 A new set is one file and one row of ``TABLE``; embedded sets, loaders that prepare chunk by chunk, and
-formats stand in ``EMBEDDED``, ``STREAMS`` and ``FORMS`` too. A loader's keyword-only parameters are its
-options (``config.data.options``). A folder written by ``prepared.write`` is read as it is, whatever the
-set: it holds what the loader once made.
+formats stand in ``EMBEDDED``, ``STREAMS`` and ``FORMS`` too (``analysis/how_to_add_a_data_set.md``). A
+loader's keyword-only parameters are its options (``config.data.options``). A folder written by
+``prepared.write`` is read as it is, whatever the set: it holds what the loader once made.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The visible table of defenses. A new one is one file that ends in its row, and one line here; the
-contract tests ask for a line of test values too."""
+contract (``tests/defenses_contract_test.py``) asks for test values (``analysis/how_to_add_a_defense.md``)."""
 
 from __future__ import annotations
 

@@ -305,7 +305,7 @@ def check(name: str, value: Any, low: float, high: float, remedy: str = "") -> N
     """Raise ``ValueError`` for a concrete knob outside [low, high].
 
     ``high`` = infinity means at most 1e30. NaN is outside any range. A tracer passes: its values
-    were checked when the sweep was planned. ``remedy`` is added to the message.
+    were checked when the sweep was planned (``vfljax.sweep.feasibility``). ``remedy`` is added to the message.
     """
     if isinstance(value, Tracer):
         return

@@ -42,7 +42,7 @@ class Record(NamedTuple):
 
     embeddings: tuple[Array, ...]  # one a passive party, [N, D]
     gradients: tuple[Array, ...]
-    order: Array  # [N] int32 place in the sending order
+    order: Array  # [N] int32 place in the sending order (``Epoch.place``, not ``Epoch.order``)
     sent: Array  # [N] bool
     sums: tuple[Sums, ...]
     loss: Array  # [epochs] mean over the epoch's rows of the descended loss

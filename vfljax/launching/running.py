@@ -58,7 +58,7 @@ def run_sweep(
 
     Raises:
       UserError: for a config that means nothing, data that cannot be read, another sweep in ``workdir``,
-        or too little memory or disk; of one line that says what to do.
+        or too little memory or disk. The error is one line that says what to do.
     """
     folder = pathlib.Path(workdir)
     finish(config if isinstance(config, Experiment) else parse(config), folder, command, say)

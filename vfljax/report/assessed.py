@@ -49,7 +49,7 @@ class Assessment:
     verdict: Verdict | None = None  # None where there is nothing to compare with, or no defense
     missing: tuple[str, ...] = ()  # attacks with figures on too few seeds
     broken: tuple[str, ...] = ()  # attacks that failed on every seed, and count nowhere
-    known: bool = True  # whether an attack that knows its defenses was run on it
+    known: bool = True  # whether an attack that knows its defenses was run; not a number of labels
     blocking: Blocking | None = None  # what leaves open whether it leaks
     corrected: bool | None = None  # whether "protects" holds for the best of several
     change: Estimate = NO_ESTIMATE  # of the leak, to undefended, paired by seed

@@ -2,8 +2,8 @@
 
 Figures are leaks [candidates, seeds], NaN where a seed has none. A *fold* chooses on the mean over all seeds
 but one and scores on that one, so nothing is chosen where it is scored. The mean score is unbiased for what
-the folds picked, and no more than the strongest candidate leaks, for a fold may pick another one. It is also
-never more than the highest mean over all seeds, where every candidate has every seed.
+the folds picked. In expectation it is at most the leak of the strongest candidate, because a fold may pick
+another one. It is also never more than the highest mean over all seeds, where every candidate has every seed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The configurations of a stored sweep: what was trained, and what each attack reads, summarized over seeds.
 
-A *configuration* is one value for every knob; its trials, one a seed, are its sample. The scale of leakage is
-``metrics.leak``: leak AUC for two classes (chance 1/2), balanced top-1 for more (chance 1/C). Leak AUC grants
-the attacker one bit, which way its scores point: single attacks get max(a, 1 - a), as published, and the
-strongest attack takes the direction from the half of the rows on which it is not scored. Top-1 success grants
-nothing.
+A *configuration* is one value for every knob; its trials, one a seed and federation, are its sample. The scale
+of leakage is ``metrics.leak``: leak AUC for two classes (chance 1/2), balanced top-1 for more (chance 1/C).
+Leak AUC grants the attacker one bit, which way its scores point: single attacks get max(a, 1 - a), as
+published, and the strongest attack takes the direction from the half of the rows on which it is not scored.
+Top-1 success grants nothing.
 """
 
 from __future__ import annotations

@@ -9,13 +9,14 @@
 | still leaks, less                   | e is above .05, and d below -.02                                |
 | still leaks, as before              | e is above .05                                                  |
 | leaks less, what remains is unclear | d is below -.02                                                 |
-| cannot say                          | all else, such as an attack without figures on 3 seeds          |
+| cannot say                          | all else, such as an attack with figures on fewer than 3 seeds  |
 
 e is the excess of the strongest attack over the local-only baseline (the passive party without the
-federation), e_u that of undefended, and d the change of the leak to undefended. "Below" is said of upper
-limits and "above" of lower ones, at 95 %, one-sided, of every attack on all seeds: the verdicts choose no
-attack. A false verdict comes about once in 20 times, which is not corrected for several operating points. With
-fewer than 3 seeds there are no limits and no verdict. What a configuration costs is judged apart (``worth``).
+federation), e_u that of undefended, and d the change of the leak to undefended. "Below" means that the
+upper limit is below, and "above" that the lower limit is above. Limits are one-sided, at 95 %, and hold for
+every attack on all seeds: no attack is chosen. About 1 verdict in 20 is false, and this is not corrected for
+several operating points. With fewer than 3 seeds there are no limits and no verdict. What a configuration
+costs is judged apart (``worth``).
 
 An attack that cannot be defined in a federation is no row here, nor is a broken one (``broken``). Seeds on
 which no attack has a figure, because the training diverged, are left out and not counted.

@@ -52,7 +52,9 @@ class AttackFigures(NamedTuple):
     point: int  # of the attack's numeric knobs
     figures: Mapping[str, Any]  # the stored columns
     variant: Described
-    excess: float | None = None  # leak beyond the local-only baseline
+    excess: float | None = (
+        None  # over the best learner of its seed; verdicts use ``Strongest.excess``
+    )
 
     @property
     def oracle(self) -> bool:

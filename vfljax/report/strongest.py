@@ -1,8 +1,8 @@
 """The strongest attack on a configuration: the candidate of the highest mean over seeds.
 
 Its candidates are all attacks that know at most K labels, and the local-only baseline with K: what the
-passive party reaches from its own columns, without the federation (``vfljax.attacking.local_only``). Of several
-parties the one counts that reaches most; with K = 0 there is nothing to learn from, and it reaches chance.
+passive party reaches from its own columns, without the federation (``vfljax.attacking.local_only``). If several
+parties attack, the baseline is that of the party that reaches most. With K = 0 it is chance.
 Every row whose label is not known is scored (``leak_crossed``); sweeps of earlier versions have figures of one
 half of the rows (``leak_report``). No direction of scores is chosen where it is scored. The baseline is scored
 by the learner that is the strongest on the other seeds. Attacks that know more than an attacker can (oracles)

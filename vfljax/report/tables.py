@@ -22,7 +22,7 @@ from vfljax.sweep.experiment import Experiment
 
 
 class Section(NamedTuple):
-    """One table of the report."""
+    """One table of the report; a new one is an entry of ``sections``, or of a caller's ``Extra``."""
 
     title: str
     caption: str  # paragraphs, an empty line between them

@@ -1,6 +1,6 @@
 """Reading a sweep: all that a notebook needs.
 
-``load(dir)`` gives the tables now and the arrays of one setting when they are asked for. A setting
+``load(dir)`` gives the tables now and the arrays of one trial when they are asked for. A trial
 that diverged is reported as diverged and changes no other. What is read is compared with its checksum.
 """
 

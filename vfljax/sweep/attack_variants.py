@@ -20,7 +20,7 @@ from vfljax.types import MALICIOUS, SPLIT, AttackIdentity, Federation, Input, fe
 
 
 class AttackVariant(NamedTuple):
-    """One attack with its options fixed: a row of results per trial it can serve."""
+    """One attack with its static options fixed: a row of results per trial and point of its knobs."""
 
     name: str  # its row in attacks.TABLE
     options: dict[str, Any]  # static

@@ -116,7 +116,7 @@ class Experiment:
 
     @property
     def static_options(self) -> dict[str, list[dict[str, Any]]]:
-        """The static options of every attack's forms, by its name."""
+        """The static options of every attack's variants, by its name."""
         return {
             name: combinations(
                 {o: v for o, v in values.items() if o in attacks.TABLE[name].options},

@@ -198,7 +198,7 @@ def groups(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial
       shape: the data's classes, rows and columns.
       every_trial: the trials of the experiment.
     """
-    malicious = any(s.federation.malicious for s in every_trial)
+    malicious = any(trial.federation.malicious for trial in every_trial)
     sweeps_own = model_name(experiment.model)
     models_of = {m.name: model_name(m.model) for m in experiment.methods}
     names = {method: "" if name == sweeps_own else name for method, name in models_of.items()}
