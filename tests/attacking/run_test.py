@@ -229,6 +229,13 @@ def test_killed_before_its_end_an_oracle_is_still_no_attack(tiny_sweep, tmp_path
     assert all(a.strongest.name != ORACLE for a in found)
 
 
+@pytest.mark.parametrize(("signal", "oracle"), [("party0.cut", False), ("top.logits", True)])
+def test_only_what_attackers_do_not_own_makes_an_oracle(tiny_sweep, plan, signal, oracle):
+    variant = attack_variants.AttackVariant("spectral", {"signal": signal}, [{}])
+    planned = jobs.plan_variant(variant, plan, store.load(tiny_sweep))
+    assert run._described(planned, 1)["oracle"] == oracle
+
+
 def jobs_of(rows):
     """What kinds of jobs rows are of."""
     return dict.fromkeys(row["what"] for row in rows)

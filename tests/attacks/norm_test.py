@@ -38,4 +38,7 @@ def test_over_epochs_rows_that_no_epoch_sent_have_no_score():
     labels, g = problem(5, rows=10)
     sent = np.array([np.arange(10) > 3, (np.arange(10) > 3) | (np.arange(10) == 0)])
     scores = scores_of(labels, [g, g], "mean", sent=sent)
-    np.testing.assert_array_equal(np.isnan(scores).all(axis=1), ~sent.any(axis=0))
+    some = sent.any(axis=0)
+    np.testing.assert_array_equal(np.isnan(scores).all(axis=1), ~some)
+    length = np.linalg.norm(g[some], axis=1)
+    np.testing.assert_allclose(scores[some, 1], length - np.median(length), atol=1e-5)

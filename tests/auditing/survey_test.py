@@ -116,6 +116,14 @@ def test_chance_in_few_rows_is_not_telling(tmp_path):
     assert not survey(asked(written(tmp_path / "t.csv", table), "bank: age; telco: pay")).revealing
 
 
+def test_what_parties_reach_is_unknown_where_a_class_has_fewer_rows_than_there_are_folds(tmp_path):
+    table = values()
+    reach = survey(asked(written(tmp_path / "t.csv", table))).reach
+    assert list(reach) == ["bank", "telco", "together"]
+    table["y"][:2] = ["rare"] * 2
+    assert survey(asked(written(tmp_path / "t.csv", table))).reach == {}
+
+
 def test_a_file_without_a_header_is_suspected(tmp_path):
     (tmp_path / "t.csv").write_text("age,1.5,y\n5,2.5,no\n6,3.5,yes\n")
     with pytest.raises(UserError) as error:

@@ -322,6 +322,8 @@ def test_any_arrays_are_images_or_a_table_that_may_miss_numbers(tmp_path):
     assert data.features.dtype == np.uint8
     np.testing.assert_array_equal(data.features, X)
     assert read(x=X[..., None], y=Y).features.shape == (4, 5, 6, 1)
+    rows_of_three = np.stack([X[:, :3]] * 4, axis=-1)  # with four channels, which are the last
+    assert read(x=rows_of_three, y=Y).features.shape == (4, 3, 6, 4)
     table = np.array([[1, np.nan], [2, 3], [4, 5], [6, 7.5]])
     data = read(x=table, y=Y)
     assert data.kind == "table"

@@ -14,7 +14,7 @@ from tests.datasets.reviews import split
 from vfljax.datasets import load
 from vfljax.datasets.core import checksum
 from vfljax.datasets.partition import divide
-from vfljax.datasets.texts import _top_words
+from vfljax.datasets.texts import _top_words, balanced
 from vfljax.errors import UserError
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -115,6 +115,11 @@ def plain(texts, most, rows):
             counts[word] = counts.get(word, 0) + 1
     words = [word for _, word in sorted((-count, word) for word, count in counts.items())][:most]
     return np.array([[word in split(text) for word in words] for text in texts]), words
+
+
+def test_of_balanced_rows_that_classes_cannot_share_the_first_classes_have_one_more():
+    rows = [(label, place) for place in range(3) for label in (2, 1, 0)]
+    assert list(balanced(rows, 5, "abc", "it")) == [(2, 0), (1, 0), (0, 0), (1, 1), (0, 1)]
 
 
 def test_words_are_parted_as_keras_does():

@@ -248,6 +248,12 @@ def test_an_operating_point_may_cost_two_points_and_no_more():
     assert one.configuration is weak.configuration
 
 
+def test_of_operating_points_that_all_cost_too_much_the_nearest_to_the_goal_is_shown():
+    far, near = (assessment("noise", x, 0.6, {"noise.scale": 1 - x}) for x in (0.5, 0.8))
+    shown = assessed(assessment("undefended", 0.9, 0.8), far, near).methods[-1]
+    assert (shown.configuration, shown.chosen) == (near.configuration, False)
+
+
 def test_a_configuration_that_diverged_on_a_seed_guesses_the_majority_there():
     accuracies = {"split": {0: 0.9, 1: math.nan, 2: 0.9}}
     lost = assessment("noise", 0.9, 0.3, MORE, test=accuracies)

@@ -78,6 +78,8 @@ def test_choice_and_limits_are_those_of_the_plain_twin(seeds, candidates, missin
     leaks = drawn(candidates, seeds, missing)
     undefended = drawn(candidates + 1, seeds, missing, seed=1) + 0.1
     leaks[-1] = leaks[0]  # equal rows count once
+    near_one = undefended.copy()
+    near_one[0] = np.minimum(near_one[0] + 0.2, 1)  # one attack alone
     away = drawn(1, seeds, seed=2)[0]
     folds = choosing.leave_one_out(leaks)
     for score, pick, (expected, number) in zip(
@@ -91,6 +93,10 @@ def test_choice_and_limits_are_those_of_the_plain_twin(seeds, candidates, missin
         (intervals.worst_limits(figures), twin.worst_limits(leaks, ROWS)),
         (intervals.excess_limits(figures, base), twin.excess_limits(leaks, away, ROWS)),
         (intervals.change_limits(figures, others), twin.change_limits(leaks, undefended, ROWS)),
+        (
+            intervals.change_limits(figures, points(near_one)),
+            twin.change_limits(leaks, plain(near_one), ROWS),
+        ),
         (
             intervals.most_beyond(figures, others, 0.95, 0.25, base),
             twin.most(leaks, undefended, ROWS, 0.95, 0.25, away),
@@ -361,6 +367,8 @@ def test_the_strongest_is_never_below_the_local_only_baseline():
         0,
         5,
     )
+    alone = strongest_module.strongest_of(of(constant(0.3, 0.2)))  # not yet compared
+    assert alone.excess.limits.upper == result.strongest.excess.limits.upper == 0
     assert result.verdict == Verdict.PROTECTS
 
 

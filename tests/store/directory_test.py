@@ -131,7 +131,7 @@ def test_a_renamed_save_is_not_believed(tmp_path):
 @pytest.mark.parametrize(("where", "kept"), [("replace", 1), ("remove", 2)])
 def test_a_kill_between_two_saves_loses_neither(tmp_path, monkeypatch, where, kept):
     """Before the new save is in place, and after that, before the old one goes."""
-    store.write_partial(tmp_path, "a", 1, tree(1))
+    store.write_partial(tmp_path, "a", 1, tree(1), width=1)
 
     def kill(*arguments):
         raise Killed
@@ -141,8 +141,9 @@ def test_a_kill_between_two_saves_loses_neither(tmp_path, monkeypatch, where, ke
             *{"replace": (atomic.os, "replace"), "remove": (directory, "remove")}[where], kill
         )
         with pytest.raises(Killed):
-            store.write_partial(tmp_path, "a", 2, tree(2))
+            store.write_partial(tmp_path, "a", 2, tree(2), width=2)
     assert saved_after(tmp_path) == (kept, kept)
+    assert store.width_of_shard(tmp_path, "a") == kept
     store.write_partial(tmp_path, "a", 3, tree(3))
     assert saved_after(tmp_path) == (3, 3)
     assert [path.name for path in (tmp_path / "partial" / "a").iterdir()] == ["3"]

@@ -3,6 +3,7 @@
 import math
 import re
 import shutil
+from unittest import mock
 
 import jax
 import pytest
@@ -124,6 +125,17 @@ def test_programs_that_do_not_fit_take_fewer_members_at_once_or_are_refused(monk
     monkeypatch.setattr(forecast, "device_memory", lambda: math.inf)
     monkeypatch.setitem(AN_ACCELERATOR, "most", 2)
     assert forecast._fitting(widest, shard, None).layout.width == 2
+
+
+def test_a_few_steps_record_no_more_rows_than_they_train():
+    plan = plan_of(tiny(**{"training.record_rows": 256}))
+    trainer = mock.Mock(group=plan.groups[0], table=plan.table)
+    trainer.layout = batch_layout.layout(8, 4)
+    trainer.members.side_effect = InterruptedError  # asked for with the spec of the few steps
+    with pytest.raises(InterruptedError):
+        forecast._few_steps(trainer, plan.shards[0])
+    spec, _ = trainer.members.call_args.args
+    assert spec.recorded_rows == spec.num_rows == forecast.STEPS * 64
 
 
 def test_a_dry_run_calls_attacks_with_blocks_that_fit(monkeypatch):
