@@ -206,7 +206,7 @@ ATTACKS = (
         "rows-never-sent-move-the-median",
         "jnp.nanmedian(jnp.where(sent, score, jnp.nan))",
         "jnp.nanmedian(score)",
-        ("attacks/norm", "attacks/hints"),
+        ("attacks/norm",),
     ),
     Mutant(
         "every-row-was-sent-in-some-epoch",
@@ -330,6 +330,37 @@ SUMMARY = (
         ("report/assessment", "report/judging"),
     ),
     Mutant("more-is-said-of-a-mean", "if lower > 0:", "if more.mean > 0:", ("report/assessment",)),
+    Mutant(
+        "near-one-only-if-every-attack-is",
+        "np.where(count >= FEWEST_SEEDS, mean, 0.0).max(-1)",
+        "np.where(count >= FEWEST_SEEDS, mean, 0.0).min(-1)",
+        ("report/judging",),
+    ),
+    Mutant("the-farthest-from-the-goal", "min(attacked, key=excess)", "max(attacked, key=excess)"),
+    Mutant("an-excess-below-the-baseline", "max(upper, 0.0)) if among", "upper) if among"),
+    Mutant(
+        "error-of-a-mean-by-the-count",
+        "losses.std(-1, ddof=1) / np.sqrt(count)",
+        "losses.std(-1, ddof=1) / count",
+        ("report/judging",),
+    ),
+    Mutant("training-auc-of-inverted-runs", "seed: max(auc, 1 - auc)", "seed: auc"),
+    Mutant("reach-with-a-class-missing-in-folds", ".min() < FOLDS", ".max() < FOLDS"),
+    Mutant(
+        "own-layers-are-diagnostics",
+        "(bool(attack.diagnostic) and not owns_layer)",
+        "bool(attack.diagnostic)",
+    ),
+)
+
+DATASETS = (
+    Mutant("one-balanced-row-too-many", "(c < most % len(classes))", "(c <= most % len(classes))"),
+    Mutant(
+        "four-channels-are-not-last",
+        "features.shape[3] > 4",
+        "features.shape[3] >= 4",
+        ("datasets/image_sets",),
+    ),
 )
 
 STORAGE = (
@@ -363,6 +394,12 @@ STORAGE = (
     ),
     Mutant(
         "divergence-dated-to-its-last-epoch", "int(broken[0])", "int(broken[-1])", ("sweep/train",)
+    ),
+    Mutant(
+        "the-width-of-the-older-save", "lambda path: -int(path.name)", "lambda path: int(path.name)"
+    ),
+    Mutant(
+        "a-few-steps-record-all-rows", "recorded=min(spec.recorded, rows)", "recorded=spec.recorded"
     ),
 )
 
@@ -471,7 +508,7 @@ LAUNCHING = (
 )
 
 MUTANTS: tuple[Mutant, ...] = (
-    *(*PROTOCOL, *DEFENSES, *ATTACKS, *SCORING, *SUMMARY, *STORAGE, *DAMAGE, *LAUNCHING),
+    *(*PROTOCOL, *DEFENSES, *ATTACKS, *SCORING, *SUMMARY, *DATASETS, *STORAGE, *DAMAGE, *LAUNCHING),
 )
 
 
