@@ -337,6 +337,11 @@ SUMMARY = (
         ("report/judging",),
     ),
     Mutant("the-farthest-from-the-goal", "min(attacked, key=excess)", "max(attacked, key=excess)"),
+    Mutant(
+        "another-utility-is-undefended-too",
+        "if utility is None or utility != y.get(a.federation):",
+        "if utility is None:",
+    ),
     Mutant("an-excess-below-the-baseline", "max(upper, 0.0)) if among", "upper) if among"),
     Mutant(
         "error-of-a-mean-by-the-count",

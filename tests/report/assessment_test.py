@@ -291,6 +291,24 @@ def test_methods_are_compared_with_the_one_without_defenses_whatever_it_is_calle
     assert math.isclose(shown.cost.mean, 0.05)
 
 
+@pytest.mark.parametrize(
+    ("test", "validation", "verdict"),
+    [
+        (0.9, 0.9, Verdict.IS_UNDEFENDED),
+        (0.7, 0.9, Verdict.LEAKS_AS_BEFORE),
+        (0.9, 0.7, Verdict.LEAKS_AS_BEFORE),
+    ],
+)
+def test_with_equal_leaks_but_another_utility_a_configuration_is_not_undefended(
+    test, validation, verdict
+):
+    found = [
+        assessment("undefended", 0.9, 1.0),
+        assessment("noise", test, 1.0, NOISE, validation=validation),
+    ]
+    assert assessed(*found).assessments[1].verdict is verdict
+
+
 @pytest.mark.parametrize(("max_cost", "kept"), [(0.0, False), (0.09, False), (0.1, True)])
 def test_what_an_operating_point_may_cost_is_given(max_cost, kept):
     found = [assessment("undefended", 0.9, 0.8), assessment("noise", 0.8, 0.3, NOISE)]

@@ -12,7 +12,6 @@ import numpy as np
 from vfljax import defenses, store
 from vfljax.report import choosing, judging, stored_rows, worth
 from vfljax.report.assessed import Assessed, Assessment, MethodOutcome
-from vfljax.report.candidates import Strongest
 from vfljax.report.configurations import (
     BySeed,
     ConfigurationSummary,
@@ -171,12 +170,13 @@ def _judged(members: list[Assessment], base: _Base) -> list[Assessment]:
     """The assessments of a federation with their verdicts and changes to undefended."""
     if base.plain is None or base.plain.strongest is None:
         return members
-    plain, attacked = base.plain.strongest, {}
+    attacked = {}
     for place, a in enumerate(members):
         if a.configuration.defended and a.strongest is not None:
             attacked[place] = a.strongest
-    same = [_is_undefended(strongest, plain) for strongest in attacked.values()]
-    comparisons = zip(attacked, judging.judge([*attacked.values()], plain, same), strict=True)
+    same = [_is_undefended(members[place], base.plain) for place in attacked]
+    judged = judging.judge([*attacked.values()], base.plain.strongest, same)
+    comparisons = zip(attacked, judged, strict=True)
     out = list(members)
     for place, comparison in comparisons:
         a, strongest = members[place], attacked[place]
@@ -191,14 +191,23 @@ def _judged(members: list[Assessment], base: _Base) -> list[Assessment]:
     return out
 
 
-def _is_undefended(strongest: Strongest, plain: Strongest) -> bool:
-    """Whether every figure of the attacks that both have equals undefended's, bit for bit on every seed."""
-    ours, others = (
+def _is_undefended(a: Assessment, plain: Assessment) -> bool:
+    """Whether every figure of both is equal bit for bit on every seed: utility, and the attacks both have."""
+    for x, y in (
+        (a.configuration.test, plain.configuration.test),
+        (a.configuration.validation, plain.configuration.validation),
+    ):
+        utility = x.get(a.federation)
+        if utility is None or utility != y.get(a.federation):
+            return False
+    assert a.strongest is not None
+    assert plain.strongest is not None
+    leaks, by_undefended = (
         {c.name: leaks for c, leaks in zip(x.attacks, x.figures.leaks, strict=True)}
-        for x in (strongest.candidates, plain.candidates)
+        for x in (a.strongest.candidates, plain.strongest.candidates)
     )
-    shared = [name for name in ours if name in others]
-    return bool(shared) and all(np.array_equal(ours[n], others[n]) for n in shared)
+    shared = [name for name in leaks if name in by_undefended]
+    return bool(shared) and all(np.array_equal(leaks[n], by_undefended[n]) for n in shared)
 
 
 def _corrected(members: list[Assessment], base: _Base) -> list[Assessment]:
