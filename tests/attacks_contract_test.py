@@ -221,11 +221,12 @@ def _case_of(name, classes, leaky, turned):
     arrays.setdefault("inputs", rng.normal(size=(2, ROWS_OF_A_RUN, cases.BATCH + 10)))
     if turned:
         arrays["gradients"] = -np.asarray(arrays["gradients"])
-    return labels, cases.make_case(labels, classes, known=KNOWN, **arrays)
+    cut = np.shape(arrays["gradients"])[-1]
+    return labels, cases.make_case(labels, classes, known=KNOWN, cut=cut, **arrays)
 
 
 def make(name, options, classes):
-    return of_attacks.built(name, tuple(options.items()), classes, split=True)
+    return of_attacks.built(name, tuple(options.items()), classes, cut=classes)
 
 
 def scores_of(name, options, classes, case) -> Scores:

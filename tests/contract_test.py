@@ -1,5 +1,6 @@
 """The contract as functions: each way to break it is one line. Our rows keep it by their own tests."""
 
+import functools
 import pathlib
 
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from vfljax import attacks, contract, defenses
 from vfljax.attacks import Attack, AttackRow
 from vfljax.defenses import Defense, DefenseRow, Knower, core
 from vfljax.errors import UserError
-from vfljax.types import SPLIT, Scores
+from vfljax.types import SPLIT, Origin, Scores
 
 KNOWN = {"split": (Knower("probe", "mean"),), "no_split": (Knower("probe", "mean"),)}
 
@@ -68,6 +69,15 @@ FACTORIES = {
         "NaN of gradients that are all 0",
     ),
 }
+
+
+def test_a_defense_whose_figures_are_no_numbers_is_refused(monkeypatch):
+    factory = gradient(lambda scale: lambda key, g, context: g * jnp.nan)
+    row = DefenseRow(factory, {"scale": 0.5}, KNOWN, {"scale": 0.0})
+    monkeypatch.setitem(defenses.TABLE, "nowhere", row)
+    promises = contract.rules("nowhere")
+    with refused("nowhere", "the same run twice gives other numbers", kind=contract.ContractError):
+        contract.check("nowhere", rule=promises[4])
 
 
 @pytest.mark.parametrize("name", FACTORIES)
@@ -130,6 +140,28 @@ ATTACKS = {
         "labels given away in 13 ways it reads 0.20 at most (balanced top-1)",
     ),
 }
+
+
+def moved_since(key, view, known, knobs, bottoms):
+    """Scores from how far the embeddings of the last epoch are from those of the trained bottom."""
+    moved = view.embeddings[-1] - bottoms[0].apply(view.bottoms[0], view.features[0])
+    return Scores(jnp.tile(jnp.sum(moved, axis=1)[:, None], 5))
+
+
+def test_a_plugin_may_compare_embeddings_with_what_the_bottom_gives(monkeypatch):
+    def factory(bottoms, num_classes):
+        return attack(functools.partial(moved_since, bottoms=bottoms))(bottoms, num_classes)
+
+    here = Origin("own", "0.1", "0" * 64)
+    monkeypatch.setitem(attacks.TABLE, "moved", AttackRow(factory, origin=here))
+    contract.check_plugins({}, {"moved": [{}]})
+
+
+def test_embeddings_pass_for_no_scores(monkeypatch):
+    row = AttackRow(attack(lambda key, view, known, knobs: Scores(view.embeddings[-1])))
+    monkeypatch.setitem(attacks.TABLE, "raw", row)
+    with refused("train is float32[200, 6] where float32[200, 5]", kind=contract.ContractError):
+        contract.check("raw", classes=(5,))
 
 
 @pytest.mark.parametrize("name", ATTACKS)

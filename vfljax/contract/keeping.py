@@ -82,15 +82,16 @@ def shape(tree: Any) -> str:
     return leaves[0] if len(leaves) == 1 else f"({', '.join(leaves)})"
 
 
-def same_bits(a: Any, b: Any) -> bool:
-    """Returns whether all numbers of two trees are equal, not just close; 0 and -0 are equal, and NaNs.
+def same_bits(a: Any, b: Any, equal_nan: bool = False) -> bool:
+    """Returns whether all numbers of two trees are equal, not just close; 0 and -0 are equal.
 
     Args:
       a: a tree of arrays without keys.
       b: a tree of the same structure.
+      equal_nan: whether NaN equals NaN.
     """
     pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
-    return all(np.array_equal(x, y, equal_nan=True) for x, y in pairs)
+    return all(np.array_equal(x, y, equal_nan=equal_nan) for x, y in pairs)
 
 
 def finite(tree: Any) -> bool:

@@ -1,7 +1,8 @@
 """The rules that every attack of the table keeps, tried on constructed exchanges.
 
-``shapes`` needs no arrays; sweeps check it for every plugin before they attack. The other rules run the attack
-on constructed rows of the same shape, so that one compiled program serves several rules.
+``shapes`` needs no arrays; sweeps check it for every plugin before they attack. Bottoms give more numbers of a
+row there than there are classes, so that neither passes for the other. The other rules run the attack on
+constructed rows of one shape, C numbers of a row, so that one compiled program serves several rules.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from vfljax import attacks
 from vfljax.attacks import Attack, AttackRow
 from vfljax.attacks.core import BASELINES
-from vfljax.contract.exchanges import BATCH, BOTTOMS, CUT, Case, make_case, seen_of
+from vfljax.contract.exchanges import BATCH, BOTTOMS, CUT, WIDTH, Case, make_case, seen_of
 from vfljax.contract.keeping import finite, same_bits, shape
 from vfljax.contract.planted import LEAKS
 from vfljax.models import MLP
@@ -50,8 +51,10 @@ class TestedAttack(NamedTuple):
     def row(self) -> AttackRow:
         return attacks.TABLE[self.name]
 
-    def attack(self) -> Attack:
-        return built(self.name, tuple(self.options.items()), self.num_classes, self.split)
+    def attack(self, cut: int | None = None) -> Attack:
+        """Returns the attack on a bottom that gives ``cut`` numbers of a row, C by default."""
+        cut = self.num_classes if cut is None else cut
+        return built(self.name, tuple(self.options.items()), self.num_classes, cut)
 
     @property
     def split(self) -> bool:
@@ -59,43 +62,43 @@ class TestedAttack(NamedTuple):
         attack = self.row(BOTTOMS, self.num_classes, **self.options)
         return not isinstance(attack, Attack) or attack.federations[:1] != (NO_SPLIT,)
 
-    def case(self) -> Case:
-        return _case(self.num_classes, self.split)
+    def case(self, cut: int | None = None) -> Case:
+        return _case(self.num_classes, self.split, self.num_classes if cut is None else cut)
 
     def scores(self, case: Case | None = None) -> Scores:
         """Returns what it makes of a case, by default of ``case()``."""
         case = self.case() if case is None else case
         view, known = _seen(*case)
         knobs = {knob: jnp.float32(value) for knob, value in self.knobs.items()}
-        attack = self.attack()
+        attack = self.attack(case.run.exchange["embeddings"].shape[-1])
         scores = jax.device_get(jitted(attack.run)(jax.random.key(0), view, known, knobs))
         return finished(attack, scores, case, self.num_classes)
 
 
 @functools.cache
-def built(name: str, options: tuple[tuple[str, Any], ...], num_classes: int, split: bool) -> Attack:
+def built(name: str, options: tuple[tuple[str, Any], ...], num_classes: int, cut: int) -> Attack:
     """Returns the attack on one linear bottom: one object, hence one program, for equal arguments.
 
     Args:
       name: of the row.
       options: its static options.
       num_classes: C.
-      split: whether the bottom gives ``CUT`` numbers of a row; C of them if not.
+      cut: how many numbers the bottom gives of a row.
     """
-    bottom = MLP((), CUT if split else num_classes)
+    bottom = MLP((), cut)
     return attacks.TABLE[name]((bottom,), num_classes, **dict(options))
 
 
 @functools.cache
-def _case(num_classes: int, split: bool) -> Case:
+def _case(num_classes: int, split: bool, cut: int) -> Case:
     """A run whose embeddings, gradients and columns reveal the labels to some degree."""
     rng, labels = np.random.default_rng(5), np.arange(ROWS) % num_classes
-    centers = rng.normal(size=(num_classes, 6))[labels]
+    centers = rng.normal(size=(num_classes, WIDTH))[labels]
     features = centers + 0.3 * rng.normal(size=centers.shape)
-    test = rng.normal(size=(10, 6))
+    test = rng.normal(size=(10, WIDTH))
     if split:
-        # as many numbers as planted labels have
-        g, z = centers[:, :num_classes] / BATCH, features[:, :num_classes]
+        kernel = np.eye(WIDTH, cut)  # the bottom's
+        g, z = centers @ kernel / BATCH, features @ kernel
     else:
         g = (rng.dirichlet(np.ones(num_classes), ROWS) - np.eye(num_classes)[labels]) / BATCH
         z = rng.normal(size=(ROWS, num_classes))
@@ -108,13 +111,14 @@ def _case(num_classes: int, split: bool) -> Case:
         test_features=test,
         inputs=rng.normal(size=(2, ROWS, BATCH + 10)),
         known=KNOWN,
-        cut=CUT if split else num_classes,
+        cut=cut,
     )
 
 
 def shapes(tested: TestedAttack) -> str:
     """Returns why it does not give scores [N, C], and perhaps [M, C] of test rows, with traced knobs, or ""."""
-    attack = tested.attack()
+    cut = CUT if tested.split else tested.num_classes  # without a top model bottoms give logits
+    attack = tested.attack(cut)
     if not isinstance(attack, Attack):
         return f"the factory returned {type(attack).__name__} and no Attack"
     for field, values, known in (
@@ -130,7 +134,7 @@ def shapes(tested: TestedAttack) -> str:
         if not number or not math.isfinite(value):
             return f"the knob {knob}={value!r} is no number"
     knobs = {knob: jax.ShapeDtypeStruct((), jnp.float32) for knob in attack.knobs}
-    view, known = jax.eval_shape(seen_of, *tested.case())
+    view, known = jax.eval_shape(seen_of, *tested.case(cut))
     scores = jax.eval_shape(attack.run, jax.random.key(0), view, known, knobs)
     if not isinstance(scores, Scores):
         return f"run returned {type(scores).__name__} and no Scores"
@@ -171,7 +175,7 @@ def finished(attack: Attack, scores: Scores, case: Case, classes: int) -> Scores
 
 
 def _pure(tested: TestedAttack) -> str:
-    same = same_bits(tested.scores(), tested.scores())
+    same = same_bits(tested.scores(), tested.scores(), equal_nan=True)  # of rows that were not sent
     return "" if same else "the same attack twice gives other scores: draw from key"
 
 
@@ -195,15 +199,16 @@ def _members(tested: TestedAttack) -> str:
 
 def _planted(tested: TestedAttack) -> str:
     best = 0.0
-    cut = CUT if tested.split else tested.num_classes
-    for labels, arrays in _giveaways(tested.num_classes, tested.split):
-        case = make_case(labels, tested.num_classes, known=KNOWN, cut=cut, **arrays)
+    classes = tested.num_classes
+    for labels, arrays in _giveaways(classes, tested.split):
+        cut = arrays["gradients"].shape[-1]
+        case = make_case(labels, classes, known=KNOWN, cut=cut, **arrays)
         scores = tested.scores(case)
         rows = np.setdiff1d(np.arange(len(labels)), case.common.known_order[0][:KNOWN])
         best = max(best, _leak(np.nan_to_num(scores.train[rows]), labels[rows]))
         if best >= READ:
             return ""
-    scale = "AUC" if tested.num_classes == 2 else "balanced top-1"
+    scale = "AUC" if classes == 2 else "balanced top-1"
     return f"of labels given away in {len(LEAKS)} ways it reads {best:.2f} at most ({scale})"
 
 

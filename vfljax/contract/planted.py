@@ -1,7 +1,8 @@
 """Exchanges and columns that give the labels away, drawn so that an attack can read them.
 
-``LEAKS`` are called after what reveals the labels. ``SHARES`` are those of the same names without a top model,
-where gradients are of logits and another leak would be read in place of the one named.
+``LEAKS`` are called after what reveals the labels. ``SHARES`` take their place without a top model, where
+gradients are of logits and another leak would be read in place of the one named. Their entry ``shares`` stands
+for every other name of ``LEAKS``.
 """
 
 from __future__ import annotations
