@@ -22,6 +22,7 @@ import pytest
 from tests.datasets.refusals import refused
 from vfljax.datasets.user_table import table
 
+BILLION = 10**9
 DAYS = [datetime.date(2020, 2, 28), None, datetime.date(2020, 3, 1)]
 
 
@@ -293,21 +294,42 @@ TESTED = (
     ("a missing value", csv("u\nv"), csv("u\n\n"), {"missing": "refuse"}, "test.csv: column 'a' has no value in row 2 and"),
     ("a label", csv("1\n2"), csv("1\n2", "0 2"), {}, "label 'y' is '2' in row 2"),
     ("no label", csv("1\n2"), "a\ty\n1\t0\n2\t\n", {}, "label 'y' is missing in 1 of 2 rows"),
+    # two types
+    ("durations of two units", arrow([3600, 7200, None], pa.duration("s")), arrow([3600_000, None, 0], pa.duration("ms")), {}, "a=0 0.0416667 nan 0 nan -0.0416667; classes 0 1"),
+    ("durations, and plain numbers", arrow([3600, 7200, None], pa.duration("s")), csv("3600\n7200"), {}, "test.csv: column 'a' has '3600' in row 1, which is no date as"),
+    ("durations, and times of day", arrow([3600, 7200, None], pa.duration("s")), arrow([3600, 7200, None], pa.time32("s")), {}, "test.csv: column 'a' has '01:00:00.000' in row 1, which is no date as"),
+    ("moments of two units", arrow([BILLION, None, 0], pa.timestamp("ns")), arrow([0, 86_400_000_000, None], pa.timestamp("us")), {}, "a=1.15741e-05 nan 0 0 1 nan; classes 0 1"),
+    ("moments in nanoseconds at last", arrow([0, 86_400_000_000, None], pa.timestamp("us")), arrow([BILLION, None, 0], pa.timestamp("ns")), {}, "a=0 1 nan 1.15741e-05 nan 0; classes 0 1"),
+    ("days of texts, and moments", csv("28.2.2020\n1.3.2020"), pd.DataFrame({"a": pd.to_datetime(["2020-02-28", None, "2020-03-01"]).as_unit("ns"), "y": [0, 1, 0]}), {}, "a=0 2 0 nan 2; classes 0 1"),
+    ("times of day of two units", arrow([3600, 46800, None], pa.time32("s")), arrow([0, None, 3600_000_000], pa.time64("us")), {}, "a=0 0.5 nan -0.0416667 nan 0; classes 0 1"),
+    ("days of another form", csv("25.01.2020\n1.2.2020"), csv("2020-02-01\n2020-02-13"), {}, "test.csv: column 'a' has '2020-02-01' in row 1, which is no date as"),
+    ("days, and texts of them", arrow(DAYS, pa.date32()), csv("2020-02-01\n\n"), {}, "test.csv: column 'a' has '2020-02-01' in row 1, which is no date as"),
+    ("days and texts of them as categories", arrow(DAYS, pa.date32()), csv("2020-02-28\n\n"), {"categorical": "a"}, r"a={2020-02-28|2020-03-01|(missing)}; classes 0 1"),
+    ("percentages, and numbers", csv("5%\n6%"), arrow([0.05, None, 1.0], None), {"percent": True}, "a=0.05 0.06 0.05 nan 1; classes 0 1"),
+    ("numbers, and percentages", arrow([0.05, None, 1.0], None), csv("5\n6%"), {"percent": True}, "'6%' in row 2, and numbers without a % elsewhere"),
+    ("decimal commas, and numbers", csv("0,5\n1"), arrow([0.25, None, 1.0], None), {"decimal": ","}, "a=0.5 1 0.25 nan 1; classes 0 1"),
+    ("whole numbers and fractions", arrow([1, 2, None], pa.int32()), arrow([0.5, None, 3.0], None), {}, "a=1 2 nan 0.5 nan 3; classes 0 1"),
+    ("whole numbers that float64 does not hold, as categories", arrow([2**60, 2**60 + 1, 2], None), arrow([2, None, 2], pa.int32()), {"categorical": "a", "unknown": "ignore"}, f"a={{2|{2**60}|{2**60 + 1}}}; classes 0 1"),
+    ("such labels, in two types", arrow([1, 2, 3], None, [-(2**53) - 1, -(2**53), 2**53]), arrow([1, 2, 3], None, ["9007199254740992"] * 3), {}, f"a=1 2 3 1 2 3; classes {-(2**53) - 1} {-(2**53)} {2**53}"),
 )  # fmt: skip
 
 
-def read(folder, content, options):
-    path = folder / "own.data"
+def written(folder, content, name="own.data"):
+    path = folder / name
     if isinstance(content, str | bytes):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
     elif isinstance(content, pd.DataFrame):
         content.to_parquet(path)
     elif isinstance(content, dict):
-        path = folder / "own.data.npz"
+        path = folder / f"{name}.npz"
         np.savez(path, **content)
     else:
         pyarrow.parquet.write_table(content, path)
-    return table(str(path), **{"label": "y", **options})
+    return str(path)
+
+
+def read(folder, content, options):
+    return table(written(folder, content), **{"label": "y", **options})
 
 
 @pytest.mark.parametrize("case", READ, ids=lambda case: case[0])
@@ -333,9 +355,16 @@ def test_an_option_that_does_not_fit_is_refused_in_one_line(tmp_path, options, m
 @pytest.mark.parametrize("case", TESTED, ids=lambda case: case[0])
 def test_a_test_file_is_read_as_the_training_file_is_or_refused(tmp_path, case):
     _, content, tested, options, expected = case
-    (tmp_path / "test.csv").write_text(tested)
+    written(tmp_path, tested, "test.csv")
     options = {"test_file": "test.csv", "delimiter": "tab", **options}
     if expected.startswith("a="):
         assert summary(read(tmp_path, content, options)) == expected
     else:
         refused(read, tmp_path, content, options, match=expected)
+
+
+def test_a_group_is_one_whole_number_whatever_types_the_files_have(tmp_path):
+    numbers, wide = arrow([1, 2, 3], None), pa.array([2**60, 2**60 + 1, 2**60 + 2])
+    written(tmp_path, numbers.append_column("g", pa.array([5, 6, 5], pa.int32())), "test.csv")
+    options = {"groups": "g", "test_file": "test.csv"}
+    assert len(set(read(tmp_path, numbers.append_column("g", wide), options).groups)) == 5

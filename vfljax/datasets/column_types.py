@@ -6,9 +6,8 @@ numbers, numbers named as categories are texts. The training file's rows decide;
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ import pandas as pd
 import pyarrow as pa
 
 from vfljax.datasets.number_formats import (
-    FLOAT,
     SHARE,
     TEXT,
     Notation,
@@ -71,61 +69,34 @@ class Source(NamedTuple):
     merged: int = 0  # different numbers that are equal as float32
 
 
-def source(values: Series, place: Place, rule: Rule, kind: str = "") -> Source:
+def source(parts: Sequence[Series], place: Place, rule: Rule, kind: str = "") -> Source:
     """Finds out what a column of a table is, and reads it.
 
     Args:
-      values: [R] the column, as ``joined`` returns it.
-      place: where its rows are.
+      parts: its values as of ``reading.framed`` in the training file, which decides, and then in the test file
+        if there is one.
+      place: where all rows are.
       rule: how it is read.
       kind: "number", "category", or "": what it looks like.
 
     Raises:
       UserError: with column and row, for what could be read in two ways, or as nothing that helps.
     """
-    values, words = _cleaned(values, rule)
-    column = None if kind == "category" else _numeric(values, place, rule, kind)
-    column = column or _category(values, place, rule, kind)
-    return column._replace(words=Counter(words) + Counter(column.words))
+    parts, words = _cleaned(parts, place, rule)
+    column = None if kind == "category" else _numeric(parts, place, rule, kind)
+    column = column or _category(_texts(parts), place, rule, kind)
+    return column._replace(words=words + Counter(column.words))
 
 
-def joined(name: str, columns: Mapping[str, Series], decimal: str) -> Series:
-    """Returns the rows of all files as one column: as texts where the files have different types.
-
-    Args:
-      name: of the column.
-      columns: by the files' names.
-      decimal: how texts write the decimal point.
-
-    Raises:
-      UserError: for a type that is neither number nor text.
-    """
-    kinds = {file: _type(column) for file, column in columns.items()}
-    for file, kind in kinds.items():
-        scalar = pa.types.is_boolean(kind) or pa.types.is_temporal(kind) or _numeric_type(kind)
-        if not scalar and columns[file].dtype != TEXT:
-            what = f"is of type {shown(kind)[1:-1]}, neither number nor text"
-            remedy = options_in("name it in {drop}=, or write it as columns of numbers or texts")
-            raise fault(file, what, remedy, column=name)
-    parts = list(columns.values())
-    if len({part.dtype for part in parts}) > 1:
-        if all(map(_numeric_type, kinds.values())):
-            parts = [
-                pd.Series(part.to_numpy(float, na_value=np.nan), dtype=FLOAT) for part in parts
-            ]
-        else:
-            parts = [_texts(part, decimal) for part in parts]
-    return pd.concat(parts, ignore_index=True)
-
-
-def words_of(column: Series, rule: Rule) -> Series:
-    """Returns a column as trimmed texts of ``TEXT``, null where one is missing.
+def words_of(parts: Sequence[Series], place: Place, rule: Rule) -> Series:
+    """Returns a column as trimmed texts of ``TEXT`` [R], null where one is missing.
 
     Args:
-      column: [R] as of ``reading.framed``.
+      parts: as of ``source``.
+      place: where all rows are.
       rule: which words are missing values.
     """
-    return _texts(_cleaned(column, rule)[0])
+    return _texts(_cleaned(parts, place, rule)[0])
 
 
 def ordered(values: Iterable[str]) -> list[str]:
@@ -143,17 +114,28 @@ def _numeric_type(kind: Any) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind)
 
 
-def _cleaned(column: Series, rule: Rule) -> tuple[Series, dict[str, int]]:
+def _cleaned(
+    parts: Sequence[Series], place: Place, rule: Rule
+) -> tuple[list[Series], Counter[str]]:
     """(booleans, whole numbers, floats, times or trimmed texts, null where missing; the words met)."""
-    if column.dtype == TEXT:
-        column = column.str.strip()
-        gone = column.isin(rule.missing)
-        words = column[gone].value_counts(sort=False).drop("", errors="ignore").to_dict()
-        return column.mask(gone), words
-    if not _numeric_type(_type(column)):
-        return column, {}
-    floats, words = _without(column.to_numpy(float, na_value=np.nan), rule)
-    return column.mask(np.isnan(floats)), words
+    cleaned, words = [], Counter()
+    for file, column in zip(place.files, parts, strict=True):
+        kind = _type(column)
+        if column.dtype == TEXT:
+            column = column.str.strip()
+            gone = column.isin(rule.missing)
+            words.update(column[gone].value_counts(sort=False).drop("", errors="ignore").to_dict())
+            column = column.mask(gone)
+        elif _numeric_type(kind):
+            floats, met = _without(column.to_numpy(float, na_value=np.nan), rule)
+            words.update(met)
+            column = column.mask(np.isnan(floats))
+        elif not (pa.types.is_boolean(kind) or pa.types.is_temporal(kind)):
+            what = f"is of type {shown(kind)[1:-1]}, neither number nor text"
+            remedy = options_in("name it in {drop}=, or write it as columns of numbers or texts")
+            raise fault(file, what, remedy, column=place.column)
+        cleaned.append(column)
+    return cleaned, words
 
 
 def _without(values: np.ndarray, rule: Rule) -> tuple[np.ndarray, dict[str, int]]:
@@ -164,61 +146,65 @@ def _without(values: np.ndarray, rule: Rule) -> tuple[np.ndarray, dict[str, int]
     return np.where(gone, np.nan, values), words
 
 
-def _texts(values: Series, decimal: str = ".") -> Series:
-    """A column as texts: whole numbers without a decimal point, however the file wrote them."""
-    kind = _type(values)
-    if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
-        codes, distinct = pd.factorize(values)
-        names = [*(repr(v).replace(".", decimal) for v in distinct.tolist()), None]
-        values = pd.Series(pd.array(names, TEXT)).take(codes).reset_index(drop=True)  # -1: the last
-    point = re.escape(decimal)
-    text = values.astype(TEXT).str.replace(rf"^([+-]?\d+){point}0+$", r"\1", regex=True)
-    return text.str.replace("^-0$", "0", regex=True)
+def _texts(parts: Sequence[Series]) -> Series:
+    """A cleaned column as texts [R]: whole numbers without a decimal point, however a file wrote them."""
+    texts = []
+    for values in parts:
+        kind = _type(values)
+        if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
+            codes, distinct = pd.factorize(values)
+            names = [*map(repr, distinct.tolist()), None]  # -1 of a missing one is the last
+            values = pd.Series(pd.array(names, TEXT)).take(codes)
+        texts.append(values.astype(TEXT).str.replace(r"^([+-]?\d+)\.0+$", r"\1", regex=True))
+    return pd.concat(texts, ignore_index=True).str.replace("^-0$", "0", regex=True)
 
 
-def _numeric(values: Series, place: Place, rule: Rule, kind: str) -> Source | None:
+def _numeric(parts: list[Series], place: Place, rule: Rule, kind: str) -> Source | None:
     """A column of numbers or dates; None if the training rows hold words."""
-    training, present, notation = ~place.held, values.notna().to_numpy(bool), rule.notation
-    since, words, padded = None, {}, ""
-    if notation.date_format and not kind and _of_digits(_texts(values[training]), notation):
-        values = _texts(values)
-        x, truth = np.full(len(values), np.nan), ~present
-    else:
-        x, truth = _floats(values, place, notation)
-    unread = present & np.isnan(x)
-    if unread[training].any():
-        if dates := days(values, place, notation.date_format):
-            x, since = dates
-            unread = present & np.isnan(x)
+    notation, since, words = rule.notation, None, Counter()
+    digits = notation.date_format and not kind and _of_digits(_texts(parts[:1]), notation)
+    if digits:
+        parts = [
+            values if pa.types.is_temporal(_type(values)) else _texts([values]) for values in parts
+        ]
+    read = [_floats(values, notation) for values in parts]
+    present = np.concatenate([values.notna().to_numpy(bool) for values in parts])
+    if digits or (np.isnan(read[0]) & present[~place.held]).any():
+        if dates := days(parts, place, notation.date_format):
+            read, since = dates
         elif not kind:
-            refuse_mixture(values[training], place, notation)
+            refuse_mixture(parts[0], place, notation)
             return None
-    if notation.percent and since is None and values.dtype == TEXT:
-        _check_percent(values, x, place, place.held)
-    kept = "name it in {categorical}= (the training rows have numbers)"
-    place.check(
-        unread,
-        "has {value} in row {row}, which is no "
-        + ("date as the training rows'" if since else "number"),
-        "correct it, leave it empty or name it in {na_values}= where it is missing, or "
-        + ("take the name out of {numeric}=" if kind else kept),
-        _texts(values),
-    )
+    if notation.percent and since is None:
+        _check_percent(parts, read, place)
+    x = np.concatenate(read)
+    unread = present & np.isnan(x)
+    if unread.any():
+        kept = "name it in {categorical}= (the training rows have numbers)"
+        place.check(
+            unread,
+            "has {value} in row {row}, which is no "
+            + ("date as the training rows'" if since else "number"),
+            "correct it, leave it empty or name it in {na_values}= where it is missing, or "
+            + ("take the name out of {numeric}=" if kind else kept),
+            _texts(parts),
+        )
     with np.errstate(over="ignore"):
         infinite = np.isinf(x.astype(np.float32))
     why = "is infinite" if np.isinf(x[np.argmax(infinite)]) else "is too large for float32"
     remedy = "correct it, or leave it empty if it is missing"
     place.check(infinite, f"has {{value}} in row {{row}}, which {why}", remedy, x)
-    merged = _merged(values, x)
+    padded = ""
     if since is None:
-        _check_truth(x, truth, place)
+        _check_truth(parts, x, place)
         x, words = _without(x, rule)
-        if values.dtype == TEXT:
-            padded = next(iter(values[matches(values, r"^0\d+$")]), "")
+        texts = [values for values in parts if values.dtype == TEXT]
+        zeros = (text for values in texts for text in values[matches(values, r"^0\d+$")])
+        padded = next(zeros, "")
     missing = np.isnan(x)
     _check_missing(missing, place, rule)
-    found = Source(name=place.column, missing=missing, numbers=x, words=words, since=since)
-    return found._replace(padded=padded, merged=merged)
+    column = Source(name=place.column, missing=missing, numbers=x, words=words, since=since)
+    return column._replace(padded=padded, merged=max(map(_merged, parts, read)))
 
 
 def _check_missing(missing: np.ndarray, place: Place, rule: Rule) -> None:
@@ -226,44 +212,50 @@ def _check_missing(missing: np.ndarray, place: Place, rule: Rule) -> None:
     place.check(missing & rule.refuse, what, "fill it, or {missing}='keep'")
 
 
-def _floats(values: Series, place: Place, notation: Notation) -> tuple[np.ndarray, np.ndarray]:
-    """([R] float64, NaN where a row holds no number; which rows hold true or false, in a file that holds
-    nothing else: they are 1 and 0)."""
-    if values.dtype != TEXT:
-        kind = _type(values)
-        truth = np.full(len(values), pa.types.is_boolean(kind)) & values.notna().to_numpy(bool)
-        if pa.types.is_temporal(kind):
-            return np.full(len(values), np.nan), truth
-        return values.to_numpy(float, na_value=np.nan), truth
-    x = numbers(values, notation)
-    if notation.percent:
-        _check_percent(values, x, place, ~place.held)
-    lower = values.str.lower().fillna("")
-    words = np.asarray(lower.isin(["true", "false"]), bool)
-    fits = words | np.asarray(lower == "", bool)
-    truth = words & np.where(place.held, fits[place.held].all(), fits[~place.held].all())
-    return np.where(truth, np.asarray(lower == "true", bool), x), truth
+def _floats(values: Series, notation: Notation) -> np.ndarray:
+    """The numbers of a file's rows, float64, NaN where one holds none; true and false are 1 and 0."""
+    if (truth := _truth(values)) is not None:
+        return truth.to_numpy(float, na_value=np.nan)
+    if values.dtype == TEXT:
+        return numbers(values, notation)
+    if pa.types.is_temporal(_type(values)):
+        return np.full(len(values), np.nan)
+    return values.to_numpy(float, na_value=np.nan)
 
 
-def _check_percent(values: Series, x: np.ndarray, place: Place, rows: np.ndarray) -> None:
-    """Raise UserError where one of the rows holds a number with a % and the training rows' have none, or the
-    other way round: it would be a hundred times as large as is meant, or as it looks."""
-    signed = matches(values, SHARE)
-    percent = bool(signed[~place.held].any())
+def _truth(values: Series) -> Series | None:
+    """The booleans of a file that holds true and false and nothing else; None of any other."""
+    if values.dtype == TEXT:
+        lower = values.str.lower()
+        return lower == "true" if lower.isin(["true", "false", pd.NA]).all() else None
+    return values if pa.types.is_boolean(_type(values)) else None
+
+
+def _check_percent(parts: Sequence[Series], read: Sequence[np.ndarray], place: Place) -> None:
+    """Raise UserError where a text that is a number has a % and the training rows' have none, or the other way
+    round: it would be a hundred times as large as is meant, or as it looks. Typed numbers are none."""
+    texts = [values.dtype == TEXT for values in parts]
+    signed = [matches(values, SHARE) if text else [] for values, text in zip(parts, texts)]
+    percent = bool(np.any(signed[0]))
+    odd = [
+        (has != percent) & ~np.isnan(x) if text else np.zeros(len(x), bool)
+        for has, x, text in zip(signed, read, texts)
+    ]
     elsewhere = f"numbers {'with' if percent else 'without'} a % elsewhere"
     what = f"has {{value}} in row {{row}}, and {elsewhere}"
-    remedy = "write all of a column with it, or none"
-    place.check((signed != percent) & ~np.isnan(x) & rows, what, remedy, values)
+    place.check(np.concatenate(odd), what, "write all of a column with it, or none", _texts(parts))
 
 
-def _check_truth(x: np.ndarray, truth: np.ndarray, place: Place) -> None:
+def _check_truth(parts: Sequence[Series], x: np.ndarray, place: Place) -> None:
     """Raise UserError where true and false in one file meet numbers beside 0 and 1 in the other."""
-    logical = [bool(truth[rows].any()) for rows in (~place.held, place.held)]
-    beside = ~truth & ~np.isnan(x) & ~np.isin(x, (0, 1))
-    if logical[0] != logical[1] and beside.any():
+    truths = [_truth(values) for values in parts]
+    logical = [truth is not None and bool(truth.notna().any()) for truth in truths]
+    of_truth = np.asarray(logical)[place.held.astype(int)]
+    beside = ~of_truth & ~np.isnan(x) & ~np.isin(x, (0, 1))
+    if logical[0] != logical[-1] and beside.any():
         names = ("numbers beside 0 and 1", "true and false")
         place.check(
-            place.held & (truth if logical[1] else beside),
+            place.held & (of_truth & ~np.isnan(x) | beside),
             f"has {names[logical[1]]} (row {{row}}), and the training rows have {names[logical[0]]}",
             "write both files alike, or name it in {categorical}=",
         )
@@ -276,8 +268,8 @@ def _of_digits(texts: Series, notation: Notation) -> bool:
     return bool(fixed) and moments(list(texts.unique()), notation.date_format) is not None
 
 
-def _category(values: Series, place: Place, rule: Rule, kind: str) -> Source:
-    text, training = _texts(values), ~place.held
+def _category(text: Series, place: Place, rule: Rule, kind: str) -> Source:
+    training = ~place.held
     gone = text.isna().to_numpy(bool)
     text = text.fillna(NONE)
     places, found = pd.factorize(text)

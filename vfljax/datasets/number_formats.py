@@ -12,13 +12,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
 
-from vfljax.datasets.table_errors import Place, shown
+from vfljax.datasets.table_errors import Place, fault, shown
 
 pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 
 Series = Any  # of pandas, whose annotations do not tell what an operation on one returns
 TEXT = pd.ArrowDtype(pa.large_string())  # holds more than 2 GiB of texts
-FLOAT = pd.ArrowDtype(pa.float64())
 SHARE = "^.*%$"
 SIGNS = "$\u20ac\u00a3\u00a5\u2212"  # a minus sign that is no hyphen too: no option reads these
 # 1,000 or 1 000.5, 0,5, 5%, $1.00; plain numbers too
@@ -108,7 +107,7 @@ def numbers(texts: Series, notation: Notation) -> np.ndarray:
         texts = texts.str.replace(notation.thousands, "", regex=False)
     if notation.decimal != ".":
         texts = texts.str.replace(notation.decimal, ".", regex=False)
-    values = texts.astype(FLOAT).to_numpy(float, na_value=np.nan)
+    values = texts.astype(pd.ArrowDtype(pa.float64())).to_numpy(float, na_value=np.nan)
     return np.where(signed, values / 100, values)
 
 
@@ -151,73 +150,93 @@ def moments(texts: Sequence[str], form: str) -> np.ndarray | None:
     return None
 
 
-def days(values: Series, place: Place, date_format: str) -> tuple[np.ndarray, Since] | None:
+def days(
+    parts: Sequence[Series], place: Place, date_format: str
+) -> tuple[list[np.ndarray], Since] | None:
     """Reads a column of dates or times.
 
     Args:
-      values: [R] texts, or Arrow's dates, times or durations, null where one is missing.
-      place: where its rows are.
+      parts: texts, or Arrow's dates, times or durations, null where one is missing: of the training file, which
+        decides, and then of the test file if there is one.
+      place: where all rows are.
       date_format: the format of texts that several formats read; "" is none.
 
     Returns:
-      Days since the training rows' first date or time [R], NaN where a row has none, and what they count
-      from; None for a column of neither dates nor times.
+      Days since the training rows' first date or time, of each part, NaN where a row has none, and what they
+      count from; None for a column of neither dates nor times.
 
     Raises:
       UserError: for dates that can be read in several ways, or in none.
     """
-    kind = values.dtype.pyarrow_dtype
+    training, *tested = parts
+    kind = training.dtype.pyarrow_dtype
     if pa.types.is_temporal(kind):
-        form, dated = f"type {kind}", not (pa.types.is_time(kind) or pa.types.is_duration(kind))
-        try:
-            ticks = _microseconds(values, kind)
-        except pa.ArrowInvalid as error:
-            raise place.fault(f"holds dates out of bounds ({error})", "correct them") from error
-    elif values.dtype == TEXT:
-        codes, distinct = pd.factorize(values)
-        known = 1 + codes[~place.held].max()  # the training rows come first
-        training, tested = list(distinct[:known]), list(distinct[known:])
-        if date_format and moments(training, date_format) is not None:
+        form, family = f"type {kind}", _family(kind)
+        ticks = _microseconds(training, place.files[0], place.column)
+    elif training.dtype == TEXT:
+        codes, distinct = pd.factorize(training)
+        values = list(distinct)
+        if date_format and moments(values, date_format) is not None:
             formats = [date_format]
-        elif matches(pd.Series(distinct[:known]), DATE).all():
-            formats = FORMATS if moments(training, ISO) is None else [ISO]
+        elif matches(pd.Series(distinct), DATE).all():
+            formats = FORMATS if moments(values, ISO) is None else [ISO]
         else:
             return None
         readings: dict[bytes, tuple[str, np.ndarray]] = {}  # those that differ
         for form in formats:
-            if (ticks := moments(training, form)) is not None:
+            if (ticks := moments(values, form)) is not None:
                 readings.setdefault(ticks.tobytes(), (form, ticks))
         if len(readings) != 1:
             named = " or ".join(f"{{date_format}}={form!r}" for form, _ in readings.values())
             row = place.rows[np.argmax(codes == 0)]
             how = "may be read in several ways" if readings else "no form reads in all rows"
             raise place.fault(
-                f"holds dates or times ({shown(training[0])} in row {row}) that {how}",
+                f"holds dates or times ({shown(values[0])} in row {row}) that {how}",
                 f"give {named or '{date_format}= as of strptime'}, write all as 2020-01-31, or name it in "
                 "{drop}= or {categorical}=",
             )
         ((form, ticks),) = readings.values()
-        dated = form == ISO or "%y" in form.lower()
-        later = []
-        for text in tested:  # ISO 8601: as dates of a file that is no text are written
-            tried = [moments([text], way) for way in (form, ISO)]
-            later += [*(x[0] for x in tried if x is not None), np.nan][:1]
-        ticks = np.array([*ticks, *later, np.nan])[codes]  # -1 of a missing one is the last
+        ticks = np.append(ticks, np.nan)[codes]  # -1 of a missing one is the last
+        family = "date" if form == ISO or "%y" in form.lower() else "time"
     else:
         return None
-    since = Since(form, dated, float(np.nanmin(ticks[~place.held])))
-    return (ticks - since.first) / MICROSECONDS, since
+    since = Since(form, family == "date", float(np.nanmin(ticks)))
+    read = [ticks, *(_as_training(part, since, family, place) for part in tested)]
+    return [(ticks - since.first) / MICROSECONDS for ticks in read], since
 
 
-def _microseconds(column: Series, kind: Any) -> np.ndarray:
+def _family(kind: Any) -> str:
+    """What values of one of Arrow's temporal types count from: 1970, midnight or nothing."""
+    return (
+        "duration" if pa.types.is_duration(kind) else "time" if pa.types.is_time(kind) else "date"
+    )
+
+
+def _as_training(column: Series, since: Since, family: str, place: Place) -> np.ndarray:
+    """[R] microseconds of a test file's column, NaN where it holds no date or time as the training rows'."""
+    kind = column.dtype.pyarrow_dtype
+    if pa.types.is_temporal(kind) and _family(kind) == family:
+        return _microseconds(column, place.files[1], place.column)
+    codes, distinct = pd.factorize(column.astype(TEXT))
+    ticks = moments(list(distinct), since.form)
+    if ticks is None:
+        each = [moments([text], since.form) for text in distinct]
+        ticks = [np.nan if moment is None else moment[0] for moment in each]
+    return np.array([*ticks, np.nan])[codes]
+
+
+def _microseconds(column: Series, file: str, name: str) -> np.ndarray:
     """[R] microseconds of Arrow's dates, times or durations: since 1970, midnight or nothing."""
-    if pa.types.is_duration(kind) or pa.types.is_time(kind):
-        unit = pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
-    else:
-        unit = pa.timestamp("us", getattr(kind, "tz", None))
+    kind = column.dtype.pyarrow_dtype
+    unit = {"duration": pa.duration("us"), "time": pa.time64("us")}.get(_family(kind))
+    unit = unit or pa.timestamp("us", getattr(kind, "tz", None))
     # nanoseconds are cut off; coarser units may be out of bounds, which is not to pass
     fine = getattr(kind, "unit", "day") == "ns"
-    ticks = pc.cast(pc.cast(column.array.__arrow_array__(), unit, safe=not fine), pa.int64())
+    try:
+        ticks = pc.cast(pc.cast(column.array.__arrow_array__(), unit, safe=not fine), pa.int64())
+    except pa.ArrowInvalid as error:
+        what = f"holds dates out of bounds ({error})"
+        raise fault(file, what, "correct them", column=name) from error
     return pc.cast(ticks, pa.float64(), safe=False).to_numpy()
 
 

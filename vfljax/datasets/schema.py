@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vfljax.datasets.column_types import Rule, ordered, words_of
+from vfljax.datasets.column_types import ordered
 from vfljax.datasets.number_formats import Series, is_number
 from vfljax.datasets.table_errors import Place, alike, fault, one_line, shown
 from vfljax.errors import Field, Text, UserError, options_in, unknown
@@ -62,9 +62,9 @@ def roles_of(file: str, names: Sequence[str], options: SimpleNamespace, hint: Te
                 remedy = "give the name of a column"
                 raise UserError(field=field.path, value=pattern, remedy=remedy)
             name = one_line(pattern)  # a number is the name of a column called so
-            hits = {name} & {*names} or {*fnmatch.filter(names, name)} & (
-                {*names} if globs else set()
-            )
+            hits = {name} & {*names}
+            if not hits and globs:
+                hits = {*fnmatch.filter(names, name)}
             if not hits:
                 kind = ("column in ", field, "=")
                 raise UserError((f"{file}: ", *unknown(kind, name, names, hint).parts))
@@ -98,16 +98,12 @@ def roles_of(file: str, names: Sequence[str], options: SimpleNamespace, hint: Te
     return Roles(label=label, groups=groups, features=features, dropped=gone, index=index)
 
 
-def labels_of(
-    column: Series, place: Place, name: str, rule: Rule, drop: bool, positive: str
-) -> tuple[np.ndarray, Target]:
+def labels_of(text: Series, place: Place, drop: bool, positive: str) -> tuple[np.ndarray, Target]:
     """Reads the labels.
 
     Args:
-      column: their column [R].
+      text: their column as texts [R], null where one is missing.
       place: where its rows are.
-      name: the column's.
-      rule: which words are missing labels.
       drop: whether rows without a label are left out; they are refused otherwise.
       positive: of two classes, the one that becomes class 1; or "".
 
@@ -117,8 +113,9 @@ def labels_of(
     Raises:
       UserError: for labels that are missing, are no classes, or are none of the training file's.
     """
-    place = place._replace(files=tuple(f"{file}: label {name!r}" for file in place.files))
-    text = words_of(column, rule)
+    place = place._replace(
+        files=tuple(f"{file}: label {place.column!r}" for file in place.files), column=""
+    )
     gone = text.isna().to_numpy(bool)
     for rows in (~place.held, place.held):
         missing, total = (gone & rows).sum(), rows.sum()
@@ -155,11 +152,16 @@ def spelled(value: str) -> str:
     return str(int(number))
 
 
+def _size(name: str) -> float:
+    """The number of a class, exact where it is whole."""
+    return int(name) if name.lstrip("-").isdigit() else float(name)
+
+
 def _class_names(where: str, spellings: list[str], positive: str) -> tuple[str, ...]:
     """The names of the classes in order. Of labels that are all numbers, a whole one is one class however it
     is spelled (1, +1, 01, 1.0, 1e0)."""
     numeric = all(map(is_number, spellings))
-    names = tuple(ordered({*map(spelled, spellings)}) if numeric else spellings)
+    names = tuple(sorted({*map(spelled, spellings)}, key=_size) if numeric else spellings)
     same_word = "differ in case, spaces or invisible characters only"
     for same, why in ((spelled, "are one number, among words"), (alike, same_word)):
         first: dict[str, str] = {}

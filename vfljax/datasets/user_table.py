@@ -14,10 +14,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from vfljax.datasets import options as asking
-from vfljax.datasets.column_types import MISSING, NAN, Rule, Source, joined, source, words_of
+from vfljax.datasets.column_types import MISSING, NAN, Rule, Source, source, words_of
 from vfljax.datasets.core import Column, Dataset
 from vfljax.datasets.files import MAX_BYTES
 from vfljax.datasets.notes import notes
@@ -156,26 +155,25 @@ def _dataset(files: dict[str, Read], options: dict[str, Any]) -> Dataset:
             raise fault(
                 test_name, " and ".join(what), f"give it the columns of {name}, in any order"
             )
-    parts = {file: table.frame for file, table in files.items()}
-    frame = pd.DataFrame(
-        {c: joined(c, {file: part[c] for file, part in parts.items()}, o.decimal) for c in used}
-    )
-    place = place_of({file: len(part) for file, part in parts.items()})
-    kept, target = labels_of(
-        frame[roles.label], place, roles.label, label_rule, o.drop_unlabeled, str(o.positive)
-    )
+    frames = [table.frame for table in files.values()]
+    place = place_of({file: len(table.frame) for file, table in files.items()})
+    where = place.at(roles.label)
+    labels = words_of([frame[roles.label] for frame in frames], where, label_rule)
+    kept, target = labels_of(labels, where, o.drop_unlabeled, str(o.positive))
     if not kept.all():
-        frame = frame[kept].reset_index(drop=True)
+        which = np.split(kept, [len(frames[0])])
+        frames = [frame[rows].reset_index(drop=True) for frame, rows in zip(frames, which)]
         place = place._replace(held=place.held[kept], rows=place.rows[kept])
     held = place.held if tested else None
     sources = []
     for column, kind in roles.features.items():
         kind = kind or ("category" if column in training.marked else "")
-        sources.append(source(frame[column], place.at(column), rule, kind))
+        parts = [frame[column] for frame in frames]
+        sources.append(source(parts, place.at(column), rule, kind))
     groups = None
     if roles.groups:
-        texts = words_of(frame[roles.groups], rule)
         where = place.at(roles.groups)
+        texts = words_of([frame[roles.groups] for frame in frames], where, rule)
         where.check(texts.isna(), "names groups and has no value in row {row}", "fill it")
         if both := set(texts[~place.held]) & set(texts[place.held]):
             what = (
@@ -257,9 +255,13 @@ def _encode(sources: Sequence[Source], encoding: str) -> tuple[tuple[Column, ...
         remedy = "choose {encoding}='codes', " if encoding == "onehot" else ""
         remedy += "name columns in {drop}=, or give fewer rows"
         raise UserError(what, remedy=options_in(remedy))
-    blocks = []
+    features, first = np.zeros((rows, len(columns)), np.float32), 0
     for column in sources:
-        block = np.asarray(column.codes if column.numbers is None else column.numbers)[:, None]
-        one_hot = column.numbers is None and encoding == "onehot"
-        blocks.append(block == np.arange(len(column.values)) if one_hot else block)
-    return tuple(columns), np.concatenate(blocks, axis=1, dtype=np.float32)
+        if column.codes is not None and encoding == "onehot":
+            known = np.flatnonzero(column.codes >= 0)
+            features[known, first + column.codes[known]] = 1
+            first += len(column.values)
+        else:
+            features[:, first] = column.codes if column.numbers is None else column.numbers
+            first += 1
+    return tuple(columns), features
