@@ -20,6 +20,7 @@ BATCHES = small.binary10("")[0]
 TRAIN, TEST = BATCHES["data_batch_1.bin"], BATCHES["test_batch.bin"]
 FOLDERS = small.class_folders(("train", "test"), NAMES10)
 CINIC = small.class_folders(("train", "valid", "test"), NAMES10)
+HUNDRED = small.class_folders(("train", "test"), [f"{k:02}" for k in range(100)])
 CAT = FOLDERS["train/cat/0000.png"]
 GOOD = {**small.photos(), "a.csv": small.SIIM}
 PHOTOS = small.photos()
@@ -88,6 +89,7 @@ CASES = [
     (cifar100, {}, {"rows": -1}, "rows=-1"),
     (cifar100, {}, {"labels": "both"}, "labels 'both': choose from fine, coarse"),
     (cifar100, small.class_folders(("train", "test"), "abc"), {}, "has 3 class folders and not 100"),
+    (cifar100, less(HUNDRED, "train/99/"), {}, "train has 99 class folders and not 100"),
     (cifar100, FOLDERS, {"labels": "coarse"}, "fine labels only"),
     (cinic10, less(CINIC, "test/"), {}, "no image in test/<class>/"),
     (cinic10, less(CINIC, "valid/"), {}, "no image in valid/<class>/"),

@@ -187,12 +187,15 @@ def test_every_row_is_of_one_patient_and_class_and_no_patch_is_lost_or_used_twic
 
 
 def test_borders_of_a_slide_and_second_copies_stay_out_and_are_counted(tmp_path):
-    border = {"9/1/9_idx5_x401_y1001_class1.png": small.encoded(small.picture(0, 50, 32))}
+    border = {
+        "9/1/9_idx5_x401_y1001_class1.png": small.encoded(small.picture(0, 50, 32)),
+        "9/1/9_idx5_x451_y1001_class1.png": small.png16(50, 9),
+    }
     again = {f"IDC_regular_ps50_idx5/{path}": data for path, data in small.PATCHES.items()}
     data = bhi(small.write(tmp_path, {**small.PATCHES, **border, **again}))
     assert len(data.labels) == 8
     said = " ".join(data.notes)
-    assert "1 patches that are not 50x50" in said
+    assert "2 patches that are not 50x50" in said
     assert "8 second copies" in said
 
 

@@ -220,6 +220,11 @@ def test_what_is_no_image_is_named_and_not_by_an_address_in_memory(tmp_path, cas
     assert "<" not in said or "ZipInfo" in said
 
 
+def test_an_image_without_a_byte_is_named():
+    empty = images.Image((), "cifar10/3.0.2, train row 1", data=b"")
+    refused(images.pixels, [empty], match="train row 1 cannot be read")
+
+
 def test_an_image_that_grows_is_bilinear_and_one_that_shrinks_a_mean_of_what_is_covered(tmp_path):
     x = np.zeros((4, 6, 3), np.uint8)
     x[:, 3:] = 240

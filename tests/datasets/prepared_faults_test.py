@@ -111,6 +111,14 @@ WRONG = {  # what a data set of one's own may have
     "columns cut": ({"columns": (Column("a"),)}, "names 1 columns of features (20, 3)"),
     "classes cut": ({"classes": ("no",)}, "names 1 of 2 classes"),
     "tokens of a table": ({"tokens": SETS["text"].tokens}, "tokens are of texts alone"),
+    "an unknown kind": ({"kind": "sound"}, "has kind='sound', which no data set may have"),
+    "one class": ({"num_classes": 1}, "has num_classes='1'"),
+    "codes without number": ({"columns": (Column("a", "code", "", 10**30),) * 3}, "has columns="),
+    "a column of no kind": ({"columns": (Column("a", "colour"),) * 3}, "has columns="),
+    "texts without length": ({"length": 0}, "has length='0'"),
+    "a length of true": ({"length": True}, "has length='True'"),
+    "classes that are numbers": ({"classes": (1, 2)}, "has classes='[1, 2]'"),
+    "notes that are numbers": ({"notes": (3,)}, "has notes='[3]'"),
     "another kind": ({"kind": "image"}, "has features (20, 3), which are no image of 20 rows"),
 }
 

@@ -122,7 +122,7 @@ def cinic10(folder: str, *, rows: int = 0, validation: str = "train") -> Dataset
     root = folder_of(folder, CINIC)
     splits = [(part, "valid") if validation == part else (part,) for part in ("train", "test")]
     published, most = ("train", "valid", "test"), _part_rows(rows)
-    parts, _, left = _class_folders(root, CINIC, published, splits, NAMES10, most)
+    parts, _, left = _class_folders(root, CINIC, published, splits, NAMES10, 10, most)
     notes = [f"read image folders in {root}; published validation part: {validation}", *left]
     return _joined("cinic10", parts, NAMES10, 10, notes, rows)
 
@@ -142,12 +142,10 @@ def _load(folder: str, version: Version, rows: int, byte: int) -> Dataset:
         where, parts, names = binary
         notes = [f"read {where} (official binary version)"]
     else:
-        known, splits = NAMES10 if version is CIFAR10 else (), [("train",), ("test",)]
-        parts, names, left = _class_folders(root, layouts, SPLITS, splits, known, most)
-        if number != version.below[-1]:
+        if number != version.below[-1] and images.find(root).images:
             raise fault(root, "holds image folders, of fine labels only", "use labels='fine'")
-        if len(names) != number:
-            raise fault(root / "train", f"has {len(names)} class folders and not 100")
+        known, splits = NAMES10 if version is CIFAR10 else (), [("train",), ("test",)]
+        parts, names, left = _class_folders(root, layouts, SPLITS, splits, known, number, most)
         notes = [f"read image folders in {root}", *left]
     has = [len(labels) for _, labels in parts]
     if has != [min(n or full, full) for n, full in zip(most, OFFICIAL)]:
@@ -198,10 +196,11 @@ def _class_folders(
     published: Sequence[str],
     splits: Sequence[Sequence[str]],
     names: Sequence[str],
+    number: int,
     rows: Sequence[int],
 ) -> tuple[list[Part], Sequence[str], list[str]]:
     """The first ``rows`` (0: all) of each part, which has some ``splits`` of the ``published`` ones; the
-    classes' names (those of the training folders where () is given); notes on what is no row."""
+    classes' names (those of the ``number`` training folders where () is given); notes on what is no row."""
     found = images.find(root)
     folders: dict[str, dict[str, list[images.Image]]] = {split: {} for split in published}
     outside, notes, parts = [], [], []
@@ -214,6 +213,8 @@ def _class_folders(
     if not any(folders.values()):
         raise without(root, layouts, found.notes)
     names = names or sorted(folders["train"])
+    if folders["train"] and len(names) != number:
+        raise fault(root / "train", f"has {len(names)} class folders and not {number}")
     for splits_of_part, most in zip(splits, rows, strict=True):
         every = [row for s in splits_of_part for row in _rounds(root, s, folders[s], names)]
         files, labels = zip(*every[: most or None])
@@ -263,7 +264,7 @@ def _tfds_parts(
         features, records = tfds.examples(version, name, split, most=most, **encoded)
         names = tuple(features[label].names)
         files = [
-            images.Image((), f"{version}, {split} row {row}", data=bytes(record["image"]))
+            images.Image((), f"{version}, {split} row {row}", data=record["image"])
             for row, record in enumerate(records, 1)
         ]
         parts.append((files, np.array([record[label] for record in records])))

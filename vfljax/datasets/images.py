@@ -40,7 +40,7 @@ class Image(NamedTuple):
     parts: tuple[str, ...]  # its folders and its name, below the folder or within the archive
     source: Any  # the path of the file, or of the archive it lies in; with ``data`` what messages call it
     member: str = ""  # its name within the archive
-    data: bytes = b""  # its content, where it is not to be read from ``source``
+    data: bytes | None = None  # its content, where it is not to be read from ``source``
 
     @property
     def where(self) -> str:
@@ -152,7 +152,7 @@ def _stored(images: Sequence[Image]) -> Iterator[tuple[int, bytes]]:
         if image.member:
             inner.setdefault(image.source, {})[image.member] = place
         else:
-            yield place, image.data or content(image.source)
+            yield place, content(image.source) if image.data is None else image.data
     for archive, places in inner.items():
         for name, data in files.chosen(archive, places.__contains__):
             yield places[name], data
@@ -232,9 +232,6 @@ def _opened(data: Any, name: str) -> Iterator[Any]:
         width, height = image.size
         if width * height > LARGEST:
             raise fault(name, f"has {width}x{height} pixels", "no data set's image is so large")
-        # Pillow cuts 16-bit colors to 8 bits silently; only the stored layout tells
-        if image.mode.startswith(("I", "F")) or any(";16" in str(t[3]) for t in image.tile):
-            raise fault(name, "has more than 8 bits a pixel", "save it as an 8-bit PNG")
         yield image
 
 
@@ -251,6 +248,10 @@ def _image(data: Any, name: str, gray: bool, size: int, shape: Any) -> np.ndarra
         if not size and (image.height, image.width) != tuple(shape):
             what = f"is {image.width}x{image.height} pixels and not {shape[1]}x{shape[0]}"
             raise fault(name, what, "all images need one size")
+        # Pillow cuts 16-bit colors to 8 bits silently; only the stored layout tells
+        tiles = getattr(image, "tile", ())  # of a file
+        if image.mode.startswith(("I", "F")) or any(";16" in str(t[3]) for t in tiles):
+            raise fault(name, "has more than 8 bits a pixel", "save it as an 8-bit PNG")
         if size and image.format == "JPEG":
             image.draft("", (8 * size, 8 * size))  # decodes a far larger image at a reduced scale
         picture = image.convert("L" if gray else "RGB")

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from vfljax.datasets.core import Column, Dataset, Ragged, Vocabulary
+from vfljax.datasets.core import KINDS, Column, Dataset, Ragged, Vocabulary
 from vfljax.datasets.npy import AGAIN, BYTES, Growing, mapped
-from vfljax.datasets.table_errors import fault, reading
+from vfljax.datasets.table_errors import fault, reading, shown
 from vfljax.errors import UserError
 
 Folder = str | os.PathLike[str]
@@ -34,6 +34,7 @@ Folder = str | os.PathLike[str]
 ABOUT = ("kind", "columns", "classes", "tokens", "length", "notes", "reader")
 
 SCHEMA = 2
+MOST = 1 << 31  # of classes, of codes and of tokens
 FILE = "vfljax.json"
 RANKS = {"table": (2,), "image": (3, 4), "patches": (5,)}
 
@@ -233,7 +234,20 @@ def description(folder: Folder) -> dict[str, Any]:
 
 
 def _agree(path: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Raise UserError unless the arrays are of one length and of the description's kind and classes."""
+    """Raise UserError unless every field of the description is of its form, and the arrays are of one length
+    and of the description's kind and classes."""
+    fields = {  # with what a caller of ``Writer.finish`` may have given
+        "name": _are([spec["name"]], str),
+        "kind": spec["kind"] in KINDS,
+        "num_classes": _are([spec["num_classes"]], int, range(2, MOST)),
+        "columns": type(spec["columns"]) is list and all(map(_is_column, spec["columns"])),
+        "classes": _are(spec["classes"], str),
+        "tokens": spec["tokens"] is None or _are(spec["tokens"], int, range(MOST)),
+        "length": _are([spec["length"]], int, range(1, MOST)),
+        "notes": _are(spec["notes"], str),
+    }
+    for field, right in fields.items():
+        _must(path, right, f"has {field}={shown(spec[field])}, which no data set may have")
     classes, kind, named = spec["num_classes"], spec["kind"], len(spec["classes"])
     needed = {"values", "offsets", "labels"} if kind == "text" else {"features", "labels"}
     _must(path, set(arrays) - {"test", "groups"} == needed, f"has the arrays {sorted(arrays)}")
@@ -267,6 +281,19 @@ def _agree(path: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.
     _must(path, right, f"has features {shape}, which are no {kind} of {rows} rows")
     right = not columns or (kind == "table" and len(columns) == shape[1])
     _must(path, right, f"names {len(columns)} columns of features {shape}")
+
+
+def _are(values: Any, kind: type, within: range = range(0)) -> bool:
+    """Whether values read from JSON are a list of texts, or of integers within a range; no bool is one."""
+    return type(values) is list and all(
+        type(value) is kind and (kind is str or value in within) for value in values
+    )
+
+
+def _is_column(column: list[Any]) -> bool:
+    name, kind, value, vocabulary = column
+    known = kind in ("number", "category", "code")
+    return known and _are([name, value], str) and _are([vocabulary], int, range(MOST))
 
 
 def _must(path: pathlib.Path, right: bool, what: str) -> None:
