@@ -52,7 +52,10 @@ def test_a_frame_holds_what_the_tables_hold(sweep):
 def test_labeled_arrays_hold_what_the_rows_hold(sweep):
     pytest.importorskip("xarray")
     arrays = sweep.to_xarray()
-    assert arrays["test_accuracy"].dims == ("configuration", "federation", "seed")
+    none = sweep._replace(results=loading.NO_ROWS).to_xarray()
+    axes = ("configuration", "federation", "seed")
+    assert arrays["test_accuracy"].dims == axes == tuple(arrays.sizes) == tuple(none.sizes)
+    assert set(none.sizes.values()) == {0}
     for row in sweep.results.to_pylist():
         one = arrays.sel(
             configuration=row["configuration"], federation=row["federation"], seed=row["seed"]

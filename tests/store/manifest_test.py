@@ -69,6 +69,8 @@ def test_a_file_that_is_cut_missing_or_not_named_is_refused(workdir):
     path = workdir / UNIT / "one.bin"
     path.write_bytes(b"eight")
     refused(workdir, r"one\.bin has not the 8 bytes it was written with")
+    with pytest.raises(store.Damaged, match="has not the 8 bytes"):
+        manifest.open_folder(workdir, UNIT, sizes=False).file("one.bin")
     path.unlink()
     refused(workdir, r"one\.bin: no such file")
     path.write_bytes(b"eight by")

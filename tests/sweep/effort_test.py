@@ -31,6 +31,8 @@ def test_a_stored_choice_stays_whatever_is_planned_now(tiny_sweep):
     assert divided_as(planned, changed).effort == Effort(None, 1)
     older = {name: value for name, value in stored.items() if name != "effort"}
     assert divided_as(planned, older).effort == Effort(None, None)
+    newer = {**stored, "shards": [{**shard, "new": 1} for shard in stored["shards"]]}
+    assert divided_as(planned, newer).shards == divided_as(planned, stored).shards
 
 
 def test_a_level_that_the_user_names_is_that_of_every_program(monkeypatch):

@@ -6,6 +6,7 @@ that diverged is reported as diverged and changes no other. What is read is comp
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import pathlib
@@ -152,21 +153,24 @@ class Sweep(NamedTuple):
     def to_xarray(self) -> Any:
         """Every numeric column of ``results`` as a labeled array [configuration, federation, seed], NaN where
         nothing was trained, with each one's method, defenses and knobs as coordinates. Needs xarray."""
+        xarray = _needing("xarray", lambda: importlib.import_module("xarray"))
+        if not self.results.num_rows:
+            return xarray.Dataset(coords={axis: [] for axis in AXES})
         frame = _named(self.results).to_pandas()
         floats = (f.name for f in self.results.schema if pa.types.is_floating(f.type))
         numbers = [name for name in floats if name not in TIMES]
         knobs = [name for name in numbers if "." in name]
         figures = frame.set_index(list(AXES))[[name for name in numbers if name not in knobs]]
-        arrays = _needing("xarray", figures.to_xarray)
         points = frame.drop_duplicates("configuration")
         coordinates = {
             name: ("configuration", points[name].to_numpy(float if name in knobs else str))
             for name in ("method", "defenses", *knobs)
         }
-        # as they were planned
-        order = {axis: np.array(list(frame[axis].unique())) for axis in AXES[:2]}
-        return arrays.reindex(order).assign_coords(
-            {**coordinates, "federation": order["federation"]}
+        # as they were planned, and seeds by their numbers
+        order = {axis: np.array(list(frame[axis].unique())) for axis in AXES}
+        order["seed"].sort()
+        return xarray.Dataset(
+            figures.to_xarray().reindex(order).data_vars, {**order, **coordinates}
         )
 
     def require_finished(self) -> None:

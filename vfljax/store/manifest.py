@@ -67,6 +67,7 @@ class Folder(NamedTuple):
             if name not in self.files:
                 raise ValueError(f"no {MANIFEST} names it")
             status = path.stat()
+            _check_size(name, status.st_size, self.files[name])
             place = (str(path), status.st_ino, status.st_size, status.st_mtime_ns)
             expected = self.files[name][SEAL]
             if _CHECKED.get(place) != expected:
@@ -81,6 +82,11 @@ class Folder(NamedTuple):
         """Checks every file's SHA-256."""
         for name in self.files:
             self.file(name)
+
+
+def _check_size(name: str, size: int, expected: Mapping[str, Any]) -> None:
+    if size != expected["bytes"]:
+        raise ValueError(f"{name} has not the {expected['bytes']} bytes it was written with")
 
 
 def _damaged(workdir: pathlib.Path, unit: str, name: str, error: Exception) -> Damaged:
@@ -112,10 +118,7 @@ def open_folder(workdir: pathlib.Path, unit: str, sizes: bool = True) -> Folder:
         files = record["files"]
         for name in files if sizes else ():
             expected, blamed = files[name], name
-            if (workdir / unit / name).stat().st_size != expected["bytes"]:
-                raise ValueError(
-                    f"{name} has not the {expected['bytes']} bytes it was written with"
-                )
+            _check_size(name, (workdir / unit / name).stat().st_size, expected)
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         raise _damaged(workdir, unit, blamed, error) from error
     return Folder(workdir, unit, record)

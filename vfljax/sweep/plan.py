@@ -267,7 +267,12 @@ def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
     """
     number = {group.name: i for i, group in enumerate(plan.groups)}
     shards = [
-        Shard(**{**shard, "group": number[shard["group"]], "trials": tuple(shard["trials"])})
+        Shard(
+            shard["name"],
+            group=number[shard["group"]],
+            trials=tuple(shard["trials"]),
+            capacity=shard["capacity"],
+        )
         for shard in header["shards"]
         if shard["group"] in number
     ]
