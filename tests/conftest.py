@@ -3,8 +3,9 @@
 - ``VFLJAX_TEST_OPTIMIZED=1`` compiles as users do. By default tests compile without optimization, which
   halves their time; flags of ``XLA_FLAGS`` stay in force beside theirs.
 - Compiled programs are kept in a folder that the workers of one run share, and removed at its end, unless
-  ``JAX_COMPILATION_CACHE_DIR`` names one. So is bytecode where ``PYTHONDONTWRITEBYTECODE`` is set: without
-  it each worker and each process that a test starts compiles JAX and all other libraries anew.
+  ``JAX_COMPILATION_CACHE_DIR`` names one. So is bytecode where ``PYTHONDONTWRITEBYTECODE`` is set and the
+  libraries were installed without it: each worker and each process that a test starts would compile JAX and
+  all other libraries anew.
 - ``--order=reversed`` and ``--order=random:SEED`` run the files in another order.
 """
 
@@ -12,6 +13,7 @@ import contextlib
 import gc
 import importlib
 import importlib.metadata
+import importlib.util
 import io
 import os
 import pathlib
@@ -39,7 +41,11 @@ MADE_FOLDERS = []
 if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
     MADE_FOLDERS.append(tempfile.mkdtemp(prefix="vfljax_tests_"))
     os.environ["JAX_COMPILATION_CACHE_DIR"] = MADE_FOLDERS[-1]
-if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+installed = importlib.util.find_spec("jax")
+origin = installed.origin if installed is not None else None
+compiled = origin is not None and os.path.exists(importlib.util.cache_from_source(origin))
+if os.environ.get("PYTHONDONTWRITEBYTECODE") and not compiled:
+    del os.environ["PYTHONDONTWRITEBYTECODE"]
     MADE_FOLDERS.append(tempfile.mkdtemp(prefix="vfljax_bytecode_"))
     sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = MADE_FOLDERS[-1]
     sys.dont_write_bytecode = False
