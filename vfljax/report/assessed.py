@@ -51,7 +51,8 @@ class Assessment:
     broken: tuple[str, ...] = ()  # attacks that failed on every seed, and count nowhere
     known: bool = True  # whether an attack that knows its defenses was run; not a number of labels
     blocking: Blocking | None = None  # what leaves open whether it leaks
-    corrected: bool | None = None  # whether "protects" holds for the best of several
+    # whether "protects" holds for the best of several; None: not asked
+    corrected: bool | None = None
     change: Estimate = NO_ESTIMATE  # of the leak, to undefended, paired by seed
     cost: Interval = NO_INTERVAL  # change of utility on test rows to undefended, paired by seed
     kept: Kept = NOT_KNOWN  # of what the federation gains over the label party alone

@@ -67,15 +67,23 @@ def _measured_without(assessed: Assessed) -> Measured:
         ]
     if assessed.rows is None:
         return max(best)
-    reached: dict[str, list[float | None]] = {}
+    alone: dict[tuple[tuple[int, ...], int], list[float | None]] = {}
     for row in assessed.rows.local_only:
-        parties = "+".join(map(str, row.attackers))
-        whose = f"local-only with {row.known:g} labels and columns of {parties}"
-        reached.setdefault(whose, []).append(row.figures["success_unlabeled"])
+        by_seed = alone.setdefault((row.attackers, row.known), [])
+        by_seed.append(row.figures["success_unlabeled"])
+    with_all: dict[str, list[float | None]] = {}
     for row in assessed.rows.attacks:
-        whose = f"{row.identity.label} with all labels, test rows"
-        reached.setdefault(whose, []).append(row.figures.get("all_labels_test_success"))
-    return max(best + _means(reached.items()))
+        by_seed = with_all.setdefault(row.identity.label, [])
+        by_seed.append(row.figures.get("all_labels_test_success"))
+    local_only = (
+        (
+            f"local-only with {known:g} labels and columns of {'+'.join(map(str, attackers))}",
+            by_seed,
+        )
+        for (attackers, known), by_seed in alone.items()
+    )
+    attacked = ((f"{label} with all labels, test rows", x) for label, x in with_all.items())
+    return max(best + _means(local_only) + _means(attacked))
 
 
 def _means(reached: Iterable[tuple[str, Sequence[float | None]]]) -> list[Measured]:

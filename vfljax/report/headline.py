@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from vfljax.report import choosing, judging
 from vfljax.report.assessed import Assessed, Assessment, preference
@@ -128,11 +128,19 @@ def _defended(assessed: Assessed, federation: str) -> dict[str, Any]:
     rivals = [a for a in attacked if a.configuration.defended]
     broken = (a.broken for a in assessed.assessments if a.federation == federation)
     plain, best, near = assessed.undefended(federation), recommended(methods), None
+    case: Literal["nothing", "untried", "best", "near", "unknown"]
     if plain and plain.strongest and plain.strongest.nothing_to_protect:
-        best = None
-    elif best is None and methods and rivals:
-        near = nearest(rivals, allowed, assessed.reference.goal)
+        case, best = "nothing", None
+    elif not methods:
+        case = "untried"
+    elif best:
+        case = "best"
+    elif rivals:
+        case, near = "near", nearest(rivals, allowed, assessed.reference.goal)
+    else:
+        case = "unknown"
     return {
+        "case": case,
         "methods": methods,
         "best": best,
         "near": near,

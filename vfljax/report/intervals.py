@@ -218,25 +218,29 @@ def excess_limits(candidates: LeakSample, local_only: LeakSample, level: float =
 
 
 def change_limits(candidates: LeakSample, undefended: LeakSample, level: float = LEVEL) -> Limits:
-    """Returns the limits [..., points] of d, what the strongest candidate leaks more than undefended's.
-
-    The two are paired by seed; the candidates need not be the same.
+    """Returns the limits [..., points] of d (``most_changed``).
 
     Args:
       candidates: [..., points, candidates, seeds].
       undefended: [..., 1, others, seeds].
       level: of each of the two limits.
     """
-    upper = _change_limit(candidates, undefended, level)
-    return Limits(-_change_limit(undefended, candidates, level), upper)
+    upper = most_changed(candidates, undefended, level)
+    return Limits(-most_changed(undefended, candidates, level), upper)
 
 
-def _change_limit(candidates: LeakSample, undefended: LeakSample, level: float) -> Floats:
-    """The upper limit of d: the highest of every candidate's against undefended's contenders, corrected for
-    choosing among these.
+def most_changed(candidates: LeakSample, undefended: LeakSample, level: float = LEVEL) -> Floats:
+    """Returns the upper limit [..., points] of d, what the strongest candidate leaks more than undefended's.
 
-    As no figure passes 1, d is at most 1 less what undefended leaks. Where that is above ``NEAR_ONE`` the
-    better of the two limits is taken, each at half the risk.
+    The two are paired by seed; the candidates need not be the same. It is the highest of every candidate's
+    limit against undefended's contenders, corrected for choosing among these. As no figure passes 1, d is at
+    most 1 less what undefended leaks. Where that is above ``NEAR_ONE`` the better of the two limits is taken,
+    each at half the risk.
+
+    Args:
+      candidates: [..., points, candidates, seeds].
+      undefended: [..., 1, others, seeds].
+      level: of the limit.
     """
     limit = most_beyond(candidates, undefended, level)
     count, mean, _ = moments(undefended.leaks)

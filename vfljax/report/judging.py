@@ -133,6 +133,8 @@ def judge(
         raise ValueError(f"seeds differ: {sorted(seeds)} of configurations and undefended")
     names, figures, local_only = _aligned(every)
     evidence = evidence_on(figures, local_only)
+    everyone = with_baseline(figures, local_only)
+    least = -intervals.most_changed(_first(everyone), everyone)
     verdicts = [VERDICTS[code] for code in verdict_codes(evidence, same or False)]
     out = []
     for place, (strongest, verdict) in enumerate(zip(configurations, verdicts, strict=True), 1):
@@ -152,7 +154,7 @@ def judge(
                 strongest=dataclasses.replace(
                     strongest, excess=strongest.excess._replace(limits=excess)
                 ),
-                change=Estimate(change, _at(evidence.change, place)),
+                change=Estimate(change, _at(Limits(least, evidence.change), place)),
                 verdict=verdict,
                 missing=missing,
                 blocking=_blocking(evidence, place, names, len(among.seeds)),
@@ -181,9 +183,10 @@ def _aligned(every: Sequence[Strongest]) -> tuple[list[str], LeakSample, LeakSam
         leaks[place, at], errors[place, at] = among.figures.leaks, among.figures.errors
         tried[place, at] = True
     rows = every[0].candidates.figures.rows
+    figures = LeakSample(leaks, errors, tried, rows)
     baselines = [s.candidates.local_only[:3] for s in every]
-    local_only = LeakSample._make([*map(np.stack, zip(*baselines, strict=True)), rows])
-    return names, LeakSample(leaks, errors, tried, rows), local_only
+    leaks, errors, tried = map(np.stack, zip(*baselines, strict=True))
+    return names, figures, LeakSample(leaks, errors, tried, rows)
 
 
 class VerdictLimits(NamedTuple):
@@ -191,7 +194,7 @@ class VerdictLimits(NamedTuple):
 
     excess: Limits
     contrast: Floats  # upper limit of e - SHARE e_u
-    change: Limits  # of d
+    change: Floats  # upper limit of d
     excesses: Means  # [..., points, attacks], of each attack
 
 
@@ -209,7 +212,7 @@ def evidence_on(
     return VerdictLimits(
         excess=intervals.excess_limits(figures, local_only, level),
         contrast=intervals.most_beyond(figures, _first(figures), level, SHARE, local_only),
-        change=intervals.change_limits(everyone, _first(everyone), level),
+        change=intervals.most_changed(everyone, _first(everyone), level),
         excesses=intervals.differences(figures, local_only),
     )
 
@@ -228,7 +231,7 @@ def verdict_codes(evidence: VerdictLimits, same: ArrayLike = False) -> NDArray[n
       same: which of the other points are undefended bit for bit too.
     """
     lower, upper = (np.asarray(limit)[..., 1:] for limit in evidence.excess)
-    change = np.asarray(evidence.change.upper)[..., 1:]
+    change = np.asarray(evidence.change)[..., 1:]
     nothing = np.asarray(evidence.excess.upper)[..., :1] < EXCESS
     holds = {
         Verdict.IS_UNDEFENDED: np.broadcast_to(same, change.shape),

@@ -52,9 +52,8 @@ class AttackFigures(NamedTuple):
     point: int  # of the attack's numeric knobs
     figures: Mapping[str, Any]  # the stored columns
     variant: Described
-    excess: float | None = (
-        None  # over the best learner of its seed; verdicts use ``Strongest.excess``
-    )
+    # over the best learner of its seed; verdicts use ``Strongest.excess``
+    excess: float | None = None
 
     @property
     def oracle(self) -> bool:
