@@ -41,6 +41,14 @@ def module(config):
     return importlib.import_module(f"configs.papers.{config}")
 
 
+def offered(config):
+    """Every variant of a config, which its own error lists."""
+    with pytest.raises(UserError) as error:
+        module(config).get_config("?")
+    names = str(error.value).split("choose from ")[1].removesuffix(".").split(", ")
+    return [*names, *(f"{name}-subset" for name in names if config == "gafm_d6")]
+
+
 def points_of(number, experiment):
     """The points of the methods that answer a printed number."""
     reproduces, knobs = experiment.reproduces, reproduction.KNOBS.get(number.defense, {})
@@ -98,6 +106,36 @@ def test_every_run_is_of_its_table_and_answers_every_printed_number_at_one_point
         assert len(points_of(number, experiment)) == (not unanswered(number, run)), number
         if number.attack not in ("", AVERAGE):
             assert reproduces.attacks.get(number.attack, number.attack) in labels
+
+
+@pytest.mark.parametrize(
+    ("config", "variant"),
+    # the variants of the config left out are in tests/configs_test.py
+    [(c, v) for c in CONFIGS if c != "gafm_table2_spambase" for v in offered(c)],
+)
+def test_every_variant_that_is_offered_has_the_defenses_and_attacks_of_its_table(config, variant):
+    experiment = parse(module(config).get_config(variant))
+    reproduces = experiment.reproduces
+    assert (reproduces.scale != "full") == any(x in variant for x in ("reduced", "sample"))
+    printed = papers.numbers_of(reproduces.table, reproduces.dataset)
+    assert {number.defense for number in printed} <= set(reproduces.arms.values())
+    if config.startswith("gafm_"):
+        attacks = {number.attack for number in printed} - {"", AVERAGE}
+        assert attacks <= set(reproduces.attacks)
+
+
+@pytest.mark.parametrize(
+    ("config", "variant", "message"),
+    [
+        ("kdk_4", "cifar10-reducd", "did you mean 'cifar10-reduced'.*criteo-sample"),
+        ("gafm_2", "spambas", "did you mean 'spambase'.*imdb"),
+        ("sun_3", "criteo-smple", "did you mean 'criteo-sample'.*criteo"),
+        ("sun_3", "avazu-sample", "unknown variant.*'avazu-sample'.*criteo-sample"),
+    ],
+)
+def test_a_misspelled_variant_is_refused_with_those_there_are(config, variant, message):
+    with pytest.raises(UserError, match=message):
+        module(config).get_config(variant)
 
 
 def test_every_table_of_the_papers_has_runs_of_different_names_the_published_one_first():
@@ -178,6 +216,7 @@ def small(name, rows):
             side = options["size"]
             return Dataset(name, np.zeros((rows, side, side), np.uint8), labels, 2, "image")
         if options.get("form") == "hashed":
+            assert all(options[name] for name in ("crosses", "counts", "balanced"))
             return Dataset(name, rng.integers(0, 3, (rows, 64), np.uint8), labels, 2)
         numbers, codes = {"spambase": (57, 0), "imdb": (500, 0), "criteo": (13, 26)}.get(
             name, (0, 22)

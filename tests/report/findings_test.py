@@ -10,13 +10,9 @@ from vfljax.report import findings, guarantees, not_run
 from vfljax.report.assessment import assess
 from vfljax.report.judging import Verdict
 from vfljax.report.stored_rows import read
+from vfljax.report.templates import paragraphs
 
 KDK = {"kdk.epsilon": 0.45, "kdk.k": 3.0}
-NOISE = {"noise.scale": 1.0}
-
-
-def text_of(*found):
-    return " ".join(findings.findings(assessed(*found)))
 
 
 def published(before, worst, spread):
@@ -51,11 +47,12 @@ def test_an_attack_reads_more_than_published_ones_by_its_lower_limit(leaks, said
 
 
 def test_runs_that_learned_the_labels_inverted_are_counted():
-    every = [
-        assessment(method, 0.9, 0.6, inverted=inverted).configuration
+    found = [
+        assessment(method, 0.9, 0.6, inverted=inverted)
         for method, inverted in (("gafm", 1), ("gafm", 0), ("kdk", 0))
     ]
-    assert findings._turned(every) == [("gafm", 1, 4)]
+    (line,) = (x for x in findings.findings(assessed(*found)) if "wrong way round" in x)
+    assert line.startswith("gafm: 1 of 4 runs learned the two classes the wrong way round")
 
 
 def test_label_dp_bounds_are_printed_except_where_there_is_none(defended):
@@ -96,6 +93,15 @@ def test_a_federation_in_which_a_method_is_not_trained_is_no_gap():
     without = dataclasses.replace(plain, federation="no_split")
     untrained = assessment("gafm", 0.9, 0.8)
     not_attacked = assessment("kdk", 0.9, 0.8, accuracy=both)
-    for second, missing in ((untrained, []), (not_attacked, ["without model splitting"])):
+    missing = "kdk: no attack on it without model splitting."
+    some, every = (not_attacked.configuration._replace(diverged=n) for n in (1, 2))
+    for configuration, lines in (
+        (untrained.configuration, []),
+        (not_attacked.configuration, [missing]),
+        (some, ["kdk: 1 of 2 trials diverged.", missing]),
+        (every, ["kdk: 2 of 2 trials diverged."]),
+    ):
+        second = dataclasses.replace(not_attacked, configuration=configuration)
         lost = not_run._lost(assessed(plain, without, second))
-        assert [federations for _, federations in lost] == [[], missing]
+        rest = dict.fromkeys(("skipped", "defense_unknown", "not_scored"), ())
+        assert paragraphs("not_attacked", lost=lost, **rest) == lines
