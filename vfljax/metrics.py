@@ -218,10 +218,10 @@ def leak_named(scores: Array, names: Array, labels: Array, weights: Array | None
 def auc_by_batch(
     scores: Array, labels: Array, batch: Array, num_batches: int, weights: Array | None = None
 ) -> Array:
-    """The ``auc`` of each batch's rows alone, [num_batches], by one sort for all of them.
+    """The ``auc`` of each batch's rows alone, [num_batches], by one sort; NaN where a batch lacks a class.
 
     Args:
-      scores, labels, weights: [n] each, the scores of class 1.
+      scores, labels, weights: [n] each, the scores of class 1; NaN too where a score that counts is not finite.
       batch: [n] int32, each row's batch; rows of other numbers than 0..num_batches-1 are left out.
       num_batches: a whole number.
     """

@@ -96,7 +96,7 @@ def audit(
     store.write_text(workdir / "config.py", CONFIG.format(body=indented))
     journal.stage("audit", config, workdir)
     store.export(workdir)
-    audited, left_out = len(config["grid"]) - 1, journal.stored["left_out"]
+    audited, left_out = len(config["grid"]) - 1, journal.stored.get("left_out", [])
     say(sentences.ending(audited, left_out, journal.spent, request.budget))
     return workdir
 

@@ -82,8 +82,15 @@ def survey(request: Request) -> Survey:
         if len(np.unique(values)) > 1
     }
     constant = [party for party, columns in kept.items() if columns and not varying & {*columns}]
-    found = _revealing(dataset, kept), _reach(dataset, kept)
-    return Survey(dataset, options, kept, unowned, tuple(constant), *found)
+    return Survey(
+        dataset,
+        options,
+        kept,
+        unowned,
+        tuple(constant),
+        revealing=_revealing(dataset, kept),
+        reach=_reach(dataset, kept),
+    )
 
 
 def _dropped(patterns: Any, names: Sequence[str]) -> set[str]:

@@ -32,14 +32,13 @@ GRID = Spec(
 
 
 HEADER = (
-    *(
-        "settings",
-        "us a setting and step (median; range)",
-        "compiles",
-        "first call, s",
-        "peak, GiB",
-    ),
-    *("useful GFLOP/s", "of the matmul rate"),
+    "settings",
+    "us a setting and step (median; range)",
+    "compiles",
+    "first call, s",
+    "peak, GiB",
+    "useful GFLOP/s",
+    "of the matmul rate",
 )
 
 
