@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sweeps import refused, tiny
+from tests.refusals import line_of
+from tests.sweeps import tiny
 from vfljax.config import DEFAULT, differences, ordered, resolve
 from vfljax.errors import UserError
 
@@ -34,7 +35,7 @@ BAD = [
 
 @pytest.mark.parametrize(("changes", "value", "remedy"), BAD, ids=[str(b[0])[:60] for b in BAD])
 def test_what_is_no_field_or_of_another_type_is_one_line_with_the_remedy(changes, value, remedy):
-    line = refused(lambda: resolve(changes if 5 in changes else tiny(**changes)))
+    line = line_of(lambda: resolve(changes if 5 in changes else tiny(**changes)))
     assert value in line
     assert remedy in line
 

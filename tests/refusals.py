@@ -1,7 +1,8 @@
 """What is refused in one line."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -15,4 +16,13 @@ def refused(*words: str, kind: type[UserError] = UserError) -> Iterator[None]:
         yield
     line = str(error.value)
     assert [word for word in words if word not in line] == [], line
-    assert "\n" not in line
+    assert line.isprintable()  # hence one line, which commands no terminal
+
+
+def line_of(call: Callable[[], Any]) -> str:
+    """The one line of a call's UserError."""
+    with pytest.raises(UserError) as error:
+        call()
+    line = str(error.value)
+    assert line.isprintable()
+    return line

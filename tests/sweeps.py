@@ -6,15 +6,12 @@ import copy
 import dataclasses
 import itertools
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import pytest
 
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.attacks import TABLE
-from vfljax.errors import UserError
 from vfljax.report import candidates as strongest_module
 from vfljax.report import intervals
 from vfljax.report.assessed import Assessed, Assessment
@@ -64,15 +61,6 @@ def tiny(**changes: Any) -> dict[str, Any]:
 def plan_of(config: Mapping[str, Any]) -> Plan:
     """The plan of a config."""
     return make_plan(parse(config))
-
-
-def refused(call: Callable[[], Any]) -> str:
-    """The one line of a call's UserError, which commands no terminal."""
-    with pytest.raises(UserError) as error:
-        call()
-    line = str(error.value)
-    assert line.isprintable()
-    return line
 
 
 def train(workdir: pathlib.Path, config: Mapping[str, Any], attack: bool = True) -> store.Sweep:

@@ -86,11 +86,13 @@ def test_every_table_is_there_folded_whole_and_with_a_field_to_filter(written):
 @pytest.mark.parametrize(
     "part",
     [
-        *("<pre>test</pre>", "jaxlib", "undefended", "kdk epsilon=0.45 k=3", "noise scale=0.01"),
-        *(
-            "20 optimizer steps, fewer than the 25,600 published",
-            "<li>norm: defined for two classes",
-        ),
+        "<pre>test</pre>",
+        "jaxlib",
+        "undefended",
+        "kdk epsilon=0.45 k=3",
+        "noise scale=0.01",
+        "20 optimizer steps, fewer than the 25,600 published",
+        "<li>norm: defined for two classes",
     ],
 )
 def test_it_holds_the_command_versions_every_setting_and_what_was_shorter_or_not_run(written, part):

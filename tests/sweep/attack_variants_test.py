@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.sweeps import refused, tiny
+from tests.refusals import line_of
+from tests.sweeps import tiny
 from vfljax.sweep import attack_variants
 from vfljax.sweep.experiment import parse
 from vfljax.types import Federation, Input, federation_of
@@ -38,7 +39,7 @@ def names(num_classes=10, **changes) -> list[str]:
 
 @pytest.mark.parametrize(("changes", "value", "remedy"), BAD, ids=[str(b[0])[:60] for b in BAD])
 def test_a_bad_option_or_knob_is_one_line_with_the_value_and_the_remedy(changes, value, remedy):
-    line = refused(lambda: forms_of(**changes))
+    line = line_of(lambda: forms_of(**changes))
     assert value in line
     assert remedy in line
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.config_test import json_values
+from tests.refusals import line_of
 from tests.stored_sweep import CONFIG, FIXTURE
-from tests.sweeps import refused, tiny
+from tests.sweeps import tiny
 from vfljax import datasets
 from vfljax.config import DEFAULT, FREE, resolve
 from vfljax.errors import UserError
@@ -60,7 +61,7 @@ BAD = [
 
 @pytest.mark.parametrize(("changes", "value", "remedy"), BAD, ids=[str(b[0])[:60] for b in BAD])
 def test_bad_input_is_one_line_with_the_value_and_the_remedy(changes, value, remedy):
-    line = refused(lambda: parse(tiny(**changes)))
+    line = line_of(lambda: parse(tiny(**changes)))
     assert value in line
     assert remedy in line
 
@@ -140,12 +141,12 @@ RECORDS = [
 @pytest.mark.parametrize(("group", "field", "value", "remedy"), RECORDS)
 def test_a_record_refuses_a_bad_value_with_its_field_and_the_remedy(group, field, value, remedy):
     record = getattr(parse(tiny()), group)
-    line = refused(lambda: dataclasses.replace(record, **{field: value}))
+    line = line_of(lambda: dataclasses.replace(record, **{field: value}))
     assert f"config.{group}.{field}" in line
     assert remedy in line
     wrong = [value] if not isinstance(value, tuple) else value
     assert any(str(item) in line or written(item) in line for item in wrong)
-    assert refused(lambda: parse(tiny(**{f"{group}.{field}": value}))) == line
+    assert line_of(lambda: parse(tiny(**{f"{group}.{field}": value}))) == line
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,7 @@ def test_a_record_refuses_a_bad_value_with_its_field_and_the_remedy(group, field
     ],
 )
 def test_values_that_contradict_each_other_are_one_line(changes, words):
-    line = refused(lambda: parse(tiny(**changes)))
+    line = line_of(lambda: parse(tiny(**changes)))
     assert [word for word in words if word not in line] == []
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from flax import traverse_util
 
-from tests.sweeps import plan_of, refused, tiny
+from tests.refusals import line_of
+from tests.sweeps import plan_of, tiny
 from vfljax.sweep import programs, train
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.initial import initial_weights, plain, unread_tensors, weight_shapes
@@ -107,7 +108,7 @@ def loaded_from(plan, path):
 
 def refusal(path):
     """The one line that refuses a file before anything is trained."""
-    return refused(lambda: plan_of(tiny(**CHANGES, **{"model.pretrained": str(path)})))
+    return line_of(lambda: plan_of(tiny(**CHANGES, **{"model.pretrained": str(path)})))
 
 
 def test_every_party_and_seed_starts_from_the_file_but_for_what_it_does_not_fit(tmp_path, drawn):

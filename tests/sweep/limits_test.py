@@ -6,7 +6,8 @@ import time
 import pyarrow as pa
 import pytest
 
-from tests.sweeps import plan_of, refused, tiny
+from tests.refusals import line_of
+from tests.sweeps import plan_of, tiny
 from vfljax import store
 from vfljax.errors import UserError
 from vfljax.sweep import grid, plan
@@ -26,23 +27,33 @@ BEYOND = [
     ({"parties.passive": 10**8}, "config.parties.passive=100,000,000 ", "", "1,000"),
     (
         {"grid": {"x": {"kdk": {"epsilon": SHARES, "k": THOUSAND}, "noise": {"scale": THOUSAND}}}},
-        *("config.grid.x.kdk.epsilon has 1,000 values", "2,000,000,000 trials", "50,000"),
+        "config.grid.x.kdk.epsilon has 1,000 values",
+        "2,000,000,000 trials",
+        "50,000",
     ),
     (
         {"seeds": 9000, "training.learning_rate": (0.1, 0.2)},
-        *("config.seeds has 9,000 values", "108,000 trials", "50,000"),
+        "config.seeds has 9,000 values",
+        "108,000 trials",
+        "50,000",
     ),
     (
         {"grid": {f"a{i}": {} for i in range(30_000)}},
-        *("config.grid has 30,000 values", "60,000 trials", "50,000"),
+        "config.grid has 30,000 values",
+        "60,000 trials",
+        "50,000",
     ),
     (
         {"attacks": {"passive": {"known": THOUSAND, "ema": SHARES}}},
-        *("config.attacks.passive.known has 1,000 values", "1,000,000 attacks", "10,000"),
+        "config.attacks.passive.known has 1,000 values",
+        "1,000,000 attacks",
+        "10,000",
     ),
     (
         {"attacks": {"passive": {"steps": 10**15}}},
-        *("config.attacks.passive.steps=1,000,000,000,000,000 ", "", "10,000,000"),
+        "config.attacks.passive.steps=1,000,000,000,000,000 ",
+        "",
+        "10,000,000",
     ),
     (
         {"attacks": {"probe": {"hidden": 10**9}}},
@@ -58,7 +69,7 @@ BEYOND = [
 )
 def test_what_is_beyond_a_limit_is_refused_at_once_and_in_one_line(changes, field, product, limit):
     began = time.monotonic()
-    line = refused(lambda: parse(tiny(**changes)))
+    line = line_of(lambda: parse(tiny(**changes)))
     assert time.monotonic() - began < 2
     assert field in line
     assert product in line
@@ -157,7 +168,7 @@ def test_seeds_whose_rows_do_not_fit_into_memory_are_refused_before_they_are_div
     ],
 )
 def test_an_arm_s_name_must_be_a_file_s_and_a_figure_s_too(name, says):
-    line = refused(lambda: parse(tiny(grid={name: {}})))
+    line = line_of(lambda: parse(tiny(grid={name: {}})))
     assert line.startswith("config.grid: the method ")
     assert says in line
 
@@ -183,7 +194,7 @@ def test_letters_of_any_script_are_fine(name):
     ],
 )
 def test_other_names_and_texts_are_checked_where_they_can_be_told(changes, says):
-    assert says in refused(lambda: parse(tiny(**changes)))
+    assert says in line_of(lambda: parse(tiny(**changes)))
 
 
 def test_a_note_may_have_lines():
@@ -212,7 +223,7 @@ def test_a_note_may_have_lines():
     ],
 )
 def test_a_value_that_an_axis_names_twice_is_refused(changes, says):
-    assert f"config.{says} twice: leave one of them out." in refused(lambda: parse(tiny(**changes)))
+    assert f"config.{says} twice: leave one of them out." in line_of(lambda: parse(tiny(**changes)))
 
 
 def test_true_is_no_number_and_equal_values_of_other_axes_are_others():

@@ -7,7 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from tests.sweeps import plan_of, refused, tiny
+from tests.refusals import line_of
+from tests.sweeps import plan_of, tiny
 from vfljax import machine
 from vfljax.attacking import batching as attack_blocks
 from vfljax.attacking.jobs import ViewGroup
@@ -106,7 +107,7 @@ BAD = [
 
 @pytest.mark.parametrize(("changes", "value", "remedy"), BAD, ids=[str(b[0])[:60] for b in BAD])
 def test_bad_input_is_one_line_with_the_value_and_the_remedy(changes, value, remedy):
-    line = refused(lambda: plan_of(tiny(**changes)))
+    line = line_of(lambda: plan_of(tiny(**changes)))
     assert value in line
     assert remedy in line
 

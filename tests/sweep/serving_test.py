@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.sweeps import TINY, plan_of, refused, tiny
+from tests.refusals import line_of
+from tests.sweeps import TINY, plan_of, tiny
 from vfljax.sweep import serving, train
 from vfljax.sweep.experiment import parse
 
@@ -26,7 +27,7 @@ def test_what_no_setting_could_serve_is_one_line_before_anything_is_written(
     changes, words, tmp_path
 ):
     experiment = parse(tiny(**SMALL, **changes))
-    line = refused(lambda: train.train_sweep(experiment, tmp_path / "new", "test"))
+    line = line_of(lambda: train.train_sweep(experiment, tmp_path / "new", "test"))
     assert [word for word in words if word not in line] == []
     assert not (tmp_path / "new").exists()
 
