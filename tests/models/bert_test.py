@@ -10,9 +10,9 @@ import pytest
 
 from tests.datasets.refusals import one_line
 from tests.models.drawing import applied, draw, run
-from tests.models.weight_files import tensors_of
+from tests.models.weight_files import bert_tensors
 from vfljax.errors import UserError
-from vfljax.models import BOTTOMS, bert, parties
+from vfljax.models import BOTTOMS, parties
 from vfljax.models.bert import Bert, from_torch
 
 SIZES = {"vocabulary": 40, "positions": 12, "hidden": 24, "layers": 3, "heads": 4}
@@ -117,7 +117,7 @@ def test_shapes_it_cannot_read_are_one_line():
 
 
 def state_of():
-    return tensors_of(bert, initial())
+    return bert_tensors(**{size: n for size, n in SIZES.items() if size != "heads"})
 
 
 def test_prefix_old_names_heads_and_half_precision_are_understood():
@@ -136,6 +136,13 @@ def test_prefix_old_names_heads_and_half_precision_are_understood():
     variables, left_out = from_torch(SMALL, {**old, **heads, **buffer}, initial())
     assert left_out == ["bert.embeddings.position_ids", "classifier.weight", "cls.predictions.bias"]
     assert jax.tree.structure(variables) == jax.tree.structure(initial())
+    layer = variables["params"]["layer_1"]
+    for kernel, name in (
+        (layer["expand"]["kernel"], "intermediate.dense"),
+        (layer["attention"]["query"]["kernel"].reshape(24, 24), "attention.self.query"),
+        (layer["attention"]["out"]["kernel"].reshape(24, 24), "attention.output.dense"),
+    ):
+        np.testing.assert_array_equal(kernel, np.float32(state[f"encoder.layer.1.{name}.weight"].T))
     jax.tree.map(np.testing.assert_array_equal, variables, expected)
     halves = {k: v.astype(np.float16) for k, v in state.items()}
     variables, _ = from_torch(SMALL, halves, initial())

@@ -5,10 +5,6 @@ import zipfile
 
 import numpy as np
 import pytest
-from flax.traverse_util import flatten_dict
-
-from vfljax.models import bert
-from vfljax.models.tensors import torch_shape
 
 FORMATS = (".safetensors", ".pt", ".npz")
 NUMBERS = {
@@ -34,12 +30,49 @@ def write(path, state):
     return str(path)
 
 
-def tensors_of(network, variables, seed=0):
-    """A checkpoint's random tensors for these variables, by a network module's names and without PyTorch."""
-    tree = variables["params"] if network is bert else variables
-    flat = {path: leaf for path, leaf in flatten_dict(tree).items() if path[0] != "linear"}
-    rng = np.random.default_rng(seed)
-    values = {network._torch_name(p): rng.normal(size=torch_shape(flat, p)) for p in flat}
+def resnet_tensors(out=3, stem=3):
+    """PyTorch's tensors of ``resnet_test.TINY`` with random numbers, by torchvision's names and shapes.
+
+    ``stem`` is the size of the first kernel.
+    """
+    shapes = {
+        "conv1.weight": (4, 3, stem, stem),
+        "layer1.0.conv1.weight": (4, 4, 3, 3),
+        "layer1.0.conv2.weight": (4, 4, 3, 3),
+        "layer2.0.conv1.weight": (8, 4, 3, 3),
+        "layer2.0.conv2.weight": (8, 8, 3, 3),
+        "layer2.0.downsample.0.weight": (8, 4, 1, 1),
+        "fc.weight": (out, 8),
+        "fc.bias": (out,),
+    }
+    norms = {"bn1": 4, "layer1.0.bn1": 4, "layer1.0.bn2": 4}
+    norms |= {"layer2.0.bn1": 8, "layer2.0.bn2": 8, "layer2.0.downsample.1": 8}
+    leaves = ("weight", "bias", "running_mean", "running_var")
+    shapes |= {f"{name}.{leaf}": (size,) for name, size in norms.items() for leaf in leaves}
+    return _drawn(shapes)
+
+
+def bert_tensors(vocabulary, positions, hidden, layers, intermediate):
+    """PyTorch's tensors of a BERT with random numbers, by the names and shapes of transformers."""
+    linear = {"pooler.dense": (hidden, hidden)}
+    norms = ["embeddings.LayerNorm"]
+    for layer in (f"encoder.layer.{number}" for number in range(layers)):
+        for part in ("self.query", "self.key", "self.value", "output.dense"):
+            linear[f"{layer}.attention.{part}"] = (hidden, hidden)
+        linear[f"{layer}.intermediate.dense"] = (intermediate, hidden)
+        linear[f"{layer}.output.dense"] = (hidden, intermediate)
+        norms += [f"{layer}.attention.output.LayerNorm", f"{layer}.output.LayerNorm"]
+    rows = {"word": vocabulary, "position": positions, "token_type": 2}
+    shapes = {f"embeddings.{k}_embeddings.weight": (n, hidden) for k, n in rows.items()}
+    shapes |= {f"{name}.weight": shape for name, shape in linear.items()}
+    shapes |= {f"{name}.bias": shape[:1] for name, shape in linear.items()}
+    shapes |= {f"{name}.{leaf}": (hidden,) for name in norms for leaf in ("weight", "bias")}
+    return _drawn(shapes)
+
+
+def _drawn(shapes):
+    rng = np.random.default_rng(0)
+    values = {name: rng.normal(size=shape) for name, shape in shapes.items()}
     return {name: abs(x) if name.endswith("running_var") else x for name, x in values.items()}
 
 

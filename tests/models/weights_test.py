@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from tests.datasets.fuzzing import few_or_many
 from tests.datasets.refusals import one_line
 from tests.models.drawing import draw
-from tests.models.weight_files import FORMATS, NUMBERS, Attack, same, tensors_of, write
+from tests.models.weight_files import FORMATS, NUMBERS, Attack, bert_tensors, same, write
 from vfljax.errors import UserError
-from vfljax.models import MLP, bert, weights
+from vfljax.models import MLP, weights
 from vfljax.models.bert import Bert
 from vfljax.models.weights import load, read
 
@@ -230,7 +230,7 @@ TINY = Bert(3, vocabulary=11, hidden=8, layers=1, heads=2, intermediate=6, posit
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_load_places_the_file_s_weights_by_the_module_s_rule(tmp_path, suffix):
     variables = draw(TINY.init, jnp.ones((2, 4)))
-    state = tensors_of(bert, variables)
+    state = bert_tensors(vocabulary=11, positions=5, hidden=8, layers=1, intermediate=6)
     path = write(tmp_path / f"x{suffix}", {**state, "cls.predictions.bias": np.ones(11)})
     found, left_out = load(TINY, variables, path)
     assert left_out == ["cls.predictions.bias"]

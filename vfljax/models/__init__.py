@@ -1,8 +1,7 @@
 """The tables of networks, by the name that a config gives them.
 
-A new network is one file and one row here. A teacher is any of the
-bottoms (``config.teacher.network``). Tests compare the networks with PyTorch's where the extra ``parity`` is
-installed.
+A new network is one file and one row here. A teacher is any of the bottoms (``config.teacher.network``).
+Tests compare the networks with PyTorch's where the extra ``parity`` is installed.
 """
 
 import functools

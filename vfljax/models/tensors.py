@@ -25,9 +25,8 @@ def torch_shape(flat: Mapping[Path, Array], path: Path) -> tuple[int, ...]:
         return shape if path[-1] == "embedding" else (flat[path].size,)
     if len(shape) == 4:
         return tuple(shape[axis] for axis in (3, 2, 0, 1))
-    outputs = flat[
-        *path[:-1], "bias"
-    ].size  # attention's kernels have an axis of heads on either side
+    # attention's kernels have an axis of heads on either side
+    outputs = flat[*path[:-1], "bias"].size
     return outputs, flat[path].size // outputs
 
 
