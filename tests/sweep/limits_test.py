@@ -38,6 +38,10 @@ BEYOND = [
         "50,000",
     ),
     (
+        {"seeds": 300, "training.learning_rate": tuple(k / 1000 for k in range(1, 301))},
+        *("config.seeds has 300 values", "540,000 trials", "50,000"),
+    ),
+    (
         {"grid": {f"a{i}": {} for i in range(30_000)}},
         "config.grid has 30,000 values",
         "60,000 trials",

@@ -50,8 +50,13 @@ from vfljax.sweep.records import (
 from vfljax.types import KINDS, MALICIOUS, NO_SPLIT, SPLIT, Federation
 
 RECORDS = {
-    **{"data": Data, "parties": Parties, "model": Model, "training": Training},
-    **{"teacher": Teacher, "goal": Goal, "execution": Execution},
+    "data": Data,
+    "parties": Parties,
+    "model": Model,
+    "training": Training,
+    "teacher": Teacher,
+    "goal": Goal,
+    "execution": Execution,
 }
 
 
@@ -127,10 +132,11 @@ class Experiment:
 
     def check_trials(self, federations: Sequence[Federation]) -> None:
         """Raise UserError for more trials in these federations than ``limits``, before any is built."""
-        axes = dict(zip(AXES, map(len, self.numbers.values()), strict=True))
-        others = math.prod(axes.values()) * self.seeds
-        axes |= {"seeds": self.seeds, "malicious.parties": len(self.malicious.parties)}
-        axes["grid"] = len(self.methods)
+        numbers = dict(zip(AXES, map(len, self.numbers.values()), strict=True))
+        others = math.prod(numbers.values()) * self.seeds
+        # of two that are equally long, the message names the first
+        axes = {"seeds": self.seeds, "malicious.parties": len(self.malicious.parties)}
+        axes |= {"grid": len(self.methods), **numbers}
         count = 0
         for method in self.methods:
             counts = {field: len(values) for field, values in method.values.items()}

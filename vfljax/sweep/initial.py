@@ -34,8 +34,14 @@ def models(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
     """
     return dataclasses.replace(
         plain(spec),
-        **{"defenses": readers, "num_rows": 1, "batch_size": 1, "epochs": 1, "scope": "all"},
-        **{"drop_last": False, "class_weights": (), "record_inputs": False},
+        defenses=readers,
+        num_rows=1,
+        batch_size=1,
+        epochs=1,
+        scope="all",
+        drop_last=False,
+        class_weights=(),
+        record_inputs=False,
     )
 
 

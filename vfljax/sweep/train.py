@@ -202,20 +202,19 @@ def ready(plan: Plan, workdir: pathlib.Path) -> Plan:
       plan: of the sweep.
       workdir: where they are stored, or will be once they are trained.
     """
-    books = codebooks.codebooks(plan.groups, workdir)
     taught, teacher_of = teachers.lessons(plan.groups, plan.table)
-    if taught is None:
-        return plan._replace(codebooks=books)
-    arrays = store.read_root_arrays(workdir, "teacher.npz")
-    if arrays is None:
-        reads, classes = plan.party_columns[-1].input, plan.dataset.num_classes
-        scores = teachers.train_teachers(
-            plan.experiment.teacher, taught, plan.table, reads, classes, plan.seeds
-        )
-        arrays = {"scores": scores}
-        store.write_root_arrays(workdir, "teacher.npz", arrays)
-    table = plan.table._replace(scores=jnp.asarray(arrays["scores"]))
-    return plan._replace(table=table, teachers=teacher_of, codebooks=books)
+    if taught is not None:
+        arrays = store.read_root_arrays(workdir, "teacher.npz")
+        if arrays is None:
+            reads, classes = plan.party_columns[-1].input, plan.dataset.num_classes
+            scores = teachers.train_teachers(
+                plan.experiment.teacher, taught, plan.table, reads, classes, plan.seeds
+            )
+            arrays = {"scores": scores}
+            store.write_root_arrays(workdir, "teacher.npz", arrays)
+        table = plan.table._replace(scores=jnp.asarray(arrays["scores"]))
+        plan = plan._replace(table=table, teachers=teacher_of)
+    return plan._replace(codebooks=codebooks.codebooks(plan.groups, workdir))
 
 
 def progress_of(plan: Plan, todo: Sequence[Shard], done: Sequence[Shard]) -> Progress:
