@@ -21,6 +21,7 @@ from vfljax.report.configurations import FIGURES, ConfigurationSummary, Referenc
 from vfljax.report.estimates import Interval, interval
 from vfljax.report.stored_rows import StoredRows, brief
 from vfljax.store import manifest
+from vfljax.store.loading import TIMES
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import Plan, make_plan
 from vfljax.sweep.train import train_sweep
@@ -44,6 +45,12 @@ TINY: dict[str, Any] = {
         "norm": {},
     },
 }
+
+
+def by_label(workdir: pathlib.Path) -> dict[str, Any]:
+    """The entries of ``attacks.json`` by label, but those that a later rule's took the place of."""
+    entries = store.attack_summary(workdir).values()
+    return {about["label"]: about for about in entries if not about.get("superseded")}
 
 
 def tiny(**changes: Any) -> dict[str, Any]:
@@ -120,7 +127,7 @@ def flip(path: pathlib.Path, bit: int | None = None) -> None:
 
 def comparable(table: Any) -> list[dict[str, Any]]:
     """Rows without the columns that hold times."""
-    return [{k: v for k, v in row.items() if k not in store.TIMES} for row in table.to_pylist()]
+    return [{k: v for k, v in row.items() if k not in TIMES} for row in table.to_pylist()]
 
 
 def candidates_of(names: Sequence[str], leaks: Any, local_only: Any, rows: int) -> Candidates:

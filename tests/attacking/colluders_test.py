@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from tests.reference import direct as reference
-from tests.sweeps import plan_of, tiny, train
+from tests.sweeps import by_label, plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import batching, run, view
 from vfljax.attacks.learners import LEARNERS
@@ -54,7 +54,7 @@ def attacked(plan, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batching, "make_attack_member", counted)
         run.attack_sweep(plan, workdir, say=lambda line: None)
-    return store.load(workdir), store.by_label(store.attack_summary(workdir)), programs
+    return store.load(workdir), by_label(workdir), programs
 
 
 def setting(stored, structure):

@@ -6,7 +6,7 @@ import shutil
 import pyarrow as pa
 import pytest
 
-from tests.sweeps import TINY, plan_of, tiny
+from tests.sweeps import TINY, by_label, plan_of, tiny
 from vfljax import store
 from vfljax.attacking import jobs, run
 from vfljax.sweep.attack_variants import AttackVariant
@@ -113,7 +113,7 @@ def test_what_cannot_be_served_is_said_and_stored_and_the_others_run_on(tiny_swe
     assert [line.split(":")[0] for line in said] == [
         *("skipped norm", "skipped mean", "skipped active")
     ]
-    described = store.by_label(store.attack_summary(workdir))
+    described = by_label(workdir)
     for name in ("norm", "mean", "active"):
         assert described[name]["status"] == "skipped"
         assert described[name]["reason"] in "\n".join(said)

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.sweeps import TINY, comparable, plan_of, tiny
+from tests.sweeps import TINY, by_label, comparable, plan_of, tiny
 from vfljax import store
 from vfljax.attacking import jobs, local_only, run
 from vfljax.attacks.learners import LEARNERS
@@ -108,7 +108,7 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(
     run.attack_sweep(plan_of(more), workdir, say=silent)
     assert fitted == [(seed, 30, learner) for seed in (0, 1) for learner in LEARNERS]
     sweep = store.load(workdir)
-    about = store.by_label(store.attack_summary(workdir))[local_only.LABEL]
+    about = by_label(workdir)[local_only.LABEL]
     assert (about["rows"], about["knobs"]) == (
         4 * len(LEARNERS),
         [{"known": 20.0}, {"known": 30.0}],

@@ -13,6 +13,7 @@ import pytest
 from tests.sweeps import TINY, comparable, drop_blocks, folder_of, plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import batching, jobs, local_only, run, view
+from vfljax.attacks.core import BASELINES
 from vfljax.attacks.learners import LEARNERS
 from vfljax.errors import UserError
 from vfljax.report.assessment import assess
@@ -64,7 +65,7 @@ def test_every_passive_figure_stands_beside_its_baselines(tiny_sweep):
     assert [row["federation"] for row in passive].count("split") == 12
     assert [row["federation"] for row in passive].count("no_split") == 12
     for row in passive:
-        for what in store.BASELINES:
+        for what in BASELINES:
             assert 0 <= row[f"{what}_success"] <= 1
             assert 0 <= row[f"{what}_test_success"] <= 1
     untrained, logistic = {}, {}

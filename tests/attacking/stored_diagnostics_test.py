@@ -7,8 +7,7 @@ import pytest
 from tests import harness
 from tests.reference import gradients as reference
 from tests.reference import spectral
-from tests.sweeps import plan_of, tiny, train
-from vfljax import store
+from tests.sweeps import by_label, plan_of, tiny, train
 from vfljax.attacking import diagnostics, view
 from vfljax.federation.training import rows_of
 from vfljax.report.assessment import assess
@@ -69,7 +68,7 @@ def test_a_layer_of_the_label_party_is_read_after_training(attacked):
 
 def test_both_are_marked_and_are_no_candidates_for_the_strongest_attack(attacked):
     stored, _, rows, _, _ = attacked
-    described = store.by_label(store.attack_summary(stored.workdir))
+    described = by_label(stored.workdir)
     assert {label: one["oracle"] for label, one in described.items()} == {
         "norm": False,
         "cosine/oracle": True,

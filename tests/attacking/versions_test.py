@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.sweeps import comparable, drop_blocks, plan_of, tiny
+from tests.sweeps import by_label, comparable, drop_blocks, plan_of, tiny
 from vfljax import attacks, store
 from vfljax.attacking.run import attack_sweep
 from vfljax.report import page, stored_rows, tables
@@ -121,7 +121,7 @@ def test_a_form_without_rows_takes_the_present_rule(workdir, plan, changed):
     changed(2)
     assert attacked(workdir, plan) == []
     assert rules_of(workdir, FORM) == {2}
-    assert store.by_label(store.attack_summary(workdir))[FORM]["rule"] == 2
+    assert by_label(workdir)[FORM]["rule"] == 2
 
 
 def test_the_report_names_the_rows_of_another_rule(workdir, changed):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.sweeps import tiny
+from tests.sweeps import by_label, tiny
 from vfljax import launching, store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
@@ -99,7 +99,7 @@ def test_jobs_give_the_tables_of_one_process(alone, tmp_path):
     assert {job.do for job in attacking} == {worker.attack_shards}
     run(tmp_path / "w", way)  # all is done
     assert len(sent) == 4
-    assert store.by_label(store.attack_summary(tmp_path / "w"))["norm"]["seconds"] > 0
+    assert by_label(tmp_path / "w")["norm"]["seconds"] > 0
 
 
 def test_what_a_dead_job_had_not_begun_is_done_by_others(alone, tmp_path):

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.sweeps import comparable, drop_blocks, flip
+from tests.sweeps import by_label, comparable, drop_blocks, flip
 from vfljax import store
 from vfljax.errors import UserError
 from vfljax.store import sealed
@@ -60,7 +60,7 @@ def test_a_block_that_a_kill_left_without_its_place_in_the_manifest_is_not_read(
 def test_rows_that_an_attack_lacks_are_said_when_it_is_loaded(workdir):
     assert store.load(workdir).unfinished == ()
     drop_blocks(workdir, LABEL)
-    rows = store.by_label(store.attack_summary(workdir))[LABEL]["rows"]
+    rows = by_label(workdir)[LABEL]["rows"]
     stored = store.load(workdir)
     assert stored.unfinished == (f"the attack {LABEL} has 0 of {rows} rows",)
     with pytest.raises(UserError, match=f"is not finished: the attack {LABEL} has 0 of"):

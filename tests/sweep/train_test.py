@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests import sweeps
-from tests.sweeps import TINY, comparable, plan_of, tiny
+from tests.sweeps import TINY, by_label, comparable, plan_of, tiny
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
@@ -150,7 +150,7 @@ def test_a_sweep_that_does_not_fit_is_refused_before_anything_is_written(tmp_pat
 
 
 def test_an_attack_the_sweep_cannot_serve_is_skipped_with_its_reason(workdir):
-    summary = store.by_label(store.attack_summary(workdir))
+    summary = by_label(workdir)
     assert summary["norm"]["status"] == "skipped"
     assert "two classes" in summary["norm"]["reason"]
     said = []

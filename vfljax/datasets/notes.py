@@ -17,9 +17,8 @@ FEW = 20  # distinct whole numbers that make a person ask whether they are codes
 EXACT = 2**24  # above it, float32 does not hold every whole number
 MOST = 8  # names that a sentence lists
 
-Row = tuple[
-    str, Sequence[str]
-]  # a sentence, and the names that stand for its {}; without names it is none
+# a sentence, and the names that stand for its {}; without names it is none
+Row = tuple[str, Sequence[str]]
 
 
 def notes(

@@ -7,17 +7,14 @@ writer, ``loading`` reads all of it for notebooks, and ``check`` finds what is d
 raises ``Damaged`` where they are not what was written.
 """
 
-# ruff: noqa: F401  (what other rooms use of this one)
 from vfljax.store.atomic import full, write_bytes, write_table, write_text
 from vfljax.store.attacks import (
     LOCAL_ONLY,
     attack_summary,
-    by_label,
     identity_columns,
     identity_of,
     learner_key,
     learner_of,
-    local_only_key,
     open_variant,
     read_variant,
     unit_of,
@@ -46,6 +43,53 @@ from vfljax.store.header import (
     read_header,
     refuse_another,
 )
-from vfljax.store.loading import BASELINES, TIMES, StoredTrial, Sweep, export, load
+from vfljax.store.loading import StoredTrial, Sweep, export, load
 from vfljax.store.lock import working, writer, writing
 from vfljax.store.sealed import Damaged, remedy
+
+__all__ = [
+    "LOCAL_ONLY",
+    "SCHEMA",
+    "Damaged",
+    "Finding",
+    "StoredTrial",
+    "Sweep",
+    "attack_summary",
+    "begin",
+    "difference",
+    "explained",
+    "export",
+    "finished",
+    "full",
+    "header_of",
+    "identity",
+    "identity_columns",
+    "identity_of",
+    "inspect",
+    "learner_key",
+    "learner_of",
+    "load",
+    "mend",
+    "open_variant",
+    "read_header",
+    "read_partial",
+    "read_root_arrays",
+    "read_variant",
+    "refuse_another",
+    "remedy",
+    "unit_of",
+    "variant_of",
+    "verify",
+    "width_of_shard",
+    "working",
+    "write_attack_summary",
+    "write_bytes",
+    "write_chunk",
+    "write_partial",
+    "write_root_arrays",
+    "write_shard",
+    "write_table",
+    "write_text",
+    "writer",
+    "writing",
+]

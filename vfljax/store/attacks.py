@@ -65,11 +65,6 @@ def unit_of(variant: str) -> str:
     return f"attacks/{variant}"
 
 
-def by_label(summary: Summary) -> Summary:
-    """The entries of ``attacks.json`` by label, but those that a later rule's took the place of."""
-    return {about["label"]: about for about in summary.values() if not about.get("superseded")}
-
-
 def attack_summary(workdir: pathlib.Path) -> Summary:
     """The contents of ``attacks.json``: each variant's identity, options, steps, seconds, or why it was
     skipped. Raises Damaged."""
