@@ -20,6 +20,8 @@ from vfljax.contract import of_attacks
 from vfljax.contract.planted import LEAKS
 from vfljax.types import KINDS, MALICIOUS, NO_SPLIT, SPLIT, Scores
 
+pytestmark = pytest.mark.usefixtures("real_learners")
+
 ROWS_OF_A_RUN, KNOWN = 200, 40
 QUICK = {"steps": 200, "batch_size": 8}
 FAST = (

@@ -52,7 +52,9 @@ if os.environ.get("PYTHONDONTWRITEBYTECODE") and not compiled:
 
 import filelock
 import jax
+import numpy as np
 import pytest
+from scipy import sparse
 
 from vfljax import machine
 
@@ -146,6 +148,41 @@ def _between_modules() -> Iterator[None]:
     programs.make_room()
     programs.MOST_MAPS = most
     assert shared_state() == before
+
+
+def nearest_mean(columns: Any) -> Any:
+    """Scores [n, C] by the distance to the mean of a class's known rows; 0 for a class without any."""
+    numbers = columns.numbers[:, :50] if sparse.issparse(columns.numbers) else columns.numbers
+    numbers = np.asarray(numbers.todense() if sparse.issparse(numbers) else numbers, np.float32)
+    scores = np.zeros((len(numbers), columns.classes), np.float32)
+    for label in np.unique(columns.labels):
+        mean = numbers[columns.known[columns.labels == label]].mean(axis=0)
+        scores[:, label] = 2 * numbers @ mean - mean @ mean
+    return scores
+
+
+@pytest.fixture(scope="session", autouse=True)
+def learners_on_the_host() -> Iterator[dict[str, Any]]:
+    """The learners of the local-only baseline, which take a third of the time of a sweep in a test. Every
+    name stands for ``nearest_mean`` meanwhile; ``real_learners`` puts them back."""
+    from vfljax.attacks import learners
+
+    real = dict(learners.LEARNERS)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in real:
+            patch.setitem(learners.LEARNERS, name, nearest_mean)  # type: ignore[arg-type]
+        yield real
+
+
+@pytest.fixture(scope="module")
+def real_learners(learners_on_the_host: dict[str, Any]) -> Iterator[None]:
+    """For tests of what learners read, and of processes that are started without this file."""
+    from vfljax.attacks import learners
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, learner in learners_on_the_host.items():
+            patch.setitem(learners.LEARNERS, name, learner)  # type: ignore[arg-type]
+        yield
 
 
 def real_data(name: str) -> pathlib.Path:

@@ -4,9 +4,13 @@ import os
 import pathlib
 import sys
 
+import pytest
+
 from tests import kills
 from tests.damage import figures
 from tests.sweeps import tiny, train
+
+pytestmark = pytest.mark.usefixtures("real_learners")
 
 CONFIG = tiny(
     grid={"noise": {"noise": {"scale": (0.0, 0.1)}}},

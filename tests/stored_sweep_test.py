@@ -12,6 +12,8 @@ from vfljax.attacking.run import attack_sweep
 from vfljax.sweep import train, trainer
 from vfljax.sweep.experiment import experiment_of
 
+pytestmark = pytest.mark.usefixtures("real_learners")
+
 
 @pytest.fixture
 def workdir(tmp_path):

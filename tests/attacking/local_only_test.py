@@ -15,6 +15,8 @@ from vfljax.report.assessment import assess
 from vfljax.report.stored_rows import read
 from vfljax.sweep import attack_variants
 
+pytestmark = pytest.mark.usefixtures("real_learners")
+
 
 def silent(line):
     del line

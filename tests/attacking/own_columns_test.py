@@ -15,6 +15,8 @@ from vfljax.sweep import plan as planning
 from vfljax.sweep.initial import initial_weights
 from vfljax.types import Input
 
+pytestmark = pytest.mark.usefixtures("real_learners")
+
 CHANGES = {"grid": {"undefended": {}}, "parties.passive": 2}
 CANCER = {"name": "breast_cancer", "train": 200, "validation": 100, "test": 100}
 

@@ -9,6 +9,8 @@ from vfljax.attacks import TABLE, learners
 from vfljax.attacks.learners import LEARNERS, LINEAR, OwnColumns, learners_of
 from vfljax.models import MLP
 
+pytestmark = pytest.mark.usefixtures("real_learners")
+
 
 @pytest.fixture(scope="module")
 def own():

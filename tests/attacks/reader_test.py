@@ -9,6 +9,8 @@ from vfljax.attacks import learners
 from vfljax.attacks.ranks import features
 from vfljax.attacks.reader import reader
 
+pytestmark = pytest.mark.usefixtures("real_learners")
+
 ranked = harness.quick_jit(features, static_argnums=1)
 
 

@@ -15,6 +15,8 @@ from vfljax import launching
 from vfljax.errors import UserError
 from vfljax.launching import backends, worker
 
+pytestmark = pytest.mark.usefixtures("real_learners")
+
 SBATCH = """#!/bin/sh
 cp "$1" "$(dirname "$0")/script"
 echo "Submitted batch job 17"

@@ -20,7 +20,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.launching.scheduler_test import tables
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("real_learners")]
 CONFIG = """
 from vfljax.config import ordered
 

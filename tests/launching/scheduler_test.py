@@ -18,6 +18,8 @@ from vfljax.launching.running import finish
 from vfljax.sweep import train
 from vfljax.sweep.experiment import changed, parse
 
+pytestmark = pytest.mark.usefixtures("real_learners")
+
 CONFIG = tiny(
     data={"name": "breast_cancer", "train": 256, "validation": 64, "test": 64},
     grid={"noise": {"noise": {"scale": (0.0, 0.1)}}},
