@@ -306,6 +306,8 @@ TESTED = (
     ("days, and texts of them", arrow(DAYS, pa.date32()), csv("2020-02-01\n\n"), {}, "test.csv: column 'a' has '2020-02-01' in row 1, which is no date as"),
     ("days and texts of them as categories", arrow(DAYS, pa.date32()), csv("2020-02-28\n\n"), {"categorical": "a"}, r"a={2020-02-28|2020-03-01|(missing)}; classes 0 1"),
     ("percentages, and numbers", csv("5%\n6%"), arrow([0.05, None, 1.0], None), {"percent": True}, "a=0.05 0.06 0.05 nan 1; classes 0 1"),
+    ("percentages, and truth", csv("0%\n100%"), csv("true\nfalse"), {"percent": True}, "a=0 1 1 0; classes 0 1"),
+    ("other numbers and a missing one, and truth", csv("1\n5", "u v"), csv("true\nfalse", "u v"), {"na_values": 1}, r"has true and false \(row 2\)"),
     ("numbers, and percentages", arrow([0.05, None, 1.0], None), csv("5\n6%"), {"percent": True}, "'6%' in row 2, and numbers without a % elsewhere"),
     ("decimal commas, and numbers", csv("0,5\n1"), arrow([0.25, None, 1.0], None), {"decimal": ","}, "a=0.5 1 0.25 nan 1; classes 0 1"),
     ("whole numbers and fractions", arrow([1, 2, None], pa.int32()), arrow([0.5, None, 3.0], None), {}, "a=1 2 nan 0.5 nan 3; classes 0 1"),

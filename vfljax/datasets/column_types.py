@@ -176,7 +176,7 @@ def _numeric(parts: list[Series], place: Place, rule: Rule, kind: str) -> Source
             refuse_mixture(parts[0], place, notation)
             return None
     if notation.percent and since is None:
-        _check_percent(parts, read, place)
+        _check_percent(parts, place, notation)
     x = np.concatenate(read)
     unread = present & np.isnan(x)
     if unread.any():
@@ -196,8 +196,8 @@ def _numeric(parts: list[Series], place: Place, rule: Rule, kind: str) -> Source
     place.check(infinite, f"has {{value}} in row {{row}}, which {why}", remedy, x)
     padded = ""
     if since is None:
-        _check_truth(parts, x, place)
         x, words = _without(x, rule)
+        _check_truth(parts, x, place)
         texts = [values for values in parts if values.dtype == TEXT]
         zeros = (text for values in texts for text in values[matches(values, r"^0\d+$")])
         padded = next(zeros, "")
@@ -231,19 +231,18 @@ def _truth(values: Series) -> Series | None:
     return values if pa.types.is_boolean(_type(values)) else None
 
 
-def _check_percent(parts: Sequence[Series], read: Sequence[np.ndarray], place: Place) -> None:
+def _check_percent(parts: Sequence[Series], place: Place, notation: Notation) -> None:
     """Raise UserError where a text that is a number has a % and the training rows' have none, or the other way
     round: it would be a hundred times as large as is meant, or as it looks. Typed numbers are none."""
-    texts = [values.dtype == TEXT for values in parts]
-    signed = [matches(values, SHARE) if text else [] for values, text in zip(parts, texts)]
-    percent = bool(np.any(signed[0]))
-    odd = [
-        (has != percent) & ~np.isnan(x) if text else np.zeros(len(x), bool)
-        for has, x, text in zip(signed, read, texts)
+    texts = [
+        part if part.dtype == TEXT else pd.Series([None] * len(part), dtype=TEXT) for part in parts
     ]
+    percent = bool(matches(texts[0], SHARE).any())
+    text = pd.concat(texts, ignore_index=True)
+    odd = (matches(text, SHARE) != percent) & ~np.isnan(numbers(text, notation))
     elsewhere = f"numbers {'with' if percent else 'without'} a % elsewhere"
     what = f"has {{value}} in row {{row}}, and {elsewhere}"
-    place.check(np.concatenate(odd), what, "write all of a column with it, or none", _texts(parts))
+    place.check(odd, what, "write all of a column with it, or none", text)
 
 
 def _check_truth(parts: Sequence[Series], x: np.ndarray, place: Place) -> None:
