@@ -119,6 +119,7 @@ WRONG = {  # what a data set of one's own may have
     "a length of true": ({"length": True}, "has length='True'"),
     "classes that are numbers": ({"classes": (1, 2)}, "has classes='[1, 2]'"),
     "notes that are numbers": ({"notes": (3,)}, "has notes='[3]'"),
+    "a reader that is no number": ({"reader": "2"}, "has reader='2'"),
     "another kind": ({"kind": "image"}, "has features (20, 3), which are no image of 20 rows"),
 }
 

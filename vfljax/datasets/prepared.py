@@ -245,9 +245,11 @@ def _agree(path: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.
         "tokens": spec["tokens"] is None or _are(spec["tokens"], int, range(MOST)),
         "length": _are([spec["length"]], int, range(1, MOST)),
         "notes": _are(spec["notes"], str),
+        "loader": _are([spec["loader"]], str),
+        "reader": _are([spec.get("reader") or 1], int, range(MOST)),  # an earlier vfljax wrote none
     }
     for field, right in fields.items():
-        _must(path, right, f"has {field}={shown(spec[field])}, which no data set may have")
+        _must(path, right, f"has {field}={shown(spec.get(field))}, which no data set may have")
     classes, kind, named = spec["num_classes"], spec["kind"], len(spec["classes"])
     needed = {"values", "offsets", "labels"} if kind == "text" else {"features", "labels"}
     _must(path, set(arrays) - {"test", "groups"} == needed, f"has the arrays {sorted(arrays)}")
