@@ -27,7 +27,7 @@ def spambase(folder: str) -> Dataset:
             path, f"{has}, UCI's has {ROWS} of {COLUMNS + 1}: it is cut off or not Spambase"
         )
     place, rule = place_of({str(path): ROWS}), Rule(missing=())  # every number is there
-    columns = [source(frame[name], place.at(name), rule, "number") for name in frame]
+    columns = [source([frame[name]], place.at(name), rule, "number") for name in frame]
     values = np.stack([np.asarray(column.numbers) for column in columns], 1)
     return Dataset(
         "spambase", values[:, :-1].astype(np.float32), classes(str(path), values[:, -1], 2), 2
