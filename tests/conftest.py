@@ -170,7 +170,7 @@ def learners_on_the_host() -> Iterator[dict[str, Any]]:
     real = dict(learners.LEARNERS)
     with pytest.MonkeyPatch.context() as patch:
         for name in real:
-            patch.setitem(learners.LEARNERS, name, nearest_mean)  # type: ignore[arg-type]
+            patch.setitem(learners.LEARNERS, name, nearest_mean)
         yield real
 
 
@@ -181,7 +181,7 @@ def real_learners(learners_on_the_host: dict[str, Any]) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         for name, learner in learners_on_the_host.items():
-            patch.setitem(learners.LEARNERS, name, learner)  # type: ignore[arg-type]
+            patch.setitem(learners.LEARNERS, name, learner)
         yield
 
 
