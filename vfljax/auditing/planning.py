@@ -119,12 +119,12 @@ def allowed(pilot: Sweep | None, goal: Goal) -> float:
       goal: what is asked.
     """
     points = () if pilot is None else stored_configurations(pilot)
-    plain = next((point for point in points if not point.defended), None)
-    if plain is None:
+    undefended = next((point for point in points if not point.defended), None)
+    if undefended is None:
         return worth.Worth({}, {}).allowed(goal)
     return min(
-        worth.worth(plain.alone_validation.get(federation, {}), by_seed).allowed(goal)
-        for federation, by_seed in plain.validation.items()
+        worth.worth(undefended.alone_validation.get(federation, {}), by_seed).allowed(goal)
+        for federation, by_seed in undefended.validation.items()
     )
 
 

@@ -135,9 +135,9 @@ class Assessed:
 
     def undefended(self, federation: str) -> Assessment | None:
         """The undefended configuration in a federation, None where it has no strongest attack there."""
-        plain = undefended(self.configurations)
+        undefended_configuration = undefended(self.configurations)
         of_federation = (a for a in self.attacked if a.federation == federation)
-        return next((a for a in of_federation if a.configuration is plain), None)
+        return next((a for a in of_federation if a.configuration is undefended_configuration), None)
 
     def local_only(self, federation: str) -> float:
         """The leak of the local-only baseline there, undefended's if it is known; NaN if none was scored."""

@@ -117,17 +117,17 @@ def compare(
 class _Base(NamedTuple):
     """What the configurations of one federation are compared with."""
 
-    plain: Assessment | None  # undefended, None where it has no strongest attack
+    undefended: Assessment | None  # None where it has no strongest attack
     worth: Worth  # what undefended gains over the label party alone, on test rows
     allowed: float  # utility on validation rows that may be lost
     reference: Reference
 
     def lost(self, a: Assessment, test: bool = False) -> np.ndarray:
         """What a configuration loses to undefended on the seeds of both, on validation or on test rows."""
-        assert self.plain is not None
+        assert self.undefended is not None
         base, ours = (
             (x.configuration.test if test else x.configuration.validation).get(a.federation, {})
-            for x in (self.plain, a)
+            for x in (self.undefended, a)
         )
         seeds = [seed for seed in base if seed in ours]
         return choosing.accuracy_losses(
@@ -140,7 +140,7 @@ class _Base(NamedTuple):
 
 
 def _base(draft: Assessed, federation: str) -> _Base:
-    plain, reference = undefended(draft.configurations), draft.reference
+    undefended_configuration, reference = undefended(draft.configurations), draft.reference
 
     def gain(ours: BySeed, alone: BySeed) -> Worth:
         of_federation, by_alone = ours.get(federation, {}), alone.get(federation, {})
@@ -149,9 +149,11 @@ def _base(draft: Assessed, federation: str) -> _Base:
         return worth.worth(by_alone, of_federation)
 
     on_test = on_validation = Worth({}, {})
-    if plain is not None:
-        on_test = gain(plain.test, plain.alone_test)
-        on_validation = gain(plain.validation, plain.alone_validation)
+    if undefended_configuration is not None:
+        on_test = gain(undefended_configuration.test, undefended_configuration.alone_test)
+        on_validation = gain(
+            undefended_configuration.validation, undefended_configuration.alone_validation
+        )
     return _Base(
         draft.undefended(federation), on_test, on_validation.allowed(reference.goal), reference
     )
@@ -159,7 +161,7 @@ def _base(draft: Assessed, federation: str) -> _Base:
 
 def _with_cost(a: Assessment, base: _Base) -> Assessment:
     """The assessment with what the configuration costs on test rows, paired by seed."""
-    if base.plain is None or not a.configuration.defended:
+    if base.undefended is None or not a.configuration.defended:
         return a
     ours = a.configuration.test.get(a.federation, {})
     kept = worth.kept(ours, base.worth, base.reference.goal)
@@ -168,14 +170,14 @@ def _with_cost(a: Assessment, base: _Base) -> Assessment:
 
 def _judged(members: list[Assessment], base: _Base) -> list[Assessment]:
     """The assessments of a federation with their verdicts and changes to undefended."""
-    if base.plain is None or base.plain.strongest is None:
+    if base.undefended is None or base.undefended.strongest is None:
         return members
     attacked = {}
     for place, a in enumerate(members):
         if a.configuration.defended and a.strongest is not None:
             attacked[place] = a.strongest
-    same = [_is_undefended(members[place], base.plain) for place in attacked]
-    judged = judging.judge([*attacked.values()], base.plain.strongest, same)
+    same = [_is_undefended(members[place], base.undefended) for place in attacked]
+    judged = judging.judge([*attacked.values()], base.undefended.strongest, same)
     comparisons = zip(attacked, judged, strict=True)
     out = list(members)
     for place, comparison in comparisons:
@@ -191,20 +193,20 @@ def _judged(members: list[Assessment], base: _Base) -> list[Assessment]:
     return out
 
 
-def _is_undefended(a: Assessment, plain: Assessment) -> bool:
+def _is_undefended(a: Assessment, reference: Assessment) -> bool:
     """Whether every figure of both is equal bit for bit on every seed: utility, and the attacks both have."""
     for x, y in (
-        (a.configuration.test, plain.configuration.test),
-        (a.configuration.validation, plain.configuration.validation),
+        (a.configuration.test, reference.configuration.test),
+        (a.configuration.validation, reference.configuration.validation),
     ):
         utility = x.get(a.federation)
         if utility is None or utility != y.get(a.federation):
             return False
     assert a.strongest is not None
-    assert plain.strongest is not None
+    assert reference.strongest is not None
     leaks, by_undefended = (
         {c.name: leaks for c, leaks in zip(x.attacks, x.figures.leaks, strict=True)}
-        for x in (a.strongest.candidates, plain.strongest.candidates)
+        for x in (a.strongest.candidates, reference.strongest.candidates)
     )
     shared = [name for name in leaks if name in by_undefended]
     return bool(shared) and all(np.array_equal(leaks[n], by_undefended[n]) for n in shared)
@@ -216,8 +218,8 @@ def _corrected(members: list[Assessment], base: _Base) -> list[Assessment]:
     Competitors are the configurations that keep the utility on validation rows, whatever they leak; of fewer
     than 5 seeds nothing is corrected.
     """
-    plain = base.plain.strongest if base.plain else None
-    if plain is None or plain.seeds < CORRECTED_SEEDS:
+    undefended_attack = base.undefended.strongest if base.undefended else None
+    if undefended_attack is None or undefended_attack.seeds < CORRECTED_SEEDS:
         return members
     rivals = {
         place: a.strongest
@@ -227,7 +229,7 @@ def _corrected(members: list[Assessment], base: _Base) -> list[Assessment]:
     if not rivals:
         return members
     out = list(members)
-    holds = judging.still_protecting([*rivals.values()], plain)
+    holds = judging.still_protecting([*rivals.values()], undefended_attack)
     for place, corrected in zip(rivals, holds, strict=True):
         out[place] = dataclasses.replace(out[place], corrected=bool(corrected))
     return out
@@ -261,7 +263,7 @@ def _representative(
         lost = all(a.configuration.diverged == a.configuration.trials for a in members)
         outcome = MethodOutcome.DIVERGED if lost else MethodOutcome.NOT_ATTACKED
         return members[0], {"shown_as": outcome}
-    if base.plain is None:
+    if base.undefended is None:
         least = min(attacked, key=lambda a: a.leak.mean)
         return least, {"shown_as": MethodOutcome.NOT_COMPARED}
     # what is undefended bit for bit is no defense, unless there is nothing else

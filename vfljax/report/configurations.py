@@ -281,7 +281,7 @@ def _finite(figure: float | None) -> float:
 
 def undefended(every: Iterable[ConfigurationSummary]) -> ConfigurationSummary | None:
     """The first configuration whose chain is empty; None where every method has a defense."""
-    return next((one for one in every if not one.defended), None)
+    return next((configuration for configuration in every if not configuration.defended), None)
 
 
 def titles(keys: Iterable[AttackIdentity]) -> dict[AttackIdentity, str]:

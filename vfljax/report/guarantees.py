@@ -58,11 +58,11 @@ def _measured_without(assessed: Assessed) -> Measured:
     undefended federations on test rows, for a gradient carries the joint model's prediction.
     """
     best = [Measured(assessed.reference.majority, "majority guess")]
-    plain = undefended(assessed.configurations)
-    if plain is not None:
+    undefended_configuration = undefended(assessed.configurations)
+    if undefended_configuration is not None:
         best += [
             Measured(accuracy.mean, f"undefended federation {FEDERATIONS[kind]}, test rows")
-            for kind, accuracy in plain.accuracy.items()
+            for kind, accuracy in undefended_configuration.accuracy.items()
             if accuracy.count and kind in FEDERATIONS
         ]
     if assessed.rows is None:

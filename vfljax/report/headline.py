@@ -102,13 +102,13 @@ def _nothing(assessed: Assessed) -> Headline:
 
 def _headline(assessed: Assessed, federation: str) -> Headline:
     """The headline of a federation in which something was attacked."""
-    plain, reference = assessed.undefended(federation), assessed.reference
-    facts = _without_undefended if plain is None else _defended
+    shown, reference = assessed.undefended(federation), assessed.reference
+    facts = _without_undefended if shown is None else _defended
     return Headline(
         federation,
         *paragraphs(
             "headline",
-            undefended=plain,
+            undefended=shown,
             reference=reference,
             goal=reference.goal,
             attackers=attackers,
@@ -127,9 +127,9 @@ def _defended(assessed: Assessed, federation: str) -> dict[str, Any]:
     attacked = _attacked(assessed, federation)
     rivals = [a for a in attacked if a.configuration.defended]
     broken = (a.broken for a in assessed.assessments if a.federation == federation)
-    plain, best, near = assessed.undefended(federation), recommended(methods), None
+    shown, best, near = assessed.undefended(federation), recommended(methods), None
     case: Literal["nothing", "untried", "best", "near", "unknown"]
-    if plain and plain.strongest and plain.strongest.nothing_to_protect:
+    if shown and shown.strongest and shown.strongest.nothing_to_protect:
         case, best = "nothing", None
     elif not methods:
         case = "untried"

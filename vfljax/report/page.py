@@ -231,7 +231,7 @@ def _attack_notes(rows: stored_rows.StoredRows) -> list[str]:
 class Card(NamedTuple):
     """What a card shows of a method in a federation; its words are in a template."""
 
-    of: Assessment
+    assessment: Assessment
     color: str
     tone: str
     mark: str  # "switch this on"
@@ -248,7 +248,7 @@ def cards(assessed: Assessed) -> dict[str, list[Card]]:
         for a in methods:
             helps = a.verdict is not None and a.verdict.helps
             card = Card(
-                of=a,
+                assessment=a,
                 color=colors.get(a.method, "#7F7F7F"),
                 tone=TONES.get(a.shown_as, "open") if a.shown_as else "open",
                 mark=("switch this on" if helps else "leaks least") if a is best else "",

@@ -110,27 +110,27 @@ def worth(alone: BySeed, undefended: BySeed) -> Worth:
     return Worth(alone, undefended, _mean([undefended[seed] - alone[seed] for seed in seeds]))
 
 
-def kept(utility: BySeed, of: Worth, goal: Goal) -> Kept:
+def kept(utility: BySeed, federation: Worth, goal: Goal) -> Kept:
     """Returns what a configuration keeps of the gain.
 
     Args:
       utility: of the configuration by seed; NaN of a seed that diverged is left out.
-      of: what undefended gains.
+      federation: what undefended gains.
       goal: what is to be kept, and what may be lost.
     """
-    seeds = [s for s in utility if s in of.undefended and not math.isnan(utility[s])]
-    seeds = [s for s in seeds if not math.isnan(of.undefended[s])]
-    ours, plain = (np.array([by[s] for s in seeds]) for by in (utility, of.undefended))
+    seeds = [s for s in utility if s in federation.undefended and not math.isnan(utility[s])]
+    seeds = [s for s in seeds if not math.isnan(federation.undefended[s])]
+    ours, undefended = (np.array([by[s] for s in seeds]) for by in (utility, federation.undefended))
     if len(seeds) < FEWEST_SEEDS:
         return NOT_KNOWN
-    max_cost = goal.max_cost if of.known or goal.max_cost < 1 else MEAN_LOSS
-    contrasts = [_mean(ours - plain + max_cost)] if max_cost < 1 else []
+    max_cost = goal.max_cost if federation.known or goal.max_cost < 1 else MEAN_LOSS
+    contrasts = [_mean(ours - undefended + max_cost)] if max_cost < 1 else []
     share = NO_ESTIMATE
-    if of.known and all(s in of.alone for s in seeds):
-        alone = np.array([of.alone[s] for s in seeds])
-        contrasts.append(_mean(ours - alone - goal.keep_gain * (plain - alone)))
-        if of.gain.limits.lower > SHOWN_GAIN:
-            share = _ratio(ours - alone, plain - alone)
+    if federation.known and all(s in federation.alone for s in seeds):
+        alone = np.array([federation.alone[s] for s in seeds])
+        contrasts.append(_mean(ours - alone - goal.keep_gain * (undefended - alone)))
+        if federation.gain.limits.lower > SHOWN_GAIN:
+            share = _ratio(ours - alone, undefended - alone)
     if any(contrast.limits.upper < 0 for contrast in contrasts):
         return Kept(CostOutcome.TOO_MUCH, share)
     if all(contrast.limits.lower >= 0 for contrast in contrasts):
@@ -175,6 +175,6 @@ def _mean(differences: Sequence[float] | np.ndarray) -> Estimate:
         return NO_ESTIMATE
     if len(values) < FEWEST_SEEDS:
         return Estimate(float(values.mean()), NO_LIMITS)
-    of = means(values, 0.0)
-    lower, upper = (float(of.limit(side, LEVEL)) for side in (LOWER, UPPER))
+    sample = means(values, 0.0)
+    lower, upper = (float(sample.limit(side, LEVEL)) for side in (LOWER, UPPER))
     return Estimate(float(values.mean()), Limits(lower, upper))

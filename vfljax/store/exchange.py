@@ -123,11 +123,11 @@ def of_parties(
       mates: whether those of batch mates are added, where they were recorded.
     """
 
-    def field(name: str, of: str = "") -> HostArray:
+    def field(name: str, prefix: str = "") -> HostArray:
         if name not in (*BY_PARTY, INPUTS):  # the same for every party
             first = f"party{parties[0]}_{name}"
-            return arrays[first if first in arrays else of + name][member]
-        parts = [arrays[f"{of}party{p}_{name}"][member] for p in parties]
+            return arrays[first if first in arrays else prefix + name][member]
+        parts = [arrays[f"{prefix}party{p}_{name}"][member] for p in parties]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
     recorded = (INPUTS,) if f"party{parties[0]}_{INPUTS}" in arrays else ()
