@@ -200,7 +200,7 @@ ATTACKS = (
         "rows-never-sent-are-scored-by-batch",
         "jnp.where(self.sent, self.rows, rows)",
         "self.rows",
-        ("attacks/residual", "attacks/global_median"),
+        ("attacks/unsent",),
     ),
     Mutant(
         "rows-never-sent-move-the-median",
