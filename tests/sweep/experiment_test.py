@@ -55,6 +55,7 @@ BAD = [
     ({"attackers": ()}, "attackers=()", "names nobody"),
     ({"attacks": 5}, "config.attacks=5", "{attack"),
     ({"seeds": 0}, "config.seeds=0", "at least 1"),
+    ({"first_seed": -1}, "config.first_seed=-1", "at least 0"),
     ({"malicious.parties": ((3,),)}, "[3]", "0..0"),
 ]
 
@@ -214,6 +215,7 @@ def test_what_is_stored_of_an_experiment_is_the_json_that_stored_sweeps_have():
     for config, max_cost in ((CONFIG, 1.0), (stored, 0.02)):
         # as text: the order of fields counts too
         text = json.dumps({**stored, "goal": {**goal, "max_cost": max_cost}})
+        text = text.replace('"data":', '"first_seed": 0, "data":', 1)  # which is later too
         assert json.dumps(parse(config).stored) == text
 
 

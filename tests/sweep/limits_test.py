@@ -21,6 +21,7 @@ SHARES = tuple(i / 1000 for i in range(1000))
 # changes, field, its value or the product, the limit
 BEYOND = [
     ({"seeds": 10**11}, "config.seeds=100,000,000,000 ", "", "10,000"),
+    ({"first_seed": 10**5}, "config.first_seed=100,000 ", "", "10,000"),
     ({"seeds": 10**5000}, "config.seeds=about 10^5000 ", "", "10,000"),
     ({"training.epochs": 10**9}, "config.training.epochs=1,000,000,000 ", "", "1,000,000"),
     ({"teacher.epochs": 10**9}, "config.teacher.epochs=1,000,000,000 ", "", "1,000,000"),

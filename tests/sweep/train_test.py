@@ -108,6 +108,22 @@ def test_epsilon_zero_and_k_one_are_the_undefended_run_bit_for_bit(tiny_sweep):
     assert changed["loss"] != plain[changed["federation"], changed["seed"]]["loss"]
 
 
+def test_a_later_first_seed_gives_the_trials_attacks_and_baselines_of_that_seed(
+    tiny_sweep, tmp_path
+):
+    later = sweeps.train(tmp_path / "later", tiny(seeds=1, first_seed=1))
+    both = store.load(tiny_sweep)
+    for table in ("results", "attacks", "local_only"):
+        found, expected = (
+            [row for row in comparable(getattr(sweep, table)) if row["seed"] == 1]
+            for sweep in (later, both)
+        )
+        assert len(found) == getattr(later, table).num_rows == len(expected) > 0
+        for name in ("loss", "test_loss", "leak", "known"):
+            given = [[row.get(name) or 0 for row in rows] for rows in (found, expected)]
+            np.testing.assert_allclose(*given, rtol=1e-5, err_msg=name)
+
+
 def test_settings_of_one_seed_see_the_same_batches(tiny_sweep):
     stored = store.load(tiny_sweep)
     rows = stored.results.to_pylist()

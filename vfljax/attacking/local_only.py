@@ -73,7 +73,7 @@ def jobs(variant_plans: Iterable[VariantPlan], plan: Plan) -> list[LocalOnlyJob]
     known = dict.fromkeys(int(point["known"]) for point in points if point.get("known"))
     return [
         LocalOnlyJob(*job, learner)
-        for job in itertools.product(attackers, known, range(plan.experiment.seeds))
+        for job in itertools.product(attackers, known, plan.experiment.trained_seeds)
         for learner in learners_of(sum(_width_of(plan.party_columns[p].input) for p in job[0]))
     ]
 

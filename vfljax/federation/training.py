@@ -54,7 +54,7 @@ class Record(NamedTuple):
 class Member(NamedTuple):
     """One trial: its seed, its teacher, its numbers and its codebooks."""
 
-    seed: Array  # [] int32; seeds are 0, 1, ..., Q - 1, so it is also the seed's place in ``Table``
+    seed: Array  # [] int32; ``Table`` has seeds 0, ..., Q - 1, so it is also the seed's place there
     teacher: Array  # [] int32, its place in ``Table.scores``; 0 where nothing reads it
     hparams: HParams
     codebooks: PyTree = ()  # by name, of its defenses that train one (``Defense.codebook``)

@@ -67,6 +67,7 @@ class Experiment:
     name: str
     notes: tuple[str, ...]
     seeds: int
+    first_seed: int
     data: Data
     parties: Parties
     model: Model
@@ -85,6 +86,7 @@ class Experiment:
 
     def __post_init__(self) -> None:
         at_least("seeds", self.seeds, 1)
+        at_least("first_seed", self.first_seed, 0)
         if self.attacks and not self.attackers:
             raise UserError("config.attackers=() names nobody: give ((0,),), or no config.attacks.")
         for field, groups in self.party_groups.items():
@@ -96,6 +98,11 @@ class Experiment:
             if name not in names:
                 raise unknown("method of config.reproduces", name, names)
         self.check_trials([Federation()])  # the honest one, which is always trained
+
+    @property
+    def trained_seeds(self) -> range:
+        """The seeds of trials. Tables have a place for earlier ones too, so that a seed is its place."""
+        return range(self.first_seed, self.first_seed + self.seeds)
 
     @property
     def party_groups(self) -> dict[str, tuple[tuple[int, ...], ...]]:
@@ -200,7 +207,8 @@ def parse(config: Mapping[str, Any], limits: SizeLimits = LIMITS) -> Experiment:
 
 
 def _experiment(fields: Mapping[str, Any], limits: SizeLimits) -> Experiment:
-    limits.check("seeds", "seeds", fields["seeds"])
+    for name in ("seeds", "first_seed"):
+        limits.check("seeds", name, fields[name])
     limits.check("parties", "parties.passive", fields["parties"]["passive"])
     for group in ("training", "teacher"):
         limits.check("epochs", f"{group}.epochs", fields[group]["epochs"])
@@ -211,6 +219,7 @@ def _experiment(fields: Mapping[str, Any], limits: SizeLimits) -> Experiment:
         name=fields["name"],
         notes=tuple(fields["notes"]),
         seeds=fields["seeds"],
+        first_seed=fields["first_seed"],
         malicious=_record(Malicious, malicious),
         methods=parse_methods(fields["grid"], records["model"]),
         attacks=_attacks(fields["attacks"], len(fields["attackers"]), limits),

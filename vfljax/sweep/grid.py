@@ -121,7 +121,7 @@ def trials(experiment: Experiment, federations: Sequence[Federation]) -> list[Tr
         (number, *configuration, federation, seed)
         for number, configuration in enumerate(configurations)
         for federation in configuration[0].trained(federations)
-        for seed in range(experiment.seeds)
+        for seed in experiment.trained_seeds
     )
     return [Trial(i, *run) for i, run in enumerate(runs)]
 

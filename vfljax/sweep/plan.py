@@ -84,16 +84,15 @@ def make_plan(experiment: Experiment) -> Plan:
     data = experiment.data
     dataset = datasets.load(data.name, data.dir, data.options)
     dataset = permute_labels(dataset, data.permute_labels)  # true ones from here on
-    everything = len(dataset.labels)
+    everything, seeds = len(dataset.labels), experiment.trained_seeds.stop
     experiment.limits.check_free(
-        f"config.seeds={experiment.seeds:,}, a division of {everything:,} rows each,",
+        f"config.first_seed + config.seeds={seeds:,}, a division of {everything:,} rows each,",
         # of each seed, every row's place in its division
-        *("memory", 4 * experiment.seeds * everything * (1 + jax.device_count()), free_memory()),
+        *("memory", 4 * seeds * everything * (1 + jax.device_count()), free_memory()),
         "choose fewer seeds",
     )
     splits = [
-        split_rows(dataset, seed, data.train, data.validation, data.test)
-        for seed in range(experiment.seeds)
+        split_rows(dataset, seed, data.train, data.validation, data.test) for seed in range(seeds)
     ]
     party_columns, rows = divide(dataset, experiment.parties), len(splits[0].train)
     if experiment.training.batch_size > rows:
@@ -124,7 +123,7 @@ def make_plan(experiment: Experiment) -> Plan:
         party_columns=party_columns,
         table=table,
         splits=splits,
-        seeds=np.arange(experiment.seeds, dtype=np.uint32),
+        seeds=np.arange(seeds, dtype=np.uint32),
         attack_variants=tuple(variants),
         groups=groups,
         shards=list(_shards(groups, experiment.execution.shard_seconds, epochs)),
