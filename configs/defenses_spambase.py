@@ -146,7 +146,12 @@ def get_config(variant=""):
                 "correlation": {"known": 20},  # under dCor
                 # without labels: own logits and averaged gradients; what label DP's epsilon adds
                 "fusion": {"sign": ("subtract", "add"), "weight": (1.0, 0.2)},
-                "posterior": {"epsilon": (1.0, 0.5, 2.0, 3.0, 4.0), "epoch": ("mean", 0)},
+                "posterior": {
+                    "signal": ("entries", "direction"),
+                    "columns": "ranks",
+                    "epsilon": (1.0, 0.5, 2.0, 3.0, 4.0),
+                    "epoch": ("mean", 0),
+                },
             },
             "execution": {"width": 0, "shard_seconds": 20.0},
         }

@@ -48,7 +48,12 @@ ATTACKS = {
     "probe": {"known": 40, "inputs": ("both", "gradients"), "epoch": (-1, "mean")},
     "similarity": {"known": 40},
     "joint": {"known": 40, "steps": 200},
-    "posterior": {"epsilon": (0.5, 1.0, 2.0, 4.0), "epoch": ("mean", 0)},
+    "posterior": {
+        "signal": ("entries", "direction"),
+        "columns": ("values", "ranks"),
+        "epsilon": (0.5, 1.0, 2.0, 4.0),
+        "epoch": ("mean", 0),
+    },
     "ranks": {"known": 40, "learner": LEARNERS, "blocks": ("all", "exchange")},
     "charge": {"known": 40},  # under PELoss
     "correlation": {"known": 40},  # under dCor

@@ -179,8 +179,8 @@ ROWS = {
     "posterior": Row(
         (2, 5),
         "signs_and_features",
-        (("steps", 0),),
-        ({"steps": 50},),
+        (("steps", 0), ("signal", "x"), ("columns", "x")),
+        ({"steps": 50}, {"steps": 50, "columns": "ranks"}),
         deterministic=True,
         tolerance=1e-3,  # which its optimizer's steps multiply
     ),

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from tests import harness
 from tests.attacks import cases
 from tests.attacks.probe_test import twin as standardized
 from tests.reference import posterior as reference
+from vfljax import contract
 from vfljax.attacks.posterior import posterior
 from vfljax.models import WideDeep
 
@@ -28,8 +30,9 @@ def run(epsilon=1.0, classes=3, seed=0, shift=1.5, sent=None, later=1):
     return labels, noisy, x, case
 
 
-def scores(case, classes=3, steps=200, epoch="mean", **knobs):
-    one = cases.build(posterior, classes, steps=steps, epoch=epoch)
+def scores(case, classes=3, steps=200, epoch="mean", signal="entries", columns="values", **knobs):
+    options = {"steps": steps, "epoch": epoch, "signal": signal, "columns": columns}
+    one = cases.build(posterior, classes, **options)
     return np.asarray(cases.attack(one, case, **knobs).train)
 
 
@@ -81,6 +84,46 @@ def test_a_row_whose_gradients_name_no_class_is_scored_by_its_columns_and_one_ne
     assert np.isnan(s[0]).all()
     assert np.isfinite(s[1:]).all()
     np.testing.assert_allclose(np.exp(s[1]).sum(), 1, rtol=1e-5)
+
+
+def run_with_a_top_model(epsilon, skewed=False):
+    """``run`` of two classes, and gradients (p - y~) times a slope of each row."""
+    labels, noisy, x, _ = run(epsilon, classes=2)
+    rng = np.random.default_rng(1)
+    slopes = np.array([2.0, -1, 0.5, 0]) + 0.4 * rng.normal(size=(ROWS, 4))
+    g = (rng.uniform(0.1, 0.9, size=ROWS) - noisy)[:, None] * slopes / 50
+    x = np.exp(3 * x) if skewed else x
+    case = cases.make_case(labels, 2, gradients=[g, g], features=x, known=0, cut=4)
+    return labels, noisy, x, g, case
+
+
+def test_with_a_top_model_the_direction_names_the_noisy_labels_as_in_the_numpy_twin():
+    labels, noisy, x, g, case = run_with_a_top_model(1.0)
+    named = reference.noisy_by_direction(g)
+    assert np.mean(named == noisy) in (0, 1)
+    found = scores(case, 2, epsilon=1.0, signal="direction")
+    columns = standardized(x, np.ones(ROWS, bool))
+    expected = [reference.scores(columns, y, 2, 1.0, steps=200) for y in (named, 1 - named)]
+    assert min(np.abs(found - e).max() for e in expected) < 2e-3
+    # the sign is nobody's: a leak is read in either
+    beside = [harness.leak(s, labels) for s in (found, np.eye(2)[noisy])]
+    assert max(beside[0], 1 - beside[0]) > beside[1] + 0.1
+
+
+def test_with_a_top_model_it_keeps_the_rules_of_attacks():
+    options = {"signal": "direction", "columns": "ranks", "steps": 50}
+    contract.check("posterior", options=options, classes=(2,))
+    with pytest.raises(ValueError, match=r"signal='direction' is for two classes"):
+        posterior(cases.BOTTOMS, 3, signal="direction")
+
+
+def test_ranks_read_skewed_columns_that_values_do_not():
+    labels, _, _, _, case = run_with_a_top_model(1.0, skewed=True)
+    by_values, by_ranks = (
+        harness.leak(scores(case, 2, epsilon=1.0, signal="direction", columns=c), labels)
+        for c in ("values", "ranks")
+    )
+    assert abs(by_ranks - 0.5) > abs(by_values - 0.5) + 0.02
 
 
 def test_columns_of_codes_are_refused_with_the_remedy():

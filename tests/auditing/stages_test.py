@@ -150,7 +150,7 @@ def test_a_refused_call_leaves_the_folder_free(finished, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_more_classes_leave_out_what_is_for_two(tmp_path):
+def test_what_the_classes_or_the_federation_rule_out_is_left_out(tmp_path):
     rng = np.random.default_rng(0)
     table = {"age": rng.normal(size=200).tolist(), "pay": rng.normal(size=200).tolist()}
     table["y"] = [f"c{k % 4}" for k in range(200)]
@@ -163,6 +163,14 @@ def test_more_classes_leave_out_what_is_for_two(tmp_path):
     assert config["goal"] == {"max_leak": 1.0, "max_cost": 1.0, "keep_gain": 0.5}
     asked_for = suite.config(dataclasses.replace(request, max_leak=0.4), stages.survey(request))
     assert asked_for["goal"]["max_leak"] == 0.4
+    assert config["attacks"]["posterior"]["signal"] == ("entries",)
+    path, signals = written(tmp_path / "two.csv", values()), []
+    for federation in ("both", "split"):
+        request = asked(path, federation=federation)
+        attacks = suite.config(request, stages.survey(request))["attacks"]
+        signals.append(attacks["posterior"]["signal"])
+        assert ("direct" in attacks) == (federation == "both")
+    assert signals == [("entries", "direction"), ("direction",)]
 
 
 def test_rows_that_cannot_be_divided_are_refused_before_anything_is_written(tmp_path):

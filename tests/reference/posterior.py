@@ -38,6 +38,13 @@ def softmax(logits):
     return powers / powers.sum(axis=1, keepdims=True)
 
 
+def noisy_by_direction(g):
+    """The noisy label of two classes [N] by the gradients [N, D] along their direction, up to its sign."""
+    rows = g / np.linalg.norm(g, axis=1, keepdims=True)
+    along = np.linalg.svd(rows, full_matrices=False)[2][0]
+    return np.where(rows @ along > 0, 0, 1)
+
+
 def scores(x, noisy, classes, epsilon, steps=500, learning_rate=1e-2, weight_decay=1e-2):
     """[N, C] of standardized columns x [N, W] and noisy labels [N]."""
     to_noisy = response(epsilon, classes)[:, noisy].T  # [N, C]: P(the row's noisy label | class)

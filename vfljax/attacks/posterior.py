@@ -17,7 +17,12 @@ epsilon is a public parameter of the mechanism (``vfljax.defenses.label_dp``). A
 infinity, which no knob takes, the attack is ``direct``. For RRWithPrior, which responds among a row's
 likeliest classes only, the odds are the same within those.
 
-A row's own y~ also is among the labels p is fitted to: with few rows and many columns it counts twice.
+With model splitting and two classes (``signal="direction"``) a row's gradient is p - y~ times the slope of the
+top model, so that its sign along the direction that the gradients share, the top right singular vector of
+their unit rows, estimates y~. Which sign is which class is left open: known rows, or the figures, name them.
+
+A row's own y~ also is among the labels p is fitted to. To fit p on other rows only, in two halves or in ten
+parts, read no more on UCI Spambase under label DP and GradPerturb: up to .08 less AUC, and at best as much.
 """
 
 from __future__ import annotations
@@ -29,17 +34,43 @@ from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.direct import direct
 from vfljax.attacks.probe import standardized
-from vfljax.types import NO_SPLIT, Array, Known, PyTree, Scores, View
+from vfljax.attacks.ranks import midranks
+from vfljax.attacks.similarity import unit
+from vfljax.attacks.spectral import directions
+from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, Array, Known, PyTree, Scores, View
+
+SIGNALS = {"entries": (NO_SPLIT,), "direction": (SPLIT, MALICIOUS)}
+"""What names y~, and in which federations."""
+
+COLUMNS = {"values": standardized, "ranks": midranks}
+"""How the columns are read."""
+
+
+def along(g: Array) -> Array:
+    """Scores [N, 2]: plus and minus the cosine of each gradient of g [N, D] with the direction that all share,
+    NaN for rows of zeros."""
+    rows = unit(g)
+    cosine = core.multiply(rows, directions(rows, 1))
+    return jnp.where(cosine != 0, jnp.concatenate([cosine, -cosine], axis=1), jnp.nan)
 
 
 def posterior(
-    bottoms: Bottoms, num_classes: int, *, epoch: int | str = "mean", steps: int = 500
+    bottoms: Bottoms,
+    num_classes: int,
+    *,
+    signal: str = "entries",
+    columns: str = "values",
+    epoch: int | str = "mean",
+    steps: int = 500,
 ) -> Attack:
     """Score each row by the log posterior of its label, given the noisy one and its columns.
 
     Knobs: ``epsilon``, that of the mechanism, and AdamW's ``learning_rate`` and ``weight_decay``.
 
     Args:
+      signal: what names y~, the "entries" of gradients without model splitting, or of two classes with it
+        the "direction".
+      columns: whether their "values" are read, standardized, or their "ranks", which skewed columns ask for.
       epoch: whose gradients name y~, a recorded one's number or "mean" of all. Before the federation has
         learned, the most negative entry is that of y~; a mean over epochs is of what noise it memorized, too.
       steps: optimizer steps, each on all rows.
@@ -49,21 +80,30 @@ def posterior(
       class is scored by its columns.
 
     Raises:
-      ValueError: where the columns are codes or token ids, and for an unknown epoch.
+      ValueError: where the columns are codes or token ids, for an unknown option, and for a direction of more
+        than two classes.
     """
+    core.check_choice("signal", signal, SIGNALS)
+    core.check_choice("columns", columns, COLUMNS)
+    if signal == "direction" and num_classes > 2:
+        raise ValueError(f"signal={signal!r} is for two classes: choose 'entries'.")
     core.check_numeric(bottoms, "leave this attack out of config.attacks")
     core.check_whole("steps", steps, 1)
     first = direct(bottoms, num_classes, rule="most_negative", epoch=epoch)
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
-        guesses = first.run(key, view, known, {}).train
+        g, sent = core.received(view, epoch)
+        if signal == "entries":
+            guesses = first.run(key, view, known, {}).train
+        else:
+            guesses = along(jnp.where(sent[:, None], g, 0.0))
         guessed = jnp.all(jnp.isfinite(guesses), axis=-1)
         noisy = jnp.where(guessed, jnp.argmax(guesses, axis=-1), -1)
         # -1 is no class: a row of zeros
         bonus = knobs["epsilon"] * jax.nn.one_hot(noisy, num_classes, axis=0)
         x = core.columns_of(view.features)
         # rows along the last axis, as in ``core.logits_by_column``
-        x = standardized(x, jnp.ones(len(x), bool)).T
+        x = COLUMNS[columns](x, jnp.ones(len(x), bool)).T
 
         def log_p(params: PyTree) -> Array:
             weights, bias = params
@@ -75,12 +115,11 @@ def posterior(
 
         start = (jnp.zeros((len(x), num_classes)), jnp.zeros(num_classes))
         params = core.minimize(loss, start, core.adamw(knobs), steps)
-        sent = core.received(view, epoch)[1]
         return core.scored((log_p(params) + bonus).T, sent)
 
     return Attack(
         run,
-        (NO_SPLIT,),
+        SIGNALS[signal],
         {"epsilon": 1.0, **core.ADAMW},
         steps=steps,
         **core.reads_epoch(epoch, adaptive=True),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from vfljax import attacks, defenses
+from vfljax.attacks.core import Attack
 from vfljax.auditing import planning
 from vfljax.auditing.request import FEDERATIONS, Request
 from vfljax.auditing.survey import Survey
@@ -22,6 +23,7 @@ from vfljax.models.mlp import MLP
 from vfljax.sweep import attack_variants, feasibility, grid
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.limits import FORBIDDEN
+from vfljax.sweep.methods import combinations
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.records import as_axis
 from vfljax.types import MALICIOUS
@@ -71,7 +73,12 @@ ATTACKS: Mapping[str, Mapping[str, Any]] = {
     "charge": {},
     "correlation": {},
     "fusion": {"sign": ("subtract", "add"), "weight": (1.0, 0.2)},
-    "posterior": {"epsilon": (1.0, 0.5, 2.0, 4.0, 8.0), "epoch": ("mean", 0)},
+    "posterior": {
+        "signal": ("entries", "direction"),
+        "columns": "ranks",
+        "epsilon": (1.0, 0.5, 2.0, 4.0, 8.0),
+        "epoch": ("mean", 0),
+    },
 }
 """The attacks and, for each, the variants that know of a defense. ``config`` leaves out what a federation or
 the number of classes rules out."""
@@ -175,25 +182,26 @@ def _suited(
     out = {}
     for name, options in suite.items():
         static = {k: as_axis(v) for k, v in options.items() if k in attacks.TABLE[name].options}
-        allowed = {
-            k: tuple(v for v in axis if _builds(name, classes, {k: v}))
-            for k, axis in static.items()
-        }
-        if not all(allowed.values()):
-            continue
-        attack = attacks.TABLE[name]((BOTTOM,), classes, **{k: v[0] for k, v in allowed.items()})
-        if {*federations} & {*attack.federations} and not (attack.binary and classes > 2):
-            least = {"known": known} if "known" in attack.knobs else {}
+        built = [
+            (chosen, _built(name, classes, chosen))
+            for chosen in combinations(static, f"attacks.{name}")
+        ]
+        run = [(o, a) for o, a in built if a and {*federations} & {*a.federations}]
+        if run and not (run[0][1].binary and classes > 2):
+            least = {"known": known} if "known" in run[0][1].knobs else {}
+            allowed = {
+                k: tuple(v for v in axis if any(o[k] == v for o, _ in run))
+                for k, axis in static.items()
+            }
             out[name] = {**least, **options, **allowed}
     return out
 
 
-def _builds(name: str, classes: int, option: Mapping[str, Any]) -> bool:
+def _built(name: str, classes: int, options: Mapping[str, Any]) -> Attack | None:
     try:
-        attacks.TABLE[name]((BOTTOM,), classes, **option)
+        return attacks.TABLE[name]((BOTTOM,), classes, **options)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def method(name: str, values: Iterable[float]) -> dict[str, dict[str, Any]]:

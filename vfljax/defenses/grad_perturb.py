@@ -235,7 +235,7 @@ ROW = DefenseRow(
         ),
         "split": (
             *(Knower("mean", "mean"), Knower("probe"), Knower("passive"), Knower("joint")),
-            Knower("spectral"),
+            *(Knower("spectral"), Knower("posterior", "direction")),
         ),
     },
     neutral={"epsilon": math.inf},

@@ -263,7 +263,10 @@ ROW = DefenseRow(
         # (label-only); model completion and the posterior add what the columns tell
         "no_split": (Knower("direct"), Knower("two_stage"), Knower("posterior")),
         # noise that is drawn once is learned away: embeddings average over rows
-        "split": (Knower("probe"), Knower("passive"), Knower("spectral")),
+        "split": (
+            *(Knower("probe"), Knower("passive"), Knower("spectral")),
+            Knower("posterior", "direction"),
+        ),
     },
     neutral={"epsilon": math.inf},
     strengths=Strengths("epsilon", (8.0, 4.0, 2.0, 1.0, 0.5)),
