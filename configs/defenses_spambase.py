@@ -121,8 +121,8 @@ def get_config(variant=""):
                 "norm": {"epoch": (-1, "mean")},
                 "mean": {"known": 20, "epoch": (-1, "mean"), "scores": "distance"},
                 "median": {"known": 20, "scores": "distance"},
-                "cosine": {"known": 20},
-                "hint": {"known": 20, "count": 5},
+                "cosine": {"known": 20, "epoch": (-1, 0)},
+                "hint": {"known": 20, "count": 5, "epoch": (-1, 0)},
                 "global_median": {},
                 "spectral": {"signal": ("embeddings", "gradients"), "whole": (False, True)},
                 # first_negative, epoch 0: as published; all else is in no paper: who knows the defense
@@ -134,7 +134,7 @@ def get_config(variant=""):
                 },
                 "residual": {},
                 "probe": {"known": 20, "inputs": ("both", "gradients"), "epoch": (-1, "mean")},
-                "similarity": {"known": 20},
+                "similarity": {"known": 20, "epoch": (-1, 0)},
                 "surrogate": {"names": "none"},
                 "joint": {"known": 20, "steps": 200},  # by default 500
                 "ranks": {"known": 20, "learner": ("kernel", "lda")},

@@ -92,7 +92,7 @@ ROWS = {
         (2, 5),
         "centers",
         (("count", 0), ("epoch", -7)),
-        ({}, {"count": 3}, {"count": 3, "oracle": True}),
+        ({}, {"count": 3}, {"count": 3, "oracle": True}, {"epoch": 0}),
         deterministic=True,
     ),
     "two_stage": Row((2, 5), "signs_and_features", (("rule", "x"), ("layers", 9)), (QUICK,), FAST),
