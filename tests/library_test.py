@@ -87,12 +87,14 @@ def test_a_frame_is_audited(tmp_path, monkeypatch):
     frame = pd.DataFrame(values())
     parties = {"bank": ["age", "job"], "telco": ["pay*"]}
     for _ in range(2):  # the second call goes on with the first's
-        done = vfljax.audit(frame, label="y", parties=parties, workdir=tmp_path, **QUIET)
+        asked_for = {"parties": parties, "workdir": tmp_path, "confirm": True}
+        done = vfljax.audit(frame, label="y", **asked_for, **QUIET)
         assert done == "the sweep"
     seen = stages.survey(asked[0])
     assert seen.owners == {"bank": ("age", "job"), "telco": ("pay", "pay2")}
     assert asked[0].stored() == asked[1].stored()
     assert asked[0].label_party == "bank"
+    assert asked[0].confirm
     with pytest.raises(UserError, match="another frame"):
         vfljax.audit(frame[:50], label="y", parties=parties, workdir=tmp_path, **QUIET)
 

@@ -28,8 +28,8 @@ from vfljax.errors import UserError, unknown
 DEFAULT: dict[str, Any] = {
     "name": "sweep",
     "notes": (),  # sentences the report prints on top
-    "seeds": 3,  # seeds first_seed, first_seed + 1, ..., first_seed + seeds - 1
-    "first_seed": 0,
+    "seeds": 3,  # seeds 0, 1, ..., seeds - 1
+    "first_seed": 0,  # another one than 0: first_seed, ..., first_seed + seeds - 1
     "data": {
         "name": "digits",
         "dir": "",  # the folder (or file) of data sets that are not embedded

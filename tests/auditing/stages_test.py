@@ -14,9 +14,12 @@ from tests.auditing.survey_test import asked, values, written
 from tests.refusals import refused
 from vfljax import store
 from vfljax.auditing import stages, suite
+from vfljax.auditing.planning import Times, confirming
 from vfljax.auditing.stages import audit
 from vfljax.errors import UserError
 from vfljax.report import page
+from vfljax.report.assessment import assess_sweep
+from vfljax.report.judging import Verdict
 from vfljax.sweep import serving
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import make_plan
@@ -141,6 +144,49 @@ def test_a_larger_budget_decides_again_and_keeps_what_was_there(finished, tmp_pa
     assert (
         json.loads((tmp_path / "f" / "out" / "audit.json").read_text())["request"]["budget"] == 3600
     )
+
+
+def test_what_is_recommended_is_judged_again_on_three_fresh_seeds_and_resumes(
+    finished, tmp_path, monkeypatch
+):
+    out = shutil.copytree(finished / "out", tmp_path / "out")
+    path, request = out / "audit.json", asked(str(finished / "t.csv"), confirm=True)
+    said: list[str] = []
+    audit(request, out, "c", said.append, SUITE, ("noise", "max_norm"))
+    assert "nothing is recommended, so there is nothing to confirm" in said
+    assert not (out / "confirmed").exists()
+    found = next(a for a in assess_sweep(out).methods if a.method == "noise")
+    best = dataclasses.replace(found, verdict=Verdict.PROTECTS)
+    monkeypatch.setattr(stages.headline, "recommended", lambda methods: best)
+    before = {k: v for k, v in json.loads(path.read_text()).items() if k != "recommended"}
+    path.write_text(json.dumps(before))
+    audit(request, out, "c", said.append, SUITE, ("noise", "max_norm"))
+    trained = {p: p.stat().st_mtime_ns for p in out.rglob("shards/**/*.parquet")}
+    journal = json.loads(path.read_text())
+    rows = store.load(out / "confirmed").results.to_pylist()
+    assert {(row["method"], row["seed"]) for row in rows} == {
+        (method, seed) for method in ("undefended", "noise") for seed in (3, 4, 5)
+    }
+    assert journal["recommended"] == {"noise": [best.configuration.knobs["noise.scale"]]}
+    assert journal["times"]["confirmed"]["trials"] == len(rows)
+    path.write_text(json.dumps(before))  # as if it had died before it wrote the journal
+    audit(request, out, "c", said.append, SUITE, ("noise", "max_norm"))
+    assert {p: p.stat().st_mtime_ns for p in out.rglob("shards/**/*.parquet")} == trained
+    by_label = {a.label: a for a in assess_sweep(out).assessments}
+    fresh = by_label[best.label].fresh
+    assert set(fresh.configuration.test["split"]) == {3, 4, 5}
+    assert [label for label, a in by_label.items() if a.fresh] == ["undefended", best.label]
+    (out / "confirmed" / "sweep.json").rename(out / "confirmed" / "other.json")
+    assert not any(a.fresh for a in assess_sweep(out).assessments)
+
+
+def test_time_is_kept_for_confirming(finished):
+    request = asked(str(finished / "t.csv"))
+    plain, kept = stages.Journal(finished / "out", request), Times(60.0, 30.0, 5.0, 1, 6, 3.0)
+    plain.stored["times"] = {"undefended": kept._asdict()}
+    left, plain.request = plain.left, dataclasses.replace(request, confirm=True)
+    assert plain.left == left - confirming({"undefended": kept}, 3)
+    assert confirming({"undefended": kept}, 3) >= 2 * 60 + 30
 
 
 def test_a_refused_call_leaves_the_folder_free(finished, tmp_path):

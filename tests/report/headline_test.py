@@ -12,7 +12,7 @@ from scipy import stats
 
 from tests.sweeps import REFERENCE, assessed, assessment
 from vfljax import store
-from vfljax.report import headline, words
+from vfljax.report import headline, page, words
 from vfljax.report.assessed import MethodOutcome
 from vfljax.report.assessment import assess_sweep
 from vfljax.report.estimates import Estimate, Limits, interval
@@ -99,6 +99,34 @@ def test_the_best_of_several_points_is_corrected_with_five_seeds_and_said_not_to
             seeds("noise", by_seed, {"noise.scale": float(n)}) for n, by_seed in enumerate(leaks)
         ]
         assert said in headline_of(*every).sentence
+
+
+def test_fresh_seeds_confirm_a_verdict_or_do_not():
+    knobs = {"noise.scale": 1.0}
+    every = compared(plain(), assessment("noise", 0.9, 0.5, knobs))
+    (best,) = every.methods
+    for leak, loss, said, text in (
+        (0.5, 0.0, "Confirmed", "protects from what was tried; the strongest of 1 attack reaches"),
+        (
+            0.8,
+            0.0,
+            "Not confirmed",
+            "still leaks, much less; the strongest of 1 attack reaches .80",
+        ),
+        (0.5, 0.3, "Not confirmed", "protects from what was tried; the strongest of 1 attack"),
+        (None, 0.0, "Not confirmed", "no attack has a figure there."),
+    ):
+        again = compared(plain(), assessment("noise", 0.9 - loss, leak, knobs))
+        fresh = dataclasses.replace(best, fresh=again.assessments[1])
+        found = dataclasses.replace(every, assessments=(every.assessments[0], fresh))
+        (one,) = headline.headlines(found)
+        assert f"{said} on three fresh seeds: {text}" in one.sentence
+        assert one.switch_on.endswith(f"; {said.lower()} on fresh seeds")
+        assert ("loses more than is allowed" in one.sentence) is bool(loss)
+        assert "not corrected" not in one.sentence
+        (card,) = page.cards(found)["split"]
+        assert card.mark == ("switch this on" if said == "Confirmed" else "leaks least")
+    assert not best.confirmed
 
 
 def test_more_classes_are_named_and_not_ranked():

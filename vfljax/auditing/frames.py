@@ -33,6 +33,7 @@ def audit(
     max_cost: float = 1.0,
     keep_gain: float = 0.5,
     seeds: int = 5,
+    confirm: bool = False,
     options: Mapping[str, Any] | None = None,
     say: Callable[[str], None] = print,
 ) -> store.Sweep:
@@ -55,6 +56,7 @@ def audit(
       max_cost: the most test utility (accuracy or AUC) that a defense may cost; 1 allows any.
       keep_gain: the share of what the federation gains over the label party alone that is to be kept.
       seeds: of each configuration.
+      confirm: whether what is recommended is judged on three fresh seeds.
       options: of the table's loader (``vfljax.datasets.user_table.table``).
       say: is given each line of what is being done.
 
@@ -81,6 +83,7 @@ def audit(
             max_cost=max_cost,
             keep_gain=keep_gain,
             seeds=seeds,
+            confirm=confirm,
             options=dict(options or {}),
         )
         run_audit(request, folder, "vfljax.audit", say)

@@ -23,6 +23,7 @@ MARGIN = 1.2  # on every estimate
 LATER = 0.75  # of the first program's overhead that each of several takes; measured
 REPORT = 15.0  # seconds
 FEWEST, MOST = 2, 5  # operating points of each defense
+FRESH = 3  # seeds on which a recommendation is confirmed: as many as a verdict needs
 
 
 class Times(NamedTuple):
@@ -185,6 +186,20 @@ def seconds(counts: Mapping[str, int], times: Mapping[str, Times], seeds: int) -
     training = pilot.overhead * max(len(counts), 1) + pilot.each * trials
     calls = max(1.0, configurations * seeds / TOGETHER)
     return MARGIN * (training + undefended.attacking * calls) + REPORT
+
+
+def confirming(times: Mapping[str, Times], seeds: int) -> float:
+    """Returns how long it takes to train and attack undefended and a defense on the fresh seeds.
+
+    Tables with more seeds have programs of their own, so that attacks compile again.
+
+    Args:
+      times: of the stages so far, "undefended" and perhaps "pilot".
+      seeds: of the audit.
+    """
+    undefended, pilot = times["undefended"], times.get("pilot", times["undefended"])
+    trials = 2 * undefended.trials * FRESH / seeds
+    return MARGIN * (2 * pilot.overhead + pilot.each * trials + undefended.attack)
 
 
 def choose(

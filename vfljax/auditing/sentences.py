@@ -49,6 +49,7 @@ def preamble(request: Request, table: Survey, config: Mapping[str, Any], defense
     ]
     more = ", ..." if len(classes) > MOST_CLASSES else ""
     known = max((o["known"] for o in config["attacks"].values() if "known" in o), default=0)
+    fresh = ", and what it recommends on fresh ones" * request.confirm
     lines = [
         f"{dataset.name}: {rows:,} rows, {dataset.num_classes} classes: "
         f"{', '.join(classes[:MOST_CLASSES])}{more}",
@@ -62,7 +63,7 @@ def preamble(request: Request, table: Survey, config: Mapping[str, Any], defense
         *(f"  {note}" for note in table_notes(table)),
         *(f"  note: {note}" for note in dataset.notes),
         f"The audit attacks the undefended federation, tries {_counted(defenses, 'defense')} in a pilot, and "
-        f"audits them on {_counted(request.seeds, 'seed')}: as many as there is time for in "
+        f"audits them on {_counted(request.seeds, 'seed')}{fresh}: as many as there is time for in "
         f"{clock(request.budget)} (--budget). The undefended federation alone takes a minute or two where its "
         "programs were never compiled.",
     ]

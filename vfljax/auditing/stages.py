@@ -1,9 +1,11 @@
-"""The stages of an audit: undefended, pilot, audit. Each is a sweep like any other.
+"""The stages of an audit: undefended, pilot, audit, confirmed. Each is a sweep like any other.
 
     DIR/undefended/   the undefended federation under all attacks: what leaks, and how long attacks take
     DIR/pilot/        every defense at every operating point of its row, one seed, no attack: what it costs
     DIR/              undefended and every defense around the operating point at which it begins to cost more
                       than was allowed, on all seeds, under all attacks: the audit's own sweep and report
+    DIR/confirmed/    if asked for: undefended and what the audit recommends on three fresh seeds, under all
+                      attacks; nothing was chosen on them, so their verdict needs no correction
     DIR/config.py     the config of that sweep, for ``vfljax sweep``
     DIR/audit.json    what was asked, what was decided, and how long each stage took
 
@@ -21,12 +23,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vfljax import store
+from vfljax import defenses, store
 from vfljax.attacking.run import attack_sweep
 from vfljax.auditing import planning, sentences, suite
 from vfljax.auditing.request import WORKDIR, Request
 from vfljax.auditing.survey import survey
 from vfljax.errors import UserError
+from vfljax.report import assessment, headline, judging
 from vfljax.sweep import programs, serving
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import make_plan
@@ -96,6 +99,8 @@ def audit(
     store.write_text(workdir / "config.py", CONFIG.format(body=indented))
     journal.stage("audit", config, workdir)
     store.export(workdir)
+    if request.confirm:
+        _confirm(journal, config)
     audited, left_out = len(config["grid"]) - 1, journal.stored.get("left_out", [])
     say(sentences.ending(audited, left_out, journal.spent, request.budget))
     return workdir
@@ -140,6 +145,33 @@ def _decision(
     return config
 
 
+def _confirm(journal: Journal, config: Mapping[str, Any]) -> None:
+    """Trains and attacks what the audit recommends, and undefended, on fresh seeds."""
+    if "recommended" not in journal.stored:
+        assessed = assessment.assess_sweep(journal.workdir)
+        points: dict[str, list[float]] = {}
+        for federation in assessed.federations:
+            best = headline.recommended(headline.methods_on(assessed, federation))
+            if best is not None and best.verdict in judging.HELPS:
+                strengths = defenses.TABLE[best.method].strengths
+                values = points.setdefault(best.method, [])
+                if strengths is not None:
+                    values.append(best.configuration.knobs[f"{best.method}.{strengths.knob}"])
+        journal.keep(recommended=points)
+    points = journal.stored["recommended"]
+    if not points:
+        journal.say("nothing is recommended, so there is nothing to confirm")
+        return
+    grid = {name: suite.method(name, dict.fromkeys(values)) for name, values in points.items()}
+    fresh = {
+        "name": f"{config['name']}: fresh seeds",
+        "seeds": planning.FRESH,
+        "first_seed": journal.request.seeds,
+        "grid": {suite.UNDEFENDED: {}, **grid},
+    }
+    journal.stage("confirmed", {**config, **fresh}, journal.workdir / assessment.CONFIRMED)
+
+
 class Journal:
     """``audit.json``: the request, the decisions and the times of the stages, as far as there are any.
 
@@ -159,7 +191,8 @@ class Journal:
     ) -> None:
         self.workdir, self.command, self.say = workdir, command, say
         self.path, self.request, self.grown = workdir / JOURNAL, request, False
-        # the decisions, when they are made: "tried", of the pilot; "config" and "left_out", of the last stage
+        # the decisions, when they are made: "tried", of the pilot; "config" and "left_out", of the
+        # audit's own sweep; "recommended", of the last stage
         self.stored: dict[str, Any] = {"request": request.stored(), "times": {}, "lost": 0.0}
         if workdir.exists() and not workdir.is_dir():
             raise UserError((WORKDIR, f"={workdir} is a file"), remedy="name a folder")
@@ -174,7 +207,7 @@ class Journal:
         changed = [
             f"{name}: {before.get(name)!r} -> {value!r}"
             for name, value in asked.items()
-            if before.get(name) != value and name != "budget"
+            if before.get(name) != value and name not in ("budget", "confirm")
         ]
         if changed:
             other = ", or ask for what it was begun with. Nothing was changed"
@@ -186,6 +219,7 @@ class Journal:
         if self.grown:  # the decisions are made again, with more time
             times = {k: v for k, v in stored["times"].items() if k == "undefended"}
             stored = {"request": before, "times": times, "lost": 0.0}
+        before["confirm"] = asked["confirm"]
         before["budget"] = max(asked["budget"], before["budget"])
         self.request = dataclasses.replace(self.request, budget=before["budget"])
         self.stored = stored
@@ -217,8 +251,10 @@ class Journal:
 
     @property
     def left(self) -> float:
-        """Seconds of the budget that are not spent."""
-        return self.request.budget - self.spent
+        """Seconds of the budget that are neither spent nor kept for confirming."""
+        seeds = self.request.seeds
+        kept = planning.confirming(self.times, seeds) if self.request.confirm else 0.0
+        return self.request.budget - self.spent - kept
 
     def keep(self, **values: Any) -> None:
         """Adds what was decided, and writes the journal."""

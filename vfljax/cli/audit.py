@@ -8,7 +8,8 @@ Parties own columns by name or glob, "*" being the rest; --parties=FILE.json has
 Columns that no party owns are left out. The audit trains the undefended federation and attacks it with every
 attack that applies, tries every defense that applies, and audits each at the operating points around which it
 begins to cost more than --keep_gain and --max_cost allow. The same command again continues an audit that was
-stopped or killed.
+stopped or killed. The defense that it recommends was chosen among several; --confirm judges it again, on seeds
+on which nothing was chosen, and keeps a share of --budget for that.
 
 It writes report.html, the tables of a sweep (see vfljax sweep), and config.py, by which vfljax sweep makes the
 same tables.
@@ -51,6 +52,7 @@ def define(options: common.Options) -> None:
         "keep_gain", "the share of the gain over the label party alone that is to be kept", 0.5
     )
     options.add("seeds", "seeds of each configuration; verdicts need 3", 5)
+    options.add("confirm", "judge what is recommended again, on three fresh seeds", False)
     options.add("option", "name=value of the table's loader, such as drop=ID; see vfljax data", [])
     common.define_profile(options)
 
@@ -78,6 +80,7 @@ def run(options: common.Options) -> None:
         max_cost=options.max_cost,
         keep_gain=options.keep_gain,
         seeds=options.seeds,
+        confirm=options.confirm,
         options=request.options_of(options.option),
     )
     try:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from vfljax.report.candidates import Strongest
 from vfljax.report.configurations import ConfigurationSummary, Reference, undefended
 from vfljax.report.estimates import NO_ESTIMATE, NO_INTERVAL, Estimate, Interval
-from vfljax.report.judging import Blocking, Verdict
+from vfljax.report.judging import HELPS, Blocking, Verdict
 from vfljax.report.stored_rows import FEDERATIONS, StoredRows
 from vfljax.report.worth import NOT_KNOWN, Kept, Worth
 
@@ -60,6 +60,15 @@ class Assessment:
     chosen: bool = False  # whether it is the method's operating point: it keeps the utility
     meets_goal: bool = False
     shown_as: Verdict | MethodOutcome | None = None  # where it represents its method
+    fresh: Assessment | None = None  # the same on seeds on which nothing was chosen, if any
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the fresh seeds alone allow a verdict as strong, and meet the goal."""
+        if self.fresh is None or self.verdict not in HELPS:
+            return False
+        as_strong = HELPS[: HELPS.index(self.verdict) + 1]
+        return self.fresh.meets_goal and self.fresh.verdict in as_strong
 
     @property
     def method(self) -> str:

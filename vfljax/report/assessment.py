@@ -30,6 +30,8 @@ from vfljax.report.worth import Worth
 from vfljax.sweep.experiment import Experiment, experiment_of
 from vfljax.sweep.records import Goal
 
+CONFIRMED = "confirmed"
+"""The folder, in an audit's, of the sweep on fresh seeds of what was recommended."""
 CORRECTED_SEEDS = 5
 """With fewer seeds a verdict is not corrected for choosing the best of several operating points."""
 
@@ -80,7 +82,24 @@ def assess(rows: StoredRows, experiment: Experiment | None = None) -> Assessed:
                     by_knowledge={k: v for k, v in strongest.items() if v is not None},
                 )
             )
-    return compare(every, found, reference, rows)
+    return _with_fresh(compare(every, found, reference, rows), rows.sweep.workdir / CONFIRMED)
+
+
+def _with_fresh(assessed: Assessed, folder: pathlib.Path) -> Assessed:
+    """The same with the assessments on fresh seeds, where a sweep of them is finished."""
+    if not (folder / "sweep.json").exists() or store.load(folder).unfinished:
+        return assessed
+    fresh = {
+        (a.federation, a.method, *a.configuration.knobs.items()): a
+        for a in assess_sweep(folder).assessments
+    }
+    with_fresh = (
+        dataclasses.replace(
+            a, fresh=fresh.get((a.federation, a.method, *a.configuration.knobs.items()))
+        )
+        for a in assessed.assessments
+    )
+    return dataclasses.replace(assessed, assessments=tuple(with_fresh))
 
 
 def compare(

@@ -246,7 +246,8 @@ def cards(assessed: Assessed) -> dict[str, list[Card]]:
         methods = headline.methods_on(assessed, federation)
         best = headline.recommended(methods)
         for a in methods:
-            helps = a.verdict is not None and a.verdict.helps
+            # what fresh seeds do not confirm is not to be switched on
+            helps = a.verdict is not None and a.verdict.helps and (not a.fresh or a.confirmed)
             card = Card(
                 assessment=a,
                 color=colors.get(a.method, "#7F7F7F"),
