@@ -107,7 +107,10 @@ def get_config(variant=""):
                 "passive": {"known": 40, "steps": 1000, "ema": 0.99},
                 "active": {"known": 40, "steps": 1000, "ema": 0.99},
                 "direct": {
-                    "rule": ("first_negative", "most_negative", "least_negative", "most_positive"),
+                    "rule": (
+                        *("first_negative", "most_negative", "least_negative"),
+                        *("most_positive", "largest"),
+                    ),
                     "epoch": (
                         0,
                         1,

@@ -1,5 +1,6 @@
 """The direct attack reads labels off gradient signs; what KDk leaves of that; rows without a guess."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,13 +11,17 @@ from tests import harness
 from tests.attacks import cases
 from tests.reference import direct as reference
 from tests.reference import kdk as kdk_reference
+from vfljax import contract
+from vfljax.attacks.batch_inversion import batch_inversion
 from vfljax.attacks.direct import RULES, direct, first_negative, most_negative
+from vfljax.defenses.max_norm import perturb
 
 CLASSES = 5
 JITTED = {rule: harness.quick_jit(fn) for rule, fn in RULES.items()}
 every_rule = pytest.mark.parametrize("rule", RULES)
 # those that read the label where its entry is the only negative one
-usual_rules = pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "most_positive"])
+signs = [rule for rule in RULES if rule not in ("most_positive", "largest")]
+usual_rules = pytest.mark.parametrize("rule", [*signs, "largest"])
 
 
 def guesses(rule, g):
@@ -63,7 +68,7 @@ def test_under_kdk_the_most_negative_rule_reads_the_label_until_its_companions_w
         assert success("most_negative", *kdk_gradients(epsilon, 3)) == expected
 
 
-@usual_rules
+@pytest.mark.parametrize("rule", signs)
 def test_a_row_without_a_negative_entry_has_no_guess_and_counts_as_wrong(rule):
     g = jnp.float32([[0, 0], [1, 2], [3, -1]])
     scores = JITTED[rule](g)
@@ -91,6 +96,23 @@ def test_under_a_code_without_the_label_the_most_positive_entry_names_it_and_no_
         assert success(rule, g, labels) == 0
     # predictions far from uniform hide it
     assert success("most_positive", *code_gradients(2.0)) < 0.5
+
+
+def test_under_max_norm_the_largest_entry_names_every_label_and_no_sign_does():
+    rng = np.random.default_rng(5)
+    labels = rng.integers(CLASSES, size=400)
+    g = (rng.dirichlet(0.3 * np.ones(CLASSES), 400) - np.eye(CLASSES)[labels]) / 32
+    received = np.asarray(perturb(jax.random.key(0), jnp.float32(g)))
+    assert success("largest", received, labels) == 1
+    assert success("most_negative", received, labels) < 0.9
+    contract.check("direct", options={"rule": "largest"}, classes=(CLASSES,))
+    for attack in (direct, batch_inversion):
+        with pytest.raises(ValueError, match=r"rule='largest' is for more than two classes"):
+            attack(cases.BOTTOMS, 2, rule="largest")
+
+
+def test_a_row_of_zeros_has_no_largest_entry():
+    assert guesses("largest", [[0, 0, 0], [1, 2, -3]]) == [None, 2]
 
 
 def test_a_negative_zero_is_not_negative():

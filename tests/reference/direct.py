@@ -29,6 +29,15 @@ def least_negative(g):
     return out
 
 
+def largest(g):
+    """[N] guesses: the class with the entry of largest magnitude, where that is not 0."""
+    out = []
+    for row in g:
+        c = max(range(len(row)), key=lambda j: abs(row[j]))
+        out.append(c if row[c] != 0 else None)
+    return out
+
+
 def most_positive(g):
     """[N] guesses: the class with the largest entry, where that is above 0."""
     out = []

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
-from vfljax.attacks.direct import RULES
+from vfljax.attacks.direct import RULES, check_rule
 from vfljax.models.last_layer import with_bias
 from vfljax.types import NO_SPLIT, Array, Known, Scores, View
 
@@ -72,8 +72,8 @@ def batch_inversion(
       An attack whose scores [N, C] are those of ``direct`` on the rows' gradients it finds: NaN for rows
       not sent in that epoch and for rows without a guess.
     """
-    del bottoms, num_classes
-    core.check_choice("rule", rule, RULES)
+    del bottoms
+    check_rule(rule, num_classes)
     core.check_whole("epoch", epoch, -1)
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:

@@ -6,7 +6,7 @@ one-hot target exactly one entry is negative: the label's.
 Reference: Fu et al. "Label Inference Attacks Against Vertical Federated Learning", USENIX Security 2022,
 section 4.3. The released code reads epoch 0 by ``first_negative``.
 
-Four rules read the label off the entries:
+Five rules read the label off the entries:
 
 ===============  ========================================================================================
 first_negative   The first class with a negative entry (released). Under KDk up to k entries are negative,
@@ -19,10 +19,13 @@ least_negative   (ours) The class with the least negative of the negative entrie
 most_positive    (ours) The class with the most positive entry: for targets that give the label no mass
                  and every other class some, as a confusing code of the classes does (CAE, Zou et al.
                  2022). While predictions are near uniform, the label's entry is the largest.
+largest          (ours) The class with the entry of largest magnitude, for more than two classes. It is the
+                 label's whatever factor multiplied the row, of either sign, since 1 - p_y is the sum of
+                 all other p_c: for who knows of MaxNorm.
 ===============  ========================================================================================
 
 A row without a negative entry has no guess, which counts as wrong; for ``most_positive``, a row without a
-positive one.
+positive one, and for ``largest`` a row of zeros.
 
 Over epochs (ours): against zero-mean noise ``epoch="mean"`` reads a row's average gradient; against
 compression, PPDL and rounding ``epoch="votes"`` reads its average sign. Colluders average what they
@@ -69,12 +72,27 @@ def most_positive(g: Array) -> Array:
     return _guessed(g, g > 0)
 
 
+def largest(g: Array) -> Array:
+    """Scores [N, C] of gradients [N, C]: the magnitude."""
+    return _guessed(jnp.abs(g), g != 0)
+
+
 RULES: dict[str, Callable[[Array], Array]] = {
     "first_negative": first_negative,
     "most_negative": most_negative,
     "least_negative": least_negative,
     "most_positive": most_positive,
+    "largest": largest,
 }
+
+
+def check_rule(rule: str, num_classes: int) -> None:
+    """Raise ValueError unless ``rule`` is a name in ``RULES`` that is defined for so many classes."""
+    core.check_choice("rule", rule, RULES)
+    if rule == "largest" and num_classes == 2:
+        raise ValueError(
+            "rule='largest' is for more than two classes, of two both entries are as large."
+        )
 
 
 def direct(
@@ -90,7 +108,7 @@ def direct(
       An attack whose scores [N, C] are NaN for rows never sent and for rows without a guess.
     """
     del bottoms
-    core.check_choice("rule", rule, RULES)
+    check_rule(rule, num_classes)
     core.check_epoch(epoch)
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:

@@ -47,7 +47,7 @@ ATTACKS: Mapping[str, Mapping[str, Any]] = {
     "passive": COMPLETION,
     "active": COMPLETION,
     "direct": {
-        "rule": ("first_negative", "most_negative", "most_positive"),
+        "rule": ("first_negative", "most_negative", "most_positive", "largest"),
         "epoch": (0, 1, "mean", "votes"),
     },
     "two_stage": {

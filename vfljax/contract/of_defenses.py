@@ -6,10 +6,11 @@ rules run a few steps.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ import numpy as np
 import optax
 
 from vfljax import attacks, defenses
+from vfljax.attacks import Attack
 from vfljax.contract.exchanges import BOTTOMS
 from vfljax.contract.federations import (
     make_batch,
@@ -195,20 +197,21 @@ def _known(tested: TestedDefense) -> str:
         for attack, option in knowers:
             if attack not in attacks.TABLE:
                 return str(unknown_row("attack", attack, attacks.TABLE))
-            if kind not in attacks.TABLE[attack](BOTTOMS, 2).federations:
-                return f"the attack {attack} is not defined on {kind!r}"
-            names = attacks.TABLE[attack].options
-            if option and not any(_accepts(attack, name, option) for name in names):
+            forms = list(_forms(attack, option))
+            if not forms:
                 return f"the attack {attack} has no option with the value {option!r}"
+            if not any(kind in form.federations for form in forms):
+                return f"the attack {attack} is not defined on {kind!r}"
     return ""
 
 
-def _accepts(attack: str, option: str, value: str) -> bool:
-    try:
-        attacks.TABLE[attack](BOTTOMS, 2, **{option: value})
-    except (ValueError, TypeError):
-        return False
-    return True
+def _forms(attack: str, option: str) -> Iterator[Attack]:
+    """Yields the attack, of two classes and of more, with this value for each option that takes it."""
+    row = attacks.TABLE[attack]
+    for named in [{name: option} for name in row.options] if option else [{}]:
+        for classes in (2, 5):
+            with contextlib.suppress(ValueError, TypeError):
+                yield row(BOTTOMS, classes, **named)
 
 
 def _slots(tested: TestedDefense) -> str:

@@ -8,7 +8,8 @@ Reference: Li et al. "Label Leakage and Protection in Two-party Split Learning",
 section 4.1 ("max_norm").
 
 Guarantee: none. The direction of every gradient is exact up to its sign, which survives with
-probability Phi(1 / sigma_j) > 1/2. The defense needs no labels and has no knob.
+probability Phi(1 / sigma_j) > 1/2, and of more than two classes without model splitting a multiple of
+softmax - target names the label (``direct``, rule="largest"). The defense needs no labels and has no knob.
 
 Edge cases: a zero row is left alone; rows of the same length, or a batch of 1, are sent as they are.
 """
@@ -57,7 +58,8 @@ ROW = DefenseRow(
     factory=max_norm,
     example={},
     known_by={
-        "no_split": READING,
+        # of more than two classes the entry of largest magnitude is the label's, whatever the draw
+        "no_split": (Knower("direct", "largest"), *READING),
         # gradients are noised, embeddings are not (Sun et al. 2022)
         "split": (*AVERAGING, Knower("probe"), Knower("spectral")),
     },
