@@ -62,6 +62,7 @@ def get_config(variant=""):
                 "gafm, marvell and proj_pert are defined for two classes: configs/defenses_spambase.py.",
             ),
             "seeds": 5,
+            "known_draws": 5,
             "data": {
                 "name": "digits",
                 "dir": "",

@@ -65,6 +65,7 @@ def get_config(variant=""):
                 "everything; epoch 1 is the first it discretizes. discrete_fixed is the released rule.",
             ),
             "seeds": 5,
+            "known_draws": 5,
             "data": {
                 "name": "spambase",
                 "dir": "",

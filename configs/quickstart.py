@@ -27,6 +27,7 @@ def get_config():
                 "Model completion averages weights with EMA .99, published .999 (for 25 times the steps).",
             ),
             "seeds": 3,
+            "known_draws": 5,
             "data": {
                 "name": "digits",
                 "dir": "",

@@ -98,6 +98,7 @@ DEFAULT: dict[str, Any] = {
     },
     "grid": {"undefended": {}},
     "attacks": {"passive": {}, "active": {}, "direct": {}, "norm": {}},
+    "known_draws": 1,  # draws of the known labels a seed: figures are means over them
     "attackers": ((0,),),  # an axis: who attacks where all parties were honest; several collude
     "federations": (),  # trained: of "split", "malicious", "no_split"; (): what the attacks are for
     "goal": {

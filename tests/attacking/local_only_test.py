@@ -35,7 +35,7 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed(tin
         for name, points in (("mean", known), ("direct", [{}]))
     ]
     assert local_only.jobs(plans, plan) == [
-        ((0,), n, seed, learner) for n in (20, 40) for seed in (0, 1) for learner in LEARNERS
+        ((0,), n, seed, learner, 1) for n in (20, 40) for seed in (0, 1) for learner in LEARNERS
     ]
     # who knows nothing has nothing to learn from
     assert local_only.jobs(plans[1:], plan) == []
@@ -97,13 +97,13 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(
 ):
     workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
     before, fitted = comparable(store.load(workdir).local_only), []
-    scores = local_only._scores_of
+    learn = local_only.learn
 
-    def counted(own, learner, train):
-        fitted.append((own.seed, len(own.known), learner))
-        return scores(own, learner, train)
+    def counted(learner, columns):
+        fitted.append((columns.seed, len(columns.known), learner))
+        return learn(learner, columns)
 
-    monkeypatch.setattr(local_only, "_scores_of", counted)
+    monkeypatch.setattr(local_only, "learn", counted)
     run.attack_sweep(plan_of(TINY), workdir, say=silent)
     assert fitted == []
     more = tiny(attacks={"mean": {"known": (20, 30)}}, federations=("split", "no_split"))

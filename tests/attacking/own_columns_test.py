@@ -8,12 +8,13 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from tests.sweeps import plan_of, tiny
 from vfljax.attacking.batching import _untrained_cut
-from vfljax.attacking.local_only import _numbers_of, _scores_of, _width_of, own_columns
+from vfljax.attacking.local_only import _numbers_of, _width_of, own_columns
 from vfljax.attacking.view import common_data
+from vfljax.attacks.learners import learn
 from vfljax.models import parties
 from vfljax.sweep import plan as planning
 from vfljax.sweep.initial import initial_weights
-from vfljax.types import Input
+from vfljax.types import Input, Scores
 
 pytestmark = pytest.mark.usefixtures("real_learners")
 
@@ -52,7 +53,7 @@ def test_the_baseline_without_a_federation_is_each_seed_s_own_fitted_to_the_know
         for seed, count in ((0, 5), (0, 40), (1, 5), (1, 40)):
             own = own_columns(plan, common, attackers, count, seed)
             split = plan.splits[seed]
-            scores = _scores_of(own, "logistic", len(split.train))
+            scores = Scores(*np.split(learn("logistic", own), [len(split.train)]))
             x, y = columns(plan, attackers, seed, split.train), labels[split.train]
             known = arrays["known_order"][seed][:count]
             model = LogisticRegression(max_iter=1000).fit(x[known], y[known])

@@ -121,18 +121,18 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
 def computed(monkeypatch):
     """The identities of the jobs that programs compute, and seeds of logistic regressions."""
     by_program, by_host = [], []
-    run_group, scores = run._run_group, local_only._scores_of
+    run_group, learn = run._run_group, local_only.learn
 
     def counted_group(todo, *rest):
         by_program.extend(job.key for job in todo)
         return run_group(todo, *rest)
 
-    def counted_scores(own, learner, train):
-        by_host.append((own.seed, learner))
-        return scores(own, learner, train)
+    def counted_learn(learner, columns):
+        by_host.append((columns.seed, learner))
+        return learn(learner, columns)
 
     monkeypatch.setattr(run, "_run_group", counted_group)
-    monkeypatch.setattr(local_only, "_scores_of", counted_scores)
+    monkeypatch.setattr(local_only, "learn", counted_learn)
     return by_program, by_host
 
 

@@ -139,7 +139,7 @@ def test_a_few_steps_record_no_more_rows_than_they_train():
 
 
 def test_a_dry_run_calls_attacks_with_blocks_that_fit(monkeypatch):
-    wide = batching.AttackBatch(batch_layout.layout_of(8, 4), *[None] * 5)
+    wide = batching.AttackBatch(batch_layout.layout_of(8, 4), *[None] * 6)
     sizes = []
 
     def run_attack_batch(batch, jobs, stored):

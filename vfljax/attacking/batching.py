@@ -14,7 +14,8 @@ import numpy as np
 
 from vfljax import attacks, keys, machine, store
 from vfljax.attacking.diagnostics import diagnosis
-from vfljax.attacking.jobs import UNTRAINED, Job, ViewGroup, key_of
+from vfljax.attacking.jobs import UNTRAINED, Job, ViewGroup, draws_of, key_of
+from vfljax.attacking.processes import in_processes
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import (
     AttackInput,
@@ -26,7 +27,7 @@ from vfljax.attacking.view import (
     read_shard,
     view_of,
 )
-from vfljax.attacks.core import Attack, HostReader
+from vfljax.attacks.core import Attack
 from vfljax.federation.protocol import make_embed
 from vfljax.federation.training import Table, rows_of
 from vfljax.models.last_layer import recorded_width
@@ -74,6 +75,7 @@ class AttackProgram(NamedTuple):
     bottoms: tuple[nn.Module, ...]  # the attackers'
     num_classes: int
     agreed: Agreed
+    draws: int = 1  # of known labels
     attackers: tuple[int, ...] = ()  # where the attack needs a diagnostic of the whole federation
     spec: Spec | None = None  # likewise
 
@@ -87,6 +89,7 @@ class AttackBatch(NamedTuple):
     common: CommonData
     load: Callable[[Job], AttackInput]
     level: int | None  # of the compiler's effort
+    draws: int  # of known labels
 
     def narrowed(self, width: int) -> AttackBatch:
         """Returns the same for ``width`` trials at once on each device, and as many in a call."""
@@ -112,13 +115,15 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
     # what whole batches are computed with is large: on CPU one trial at a time, by a program that runs long
     alone = whole and machine.offered().cpu
     width = 1 if alone else width_of(plan.experiment, group.spec)
-    capacity = jax.device_count() if alone else _capacity(plan, group, common)
+    draws = draws_of(attack, plan.experiment.known_draws)
+    capacity = jax.device_count() if alone else _capacity(plan, group, common, draws)
     static = AttackProgram(
         name=attacks.TABLE[variant.name].computed_as or variant.name,
         options=tuple(variant.options.items()),
         bottoms=bottoms,
         num_classes=plan.dataset.num_classes,
         agreed=Agreed(group.spec.batch_size),
+        draws=1 if attack.host else draws,  # what a reader on the host is given depends on no label
     )
     if attack.diagnostic:
         static = static._replace(attackers=group.attackers, spec=group.spec)
@@ -129,11 +134,13 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
         common=common,
         load=_loader(group, attack, stored),
         level=None if whole else plan.effort.attacks,
+        draws=draws,
     )
 
 
 def make_attack_member(static: AttackProgram) -> Callable[[AttackInput, CommonData], Scores]:
-    """Returns ``attack(input, common) -> Scores`` of one trial. An oracle is given every row's label."""
+    """Returns ``attack(input, common) -> Scores`` of one trial, [draws, N, C]. An oracle is given every row's
+    label."""
     attack = attacks.TABLE[static.name](static.bottoms, static.num_classes, **dict(static.options))
     diagnose = diagnosis(static.spec, attack.diagnostic, static.attackers)
 
@@ -141,10 +148,18 @@ def make_attack_member(static: AttackProgram) -> Callable[[AttackInput, CommonDa
         count = run.knobs.get("known")
         count = jnp.float32(0) if count is None else count
         rows = jnp.float32(common.known_order.shape[1])
-        known = known_rows(common, run.seed, rows if attack.oracle else count)
+        count = rows if attack.oracle else count
         key = keys.fold(keys.run_key(run.seed), "attack", run.key_name)
         view = view_of(run, common, static.agreed, diagnose(run, common))
-        return attack.run(key, view, known, run.knobs)
+
+        def of_draw(draw: Array | int) -> Scores:
+            known = known_rows(common, run.seed, count, draw)
+            return attack.run(key, view, known, run.knobs)
+
+        if static.draws == 1:
+            return jax.tree.map(lambda x: x[None], of_draw(0))
+        # what depends on no label is computed once
+        return jax.vmap(of_draw)(jnp.arange(static.draws))
 
     attack_member.__name__ = f"attack_{static.name}"
     return attack_member
@@ -175,22 +190,32 @@ def run_attack_batch(
     )
     scores = program(on_devices, batch.common)
     if batch.attack.host:
-        scores = batch.layout.pad(_read(scores.train, batch.attack.host, jobs, inputs, stored))
+        features = np.asarray(scores.train)[:, 0]
+        scores = batch.layout.pad(_read(features, batch, jobs, inputs, stored))
     size = batch.static.agreed.batch_size
     return program, stored.scorer.figures(scores, inputs, batch.attack, size, batch.layout.capacity)
 
 
 def _read(
-    features: jax.Array, host: HostReader, jobs: Sequence[Job], inputs: AttackInput, stored: Stored
+    features: HostArray,
+    batch: AttackBatch,
+    jobs: Sequence[Job],
+    inputs: AttackInput,
+    stored: Stored,
 ) -> Scores:
-    """The scores [jobs, N, C] that a reader on the host makes of features [at least jobs, N, W]."""
-    arrays, classes, scores = stored.arrays, stored.plan.dataset.num_classes, []
-    for x, job, known in zip(np.asarray(features), jobs, inputs.knobs["known"]):
-        rows = arrays["known_order"][job.seed][: int(known)]
-        labels = arrays["labels"][arrays["train"][job.seed]][rows]
-        scores.append(host(x, rows, labels, classes, job.seed))
-    on_host: HostArray = np.stack(scores)
-    return Scores(on_host)
+    """The scores [jobs, draws, N, C] that a reader on the host makes of features [at least jobs, N, W]."""
+    arrays, tasks = stored.arrays, []
+    for x, job, known in zip(features, jobs, inputs.knobs["known"]):
+        of_seed = arrays["labels"][arrays["train"][job.seed]]
+        for draw in range(batch.draws):
+            order = arrays["known_order"][draw * len(stored.plan.splits) + job.seed]
+            rows = order[: int(known)]
+            tasks.append((x, rows, of_seed[rows], stored.plan.dataset.num_classes, job.seed))
+    assert batch.attack.host is not None
+    scores: HostArray = np.stack(
+        in_processes(batch.attack.host, tasks, len(tasks) * features.shape[1])
+    )
+    return Scores(scores.reshape(len(jobs), batch.draws, *scores.shape[1:]))
 
 
 def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
@@ -247,7 +272,7 @@ def _untrained_cut(
     return np.asarray(by_seed(weights, jnp.arange(len(table.train)), table._replace(scores=None)))
 
 
-def _capacity(plan: Plan, group: ViewGroup, common: CommonData) -> int:
+def _capacity(plan: Plan, group: ViewGroup, common: CommonData, draws: int) -> int:
     """Members of one call.
 
     On CPU these are BATCH_SIZE, and few of large networks, which run one after the other there, so that
@@ -260,7 +285,7 @@ def _capacity(plan: Plan, group: ViewGroup, common: CommonData) -> int:
     columns = sum(int(np.prod(x.shape[1:])) for x in common.features)
     rows, held = len(plan.splits[0].train), len(plan.splits[0].test)
     size = 4 * (rows * ((2 * epochs + 3) * cut + columns) + held * columns)
-    size += 4 * rows * epochs * recorded_width(spec)
+    size = draws * (size + 4 * rows * epochs * recorded_width(spec))
     devices, offer = jax.device_count(), machine.offered()
     if offer.cpu:
         most = 2 * plan.devices if not spec.light else BATCH_SIZE

@@ -91,7 +91,8 @@ def _stored(
 ) -> Stored:
     """The sweep as if it were trained."""
     exists = store.header_of(workdir) is not None
-    arrays = split_arrays(plan.dataset.labels, plan.splits)
+    draws = plan.experiment.known_draws
+    arrays = split_arrays(plan.dataset.labels, plan.splits, draws)
     finished = store.load(workdir) if exists else None
     rows = (
         finished.results.select(COLUMNS).to_pylist() if finished and len(finished.results) else []

@@ -86,6 +86,18 @@ class Job(NamedTuple):
         return key_of(self.figures({}))
 
 
+def draws_of(attack: Attack, known_draws: int) -> int:
+    """How many draws of known labels an attack's figures are means over.
+
+    Args:
+      attack: one that knows no label, or every label, has one.
+      known_draws: of the experiment.
+    """
+    if "known" not in attack.knobs or attack.oracle:
+        return 1
+    return min(known_draws, attack.draws)
+
+
 def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """What tells a stored row from the others of its variant."""
     return tuple(row[name] for name in KEY)

@@ -11,7 +11,7 @@ import functools
 import itertools
 import math
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -20,14 +20,15 @@ from scipy.sparse import csr_matrix, hstack
 
 from vfljax import store
 from vfljax.attacking.batching import Stored
-from vfljax.attacking.jobs import VariantPlan
+from vfljax.attacking.jobs import VariantPlan, draws_of
+from vfljax.attacking.processes import in_processes
 from vfljax.attacking.scoring import AttackOutput
 from vfljax.attacking.versions import NO_COST
 from vfljax.attacking.view import CommonData, common_data
-from vfljax.attacks.learners import LEARNERS, OwnColumns, learners_of
+from vfljax.attacks.learners import OwnColumns, learn, learners_of
 from vfljax.store import LOCAL_ONLY as LABEL
 from vfljax.sweep.plan import Plan
-from vfljax.types import AttackIdentity, Input, Scores
+from vfljax.types import AttackIdentity, HostArray, Input, Scores
 
 BY_BATCH = ("auc_batch_q95", "leak_batch_mean")  # figures that need batches, which it never saw
 
@@ -39,6 +40,7 @@ class LocalOnlyJob(NamedTuple):
     known: int
     seed: int
     learner: str = LABEL
+    draws: int = 1  # of the known labels
 
     def figures(self, values: Mapping[str, float]) -> dict[str, Any]:
         """Its row of the variant ``LABEL``."""
@@ -52,6 +54,7 @@ class LocalOnlyJob(NamedTuple):
             "seed": self.seed,
             "what": LABEL,
         }
+        head["draws"] = float(self.draws)
         return {**head, **{name: float(v) for name, v in values.items() if name not in BY_BATCH}}
 
     @property
@@ -71,11 +74,15 @@ def jobs(variant_plans: Iterable[VariantPlan], plan: Plan) -> list[LocalOnlyJob]
     attackers = dict.fromkeys(group.attackers for each in plans for group in each.jobs)
     points = (point for each in plans for point in each.variant.knobs)
     known = dict.fromkeys(int(point["known"]) for point in points if point.get("known"))
-    return [
-        LocalOnlyJob(*job, learner)
-        for job in itertools.product(attackers, known, plan.experiment.trained_seeds)
-        for learner in learners_of(sum(_width_of(plan.party_columns[p].input) for p in job[0]))
-    ]
+    # an attack is compared with what the same draws of labels are worth
+    every = plan.experiment.known_draws
+    draws = dict.fromkeys([every, *(draws_of(each.attack, every) for each in plans)])
+    out = []
+    for who in attackers:
+        width = sum(_width_of(plan.party_columns[party].input) for party in who)
+        jobs_of = itertools.product(draws, known, plan.experiment.trained_seeds, learners_of(width))
+        out += [LocalOnlyJob(who, labels, seed, name, most) for most, labels, seed, name in jobs_of]
+    return out
 
 
 def stored_keys(workdir: pathlib.Path) -> set[tuple[Any, ...]]:
@@ -126,22 +133,46 @@ def run(todo: Sequence[LocalOnlyJob], stored: Stored) -> None:
     def common_of(attackers: tuple[int, ...]) -> CommonData:
         return jax.device_get(common_data(plan.table, arrays, attackers))
 
-    @functools.lru_cache(maxsize=1)  # the jobs of equal columns follow each other
-    def columns_of(attackers: tuple[int, ...], known: int, seed: int) -> OwnColumns:
-        return own_columns(plan, common_of(attackers), attackers, known, seed)
-
-    outputs = []
-    for job in missing:
-        columns = columns_of(job.attackers, job.known, job.seed)
-        scores = _scores_of(columns, job.learner, len(arrays["train"][job.seed]))
-        places = np.arange(len(scores.train), dtype=np.int32)
-        sent = np.ones(len(places), bool)  # nothing is sent, so every row counts
-        seed, known, trained = np.int32(job.seed), np.int32(job.known), np.bool_(False)
-        on_host: Any = seed, known, places, sent, trained, known
-        outputs.append(AttackOutput(scores, *on_host))
-    figures = stored.scorer.figures_on_host(outputs, plan.groups[0].spec.batch_size)
-    rows = [job.figures(values) for job, values in zip(missing, figures, strict=True)]
+    outputs: dict[int, list[tuple[LocalOnlyJob, AttackOutput]]] = {}
+    missing.sort(key=_data_of)
+    for data, of_data in itertools.groupby(missing, _data_of):
+        alike = list(of_data)
+        for job, scores in _fitted(alike, plan, common_of(data[0])):
+            train = len(arrays["train"][job.seed])
+            places = np.arange(train, dtype=np.int32)
+            sent = np.ones(train, bool)  # nothing is sent, so every row counts
+            seed, known, trained = np.int32(job.seed), np.int32(job.known), np.bool_(False)
+            on_host: Any = seed, known, places, sent, trained, known
+            parts: Any = Scores(scores[:, :train], scores[:, train:])
+            output = AttackOutput(parts, *on_host)
+            outputs.setdefault(job.draws, []).append((job, output))
+    rows = []
+    for of_draws in outputs.values():
+        alike, scored = zip(*of_draws, strict=True)
+        figures = stored.scorer.figures_on_host(scored, plan.groups[0].spec.batch_size)
+        rows += [job.figures(values) for job, values in zip(alike, figures, strict=True)]
     store.write_chunk(workdir, LABEL, "rows", [job.key for job in missing], rows)
+
+
+def _data_of(job: LocalOnlyJob) -> tuple[tuple[int, ...], int, int]:
+    """What the columns and labels that a job's learner reads depend on."""
+    return job.attackers, job.known, job.seed
+
+
+def _fitted(
+    jobs: Sequence[LocalOnlyJob], plan: Plan, common: CommonData
+) -> Iterator[tuple[LocalOnlyJob, HostArray]]:
+    """Jobs of the same columns, each with its learner's scores [draws, n, C] of the training and test rows."""
+    attackers, known, seed = _data_of(jobs[0])
+    columns = own_columns(plan, common, attackers, known, seed)
+    draws = range(max(job.draws for job in jobs))
+    drawn = [columns._replace(**_known(common, known, seed, draw)) for draw in draws]
+    learners = list(dict.fromkeys(job.learner for job in jobs))
+    tasks = [pair for learner in learners for pair in zip(itertools.repeat(learner), drawn)]
+    scores = np.stack(in_processes(learn, tasks, len(tasks) * columns.numbers.shape[0]))
+    by_learner = scores.reshape(len(learners), len(draws), *scores.shape[1:])
+    for job in jobs:
+        yield job, by_learner[learners.index(job.learner)][: job.draws]
 
 
 def own_columns(
@@ -164,15 +195,15 @@ def own_columns(
         numbers = hstack([_numbers_of(*pair) for pair in zip(parts, inputs, strict=True)], "csr")
     else:
         numbers = np.concatenate([part.reshape(len(raw), -1) for part in parts], axis=1)
-    first = np.asarray(common.known_order[seed][:known])
-    labels = np.asarray(common.labels)[train[first]]
-    return OwnColumns(numbers, first, labels, plan.dataset.num_classes, seed)
+    labeled = _known(common, known, seed)
+    return OwnColumns(numbers, classes=plan.dataset.num_classes, seed=seed, **labeled)
 
 
-def _scores_of(columns: OwnColumns, learner: str, train: int) -> Scores:
-    """A learner's scores of the first ``train`` rows, which train the federation, and of the others."""
-    scores: Any = LEARNERS[learner](columns)
-    return Scores(scores[:train], scores[train:])
+def _known(common: CommonData, known: int, seed: int, draw: int = 0) -> dict[str, Any]:
+    """A draw of the known rows and their labels, as fields of ``OwnColumns``."""
+    rows = np.asarray(common.known_order[draw * len(common.train) + seed][:known])
+    labels = np.asarray(common.labels)[np.asarray(common.train[seed])[rows]]
+    return {"known": rows, "labels": labels}
 
 
 def _numbers_of(x: np.ndarray, reads: Input) -> Any:

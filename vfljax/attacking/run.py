@@ -131,7 +131,8 @@ def planned_variants(
         reads = plan.party_columns[0].input
         return attack_variants(experiment, plan.dataset.num_classes, reads)
 
-    arrays = split_arrays(plan.dataset.labels, plan.splits)
+    draws = plan.experiment.known_draws
+    arrays = split_arrays(plan.dataset.labels, plan.splits, draws)
     # by as many labels as the sweep's own attacks know, not as those asked for now
     trained = experiment_of(sweep)
     as_trained = plan._replace(experiment=trained, attack_variants=tuple(variants(trained)))

@@ -22,12 +22,17 @@ from vfljax.types import Array, HostArray, Scores
 HOST_BATCH = 32  # attacks that were run on the host, scored together: as many as on a CPU
 NULL = 64  # permutations of the labels the null band is made of
 NULL_LEVEL = 0.95  # share of them below it
+OF_FIRST_DRAW = (
+    "leak_null",
+    "auc_batch_q95",
+    "leak_batch_mean",
+)  # costly, and not of the known labels
 
 
 class AttackOutput(NamedTuple):
     """What one attack says of one trial."""
 
-    scores: Scores
+    scores: Scores  # as given to ``Scorer`` with an axis of draws of the known rows before [N, C]
     seed: Array  # [] int32
     known: Array  # [] how many labels it knew
     order: Array  # [N] int32 place in the sending order of the epoch it read
@@ -41,7 +46,7 @@ class TrueLabels(NamedTuple):
 
     labels: Array  # [Q, N] of training rows
     test_labels: Array  # [Q, M]
-    known_order: Array  # [Q, N] training rows, classes in turn: the first n are known
+    known_order: Array  # [draws Q, N] as of ``CommonData``
     selects: Array  # [Q, N] bool: the half that ``leak_select`` is scored on
     null: Array  # [Q, NULL, N] permutations of the training labels
 
@@ -68,14 +73,14 @@ def permuted_labels(labels: np.ndarray) -> HostArray:
     return np.stack(out)
 
 
-def _turns(true: TrueLabels, seed: Array) -> Array:
+def _turns(true: TrueLabels, seed: Array, draw: Array | int) -> Array:
     """At which place [N] a row's label becomes known: the first n places are those of n known labels."""
-    order = true.known_order[seed]
+    order = true.known_order[draw * len(true.labels) + seed]
     return jnp.zeros(len(order), jnp.int32).at[order].set(jnp.arange(len(order), dtype=jnp.int32))
 
 
 def _named_figures(
-    output: AttackOutput, true: TrueLabels, sent: Array, half: Array
+    output: AttackOutput, true: TrueLabels, sent: Array, half: Array, turn: Array
 ) -> dict[str, Array]:
     """The figures that do not depend on what the attack calls its classes.
 
@@ -95,7 +100,7 @@ def _named_figures(
     counts leak_named instead (``report.stored_rows.RENAMED``).
     """
     scores, i = output.scores.train, output.seed
-    labels, turn = true.labels[i], _turns(true, i)
+    labels = true.labels[i]
     naming = output.known if output.naming is None else output.naming
     unlabeled = sent * (turn >= output.known)
     naming_rows = sent * (turn < naming)
@@ -120,7 +125,9 @@ def _named_figures(
     }
 
 
-def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, Array]:
+def score(
+    output: AttackOutput, true: TrueLabels, batch_size: int, draw: Array | int = 0
+) -> dict[str, Array]:
     """An attack's figures. A row never sent to this attacker counts in none of them.
 
     success: top-1 on all training rows (as published, known rows included), and without them; f1 on
@@ -141,11 +148,12 @@ def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, 
       output: of the attack.
       true: the labels of all seeds.
       batch_size: on which the parties agreed.
+      draw: of the known labels, which the scores [N, C] are of.
     """
     _check(output, true)
     scores, i = output.scores, output.seed
-    labels, sent = true.labels[i], output.sent.astype(jnp.float32)
-    unlabeled = sent * (_turns(true, i) >= output.known)
+    labels, sent, turn = true.labels[i], output.sent.astype(jnp.float32), _turns(true, i, draw)
+    unlabeled = sent * (turn >= output.known)
     half = true.selects[i].astype(jnp.float32)
     choose, report = unlabeled * half, unlabeled * (1 - half)
     null = metrics.leak_under(scores.train, true.null[i], report, flip=False)
@@ -158,7 +166,7 @@ def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, 
         "leak_report": metrics.leak_turned(scores.train, labels, choose, report),
         "leak_error": metrics.leak_error(scores.train, labels, unlabeled),
         "leak_null": jnp.quantile(null, NULL_LEVEL),
-        **_named_figures(output, true, sent, half),
+        **_named_figures(output, true, sent, half, turn),
     }
     turned = metrics.leak_turned(scores.train, labels, report, choose)
     two = scores.train.shape[1] == 2
@@ -193,7 +201,8 @@ def _check(output: AttackOutput, true: TrueLabels) -> None:
     """Assert the shapes that ``AttackOutput`` and ``TrueLabels`` say, and scores [N, C] and [M, C]."""
     chex.assert_rank(true.labels, 2)
     seeds, rows = true.labels.shape
-    chex.assert_shape([true.known_order, true.selects], (seeds, rows))
+    chex.assert_shape(true.known_order, (None, rows))
+    chex.assert_shape(true.selects, (seeds, rows))
     chex.assert_shape(true.null, (seeds, None, rows))
     chex.assert_shape(true.test_labels, (seeds, None))
     chex.assert_rank([output.seed, output.known, output.trained], 0)
@@ -205,10 +214,22 @@ def _check(output: AttackOutput, true: TrueLabels) -> None:
 
 
 def _make_scorer(batch_size: int) -> Callable[[AttackOutput, TrueLabels], dict[str, Array]]:
-    """``score`` for runs whose parties agreed on this batch size."""
+    """``score`` for runs whose parties agreed on this batch size, the mean over the draws of known labels; a
+    draw in which the attack diverged is left out."""
 
     def score_member(output: AttackOutput, true: TrueLabels) -> dict[str, Array]:
-        return score(output, true, batch_size)
+        def of_draw(draw: Array | int) -> dict[str, Array]:
+            scores = jax.tree.map(lambda x: x[draw], output.scores)
+            return score(output._replace(scores=scores), true, batch_size, draw)
+
+        first, draws = of_draw(0), output.scores.train.shape[0]
+        if draws == 1:
+            return first
+        each = jax.vmap(of_draw)(jnp.arange(draws))
+        return {
+            name: value if name in OF_FIRST_DRAW else jnp.nanmean(each[name])
+            for name, value in first.items()
+        }
 
     return score_member
 
@@ -251,7 +272,9 @@ class Scorer:
             "naming": np.asarray(naming, np.int32),
         }
         figures = self._figures(AttackOutput(scores, **on_host), batch_size, capacity)
-        return {**figures, "naming": np.asarray(naming, np.float32)}  # how many labels named
+        draws = np.full(count, scores.train.shape[1], np.float32)
+        # how many labels named, and how many draws of known ones the figures are means over
+        return {**figures, "naming": np.asarray(naming, np.float32), "draws": draws}
 
     def figures_on_host(
         self, outputs: Sequence[AttackOutput], batch_size: int

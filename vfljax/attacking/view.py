@@ -47,7 +47,8 @@ class CommonData(NamedTuple):
     train: Array  # [Q, N]
     test: Array  # [Q, M]
     labels: Array  # [R] true labels of all rows; ``known_rows`` hands out those of the known ones
-    known_order: Array  # [Q, N] training rows, classes in turn: the first n are known
+    # [draws Q, N] training rows, classes in turn: of draw r of seed s, row r Q + s, the first n are known
+    known_order: Array
     table: Table | None = None  # everyone's columns, for diagnostics
 
     def columns(self, seed: Any, rows: Any) -> tuple[Array, ...]:
@@ -87,7 +88,7 @@ def common_data(
     )
 
 
-def known_rows(common: CommonData, seed: Array, count: Array) -> Known:
+def known_rows(common: CommonData, seed: Array, count: Array, draw: Array | int = 0) -> Known:
     """Returns the known rows with their labels, then all others with -1.
 
     A seed's order has classes in turn, so that the known rows are balanced. Beyond them it would betray the
@@ -98,8 +99,9 @@ def known_rows(common: CommonData, seed: Array, count: Array) -> Known:
       common: what all trials share.
       seed: whose order of rows is used.
       count: how many of the first rows are known.
+      draw: which of the seed's orders it is.
     """
-    in_turn = common.known_order[seed]
+    in_turn = common.known_order[draw * len(common.train) + seed]
     rows = len(in_turn)
     count = jnp.minimum(count.astype(jnp.int32), rows)
     places = jnp.arange(rows, dtype=jnp.int32)

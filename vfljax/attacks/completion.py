@@ -310,7 +310,15 @@ def passive(
     run = completion_run(
         bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size, threshold
     )
-    return Attack(run, (SPLIT, NO_SPLIT), KNOBS, RANGES, baselines=core.BASELINES, steps=steps)
+    return Attack(
+        run,
+        (SPLIT, NO_SPLIT),
+        KNOBS,
+        RANGES,
+        baselines=core.BASELINES,
+        steps=steps,
+        draws=core.FEW_DRAWS,
+    )
 
 
 @functools.wraps(passive, assigned=())  # the same options

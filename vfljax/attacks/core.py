@@ -43,6 +43,9 @@ multiply = functools.partial(jnp.matmul, precision="highest")
 KNOWN = {"known": 40.0}
 """The knob of an attack that is given the labels of a few rows, and its usual value."""
 
+MANY_DRAWS, FEW_DRAWS = 1 << 30, 2
+"""How many draws of known labels (``config.known_draws``) cheap and dear attacks afford."""
+
 Bottoms = tuple[nn.Module, ...]
 """The attackers' bottom models."""
 
@@ -76,6 +79,9 @@ class Attack(NamedTuple):
     steps: int = 0  # optimizer steps; with any, every row has a guess unless the attack diverged
     epoch: int = -1  # the recorded epoch it reads; -1: the last, which always is recorded
     over_epochs: bool = False  # it reads the sums over all epochs
+    draws: int = (
+        MANY_DRAWS  # of known labels: the most that it takes no longer for than they are worth
+    )
     parameter_gradients: bool = False  # it reads ``View.parameter_gradients``
     # where it is given, ``run`` gives features [N, W] in place of scores, and this makes the scores
     host: HostReader | None = None

@@ -304,6 +304,7 @@ def attack_of(
         {**core.KNOWN, **public} if names == "known" else public,
         baselines=("logistic",) if names == "known" else (),
         **core.reads_epoch("mean"),
+        draws=1,  # one takes seconds
     )
 
 

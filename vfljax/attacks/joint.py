@@ -179,6 +179,7 @@ def joint(
         adaptive=True,
         steps=steps * (rounds + 1),
         over_epochs=True,
+        draws=core.FEW_DRAWS,
     )
 
 

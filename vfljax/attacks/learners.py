@@ -188,8 +188,21 @@ LEARNERS: Mapping[str, Learner] = {
     "kernel and discriminants": lambda own: kernel_and_discriminants(own.ranked()),
 }
 """By name, the first of which is the baseline beside every attack."""
+DEAR = (
+    "extra trees",
+    "self-trained",
+    "self-trained on ranks",
+    "label spreading k=7",
+    "label spreading k=15",
+)
+"""Those that take tens of milliseconds to fit to an exchange."""
 LINEAR = ("logistic", "logistic C=.1", "self-trained", "self-trained on ranks")
 """Those that read columns of any number."""
+
+
+def learn(learner: str, columns: OwnColumns) -> HostArray:
+    """Returns the scores [n, C] that the learner of this name gives columns."""
+    return LEARNERS[learner](columns)
 
 
 def learners_of(width: int) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ def reader(
         adaptive=True,
         over_epochs=True,
         host=learners.READERS[learner],
+        draws=core.FEW_DRAWS if learner in learners.DEAR else core.MANY_DRAWS,
     )
 
 

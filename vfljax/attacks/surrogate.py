@@ -176,6 +176,7 @@ def surrogate(
         adaptive=True,
         steps=steps,
         epoch=epoch,
+        draws=core.FEW_DRAWS,
     )
 
 

@@ -30,6 +30,7 @@ from vfljax.types import MALICIOUS
 
 SHARES = (0.6, 0.2, 0.2)  # training, validation, test
 KNOWN = 40  # labels that an attacker knows
+DRAWS = 5  # of those labels, over which figures are averaged
 STEPS = 800  # batches that a trial is trained for, about
 EPOCHS = (5, 30)  # at least, at most
 BATCHES = (
@@ -140,6 +141,7 @@ def config(
             "record": (0, 1, -1),
             "record_rows": RECORDED if rows > RECORDED else 0,
         },
+        "known_draws": DRAWS,
         "malicious": {"parties": attackers, "gamma": 1.0},
         "teacher": {
             "hidden": (20,),

@@ -37,12 +37,13 @@ class Candidates:
 
     Figures are in [0, 1], on one scale (leak AUC, or balanced top-1), NaN where a seed has none. The baseline
     is a candidate too, so that the strongest attack of all seeds is never below it. NaN on all seeds of
-    ``local_only`` means that it was not scored.
+    ``local_only`` means that it was not scored. Its last row is the baseline's own; where there are more, the
+    rows before it are what the baseline reads with each attack's draws of known labels.
     """
 
     attacks: tuple[Candidate, ...]
     figures: LeakSample  # [attacks, seeds]
-    local_only: LeakSample  # [1, seeds]
+    local_only: LeakSample  # [1 or attacks + 1, seeds]
     seeds: tuple[int, ...]
     baseline: Candidate = LOCAL_ONLY
 
@@ -77,15 +78,15 @@ def with_baseline(figures: LeakSample, local_only: LeakSample) -> LeakSample:
 
     Args:
       figures: of the attacks, [..., attacks, seeds].
-      local_only: of the baseline, [..., 1, seeds], whose points may be one.
+      local_only: of the baseline, [..., 1 or attacks + 1, seeds], whose points may be one; the last is its own.
     """
     if not np.isfinite(local_only.leaks).any():
         return figures
     trained = np.isfinite(figures.leaks).any(axis=-2, keepdims=True)
     shape = (*figures.errors.shape[:-1], 1)
-    leaks = [figures.leaks, np.where(trained, local_only.leaks, np.nan)]
-    errors = [figures.errors, np.broadcast_to(local_only.errors, shape)]
-    tried = [figures.tried, np.broadcast_to(local_only.tried, shape)]
+    leaks = [figures.leaks, np.where(trained, local_only.leaks[..., -1:, :], np.nan)]
+    errors = [figures.errors, np.broadcast_to(local_only.errors[..., -1:], shape)]
+    tried = [figures.tried, np.broadcast_to(local_only.tried[..., -1:], shape)]
     return LeakSample(
         np.concatenate(leaks, axis=-2),
         np.concatenate(errors, axis=-1),

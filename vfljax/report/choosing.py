@@ -44,9 +44,27 @@ def leave_one_out(leaks: ArrayLike) -> Folds:
     means = _means_without(leaks)  # [..., K, seeds]
     scored = np.where(np.isfinite(leaks), means, -np.inf)
     picks = np.argmax(scored, axis=-2)
-    scores = np.take_along_axis(leaks, picks[..., None, :], axis=-2)[..., 0, :]
-    chosen = np.max(scored, axis=-2) > -np.inf
-    return Folds(np.where(chosen, scores, np.nan), np.where(chosen, picks, NOBODY))
+    picks = np.where(np.max(scored, axis=-2) > -np.inf, picks, NOBODY)
+    return Folds(of_picks(leaks, picks), picks)
+
+
+def of_picks(figures: Floats, picks: Ints) -> Floats:
+    """Returns each seed's figure of its pick, NaN where there is none.
+
+    Args:
+      figures: [..., candidates, seeds].
+      picks: candidates [..., seeds].
+    """
+    at = np.take_along_axis(figures, np.maximum(picks, 0)[..., None, :], axis=-2)[..., 0, :]
+    return np.where(picks == NOBODY, np.nan, at)
+
+
+def repeated(leaks: Floats) -> Bools:
+    """Which candidates [..., candidates, seeds] have, on every seed, the figure of an earlier one."""
+    values = np.where(np.isnan(leaks), -1.0, leaks)
+    equal = np.all(values[..., :, None, :] == values[..., None, :, :], axis=-1)  # [..., K, K]
+    earlier = np.tril(np.ones(equal.shape[-2:], bool), -1)
+    return np.any(equal & earlier, axis=-1)
 
 
 def strongest(leaks: ArrayLike) -> Ints:

@@ -122,8 +122,8 @@ def _figure_limit(
     logit of the mean p of these moves by t times its standard error: the seeds' spread over p (1 - p)
     and the root of their number. The spread is never below ``error`` [...], that of the rows. Back on the
     figure's scale the limit is clipped to [0, 1]. ``share`` is that of ``spread.means``.
-    With fewer than 3 figures the limits are 0 and 1; for m large and p not near 0 or 1 they are those of the
-    t-interval. The mean is taken before the logit, not after: the mean of logits is the logit of another mean.
+    With fewer than 3 figures the limits are 0 and 1; for m large and p far from 0 and 1 they are Student's.
+    The mean is taken before the logit, because the mean of logits is the logit of another mean.
     """
     shrunk = (np.asarray(figures, np.float64) * rows + 0.5) / (rows + 1)
     count, mean, _ = moments(shrunk)
@@ -142,7 +142,8 @@ class _Contenders(NamedTuple):
     among: Bools  # [..., candidates]
     number: NDArray[np.intp]  # [...], of those that differ
     folds: Bools  # [...], whether the folds' scores are to be used instead
-    scores: Floats  # [..., seeds], of the folds
+    scores: Floats  # [..., seeds], of the folds, of which each ``picks`` [..., seeds] a candidate
+    picks: NDArray[np.intp]
     share: Floats  # [...], of ``spread.means`` for these scores
     error: Floats  # [...], that rows alone give them
 
@@ -165,7 +166,7 @@ def _contenders(candidates: LeakSample) -> _Contenders:
     error = np.take_along_axis(errors, leader, -1)
     floor = _difference_error(errors, error, candidates.rows)
     among = usable & (spread.means(behind, floor).limit(UPPER, CONTENDER_LEVEL) >= 0)
-    different = np.sum(among & ~_repeated(leaks), axis=-1)
+    different = np.sum(among & ~choosing.repeated(leaks), axis=-1)
     folds = choosing.leave_one_out(leaks)
     seeds = np.isfinite(folds.scores).sum(-1)
     picked = np.where(folds.picks == choosing.NOBODY, folds.picks.max(-1)[..., None], folds.picks)
@@ -174,9 +175,22 @@ def _contenders(candidates: LeakSample) -> _Contenders:
         number=different,
         folds=(seeds <= FEW_SEEDS) & (different > 2),
         scores=folds.scores,
+        picks=folds.picks,
         share=np.where(np.ptp(picked, axis=-1) > 0, 1 / np.maximum(seeds - 1, 1), 0.0),
         error=error[..., 0],
     )
+
+
+def matched(local_only: LeakSample) -> LeakSample:
+    """Returns what each candidate is compared with, [..., 1 or candidates, seeds].
+
+    Args:
+      local_only: the baseline, [..., 1, seeds], or [..., candidates + 1, seeds] with its own figures last.
+    """
+    leaks, errors, tried, rows = local_only
+    if leaks.shape[-2] == 1:
+        return local_only
+    return LeakSample(leaks[..., :-1, :], errors[..., :-1], tried[..., :-1], rows)
 
 
 def worst_limits(candidates: LeakSample, level: float = LEVEL) -> Limits:
@@ -205,16 +219,18 @@ def excess_limits(candidates: LeakSample, local_only: LeakSample, level: float =
 
     Args:
       candidates: [..., points, candidates, seeds].
-      local_only: the baseline [..., points, 1, seeds], whose points may be one.
+      local_only: the baseline (``matched``), whose points may be one.
       level: of each of the two limits.
     """
-    rivals = _contenders(candidates)
-    lower = differences(candidates, local_only).limit(LOWER, rivals.level(level))
+    rivals, each = _contenders(candidates), differences(candidates, local_only)
+    lower = each.limit(LOWER, rivals.level(level))
     highest = np.max(np.where(rivals.among, lower, -1.0), axis=-1)
-    floor = _difference_error(rivals.error, local_only.errors[..., 0], candidates.rows)
-    of_folds = spread.means(rivals.scores - local_only.leaks[..., 0, :], floor, rivals.share)
+    floor = _difference_error(rivals.error, local_only.errors[..., -1], candidates.rows)
+    beyond = choosing.of_picks(candidates.leaks - matched(local_only).leaks, rivals.picks)
+    of_folds = spread.means(beyond, floor, rivals.share)
     lower = np.where(rivals.folds, of_folds.limit(LOWER, _half_risk(level)), highest)
-    return Limits(lower, most_beyond(candidates, local_only, level))
+    upper = np.where(candidates.tried, each.limit(UPPER, level), -1.0)
+    return Limits(lower, np.max(upper, axis=-1))
 
 
 def change_limits(candidates: LeakSample, undefended: LeakSample, level: float = LEVEL) -> Limits:
@@ -267,7 +283,7 @@ def most_beyond(
       others: nu, [..., points, others, seeds]. Of each sample the points may be one.
       level: of the limit.
       weight: w.
-      rest: b, [..., points, 1, seeds]; needed for a weight below 1.
+      rest: b (``matched``); needed for a weight below 1.
     """
     rivals = _contenders(others)
     leaks = candidates.leaks
@@ -275,10 +291,11 @@ def most_beyond(
     limit = np.ones((*points, leaks.shape[-2]))
 
     def against(figures: Floats, error: Floats, share: Floats | float = 0.0) -> spread.Means:
-        figures, error = weight * figures, weight * error
+        figures, error = weight * figures[..., None, :], weight * error[..., None]
         if rest is not None:
-            figures = figures + (1 - weight) * rest.leaks[..., 0, :]
-            error = error + (1 - weight) * rest.errors[..., 0]
+            baseline = matched(rest)
+            figures = figures + (1 - weight) * baseline.leaks
+            error = error + (1 - weight) * baseline.errors
         return _differences(candidates, figures, error, share)
 
     paired = rivals.among & ~rivals.folds[..., None]
@@ -297,22 +314,23 @@ def differences(candidates: LeakSample, local_only: LeakSample) -> spread.Means:
 
     Args:
       candidates: [..., points, candidates, seeds].
-      local_only: the baseline, [..., points, 1, seeds].
+      local_only: the baseline (``matched``).
     """
-    return _differences(candidates, local_only.leaks[..., 0, :], local_only.errors[..., 0])
+    baseline = matched(local_only)
+    return _differences(candidates, baseline.leaks, baseline.errors)
 
 
 def _differences(
     candidates: LeakSample, figures: Floats, error: Floats, share: ArrayLike = 0.0
 ) -> spread.Means:
-    """Candidates [..., points, candidates, seeds] less figures [..., points, seeds]; a learned spread where
-    the figures are not near 1."""
-    differences = candidates.leaks - figures[..., None, :]
-    floor = _difference_error(candidates.errors, error[..., None], candidates.rows)
+    """Candidates [..., points, candidates, seeds] less figures [..., points, 1 or candidates, seeds]; a learned
+    spread where the figures are not near 1."""
+    differences = candidates.leaks - figures
+    floor = _difference_error(candidates.errors, error, candidates.rows)
     if differences.ndim == 2:  # one point without an axis
         return spread.means(differences, floor, share)
     count, mean, _ = moments(figures)
-    pool = ((count > 0) & (mean <= SATURATED))[..., None]
+    pool = (count > 0) & (mean <= SATURATED)
     pool = np.broadcast_to(pool, differences.shape[:-1])
     return spread.pooled_means(differences, np.broadcast_to(floor, pool.shape), share, pool)
 
@@ -326,11 +344,3 @@ def _difference_error(errors: Floats, others: Floats, rows: int) -> Floats:
     """The least that a difference of two figures of the same rows spreads: that of figures which rise and
     fall together, and of half a row."""
     return np.hypot(errors - others, _half_row(rows))
-
-
-def _repeated(leaks: Floats) -> Bools:
-    """Which candidates have, on every seed, the figure of an earlier one."""
-    values = np.where(np.isnan(leaks), -1.0, leaks)
-    equal = np.all(values[..., :, None, :] == values[..., None, :, :], axis=-1)  # [..., K, K]
-    earlier = np.tril(np.ones(equal.shape[-2:], bool), -1)
-    return np.any(equal & earlier, axis=-1)

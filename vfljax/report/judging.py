@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from vfljax.report import intervals
-from vfljax.report.candidates import EXCESS, Strongest, floats, with_baseline
+from vfljax.report.candidates import EXCESS, Candidates, Strongest, floats, with_baseline
 from vfljax.report.estimates import NO_LIMITS, Estimate, Limits
 from vfljax.report.intervals import LeakSample
 from vfljax.report.spread import FEWEST_SEEDS, Means
@@ -184,9 +184,20 @@ def _aligned(every: Sequence[Strongest]) -> tuple[list[str], LeakSample, LeakSam
         tried[place, at] = True
     rows = every[0].candidates.figures.rows
     figures = LeakSample(leaks, errors, tried, rows)
-    baselines = [s.candidates.local_only[:3] for s in every]
-    leaks, errors, tried = map(np.stack, zip(*baselines, strict=True))
+    local_only = [
+        _of_attacks(s.candidates, [names.index(a.name) for a in s.candidates.attacks], len(names))
+        for s in every
+    ]
+    leaks, errors, tried = map(np.stack, zip(*local_only, strict=True))
     return names, figures, LeakSample(leaks, errors, tried, rows)
+
+
+def _of_attacks(among: Candidates, at: Sequence[int], number: int) -> list[np.ndarray]:
+    """The baseline's figures with the draws of each of so many attacks, of which those tried are ``at`` some
+    places; its own are in the last row and stand for the other attacks."""
+    leaks, errors, tried = (x[-1:].repeat(number + 1, 0) for x in among.local_only[:3])
+    leaks[at], errors[at] = (x[: len(at)] if len(x) > 1 else x for x in among.local_only[:2])
+    return [leaks, errors, tried]
 
 
 class VerdictLimits(NamedTuple):
@@ -205,7 +216,7 @@ def evidence_on(
 
     Args:
       figures: [..., points, attacks, seeds]; the first point is undefended.
-      local_only: the baseline [..., points, 1, seeds], NaN where it was not scored.
+      local_only: the baseline (``intervals.matched``), NaN where it was not scored.
       level: of every limit.
     """
     everyone = with_baseline(figures, local_only)

@@ -66,6 +66,11 @@ class AttackFigures(NamedTuple):
         return bool(self.variant.get("adaptive"))
 
     @property
+    def draws(self) -> int:
+        """How many draws of known labels the figures are means over; 0 where it knows none."""
+        return int(self.figures.get("draws") or 1) if self.identity.known else 0
+
+    @property
     def knobs(self) -> dict[str, float]:
         """Its numeric knobs."""
         return {
@@ -82,7 +87,12 @@ class LocalOnlyRow(NamedTuple):
     known: int
     seed: int
     learner: str
+    draws: int  # of known labels, whose mean the figures are
     figures: Mapping[str, Any]
+
+
+ByDraws = dict[int, list[LocalOnlyRow]]
+"""The rows of a learner by how many draws of known labels they are means over."""
 
 
 class TrialFigures(NamedTuple):
@@ -119,12 +129,12 @@ class StoredRows:
         return {trial.federation for trial in self.trials}
 
     @functools.cached_property
-    def learners(self) -> dict[tuple[int, tuple[int, ...]], dict[str, list[LocalOnlyRow]]]:
-        """The local-only rows by number of known labels and attackers, and then by learner."""
-        out: dict[tuple[int, tuple[int, ...]], dict[str, list[LocalOnlyRow]]] = {}
+    def learners(self) -> dict[tuple[int, tuple[int, ...]], dict[str, ByDraws]]:
+        """The local-only rows by number of known labels and attackers, then by learner and number of draws."""
+        out: dict[tuple[int, tuple[int, ...]], dict[str, ByDraws]] = {}
         for row in self.local_only:
             by_learner = out.setdefault((row.known, row.attackers), {})
-            by_learner.setdefault(row.learner, []).append(row)
+            by_learner.setdefault(row.learner, {}).setdefault(row.draws, []).append(row)
         return out
 
 
@@ -174,6 +184,7 @@ def read(sweep: store.Sweep, named: bool = True) -> StoredRows:
             known=identity.known,
             seed=row["seed"],
             learner=store.learner_of(row),
+            draws=int(row.get("draws") or 1),
             figures=row,
         )
         for row in sweep.local_only.to_pylist()
@@ -226,16 +237,17 @@ def _is_better(row: AttackFigures) -> bool:
 def _with_excess(rows: StoredRows) -> tuple[AttackFigures, ...]:
     """The rows of attacks with what they leak beyond the local-only baseline of as many known labels."""
     chance = chance_of(rows.balance)
-    reached: dict[tuple[int, tuple[int, ...], int], float] = {}
+    reached: dict[tuple[int, tuple[int, ...], int, int], float] = {}
     for row in rows.local_only:
-        key, leak = (row.known, row.attackers, row.seed), row.figures["leak"]
+        key, leak = (row.known, row.attackers, row.draws, row.seed), row.figures["leak"]
         reached[key] = max(reached.get(key, leak), leak)
 
     def excess(row: AttackFigures) -> float | None:
         if row.oracle:  # nobody without the federation knows as much
             return None
         known, attackers = row.identity.known, row.identity.attackers
-        local_only = reached.get((known, attackers, row.seed)) if known else chance
+        key = known, attackers, row.draws, row.seed
+        local_only = reached.get(key) if known else chance
         return None if local_only is None else row.figures["leak"] - local_only
 
     return tuple(row._replace(excess=excess(row)) for row in rows.attacks)

@@ -122,9 +122,10 @@ class Tried:
         if not np.isfinite(leaks).any():
             return None
         nulls = (_mean(row.figures["leak_null"] for row in rows) for rows in candidates.values())
-        blank = np.full(len(self._seeds), np.nan)
+        blank = np.full((1, len(self._seeds)), np.nan)
+        draws = [rows[0].draws for rows in candidates.values()]
         local_only, local_only_errors, baseline = (
-            (blank, blank, LOCAL_ONLY) if oracle else self._baseline(fair, known)
+            (blank, blank, LOCAL_ONLY) if oracle else self._baseline(fair, known, draws)
         )
         rows, errors = self._reference.rows, self._by_seed(candidates.values(), "leak_error")
         return strongest_of(
@@ -133,47 +134,53 @@ class Tried:
                     self._names[run]._replace(null=null) for run, null in zip(candidates, nulls)
                 ),
                 figures=intervals.sample(leaks, rows, errors),
-                local_only=intervals.sample(local_only[None], rows, local_only_errors[None]),
+                local_only=intervals.sample(local_only, rows, local_only_errors),
                 seeds=self._seeds,
                 baseline=baseline,
             )
         )
 
     def _baseline(
-        self, fair: Sequence[Run], known: int
+        self, fair: Sequence[Run], known: int, draws: Sequence[int]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], Candidate]:
-        """The local-only baseline with so many labels, its errors (both [seeds]) and its name.
+        """The local-only baseline with so many labels, its errors (both [rows, seeds]) and its name.
 
         It is the best learner of the best of the parties who attack, on each seed the one that is the best on
-        the others. The figures are NaN where it was not scored.
+        the others. The last row is of all draws of known labels. Where attacks were given fewer ``draws``, the
+        rows before it are of each attack's own. The figures are NaN where it was not scored.
         """
         chance, number = self._reference.chance, len(self._seeds)
         if not known:
-            level = np.full(number, chance)
-            return level, np.zeros(number), LOCAL_ONLY._replace(null=chance)
+            level = np.full((1, number), chance)
+            return level, 0 * level, LOCAL_ONLY._replace(null=chance)
         attackers = dict.fromkeys(run.identity.attackers for run in fair)
         every = [
-            (learner, rows)
+            (learner, by_draws)
             for who in attackers
-            for learner, rows in self._rows.learners.get((known, who), {}).items()
+            for learner, by_draws in self._rows.learners.get((known, who), {}).items()
         ]
         if not every:
-            blank = np.full(number, np.nan)
+            blank = np.full((1, number), np.nan)
             return blank, blank, LOCAL_ONLY
-        leaks, errors = (
-            self._by_seed([rows for _, rows in every], name)
+        of_most = [by_draws[max(by_draws)] for _, by_draws in every]
+        leaks = self._by_seed(of_most, self._figure)
+        best = int(choosing.strongest(leaks))
+        name = f"{LOCAL_ONLY.name}" + (f" ({every[best][0]})" if len(every) > 1 else "")
+        null = _mean(row.figures["leak_null"] for row in of_most[best])
+        picks = np.full(number, best)
+        if np.isfinite(leaks).any(axis=0).sum() >= FEWEST_SEEDS:
+            picks = choosing.leave_one_out(leaks).picks
+
+        rows = [
+            [by_draws.get(count, by_draws[max(by_draws)]) for _, by_draws in every]
+            for count in draws
+        ]
+        rows = [*rows, of_most] if any(of_attack != of_most for of_attack in rows) else [of_most]
+        figures, errors = (
+            np.stack([choosing.of_picks(self._by_seed(each, name), picks) for each in rows])
             for name in (self._figure, "leak_error")
         )
-        best = int(choosing.strongest(leaks))
-        learner, of_best = every[best]
-        name = f"{LOCAL_ONLY.name}" + (f" ({learner})" if len(every) > 1 else "")
-        null = _mean(row.figures["leak_null"] for row in of_best)
-        candidate = LOCAL_ONLY._replace(name=name, null=null)
-        if np.isfinite(leaks).any(axis=0).sum() < FEWEST_SEEDS:
-            return leaks[best], errors[best], candidate
-        folds = choosing.leave_one_out(leaks)
-        picks = np.maximum(folds.picks, 0)
-        return folds.scores, errors[picks, np.arange(number)], candidate
+        return figures, errors, LOCAL_ONLY._replace(name=name, null=null)
 
     def _by_seed(
         self, groups: Iterable[Sequence[AttackFigures | LocalOnlyRow]], figure: str

@@ -162,8 +162,9 @@ def unknown_units(workdir: pathlib.Path, summary: Summary) -> list[str]:
 
 
 def local_only_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Returns what the local-only baseline beside a row depends on: attackers, known labels and seed."""
-    return row["attackers"], row["known"], row["seed"]
+    """Returns what the local-only baseline beside a row depends on: attackers, known labels and how many draws
+    of them, and seed."""
+    return row["attackers"], row["known"], row["seed"], row.get("draws") or 1.0
 
 
 def learner_of(row: Mapping[str, Any]) -> str:

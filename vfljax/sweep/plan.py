@@ -6,6 +6,7 @@ written.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -293,16 +294,19 @@ def recorded(plan: Plan) -> Plan:
     return plan._replace(splits=splits, table=table)
 
 
-def split_arrays(labels: np.ndarray, splits: Sequence[Split]) -> dict[str, np.ndarray]:
-    """Returns what is stored of the splits, and each seed's order of known rows and halves for scoring.
+def split_arrays(
+    labels: np.ndarray, splits: Sequence[Split], draws: int = 1
+) -> dict[str, np.ndarray]:
+    """Returns what is stored of the splits, and each seed's orders of known rows and halves for scoring.
 
     Args:
       labels: [R] int32.
       splits: one a seed.
+      draws: of the known rows. Draw r of seed s is row r Q + s of ``known_order``, Q the number of seeds.
     """
     orders, halves = [], []
-    for seed, split in enumerate(splits):
-        rng = np.random.default_rng([seed, 7919])
+    for draw, (seed, split) in itertools.product(range(draws), enumerate(splits)):
+        rng = np.random.default_rng([seed, 7919, draw] if draw else [seed, 7919])
         classes = labels[split.train]
         queue = rng.permutation(len(classes))
         # the j-th row of every class before the j+1-th of any: the first n are balanced
@@ -311,7 +315,8 @@ def split_arrays(labels: np.ndarray, splits: Sequence[Split]) -> dict[str, np.nd
             of_class = queue[classes[queue] == c]
             turn[of_class] = np.arange(len(of_class))
         orders.append(queue[np.argsort(turn[queue], kind="stable")])
-        halves.append(rng.permutation(len(classes)) < len(classes) // 2)
+        if not draw:
+            halves.append(rng.permutation(len(classes)) < len(classes) // 2)
     return {
         "labels": labels,
         "train": np.stack([s.train for s in splits]),

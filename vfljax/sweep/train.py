@@ -189,7 +189,7 @@ def _begun(
         unread = initial.unread_tensors(plan.groups[0].spec, experiment, plan.seeds, plan.table)
         rest = f"; of it left out: {', '.join(unread)}" if unread else ""
         say(f"bottoms start from {experiment.model.pretrained}{rest}")
-    arrays = split_arrays(plan.dataset.labels, recorded(plan).splits)
+    arrays = split_arrays(plan.dataset.labels, recorded(plan).splits, experiment.known_draws)
     arrays["test"] = np.stack([split.test for split in plan.splits])  # those of the results: all
     store.write_root_arrays(workdir, "splits.npz", arrays)
     return plan
