@@ -129,7 +129,7 @@ def get_config(variant=""):
                 },
                 "probe": {"known": 40, "inputs": ("both", "gradients"), "epoch": (-1, "mean")},
                 "similarity": {"known": 40, "epoch": (-1, 0)},
-                "joint": {"known": 40, "steps": 200},  # by default 500
+                "joint": {"known": 40, "steps": 200, "blocks": ("all", "best")},  # by default 500
                 "ranks": {"known": 40, "learner": ("kernel", "lda")},
                 "reader": {
                     "known": 40,

@@ -137,7 +137,7 @@ def get_config(variant=""):
                 "probe": {"known": 20, "inputs": ("both", "gradients"), "epoch": (-1, "mean")},
                 "similarity": {"known": 20, "epoch": (-1, 0)},
                 "surrogate": {"names": "none"},
-                "joint": {"known": 20, "steps": 200},  # by default 500
+                "joint": {"known": 20, "steps": 200, "blocks": ("all", "best")},  # by default 500
                 "ranks": {"known": 20, "learner": ("kernel", "lda")},
                 "reader": {
                     "known": 20,

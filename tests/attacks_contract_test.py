@@ -139,7 +139,7 @@ ROWS = {
         (5,),
         "clusters",
         (("blocks", "x"), ("scale", "x"), ("hidden", -1), ("rounds", 5), ("steps", 0)),
-        ({"steps": 20},),
+        ({"steps": 20}, {"steps": 20, "blocks": "best"}),
         deterministic=True,
         tolerance=1e-3,
     ),

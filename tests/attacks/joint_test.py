@@ -59,6 +59,29 @@ def test_agrees_with_the_numpy_twin(blocks, scale, ridge):
     np.testing.assert_allclose(ours, expected, atol=2e-3)
 
 
+COLUMNS = {"features": np.random.default_rng(2).normal(size=(ROWS, 6))}
+NOISE = np.random.default_rng(2)
+WIRE = {name: NOISE.normal(size=(2, ROWS, CLASSES)) for name in ("embeddings", "gradients")}
+
+
+@pytest.mark.parametrize(
+    ("changes", "blocks"), [({}, "all"), (WIRE, "columns"), (COLUMNS, "exchange")]
+)
+def test_the_best_blocks_are_the_numpy_twin_s_and_leave_noise_out(changes, blocks):
+    labels, parts, case = run(known=90, changes=changes.items())
+    every_x = [inputs(parts, b, "column") for b in BLOCKS]
+    best = reference.best(every_x, labels, known_of(case), CLASSES, 1.0, steps=100)
+    assert list(BLOCKS)[best] == blocks
+    ours, theirs = (scores(case, 100, known=90, blocks=b) for b in ("best", blocks))
+    np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+
+def test_a_known_row_a_class_does_not_choose_blocks():
+    *_, case = run(known=CLASSES, changes=WIRE.items())
+    ours, theirs = (scores(case, known=CLASSES, blocks=b) for b in ("best", "all"))
+    np.testing.assert_array_equal(ours, theirs)
+
+
 def test_without_rounds_it_is_scikit_learn_s_logistic_regression_on_the_known_rows():
     labels, parts, case = run()
     x, known = inputs(parts, "all", "column"), known_of(case)

@@ -39,11 +39,8 @@ from vfljax.attacks.similarity import unit
 from vfljax.attacks.spectral import directions
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, Array, Known, PyTree, Scores, View
 
-SIGNALS = {"entries": (NO_SPLIT,), "direction": (SPLIT, MALICIOUS)}
-"""What names y~, and in which federations."""
-
+SIGNALS = {"entries": (NO_SPLIT,), "direction": (SPLIT, MALICIOUS)}  # what names y~, and where
 COLUMNS = {"values": standardized, "ranks": midranks}
-"""How the columns are read."""
 
 
 def along(g: Array) -> Array:
