@@ -5,10 +5,12 @@ import dataclasses
 import sys
 
 import numpy as np
+import pytest
 
 from analysis import judging, precision, redteam
 from tests import sweeps
 from vfljax import config as config_file
+from vfljax.report.assessment import assess_sweep
 from vfljax.report.estimates import interval
 
 
@@ -79,7 +81,7 @@ def test_the_precisions_compared_differ_in_that_alone():
 
 
 def test_readers_outside_the_suite_are_compared_cell_by_cell(tiny_sweep, tmp_path, monkeypatch):
-    arguments = [f"--workdir={tiny_sweep}", f"--out={tmp_path}", "--jobs=1"]
+    arguments = [f"--workdir={tiny_sweep}", f"--out={tmp_path}", "--jobs=1", "--seeds=1"]
     monkeypatch.setattr(redteam, "READERS", {"extra trees": redteam.READERS["extra trees"]})
     monkeypatch.setattr(redteam, "MARGIN", -1.0)  # every reader wins
     monkeypatch.setattr(sys, "argv", ["redteam", *arguments])
@@ -87,6 +89,8 @@ def test_readers_outside_the_suite_are_compared_cell_by_cell(tiny_sweep, tmp_pat
     lines = list(csv.DictReader((tmp_path / f"{tiny_sweep.name}.csv").open()))
     assert {line["federation"] for line in lines} == {"split", "no_split"}
     assert all(line["wins"] == "1" and 0.1 < float(line["leak"]) <= 1 for line in lines)
+    suite = [round(a.strongest.by_seed[0], 4) for a in assess_sweep(tiny_sweep).attacked]
+    assert sorted(float(line["suite"]) for line in lines) == pytest.approx(sorted(suite), abs=1e-4)
     assert f"| {len(lines)} | {len(lines)} |" in (tmp_path / "tables.md").read_text()
 
 
