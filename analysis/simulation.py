@@ -50,6 +50,7 @@ class World(NamedTuple):
     leader: float = 1.0  # by which the spread of the strongest attack is larger
     erratic: float = 0.0  # share of the attacks whose spread is five times as large
     fails: float = 0.0  # how often the strongest attack reads nothing on a seed
+    successes: bool = False  # whether the truth is its mean over the other seeds, and not over all
     rows: int = 0  # judged rows whose count is drawn too; 0: none is, and ``ROWS`` are judged
 
 
@@ -61,6 +62,9 @@ WORLDS = {
     "leader with 5 times the spread": World(leader=5.0),
     "5 % erratic attacks": World(erratic=0.05),
     "leader fails on one seed in eight": World(fails=0.125),
+    "leader fails on one seed in eight, judged by its successes": World(
+        fails=0.125, successes=True
+    ),
     "10 classes of 20 rows": World(rows=200),
     "50 rows": World(rows=50),
 }
@@ -224,7 +228,8 @@ def figures_of(
     """Returns leaks [runs, 1 + POINTS, attacks, seeds], the baseline's [runs, 1, 1, seeds] and true means.
 
     The first point is undefended. Half of the others are at the truth, the rest between it and undefended. A
-    leader that fails has the mean that the truth says, failures included.
+    leader that fails has the mean that the truth says, failures included unless the world is judged by its
+    successes: a deployment is one run, on which the leader most often does not fail.
     """
     steps = np.concatenate([[1.0], np.linspace(0, 1, POINTS - POINTS // 2), np.zeros(POINTS // 2)])
     strongest = truth.leaks + (truth.undefended - truth.leaks) * steps
@@ -236,7 +241,7 @@ def figures_of(
     spreads[:, random.random(cell.attacks) < world.erratic] *= 5
     spreads[:, 0] *= world.leader
     shown = means.copy()
-    if world.fails:
+    if world.fails and not world.successes:
         shown[:, 0] = np.minimum((means[:, 0] - world.fails / 2) / (1 - world.fails), 0.999)
     with_away = (
         np.pad(x, ((0, 0), (0, 1)), constant_values=c) for x, c in ((shown, AWAY), (spreads, 1))
@@ -259,8 +264,9 @@ def rates(
 ) -> dict[str, float]:
     """How often each verdict falls on the points at the truth; the right one, and the false ones.
 
-    ``false`` is the larger rate of the false verdicts that assert one thing: that it protects, that there is
-    nothing to protect, that it still leaks, or that it leaks less.
+    ``false_more`` is the rate of verdicts that it still leaks, where that is false. ``false_less`` is the
+    largest rate of false verdicts that assert one thing: that it protects, that there is nothing to protect, or
+    that it leaks less. ``false`` is the larger of both.
     """
     found: list[NDArray[np.intp]] = []
     rows = world.rows or ROWS
@@ -271,10 +277,16 @@ def rates(
         found.append(codes[:, -(POINTS // 2) :])
     codes = np.concatenate(found)
     shares = {verdict: float((codes == k).mean()) for k, verdict in enumerate(judging.VERDICTS)}
-    claims = ((Verdict.PROTECTS,), (Verdict.NOTHING_TO_PROTECT,), LEAKS, LESS)
-    errors = [sum(shares[v] for v in claim if v in truth.false) for claim in claims]
+    leaks_not = {*LEAKS} <= {*truth.false}
+    more = sum(shares[v] for v in LEAKS) if leaks_not else 0.0
+    # of "still leaks, less" the first half alone may be false
+    lessened = () if leaks_not and Verdict.UNCLEAR not in truth.false else LESS
+    claims = ((Verdict.PROTECTS,), (Verdict.NOTHING_TO_PROTECT,), lessened)
+    less = max(sum(shares[v] for v in claim if v in truth.false) for claim in claims)
     return {
-        "false": max(errors),
+        "false": max(more, less),
+        "false_more": more,
+        "false_less": less,
         "right": shares[truth.right],
         **{str(verdict): share for verdict, share in shares.items()},
     }

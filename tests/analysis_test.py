@@ -27,7 +27,7 @@ def test_the_simulation_of_judging_writes_a_line_a_cell_and_the_tables(
     assert "| bias for what was picked, absolute | 3 | 0.0" in text
     lines = {path.stem: list(csv.DictReader(path.open())) for path in tmp_path.glob("*.csv")}
     counts = {name: len(rows) for name, rows in lines.items()}
-    assert counts == {"choosing": 16, "limits": 16, "verdicts": 126}
+    assert counts == {"choosing": 16, "limits": 16, "verdicts": 140}
     shares = [float(lines["verdicts"][0][v]) for v in map(str, judging.simulation.judging.VERDICTS)]
     assert abs(sum(shares) - 1) < 1e-3
 
