@@ -50,6 +50,16 @@ def test_known_rows_are_balanced_and_no_other_label_is_given(plan):
     np.testing.assert_array_equal(np.sort(known.rows), np.arange(320))
 
 
+def test_sweeps_of_other_seeds_share_the_programs_of_attacks(tmp_path, every_program):
+    for seeds, first in ((2, 0), (3, 2)):
+        changes = {"seeds": seeds, "first_seed": first, "attacks": {"direct": RULE}}
+        train(tmp_path / str(first), tiny(grid={"undefended": {}}, **changes))
+    names = [program.name for program in every_program]
+    assert names.count("attack_direct") == names.count("score_member") == 1
+    padded = view.with_places(np.arange(18), 9)  # two draws
+    np.testing.assert_array_equal(padded, [*range(9), *[8] * 7, *range(9, 18), *[17] * 7])
+
+
 def test_true_labels_do_not_enter_a_view(plan):
     common = common_of(plan)
     exchange = {name: jnp.zeros((2, 320, 4)) for name in wire.FIELDS}

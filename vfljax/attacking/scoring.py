@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import metrics
-from vfljax.attacking.view import AttackInput
+from vfljax.attacking.view import AttackInput, with_places
 from vfljax.attacks.core import Attack
 from vfljax.sweep import batch_layout, programs
 from vfljax.types import Array, HostArray, Scores
@@ -243,8 +243,9 @@ class Scorer:
     ) -> None:
         """``naming``: by how many known labels the classes of an attack that knows none are named; ``level``:
         of the compiler's effort."""
-        self._true, self._width = batch_layout.share(true_labels(arrays)), width
-        self._naming, self._level = naming, level
+        true = true_labels(arrays)
+        self._true = batch_layout.share(with_places(true, len(true.labels)))
+        self._width, self._naming, self._level = width, naming, level
 
     def figures(
         self, scores: Scores, inputs: AttackInput, attack: Attack, batch_size: int, capacity: int

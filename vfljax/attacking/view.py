@@ -23,6 +23,7 @@ from vfljax.models.rows import scaled_rows
 from vfljax.store import checkpoint, exchange
 from vfljax.types import Agreed, Array, HostArray, Known, Mates, PyTree, Sums, View, Weights
 
+PLACES = 8  # seeds: see ``with_places``
 # (workdir, name of a shard) -> its weights and its exchange arrays
 ReadShard = Callable[[pathlib.Path, str], tuple[PyTree, Mapping[str, HostArray]]]
 
@@ -64,10 +65,28 @@ class CommonData(NamedTuple):
         )
 
 
+def with_places(of_seeds: PyTree, seeds: int) -> PyTree:
+    """Returns arrays with a multiple of ``PLACES`` seeds, the last one's repeated and never read.
+
+    Sweeps of a few seeds more or less therefore share the programs of attacks and of their figures.
+
+    Args:
+      of_seeds: arrays [Q, ...] or [draws Q, ...].
+      seeds: Q.
+    """
+
+    def padded(a: Array) -> Array:
+        by_draw = a.reshape(-1, seeds, *a.shape[1:])
+        last = jnp.repeat(by_draw[:, -1:], -seeds % PLACES, axis=1)
+        return jnp.concatenate([by_draw, last], axis=1).reshape(-1, *a.shape[1:])
+
+    return jax.tree.map(padded, of_seeds)
+
+
 def common_data(
     table: Table, arrays: Mapping[str, np.ndarray], attackers: tuple[int, ...]
 ) -> CommonData:
-    """Returns what all trials share for these attackers.
+    """Returns what all trials share for these attackers, with the places of ``with_places``.
 
     Args:
       table: the data.
@@ -77,14 +96,10 @@ def common_data(
     features, mean, scale = (
         tuple(parts[p] for p in attackers) for parts in (table.features, table.mean, table.scale)
     )
+    by_seed = {"mean": mean, "scale": scale, "train": table.train, "test": table.test}
+    by_seed["known_order"] = jnp.asarray(arrays["known_order"])
     return CommonData(
-        features=features,
-        mean=mean,
-        scale=scale,
-        train=table.train,
-        test=table.test,
-        labels=table.labels,
-        known_order=jnp.asarray(arrays["known_order"]),
+        features=features, labels=table.labels, **with_places(by_seed, len(table.train))
     )
 
 

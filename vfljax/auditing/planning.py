@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vfljax import defenses
+from vfljax.attacking.view import PLACES
 from vfljax.report import worth
 from vfljax.report.configurations import stored_configurations
 from vfljax.store import Sweep
@@ -191,7 +192,7 @@ def seconds(counts: Mapping[str, int], times: Mapping[str, Times], seeds: int) -
 def confirming(times: Mapping[str, Times], seeds: int) -> float:
     """Returns how long it takes to train and attack undefended and a defense on the fresh seeds.
 
-    Tables with more seeds have programs of their own, so that attacks compile again.
+    Attacks compile again where the fresh seeds need more places than the audit's.
 
     Args:
       times: of the stages so far, "undefended" and perhaps "pilot".
@@ -199,7 +200,9 @@ def confirming(times: Mapping[str, Times], seeds: int) -> float:
     """
     undefended, pilot = times["undefended"], times.get("pilot", times["undefended"])
     trials = 2 * undefended.trials * FRESH / seeds
-    return MARGIN * (2 * pilot.overhead + pilot.each * trials + undefended.attack)
+    shared = -(-seeds // PLACES) == -(-(seeds + FRESH) // PLACES)
+    attacking = undefended.attacking if shared else undefended.attack
+    return MARGIN * (2 * pilot.overhead + pilot.each * trials + attacking)
 
 
 def choose(
