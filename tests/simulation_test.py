@@ -55,3 +55,16 @@ def test_false_verdicts_are_as_rare_as_is_said_and_clear_cases_are_clear(random)
             assert result["false"] <= 0.115, name  # .05, and three standard errors of 100 runs
             if name in clear and world == "equal spreads":
                 assert result["right"] >= 0.95, name
+
+
+def test_a_leader_that_fails_is_judged_well_by_its_successes_and_not_by_the_mean(random):
+    """By the mean it is called more than it is; that "less" is right of e is no error of that half."""
+    cell, truth = Cell(5, 5, 0.5, 0.02), simulation.TRUTHS["e = .05"]
+    name = "leader fails on one seed in eight"
+    by_mean, by_successes = (
+        simulation.rates(cell, simulation.WORLDS[world], truth, 100, random)
+        for world in (name, f"{name}, judged by its successes")
+    )
+    assert by_mean["false"] == by_mean["false_more"] > 0.2 > 0.05 > by_mean["false_less"]
+    assert by_successes["false"] == max(by_successes["false_more"], by_successes["false_less"])
+    assert by_successes["false"] <= 0.115
