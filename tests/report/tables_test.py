@@ -19,7 +19,7 @@ def test_the_table_of_verdicts_has_limits_and_how_attacks_were_chosen():
     plain = assessment("plain", 0.9, 0.9)
     header, rows = tables.verdict_rows(assessed(plain, assessment("noise", 0.9, 0.5, NOISE)))
     first, second = (dict(zip(header, row, strict=True)) for row in rows)
-    assert second["verdict"] == str(Verdict.PROTECTS)
+    assert second["verdict"] == f"{Verdict.PROTECTS}; {words.FAINT}"
     assert second["by folds"] == "0.500, 3 of 3 folds"
     assert second["cost"] == "kept"
     assert second["leaks (at least to at most)"].startswith("0.500 (0.4")

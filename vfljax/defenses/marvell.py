@@ -267,5 +267,5 @@ ROW = DefenseRow(
     },
     neutral={"power": 0.0, "error": 0.25},
     two_classes=True,
-    strengths=Strengths("power", (0.25, 1.0, 4.0, 10.0, 25.0)),
+    strengths=Strengths("power", (0.25, 1.0, 4.0, 10.0, 25.0), faint=(25.0,)),
 )

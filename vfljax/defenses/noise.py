@@ -72,5 +72,5 @@ ROW = DefenseRow(
     example={"scale": 1e-3},
     known_by={"no_split": READING, "split": AVERAGING},
     neutral={"scale": 0.0},
-    strengths=Strengths("scale", (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1)),
+    strengths=Strengths("scale", (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1), faint=(0.03, 0.1)),
 )

@@ -201,9 +201,10 @@ def ppdl(
     return core.Defense(gradient=core.per_party(rule))
 
 
+THETAS = (0.75, 0.5, 0.25, 0.1, 0.03)
 ROW = DefenseRow(
     factory=ppdl,
     example={"theta": 0.25, "epsilon": 1.8, "gamma": 1e-3, "tau": 1e-4, "sensitivity": 1.0},
     known_by={"no_split": READING, "split": AVERAGING},
-    strengths=Strengths("theta", (0.75, 0.5, 0.25, 0.1, 0.03)),
+    strengths=Strengths("theta", THETAS, faint=THETAS),
 )

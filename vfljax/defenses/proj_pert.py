@@ -90,5 +90,5 @@ ROW = DefenseRow(
     },
     neutral={"inverse_sum_kl": 0.0},
     two_classes=True,
-    strengths=Strengths("inverse_sum_kl", (0.25, 1.0, 6.25, 25.0, 100.0)),
+    strengths=Strengths("inverse_sum_kl", (0.25, 1.0, 6.25, 25.0, 100.0), faint=(25.0, 100.0)),
 )

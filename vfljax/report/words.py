@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 
+from vfljax import defenses
 from vfljax.report.assessed import Assessment
 from vfljax.report.estimates import Estimate, Interval
-from vfljax.report.judging import Verdict
+from vfljax.report.judging import HELPS, Verdict
 from vfljax.report.spread import FEWEST_SEEDS
 
 NOT_KNOWN = "nobody who knows it attacked it"
+FAINT = "who knows it reads planted labels in part only at such a strength"
 
 
 def verdict_text(a: Assessment) -> str:
     """The verdict on a configuration, '-' without one, why none can be given where attacks have too few
-    figures or which one leaves it open, and whether nobody who knows the defense attacked it."""
+    figures or which one leaves it open, and whether nobody who knows the defense attacked it, or reads much."""
     if a.verdict is None:
         return "-"
     parts = [str(a.verdict)]
@@ -24,8 +26,11 @@ def verdict_text(a: Assessment) -> str:
         seeds = a.blocking.seeds
         would = f"{seeds} seeds would decide" if seeds else "no number of seeds is likely to decide"
         parts.append(f"open because of {a.blocking.attack}, {would}")
-    text = ": ".join(parts)
-    return text if a.known or not a.configuration.defended else f"{text}; {NOT_KNOWN}"
+    text, of = ": ".join(parts), a.configuration
+    if of.defended and not a.known:
+        return f"{text}; {NOT_KNOWN}"
+    faint = any(defenses.TABLE[name].faint(of.values_of(name)[0]) for name in of.defenses)
+    return f"{text}; {FAINT}" if faint and a.verdict in HELPS else text
 
 
 def cost_text(a: Assessment) -> str:

@@ -1,0 +1,68 @@
+"""Who knows a defense of gradients reads planted labels at every strength of its row, but those stated there.
+
+Of defenses of targets and losses this is in ``direct_test``, ``posterior_test`` and ``charge_test``.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from tests import harness, sweeps
+from vfljax.attacks.direct import most_negative
+from vfljax.contract.federations import make_context
+from vfljax.defenses import TABLE
+from vfljax.report import words
+from vfljax.report.judging import Verdict
+
+ROWS, EPOCHS, READ = 256, 40, 0.85
+LABELS = np.arange(ROWS) % 2
+OF_GRADIENTS = ("noise", "compression", "discrete_sgd", "marvell", "proj_pert", "ppdl")
+
+
+def received(name, value):
+    """What a party receives of one batch in every epoch [EPOCHS, ROWS, 2] without model splitting."""
+    row = TABLE[name]
+    defense = row(**{**row.example, **row.strengths.fixed, row.strengths.knob: value})
+    slot = optax.with_extra_args_support(defense.gradient)
+    p = np.random.default_rng(0).dirichlet((1, 1), size=(EPOCHS, ROWS))
+    gradients = jnp.float32((p - np.eye(2)[LABELS]) / ROWS)
+
+    def epoch(state, given):
+        step, g = given
+        context = make_context(ROWS)._replace(
+            key=jax.random.key(step), step=step, epoch=step, steps_per_epoch=jnp.int32(1)
+        )
+        (g,), state = slot.update((g,), state, embeddings=(g,), context=context)
+        return state, g
+
+    start = slot.init((gradients[0],))
+    return jax.lax.scan(epoch, start, (jnp.arange(EPOCHS), gradients))[1]
+
+
+def leaks(name, value):
+    """What is read of the average gradient and of the average sign, of all epochs but the first."""
+    g = harness.quick_jit(lambda: received(name, value))()[1:]
+    scores = (most_negative(jnp.mean(x, axis=0)) for x in (g, jnp.sign(g)))
+    return [float(harness.leak(jnp.nan_to_num(s), LABELS)) for s in scores]
+
+
+@pytest.mark.parametrize("name", OF_GRADIENTS)
+def test_who_knows_a_defense_reads_planted_labels_at_every_strength_but_those_stated(name):
+    row = TABLE[name]
+    knob, values, _, _, faint = row.strengths
+    assert tuple(v for v in values if max(leaks(name, v)) < READ) == faint
+    assert [v for v in values if row.faint({knob: v})] == list(faint)
+
+
+def test_a_verdict_that_helps_states_that_little_is_read_at_such_a_strength():
+    def text(scale, verdict):
+        a = sweeps.assessment("noise", 0.9, 0.6, {"noise.scale": scale})
+        return words.verdict_text(dataclasses.replace(a, verdict=verdict))
+
+    assert text(0.1, Verdict.PROTECTS) == f"{Verdict.PROTECTS}; {words.FAINT}"
+    assert text(0.01, Verdict.PROTECTS) == str(Verdict.PROTECTS)
+    assert words.FAINT not in text(0.1, Verdict.LEAKS_AS_BEFORE)
