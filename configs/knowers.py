@@ -1,0 +1,68 @@
+"""What attacks that know a defense read of planted labels, at every strength where an audit begins to search.
+
+    python -m launch.sweep --config=configs/knowers.py --workdir=runs/knowers
+
+Synthetic rows of two classes, of which the passive party owns one column of 32, AUC .58: what it reads beyond
+that, it reads off the wire. Undefended, every label is read. One seed and twenty epochs, some ten minutes on 2
+cores. analysis/results/knowers holds the strongest of the attacks that ``DefenseRow.known_by`` names, point by
+point.
+"""
+
+from vfljax import defenses
+from vfljax.auditing import suite
+from vfljax.config import ordered
+
+LEFT_OUT = ("active", "passive", "two_stage")  # which read columns, and no more than direct does
+KNOWERS = {
+    knower.attack
+    for row in defenses.TABLE.values()
+    for knowers in row.known_by.values()
+    for knower in knowers
+}
+
+
+def get_config():
+    return ordered(
+        {
+            "name": "knowers",
+            "seeds": 1,
+            "data": {"name": "synthetic", "train": 960, "validation": 1000, "test": 1000},
+            "parties": {"passive": 1, "label_features": True, "shares": (1, 31)},
+            "model": {
+                "bottom": "mlp",
+                "hidden": (32,),
+                "activation": "leaky_relu",
+                "cut": 4,
+                "top": "generator",
+                "top_hidden": (16,),
+                "aggregation": "mean",
+            },
+            "training": {
+                "epochs": 20,
+                "batch_size": 32,
+                "optimizer": "adam",
+                "learning_rate": 1e-3,
+                "momentum": 0.0,  # not read by Adam
+                "weight_decay": 0.0,
+                "record": (0, 1, -1),
+            },
+            "grid": {
+                "undefended": {},
+                **{
+                    name: suite.method(name, row.strengths.values if row.strengths else ())
+                    for name, row in defenses.TABLE.items()
+                },
+            },
+            "attacks": {
+                **{
+                    name: options
+                    for name, options in suite.ATTACKS.items()
+                    if name in KNOWERS and name not in LEFT_OUT
+                },
+                "direct": {
+                    "rule": ("first_negative", "most_negative", "most_positive"),
+                    "epoch": (0, 1, "mean", "votes"),
+                },
+            },
+        }
+    )
