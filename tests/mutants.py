@@ -274,8 +274,26 @@ ATTACKS = (
 SCORING = (
     Mutant(
         "one-known-label-too-few",
-        "sent * (_turns(true, i) >= output.known)",
-        "sent * (_turns(true, i) > output.known)",
+        "_turns(true, i, draw)\n    unlabeled = sent * (turn >= output.known)",
+        "_turns(true, i, draw)\n    unlabeled = sent * (turn > output.known)",
+    ),
+    Mutant(
+        "every-draw-of-known-rows-is-the-first",
+        "in_turn = common.known_order[draw * len(common.train) + seed]",
+        "in_turn = common.known_order[seed]",
+        ("attacking/draws",),
+    ),
+    Mutant(
+        "every-draw-scored-as-the-first",
+        "order = true.known_order[draw * len(true.labels) + seed]",
+        "order = true.known_order[seed]",
+        ("attacking/draws",),
+    ),
+    Mutant(
+        "dear-attacks-beside-the-baseline-of-all-draws",
+        "by_draws.get(count, by_draws[max(by_draws)])",
+        "by_draws[max(by_draws)]",
+        ("attacking/draws",),
     ),
     Mutant(
         "direction-read-off-the-reported-half",
