@@ -11,12 +11,12 @@ from vfljax.report.judging import HELPS, Verdict
 from vfljax.report.spread import FEWEST_SEEDS
 
 NOT_KNOWN = "nobody who knows it attacked it"
-FAINT = "who knows it reads planted labels in part only at such a strength"
+FAINT = "attacks that know it read little of planted labels at this strength"
 
 
 def verdict_text(a: Assessment) -> str:
     """The verdict on a configuration, '-' without one, why none can be given where attacks have too few
-    figures or which one leaves it open, and whether nobody who knows the defense attacked it, or reads much."""
+    figures or which one leaves it open, and whether no attack that knows the defense was run, or reads much."""
     if a.verdict is None:
         return "-"
     parts = [str(a.verdict)]
