@@ -118,8 +118,10 @@ def test_fresh_seeds_confirm_a_verdict_or_do_not():
     ):
         again = compared(plain(), assessment("noise", 0.9 - loss, leak, knobs))
         fresh = dataclasses.replace(best, fresh=again.assessments[1])
-        found = dataclasses.replace(every, assessments=(every.assessments[0], fresh))
+        undefended = dataclasses.replace(every.assessments[0], broken=("cosine",))
+        found = dataclasses.replace(every, assessments=(undefended, fresh))
         (one,) = headline.headlines(found)
+        assert one.sentence.endswith("counted nowhere there: cosine.")
         assert f"{said} on three fresh seeds: {text}" in one.sentence
         assert one.switch_on.endswith(f"; {said.lower()} on fresh seeds")
         assert ("loses more than is allowed" in one.sentence) is bool(loss)
