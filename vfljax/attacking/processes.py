@@ -7,6 +7,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from vfljax.machine import cores
 
@@ -24,7 +25,9 @@ def in_processes(
       rows: that all tasks read together. Where these are few, processes take longer to start than they save.
     """
     if rows < WORTH_PROCESSES or cores() == 1:
-        return [function(*task) for task in tasks]
+        # their products are small: threads of BLAS that wait for a busy core take many times as long
+        with threadpool_limits(1, "blas"):
+            return [function(*task) for task in tasks]
     options: Any = {"batch_size": max(1, len(tasks) // (4 * cores()))}
     results: Any = joblib.Parallel(n_jobs=cores(), **options)(
         joblib.delayed(function)(*task) for task in tasks
