@@ -28,6 +28,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import recall_score, roc_auc_score
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
 
 from vfljax import store
 from vfljax.report import stored_rows, tables
@@ -142,7 +143,8 @@ def leak(reader: str, wire: Wire) -> float:
 
 def every_leak(wire: Wire) -> dict[str, float]:
     """The leak of each reader."""
-    return {reader: leak(reader, wire) for reader in READERS}
+    with threadpool_limits(1, "blas"):  # threads that wait for a busy core take many times as long
+        return {reader: leak(reader, wire) for reader in READERS}
 
 
 def cells(workdir: pathlib.Path, jobs: int, seeds: int) -> list[Cell]:
