@@ -143,7 +143,7 @@ def leak(reader: str, wire: Wire) -> float:
 
 def every_leak(wire: Wire) -> dict[str, float]:
     """The leak of each reader."""
-    with threadpool_limits(1, "blas"):  # threads that wait for a busy core take many times as long
+    with threadpool_limits(1):  # threads that wait for a busy core take many times as long
         return {reader: leak(reader, wire) for reader in READERS}
 
 
