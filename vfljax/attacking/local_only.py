@@ -75,13 +75,16 @@ def jobs(variant_plans: Iterable[VariantPlan], plan: Plan) -> list[LocalOnlyJob]
     points = (point for each in plans for point in each.variant.knobs)
     known = dict.fromkeys(int(point["known"]) for point in points if point.get("known"))
     # an attack is compared with what the same draws of labels are worth
-    every = plan.experiment.known_draws
-    draws = dict.fromkeys([every, *(draws_of(each.attack, every) for each in plans)])
+    most, seeds = plan.experiment.known_draws, plan.experiment.trained_seeds
+    draws = dict.fromkeys([most, *(draws_of(each.attack, most) for each in plans)])
     out = []
-    for who in attackers:
-        width = sum(_width_of(plan.party_columns[party].input) for party in who)
-        jobs_of = itertools.product(draws, known, plan.experiment.trained_seeds, learners_of(width))
-        out += [LocalOnlyJob(who, labels, seed, name, most) for most, labels, seed, name in jobs_of]
+    for group in attackers:
+        width = sum(_width_of(plan.party_columns[party].input) for party in group)
+        points = itertools.product(draws, known, seeds, learners_of(width))
+        out += [
+            LocalOnlyJob(group, labels, seed, learner, count)
+            for count, labels, seed, learner in points
+        ]
     return out
 
 

@@ -79,9 +79,7 @@ class Attack(NamedTuple):
     steps: int = 0  # optimizer steps; with any, every row has a guess unless the attack diverged
     epoch: int = -1  # the recorded epoch it reads; -1: the last, which always is recorded
     over_epochs: bool = False  # it reads the sums over all epochs
-    draws: int = (
-        MANY_DRAWS  # of known labels: the most that it takes no longer for than they are worth
-    )
+    draws: int = MANY_DRAWS  # of known labels: the most that it is run with
     parameter_gradients: bool = False  # it reads ``View.parameter_gradients``
     # where it is given, ``run`` gives features [N, W] in place of scores, and this makes the scores
     host: HostReader | None = None

@@ -91,7 +91,7 @@ def check_rule(rule: str, num_classes: int) -> None:
     core.check_choice("rule", rule, RULES)
     if rule == "largest" and num_classes == 2:
         raise ValueError(
-            "rule='largest' is for more than two classes, of two both entries are as large."
+            "rule='largest' is for more than two classes: of two, both entries are equally large."
         )
 
 

@@ -25,7 +25,7 @@ belongs beside every figure of the others: what it reaches, the federation did n
 ``blocks="exchange"`` leaves the columns out, and is a self-trained ``probe``.
 ``blocks="best"`` leaves "all" for one of these two where known rows left out of training, in ``FOLDS`` parts,
 have a mean cross-entropy that is less by ``SURE`` standard errors. What a defense leaves of an exchange may be
-noise, which drowns the columns. By the least cross-entropy alone it reads less on UCI Spambase.
+noise, which drowns the columns.
 
 Scores are logits: probabilities near 1 are equal in float32, and logits still rank them. Confidence is the
 log odds of the class called, for the same reason.
