@@ -85,6 +85,8 @@ DEFAULT: dict[str, Any] = {
         "parties": ((0,),),  # an axis: one tuple a set of attackers
         "gamma": 1.0,
         "rule": "intended",  # the paper's, or the released class's: "released", "released_torch2"
+        "upload": "honest",  # what malicious parties send: vfljax.federation.uploads
+        "strength": 0.0,  # of their upload; 0 is honest
     },
     "teacher": {
         "network": "mlp",  # any bottom network that reads the label party's columns
@@ -286,6 +288,7 @@ AXES = (
     "training.momentum",
     "training.weight_decay",
     "training.decay",
+    "malicious.strength",
     "malicious.gamma",
 )
 

@@ -47,6 +47,7 @@ class Batch(NamedTuple):
     """One batch, as the parties hold it."""
 
     features: tuple[Array, ...]  # one a bottom model, [B, ...]; the label party's own last
+    anchor: tuple[Array, ...]  # likewise [1, ...], of the row whose embedding an upload may repeat
     labels: Array  # [B] int32
     index: Array  # [B] int32, the row's place among the training rows
     scores: Array | None = None  # [B, C] the teacher's probabilities, a data column
@@ -71,6 +72,7 @@ class Origin(NamedTuple):
 
 
 SPLIT, MALICIOUS, NO_SPLIT = "split", "malicious", "no_split"
+HONEST = "honest"  # the upload of a party that sends its embeddings as they are
 KINDS = (SPLIT, MALICIOUS, NO_SPLIT)  # in the order in which trials are numbered
 
 
@@ -259,6 +261,7 @@ class HParams(NamedTuple):
     milestones: Array  # [m] epochs at which the rate is multiplied by `decay`
     decay: Array
     gamma: Array  # [bottoms] gamma of each party; 0 is honest
+    strength: Array  # [bottoms] of each party's upload; 0 is honest
     defenses: dict[str, dict[str, Array]]  # name of the defense -> knob -> value
 
 
@@ -306,6 +309,7 @@ class Spec:
     epochs: int
     optimizers: tuple[str, ...]
     defenses: tuple[DefenseSpec, ...] = ()
+    upload: str = HONEST  # what parties of a strength above 0 send: ``vfljax.federation.uploads``
     aggregation: str = "concatenate"
     scope: str = "all"  # whose cut gradients the gradient slot treats: "all" or "passive"
     drop_last: bool = False

@@ -25,7 +25,7 @@ RELEASED = ["released", "released_torch2"]
 
 
 def hparams(momentum=0.9, weight_decay=0.0):
-    values = (0.1, momentum, weight_decay, (), 0.1, (0.0,))
+    values = (0.1, momentum, weight_decay, (), 0.1, (0.0,), (0.0,))
     return HParams(*(jnp.asarray(v, jnp.float32) for v in values), defenses={})
 
 
@@ -275,7 +275,9 @@ def test_updates_unlike_the_parameters_and_a_vector_of_strengths_are_refused():
 
 def adam_steps(name, gamma, gradients):
     """Parameters after every step of an Adam form at rate .1."""
-    hparams = HParams(*(jnp.float32(0),) * 3, jnp.zeros(0), jnp.float32(0), jnp.zeros(1), {})
+    hparams = HParams(
+        *(jnp.float32(0),) * 3, jnp.zeros(0), jnp.float32(0), jnp.zeros(1), jnp.zeros(1), {}
+    )
     optimizer = optimizers.TABLE[name](hparams, jnp.float32(0.1), jnp.float32(gamma))
     params = jnp.zeros(3)
     state, out = optimizer.init(params), []

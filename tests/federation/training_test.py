@@ -202,7 +202,8 @@ def recomputed(plan, spec, jitted, trial, epochs):
         for first in range(0, spec.num_rows, spec.batch_size):
             index = order[seed, first : first + spec.batch_size]
             raw = table.train[seed, index]
-            batch = Batch(training.rows_of(table, seed, raw), table.labels[raw], index)
+            rows, anchor = (training.rows_of(table, seed, r) for r in (raw, table.train[seed, :1]))
+            batch = Batch(rows, anchor, table.labels[raw], index)
             state, _, _ = step(state, batch, member.hparams)
             key = keys.fold(state.run_key, "test_batch", state.step)
             rows = jax.random.permutation(key, table.test[seed])[: spec.batch_size]

@@ -90,12 +90,20 @@ def step(
     defend=lambda party, g: g,
     class_weights=None,
     multiply=np.matmul,
+    uploads=None,
 ):
     """(bottoms, top, state, Exchange) after one batch; ``gamma``: strength of each malicious
     bottom, None for an honest optimizer; ``top`` None without model splitting; ``multiply``: how
-    networks multiply matrices."""
+    networks multiply matrices; ``uploads``: of each bottom, what it sends of its embeddings, with the
+    factor of every row's gradient on its way back."""
     gamma = gamma or [None] * len(bottoms)
     cut, inputs = zip(*(forward(net, x, multiply) for net, x in zip(bottoms, features)))
+    uploads = (
+        [deviate(net, z) for deviate, net, z in zip(uploads, bottoms, cut)]
+        if uploads
+        else [(z, 1.0) for z in cut]
+    )
+    cut, kept = zip(*uploads)
     how = aggregation if top else "sum"
     logits, top_inputs = forward(top or [], aggregate(cut, how), multiply)
     log_p = log_softmax(logits)
@@ -107,7 +115,8 @@ def step(
     gradient = (np.exp(log_p) * targets.sum(axis=1, keepdims=True) - targets) / rows
     top_gradient, gradient = backward(top or [], top_inputs, gradient, multiply)
     received = [defend(p, g) for p, g in enumerate(spread(gradient, cut, how))]
-    gradients = [backward(n, i, g, multiply)[0] for n, i, g in zip(bottoms, inputs, received)]
+    returned = [factor * g for factor, g in zip(kept, received)]
+    gradients = [backward(n, i, g, multiply)[0] for n, i, g in zip(bottoms, inputs, returned)]
     gradients.append(top_gradient)
 
     new_nets, new_state = [], []

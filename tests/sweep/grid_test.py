@@ -44,6 +44,20 @@ def test_honest_and_malicious_settings_share_one_program():
     np.testing.assert_array_equal(gamma, np.float32(malicious))
 
 
+def test_malicious_parties_alone_deviate_in_what_they_send():
+    deviating = {"malicious.upload": "swap", "malicious.strength": (0.0, 0.5)}
+    groups = groups_of(attacks={"active": {}}, **{"parties.passive": 2}, **deviating)
+    assert [group.spec.upload for group in groups] == ["swap", "swap"]
+    trials = groups[0].trials
+    strength = grid.members_of(groups[0].spec, trials, []).hparams.strength
+    expected = [
+        [s.numbers["strength"] * (p in s.federation.malicious) for p in range(3)] for s in trials
+    ]
+    np.testing.assert_array_equal(strength, np.float32(expected))
+    assert {s.row()["strength"] for s in trials} == {0.0, 0.5}
+    assert groups_of(attacks={"direct": {}})[0].spec.upload == "honest"
+
+
 @pytest.mark.parametrize("rule", optimizers.RULES)
 def test_the_malicious_rule_chooses_the_passive_parties_optimizer_and_no_others(rule):
     groups = groups_of(**{"attacks": {"active": {}}, "malicious.rule": rule})

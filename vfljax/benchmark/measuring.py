@@ -66,6 +66,7 @@ class TimedStep:
             milestones=column(0.0)[:, None][:, :0],
             decay=column(0.1),
             gamma=column(0.0)[:, None].repeat(len(spec.bottoms), axis=1),
+            strength=column(0.0)[:, None].repeat(len(spec.bottoms), axis=1),
             defenses={
                 name: {k: column(v) for k, v in values.items()} for name, values in knobs.items()
             },

@@ -46,13 +46,16 @@ def make_spec(num_classes: int = 5, defenses: Any = (), **changes: Any) -> Spec:
     return with_networks(Spec(**{**values, **changes}))
 
 
-def make_hparams(spec: Spec, defenses: Any = None, gamma: Any = None, **changes: Any) -> HParams:
+def make_hparams(
+    spec: Spec, defenses: Any = None, gamma: Any = None, strength: Any = None, **changes: Any
+) -> HParams:
     """Returns the numbers of a trial.
 
     Args:
       spec: its federation.
       defenses: knobs by defense; None for none.
       gamma: one number a bottom; None for honest parties.
+      strength: of the uploads, likewise.
       changes: other fields of ``HParams``.
     """
     values = {
@@ -62,6 +65,7 @@ def make_hparams(spec: Spec, defenses: Any = None, gamma: Any = None, **changes:
         "milestones": (),
         "decay": 0.1,
         "gamma": [0.0] * len(spec.bottoms) if gamma is None else gamma,
+        "strength": [0.0] * len(spec.bottoms) if strength is None else strength,
         **changes,
     }
     return HParams(
@@ -87,6 +91,9 @@ def make_batch(spec: Spec, seed: int, rows: int | None = None) -> Batch:
         return Batch(
             features=tuple(
                 jnp.asarray(rng.normal(size=(rows, COLUMNS)), jnp.float32) for _ in spec.bottoms
+            ),
+            anchor=tuple(
+                jnp.asarray(rng.normal(size=(1, COLUMNS)), jnp.float32) for _ in spec.bottoms
             ),
             labels=make_labels(spec)[index],
             index=index,

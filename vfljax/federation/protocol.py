@@ -1,13 +1,14 @@
 """ONE BATCH of vertical federated learning. Read this first.
 
- 1 embed          each party maps its own columns to its embedding, keeping the way back
+ 1 embed          each party maps its own columns to its embedding, keeping the way back;
+                  a party may deviate in what it sends
  2 target         the label party turns labels into targets; defenses may soften them
  3 loss           the top model reads all embeddings; gradients with respect to its own
                   parameters and to every embedding, from the top model BEFORE its update
  4 defend         the defenses treat the cut gradients
  5 exchange       what each passive party sent and received: all that crosses the wire
  6 backpropagate  each party pulls what it received back through its own bottom model
- 7 update         each party's own optimizer; a malicious party differs in this line only
+ 7 update         each party's own optimizer; a malicious party's is another
 
 What enters: a static ``Spec``. What leaves: ``step(state, batch, hparams) -> (state, Exchange,
 metrics)``, pure, to be jitted, scanned and vmapped by the caller. Everything that may differ
@@ -27,7 +28,7 @@ import optax
 
 from vfljax import defenses, keys
 from vfljax.defenses.core import LossFn, TrainingData
-from vfljax.federation import optimizers
+from vfljax.federation import optimizers, uploads
 from vfljax.models.parties import Party, parties
 from vfljax.types import Array, Batch, Context, Exchange, HParams, PyTree, Spec, State, Weights
 
@@ -82,16 +83,17 @@ def _check_batch(spec: Spec, batch: Batch) -> None:
     chex.assert_rank([batch.labels, batch.index], 1)
     chex.assert_type([batch.labels, batch.index], int)
     chex.assert_equal_shape_prefix([batch.labels, batch.index, *batch.features], 1)
+    _check_features(spec, batch.anchor)
     if batch.scores is not None:
         chex.assert_shape(batch.scores, (len(batch.labels), spec.num_classes))
 
 
 def _check_numbers(spec: Spec, hparams: HParams) -> None:
-    """Assert that the numbers are those of one trial: scalars, but for gamma [bottoms] and the
-    milestones [m]."""
-    chex.assert_shape(hparams.gamma, (len(spec.bottoms),))
+    """Assert that the numbers are those of one trial: scalars, but for gamma and strength [bottoms]
+    and the milestones [m]."""
+    chex.assert_shape([hparams.gamma, hparams.strength], (len(spec.bottoms),))
     chex.assert_rank(hparams.milestones, 1)
-    numbers = hparams._replace(gamma=None, milestones=None)
+    numbers = hparams._replace(gamma=None, strength=None, milestones=None)
     chex.assert_rank(jax.tree.leaves(numbers), 0)
 
 
@@ -194,6 +196,7 @@ def make_init(spec: Spec) -> Callable[..., State]:
 def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exchange, Metrics]]:
     """The seven sentences as one pure function of (state, batch, hparams)."""
     bottoms, top, aggregate = parties(spec)
+    send = uploads.TABLE[spec.upload].send
 
     def step(state: State, batch: Batch, hparams: HParams) -> tuple[State, Exchange, Metrics]:
         _check_batch(spec, batch)
@@ -217,17 +220,21 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
 
         # 1 embed
         cut, moved, pullbacks = [], [], []
-        for p, (party, variables, x) in enumerate(
-            zip(bottoms, state.weights.bottoms, batch.features, strict=True)
+        for p, (party, variables, x, row) in enumerate(
+            zip(bottoms, state.weights.bottoms, batch.features, batch.anchor, strict=True)
         ):
+            anchor = party.apply(variables, row, False, None)[0]
 
-            def forward(params: PyTree, party=party, variables=variables, x=x, p=p) -> Any:
-                return party.apply(
+            def forward(
+                params: PyTree, party=party, variables=variables, x=x, p=p, anchor=anchor
+            ) -> Any:
+                z, aux = party.apply(
                     _with_params(variables, params), x, True, keys.fold(key, "bottom", p)
                 )
+                return send(keys.fold(key, "upload", p), z, anchor, hparams.strength[p]), aux
 
-            z, pullback, (after, _) = jax.vjp(forward, variables["params"], has_aux=True)
-            cut, moved, pullbacks = [*cut, z], [*moved, after], [*pullbacks, pullback]
+            sent, pullback, (after, _) = jax.vjp(forward, variables["params"], has_aux=True)
+            cut, moved, pullbacks = [*cut, sent], [*moved, after], [*pullbacks, pullback]
         cut = tuple(cut)
         chex.assert_rank(cut, 2)
 

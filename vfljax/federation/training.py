@@ -191,13 +191,14 @@ def make_epoch(
         chex.assert_shape([now.order, now.place], (len(table.train), spec.num_rows))
         chex.assert_axis_dimension(table.train, 1, spec.num_rows)
         order, place = now.order[member.seed], now.place[member.seed]
+        anchor = rows_of(table, member.seed, table.train[member.seed, :1])
 
         def train_batch(carry: tuple[State, Any], index: Array) -> tuple[tuple[State, Any], Any]:
             state, records = carry
             raw = table.train[member.seed, index]
             scores = None if table.scores is None else table.scores[member.teacher, index]
             features = rows_of(table, member.seed, raw)
-            batch = Batch(features, table.labels[raw], index, scores)
+            batch = Batch(features, anchor, table.labels[raw], index, scores)
             inputs = inputs_of(state, batch)
             state, exchange, batch_metrics = step(state, batch, member.hparams)
             watched = observer.step(state, member, table)

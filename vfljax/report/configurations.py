@@ -34,7 +34,7 @@ FIGURES = (
     *("success_top5", "test_success", "test_leak", "leak_named", "leak_matched"),
     *("untrained_leak", "logistic_leak", "all_labels_leak"),
 )
-NUMBERS = ("learning_rate", "momentum", "weight_decay", "decay", "gamma")
+NUMBERS = ("learning_rate", "momentum", "weight_decay", "decay", "strength")
 
 Attacks = Mapping[AttackIdentity, Mapping[str, Interval]]
 BySeed = Mapping[str, Mapping[int, float]]
@@ -170,7 +170,7 @@ def knowledge(rows: StoredRows) -> tuple[int, ...]:
 
 def configurations(rows: StoredRows) -> tuple[ConfigurationSummary, ...]:
     """Every configuration of a stored sweep, in grid order."""
-    varied = {n for n in NUMBERS[:-1] if len({trial.figures[n] for trial in rows.trials}) > 1}
+    varied = {n for n in NUMBERS if len({trial.figures.get(n) for trial in rows.trials}) > 1}
     named = _named(rows.trials, varied)
     attacked = attacks_of(rows)
     members: dict[int, list[TrialFigures]] = {}

@@ -38,7 +38,7 @@ from vfljax.report.templates import TEMPLATES, paragraphs, templates
 from vfljax.report.terminal import first_lines, fitted, text_table
 from vfljax.sweep import profile
 from vfljax.sweep.experiment import Experiment, experiment_of
-from vfljax.types import MALICIOUS
+from vfljax.types import HONEST, MALICIOUS
 
 PAPER = "paper"  # the figure in a paper's form
 POLICY = (
@@ -170,11 +170,13 @@ def _parties(shown: _Shown) -> stored_rows.Table:
     attacking = {party for group in experiment.attackers for party in group}
     malicious = {party for group in experiment.malicious.parties for party in group}
     trained = MALICIOUS in shown.rows.kinds_trained
+    upload = experiment.malicious.upload
+    sends = "" if upload == HONEST else f", where it sends by the upload '{upload}'"
     rows = []
     for party in range(passive + 1):
         role = ["holds the labels" if party == passive else "passive"]
         role += ["attacks"] * (party in attacking)
-        role += ["malicious in some federations"] * (trained and party in malicious)
+        role += [f"malicious in some federations{sends}"] * (trained and party in malicious)
         columns = _shape(shapes[party]) if party < len(shapes) else ""
         rows.append([experiment.parties.name_of(party), ", ".join(role), columns or "none"])
     return ["party", "role", "columns"], rows

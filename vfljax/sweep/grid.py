@@ -22,6 +22,7 @@ from vfljax.sweep.limits import lengths
 from vfljax.sweep.methods import Chain, Method, combinations, model_name
 from vfljax.sweep.records import Model
 from vfljax.types import (
+    HONEST,
     NO_SPLIT,
     SPLIT,
     DefenseSpec,
@@ -49,7 +50,7 @@ class Trial(NamedTuple):
     configuration: int  # what trials of all federations and seeds share has one number
     method: Method
     chain: Chain
-    numbers: Mapping[str, float]  # learning_rate, momentum, weight_decay, decay, gamma
+    numbers: Mapping[str, float]  # learning_rate, momentum, weight_decay, decay, strength, gamma
     federation: Federation
     seed: int
 
@@ -143,7 +144,8 @@ def make_spec(
       model: that of the trial's method.
       chain: its defenses.
       malicious: whether any trial of the sweep has malicious parties. Then all passive parties run the
-        malicious optimizer, which is honest at gamma = 0, so that such trials share programs with others.
+        malicious optimizer and upload, which are honest at gamma = 0 and strength = 0, so that such trials
+        share programs with others.
     """
     training, passive, rows = experiment.training, experiment.parties.passive, shape.num_rows
     cut, output = (model.cut, model.output) if federation.split else (shape.num_classes, "identity")
@@ -164,6 +166,7 @@ def make_spec(
         optimizers=(*((attacker,) * passive), *((honest,) * (len(bottoms) - passive)), honest),
         defenses=chain,
         aggregation=model.aggregation,
+        upload=experiment.malicious.upload if malicious else HONEST,
         scope=training.scope,
         drop_last=training.drop_last,
         class_weights=tuple(map(float, training.class_weights)),
@@ -261,10 +264,12 @@ def members_of(
         values = [s.chain.knobs.get(defense.name, neutral) for s in trials]
         knobs[defense.name] = {k: column([v[k] for v in values]) for k in values[0]}
     bottoms = range(len(spec.bottoms))
-    gamma = [[s.numbers["gamma"] * (p in s.federation.malicious) for p in bottoms] for s in trials]
-    numbers = {k: column([s.numbers[k] for s in trials]) for k in trials[0].numbers if k != "gamma"}
+    malicious = [[p in s.federation.malicious for p in bottoms] for s in trials]
+    numbers = {k: column([s.numbers[k] for s in trials]) for k in trials[0].numbers}
+    for name in ("gamma", "strength"):
+        numbers[name] = numbers[name][:, None] * column(malicious)
     steps = column([milestones] * len(trials))
-    hparams = HParams(milestones=steps, defenses=knobs, gamma=column(gamma), **numbers)
+    hparams = HParams(milestones=steps, defenses=knobs, **numbers)
     taught: HostArray = np.asarray([(teachers or {}).get(s.id, 0) for s in trials], np.int32)
     seeds: HostArray = np.asarray([s.seed for s in trials], np.int32)
     books = [(codebooks or {}).get(s.id, {}) for s in trials]

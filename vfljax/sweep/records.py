@@ -16,7 +16,7 @@ from vfljax.config import DEFAULT
 from vfljax.datasets.scaling import SCALING_ROWS, SCALINGS
 from vfljax.defenses.core import LARGEST
 from vfljax.errors import UserError, unknown
-from vfljax.federation import optimizers
+from vfljax.federation import optimizers, uploads
 from vfljax.models import parties
 from vfljax.models.making import NetworkFields
 
@@ -213,15 +213,24 @@ class Training:
 
 @dataclasses.dataclass(frozen=True)
 class Malicious:
-    """Who trains with the malicious optimizer (an axis), how strongly, and by which rule."""
+    """Who is malicious (an axis), how strongly and by which rule in its optimizer, and what it sends."""
 
     parties: tuple[tuple[int, ...], ...]
     gamma: Axis
     rule: str
+    upload: str
+    strength: Axis
 
     def __post_init__(self) -> None:
         at_least("malicious.gamma", self.gamma, 0)
-        _check_choices(self, "malicious", {"rule": optimizers.RULES})
+        at_least("malicious.strength", self.strength, 0)
+        _check_choices(self, "malicious", {"rule": optimizers.RULES, "upload": uploads.TABLE})
+        most = uploads.TABLE[self.upload].most
+        if max(as_axis(self.strength)) > most:
+            raise UserError(
+                f"config.malicious.strength={max(as_axis(self.strength)):g} is more than the {most:g} of "
+                f"config.malicious.upload={self.upload!r}."
+            )
 
     def optimizer(self, honest: str) -> str:
         """The malicious form of an honest optimizer; raises UserError where there is none."""

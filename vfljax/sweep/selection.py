@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from vfljax import defenses, store
+from vfljax.config import AXES
 from vfljax.defenses.gafm import CANDIDATES, select_delta
 from vfljax.errors import UserError
 from vfljax.sweep.experiment import Experiment, changed
@@ -92,9 +93,11 @@ def _selection_experiment(experiment: Experiment, candidates: tuple[float, ...])
             **{
                 f"training.{name}": values[0]
                 for name, values in experiment.numbers.items()
-                if name != "gamma"
+                if f"training.{name}" in AXES
             },
-            "malicious.gamma": 1.0,  # no party is: only the honest federation is trained
+            # no party is: only the honest federation is trained
+            "malicious.gamma": 1.0,
+            "malicious.strength": 0.0,
             "grid": {method.name: ({"model": dict(method.top)} if method.top else {}) | chain},
             "attacks": {},
         },

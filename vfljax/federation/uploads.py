@@ -1,0 +1,78 @@
+"""What a passive party sends in place of its embeddings, by name.
+
+An upload is a function ``(key, z [B, D], anchor [1, D], strength []) -> sent [B, D]`` of a party's embeddings
+of a batch. It is part of the party's forward map, so that what the party receives is pulled back through it.
+The strength is traced, and 0 sends the embeddings as they are. Of a deviation the exchange holds what was sent.
+
+========  ===============================================================================================
+name      sent
+========  ===============================================================================================
+honest    z
+scale     (1 + strength) z
+constant  z + strength (mean of the batch - z): at 1 one embedding for all rows of a batch, so that what a
+          row receives depends on its label and on the other parties' columns alone
+repeat    with the probability ``strength`` a row sends the embedding of the row before it in the batch
+swap      with the probability ``strength`` a row sends the ``anchor``, the embedding of one row that is the
+          same for the whole run
+========  ===============================================================================================
+
+The swap is that of VILLAIN (Bai et al., USENIX Security 2023), which reads from the norm of what comes back
+whether two rows have the same label. There the label of the anchor is known. Here no label is needed to
+send, and attacks read the exchange with the labels that they know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from vfljax.defenses.core import LARGEST
+from vfljax.types import HONEST, Array
+
+
+class Upload(NamedTuple):
+    """How a party deviates in what it sends."""
+
+    send: Callable[[Array, Array, Array, Array], Array]
+    most: float = 1.0  # the largest strength; the smallest is 0
+
+
+def _scale(key: Array, z: Array, anchor: Array, strength: Array) -> Array:
+    del key, anchor
+    return (1 + strength) * z
+
+
+def _constant(key: Array, z: Array, anchor: Array, strength: Array) -> Array:
+    del key, anchor
+    mean = jax.lax.stop_gradient(jnp.mean(z, axis=0, keepdims=True))
+    return z + strength * (mean - z)
+
+
+def _repeat(key: Array, z: Array, anchor: Array, strength: Array) -> Array:
+    del anchor
+    return _replaced(key, z, jax.lax.stop_gradient(jnp.roll(z, 1, axis=0)), strength)
+
+
+def _swap(key: Array, z: Array, anchor: Array, strength: Array) -> Array:
+    chex.assert_shape(anchor, (1, z.shape[1]))
+    return _replaced(key, z, jax.lax.stop_gradient(jnp.broadcast_to(anchor, z.shape)), strength)
+
+
+def _replaced(key: Array, z: Array, other: Array, strength: Array) -> Array:
+    """``z`` [B, D], of which each row is the row of ``other`` with the probability ``strength``."""
+    chex.assert_rank([z, strength], [2, 0])
+    drawn = jax.random.uniform(key, (len(z), 1)) < strength
+    return jnp.where(drawn, other, z)
+
+
+TABLE: dict[str, Upload] = {
+    HONEST: Upload(lambda key, z, anchor, strength: z, most=0.0),
+    "scale": Upload(_scale, LARGEST),
+    "constant": Upload(_constant),
+    "repeat": Upload(_repeat),
+    "swap": Upload(_swap),
+}
