@@ -82,6 +82,18 @@ def test_a_strength_of_zero_changes_no_bit(upload):
             np.testing.assert_array_equal(a, b)
 
 
+def test_a_party_that_takes_no_part_sends_and_does_not_learn():
+    initial, _, final, exchanges = trained("honest", -1.0)
+    _, _, _, honest = trained("honest", 0.0)
+    for after, before in zip(
+        jax.tree.leaves(final.weights.bottoms[0]), jax.tree.leaves(initial.weights.bottoms[0])
+    ):
+        np.testing.assert_allclose(after, before, rtol=1e-3)  # weight decay
+    np.testing.assert_array_equal(exchanges[0].embeddings[0], honest[0].embeddings[0])
+    np.testing.assert_array_equal(exchanges[0].gradients[0], honest[0].gradients[0])
+    assert not np.allclose(exchanges[1].embeddings[1], exchanges[0].embeddings[1])
+
+
 def test_at_strength_one_all_rows_of_a_batch_are_sent_as_one():
     for upload in ("constant", "swap"):
         for exchange in trained(upload, 1.0)[-1]:

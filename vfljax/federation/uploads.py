@@ -7,7 +7,7 @@ The strength is traced, and 0 sends the embeddings as they are. Of a deviation t
 ========  ===============================================================================================
 name      sent
 ========  ===============================================================================================
-honest    z
+honest    z; at the strength -1 what comes back is dropped, as of a party that takes no part
 scale     (1 + strength) z
 constant  z + strength (mean of the batch - z): at 1 one embedding for all rows of a batch, so that what a
           row receives depends on its label and on the other parties' columns alone
@@ -41,6 +41,11 @@ class Upload(NamedTuple):
     most: float = 1.0  # the largest strength; the smallest is 0
 
 
+def _honest(key: Array, z: Array, anchor: Array, strength: Array) -> Array:
+    del key, anchor
+    return z + strength * (z - jax.lax.stop_gradient(z))
+
+
 def _scale(key: Array, z: Array, anchor: Array, strength: Array) -> Array:
     del key, anchor
     return (1 + strength) * z
@@ -70,7 +75,7 @@ def _replaced(key: Array, z: Array, other: Array, strength: Array) -> Array:
 
 
 TABLE: dict[str, Upload] = {
-    HONEST: Upload(lambda key, z, anchor, strength: z, most=0.0),
+    HONEST: Upload(_honest, most=0.0),
     "scale": Upload(_scale, LARGEST),
     "constant": Upload(_constant),
     "repeat": Upload(_repeat),

@@ -27,7 +27,7 @@ from vfljax.sweep import batch_layout, grid, initial, programs, saving
 from vfljax.sweep.plan import Plan, Shard, width_of
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.saving import Saved
-from vfljax.types import MALICIOUS, HostArray, PyTree, Spec, State, Weights
+from vfljax.types import HONEST, MALICIOUS, HostArray, PyTree, Spec, State, Weights
 
 ORDER_BYTES = 256 << 20  # orders of rows kept for the next group and shard
 SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often
@@ -264,8 +264,9 @@ def _alone_figures(
     """The figures of the label party alone, "alone_test_accuracy" and so on, by undefended trial.
 
     The networks of the federation are trained on the same rows, with nothing in the other parties' columns:
-    what these send is the same for every row. There are none of trials with defenses or with a malicious
-    optimizer, where the label party owns no columns, nor where columns stay on the host. A small shard is
+    what these send is the same for every row, and stays so because they do not learn. (A top model with batch
+    statistics would take a constant that moves for a signal.) There are none of trials with defenses or with a
+    malicious party, where the label party owns no columns, nor where columns stay on the host. A small shard is
     trained as it is, by the program that there is, and of a large one the undefended trials by another.
     """
     undefended = [t for t in trials if not t.chain.knobs and t.federation.kind != MALICIOUS]
@@ -276,18 +277,23 @@ def _alone_figures(
         return {}
     others, label_party = features[: spec.passive], features[spec.passive :]
     table = plan.table._replace(features=(*map(jnp.zeros_like, others), *label_party))
-    if len(trials) <= FEW * len(undefended):
+    if spec.upload == HONEST and len(trials) <= FEW * len(undefended):
         alone = copy.copy(trainer)
         alone.table = batch_layout.share(table)
     else:
-        group = grid.Group("alone", dataclasses.replace(spec, defenses=()), tuple(undefended))
+        bare_spec = dataclasses.replace(spec, defenses=(), upload=HONEST)
+        group = grid.Group("alone", bare_spec, tuple(undefended))
         trials = undefended
         shard = Shard(group.name, 0, tuple(range(len(trials))), len(trials))
         bare = plan._replace(table=table._replace(scores=None), shards=[shard], groups=[group])
         with ThreadPoolExecutor(1) as pool:
             # not wider than what fits the memory, by the shard that this is beside
             alone = Trainer(bare, shard, pool, trainer.orders, trainer.layout.width)
-    ((snapshot, finite),) = collections.deque(alone.epochs(*alone.start(shard)), maxlen=1)
+    member, snapshot = alone.start(shard)
+    strength = member.hparams.strength
+    still = jnp.where(jnp.arange(len(spec.bottoms))[None] < spec.passive, -1.0, strength)
+    member = member._replace(hparams=member.hparams._replace(strength=still))
+    ((snapshot, finite),) = collections.deque(alone.epochs(member, snapshot), maxlen=1)
     figures, _ = alone.evaluate(trials, snapshot.state)
     finite = batch_layout.unpad(finite, len(trials))
     names = [n for n in figures if n.startswith(("validation_", "test_"))]
