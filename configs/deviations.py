@@ -48,12 +48,15 @@ TABLES = {
         "training": {"epochs": 24, "batch_size": 32},
     },
 }
-STRENGTHS = {
-    "scale": (1.0, 9.0),
-    "constant": (0.5, 1.0),
-    "repeat": (0.1, 0.5),
-    "swap": (0.1, 0.5),
+TWO_CLASSES = {
+    "posterior": {
+        "signal": "direction",
+        "columns": "ranks",
+        "epsilon": (1.0, 4.0),
+        "epoch": ("mean", 0),
+    }
 }
+STRENGTHS = {"scale": (1.0, 9.0), "constant": (0.5, 1.0), "repeat": (0.1, 0.5), "swap": (0.1, 0.5)}
 
 
 def get_config(variant="digits-swap"):
@@ -63,12 +66,14 @@ def get_config(variant="digits-swap"):
         {
             "name": f"deviations_{name}_{upload}",
             "seeds": 3,
-            "data": {**table["data"], "train": 0.6, "validation": 0.2, "test": 0.2},
-            "parties": {
-                "passive": 1,
-                "label_features": True,
-                "columns": table.get("columns", ()),
+            "data": {
+                **table["data"],
+                "train": 0.6,
+                "validation": 0.2,
+                "test": 0.2,
+                "scaling": "range" if name == "digits" else "standard",
             },
+            "parties": {"passive": 1, "label_features": True, "columns": table.get("columns", ())},
             "model": table["model"],
             "training": {
                 **table["training"],
@@ -95,12 +100,7 @@ def get_config(variant="digits-swap"):
                 "joint": {"known": 40, "steps": 200, "blocks": ("all", "best")},
                 "ranks": {"known": 40, "learner": ("kernel", "lda")},
                 "reader": {"known": 40, "learner": ("extra trees", "self-trained")},
-                "posterior": {
-                    "signal": "direction",
-                    "columns": "ranks",
-                    "epsilon": (1.0, 4.0),
-                    "epoch": ("mean", 0),
-                },
+                **({} if name == "digits" else TWO_CLASSES),
             },
         }
     )

@@ -32,8 +32,8 @@ Attacks and notebooks read what was trained from disk.
 Decisions and their reasons:
 
 Structure is static and numbers are arrays. A thousand values of a knob therefore compile once. Honest and
-malicious trials share a program, because each party's strength gamma is a number and 0 is honest. Undefended
-trials join the first chain whose neutral knobs change nothing.
+malicious trials share a program, because each party's gamma and strength of its upload are numbers, and 0 is
+honest. Undefended trials join the first chain whose neutral knobs change nothing.
 
 A trial's keys come from its seed alone. Trials of one seed see the same batches and initial weights, so their
 differences are paired. A teacher depends on the seed and on the labels that it may see.

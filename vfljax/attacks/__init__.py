@@ -4,7 +4,7 @@ A new attack is one file that ends in its row, one line of ``TABLE``, and one ro
 ``tests/attacks_contract_test.py`` (``analysis/how_to_add_an_attack.md`` has the steps). Where it takes
 a defense into account, that defense's row names it in ``known_by``. An attack names the federations it is
 defined on and runs on each that was trained (``config.federations``). ``config.attackers`` names who
-attacks, ``config.malicious.parties`` who also trains with the malicious optimizer, and an attack's option
+attacks, ``config.malicious.parties`` who also trains maliciously or deviates in what it sends, and an option
 ``known`` how many labels it is given. An attack that a sweep cannot serve is skipped, and the report gives
 the reason. ``divisions``, ``learners`` and ``mixmatch`` are helpers of attacks.
 """
