@@ -59,9 +59,17 @@ PROTOCOL = (
         ("defenses/cae",),
     ),
     Mutant("every-party-as-malicious-as-the-first", "hparams.gamma[p]", "hparams.gamma[0]"),
-    Mutant("every-party-deviates-as-the-first", "hparams.strength[p]", "hparams.strength[0]"),
     Mutant(
-        "absent-parties-learn", "< spec.passive, -1.0, strength", "< spec.passive, 0.0, strength"
+        "every-party-deviates-as-the-first",
+        "hparams.strength[p]",
+        "hparams.strength[0]",
+        ("federation/uploads",),
+    ),
+    Mutant(
+        "absent-parties-learn",
+        "< spec.passive, -1.0, strength",
+        "< spec.passive, 0.0, strength",
+        ("sweep/alone",),
     ),
     Mutant("swapped-in-every-batch-at-once", "(len(z), 1)) < strength", "(1, 1)) < strength"),
     Mutant("weighted-loss-over-rows-not-weights", "/ jnp.sum(weighted)", "/ len(weighted)"),

@@ -217,6 +217,7 @@ def test_what_is_stored_of_an_experiment_is_the_json_that_stored_sweeps_have():
         fields = {
             **stored,
             "goal": {**goal, "max_cost": max_cost},
+            "malicious": {**stored["malicious"], "upload": "honest", "strength": 0.0},
             "known_draws": 1,
             "first_seed": 0,
         }

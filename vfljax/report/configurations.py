@@ -170,7 +170,8 @@ def knowledge(rows: StoredRows) -> tuple[int, ...]:
 
 def configurations(rows: StoredRows) -> tuple[ConfigurationSummary, ...]:
     """Every configuration of a stored sweep, in grid order."""
-    varied = {n for n in NUMBERS if len({trial.figures.get(n) for trial in rows.trials}) > 1}
+    # earlier sweeps have no strength, where all parties send what they should
+    varied = {n for n in NUMBERS if len({t.figures.get(n) or 0.0 for t in rows.trials}) > 1}
     named = _named(rows.trials, varied)
     attacked = attacks_of(rows)
     members: dict[int, list[TrialFigures]] = {}
@@ -208,7 +209,7 @@ def _configuration(
 ) -> ConfigurationSummary:
     first = trials[0]
     knobs = {k: v for k, v in first.figures.items() if "." in k and v is not None}
-    knobs |= {name: first.figures[name] for name in sorted(varied)}
+    knobs |= {name: first.figures[name] or 0.0 for name in sorted(varied)}
     kinds: dict[str, list[TrialFigures]] = {}
     for trial in trials:
         kinds.setdefault(trial.federation, []).append(trial)
