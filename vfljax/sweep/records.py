@@ -225,10 +225,10 @@ class Malicious:
         at_least("malicious.gamma", self.gamma, 0)
         at_least("malicious.strength", self.strength, 0)
         _check_choices(self, "malicious", {"rule": optimizers.RULES, "upload": uploads.TABLE})
-        most = uploads.TABLE[self.upload].most
-        if max(as_axis(self.strength)) > most:
+        strength, most = max(self.strength, default=0.0), uploads.TABLE[self.upload].most
+        if strength > most:
             raise UserError(
-                f"config.malicious.strength={max(as_axis(self.strength)):g} is more than the {most:g} of "
+                f"config.malicious.strength={strength:g} is more than the {most:g} of "
                 f"config.malicious.upload={self.upload!r}."
             )
 
