@@ -99,11 +99,7 @@ class Federation(NamedTuple):
 
 
 def federation_of(name: str) -> Federation:
-    """The federation of that name.
-
-    >>> federation_of("malicious-0-1")
-    Federation(split=True, malicious=(0, 1))
-    """
+    """The federation of a name such as "malicious-0-1", where parties 0 and 1 are malicious."""
     kind, *malicious = name.split("-")
     return Federation(kind != NO_SPLIT, tuple(map(int, malicious)))
 
