@@ -50,6 +50,8 @@ class UserError(ValueError):
     config.seeds=9 is beyond the limit: give at most 5.
     """
 
+    status = 2
+
     def __init__(
         self, what: Text = "", *, field: Field | str = "", value: Any = ..., remedy: Text = ""
     ) -> None:
@@ -80,6 +82,12 @@ class UserError(ValueError):
 
     def __str__(self) -> str:
         return self.line()
+
+
+class UnmetError(UserError):
+    """A sweep that does not meet what was asked of it. Entry points exit with status 3."""
+
+    status = 3
 
 
 def _parts(text: Text | Field) -> tuple[str | Field, ...]:

@@ -54,6 +54,7 @@ def define(options: common.Options) -> None:
     options.add("seeds", "seeds of each configuration; verdicts need 3", 5)
     options.add("confirm", "judge what is recommended again, on three fresh seeds", False)
     options.add("option", "name=value of the table's loader, such as drop=ID; see vfljax data", [])
+    common.define_requirements(options)
     common.define_profile(options)
 
 
@@ -64,6 +65,7 @@ def run(options: common.Options) -> None:
     from vfljax.report import page
 
     began = time.monotonic()
+    require = common.requirement(options)
     folder = options.required("workdir", "the folder that the audit is written to")
     parties = request.parties_of(options.parties)
     attackers = (name.strip() for names in options.attackers for name in names.split(","))
@@ -92,3 +94,4 @@ def run(options: common.Options) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     print(f"config: {workdir / 'config.py'} (`vfljax sweep` makes the same tables by it)")
     print(f"audit: {time.monotonic() - began:.0f} s, peak memory {peak / 1e9:.1f} GB")
+    require(workdir)

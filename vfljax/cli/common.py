@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import math
 import os
 import pathlib
 import re
@@ -115,6 +116,21 @@ def define_launcher(options: Options) -> None:
     )
 
 
+def define_requirements(options: Options) -> None:
+    """Define what ``requirement`` asks, for use in scripts: the exit status is then 3."""
+    what = "what is recommended, or of undefended where nothing is"
+    options.add("fail_above", f"exit with status 3 if more may leak of {what}", math.nan)
+    options.add("fail_verdict", "likewise for these verdicts, such as cannot_say,unclear", ())
+
+
+def requirement(options: Options) -> Callable[[pathlib.Path], None]:
+    """Returns what raises UnmetError for a sweep in a folder that does not meet what the flags ask."""
+    from vfljax.report import requirements
+
+    refused = requirements.verdicts(options.fail_verdict)
+    return lambda workdir: requirements.check(workdir, options.fail_above, refused)
+
+
 def define_profile(options: Options) -> None:
     """Define --profile, which ``start`` obeys."""
     text = (
@@ -156,7 +172,7 @@ def end_with_help(text: str) -> NoReturn:
 def fail(error: Exception) -> int:
     """Print an error as one line; return the exit status."""
     print(f"error: {printable(' '.join(str(error).split()))}", file=sys.stderr)
-    return 2
+    return error.status if isinstance(error, UserError) else UserError.status
 
 
 def printable(text: str) -> str:

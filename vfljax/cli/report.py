@@ -20,6 +20,7 @@ def define(options: common.Options) -> None:
     options.add("workdir", "folder of a sweep")
     options.add("out", "also write every table (Markdown) and the frontier here")
     options.add("times", "print what training and each attack took, and write nothing", False)
+    common.define_requirements(options)
     options.add("unfinished", "report what there is of a sweep that is not finished", False)
 
 
@@ -30,6 +31,7 @@ def run(options: common.Options) -> None:
     from vfljax.report import page, stored_rows, tables, terminal
 
     workdir = options.folder
+    require = common.requirement(options)
     sweep = load(workdir)
     if not sweep.results.num_rows:
         raise UserError(f"{workdir} has no finished trials yet: run `vfljax sweep` again.")
@@ -45,3 +47,4 @@ def run(options: common.Options) -> None:
     if options.out:
         page.excerpt(workdir, pathlib.Path(options.out), reproduction.extend)
         print(f"tables and figure: {options.out}")
+    require(workdir)

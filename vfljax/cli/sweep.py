@@ -42,6 +42,7 @@ def define(options: common.Options) -> None:
     options.add(
         "dry_run", "train nothing: print programs, shards, memory, disk, attacks and a time", False
     )
+    common.define_requirements(options)
     common.define_launcher(options)
     common.define_profile(options)
 
@@ -55,6 +56,7 @@ def run(options: common.Options) -> None:
     example = "configs/quickstart.py --workdir=runs/quickstart"
     workdir = pathlib.Path(options.required("workdir", f"for example --config={example}"))
     began = time.monotonic()
+    require = common.requirement(options)
     experiment, command = running.experiment_for(
         options.config, workdir, options.line, beyond_limits=options.beyond_limits
     )
@@ -74,3 +76,4 @@ def run(options: common.Options) -> None:
         took = time.monotonic() - began
         print(page.present(workdir, reproduction.extend))
         print(f"sweep, compiles and attacks included: {took:.0f} s")
+    require(workdir)
