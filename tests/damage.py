@@ -72,7 +72,7 @@ def figures(workdir: pathlib.Path) -> Figures:
     sweep = store.load(workdir)
     sweep.require_finished()
     found = assess_sweep(workdir)  # what launch.report prints; the page draws the same
-    text = "\n".join([terminal.text_table(found), *findings.findings(found)])
+    text = "\n".join([terminal.first_lines(found), *findings.findings(found)])
     return Figures(without_times(sweep.results), without_times(sweep.attacks), text)
 
 

@@ -91,7 +91,7 @@ def test_what_is_not_finished_is_refused_unless_asked_for(launch, refused, workd
     for name in ("report", "attack"):
         done = launch(name, f"--workdir={workdir}", "--unfinished")
         assert done.returncode == 0, done.stderr
-        assert "report: " in done.stdout
+        assert "all tables and figures: " in done.stdout
     done = launch("sweep", f"--workdir={workdir}")  # goes on without its config file
     assert done.returncode == 0, done.stderr
     assert comparable(store.load(workdir).results) == comparable(store.load(tiny_sweep).results)

@@ -35,7 +35,7 @@ from vfljax.report.figures import plt
 from vfljax.report.judging import Verdict
 from vfljax.report.stored_rows import FEDERATIONS
 from vfljax.report.templates import TEMPLATES, paragraphs, templates
-from vfljax.report.terminal import first_lines, fitted, text_table
+from vfljax.report.terminal import first_lines, fitted
 from vfljax.sweep import profile
 from vfljax.sweep.experiment import Experiment, experiment_of
 from vfljax.types import HONEST, MALICIOUS
@@ -336,11 +336,11 @@ def present(workdir: pathlib.Path, extend: tables.Extend | None = None) -> str:
       extend: makes the sections and the figure that are added to the report's own.
 
     Returns:
-      Headline, verdicts, tables and findings for a terminal, and where the report is.
+      Headline, verdicts, added tables and warnings for a terminal, and where the report is.
     """
     shown = _shown(workdir, extend)
-    parts = [first_lines(shown.assessed), text_table(shown.assessed)]
+    parts = [first_lines(shown.assessed)]
     for section in shown.extra.sections:
         parts.append(f"{fitted(*section.table)}\n{section.caption}")
-    sentences = "\n".join(f"- {line}" for line in findings.findings(shown.assessed))
-    return "\n\n".join(filter(None, [*parts, sentences, f"report: {_write(shown)}"]))
+    parts += guarantees.warnings(shown.assessed)
+    return "\n\n".join([*parts, f"all tables and figures: {_write(shown)}"])

@@ -168,33 +168,28 @@ def _published(assessed: Assessed) -> Table:
 class FigureColumn(NamedTuple):
     """A column of the table of all configurations."""
 
-    about: str  # accuracy, AUC, attack, strongest or excess
     title: str
     cells: list[str]
-    means: list[str]  # the cells without limits
 
 
 def configuration_columns(assessed: Assessed) -> list[FigureColumn]:
     """The columns of the table of all configurations, after its labels; those without a figure are left out."""
     every = assessed.configurations
     kinds = list(dict.fromkeys(kind for c in every for kind in c.accuracy))
-    out = [
-        _column("accuracy", f"accuracy {kind}", [c.accuracy.get(kind) for c in every])
-        for kind in kinds
-    ]
-    out += [_column("AUC", f"AUC {kind}", [c.auc.get(kind) for c in every]) for kind in kinds]
+    out = [_column(f"accuracy {kind}", [c.accuracy.get(kind) for c in every]) for kind in kinds]
+    out += [_column(f"AUC {kind}", [c.auc.get(kind) for c in every]) for kind in kinds]
     for key, title in titles(key for c in every for key in c.attacks).items():
         figures = [c.attacks[key]["success"] if key in c.attacks else None for c in every]
-        out.append(_column("attack", title, figures))
+        out.append(_column(title, figures))
     on = {(a.configuration.number, a.federation): a for a in assessed.attacked}
     for federation in FEDERATIONS:
         title = KINDS[federation]
         members = [on.get((c.number, federation)) for c in every]
         names = [_short_name(a.strongest) if a and a.strongest else "" for a in members]
         leaks = [a.leak if a else None for a in members]
-        out.append(_column("strongest", f"strongest ({title})", leaks, names))
+        out.append(_column(f"strongest ({title})", leaks, names))
         excess = [a.excess if a else None for a in members]
-        out.append(_column("excess", f"excess ({title})", excess, sign="+"))
+        out.append(_column(f"excess ({title})", excess, sign="+"))
     return [column for column in out if any(cell != "-" for cell in column.cells)]
 
 
@@ -204,20 +199,17 @@ def _short_name(strongest: Strongest) -> str:
 
 
 def _column(
-    about: str,
     title: str,
     figures: Sequence[Interval | Estimate | None],
     names: Sequence[str] = (),
     sign: str = "",
 ) -> FigureColumn:
     """A column of these figures, with ``names`` behind them."""
-    cells, means = [], []
+    cells = []
     for figure, name in zip(figures, names or [""] * len(figures), strict=True):
-        whole = figure.text(sign) if isinstance(figure, Estimate) else str(figure or "-")
-        mean = "-" if figure is None else _figure(figure.mean, sign)
-        cells.append(f"{whole} {name}".strip())
-        means.append(f"{mean} {name}".strip())
-    return FigureColumn(about, title, cells, means)
+        text = figure.text(sign) if isinstance(figure, Estimate) else str(figure or "-")
+        cells.append(f"{text} {name}".strip())
+    return FigureColumn(title, cells)
 
 
 def _figure(value: float, sign: str = "") -> str:

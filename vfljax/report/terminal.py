@@ -1,24 +1,17 @@
-"""What a terminal gets of a sweep: the headline, the verdicts, and a table that fits its width.
-
-The report has all figures; here they are means, and the strongest of many attacks stands for them.
-"""
+"""What a terminal gets of a sweep: the headline and the verdicts, in tables that fit its width."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Collection, Sequence
 
-from vfljax.report import headline, tables, words
+from vfljax.report import headline, words
 from vfljax.report.assessed import Assessed, Assessment, MethodOutcome
 
 WIDTH = 120  # columns
-MANY = 8  # attacks; beyond, the table has the strongest ones only
 LEAST = 8  # columns that a cut cell keeps
 GAP = "  "
-BRIEF = (
-    *(("finetune_bottom", "tuned"), ("direct/", ""), ("_negative", "_neg")),
-    *(("accuracy", "acc"), ("malicious", "malic"), ("no_split", "nosplit")),
-)
+BRIEF = (("finetune_bottom", "tuned"), ("direct/", ""), ("_negative", "_neg"))
 
 
 def first_lines(assessed: Assessed) -> str:
@@ -54,27 +47,6 @@ def _brief_outcome(a: Assessment) -> str:
         return "costs too much"
     unknown = a.verdict is not None and not a.known
     return str(a.shown_as).partition(":")[0] + (", no knower" if unknown else "")
-
-
-def text_table(assessed: Assessed) -> str:
-    """The table of all configurations for a terminal: means over seeds."""
-    columns = tables.configuration_columns(assessed)
-    if sum(column.about == "attack" for column in columns) > MANY:
-        columns = [column for column in columns if column.about != "attack"]
-    titles = [_brief(column.title) for column in columns]
-    # what is given up first where the width does not suffice: single attacks, then AUC, then what
-    # malicious parties cost
-    optional = [
-        title
-        for about in ("attack", "AUC")
-        for title, column in reversed(list(zip(titles, columns, strict=True)))
-        if column.about == about
-    ]
-    optional += ["acc malic", "excess (no split)", "excess (split)"]
-    cells = [list(map(_brief, column.means)) for column in columns]
-    labels = tables.configuration_labels(assessed)
-    rows = list(map(list, zip(labels, *cells, strict=True)))
-    return fitted(["configuration", *titles], rows, optional)
 
 
 def _brief(text: str) -> str:
