@@ -28,6 +28,12 @@ def test_the_simulation_of_judging_writes_a_line_a_cell_and_the_tables(
     lines = {path.stem: list(csv.DictReader(path.open())) for path in tmp_path.glob("*.csv")}
     counts = {name: len(rows) for name, rows in lines.items()}
     assert counts == {"choosing": 16, "limits": 16, "verdicts": 140}
+    monkeypatch.setattr(sys, "argv", ["judging", "--again", f"--out={tmp_path}", "--runs=4"])
+    judging.main()
+    rows = list(csv.DictReader((tmp_path / "again.csv").open()))
+    high = [row for row in lines["verdicts"] if float(row["false"]) > judging.ABOVE]
+    assert [row["false"] for row in rows] == [row["false"] for row in high]
+    assert {row["again"] for row in rows} != {row["false"] for row in rows}
     shares = [float(lines["verdicts"][0][v]) for v in map(str, judging.simulation.judging.VERDICTS)]
     assert abs(sum(shares) - 1) < 1e-3
 

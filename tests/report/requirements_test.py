@@ -9,7 +9,6 @@ from tests.sweeps import assessed, assessment
 from vfljax.errors import UnmetError, UserError
 from vfljax.report import requirements
 from vfljax.report.judging import Verdict
-from vfljax.sweep.records import Goal
 
 PLAIN = assessment("plain", 0.9, 0.97, attack="norm")
 NOISE = assessment("noise", 0.9, 0.56, {"noise.scale": 1.0})
@@ -17,12 +16,10 @@ NOISE = assessment("noise", 0.9, 0.56, {"noise.scale": 1.0})
 
 @pytest.fixture
 def check(monkeypatch):
-    """Asks of these assessments, where a worst leak of 1 is the goal."""
+    """Asks of these assessments, compared."""
 
     def asked(*found, most=math.nan, refused=()):
         reached = assessed(*found)
-            **{**vars(reached), "reference": reached.reference._replace(goal=Goal())}
-        )
         monkeypatch.setattr(requirements, "assess_sweep", lambda workdir: reached)
         requirements.check("w", most, requirements.verdicts(refused))
         return reached
