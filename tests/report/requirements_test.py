@@ -1,11 +1,11 @@
 """What a pipeline asks of a sweep, and the exit status where it is not met."""
 
 import math
-import re
 
 import pytest
 
 from tests.sweeps import assessed, assessment
+from vfljax.cli import common
 from vfljax.errors import UnmetError, UserError
 from vfljax.report import requirements
 from vfljax.report.judging import Verdict
@@ -15,41 +15,47 @@ NOISE = assessment("noise", 0.9, 0.56, {"noise.scale": 1.0})
 
 
 @pytest.fixture
-def check(monkeypatch):
-    """Asks of these assessments, compared."""
+def unmet(monkeypatch):
+    """What these assessments do not meet."""
 
     def asked(*found, most=math.nan, refused=()):
-        reached = assessed(*found)
-        monkeypatch.setattr(requirements, "assess_sweep", lambda workdir: reached)
-        requirements.check("w", most, requirements.verdicts(refused))
-        return reached
+        monkeypatch.setattr(requirements, "assess_sweep", lambda workdir: assessed(*found))
+        return requirements.unmet("w", most, refused)
 
     return asked
 
 
-def test_the_upper_limit_of_what_is_recommended_is_held_to_the_most(check):
-    (shown,) = check(PLAIN, NOISE, most=0.9).methods
+def test_the_upper_limit_of_what_is_recommended_is_held_to_the_most(unmet):
+    (shown,) = assessed(PLAIN, NOISE).methods
     limit = float(shown.leak.limits[1])
     assert limit > shown.leak.mean
-    check(PLAIN, NOISE, most=limit)
-    with pytest.raises(UnmetError, match=re.escape(f"may be {limit:.3f}: more than --fail_above")):
-        check(PLAIN, NOISE, most=(limit + shown.leak.mean) / 2)
+    assert unmet(PLAIN, NOISE, most=limit) == ""
+    sentence = unmet(PLAIN, NOISE, most=(limit + shown.leak.mean) / 2)
+    assert f"with noise scale=1, leak AUC may be {limit:.3f}: more than --fail_above" in sentence
 
 
-def test_undefended_is_asked_where_nothing_is_recommended(check):
-    with pytest.raises(UnmetError, match="with no defense, leak AUC may be 0.9"):
-        check(PLAIN, most=0.9)
-    check(PLAIN, most=1.0)
-    with pytest.raises(UnmetError, match="no defense is recommended"):
-        check(PLAIN, refused=("cannot_say",))
+def test_undefended_is_asked_where_nothing_is_recommended(unmet):
+    assert "with no defense, leak AUC may be 0.9" in unmet(PLAIN, most=0.9)
+    assert unmet(PLAIN, most=1.0) == ""
+    assert "no defense is recommended" in unmet(PLAIN, refused={Verdict.CANNOT_SAY})
 
 
-def test_verdicts_are_refused_by_name(check):
-    (shown,) = check(PLAIN, NOISE, refused=("is_undefended",)).methods
-    with pytest.raises(UnmetError, match=f"the verdict is '{shown.verdict}'"):
-        check(PLAIN, NOISE, refused=("protects", shown.verdict.name.lower()))
-    with pytest.raises(UserError, match="choose from is_undefended") as refused:
-        check(PLAIN, NOISE, refused=("nothing",))
-    assert (refused.value.status, UnmetError.status) == (2, 3)
-    assert requirements.verdicts(("cannot_say",)) == {Verdict.CANNOT_SAY}
-    check(refused=())  # asks nothing, not even whether there are figures
+def test_verdicts_are_refused(unmet):
+    (shown,) = assessed(PLAIN, NOISE).methods
+    assert unmet(PLAIN, NOISE, refused={Verdict.IS_UNDEFENDED}) == ""
+    assert f"the verdict is '{shown.verdict}'" in unmet(PLAIN, NOISE, refused={shown.verdict})
+    assert unmet(PLAIN) == ""  # nothing is asked
+
+
+def test_what_is_not_met_ends_with_status_3(capsys):
+    assert common.fail(UnmetError("leak AUC may be 0.9.")) == 3
+    assert common.fail(UserError("x.")) == 2
+    assert capsys.readouterr().err.startswith("error: leak AUC may be 0.9.")
+
+
+def test_a_verdict_that_does_not_exist_is_refused_before_the_work():
+    options = common.Options()
+    common.define_requirements(options)
+    options(["report", "--fail_verdict=nothing"])
+    with pytest.raises(UserError, match="choose from is_undefended, nothing_to_protect"):
+        common.requirement(options)

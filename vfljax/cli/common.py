@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 from absl import flags, logging
 
 import vfljax
-from vfljax.errors import UserError
+from vfljax.errors import UnmetError, UserError, unknown
 
 HELP = re.compile(r"--?(help|helpfull|helpshort|h|\?)(=.*)?")
 FIELD = "config.FIELD"  # the flag that collects --config.training.epochs=3 and the like
@@ -127,8 +127,17 @@ def requirement(options: Options) -> Callable[[pathlib.Path], None]:
     """Returns what raises UnmetError for a sweep in a folder that does not meet what the flags ask."""
     from vfljax.report import requirements
 
-    refused = requirements.verdicts(options.fail_verdict)
-    return lambda workdir: requirements.check(workdir, options.fail_above, refused)
+    verdicts = requirements.NAMES
+    for name in options.fail_verdict:
+        if name not in verdicts:
+            raise unknown("verdict of --fail_verdict", name, list(verdicts))
+    refused = {verdicts[name] for name in options.fail_verdict}
+
+    def require(workdir: pathlib.Path) -> None:
+        if sentence := requirements.unmet(workdir, options.fail_above, refused):
+            raise UnmetError(sentence)
+
+    return require
 
 
 def define_profile(options: Options) -> None:
