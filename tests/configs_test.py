@@ -43,7 +43,7 @@ def one_step(path):
     assert make_plan(experiment).shards
     # on few rows, one step an epoch
     rows = min(experiment.training.batch_size, 60)
-    data = {"data.train": rows, "data.validation": 20, "data.test": 20, "seeds": 1}
+    data = {"data.train": rows, "data.validation": 20, "data.test": 20, "seeds": 1, "canaries": 0}
     small = changed(experiment, {**data, "training.batch_size": rows})
     plan = make_plan(small)
     spec, settings = plan.groups[-1].spec, plan.groups[-1].trials[:2]

@@ -101,6 +101,7 @@ DEFAULT: dict[str, Any] = {
     "grid": {"undefended": {}},
     "attacks": {"passive": {}, "active": {}, "direct": {}, "norm": {}},
     "known_draws": 1,  # draws of the known labels a seed: figures are means over them
+    "canaries": 0,  # training rows a seed whose labels are coins, to audit a claimed epsilon
     "attackers": ((0,),),  # an axis: who attacks where all parties were honest; several collude
     "federations": (),  # trained: of "split", "malicious", "no_split"; (): what the attacks are for
     "goal": {

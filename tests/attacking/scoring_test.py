@@ -260,6 +260,7 @@ def test_an_output_of_other_shapes_is_refused(field, change):
 @pytest.mark.parametrize("field", TrueLabels._fields)
 def test_true_labels_of_one_seed_in_place_of_all_are_refused(field):
     output, true, _ = constructed(2)
+    true = true._replace(candidates=jnp.zeros((*true.labels.shape, 2), jnp.int32))
     wrong = true._replace(**{field: getattr(true, field)[0]})
     with pytest.raises(AssertionError):
         jax.eval_shape(functools.partial(score, batch_size=BATCH), output, wrong)

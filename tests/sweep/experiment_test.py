@@ -219,6 +219,7 @@ def test_what_is_stored_of_an_experiment_is_the_json_that_stored_sweeps_have():
             "goal": {**goal, "max_cost": max_cost},
             "malicious": {**stored["malicious"], "upload": "honest", "strength": 0.0},
             "known_draws": 1,
+            "canaries": 0,
             "first_seed": 0,
         }
         text = json.dumps({name: fields[name] for name in DEFAULT})

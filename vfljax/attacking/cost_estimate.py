@@ -92,7 +92,7 @@ def _stored(
     """The sweep as if it were trained."""
     exists = store.header_of(workdir) is not None
     draws = plan.experiment.known_draws
-    arrays = split_arrays(plan.dataset.labels, plan.splits, draws)
+    arrays = split_arrays(plan.dataset.labels, plan.splits, draws, plan.candidates)
     finished = store.load(workdir) if exists else None
     rows = (
         finished.results.select(COLUMNS).to_pylist() if finished and len(finished.results) else []

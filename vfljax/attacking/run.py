@@ -132,7 +132,7 @@ def planned_variants(
         return attack_variants(experiment, plan.dataset.num_classes, reads)
 
     draws = plan.experiment.known_draws
-    arrays = split_arrays(plan.dataset.labels, plan.splits, draws)
+    arrays = split_arrays(plan.dataset.labels, plan.splits, draws, plan.candidates)
     # by as many labels as the sweep's own attacks know, not as those asked for now
     trained = experiment_of(sweep)
     as_trained = plan._replace(experiment=trained, attack_variants=tuple(variants(trained)))

@@ -17,6 +17,7 @@ from vfljax import metrics
 from vfljax.attacking.view import AttackInput, with_places
 from vfljax.attacks.core import Attack
 from vfljax.sweep import batch_layout, programs
+from vfljax.sweep.canaries import PREFIX, guess_figures
 from vfljax.types import Array, HostArray, Scores
 
 HOST_BATCH = 32  # attacks that were run on the host, scored together: as many as on a CPU
@@ -49,6 +50,7 @@ class TrueLabels(NamedTuple):
     known_order: Array  # [draws Q, N] as of ``CommonData``
     selects: Array  # [Q, N] bool: the half that ``leak_select`` is scored on
     null: Array  # [Q, NULL, N] permutations of the training labels
+    candidates: Array | None = None  # [Q, N, 2] of canaries, None without any
 
 
 def true_labels(arrays: Mapping[str, np.ndarray]) -> TrueLabels:
@@ -60,6 +62,7 @@ def true_labels(arrays: Mapping[str, np.ndarray]) -> TrueLabels:
         known_order=jnp.asarray(arrays["known_order"]),
         selects=jnp.asarray(arrays["selects"]),
         null=jnp.asarray(permuted_labels(labels[arrays["train"]])),
+        candidates=jnp.asarray(arrays["candidates"]) if "candidates" in arrays else None,
     )
 
 
@@ -142,7 +145,7 @@ def score(
     (Marvell's reduction), and leak_batch_mean, the mean over batches of max(a, 1 - a), which small
     batches lift above 1/2 whatever the scores.
 
-    Of names that are not the attack's own: ``_named_figures``.
+    Of names that are not the attack's own: ``_named_figures``. Of canaries: ``guess_figures``.
 
     Args:
       output: of the attack.
@@ -178,6 +181,8 @@ def score(
         by_batch = metrics.auc_by_batch(difference, labels, batch, count, unlabeled)
         out["auc_batch_q95"] = jnp.nanquantile(by_batch, 0.95)
         out["leak_batch_mean"] = jnp.nanmean(jnp.maximum(by_batch, 1 - by_batch))
+    if true.candidates is not None:
+        out |= guess_figures(scores.train, labels, true.candidates[i], half)
     if scores.train.shape[1] > 5:
         out["success_top5"] = metrics.topk(scores.train, labels, 5, sent)
         out["success_top5_unlabeled"] = metrics.topk(scores.train, labels, 5, unlabeled)
@@ -205,6 +210,8 @@ def _check(output: AttackOutput, true: TrueLabels) -> None:
     chex.assert_shape(true.selects, (seeds, rows))
     chex.assert_shape(true.null, (seeds, None, rows))
     chex.assert_shape(true.test_labels, (seeds, None))
+    if true.candidates is not None:
+        chex.assert_shape(true.candidates, (seeds, rows, 2))
     chex.assert_rank([output.seed, output.known, output.trained], 0)
     chex.assert_shape([output.order, output.sent], (rows,))
     chex.assert_shape(output.scores.train, (rows, None))
@@ -227,7 +234,9 @@ def _make_scorer(batch_size: int) -> Callable[[AttackOutput, TrueLabels], dict[s
             return first
         each = jax.vmap(of_draw)(jnp.arange(draws))
         return {
-            name: value if name in OF_FIRST_DRAW else jnp.nanmean(each[name])
+            name: value
+            if name in OF_FIRST_DRAW or name.startswith(PREFIX)
+            else jnp.nanmean(each[name])
             for name, value in first.items()
         }
 

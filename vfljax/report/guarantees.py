@@ -25,6 +25,7 @@ from vfljax.defenses.rows import prior_of
 from vfljax.report.assessed import Assessed
 from vfljax.report.configurations import ConfigurationSummary, attacks_of, undefended
 from vfljax.report.estimates import interval
+from vfljax.report.lower_limits import lower_limits
 from vfljax.report.stored_rows import FEDERATIONS, Table
 from vfljax.report.strongest import Run, run_names, run_of
 
@@ -131,14 +132,19 @@ class Line(NamedTuple):
         return self.reached.accuracy > self.allowed + 1e-9
 
 
-def lines(assessed: Assessed) -> list[Line]:
-    """Every guarantee of every configuration, with the most accurate attack of every federation."""
-    kept = [
+def claimed(assessed: Assessed) -> list[tuple[ConfigurationSummary, str, float]]:
+    """Every configuration with a formal guarantee, the defense that gives it, and its epsilon."""
+    return [
         (c, name, epsilon)
         for c in assessed.configurations
         for name in c.defenses
         if (epsilon := defenses.TABLE[name].remarks.epsilon(*c.values_of(name))) is not None
     ]
+
+
+def lines(assessed: Assessed) -> list[Line]:
+    """Every guarantee of every configuration, with the most accurate attack of every federation."""
+    kept = claimed(assessed)
     if not kept:
         return []
     without, reached = _measured_without(assessed).accuracy, _most_accurate(assessed)
@@ -161,7 +167,7 @@ def warnings(assessed: Assessed) -> list[str]:
     """A line for every figure that crosses what its guarantee allows."""
     crossed = [line for line in lines(assessed) if line.crossed]
     without = _measured_without(assessed) if crossed else None
-    return [
+    out = [
         f"WARNING: {line.configuration.label}, {FEDERATIONS[line.federation]}: {line.reached.whose} names "
         f"{line.reached.accuracy:.3f} of the labels, more than the {line.allowed:.3f} that ε = "
         f"{line.epsilon:g} allows who reaches M = {without.accuracy:.3f} without the row's label "
@@ -170,6 +176,13 @@ def warnings(assessed: Assessed) -> list[str]:
         for line in crossed
         if without is not None
     ]
+    lower = lower_limits(assessed)
+    return out + [
+        f"WARNING: {c.label}: with a confidence of 95 % ε is at least {found.epsilon():.2f}, more than the "
+        f"{epsilon:g} that {name} claims ({found.text} coins of canaries guessed)."
+        for c, name, epsilon in claimed(assessed)
+        if (found := lower.get(c.number)) and found.epsilon() > epsilon
+    ]
 
 
 def bound_table(assessed: Assessed) -> Table:
@@ -177,7 +190,8 @@ def bound_table(assessed: Assessed) -> Table:
     federations = assessed.federations
     header = [
         *("configuration", "posterior odds at most (times prior odds)"),
-        *("best guess from the noisy label alone", "accuracy at most", "beyond M at most"),
+        *("best guess from the noisy label alone", "ε claimed", "ε at least (95 %), from canaries"),
+        *("accuracy at most", "beyond M at most"),
         *(f"most accurate attack, {FEDERATIONS[f]}" for f in federations),
         *(f"strongest attack, {FEDERATIONS[f]}" for f in federations),
         "crosses the line",
@@ -185,6 +199,7 @@ def bound_table(assessed: Assessed) -> Table:
     if assessed.rows is None:
         return header, []
     prior, without = prior_of(assessed.rows.balance), _measured_without(assessed).accuracy
+    lower = lower_limits(assessed)
     drawn = {(x.configuration.number, x.defense, x.federation): x for x in lines(assessed)}
     strongest = {(a.configuration.number, a.federation): a.strongest for a in assessed.attacked}
     rows = []
@@ -197,9 +212,11 @@ def bound_table(assessed: Assessed) -> Table:
             on = {f: drawn.get((c.number, name, f)) for f in federations}
             worst = [strongest.get((c.number, f)) for f in federations]
             crossed = [FEDERATIONS[f] for f, line in on.items() if line and line.crossed]
+            found = lower.get(c.number) if epsilon is not None else None
             rows.append(
                 [
-                    *(c.label, *bound),
+                    *(c.label, *bound, NO_LINE if epsilon is None else f"{epsilon:g}"),
+                    f"{found.epsilon():.2f} ({found.text})" if found else NO_LINE,
                     NO_LINE if epsilon is None else f"{_accuracy_bound(epsilon, without):.3f}",
                     NO_LINE if epsilon is None else f"{math.tanh(epsilon / 4):.3f}",
                     *(
@@ -223,5 +240,6 @@ def caption(assessed: Assessed) -> str:
         f"here M = {without.accuracy:.3f} ({without.whose}), the best that was measured. Beyond M at most: "
         "tanh(ε/4), whatever M is. Most accurate: top-1 on rows whose labels the attacker does not know. The "
         "measured M is a lower bound of the true one, so a figure that crosses the line convicts this M or "
-        "the code."
+        "the code. ε at least: from rows whose labels were coins, in runs of their own; the strongest attack, "
+        "chosen on half of them, guesses so many of the others (Steinke, Nasr, Jagielski 2023)."
     )

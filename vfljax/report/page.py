@@ -208,13 +208,16 @@ def _notes(shown: _Shown) -> tuple[list[str], list[str]]:
 
 
 def _missing(shown: _Shown) -> list[str]:
-    """What is not done yet, and what diverged."""
+    """What is not done yet, what diverged, and labels that are coins."""
     undone = shown.rows.sweep.unfinished
     out = [f"Not finished: {'; '.join(undone)}."] if undone else []
     lost = sum(c.diverged for c in shown.assessed.configurations)
     trials = len(shown.rows.trials)
     if lost:
         out.append(f"{lost} of {trials} trials diverged: their figures are left out, not zero.")
+    if count := shown.experiment.canaries:
+        what = f"{count} training rows of each seed are canaries, whose labels are coins"
+        out.append(f"{what}: utility and leaks of this sweep contain them.")
     return out
 
 

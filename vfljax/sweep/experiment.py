@@ -77,6 +77,7 @@ class Experiment:
     methods: tuple[Method, ...]
     attacks: Mapping[str, Mapping[str, Any]]  # name -> option or knob -> value or values
     known_draws: int
+    canaries: int
     attackers: tuple[tuple[int, ...], ...]
     federations: tuple[str, ...]  # kinds; () for those that the attacks are for
     goal: Goal
@@ -89,6 +90,7 @@ class Experiment:
         at_least("seeds", self.seeds, 1)
         at_least("first_seed", self.first_seed, 0)
         at_least("known_draws", self.known_draws, 1)
+        at_least("canaries", self.canaries, 0)
         if self.attacks and not self.attackers:
             raise UserError("config.attackers=() names nobody: give ((0,),), or no config.attacks.")
         for field, groups in self.party_groups.items():
@@ -226,6 +228,7 @@ def _experiment(fields: Mapping[str, Any], limits: SizeLimits) -> Experiment:
         methods=parse_methods(fields["grid"], records["model"]),
         attacks=_attacks(fields["attacks"], len(fields["attackers"]), limits),
         known_draws=fields["known_draws"],
+        canaries=fields["canaries"],
         attackers=tuple(tuple(as_axis(group)) for group in fields["attackers"]),
         federations=tuple(fields["federations"]),
         reproduces=parse_reproduces(fields["reproduces"]),

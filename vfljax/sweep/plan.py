@@ -28,6 +28,7 @@ from vfljax.models.last_layer import recorded_width
 from vfljax.models.rows import Streamed
 from vfljax.sweep import attack_variants, codebooks, feasibility, grid, initial, teachers
 from vfljax.sweep.attack_variants import AttackVariant
+from vfljax.sweep.canaries import NONE, plant
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.programs import Effort
 from vfljax.types import HostArray, PyTree, Spec
@@ -60,6 +61,7 @@ class Plan(NamedTuple):
     party_columns: tuple[PartyColumns, ...]  # of each party that owns columns
     table: Table
     splits: list[Split]
+    candidates: HostArray  # [copies + 1, 2] of canaries, the last rows of the data set
     seeds: HostArray  # [Q] uint32
     attack_variants: tuple[AttackVariant, ...]
     groups: list[grid.Group]
@@ -101,6 +103,8 @@ def make_plan(experiment: Experiment) -> Plan:
             f"config.training.batch_size={experiment.training.batch_size} is more than the {rows} "
             f"training rows of {dataset.name}: choose at most {rows}, or more rows."
         )
+    planted = plant(dataset, party_columns, splits, experiment)
+    dataset, party_columns, splits, candidates = planted
     scaling = data.scaling, data.scaling_rows, data.resident_gb * 1e9
     table = make_table(party_columns, dataset.labels, splits, *scaling)
     shape = grid.DataShape(dataset.num_classes, rows, tuple(c.input for c in party_columns))
@@ -124,6 +128,7 @@ def make_plan(experiment: Experiment) -> Plan:
         party_columns=party_columns,
         table=table,
         splits=splits,
+        candidates=candidates,
         seeds=np.arange(seeds, dtype=np.uint32),
         attack_variants=tuple(variants),
         groups=groups,
@@ -295,7 +300,7 @@ def recorded(plan: Plan) -> Plan:
 
 
 def split_arrays(
-    labels: np.ndarray, splits: Sequence[Split], draws: int = 1
+    labels: np.ndarray, splits: Sequence[Split], draws: int = 1, candidates: HostArray = NONE
 ) -> dict[str, np.ndarray]:
     """Returns what is stored of the splits, and each seed's orders of known rows and halves for scoring.
 
@@ -303,16 +308,19 @@ def split_arrays(
       labels: [R] int32.
       splits: one a seed.
       draws: of the known rows. Draw r of seed s is row r Q + s of ``known_order``, Q the number of seeds.
+      candidates: of the last rows, which are canaries, as ``plant`` returns them.
     """
     orders, halves = [], []
+    first = len(labels) - (len(candidates) - 1)
+    pairs = candidates[[np.maximum(s.train - first, -1) for s in splits]]
     for draw, (seed, split) in itertools.product(range(draws), enumerate(splits)):
         rng = np.random.default_rng([seed, 7919, draw] if draw else [seed, 7919])
         classes = labels[split.train]
         queue = rng.permutation(len(classes))
-        # the j-th row of every class before the j+1-th of any: the first n are balanced
-        turn = np.empty(len(classes), np.int64)
+        # the j-th row of every class before the j+1-th of any: the first n are balanced; canaries come last
+        turn, free = np.full(len(classes), len(classes)), split.train < first
         for c in np.unique(classes):
-            of_class = queue[classes[queue] == c]
+            of_class = queue[(classes[queue] == c) & free[queue]]
             turn[of_class] = np.arange(len(of_class))
         orders.append(queue[np.argsort(turn[queue], kind="stable")])
         if not draw:
@@ -324,6 +332,7 @@ def split_arrays(
         "test": np.stack([s.test for s in splits]),
         "known_order": np.stack(orders).astype(np.int32),
         "selects": np.stack(halves),
+        **({"candidates": pairs} if len(candidates) > 1 else {}),
     }
 
 

@@ -40,15 +40,18 @@ def check(plan: Plan) -> None:
 def known_error(name: str, known: float, plan: Plan) -> UserError | None:
     """Returns why an attack cannot know so many labels of the training rows; None if it can.
 
-    Known rows are balanced (``plan.split_arrays``): an attacker knows as many of every class, or all.
+    Known rows are balanced (``plan.split_arrays``): an attacker knows as many of every class, or all. No
+    canary's label is known to anybody.
 
     Args:
       name: the attack.
       known: the number of labels that it asks for.
       plan: of which the first seed's training rows are counted.
     """
-    classes, rows = plan.dataset.num_classes, len(plan.splits[0].train)
-    counts = [np.bincount(plan.dataset.labels[s.train], minlength=classes) for s in plan.splits]
+    canary = len(plan.dataset.labels) - plan.experiment.canaries * len(plan.splits)  # the first
+    classes, free = plan.dataset.num_classes, [s.train[s.train < canary] for s in plan.splits]
+    counts = [np.bincount(plan.dataset.labels[rows], minlength=classes) for rows in free]
+    rows = len(free[0])
     rarest = int(min(count.min() for count in counts))
     remedy = "ask for one a class or more, up to all"
     if known < classes:
@@ -68,6 +71,6 @@ def most_known(plan: Plan) -> int:
     """The most labels that an attack of the sweep knows at its first values, which the report leads with; 0
     if none knows any. With so many the classes are named that an attack tells apart but cannot name."""
     known = [(variant.name, variant.knobs[0].get("known", 0)) for variant in plan.attack_variants]
-    rows = len(plan.splits[0].train)
+    rows = len(plan.splits[0].train) - plan.experiment.canaries
     possible = (int(k) for name, k in known if k < rows and not known_error(name, k, plan))
     return max(possible, default=0)

@@ -76,7 +76,8 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
     experiment, dataset = plan.experiment, plan.dataset
     values = checksum(dataset)
     defense_values = experiment.defense_values
-    balance = np.bincount(dataset.labels).tolist()
+    rows = len(dataset.labels) - experiment.canaries * len(plan.splits)  # which are copies
+    balance = np.bincount(dataset.labels[:rows]).tolist()
     files = {"model": experiment.model.pretrained, "teacher": experiment.teacher.pretrained}
     return {
         "schema": store.SCHEMA,
@@ -89,7 +90,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         "effort": plan.effort._asdict(),
         "data": {
             "name": dataset.name,
-            "rows": len(dataset.labels),
+            "rows": rows,
             "classes": dataset.num_classes,
             "balance": balance,
             "party_shapes": [list(x.shape[1:]) for x in plan.table.features],
@@ -189,7 +190,8 @@ def _begun(
         unread = initial.unread_tensors(plan.groups[0].spec, experiment, plan.seeds, plan.table)
         rest = f"; of it left out: {', '.join(unread)}" if unread else ""
         say(f"bottoms start from {experiment.model.pretrained}{rest}")
-    arrays = split_arrays(plan.dataset.labels, recorded(plan).splits, experiment.known_draws)
+    splits, draws = recorded(plan).splits, experiment.known_draws
+    arrays = split_arrays(plan.dataset.labels, splits, draws, plan.candidates)
     arrays["test"] = np.stack([split.test for split in plan.splits])  # those of the results: all
     store.write_root_arrays(workdir, "splits.npz", arrays)
     return plan

@@ -1,0 +1,193 @@
+"""Label canaries: how they are planted, guessed and counted, and what a broken mechanism cannot hide."""
+
+import math
+import shutil
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.reference import canaries as twin
+from tests.sweeps import identity, plan_of, tiny, train
+from vfljax import datasets
+from vfljax.datasets.splits import split_rows
+from vfljax.errors import UserError
+from vfljax.report import guarantees, page
+from vfljax.report.assessment import assess_sweep
+from vfljax.report.lower_limits import epsilon_at_least, strongest_guesses
+from vfljax.report.stored_rows import AttackFigures
+from vfljax.sweep import serving
+from vfljax.sweep.canaries import HALVES, PREFIX, SHARES, coins, guess_figures
+from vfljax.sweep.plan import recorded, split_arrays
+
+COUNT, KNOWN = 120, 20
+LIMIT = "ε at least (95 %), from canaries"
+
+
+def test_no_canaries_change_nothing():
+    plan, data = plan_of(tiny(canaries=0)), datasets.load("digits", "", {})
+    np.testing.assert_array_equal(plan.dataset.labels, data.labels)
+    np.testing.assert_array_equal(plan.splits[1].train, split_rows(data, 1, 320, 160, 160).train)
+    assert "candidates" not in split_arrays(data.labels, plan.splits)
+
+
+def test_canaries_are_copies_of_training_rows_whose_labels_are_one_of_their_candidates():
+    plan, without = plan_of(tiny(canaries=COUNT)), plan_of(tiny())
+    labels = plan.dataset.labels
+    stored = split_arrays(labels, plan.splits, 1, plan.candidates)["candidates"]
+    rows, seen = len(without.dataset.labels), []
+    for split, before, pairs in zip(plan.splits, without.splits, stored, strict=True):
+        is_canary = split.train >= rows
+        assert is_canary.sum() == COUNT
+        seen += split.train[is_canary].tolist()
+        np.testing.assert_array_equal(split.train[~is_canary], before.train[~is_canary])
+        for features in plan.table.features:
+            np.testing.assert_array_equal(features[split.train], features[before.train])
+        assert (pairs[is_canary, 0] < pairs[is_canary, 1]).all()
+        assert (labels[split.train[is_canary]][:, None] == pairs[is_canary]).any(axis=1).all()
+        assert (pairs[~is_canary] == -1).all()
+    np.testing.assert_array_equal(labels[:rows], without.dataset.labels)
+    np.testing.assert_array_equal(plan.table.mean[0], without.table.mean[0])
+    assert sorted(seen) == list(range(rows, rows + 2 * COUNT))  # no two seeds share one
+    assert not np.array_equal(*(pairs[pairs[:, 0] >= 0] for pairs in stored))
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_coins_are_fair_and_candidates_any_two_classes(classes):
+    _, pairs, labels = map(np.asarray, coins(3, 60_000, 50_000, classes))
+    of = {(a, b) for a in range(classes) for b in range(a + 1, classes)}
+    shares = [np.mean((pairs == pair).all(axis=1)) for pair in sorted(of)]
+    np.testing.assert_allclose(shares, 1 / len(of), atol=0.01)
+    heads = [(labels == pairs[:, 1])[(pairs == pair).all(axis=1)].mean() for pair in sorted(of)]
+    np.testing.assert_allclose(heads, 0.5, atol=0.03)
+
+
+def test_no_attacker_knows_a_canary():
+    plan = plan_of(tiny(canaries=COUNT, **{"training.record_rows": 250}))
+    seen = recorded(plan)
+    arrays = split_arrays(seen.dataset.labels, seen.splits, 2, seen.candidates)
+    for place, order in enumerate(arrays["known_order"]):
+        is_canary = arrays["candidates"][place % 2, :, 0] >= 0
+        assert is_canary.sum() == COUNT  # all of them are recorded
+        assert not is_canary[order[: 250 - COUNT]].any()
+        known = seen.splits[place % 2].train[order[:KNOWN]]
+        assert np.bincount(seen.dataset.labels[known]).tolist() == [2] * 10
+    known = [serving.known_error("mean", labels, seen) for labels in (KNOWN, 250)]
+    assert known[0] is None is not known[1]
+    with pytest.raises(UserError, match=r"config.canaries=320 leaves none of the 320"):
+        plan_of(tiny(canaries=320))
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_guesses_are_those_of_the_reference(classes):
+    rng = np.random.default_rng(classes)
+    scores = rng.integers(-2, 3, (200, classes)) / 2.0  # with ties
+    scores[rng.random(scores.shape) < 0.05] = np.nan
+    candidates = np.sort(np.stack([rng.permutation(classes)[:2] for _ in scores]), axis=1)
+    candidates[rng.random(200) < 0.3] = -1
+    labels = candidates[np.arange(200), rng.integers(0, 2, 200)]
+    half = rng.random(200) < 0.5
+    found = guess_figures(*map(jnp.asarray, (scores, labels, candidates, half)))
+    for name, rows in zip(HALVES, (np.flatnonzero(half), np.flatnonzero(~half)), strict=True):
+        for share in SHARES:
+            expected = twin.guesses(scores, labels, candidates, rows, share / 100)
+            assert (found[f"{name}guessed_{share}"], found[f"{name}right_{share}"]) == expected
+
+
+@pytest.mark.parametrize("level", [0.95, 0.999])
+@pytest.mark.parametrize(("guessed", "right"), [(1, 1), (20, 15), (500, 366), (500, 250), (40, 0)])
+def test_the_limit_is_that_of_the_binomial_tail(guessed, right, level):
+    expected = twin.epsilon_at_least(guessed, right, level)
+    assert epsilon_at_least(guessed, right, level) == pytest.approx(expected, abs=1e-6)
+
+
+def rows_of(figures, **described):
+    """Rows of attacks, one an entry of the figures' [attacks]."""
+    values = zip(*(np.asarray(x, float).tolist() for x in figures.values()), strict=True)
+    each = (dict(zip(figures, row, strict=True)) for row in values)
+    return [AttackFigures(identity(f"a{k}"), 0, 0, 0, x, described) for k, x in enumerate(each)]
+
+
+def limits_of_runs(epsilon, runs, canaries=300, attacks=40):
+    """Lower limits of runs of randomized response, which attacks read with errors, some turned round; and
+    those counted on the half on which the attack is chosen."""
+    rng, out = np.random.default_rng(5), []
+    count = jax.jit(jax.vmap(guess_figures, in_axes=(0, None, None, None)))
+    pairs = jnp.tile(jnp.array([0, 1]), (canaries, 1))
+    for _ in range(runs):
+        coin = rng.random(canaries) < 0.5
+        wrong = rng.uniform(0, 0.2, (attacks, 1)) + rng.integers(0, 2, (attacks, 1))
+        sent = twin.response(rng, coin, epsilon) ^ (
+            rng.random((attacks, canaries)) < abs(wrong - 0.2)
+        )
+        scores = np.stack([0 * sent, np.where(sent, 1, -1) * rng.random(sent.shape)], axis=-1)
+        half = rng.random(canaries) < 0.5
+        figures = count(scores, jnp.asarray(coin, jnp.int32), pairs, half)
+        same = {k.replace("select_", ""): x for k, x in figures.items() if "select_" in k}
+        each = rows_of(figures), rows_of({**figures, **same})
+        out.append([strongest_guesses(rows).epsilon() for rows in each])
+    return np.array(out)
+
+
+def test_to_choose_among_many_attacks_keeps_the_level_and_more_than_epsilon_is_found():
+    runs = 400
+    above, uncorrected = np.mean(limits_of_runs(1.0, runs) > 1.0, axis=0)
+    most = 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
+    assert above <= most < uncorrected
+    assert np.mean(limits_of_runs(3.0, 50)[:, 0] > 1.0) > 0.95
+
+
+def test_oracles_and_attacks_that_diverged_do_not_count():
+    names = [f"{a}{b}_{n}" for a in HALVES for b in ("guessed", "right") for n in SHARES]
+    figures = {name: [10.0] for name in names}
+    assert strongest_guesses(rows_of(figures)).right == 10
+    assert strongest_guesses(rows_of(figures, oracle=True)) is None
+    assert strongest_guesses(rows_of({**figures, f"{PREFIX}right_50": [math.nan]})) is None
+
+
+CONFIG = tiny(
+    seeds=1,
+    data={"name": "synthetic", "train": 360, "validation": 40, "test": 40},
+    grid={
+        "intact": {"grad_perturb": {"epsilon": 1.0}},
+        "broken": {"grad_perturb": {"epsilon": 1.0, "draw": "step"}},
+    },
+    federations=("no_split",),
+    attacks={"direct": {"rule": "most_negative", "epoch": ("mean", "votes")}},
+    **{"training.epochs": 12, "training.batch_size": 40},
+)
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """An intact mechanism, the same with noise drawn at every step, and canaries in both."""
+    return train(tmp_path_factory.mktemp("canaries"), {**CONFIG, "canaries": 300})
+
+
+def test_noise_at_every_step_is_found_and_a_report_warns_of_more_than_is_claimed(
+    sweep, monkeypatch
+):
+    assessed = assess_sweep(sweep.workdir)
+    limits = guarantees.lower_limits(assessed)
+    intact, broken = (limits[number].epsilon() for number in (0, 1))
+    assert intact <= 1 < 1.5 < broken
+    header, rows = guarantees.bound_table(assessed)
+    cells = dict(zip(header, rows[0], strict=True))
+    assert len(rows) == 1 == float(cells["ε claimed"])  # noise at every step claims nothing
+    assert cells[LIMIT].startswith(f"{intact:.2f} (direct/")
+    assert not any("canaries" in line for line in guarantees.warnings(assessed))
+    monkeypatch.setattr(guarantees, "lower_limits", lambda _: {0: limits[1]})
+    assert "more than the 1 that grad_perturb claims" in guarantees.warnings(assessed)[-1]
+    assert "300 training rows of each seed are canaries" in page.write(sweep.workdir).read_text()
+
+
+def test_an_audit_has_the_limits_of_the_sweep_with_canaries_beside_it(sweep, tmp_path):
+    grid = {"intact": CONFIG["grid"]["intact"], "other": {"grad_perturb": {"epsilon": 2.0}}}
+    audited = train(tmp_path / "audit", {**CONFIG, "grid": grid})
+    assert not {name for name in audited.attacks.column_names if name.startswith(PREFIX)}
+    header, rows = guarantees.bound_table(assess_sweep(audited.workdir))
+    assert [row[header.index(LIMIT)] for row in rows] == ["-", "-"]
+    shutil.copytree(sweep.workdir, audited.workdir / "canaries")
+    expected = guarantees.lower_limits(assess_sweep(sweep.workdir))[0]
+    assert guarantees.lower_limits(assess_sweep(audited.workdir)) == {0: expected}

@@ -1,0 +1,91 @@
+"""Lower limits of epsilon, from the coins of label canaries that the strongest attack guesses.
+
+The limit is the largest epsilon with P[Binomial(r, e^epsilon / (1 + e^epsilon)) >= v] <= .05, for r guesses, a
+number fixed before, of which v are right: epsilon-label-DP keeps v below that binomial however one guesses
+(Steinke, Nasr, Jagielski 2023). Seeds are independent runs, so counts add up. A weak attack gives a low limit.
+
+Of many attacks, in two directions, with several shares of the surest guesses, in every federation, the one that
+reaches most on half of the canaries is counted on the other half. That needs no correction: given what crossed
+the wire and the coins of one half, the odds of the others are still at most e^epsilon. Bonferroni's for
+hundreds of candidates costs more. A seed's noise is the same in all federations, so this is no second query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from vfljax.report import stored_rows
+from vfljax.report.assessed import Assessed
+from vfljax.report.configurations import attacks_of, configurations
+from vfljax.report.stored_rows import AttackFigures
+from vfljax.report.strongest import Run, run_of
+from vfljax.sweep.canaries import HALVES, PREFIX, SHARES
+from vfljax.types import HostArray
+
+FOLDER = "canaries"  # in an audit's, of the sweep that was trained with canaries
+
+
+class Guesses(NamedTuple):
+    """The guesses of the chosen attack, on the half on which nothing was chosen."""
+
+    run: Run
+    guessed: int  # r
+    right: int  # v
+
+    @property
+    def text(self) -> str:
+        """'direct/votes: 366 of 500'."""
+        return f"{self.run.identity.label}: {self.right} of {self.guessed}"
+
+    def epsilon(self, level: float = 0.95) -> float:
+        """The lower limit of epsilon."""
+        return epsilon_at_least(self.guessed, self.right, level)
+
+
+def epsilon_at_least(guessed: int, right: int, level: float = 0.95) -> float:
+    """Returns the lower limit of epsilon, at least 0, where so many guesses were made and right.
+
+    >>> round(epsilon_at_least(500, 366), 2), epsilon_at_least(500, 250)
+    (0.84, 0.0)
+    """
+    if not right:
+        return 0.0
+    # P[Binomial(r, p) >= v] is the regularized incomplete beta function I_p(v, r - v + 1)
+    p = special.betaincinv(right, guessed - right + 1, 1 - level)
+    return max(0.0, float(special.logit(p)))
+
+
+def strongest_guesses(rows: Iterable[AttackFigures]) -> Guesses | None:
+    """The guesses of the strongest attack on a configuration, over the rows' seeds, if there are canaries;
+    oracles do not count, nor do attacks that diverged."""
+    names = [f"{a}{b}_{n}" for n in SHARES for a in HALVES for b in ("guessed", "right")]
+    totals: dict[Run, HostArray] = {}
+    for row in rows:
+        counts = np.array([row.figures.get(name) for name in names], float)  # NaN: none
+        if not row.oracle and np.isfinite(counts).all():
+            totals[run_of(row)] = totals.get(run_of(row), 0) + counts
+    found = []
+    for run, total in totals.items():
+        for guessed, right, r, v in total.astype(int).reshape(-1, 4).tolist():
+            for chosen, counted in [(right, v), (guessed - right, r - v)]:  # in both directions
+                reached = epsilon_at_least(guessed, chosen), chosen / max(guessed, 1)
+                found.append((reached, Guesses(run, r, counted)))
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def lower_limits(assessed: Assessed) -> dict[int, Guesses]:
+    """The guesses on each configuration, by its number, of the sweep or of an audit's with canaries."""
+    rows = assessed.rows
+    if rows is not None and f"{PREFIX}right_100" not in rows.sweep.attacks.column_names:
+        folder = rows.sweep.workdir / FOLDER
+        rows = stored_rows.load(folder) if (folder / "sweep.json").exists() else None
+    if rows is None:
+        return {}
+    number = {(c.method, *c.knobs.items()): c.number for c in assessed.configurations}
+    trained = {c.number: number.get((c.method, *c.knobs.items())) for c in configurations(rows)}
+    found = ((trained[k], strongest_guesses(of)) for k, of in attacks_of(rows).items())
+    return {k: guesses for k, guesses in found if k is not None and guesses}
