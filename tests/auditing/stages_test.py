@@ -180,6 +180,20 @@ def test_what_is_recommended_is_judged_again_on_three_fresh_seeds_and_resumes(
     assert not any(a.fresh for a in assess_sweep(out).assessments)
 
 
+def test_claimed_epsilons_are_audited_with_canaries_in_a_sweep_of_their_own(finished, tmp_path):
+    out = shutil.copytree(finished / "out", tmp_path / "out")
+    request = asked(str(finished / "t.csv"), canaries=True)
+    audit(request, out, "c", lambda line: None, SUITE, ("noise", "max_norm"))
+    assert not (out / "canaries").exists()  # none of them claims one
+    grid = {"noise": {}, "label_dp": suite.method("label_dp", (1.0, 4.0))}
+    stages._plant(stages.Journal(out, request), {**store.load(out).config, "grid": grid})
+    planted = store.load(out / "canaries")
+    trained = {(row["label_dp.epsilon"], row["seed"]) for row in planted.results.to_pylist()}
+    assert trained == {(1.0, 0), (4.0, 0)}
+    assert planted.config["canaries"] == planted.header["data"]["train"] // 5
+    assert "canaries_right_100" in planted.attacks.column_names
+
+
 def test_time_is_kept_for_confirming(finished):
     request = asked(str(finished / "t.csv"))
     plain, kept = stages.Journal(finished / "out", request), Times(60.0, 90.0, 65.0, 1, 6, 3.0)

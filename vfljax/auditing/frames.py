@@ -34,6 +34,7 @@ def audit(
     keep_gain: float = 0.5,
     seeds: int = 5,
     confirm: bool = False,
+    canaries: bool = False,
     options: Mapping[str, Any] | None = None,
     say: Callable[[str], None] = print,
 ) -> store.Sweep:
@@ -57,6 +58,7 @@ def audit(
       keep_gain: the share of what the federation gains over the label party alone that is to be kept.
       seeds: of each configuration.
       confirm: whether what is recommended is judged on three fresh seeds.
+      canaries: whether claimed epsilons are audited, in training of its own.
       options: of the table's loader (``vfljax.datasets.user_table.table``).
       say: is given each line of what is being done.
 
@@ -84,6 +86,7 @@ def audit(
             keep_gain=keep_gain,
             seeds=seeds,
             confirm=confirm,
+            canaries=canaries,
             options=dict(options or {}),
         )
         run_audit(request, folder, "vfljax.audit", say)

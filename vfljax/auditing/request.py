@@ -60,6 +60,7 @@ class Request:
     keep_gain: float = 0.5  # share of the federation's gain over the label party alone to be kept
     seeds: int = 5
     confirm: bool = False  # whether what is recommended is judged on fresh seeds
+    canaries: bool = False  # whether claimed epsilons are audited with label canaries
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the table's loader
 
     def __post_init__(self) -> None:

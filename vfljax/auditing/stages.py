@@ -1,4 +1,4 @@
-"""The stages of an audit: undefended, pilot, audit, confirmed. Each is a sweep like any other.
+"""The stages of an audit: undefended, pilot, audit, confirmed, canaries. Each is a sweep like any other.
 
     DIR/undefended/   the undefended federation under all attacks: what leaks, and how long attacks take
     DIR/pilot/        every defense at every operating point of its row, one seed, no attack: what it costs
@@ -6,6 +6,7 @@
                       than was allowed, on all seeds, under all attacks: the audit's own sweep and report
     DIR/confirmed/    if asked for: undefended and what the audit recommends on three fresh seeds, under all
                       attacks; nothing was chosen on them, so their verdict needs no correction
+    DIR/canaries/     if asked for: defenses with a claimed epsilon, on one seed with label canaries
     DIR/config.py     the config of that sweep, for ``vfljax sweep``
     DIR/audit.json    what was asked, what was decided, and how long each stage took
 
@@ -29,7 +30,7 @@ from vfljax.auditing import planning, sentences, suite
 from vfljax.auditing.request import WORKDIR, Request
 from vfljax.auditing.survey import survey
 from vfljax.errors import UserError
-from vfljax.report import assessment, headline, judging
+from vfljax.report import assessment, headline, judging, lower_limits
 from vfljax.sweep import programs, serving
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import make_plan
@@ -40,6 +41,7 @@ from vfljax.sweep.train import train_sweep
 JOURNAL = "audit.json"
 FRAME = "table.parquet"  # what ``vfljax.audit`` writes a data frame to
 DAY = 86_400.0  # seconds
+CANARIES = 1000  # training rows whose labels are coins: so many, or a fifth of them all
 CONFIG = '''"""What an audit trained and attacked; the same tables come from:
 
     vfljax sweep --config=config.py --workdir=NEW_DIR
@@ -101,6 +103,8 @@ def audit(
     store.export(workdir)
     if request.confirm:
         _confirm(journal, config)
+    if request.canaries:
+        _plant(journal, config)
     audited, left_out = len(config["grid"]) - 1, journal.stored.get("left_out", [])
     say(sentences.ending(audited, left_out, journal.spent, request.budget))
     return workdir
@@ -172,6 +176,17 @@ def _confirm(journal: Journal, config: Mapping[str, Any]) -> None:
     journal.stage("confirmed", {**config, **fresh}, journal.workdir / assessment.CONFIRMED)
 
 
+def _plant(journal: Journal, config: Mapping[str, Any]) -> None:
+    """Trains and attacks every defense that claims an epsilon, at all its operating points, with canaries."""
+    rows = {name: row for name, row in defenses.TABLE.items() if name in config["grid"]}
+    claims = [n for n, row in rows.items() if row.remarks.epsilon(row.example, {}) is not None]
+    count = min(CANARIES, store.load(journal.workdir).header["data"]["train"] // 5)
+    fields = {"name": f"{config['name']}: canaries", "notes": (), "seeds": 1, "known_draws": 1}
+    fields |= {"canaries": count, "grid": {name: config["grid"][name] for name in claims}}
+    if claims:
+        journal.stage("canaries", {**config, **fields}, journal.workdir / lower_limits.FOLDER)
+
+
 class Journal:
     """``audit.json``: the request, the decisions and the times of the stages, as far as there are any.
 
@@ -207,7 +222,7 @@ class Journal:
         changed = [
             f"{name}: {before.get(name)!r} -> {value!r}"
             for name, value in asked.items()
-            if before.get(name) != value and name not in ("budget", "confirm")
+            if before.get(name) != value and name not in ("budget", "confirm", "canaries")
         ]
         if changed:
             other = ", or ask for what it was begun with. Nothing was changed"
@@ -219,7 +234,7 @@ class Journal:
         if self.grown:  # the decisions are made again, with more time
             times = {k: v for k, v in stored["times"].items() if k == "undefended"}
             stored = {"request": before, "times": times, "lost": 0.0}
-        before["confirm"] = asked["confirm"]
+        before |= {name: asked[name] for name in ("confirm", "canaries")}
         before["budget"] = max(asked["budget"], before["budget"])
         self.request = dataclasses.replace(self.request, budget=before["budget"])
         self.stored = stored
@@ -253,8 +268,9 @@ class Journal:
     def left(self) -> float:
         """Seconds of the budget that are neither spent nor kept for confirming."""
         seeds = self.request.seeds
-        kept = planning.confirming(self.times, seeds) if self.request.confirm else 0.0
-        return self.request.budget - self.spent - kept
+        more = self.request.confirm + self.request.canaries  # stages that take about as long
+        kept = planning.confirming(self.times, seeds) if more else 0.0
+        return self.request.budget - self.spent - more * kept
 
     def keep(self, **values: Any) -> None:
         """Adds what was decided, and writes the journal."""

@@ -9,7 +9,8 @@ Columns that no party owns are left out. The audit trains the undefended federat
 attack that applies, tries every defense that applies, and audits each at the operating points around which it
 begins to cost more than --keep_gain and --max_cost allow. The same command again continues an audit that was
 stopped or killed. The defense that it recommends was chosen among several; --confirm judges it again, on seeds
-on which nothing was chosen, and keeps a share of --budget for that.
+on which nothing was chosen, and keeps a share of --budget for that. --canaries trains every defense that claims
+an epsilon once more, with coins as labels of some rows, and puts a lower limit of epsilon beside the claim.
 
 It writes report.html, the tables of a sweep (see vfljax sweep), and config.py, by which vfljax sweep makes the
 same tables.
@@ -53,6 +54,7 @@ def define(options: common.Options) -> None:
     )
     options.add("seeds", "seeds of each configuration; verdicts need 3", 5)
     options.add("confirm", "judge what is recommended again, on three fresh seeds", False)
+    options.add("canaries", "audit claimed epsilons with labels that are coins", False)
     options.add("option", "name=value of the table's loader, such as drop=ID; see vfljax data", [])
     common.define_requirements(options)
     common.define_profile(options)
@@ -83,6 +85,7 @@ def run(options: common.Options) -> None:
         keep_gain=options.keep_gain,
         seeds=options.seeds,
         confirm=options.confirm,
+        canaries=options.canaries,
         options=request.options_of(options.option),
     )
     try:
