@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from analysis import canaries as script
 from tests.reference import canaries as twin
 from tests.sweeps import identity, plan_of, tiny, train
 from vfljax import datasets
@@ -172,6 +173,8 @@ def test_noise_at_every_step_is_found_and_a_report_warns_of_more_than_is_claimed
     limits = guarantees.lower_limits(assessed)
     intact, broken = (limits[number].epsilon() for number in (0, 1))
     assert intact <= 1 < 1.5 < broken
+    lines = {cells[0]: cells for cells in script.table(sweep.workdir)}
+    assert lines["broken"][6].startswith(f"{broken:.2f} (")
     header, rows = guarantees.bound_table(assessed)
     cells = dict(zip(header, rows[0], strict=True))
     assert len(rows) == 1 == float(cells["ε claimed"])  # noise at every step claims nothing

@@ -1,0 +1,58 @@
+"""Lower limits of epsilon in each run of a sweep with label canaries.
+
+    python -m launch.sweep --config=configs/canaries.py --workdir=runs/canaries
+    python -m analysis.canaries runs/canaries
+
+A run is one seed. In each run the strongest attack is chosen on half of the canaries and counted on the others.
+The limit of all runs together adds up their guesses, and then one attack is chosen for all.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from collections.abc import Iterable
+
+import numpy as np
+
+from vfljax.report import stored_rows
+from vfljax.report.configurations import attacks_of, configurations
+from vfljax.report.lower_limits import strongest_guesses
+
+CLAIMED = 1.0  # configs/canaries.py
+LEVELS = (0.95, 0.999)
+HEADER = (
+    *("method", "runs", "guesses a run", "right, mean"),
+    *(f"limits at {level:g}: mean, most, above {CLAIMED:g}" for level in LEVELS),
+    *("all runs at 0.95", "attack of all runs"),
+)
+
+
+def table(workdir: pathlib.Path) -> Iterable[list[str]]:
+    """A row for each configuration of the sweep in ``workdir``."""
+    rows = stored_rows.load(workdir)
+    attacks = attacks_of(rows)
+    for configuration in configurations(rows):
+        of = attacks[configuration.number]
+        by_seed = [
+            strongest_guesses(row for row in of if row.seed == seed)
+            for seed in sorted({row.seed for row in of})
+        ]
+        runs, whole = [run for run in by_seed if run], strongest_guesses(of)
+        assert whole is not None
+        limits = [np.array([run.epsilon(level) for run in runs]) for level in LEVELS]
+        yield [
+            configuration.method,
+            f"{len(runs)}",
+            f"{np.mean([run.guessed for run in runs]):.0f}",
+            f"{np.mean([run.right / run.guessed for run in runs]):.3f}",
+            *(f"{x.mean():.2f}, {x.max():.2f}, {np.sum(x > CLAIMED)}" for x in limits),
+            f"{whole.epsilon():.2f} ({whole.right:,} of {whole.guessed:,})",
+            f"{whole.run.identity.label}, {whole.run.panel}",
+        ]
+
+
+if __name__ == "__main__":
+    print(f"| {' | '.join(HEADER)} |\n|{'---|' * len(HEADER)}")
+    for cells in table(pathlib.Path(sys.argv[1])):
+        print(f"| {' | '.join(cells)} |")
