@@ -262,7 +262,7 @@ def test_the_whole_way_from_a_config_to_a_report(launch, refused, tmp_path, conf
     workdir = tmp_path / "w"
     done = launch("sweep", f"--config={config}", f"--workdir={workdir}", "--config.seeds=2")
     assert done.returncode == 0, done.stderr
-    assert "Undefended, passive party 0" in done.stdout
+    assert "passive party 0 can name" in done.stdout
     assert "24/24 trials" in done.stderr
     assert "steps/s" in done.stderr
     assert "--config.seeds=2" in (workdir / "report.html").read_text()

@@ -49,15 +49,15 @@ def test_one_sentence_says_what_leaks_to_whom_what_helps_and_what_that_costs():
     one = headline_of(plain(), assessment("dcor", 0.896, 0.56, {"dcor.alpha": 0.005}))
     limits = plain().leak.limits
     assert one.sentence == (
-        f"Undefended, telco ranks the labels with leak AUC .97 ({limits.lower:.2f} to {limits.upper:.2f}); "
-        "with dcor alpha=0.005 the strongest of 1 attack reaches .56 (.53 to .59), local-only .50; accuracy "
-        "-0.4 points (-0.4 to -0.4), kept. Verdict: still leaks, much less."
-    ).replace("(0.", "(.").replace(" to 0.", " to .")
+        f"Yes: telco can read the labels mostly (leak AUC .97, at least {limits.lower:.2f}). Without the "
+        "federation, .50 can be read. dcor alpha=0.005 lowers the leak to .56 (.53 to .59). It does not "
+        "stop it. It changes accuracy by -0.4 points (-0.4 to -0.4)."
+    ).replace("least 0.", "least .")
     assert one.leaks == (
         "the labels: leak AUC .97 (.96 to .98), local-only .50 (own columns and as many known labels), "
         "chance .50"
     )
-    assert one.whom == "telco, with the attack norm; assumed to know 40 labels at most"
+    assert one.whom == "telco; assumed to know 40 labels at most"
     assert one.switch_on.startswith("dcor alpha=0.005: it leaks least of 1 defense where accuracy")
     assert "over 3 seeds" in one.sure
 
@@ -65,14 +65,11 @@ def test_one_sentence_says_what_leaks_to_whom_what_helps_and_what_that_costs():
 def test_the_first_sentence_says_what_the_federation_gains_and_what_is_kept_of_it():
     base = assessment("plain", 0.9, 0.97, attack="norm", alone=0.85)
     one = headline_of(base, assessment("noise", 0.89, 0.6, NOISE))
-    assert one.sentence.startswith(
-        "The federation gains over the label party alone (accuracy .90, alone .85: +5.0 points, +5.0 to "
-        "+5.0). Undefended, telco ranks"
-    )
     assert (
-        "accuracy -1.0 points (-1.0 to -1.0), 80 % of the gain kept (80 to 80): kept."
-        in one.sentence
-    )
+        "The federation gains over the label party alone (accuracy .90, alone .85: +5.0 points, +5.0 to "
+        "+5.0). noise scale=1 lowers"
+    ) in one.sentence
+    assert "It keeps 80 % of that gain (80 to 80)." in one.sentence
     (shown,) = compared(base, assessment("noise", 0.87, 0.6, NOISE, validation=0.89)).methods
     assert (str(shown.kept.cost), shown.meets_goal) == ("costs too much", False)
     (shown,) = compared(base, assessment("noise", 0.87, 0.6, NOISE)).methods
@@ -106,14 +103,9 @@ def test_fresh_seeds_confirm_a_verdict_or_do_not():
     every = compared(plain(), assessment("noise", 0.9, 0.5, knobs))
     (best,) = every.methods
     for leak, loss, said, text in (
-        (0.5, 0.0, "Confirmed", "protects from what was tried; the strongest of 1 attack reaches"),
-        (
-            0.8,
-            0.0,
-            "Not confirmed",
-            "still leaks, much less; the strongest of 1 attack reaches .80",
-        ),
-        (0.5, 0.3, "Not confirmed", "protects from what was tried; the strongest of 1 attack"),
+        (0.5, 0.0, "Confirmed", "protects from what was tried; .50"),
+        (0.8, 0.0, "Not confirmed", "still leaks, much less; .80"),
+        (0.5, 0.3, "Not confirmed", "protects from what was tried; .50"),
         (None, 0.0, "Not confirmed", "no attack has a figure there."),
     ):
         again = compared(plain(), assessment("noise", 0.9 - loss, leak, knobs))
@@ -133,16 +125,17 @@ def test_fresh_seeds_confirm_a_verdict_or_do_not():
 
 def test_more_classes_are_named_and_not_ranked():
     one = headline_of(plain(), reference=TEN)
-    assert "telco names the right one of 10 classes for .97 (" in one.sentence
-    assert one.sentence.endswith("local-only .50; no defense was tried.")
+    assert "telco can name the right one of 10 classes for .97 of the rows" in one.sentence
+    assert one.sentence.endswith("Without the federation, .50 can be read. No defense was tried.")
     assert "no defense was tried" in one.switch_on
 
 
 def test_with_two_seeds_there_are_figures_without_limits_and_no_verdict():
     one = headline_of(seeds("plain", [0.97, 0.95]), seeds("noise", [0.6, 0.5], NOISE))
-    assert "leak AUC .96; with noise scale=1 the strongest of 1 attack reaches .55," in one.sentence
-    assert one.sentence.endswith(
-        "accuracy 0.0 points (0.0 to 0.0), cost not known. No verdict: fewer than 3 seeds."
+    assert one.sentence == (
+        "Not settled: telco can read the labels mostly (leak AUC .96). Without the federation, .50 can be "
+        "read. Whether a defense helps is not settled. noise scale=1 leaks least, .55. It changes accuracy "
+        "by 0.0 points (0.0 to 0.0), cost not known. No verdict: fewer than 3 seeds."
     )
     assert one.sure.startswith("not sure: 2 seeds allow no limits")
     assert "whether it protects cannot be said" in one.switch_on
@@ -150,7 +143,7 @@ def test_with_two_seeds_there_are_figures_without_limits_and_no_verdict():
 
 def test_with_one_seed_nothing_has_an_interval():
     one = headline_of(seeds("plain", [0.97]), seeds("noise", [0.6], NOISE))
-    assert "accuracy 0.0 points, cost not known. No verdict" in one.sentence
+    assert "It changes accuracy by 0.0 points, cost not known. No verdict" in one.sentence
 
 
 @pytest.mark.parametrize("diverged", [False, True])
@@ -164,7 +157,7 @@ def test_without_an_undefended_figure_the_least_leak_is_named_and_nothing_compar
     every = compared(*found)
     (one,) = headline.headlines(every)
     assert "o method is undefended" in one.sentence or "ndefended has no figures" in one.sentence
-    assert "With kdk k=2, the least of 2 configurations, telco ranks" in one.sentence
+    assert "With kdk k=2, the least of 2 configurations, telco reads" in one.sentence
     assert "accuracy .80" in one.sentence
     assert [a.shown_as for a in every.methods] == [MethodOutcome.NOT_COMPARED] * 2
     assert [a.label for a in every.methods] == ["kdk k=2", "noise scale=1"]
@@ -178,10 +171,10 @@ def test_where_no_operating_point_meets_the_goal_the_nearest_is_named():
         every = compared(plain(), strong, weak, max_leak=limit)
         (one,) = headline.headlines(every)
         assert (
-            "no defense that was tried meets what is asked (accuracy falls by at most 2 points"
+            "No defense that was tried meets what is asked (accuracy falls by at most 2 points"
             in one.sentence
         )
-        assert f"Nearest is {label}: the strongest of 1 attack reaches" in one.sentence
+        assert f"Nearest is {label}: ." in one.sentence
         assert one.switch_on.startswith("none meets what is asked")
         (shown,) = every.methods  # it keeps the accuracy, and does not meet the goal
         assert (shown.chosen, shown.meets_goal) == (True, False)
@@ -195,7 +188,7 @@ def test_where_no_operating_point_meets_the_goal_the_nearest_is_named():
         False,
     )
     assert shown.cost.mean == pytest.approx(-0.1)
-    assert "accuracy -10.0 points" in headline_of(plain(), strong).sentence
+    assert "It changes accuracy by -10.0 points" in headline_of(plain(), strong).sentence
 
 
 def test_what_may_be_lost_and_leaked_is_the_configs():
@@ -230,34 +223,37 @@ def test_the_least_leak_of_those_that_meet_the_goal_is_named_first():
     )
     assert [a.method for a in every.methods] == ["kdk", "noise", "mid"]
     assert headline.recommended(every.methods).method == "kdk"
-    assert "with kdk k=2 the strongest" in headline.headlines(every)[0].sentence
+    assert "kdk k=2 lowers the leak" in headline.headlines(every)[0].sentence
 
 
 def test_nothing_is_switched_on_where_nothing_is_to_protect_or_nothing_helps():
     one = headline_of(assessment("plain", 0.9, 0.5), assessment("noise", 0.9, 0.5, NOISE))
-    assert one.sentence.endswith(": there is nothing to protect from what was tried.")
+    assert one.sentence.startswith(
+        "No: the strongest of 1 attack reads hardly more than a party reads"
+    )
+    assert one.sentence.endswith("There is nothing to protect from what was tried.")
     assert one.switch_on == "nothing"
     one = headline_of(plain(), assessment("noise", 0.9, 0.97, NOISE, attack="norm"))
-    assert one.sentence.endswith("Verdict: is undefended.")
+    assert "No defense that was tried helps. noise scale=1 leaks least, .97" in one.sentence
     assert one.switch_on.startswith("nothing that was tried")
 
 
 def test_blanks_in_a_name_stay():
     found = compared(plain(), assessment("two  blanks", 0.9, 0.6, NOISE))
-    assert "with two  blanks scale=1 the" in headline.headlines(found)[0].sentence
+    assert "two  blanks scale=1 lowers the" in headline.headlines(found)[0].sentence
 
 
 def test_who_attacks_is_named_alone_together_and_as_nobody():
     def by(attack):
         return headline_of(assessment("plain", 0.9, 0.97, attack=attack))
 
-    assert by("norm/parties=1").whom.startswith("shop, with the attack norm; assumed")
+    assert by("norm/parties=1").whom.startswith("shop; assumed")
     one = by("joint/parties=0+1")
-    assert one.whom.startswith("telco and shop together, with the attack joint;")
-    assert "telco and shop together rank the labels" in one.sentence
+    assert one.whom.startswith("telco and shop together;")
+    assert "telco and shop together can read the labels" in one.sentence
     one = headline_of(assessment("plain", 0.9, 0.4), known=0)
     assert one.whom == "nobody, beyond the local-only baseline; assumed to know no labels"
-    assert "the strongest of 1 attack reads no more than the local-only baseline" in one.sentence
+    assert "the strongest of 1 attack reads hardly more than a party reads" in one.sentence
 
 
 def test_nothing_attacked_and_everything_diverged_are_told():
@@ -269,7 +265,7 @@ def test_nothing_attacked_and_everything_diverged_are_told():
     defended = assessment("noise", 0.9, None, NOISE, diverged=2)
     every = compared(plain(), defended)
     assert headline.headlines(every)[0].sentence.endswith(
-        "; of the defenses nothing is known: diverged on every seed."
+        "Of the defenses nothing is known: diverged on every seed."
     )
     assert [a.shown_as for a in every.methods] == [MethodOutcome.DIVERGED]
     assert math.isnan(every.methods[0].leak.mean)
@@ -280,8 +276,8 @@ def test_two_federations_have_a_sentence_each():
     first, second = headline.headlines(
         compared(one, dataclasses.replace(one, federation="no_split"))
     )
-    assert first.sentence.startswith("With model splitting: undefended, telco")
-    assert second.sentence.startswith("Without model splitting: undefended, telco")
+    assert first.sentence.startswith("With model splitting. Yes: telco")
+    assert second.sentence.startswith("Without model splitting. Yes: telco")
 
 
 def test_two_digits_never_hide_that_a_limit_is_exceeded():
@@ -364,4 +360,4 @@ def test_headline_and_cards_are_what_a_reader_recomputes_from_the_stored_tables(
         mine = [c for c in every.methods if c.federation == one.federation and c.meets_goal]
         if mine:
             best = min(mine, key=lambda c: c.leak.mean)
-            assert f"with {best.label} the strongest of" in one.sentence
+            assert f"{best.label} leaks least," in one.sentence

@@ -16,7 +16,7 @@ def widest(text):
 def test_headline_and_verdicts_come_first_and_fit(tiny_sweep):
     found = assess_sweep(tiny_sweep)
     text = terminal.first_lines(found)
-    assert text.startswith("With model splitting: the federation gains over the label party alone")
+    assert text.startswith("With model splitting. ")
     assert text.index("No verdict: fewer than 3 seeds.") < text.index("federation  verdict")
     assert widest(text) <= 120
 

@@ -40,10 +40,7 @@ def headlines(assessed: Assessed) -> tuple[Headline, ...]:
     every = [_headline(assessed, federation) for federation in assessed.federations]
     if len(every) > 1:
         every = [
-            h._replace(
-                sentence=f"{FEDERATIONS[h.federation].capitalize()}: "
-                f"{h.sentence[:1].lower()}{h.sentence[1:]}"
-            )
+            h._replace(sentence=f"{FEDERATIONS[h.federation].capitalize()}. {h.sentence}")
             for h in every
         ]
     return tuple(every)
@@ -115,6 +112,7 @@ def _headline(assessed: Assessed, federation: str) -> Headline:
             parties=_parties,
             fewest_seeds=FEWEST_SEEDS,
             isnan=math.isnan,
+            excess=judging.EXCESS,
             **facts(assessed, federation),
         ),
     )

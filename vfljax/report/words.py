@@ -29,8 +29,14 @@ def verdict_text(a: Assessment) -> str:
     text, of = ": ".join(parts), a.configuration
     if of.defended and not a.known:
         return f"{text}; {NOT_KNOWN}"
-    faint = any(defenses.TABLE[name].faint(of.values_of(name)[0]) for name in of.defenses)
-    return f"{text}; {FAINT}" if faint and a.verdict in HELPS else text
+    return f"{text}; {FAINT}" if faint(a) else text
+
+
+def faint(a: Assessment) -> bool:
+    """Whether a verdict that helps is on a strength where attacks that know the defense read little."""
+    of = a.configuration
+    faintly = any(defenses.TABLE[name].faint(of.values_of(name)[0]) for name in of.defenses)
+    return faintly and a.verdict in HELPS
 
 
 def cost_text(a: Assessment) -> str:
