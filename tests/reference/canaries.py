@@ -30,8 +30,3 @@ def guesses(scores, labels, candidates, rows, share: float) -> tuple[int, int]:
             found.append((-abs(difference), row, guess == labels[row]))
     count = math.ceil(share * len(found))
     return count, sum(right for _, _, right in sorted(found)[:count])
-
-
-def response(rng: np.random.Generator, coins: np.ndarray, epsilon: float) -> np.ndarray:
-    """Randomized response of fair coins [n] of two values."""
-    return coins ^ (rng.random(len(coins)) >= 1 / (1 + math.exp(-epsilon)))

@@ -117,13 +117,11 @@ def limits_of_runs(epsilon, runs, canaries=300, attacks=40):
     count = jax.jit(jax.vmap(guess_figures, in_axes=(0, None, None, None)))
     pairs = jnp.tile(jnp.array([0, 1]), (canaries, 1))
     for _ in range(runs):
-        coin = rng.random(canaries) < 0.5
-        wrong = rng.uniform(0, 0.2, (attacks, 1)) + rng.integers(0, 2, (attacks, 1))
-        sent = twin.response(rng, coin, epsilon) ^ (
-            rng.random((attacks, canaries)) < abs(wrong - 0.2)
-        )
+        coin, half = rng.random((2, canaries)) < 0.5
+        flipped = rng.random(canaries) > 1 / (1 + math.exp(-epsilon))
+        wrong = rng.uniform(0, 0.2, (attacks, 1)) + rng.choice([0, 0.8], (attacks, 1))
+        sent = coin ^ flipped ^ (rng.random((attacks, canaries)) < wrong)
         scores = np.stack([0 * sent, np.where(sent, 1, -1) * rng.random(sent.shape)], axis=-1)
-        half = rng.random(canaries) < 0.5
         figures = count(scores, jnp.asarray(coin, jnp.int32), pairs, half)
         same = {k.replace("select_", ""): x for k, x in figures.items() if "select_" in k}
         each = rows_of(figures), rows_of({**figures, **same})
@@ -141,7 +139,9 @@ def test_to_choose_among_many_attacks_keeps_the_level_and_more_than_epsilon_is_f
 
 def test_oracles_and_attacks_that_diverged_do_not_count():
     names = [f"{a}{b}_{n}" for a in HALVES for b in ("guessed", "right") for n in SHARES]
-    figures = {name: [10.0] for name in names}
+    figures = {
+        name: [10.0 * ("guessed" in name)] for name in names
+    }  # all wrong: turned, all are right
     assert strongest_guesses(rows_of(figures)).right == 10
     assert strongest_guesses(rows_of(figures, oracle=True)) is None
     assert strongest_guesses(rows_of({**figures, f"{PREFIX}right_50": [math.nan]})) is None
