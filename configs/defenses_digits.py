@@ -129,6 +129,8 @@ def get_config(variant=""):
                 },
                 "probe": {"known": 40, "inputs": ("both", "gradients"), "epoch": (-1, "mean")},
                 "similarity": {"known": 40, "epoch": (-1, 0)},
+                "enumeration": {"known": 40, "names": ("known", "none")},
+                "clusters": {"names": "none"},
                 "joint": {"known": 40, "steps": 200, "blocks": ("all", "best")},  # by default 500
                 "ranks": {"known": 40, "learner": ("kernel", "lda")},
                 "reader": {

@@ -137,6 +137,8 @@ def get_config(variant=""):
                 "probe": {"known": 20, "inputs": ("both", "gradients"), "epoch": (-1, "mean")},
                 "similarity": {"known": 20, "epoch": (-1, 0)},
                 "surrogate": {"names": "none"},
+                "enumeration": {"names": "none"},
+                "clusters": {"names": "none"},
                 "joint": {"known": 20, "steps": 200, "blocks": ("all", "best")},  # by default 500
                 "ranks": {"known": 20, "learner": ("kernel", "lda")},
                 "reader": {

@@ -167,6 +167,10 @@ ROWS = {
         ({"steps": 150},),
         (("learning_rate", 0.1), ("anchor", 1.0)),
     ),
+    "enumeration": Row((2, 5), "tops", (("names", "x"), ("steps", 0), ("draws", 0)), perfect=0.9),
+    "clusters": Row(
+        (2, 5), "tops_and_features", (("names", "x"), ("count", 13)), knobs=(("gradient", 0.1),)
+    ),
     "batch_inversion": Row(
         (2, 5),
         "sums",
@@ -286,6 +290,7 @@ def test_the_row_names_the_federations_it_is_defined_on_the_published_one_first(
 def test_what_one_attack_reads_everywhere_it_runs_on_everywhere():
     everywhere = {n for n in ROWS if set(make(n, {}, ROWS[n].classes[0]).federations) == set(KINDS)}
     others = {"passive", "active", "global_median", "surrogate", "charge", "correlation", *FIRST}
+    others |= {"enumeration", "clusters"}
     assert everywhere == set(ROWS) - others
     layer = make("spectral", {"signal": cases.LAYER}, 2)
     assert layer.federations == (SPLIT,)

@@ -160,10 +160,10 @@ def reads_epoch(epoch: int | str, adaptive: bool = False) -> dict[str, Any]:
     return {"epoch": epoch, "adaptive": adaptive}
 
 
-def place_of(view: View, epoch: int | str) -> Array | int:
+def place_of(view: View, epoch: Array | int | str) -> Array | int:
     """The index of a recorded ``epoch`` along the axis E of ``view``; that of the last for -1 and for sums
     over epochs."""
-    if isinstance(epoch, str) or epoch == -1:
+    if isinstance(epoch, str) or (isinstance(epoch, int) and epoch == -1):
         return -1
     return jnp.argmax(view.epochs == epoch)
 

@@ -64,7 +64,7 @@ class Seen(NamedTuple):
     labels: Array  # [N] int32, -1 where the label is not known
 
 
-def seen_of(view: View, known: Known, epoch: int) -> Seen:
+def seen_of(view: View, known: Known, epoch: Array | int) -> Seen:
     """What was exchanged in a recorded ``epoch``, in the units of the surrogate's input."""
     place = core.place_of(view, epoch)
     chex.assert_rank([view.embeddings, view.gradients, view.sent], [3, 3, 2])

@@ -68,6 +68,7 @@ ATTACKS: Mapping[str, Mapping[str, Any]] = {
     "probe": {"inputs": ("both", "gradients"), "epoch": (-1, "mean")},
     "similarity": {"epoch": (-1, 0)},
     "surrogate": {"names": "none"},
+    "enumeration": {"names": "none"},
     "joint": {"steps": 200, "blocks": ("all", "best")},
     "ranks": {"learner": ("kernel", "lda")},
     "reader": {"learner": ("extra trees", "naive Bayes on ranks", "self-trained")},

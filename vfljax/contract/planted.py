@@ -140,6 +140,7 @@ LEAKS: dict[str, Draw] = {
     "clusters": _together(_embedded, _centers),
     "pulls": _pulls,
     "tops": _tops,
+    "tops_and_features": _together(_features, _tops),
     "sums": _sums,
     "charges": _charges,
     "correlations": _correlations,
