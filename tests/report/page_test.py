@@ -164,9 +164,7 @@ def test_configurations_far_below_the_majority_guess_do_not_push_the_others_toge
     plain = assessment("plain", np.float64(0.9), 0.97)
     low = assessment("gafm", 0.2, 0.9, {"gafm.delta": 0.1})
     (panel,) = interactive.panels(assessed(plain, low))
-    assert panel.title == (
-        "with model splitting (1 configuration further left: far below the majority guess)"
-    )
+    assert panel.title == "with model splitting (1 configuration further left)"
     axis = attributes(panel)["x_range"]["attributes"]
     assert 0.2 < axis["start"] < 0.5
     assert axis["end"] > 0.9

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from vfljax.report.candidates import Strongest
 from vfljax.report.configurations import ConfigurationSummary, Reference, undefended
-from vfljax.report.estimates import NO_ESTIMATE, NO_INTERVAL, Estimate, Interval
+from vfljax.report.estimates import NO_ESTIMATE, NO_INTERVAL, Estimate, Interval, interval
 from vfljax.report.judging import HELPS, Blocking, Verdict
 from vfljax.report.stored_rows import FEDERATIONS, StoredRows
 from vfljax.report.worth import NOT_KNOWN, Kept, Worth
@@ -89,6 +89,11 @@ class Assessment:
     def excess(self) -> Estimate:
         """What the strongest attack leaks beyond the local-only baseline."""
         return NO_ESTIMATE if self.strongest is None else self.strongest.excess
+
+    @property
+    def utility(self) -> Interval:
+        """What counts on test rows, over seeds: accuracy, or AUC where a class is rare."""
+        return interval(self.configuration.test.get(self.federation, {}).values())
 
     @property
     def accuracy(self) -> Interval:

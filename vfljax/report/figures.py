@@ -10,7 +10,7 @@ import math
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -30,7 +30,7 @@ COLORS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000"),
     *("#882255", "#44AA99", "#999933", "#332288", "#DDCC77", "#AA4499"),
 )
-MARKERS = "osD^vPhX<>*pd8"
+MARKERS = "osD^vPhX<>pd8"  # as many as there are colors less one, so that pairs repeat late
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -63,21 +63,22 @@ def numbers(every: Sequence[ConfigurationSummary]) -> dict[str, int]:
 def frontier(assessed: Assessed) -> Figure:
     """Draws privacy against utility, one panel a federation. Down and right is better.
 
-    Test accuracy has its 95 % interval over seeds and the strongest attack its limits, if there are any. A
-    ring is around the chosen operating point of each method.
+    Test utility has its 95 % interval over seeds and the strongest attack its limits, if there are any. A
+    ring is around the chosen operating point of each method. Configurations whose utility is far below that of
+    the label party alone are left of the axis, and counted.
     """
     federations, base = assessed.federations, assessed.reference
     count = max(1, len(federations))
-    reached = [v.mean for c in assessed.configurations for v in c.accuracy.values() if v.count]
-    lowest = max(0.0, min([*reached, base.majority]) - 0.08)
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, count, figsize=(5.6 * count, 4.6), squeeze=False)
         for ax, federation in zip(axes[0], federations, strict=False):
             drawn = [a for a in assessed.attacked if a.federation == federation]
-            _points(ax, [a for a in drawn if a.accuracy.count], numbers(assessed.configurations))
+            axis = reach(assessed, federation)
+            ax.set(xlim=(axis.left, axis.right), ylim=(axis.bottom, 1.02))
+            _points(ax, [a for a in drawn if a.utility.count], numbers(assessed.configurations))
             chosen = [a for a in drawn if a.chosen]
             ax.scatter(
-                [a.accuracy.mean for a in chosen],
+                [a.utility.mean for a in chosen],
                 [a.leak.mean for a in chosen],
                 s=110,
                 facecolors="none",
@@ -87,33 +88,65 @@ def frontier(assessed: Assessed) -> Figure:
                 label="chosen operating point" if chosen else None,
             )
             _guesses(ax, assessed, federation)
+            if axis.beyond:
+                at = {"transform": ax.transAxes, "fontsize": 7, "color": "gray"}
+                ax.text(0.01, 0.01, f"further left: {axis.beyond}", **at)
             ax.set(
                 title=FEDERATIONS[federation],
-                xlabel="test accuracy of the federation  (better →)",
+                xlabel=f"test {base.utility} of the federation  (better →)",
                 ylabel=f"strongest attack, {base.scale}  (better ↓)",
-                xlim=(lowest, 1.02),
-                ylim=(0.45 if base.chance == 0.5 else 0, 1.05),
             )
         pairs = [zip(*ax.get_legend_handles_labels()) for ax in axes[0]]
         shown = {label: handle for of_axes in pairs for handle, label in of_axes}
         handles, labels = list(shown.values()), list(shown)
-        figure.legend(handles, labels, loc="lower center", ncols=min(7, len(labels)))
-        figure.tight_layout(rect=(0, 0.05 * -(-len(labels) // 7) + 0.02, 1, 1))
+        columns = min(3 * count, len(labels)) or 1
+        figure.legend(handles, labels, loc="lower center", ncols=columns)
+        figure.tight_layout(rect=(0, 0.042 * -(-len(labels) // columns) + 0.02, 1, 1))
     return figure
+
+
+class Reach(NamedTuple):
+    """The axes of a frontier, which fit what is drawn."""
+
+    left: float  # a third of the gain below the label party alone, or below the guess
+    right: float
+    bottom: float
+    beyond: int  # configurations left of it
+
+
+def reach(assessed: Assessed, federation: str) -> Reach:
+    """Returns the axes of a federation's frontier."""
+    drawn = [a for a in assessed.attacked if a.federation == federation and a.utility.count]
+    values, levels = [a.utility.mean for a in drawn], [a.leak.mean for a in drawn]
+    high = max([*values, assessed.reference.guess])
+    low = min(alone(assessed, federation), high - 0.02)
+    left = low - (high - low) / 3
+    lowest = np.nanmin([*levels, assessed.local_only(federation), 1.0])
+    bottom = max(0.0, lowest - 0.15 * (1.02 - lowest) - 0.01)
+    beyond = sum(value < left for value in values)
+    return Reach(left, high + 0.12 * (high - left), float(bottom), beyond)
+
+
+def alone(assessed: Assessed, federation: str) -> float:
+    """Returns the utility of the label party alone, or of a guess where that is not known."""
+    worth = assessed.worth.get(federation)
+    if worth is None or not worth.known or math.isnan(worth.gain.mean):
+        return assessed.reference.guess
+    return worth.undefended_mean - worth.gain.mean
 
 
 def _points(ax: Any, drawn: Sequence[Assessment], places: dict[str, int]) -> None:
     """Every configuration with its intervals; annotations keep clear of each other and of undefended."""
-    taken = [(a.accuracy.mean, a.leak.mean) for a in drawn if not a.configuration.defended]
+    taken = [(a.utility.mean, a.leak.mean) for a in drawn if not a.configuration.defended]
     for method in dict.fromkeys(a.method for a in drawn):
         members = [a for a in drawn if a.method == method]
         defended = members[0].configuration.defended
         number = places.get(method, 0)
         color = COLORS[number % len(COLORS)] if defended else "black"
         ax.errorbar(
-            [a.accuracy.mean for a in members],
+            [a.utility.mean for a in members],
             [a.leak.mean for a in members],
-            xerr=[0 if math.isnan(a.accuracy.half) else a.accuracy.half for a in members],
+            xerr=[0 if math.isnan(a.utility.half) else a.utility.half for a in members],
             yerr=list(zip(*(_lengths(a.leak) for a in members), strict=True)),
             fmt=MARKERS[number % len(MARKERS)] if defended else "*",
             ms=5 if defended else 13,
@@ -128,18 +161,20 @@ def _points(ax: Any, drawn: Sequence[Assessment], places: dict[str, int]) -> Non
 
 
 def _guesses(ax: Any, assessed: Assessed, federation: str) -> None:
-    """Chance, the majority guess and the local-only baseline."""
+    """Chance, the local-only baseline and the label party alone."""
     base, local_only = assessed.reference, assessed.local_only(federation)
     levels = [(0.01, base.chance, " chance", "gray", ":")]
     if not math.isnan(local_only):
-        levels.append((0.3, local_only, " same labels, local-only", "#B00020", "--"))
+        levels.append((0.01, local_only, " same labels, local-only", "#B00020", "--"))
     for x, level, words, color, dashes in levels:
         ax.axhline(level, color=color, lw=0.8, ls=dashes)
         at = {"transform": ax.get_yaxis_transform(), "va": "bottom", "zorder": 6}
-        ax.text(x, level, words, color=color, fontsize=7, **at)
-    ax.axvline(base.majority, color="gray", lw=0.8, ls=":")
-    at = {"transform": ax.get_xaxis_transform(), "va": "top", "rotation": 90}
-    ax.text(base.majority, 0.99, " majority guess", color="gray", fontsize=7, **at)
+        ax.text(x, level, words, color=color, fontsize=7, clip_on=True, **at)
+    place = alone(assessed, federation)
+    ax.axvline(place, color="gray", lw=0.8, ls=":")
+    at = {"transform": ax.get_xaxis_transform(), "va": "center", "ha": "right", "rotation": 90}
+    words = "guess" if place == base.guess else "label party alone"
+    ax.text(place, 0.5, words, color="gray", fontsize=7, **at)
 
 
 def _lengths(leak: Estimate) -> tuple[float, float]:
@@ -156,14 +191,19 @@ def _front(
     """Joins the points that no other point of the method beats in both directions, and names those with
     room."""
     best, front = math.inf, []
-    for a in sorted(members, key=lambda a: (-a.accuracy.mean, a.leak.mean)):
+    for a in sorted(members, key=lambda a: (-a.utility.mean, a.leak.mean)):
         if a.leak.mean < best - 0.01:
             best = a.leak.mean
             front.append(a)
-    xy = [(a.accuracy.mean, a.leak.mean) for a in front]
+    xy = [(a.utility.mean, a.leak.mean) for a in front]
     ax.plot(*zip(*xy, strict=True), color=color, lw=1, alpha=0.6, zorder=2)
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     for a, (x, y) in zip(front, xy, strict=True):
-        if all(abs(x - left) > 0.1 or abs(y - low) > 0.06 for left, low in taken):
+        near = (
+            abs(x - u) < 0.12 * (right - left) and abs(y - v) < 0.1 * (top - bottom)
+            for u, v in taken
+        )
+        if x > left and not any(near):
             ax.annotate(
                 short(a.configuration),
                 (x, y),

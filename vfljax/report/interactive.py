@@ -16,7 +16,7 @@ from vfljax.report import headline, words
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.configurations import Reference
 from vfljax.report.estimates import Interval
-from vfljax.report.figures import COLORS, numbers
+from vfljax.report.figures import COLORS, Reach, alone, numbers, reach
 from vfljax.report.stored_rows import FEDERATIONS
 from vfljax.report.templates import templates
 
@@ -75,46 +75,31 @@ def panels(assessed: Assessed) -> list[Panel]:
     """A figure for every federation in which anything was attacked."""
     from bokeh.embed import json_item
 
-    low, high = _reach(assessed)
     out = []
     for federation in assessed.federations:
-        figure = _empty(assessed.reference, low, high)
+        axis = reach(assessed, federation)
+        figure = _empty(assessed.reference, axis)
         _lines(figure, assessed, federation)
         members = [a for a in assessed.attacked if a.federation == federation]
         drawn = []
         for mark in marks(assessed):
-            of_method = [a for a in members if a.method == mark.method and a.accuracy.count]
+            of_method = [a for a in members if a.method == mark.method and a.utility.count]
             if of_method:
                 columns = _columns(of_method, assessed.reference)
                 drawn.append((mark, _draw(figure, mark, columns)))
         _hover(figure, [parts[-1] for _, parts in drawn], any(a.auc.count for a in members))
         _legend(figure, drawn)
-        title = _title([a.accuracy.mean for a in members], low, federation)
-        out.append(Panel(federation, title, dict(json_item(figure))))
+        out.append(Panel(federation, _title(axis.beyond, federation), dict(json_item(figure))))
     return out
 
 
-def _reach(assessed: Assessed) -> tuple[float, float]:
-    """The range of the accuracy's axis at first: all means that are not far below the majority guess, because
-    what predicts worse would push all others together; and intervals where they are short."""
-    majority = assessed.reference.majority
-    every = [v for c in assessed.configurations for v in c.accuracy.values() if v.count]
-    ends = [(v.mean, _ends(v)) for v in every]
-    low = min([majority, *(max(end["left"], mean - ROOM) for mean, end in ends)])
-    high = max([majority, *(min(end["right"], mean + ROOM) for mean, end in ends)])
-    low = max(low, majority - max(ROOM, (high - majority) / 2))
-    room = 0.04 * (high - low) + 0.005
-    return max(0.0, low - room), high + room
+def _title(beyond: int, federation: str) -> str:
+    """The federation, and how many configurations the axis does not reach down to."""
+    more = f" ({beyond} configuration{'s' * (beyond != 1)} further left)"
+    return FEDERATIONS[federation] + (more if beyond else "")
 
 
-def _title(drawn: Sequence[float], lowest: float, federation: str) -> str:
-    """The federation, and how many of these accuracies the axis does not reach down to."""
-    left = len([accuracy for accuracy in drawn if accuracy < lowest])
-    more = f" ({left} configuration{'s' * (left != 1)} further left: far below the majority guess)"
-    return FEDERATIONS[federation] + (more if left else "")
-
-
-def _empty(reference: Reference, lowest: float, highest: float) -> BokehFigure:
+def _empty(reference: Reference, shown: Reach) -> BokehFigure:
     from bokeh.models import Range1d
     from bokeh.plotting import figure
 
@@ -124,9 +109,9 @@ def _empty(reference: Reference, lowest: float, highest: float) -> BokehFigure:
         sizing_mode="stretch_width",
         tools="pan,box_zoom,wheel_zoom,reset",
         toolbar_location="above",
-        x_range=Range1d(start=lowest, end=highest),
-        y_range=Range1d(start=0.45 if reference.chance == 0.5 else 0.0, end=1.03),
-        x_axis_label="test accuracy (better →)",
+        x_range=Range1d(start=shown.left, end=shown.right),
+        y_range=Range1d(start=shown.bottom, end=1.02),
+        x_axis_label=f"test {reference.utility} (better →)",
         y_axis_label=f"strongest attack, {reference.scale} (better ↓)",
         background_fill_color="#ffffff",
         outline_line_color=None,
@@ -143,14 +128,16 @@ def _empty(reference: Reference, lowest: float, highest: float) -> BokehFigure:
 
 
 def _lines(figure: BokehFigure, assessed: Assessed, federation: str) -> None:
-    """Chance, the local-only baseline, and the majority guess."""
+    """Chance, the local-only baseline, and the label party alone."""
     from bokeh.models import Label, Span
 
     reference, local_only = assessed.reference, assessed.local_only(federation)
     lines = [(True, reference.chance, "chance", "#666666", "dotted")]
     if not math.isnan(local_only):
         lines.append((True, local_only, "local-only", "#B00020", "dashed"))
-    lines.append((False, reference.majority, "majority guess", "#666666", "dotted"))
+    place = alone(assessed, federation)
+    words_of = "guess" if place == reference.guess else "label party alone"
+    lines.append((False, place, words_of, "#666666", "dotted"))
     for across, place, text, color, dash in lines:
         figure.add_layout(
             Span(
@@ -190,9 +177,9 @@ def _row(a: Assessment, reference: Reference) -> dict[str, Any]:
     lower, upper = (float(limit) for limit in a.leak.limits)
     lost = f" ({configuration.diverged} of {configuration.trials} diverged)"
     return {
-        "x": a.accuracy.mean,
+        "x": a.utility.mean,
         "y": a.leak.mean,
-        **_ends(a.accuracy),
+        **_ends(a.utility),
         "bottom": a.leak.mean if math.isnan(lower) else lower,
         "top": a.leak.mean if math.isnan(upper) else upper,
         "ring": 20 if a.chosen else 0,
