@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from tests.sweeps import REFERENCE, assessed, assessment
-from vfljax.report import figures
+from vfljax.report import figures, frontier
 
 TEN = REFERENCE._replace(classes=10, chance=0.1, majority=0.1)
 
@@ -20,7 +20,7 @@ def drawn():
     shown = []
 
     def draw(*found):
-        shown.append(figures.frontier(assessed(*found, reference=TEN)))
+        shown.append(frontier.frontier(assessed(*found, reference=TEN)))
         (ax,) = shown[-1].axes
         return {bars.get_label(): bars.lines[0] for bars in ax.containers}
 

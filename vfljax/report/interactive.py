@@ -16,7 +16,8 @@ from vfljax.report import headline, words
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.configurations import Reference
 from vfljax.report.estimates import Interval
-from vfljax.report.figures import COLORS, Reach, alone, numbers, reach
+from vfljax.report.figures import COLORS, numbers
+from vfljax.report.frontier import Reach, alone, reach
 from vfljax.report.stored_rows import FEDERATIONS
 from vfljax.report.templates import templates
 

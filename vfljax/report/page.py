@@ -21,6 +21,7 @@ from vfljax.report import (
     captions,
     figures,
     findings,
+    frontier,
     guarantees,
     headline,
     interactive,
@@ -126,7 +127,7 @@ def _context(shown: _Shown) -> dict[str, Any]:
         "more_notes": more_notes,
         "about": _about(shown),
         "panels": interactive.panels(assessed) if attacked else [],
-        "frontier": _save(figures.frontier(assessed), shown.workdir / "figures", "frontier")
+        "frontier": _save(frontier.frontier(assessed), shown.workdir / "figures", "frontier")
         if attacked
         else "",
         "cards": cards(assessed),
@@ -327,7 +328,7 @@ def excerpt(workdir: pathlib.Path, out: pathlib.Path, extend: tables.Extend | No
     store.write_text(out / "tables.md", "\n".join(lines) + "\n")
     store.write_text(out / "leaks.csv", tables.csv_text(*tables.leak_rows(shown.assessed)))
     if shown.assessed.federations:
-        _save(figures.frontier(shown.assessed), out, "frontier")
+        _save(frontier.frontier(shown.assessed), out, "frontier")
 
 
 @profile.span("report")
