@@ -169,7 +169,7 @@ ROWS = {
     ),
     "enumeration": Row((2, 5), "tops", (("names", "x"), ("steps", 0), ("draws", 0)), perfect=0.9),
     "clusters": Row(
-        (2, 5), "tops_and_features", (("names", "x"), ("count", 13)), knobs=(("gradient", 0.1),)
+        (2, 5), "tops_and_features", (("names", "x"), ("count", 13)), knobs=(("gradient", 0.5),)
     ),
     "batch_inversion": Row(
         (2, 5),

@@ -25,7 +25,7 @@ def clustered(classes=2, rows=60, known=10, noise=2.5):
     return labels, case
 
 
-def scores(case, classes=2, key=None, gradient=0.3, **options):
+def scores(case, classes=2, key=None, gradient=1.0, **options):
     attack = cases.build_without_splitting(module.ROW, classes, **options)
     return np.asarray(cases.attack(attack, case, key, gradient=gradient).train)
 
@@ -44,8 +44,8 @@ def test_the_scores_are_the_twin_s(classes, count):
         w = np.float64(enumeration.drawn(draw, classes, classes)[0])
         classes_of, value = reference.best_map(w, z, g, found, number)
         best = max(best, (value, classes_of, w.tolist()))
-    for weight in (0.0, 0.3):
-        expected = reference.scores(np.array(best[2]), z, g, x, found, best[1], weight)
+    for weight in (0.0, 1.0):
+        expected = reference.scores(np.array(best[2]), z, g, x, found, best[1], weight * best[0])
         got = scores(case, classes, key, weight, names="none", count=count)
         np.testing.assert_allclose(got, expected, atol=1e-3)
 
@@ -59,7 +59,7 @@ def test_beyond_the_most_maps_it_is_the_best_one_to_one_map():
 
 def test_reads_more_than_clusters_tell():
     labels, case = clustered(rows=200, noise=6)
-    alone, both = (np.mean(scores(case, gradient=w).argmax(axis=1) == labels) for w in (0.0, 0.3))
+    alone, both = (np.mean(scores(case, gradient=w).argmax(axis=1) == labels) for w in (0.0, 1.0))
     assert both > 0.95 > alone + 0.05
 
 

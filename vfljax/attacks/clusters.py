@@ -10,7 +10,7 @@ C^K maps are tried. Beyond ``MOST`` it takes K = C and the one-to-one map of lar
 algorithm). Of several draws of h the one counts whose map has the largest cosine: exchanging h's outputs
 exchanges the classes, so that a mean over draws tells nothing, and any class may get any name.
 
-    s_ic = sum_(k with m(k) = c) w_ik + gradient cos(d_ic, g_i),   w_i = softmax_k(-|x_i - mu_k|^2 / v)
+    s_ic = sum_(k with m(k) = c) w_ik + gradient cos(m) cos(d_ic, g_i),   w_i = softmax_k(-|x_i - mu_k|^2 / v)
 
 with the row's columns x_i, the clusters' means mu_k, and the mean v of a row's squared distance to its own.
 
@@ -91,10 +91,11 @@ def clusters(bottoms: Bottoms, num_classes: int, *, names: str = "known", count:
         maps, cosines, each = jax.lax.map(attempt, jax.random.split(keys.fold(key, "top"), DRAWS))
         best = jnp.argmax(cosines)
         scores = core.multiply(shares(x, members), jax.nn.one_hot(maps[best], num_classes))
-        scores += knobs["gradient"] * each[best]
+        agreement = cosines[best] / jnp.maximum(jnp.linalg.norm(seen.g), 1e-12)
+        scores += knobs["gradient"] * agreement * each[best]
         return core.scored(enumeration.renamed(scores, known) if named else scores, seen.sent)
 
-    knobs = {**core.KNOWN, "gradient": 0.3} if named else {"gradient": 0.3}
+    knobs = {**core.KNOWN, "gradient": 1.0} if named else {"gradient": 1.0}
     base = ("logistic",) * named
     return Attack(run, (SPLIT, MALICIOUS), knobs, baselines=base, adaptive=True, epoch=0)
 
