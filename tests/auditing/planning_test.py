@@ -10,6 +10,7 @@ from vfljax.auditing.planning import (
     MOST,
     Cost,
     Times,
+    affordable_seeds,
     between,
     candidates,
     choose,
@@ -105,6 +106,22 @@ def test_a_pilot_tries_as_many_as_there_is_time_for():
     counts = [len(pilot_defenses(good, left, QUICK, 3)) for left in range(0, 2000, 50)]
     assert counts == sorted(counts)
     assert 0 < counts[6] < len(good)
+
+
+def test_fewer_seeds_do_where_they_leave_time_for_more_defenses():
+    every = ["noise", "label_dp", "dcor", "marvell"]
+    slow = QUICK._replace(attack=200.0, attack_compiling=10.0)  # so that calls of attacks count
+    found = {
+        left: (affordable_seeds(every, left, slow, 20, 3), pilot_defenses(every, left, slow, 20))
+        for left in range(0, 6000, 100)
+    }
+    assert found[0] == (20, [])
+    for left, (seeds, with_all) in found.items():
+        more = len(pilot_defenses(every, left, slow, 3)) > len(with_all)
+        assert seeds == (3 if more else 20)
+        assert affordable_seeds(every, left, slow, 20, 20) == 20
+    assert 3 in {seeds for seeds, _ in found.values()}
+    assert found[5900] == (20, every)
 
 
 def test_more_settings_take_longer():

@@ -16,6 +16,7 @@ from vfljax import store
 from vfljax.auditing import stages, suite
 from vfljax.auditing.planning import Times, confirming
 from vfljax.auditing.stages import audit
+from vfljax.auditing.survey import survey
 from vfljax.errors import UserError
 from vfljax.report import page
 from vfljax.report.assessment import assess_sweep
@@ -52,6 +53,14 @@ def test_it_leaves_a_finished_sweep_with_a_report(finished):
     assert {"norm", "mean/distance"} <= attacked
     assert page.present(finished / "out")
     assert "telco" in (finished / "out" / "report.html").read_text()
+
+
+def test_what_has_protected_is_tried_first(finished):
+    table = survey(asked(str(finished / "t.csv")))
+    base = suite.config(asked(str(finished / "t.csv")), table, SUITE)
+    shape = suite.shape_of(make_plan(parse(base)))
+    allowed, _ = suite.applicable(base, shape, ("kdk", "label_dp", "noise", "max_norm"))
+    assert allowed == ["label_dp", "noise", "kdk", "max_norm"]
 
 
 def test_its_config_is_the_sweep(finished):

@@ -94,6 +94,23 @@ def pilot_defenses(
     return list(applicable[:fitting])
 
 
+def affordable_seeds(
+    applicable: Sequence[str], left: float, undefended: Times, seeds: int, fewest: int
+) -> int:
+    """Returns ``fewest`` where there is time for more defenses on so many seeds, else ``seeds``.
+
+    Args:
+      applicable: as for ``pilot_defenses``.
+      left: likewise.
+      undefended: likewise.
+      seeds: that are asked for.
+      fewest: that may do.
+    """
+    fitting = len(pilot_defenses(applicable, left, undefended, seeds))
+    more = len(pilot_defenses(applicable, left, undefended, min(fewest, seeds)))
+    return min(fewest, seeds) if more > fitting else seeds
+
+
 def costs(pilot: Sweep) -> dict[str, list[Cost]]:
     """Returns what each operating point of every defense cost, from weak to strong."""
     points = stored_configurations(pilot)

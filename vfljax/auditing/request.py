@@ -59,6 +59,7 @@ class Request:
     max_cost: float = 1.0  # test utility that may be lost; 1: any
     keep_gain: float = 0.5  # share of the federation's gain over the label party alone to be kept
     seeds: int = 5
+    fewest_seeds: int = 0  # so many may do where time is short; 0: no fewer than ``seeds``
     confirm: bool = False  # whether what is recommended is judged on fresh seeds
     canaries: bool = False  # whether claimed epsilons are audited with label canaries
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the table's loader

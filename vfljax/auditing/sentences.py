@@ -131,6 +131,13 @@ def _left_out(names: Sequence[str]) -> str:
     return f"left out for want of time: {', '.join(names)}; the same call with a larger --budget has them"
 
 
+def fewer_seeds(seeds: int, asked: int) -> str:
+    """Of an audit that had no time for as many defenses on all seeds."""
+    return (
+        f"For want of time {seeds} seeds in place of {asked}, so that more defenses were audited."
+    )
+
+
 def choice_notes(
     chosen: Mapping[str, Sequence[float]], left_out: Sequence[str], request: Request, allowed: float
 ) -> list[str]:

@@ -130,21 +130,26 @@ def _decision(
     """Returns the config of the last stage, once the journal has it and the defenses without time."""
     request, undefended = journal.request, journal.times["undefended"]
     if "tried" not in journal.stored:
-        affordable = planning.pilot_defenses(applicable, journal.left, undefended, request.seeds)
-        journal.keep(tried=affordable)
-    tried = journal.stored["tried"]
+        fewest = request.fewest_seeds or request.seeds
+        times = journal.left, undefended
+        seeds = planning.affordable_seeds(applicable, *times, request.seeds, fewest)
+        tried = planning.pilot_defenses(applicable, *times, seeds)
+        journal.keep(tried=tried, seeds=seeds)
+    tried, seeds = journal.stored["tried"], journal.stored.get("seeds", request.seeds)
     pilot = None
     if tried:
         journal.stage("pilot", suite.pilot(base, tried), journal.workdir / "pilot")
         pilot = store.load(journal.workdir / "pilot")
     costs = {} if pilot is None else planning.costs(pilot)
     allowed = planning.allowed(pilot, Goal(max_cost=request.max_cost, keep_gain=request.keep_gain))
-    chosen, without = planning.choose(costs, allowed, journal.left, journal.times, request.seeds)
+    chosen, without = planning.choose(costs, allowed, journal.left, journal.times, seeds)
     left_out = [*(name for name in applicable if name not in tried), *without]
     journal.say(sentences.chosen_lines(chosen, left_out))
     grid = {name: suite.method(name, values) for name, values in chosen.items()}
     notes = [*notes, *sentences.choice_notes(chosen, left_out, request, allowed)]
-    config = {**base, "notes": tuple(notes), "grid": {suite.UNDEFENDED: {}, **grid}}
+    if seeds < request.seeds:
+        notes.append(sentences.fewer_seeds(seeds, request.seeds))
+    config = {**base, "seeds": seeds, "notes": tuple(notes), "grid": {suite.UNDEFENDED: {}, **grid}}
     journal.keep(config=config, left_out=left_out)
     return config
 
@@ -222,7 +227,8 @@ class Journal:
         changed = [
             f"{name}: {before.get(name)!r} -> {value!r}"
             for name, value in asked.items()
-            if before.get(name) != value and name not in ("budget", "confirm", "canaries")
+            if before.get(name) != value
+            and name not in ("budget", "confirm", "canaries", "fewest_seeds")
         ]
         if changed:
             other = ", or ask for what it was begun with. Nothing was changed"

@@ -41,6 +41,8 @@ BATCHES = (
 )  # (training rows at most, batch size)
 RECORDED = 2000  # training rows whose exchange attackers keep, at most
 UNDEFENDED = "undefended"
+FIRST = ("label_dp", "noise", "proj_pert", "grad_perturb", "marvell")
+"""What is tried first: in the stored audits these defenses have protected."""
 BOTTOM = MLP((4,), 4)  # of an attack that is only asked what it needs
 # lambda_u of 50, as published, can call all rows one of two classes
 COMPLETION = {"steps": 500, "ema": 0.99, "lambda_u": (50, 1)}
@@ -259,12 +261,16 @@ def applicable(
       names: the defenses to try; None for all.
 
     Returns:
-      The names of those that apply, and of the others why they do not.
+      The names of those that apply, in the order in which they are tried, and of the others why they do not.
     """
     allowed, refused = [], {}
-    for name, row in defenses.TABLE.items():
+    every = sorted(
+        defenses.TABLE, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST)
+    )
+    for name in every:
         if names is not None and name not in names:
             continue
+        row = defenses.TABLE[name]
         strengths = row.strengths.values[:1] if row.strengths else ()
         try:
             experiment = parse({**values, "grid": {name: method(name, strengths)}})

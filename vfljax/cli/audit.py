@@ -52,7 +52,7 @@ def define(options: common.Options) -> None:
     options.add(
         "keep_gain", "the share of the gain over the label party alone that is to be kept", 0.5
     )
-    options.add("seeds", "seeds of each configuration; verdicts need 3", 5)
+    options.add("seeds", "seeds of each configuration; by default 5, or 3 if time is short", 5)
     options.add("confirm", "judge what is recommended again, on three fresh seeds", False)
     options.add("canaries", "audit claimed epsilons with labels that are coins", False)
     options.add("option", "name=value of the table's loader, such as drop=ID; see vfljax data", [])
@@ -84,6 +84,7 @@ def run(options: common.Options) -> None:
         max_cost=options.max_cost,
         keep_gain=options.keep_gain,
         seeds=options.seeds,
+        fewest_seeds=0 if options["seeds"].present else 3,
         confirm=options.confirm,
         canaries=options.canaries,
         options=request.options_of(options.option),
