@@ -45,6 +45,7 @@ BENCHMARK = {
     "pe_loss": {"pe_loss": {"alpha": (1e-2, 0.1, 0.5, 2.0, 8.0)}},
     "adversary": {"adversary": {"lambda_adv": (0.01, 0.03, 0.1, 0.3, 1.0)}},
     "mid": {"mid": {"lambda_kl": (1e-3, 1e-2, 3e-2, 0.1, 1.0), "offset": 5.0}},
+    "class_splitting": {"class_splitting": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
 }
 VARIANTS = {"": ARMS, "benchmark": BENCHMARK}
 

@@ -46,6 +46,7 @@ BENCHMARK = {
     "pe_loss": {"pe_loss": {"alpha": (1e-3, 1e-2, 0.1, 0.5, 2.0)}},
     "adversary": {"adversary": {"lambda_adv": (0.01, 0.03, 0.1, 0.3, 1.0)}},
     "mid": {"mid": {"lambda_kl": (1e-3, 1e-2, 3e-2, 0.1, 1.0)}},
+    "class_splitting": {"class_splitting": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
     "proj_pert": {"proj_pert": {"inverse_sum_kl": (0.25, 1.0, 6.25, 25.0, 100.0)}},
 }
 # lambda_u of 50, as published, can call all rows one of two classes

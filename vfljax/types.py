@@ -291,9 +291,8 @@ class DefenseSpec:
 class Spec:
     """What decides the structure of a training program; equal specs share one compiled program.
 
-    ``bottoms`` are flax modules, passive parties first, the label party's own (if it owns
-    columns) last. ``top`` is None without model splitting: logits are then the sum of the
-    parties' outputs. ``optimizers`` names one optimizer a bottom, then the top's.
+    ``bottoms`` are flax modules, passive parties first, the label party's own (if any) last. ``top`` is
+    None without model splitting: logits are then a sum. ``optimizers`` names a bottom's each, then the top's.
     """
 
     bottoms: tuple[nn.Module, ...]
@@ -313,6 +312,7 @@ class Spec:
     recorded: int = 0  # the first training rows whose exchange is recorded; 0: all
     record_inputs: bool = False  # also what the passive bottoms' last linear layers read
     precision: str = "float32"  # of products in the networks, "float32" or "bfloat16"
+    heads: tuple[int, ...] = ()  # widths of the top's heads, side by side; (): C logits
 
     @property
     def recorded_rows(self) -> int:

@@ -17,6 +17,7 @@ COMBINATIONS = {
     "label_dp+dcor": 5,
     "kdk+noise": 5,
     "label_dp+kdk+compression": 5,
+    "kdk+class_splitting+noise": 5,
     "gafm+dcor+max_norm": 2,
     "ppdl+compression+noise+discrete_sgd": 5,  # the released order on gradients
 }
@@ -92,6 +93,7 @@ def test_under_label_dp_no_slot_ever_sees_a_true_label(combination):
     ("names", "message"),
     [
         (("kdk", "label_dp"), "label_dp replaces what kdk makes: list label_dp before kdk"),
+        (("class_splitting", "kdk"), "class_splitting has targets of more .* list it after kdk"),
         (("dcor", "gafm"), "gafm replaces what dcor makes: list gafm before dcor"),
         (("gafm", "kdk"), "gafm reads labels, not targets, so kdk has no effect beside it"),
     ],

@@ -54,10 +54,10 @@ class TestedDefense(NamedTuple):
     def row(self) -> DefenseRow:
         return defenses.TABLE[self.name]
 
-    def spec(self, split: bool = True) -> Spec:
+    def spec(self, split: bool = True, defended: bool = True) -> Spec:
         member = DefenseSpec(self.name, tuple(sorted(self.options.items())))
         values = {"passive": 1, "split": split, "batch_size": BATCH, **self.changes}
-        return make_spec(self.num_classes, (member,), **values)
+        return make_spec(self.num_classes, (member,) if defended else (), **values)
 
     def run(self, knobs: Mapping[str, float], batches: Batch | None = None) -> Any:
         """Returns the final state, exchanges and metrics of some steps.
@@ -70,8 +70,8 @@ class TestedDefense(NamedTuple):
         return _ran(spec, make_hparams(spec, {self.name: dict(knobs)}), batches)
 
     def run_undefended(self, batches: Batch | None = None) -> Any:
-        """Returns the same without the defense."""
-        spec = dataclasses.replace(self.spec(), defenses=())
+        """Returns the same without the defense and what it adds to networks."""
+        spec = self.spec(defended=False)
         return _ran(spec, make_hparams(spec), batches)
 
 
@@ -114,7 +114,8 @@ def slots(tested: TestedDefense, split: bool) -> None:
     same("teach", (data.labels, jnp.ones(data.labels.shape)), taught)
     same("labels", data.labels, tried("labels", lambda d, s: d.labels(s, data.labels), state))
     softened = tried("targets", lambda d, s: d.targets(targets, context, s)[::2], state)
-    same("targets", (targets, state), softened)
+    wide = jnp.zeros((BATCH, sum(spec.heads) or num_classes))
+    same("targets", (wide, state), softened)
 
     def gradient(d: Any) -> Any:
         transform = optax.with_extra_args_support(d.gradient)
@@ -124,7 +125,7 @@ def slots(tested: TestedDefense, split: bool) -> None:
 
     before, sent, after = tried("gradient", gradient)
     same("gradient", (cut, before), (tuple(sent), after))
-    same("read", targets, tried("read", lambda d, s: d.read(s, targets), state))
+    same("read", targets, tried("read", lambda d, s: d.read(s, wide), state))
     with rule(name, f"{SLOTS} (loss, or a whole step)", row.factory):
         hparams = make_hparams(spec)._replace(defenses={name: knobs})
         batch = make_batch(spec, 0)
@@ -223,7 +224,7 @@ def _slots(tested: TestedDefense) -> str:
 def _acts(tested: TestedDefense) -> str:
     knobs = tested.row.example
     defended, undefended = tested.run(knobs)[0], tested.run_undefended()[0]
-    same = same_bits(defended.weights, undefended.weights)
+    same = same_bits(defended.weights.bottoms, undefended.weights.bottoms)
     return f"{STEPS} steps at {dict(knobs)} are those without it" if same else ""
 
 

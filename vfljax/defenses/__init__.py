@@ -9,6 +9,7 @@ from typing import Any
 from vfljax.defenses import (
     adversary,
     cae,
+    class_splitting,
     compression,
     dcor,
     discrete_sgd,
@@ -32,6 +33,7 @@ TABLE: dict[str, DefenseRow] = {
     "kdk": kdk.ROW,
     "label_dp": label_dp.ROW,
     "grad_perturb": grad_perturb.ROW,
+    "class_splitting": class_splitting.ROW,
     "cae": cae.ROW,
     "dcor": dcor.ROW,
     "gafm": gafm.ROW,
@@ -73,7 +75,7 @@ def readers(specs: tuple[DefenseSpec, ...]) -> tuple[DefenseSpec, ...]:
 
 
 def reader(specs: tuple[DefenseSpec, ...]) -> Callable[[Mapping[str, PyTree], Array], Array]:
-    """``read(states, logits [M, C]) -> scores [M, C]`` of the chain of ``specs``; ``states`` holds
+    """``read(states, logits) -> scores [M, C]`` of the chain of ``specs``; ``states`` holds
     the states of its ``readers`` by name. Knobs play no part in it."""
     return chain(**{spec.name: _at_its_example(spec) for spec in readers(specs)}).read
 

@@ -83,7 +83,8 @@ class Defense(NamedTuple):
         context,
         state,
     )
-    """``targets(targets [B, C], context, state) -> (targets, context, state)``."""
+    """``targets(targets [B, C], context, state) -> (targets, context, state)``. A defense whose ``network``
+    has other ``heads`` returns targets of their width."""
 
     loss: Callable[[LossFn], LossFn] = lambda loss_fn: loss_fn
     """``loss(loss_fn) -> loss_fn``; see ``LossFn``."""
@@ -93,16 +94,19 @@ class Defense(NamedTuple):
     ``context``."""
 
     read: Callable[[PyTree, Array], Array] = lambda state, logits: logits
-    """``read(state, logits [M, C]) -> scores [M, C]``: what the label party makes of the model's
-    logits wherever they are compared with labels; the larger a score, the likelier the class. It may
-    use the state alone and no knob, because the state is all that is stored with the weights: a
-    mapping of names to arrays, or to such mappings."""
+    """``read(state, logits) -> scores [M, C]``: what the label party makes of the model's logits, [M, C] unless
+    a ``network`` has other ``heads``, wherever they are compared with labels; the larger a score, the
+    likelier the class. It may use the state alone and no knob, because the state is all that is stored with
+    the weights: a mapping of names to arrays, or to such mappings."""
 
     reads_scores: bool = False
     """Whether the defense needs the teacher's scores."""
 
     replaces: bool = False
     """Whether it discards what reaches its targets or loss slot, instead of changing it."""
+
+    widens: bool = False
+    """Whether its targets have another width than the classes, which no later member could treat."""
 
 
 IDLE = Defense()
@@ -218,6 +222,7 @@ def chain(**defenses: Defense) -> Defense:
 
 
 def _check_order(defenses: Mapping[str, Defense]) -> None:
+    _check_width(defenses)
     for slot in ("targets", "loss"):
         idle = getattr(IDLE, slot)
         members = {n: m for n, m in defenses.items() if getattr(m, slot) is not idle}
@@ -235,6 +240,14 @@ def _check_order(defenses: Mapping[str, Defense]) -> None:
                         f"{name} reads labels, not targets, so {other} has no effect beside it: drop "
                         "one of them."
                     )
+
+
+def _check_width(defenses: Mapping[str, Defense]) -> None:
+    wide = ""
+    for name, member in defenses.items():
+        if wide and (member.targets is not IDLE.targets or member.read is not IDLE.read):
+            raise ValueError(f"{wide} has targets of more than the classes: list it after {name}.")
+        wide = name if member.widens else wide
 
 
 def per_party(

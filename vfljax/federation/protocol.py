@@ -40,7 +40,9 @@ class Metrics(NamedTuple):
     correct: Array  # [] int32, rows whose largest logit, as defenses read it, is the label
 
 
-def cross_entropy(top: Party, class_weights: tuple[float, ...] = ()) -> LossFn:
+def cross_entropy(
+    top: Party, class_weights: tuple[float, ...] = (), heads: tuple[int, ...] = ()
+) -> LossFn:
     """The undefended loss: mean over the batch of CE(targets, softmax(top(f))).
 
     Soft targets are allowed (rows summing to 1); for one-hot targets it is the usual CE. With class
@@ -49,7 +51,8 @@ def cross_entropy(top: Party, class_weights: tuple[float, ...] = ()) -> LossFn:
 
     Args:
       top: the label party's top model.
-      class_weights: w; () for none.
+      class_weights: w, of all columns; () for none.
+      heads: widths of the groups of columns whose cross entropies are added; () for one of all.
     """
 
     def loss(
@@ -66,15 +69,22 @@ def cross_entropy(top: Party, class_weights: tuple[float, ...] = ()) -> LossFn:
         key = keys.fold(context.key, "top") if context.train else None
         logits, (variables, _) = top.apply(active, f, context.train, key)
         chex.assert_equal_shape([logits, targets])
-        log_q = jax.nn.log_softmax(logits)
-        if class_weights:
-            weighted = targets * jnp.asarray(class_weights, jnp.float32)[None]
-            value = -jnp.sum(weighted * log_q) / jnp.sum(weighted)
-        else:
-            value = -jnp.mean(jnp.sum(targets * log_q, axis=-1))
+        ends = [sum(heads[: i + 1]) for i in range(len(heads))] or [logits.shape[1]]
+        value = jnp.float32(0)
+        for start, end in zip((0, *ends), ends):
+            columns = slice(start, end)
+            value += _entropy(logits[:, columns], targets[:, columns], class_weights[columns])
         return value, (logits, variables, state)
 
     return loss
+
+
+def _entropy(logits: Array, targets: Array, class_weights: tuple[float, ...]) -> Array:
+    log_q = jax.nn.log_softmax(logits)
+    if not class_weights:
+        return -jnp.mean(jnp.sum(targets * log_q, axis=-1))
+    weighted = targets * jnp.asarray(class_weights, jnp.float32)[None]
+    return -jnp.sum(weighted * log_q) / jnp.sum(weighted)
 
 
 def _check_batch(spec: Spec, batch: Batch) -> None:
@@ -243,7 +253,7 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
         targets, context, defense_state = defense.targets(targets, context, state.defense)
 
         # 3 loss
-        loss_fn = defense.loss(cross_entropy(top, spec.class_weights))
+        loss_fn = defense.loss(cross_entropy(top, spec.class_weights, spec.heads))
 
         def loss(params: PyTree, cut: tuple[Array, ...]) -> Any:
             active = _with_params(state.weights.active, params)
@@ -314,7 +324,8 @@ def make_predict(spec: Spec) -> Callable[..., Array]:
     ) -> Array:
         cut = embed(weights, features)
         logits = top.apply(weights.active, aggregate(cut), False, None)[0]
-        chex.assert_shape(logits, (len(cut[0]), spec.num_classes))
-        return read(states, logits)
+        scores = read(states, logits)
+        chex.assert_shape(scores, (len(cut[0]), spec.num_classes))
+        return scores
 
     return predict
