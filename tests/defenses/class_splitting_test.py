@@ -189,17 +189,16 @@ def test_a_top_model_of_two_logits_has_an_mlp_beside_it(head):
     assert ("second" in weights.active["params"]) == (head == "true")
 
 
-def test_known_rows_read_planted_labels_at_every_strength():
+def test_known_rows_read_planted_labels_of_a_fitted_head_from_epsilon_1_on():
     """Flips are learned away: gradients of a class agree whatever was drawn, so that means tell classes."""
     rows, rng = 256, np.random.default_rng(0)
     labels = np.arange(rows) % 2
     data = defenses.TrainingData(jnp.asarray(labels, jnp.int32), None, 2)
-    for epsilon in ours.ROW.strengths.values:
+    for epsilon in (8.0, 4.0, 2.0, 1.0):
         drawn = ours.class_splitting(epsilon).init(jax.random.key(1), data)["pseudo"]
         x = np.eye(2)[labels] + 0.1 * rng.normal(size=(rows, 2))  # a party that can tell classes
         weights = np.linalg.lstsq(x, np.eye(4)[np.asarray(drawn)], rcond=None)[0]
         sent = x @ weights
         means = [sent[labels == c][:5].mean(axis=0) for c in (0, 1)]  # ten known rows
         distance = [np.square(sent - m).sum(axis=1) for m in means]
-        if epsilon >= 1:
-            assert np.mean((distance[1] < distance[0]) == labels) > 0.85
+        assert np.mean((distance[1] < distance[0]) == labels) > 0.85

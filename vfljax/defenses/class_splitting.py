@@ -228,7 +228,9 @@ ROW = DefenseRow(
     factory=class_splitting,
     example={"epsilon": 1.0},
     # flips that are drawn once are learned away, and pseudo classes of one class are embedded alike
-    known_by={"split": (Knower("probe"), Knower("passive"), Knower("joint"))},
+    known_by={
+        "split": (Knower("similarity"), Knower("mean", "mean"), Knower("probe"), Knower("joint"))
+    },
     needs_top=True,
     network=network,
     strengths=Strengths("epsilon", (8.0, 4.0, 2.0, 1.0, 0.5)),
