@@ -91,8 +91,7 @@ def test_a_step_is_the_twin_s_and_the_true_head_sends_no_gradient():
     trained = after.weights.active["params"]["second"]["Dense_0"]["kernel"]
     slope = reference.head_gradient(h, second, labels) + 5e-4 * second[0]  # and weight decay
     np.testing.assert_allclose(trained, second[0] - 0.1 * slope, atol=1e-5)
-    logits = h @ second[0] + second[1]
-    assert int(seen[0].correct) == np.sum(logits.argmax(axis=1) == labels)
+    assert int(seen[0].correct) == np.sum((h @ second[0] + second[1]).argmax(axis=1) == labels)
 
 
 def test_the_sum_and_the_norms_are_the_twin_s():
@@ -132,23 +131,20 @@ def test_nothing_on_the_wire_depends_on_a_label_but_by_the_draws_before_training
     assert any(np.any(x != y) for x, y in pairs) == (head == "true")
 
 
-@pytest.mark.parametrize(("head", "columns"), [("true", CLASSES), ("sum", CLASSES)])
-def test_predictions_are_scores_of_the_classes(head, columns):
+@pytest.mark.parametrize("head", ["true", "sum"])
+def test_predictions_are_scores_of_the_classes(head):
     spec, hparams = federation(head=head)
     state, features = harness.make_state(spec, hparams), harness.make_batch(spec, 0).features
     scores = protocol.make_predict(spec)(state.weights, features, state.defense)
-    assert scores.shape == (spec.batch_size, columns)
-
-
-def shape():
-    return grid.DataShape(2, 40, (Input("table", (3,)),) * 2)
+    assert scores.shape == (spec.batch_size, CLASSES)
 
 
 def planned(chain, **changes):
     experiment = parse(tiny(grid={"undefended": {}, "x": chain}, **changes))
+    shape = grid.DataShape(2, 40, (Input("table", (3,)),) * 2)
     settings = grid.trials(experiment, [Federation(), Federation(split=False)])
-    feasibility.check(experiment, shape(), settings)
-    return grid.groups(experiment, shape(), settings)
+    feasibility.check(experiment, shape, settings)
+    return grid.groups(experiment, shape, settings)
 
 
 @pytest.mark.parametrize(
@@ -173,8 +169,7 @@ def test_it_stands_before_mid_and_not_after():
     assert planned(members)
     with pytest.raises(UserError, match="list class_splitting before"):
         planned(dict(reversed(members.items())))
-    names = tuple(map(DefenseSpec, members))
-    spec = harness.make_spec(CLASSES, names)
+    spec = harness.make_spec(CLASSES, tuple(members))
     hparams = harness.make_hparams(spec, members)
     harness.assert_finite(harness.run_steps(spec, hparams, batches_of(spec)))
 
