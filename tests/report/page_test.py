@@ -63,7 +63,8 @@ def test_it_opens_with_the_headline_then_frontier_cards_tables_and_how_it_was_ma
     workdir, said, text = written
     titles = (
         *("What leaks", "To whom", "What to switch on", "How sure is that"),
-        "Accuracy against what leaks",
+        "What each defense leaves, and what it costs",
+        "What leaks against utility",
         "Every defense, at the operating point that was chosen",
         *("All figures", "Strongest attacks and verdicts", "Threat model", "Command", "Config"),
     )

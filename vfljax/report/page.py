@@ -126,6 +126,7 @@ def _context(shown: _Shown) -> dict[str, Any]:
         "notes": notes,
         "more_notes": more_notes,
         "about": _about(shown),
+        "verdicts": tables.method_rows(assessed),
         "panels": interactive.panels(assessed) if attacked else [],
         "frontier": _save(frontier.frontier(assessed), shown.workdir / "figures", "frontier")
         if attacked

@@ -129,6 +129,26 @@ def verdict_rows(assessed: Assessed) -> Table:
     return _table(columns, assessed.attacked)
 
 
+def method_rows(assessed: Assessed) -> Table:
+    """Undefended, then every defense where it is recommended, the most useful first."""
+    utility = assessed.reference.utility
+    columns: list[Column] = [
+        *(
+            column
+            for column in CONFIGURATION
+            if column[0] != "federation" or len(assessed.federations) > 1
+        ),
+        ("verdict", lambda a, s: words.outcome(a) if a.configuration.defended else "-"),
+        (f"leaks ({assessed.reference.scale})", lambda a, s: words.figure(a.leak)),
+        ("without the federation", lambda a, s: words.brief(s.local_only)),
+        ("gain kept", lambda a, s: words.share(a.kept.share)),
+        ("cost", lambda a, s: words.cost_text(a)),
+        (utility, lambda a, s: words.absolute(a.utility)),
+    ]
+    bare = [a for f in assessed.federations if (a := assessed.undefended(f)) is not None]
+    return _table(columns, [*bare, *assessed.methods])
+
+
 def _named(strongest: Strongest | None) -> str:
     return f"{strongest.leak} {strongest.name}" if strongest else "-"
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Collection, Sequence
 
 from vfljax.report import headline, words
-from vfljax.report.assessed import Assessed, Assessment, MethodOutcome
+from vfljax.report.assessed import Assessed, Assessment
 
 WIDTH = 120  # columns
 LEAST = 8  # columns that a cut cell keeps
@@ -29,7 +29,7 @@ def _verdict_table(methods: Sequence[Assessment]) -> str:
     columns: dict[str, Callable[[Assessment], str]] = {
         "defense": lambda a: a.label if a.strongest else a.method,
         "federation": lambda a: a.federation,
-        "verdict": _brief_outcome,
+        "verdict": words.outcome,
         "leaks": lambda a: words.figure(a.leak),
         "cost": words.cost_text,
         "utility": lambda a: words.change(a.cost) if a.strongest else "-",
@@ -40,13 +40,6 @@ def _verdict_table(methods: Sequence[Assessment]) -> str:
     rows = [[cell(a) for cell in columns.values()] for a in methods]
     optional = ("strongest attack", "utility")
     return fitted(list(columns), rows, optional, left=len(columns))
-
-
-def _brief_outcome(a: Assessment) -> str:
-    if a.shown_as is MethodOutcome.NONE_KEEPS:
-        return "costs too much"
-    unknown = a.verdict is not None and not a.known
-    return str(a.shown_as).partition(":")[0] + (", no knower" if unknown else "")
 
 
 def _brief(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from vfljax import defenses
-from vfljax.report.assessed import Assessment
+from vfljax.report.assessed import Assessment, MethodOutcome
 from vfljax.report.estimates import Estimate, Interval
 from vfljax.report.judging import HELPS, Verdict
 from vfljax.report.spread import FEWEST_SEEDS
@@ -37,6 +37,24 @@ def faint(a: Assessment) -> bool:
     of = a.configuration
     faintly = any(defenses.TABLE[name].faint(of.values_of(name)[0]) for name in of.defenses)
     return faintly and a.verdict in HELPS
+
+
+def outcome(a: Assessment) -> str:
+    """What represents a method: its verdict, or that every operating point costs too much."""
+    if a.shown_as is MethodOutcome.NONE_KEEPS:
+        return "costs too much"
+    unknown = a.verdict is not None and not a.known
+    return str(a.shown_as).partition(":")[0] + (", no knower" if unknown else "")
+
+
+def share(estimate: Estimate) -> str:
+    """A share of a gain: '83 % (80 to 85)', '-' of what is not known."""
+    lower, upper = (100 * float(limit) for limit in estimate.limits)
+    if math.isnan(estimate.mean):
+        return "-"
+    return f"{100 * estimate.mean:.0f} %" + (
+        "" if math.isnan(lower) else f" ({lower:.0f} to {upper:.0f})"
+    )
 
 
 def cost_text(a: Assessment) -> str:
