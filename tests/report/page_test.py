@@ -11,7 +11,7 @@ import pytest
 from bokeh.core.enums import MarkerType
 
 from tests.sweeps import REFERENCE, assessed, assessment
-from vfljax.report import headline, interactive, page, tables, words
+from vfljax.report import headline, interactive, page, tables, threat_model, words
 from vfljax.report.assessment import assess_sweep
 from vfljax.report.templates import templates
 from vfljax.store import load
@@ -223,10 +223,10 @@ def test_long_notes_are_folded_and_short_ones_are_read_at_once():
 
 def test_the_threat_model_names_parties_and_what_they_know(tiny_sweep):
     shown = page._shown(tiny_sweep, None)
-    _, rows = page._parties(shown)
+    _, rows = threat_model.parties(shown.rows, shown.experiment)
     assert [row[0] for row in rows] == ["passive party 0", "the label party"]
     assert [row[1] for row in rows] == ["passive, attacks", "holds the labels"]
-    text = " ".join(page._threat_model(shown))
+    text = " ".join(threat_model.assumptions(shown.assessed, shown.experiment))
     assert "Who attacks: passive party 0." in text
     assert "at most 20 labels" in text
     assert "one of 10, is named" in text

@@ -11,12 +11,11 @@ import base64
 import io
 import json
 import pathlib
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
-from vfljax import defenses, store
+from vfljax import store
 from vfljax.report import (
     captions,
     figures,
@@ -28,6 +27,7 @@ from vfljax.report import (
     not_run,
     stored_rows,
     tables,
+    threat_model,
 )
 from vfljax.report.assessed import Assessed, Assessment, MethodOutcome
 from vfljax.report.assessment import assess
@@ -39,7 +39,6 @@ from vfljax.report.templates import TEMPLATES, paragraphs, templates
 from vfljax.report.terminal import first_lines, fitted
 from vfljax.sweep import profile
 from vfljax.sweep.experiment import Experiment, experiment_of
-from vfljax.types import HONEST, MALICIOUS
 
 PAPER = "paper"  # the figure in a paper's form
 POLICY = (
@@ -137,8 +136,8 @@ def _context(shown: _Shown) -> dict[str, Any]:
         "not_attacked": not_run.not_attacked(assessed),
         "sections": shown.sections,
         "figures": _other_figures(shown),
-        "parties": _parties(shown),
-        "threat_model": _threat_model(shown),
+        "parties": threat_model.parties(shown.rows, experiment),
+        "threat_model": threat_model.assumptions(assessed, experiment),
         "judged": captions.strongest_attack(assessed, experiment.data.permute_labels)
         if attacked
         else "",
@@ -153,53 +152,15 @@ def _about(shown: _Shown) -> str:
     (text,) = paragraphs(
         "about",
         data=data,
-        columns=[f"{name(p)} {_shape(shape)}" for p, shape in enumerate(data["party_shapes"])],
+        columns=[
+            f"{name(p)} {threat_model.shape_text(shape)}"
+            for p, shape in enumerate(data["party_shapes"])
+        ],
         trained=len(shown.rows.trials),
         trials=header["trials"],
         seeds=shown.experiment.seeds,
     )
     return text
-
-
-def _shape(shape: Sequence[int]) -> str:
-    return " x ".join(map(str, shape))
-
-
-def _parties(shown: _Shown) -> stored_rows.Table:
-    """A table of the parties: role and columns of each."""
-    experiment, shapes = shown.experiment, shown.rows.sweep.header["data"]["party_shapes"]
-    passive = experiment.parties.passive
-    attacking = {party for group in experiment.attackers for party in group}
-    malicious = {party for group in experiment.malicious.parties for party in group}
-    trained = MALICIOUS in shown.rows.kinds_trained
-    upload = experiment.malicious.upload
-    sends = "" if upload == HONEST else f", where it sends by the upload '{upload}'"
-    rows = []
-    for party in range(passive + 1):
-        role = ["holds the labels" if party == passive else "passive"]
-        role += ["attacks"] * (party in attacking)
-        role += [f"malicious in some federations{sends}"] * (trained and party in malicious)
-        columns = _shape(shapes[party]) if party < len(shapes) else ""
-        rows.append([experiment.parties.name_of(party), ", ".join(role), columns or "none"])
-    return ["party", "role", "columns"], rows
-
-
-def _threat_model(shown: _Shown) -> list[str]:
-    """What an attacker sees, knows and wants, a paragraph each."""
-    reference, attackers = shown.assessed.reference, shown.experiment.attackers
-    guarded = {
-        name
-        for c in shown.assessed.configurations
-        for name in c.defenses
-        if defenses.TABLE[name].remarks.epsilon(*c.values_of(name)) is not None
-    }
-    return paragraphs(
-        "threat_model",
-        reference=reference,
-        groups=[" and ".join(map(reference.party_name, group)) for group in attackers],
-        several=any(len(group) > 1 for group in attackers),
-        guarded=sorted(guarded),
-    )
 
 
 def _notes(shown: _Shown) -> tuple[list[str], list[str]]:
