@@ -4,7 +4,7 @@
 
 Synthetic rows of two classes, of which the passive party owns one column of 32, AUC .58: what it reads beyond
 that, it reads off the wire. Undefended, every label is read. One seed and twenty epochs, some ten minutes on 2
-cores. analysis/results/knowers holds the strongest of the attacks that ``DefenseRow.known_by`` names, point by
+cores. analysis/knowers.py tabulates the strongest of the attacks that ``DefenseRow.known_by`` names, point by
 point.
 """
 

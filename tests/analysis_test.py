@@ -7,9 +7,11 @@ import sys
 import numpy as np
 import pytest
 
-from analysis import judging, precision, redteam
+from analysis import deviations, judging, knowers, precision, redteam
 from tests import sweeps
 from vfljax import config as config_file
+from vfljax import store
+from vfljax.report import stored_rows
 from vfljax.report.assessment import assess_sweep
 from vfljax.report.estimates import interval
 
@@ -107,3 +109,46 @@ def test_a_reader_reads_labels_that_are_given_away_and_none_from_noise():
         x = rng.normal(size=(200, 6)) + shift * labels[:, None]
         wire = redteam.Wire(0, "split", "split", 0, x, labels, np.arange(200), 40)
         assert all(low <= leak <= high for leak in redteam.every_leak(wire).values())
+
+
+def test_what_knowers_read_is_the_highest_leak_of_those_that_a_row_names(
+    tiny_sweep, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sys, "argv", ["knowers", str(tiny_sweep), f"--out={tmp_path}"])
+    knowers.main()
+    lines = (tmp_path / "tables.md").read_text().splitlines()[2:]
+    cells = {line.split(" | ")[0].strip("| "): line.split(" | ")[1:] for line in lines}
+    found = assess_sweep(tiny_sweep)
+    assert set(cells) == {c.label for c in found.configurations}
+    rows = [r for r in stored_rows.load(tiny_sweep).attacks if r.identity.attack == "direct"]
+    trials = {t.trial for t in stored_rows.load(tiny_sweep).trials if t.method == "noise"}
+    most = max(r.figures["leak_crossed"] for r in rows if r.trial in trials)
+    assert any(
+        cell.startswith(f"{most:.3f}".removeprefix("0")) for cell in cells["noise scale=0.01"]
+    )
+
+
+def test_deviations_are_tabulated_beside_the_honest_federation(tmp_path, monkeypatch):
+    changes = {
+        "malicious.upload": "scale",
+        "malicious.strength": (1.0,),
+        "name": "deviations_digits_scale",
+    }
+    config = sweeps.tiny(
+        **changes, federations=("split", "malicious"), attacks={"probe": {"known": 40}}
+    )
+    sweeps.train(tmp_path / "w", config)
+    monkeypatch.setattr(sys, "argv", ["deviations", str(tmp_path / "w"), f"--out={tmp_path}"])
+    deviations.main()
+    lines = list(csv.DictReader((tmp_path / "deviations.csv").open()))
+    assert {(line["data"], line["upload"], line["strength"]) for line in lines} == {
+        ("digits", "scale", "1")
+    }
+    (line,) = [line for line in lines if line["method"] == "undefended"]
+    results = store.load(tmp_path / "w").results.to_pylist()
+    for kind, federation in (("honest", "split"), ("deviating", "malicious-0")):
+        rows = [r for r in results if (r["method"], r["federation"]) == ("undefended", federation)]
+        assert float(line[f"{kind}_loss"]) == pytest.approx(
+            np.mean([r["loss"][-1] for r in rows]), 1e-4
+        )
+    assert line["honest_leak"] != line["deviating_leak"]
