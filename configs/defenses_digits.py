@@ -6,7 +6,8 @@
 At least five strengths of each (MaxNorm has no strength), 5 seeds, and all attacks that ten classes
 allow: the quickstart's federation with more defenses. Two parties: the attacker owns the left half of
 each image, the label party the right half and the labels. Some ten minutes on 2 cores. The variant
-`benchmark` has the defenses of VFLAIR and related benchmarks in place of those of Fu, KDk and Sun.
+`benchmark` has the defenses of VFLAIR and related benchmarks in place of those of Fu, KDk and Sun, and
+`more` has ALIBI.
 
 GAFM, Marvell and ProjPert are defined for two classes: see configs/defenses_spambase.py. Shorter than
 published, and the report says so. Scales are those of the papers where they give any; absolute ones
@@ -47,7 +48,11 @@ BENCHMARK = {
     "mid": {"mid": {"lambda_kl": (1e-3, 1e-2, 3e-2, 0.1, 1.0), "offset": 5.0}},
     "class_splitting": {"class_splitting": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
 }
-VARIANTS = {"": ARMS, "benchmark": BENCHMARK}
+MORE = {
+    "alibi": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
+    "alibi_step": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0), "draw": "step"}},  # no guarantee
+}
+VARIANTS = {"": ARMS, "benchmark": BENCHMARK, "more": MORE}
 
 
 def get_config(variant=""):

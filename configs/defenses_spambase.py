@@ -6,7 +6,8 @@
 DIR holds UCI's spambase.data. At least five strengths of each defense (MaxNorm has no strength), 5
 seeds, and all attacks that two classes allow. Two parties: the passive one owns the first 29 columns,
 the label party the other 28 and the labels. Some twelve minutes on 2 cores, the first time. The variant
-`benchmark` has the defenses of VFLAIR and related benchmarks in place of those of Fu, KDk, GAFM and Sun.
+`benchmark` has the defenses of VFLAIR and related benchmarks in place of those of Fu, KDk, GAFM and Sun, and
+`more` has ALIBI.
 
 One federation for all, and one that GAFM can use: embeddings are averaged and the top model is
 GAFM's generator, 4 -> 16 -> 1; Adam 1e-3 for all parts. Not a published set-up (GAFM's Table 2 on
@@ -49,9 +50,13 @@ BENCHMARK = {
     "class_splitting": {"class_splitting": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
     "proj_pert": {"proj_pert": {"inverse_sum_kl": (0.25, 1.0, 6.25, 25.0, 100.0)}},
 }
+MORE = {
+    "alibi": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
+    "alibi_step": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0), "draw": "step"}},  # no guarantee
+}
 # lambda_u of 50, as published, can call all rows one of two classes
 COMPLETION = {"known": 20, "steps": 1000, "ema": 0.99, "lambda_u": (50, 1)}
-VARIANTS = {"": ARMS, "benchmark": BENCHMARK}
+VARIANTS = {"": ARMS, "benchmark": BENCHMARK, "more": MORE}
 
 
 def get_config(variant=""):

@@ -52,6 +52,11 @@ ROWS = {
         (("epsilon", -0.5), ("epsilon", nan)),
         ((("head", "sum"), ("normalize", True), ("pseudo", 7)),),
     ),
+    "alibi": Row(
+        {"epsilon": 0.5},
+        (("epsilon", 0.0), ("epsilon", -1.0), ("epsilon", nan)),
+        ((("draw", "step"),),),
+    ),
     "cae": Row(
         {"confusion": 0.1, "learning_rate": 5e-3},
         (("confusion", -0.5), ("confusion", nan), ("learning_rate", -0.5)),

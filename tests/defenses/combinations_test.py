@@ -15,6 +15,7 @@ from vfljax.types import DefenseSpec
 COMBINATIONS = {
     "gafm+marvell": 2,  # G-M of Han and Guan
     "label_dp+dcor": 5,
+    "alibi+dcor": 5,
     "kdk+noise": 5,
     "label_dp+kdk+compression": 5,
     "kdk+class_splitting+noise": 5,
@@ -78,8 +79,10 @@ def test_identity_members_before_between_and_after_change_no_bit(combination, mo
         harness.assert_same_bits(a, b)
 
 
-@pytest.mark.parametrize("combination", [c for c in COMBINATIONS if "label_dp" in c])
-def test_under_label_dp_no_slot_ever_sees_a_true_label(combination):
+@pytest.mark.parametrize(
+    "combination", [c for c in COMBINATIONS if c.startswith(("label_dp", "alibi"))]
+)
+def test_under_label_dp_and_alibi_no_slot_ever_sees_a_true_label(combination):
     """The labels of the batches can be anything: what was drawn at the start is all that counts."""
     spec, hparams = federation(combination)
     true = batches_of(spec)

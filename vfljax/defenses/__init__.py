@@ -8,6 +8,7 @@ from typing import Any
 
 from vfljax.defenses import (
     adversary,
+    alibi,
     cae,
     class_splitting,
     compression,
@@ -34,6 +35,7 @@ TABLE: dict[str, DefenseRow] = {
     "label_dp": label_dp.ROW,
     "grad_perturb": grad_perturb.ROW,
     "class_splitting": class_splitting.ROW,
+    "alibi": alibi.ROW,
     "cae": cae.ROW,
     "dcor": dcor.ROW,
     "gafm": gafm.ROW,

@@ -181,10 +181,8 @@ def best_guess(epsilon: float, prior: HostArray) -> float:
     """Probability that the best guess from one row of t is right; ``prior`` [C] holds the classes'
     shares, and ``epsilon`` is concrete.
 
-    It is the integral of max_y prior_y p(t | y). Three classes or more: with v_c = p(t_c | y = c) /
-    p(t_c | y != c), which lies in [e^(-eps/2), e^(eps/2)], it is E max_c prior_c v_c over t without
-    a label, an integral over one number. Two: the likelihood ratio is monotone in t_1, and the best
-    guess a threshold.
+    It is the integral of max_y prior_y p(t | y). Three classes or more: ``best_guess_of_entries``. Two:
+    the likelihood ratio is monotone in t_1, and the best guess a threshold.
     """
     prior = np.asarray(prior, float)
     if epsilon > 100:  # wrong with a probability of about C e^-50
@@ -196,6 +194,19 @@ def best_guess(epsilon: float, prior: HostArray) -> float:
             return float(prior.max())
         below, above = (epsilon - odds) / 2, (epsilon + odds) / 2  # eps times threshold's distances
         return float(1 - 0.5 * prior[1] * math.exp(-below) - 0.5 * prior[0] * math.exp(-above))
+    return best_guess_of_entries(epsilon, prior)
+
+
+def best_guess_of_entries(epsilon: float, prior: Array | HostArray) -> float:
+    """Probability that the best guess of a label from e_y + u is right, u_c ~ Lap(2/epsilon) i.i.d., of two
+    classes or more; ``prior`` [C] holds the classes' shares, and ``epsilon`` is concrete.
+
+    With v_c = p(t_c | y = c) / p(t_c | y != c), which lies in [e^(-eps/2), e^(eps/2)], it is E max_c
+    prior_c v_c over t without a label, an integral over one number.
+    """
+    prior = np.asarray(prior, float)
+    if epsilon > 100:  # wrong with a probability of about C e^-50
+        return 1.0
     # E max = lowest + the integral of 1 - prod_c P(prior_c v_c <= x) over x, by the midpoints of a
     # grid in log x that holds every jump
     logs = np.log(prior[prior > 0])
