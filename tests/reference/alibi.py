@@ -11,7 +11,7 @@ import scipy.stats
 def log_density(o, label, epsilon):
     """Of o [C] if the label were this."""
     means = np.eye(len(o))[label]
-    return scipy.stats.laplace(loc=means, scale=2 / epsilon).logpdf(o).sum()
+    return scipy.stats.laplace.logpdf(o, loc=means, scale=2 / epsilon).sum()
 
 
 def posterior(prior, o, epsilon):
