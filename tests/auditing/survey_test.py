@@ -10,7 +10,7 @@ import pytest
 from tests.refusals import refused
 from vfljax.auditing.request import PARTIES, Request, flag_of, options_of, parties_of
 from vfljax.auditing.sentences import revealing, table_notes
-from vfljax.auditing.survey import above_chance, survey
+from vfljax.auditing.survey import RevealingColumn, above_chance, survey
 from vfljax.datasets.partition import owned_columns
 from vfljax.errors import UserError
 
@@ -88,6 +88,19 @@ def test_a_copy_of_the_label_is_named(tmp_path, change, column):
     sentence = revealing(seen.revealing[0], 2)
     assert "copy (telco) alone ranks the labels with AUC 1.00" in sentence
     assert "it all but is the label" in sentence
+
+
+def test_only_columns_that_tell_as_much_as_all_together_are_warned_of(tmp_path):
+    path = written(tmp_path / "t.csv", values())
+    seen = survey(asked(path, "bank: age; telco: *", options={"drop": ("id",)}))
+    columns = (RevealingColumn("copy", "telco", 0.95), RevealingColumn("age", "bank", 0.77))
+    for together, warned in ((0.955, ["copy"]), (0.97, []), (0.77, ["copy", "age"])):
+        notes = table_notes(seen._replace(revealing=columns, reach={"together": together}))
+        assert [n.split(" (")[0] for n in notes if "alone ranks" in n] == warned
+        others = [column.column for column in columns if column.column not in warned]
+        (rest,) = [n for n in notes if "tell much by themselves" in n] or [""]
+        assert [name for name in ("copy", "age") if f"{name} (" in rest] == others
+        assert any("--option=drop=" in n for n in notes) is bool(warned)
 
 
 def test_a_telling_column_of_many_classes_is_named(tmp_path):

@@ -14,6 +14,7 @@ from vfljax.datasets.table_errors import one_line
 from vfljax.sweep.progress import clock
 
 SHOWN = 5  # names in a sentence
+AS_MUCH = 0.01  # below what all columns tell together, a column tells as much
 EACH = 2  # revealing columns that have a sentence each
 MOST_CLASSES = 6  # that the terminal lists
 
@@ -93,15 +94,11 @@ def revealing(found: RevealingColumn, classes: int) -> str:
 
 def table_notes(table: Survey) -> list[str]:
     """Returns what a person should know of the table before anything is trained."""
-    found = table.revealing
-    notes = [revealing(column, table.dataset.num_classes) for column in found[:EACH]]
-    if len(found) > EACH:
-        rest = _few(
-            f"{column.column} ({column.party}) {column.leak:.2f}" for column in found[EACH:]
-        )
-        notes.append(f"Revealing by themselves too: {rest}.")
-    if found:
-        drop = ",".join(column.column for column in found[:SHOWN])
+    found, together = table.revealing, table.reach.get("together", 0.0)
+    warned = [column for column in found if column.leak >= together - AS_MUCH]
+    notes = [revealing(column, table.dataset.num_classes) for column in warned[:EACH]]
+    if warned:
+        drop = ",".join(column.column for column in warned[:SHOWN])
         notes.append(f"To leave such columns out: {shlex.quote(f'--option=drop={drop}')}")
     if table.reach:
         figures = ", ".join(f"{who} {figure:.3f}" for who, figure in table.reach.items())
@@ -110,6 +107,10 @@ def table_notes(table: Survey) -> list[str]:
             f"What columns tell of the labels ({scale} of gradient boosting on all labels, cross-validated): "
             f"{figures}."
         )
+    others = [column for column in found if column not in warned[:EACH]]
+    if others:
+        rest = _few(f"{column.column} ({column.party}) {column.leak:.2f}" for column in others)
+        notes.append(f"Columns that tell much by themselves: {rest}.")
     if table.unowned:
         notes.append(f"Nobody owns {_few(table.unowned)}: left out.")
     notes += [
