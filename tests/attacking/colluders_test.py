@@ -174,8 +174,8 @@ def test_one_attack_has_figures_of_its_own_on_every_federation(attacked):
 
     header, (line,) = tables.configuration_rows(found)
     columns = dict(zip(header, line, strict=True))
-    for words, success in zip(("split", "malicious", "no split"), successes, strict=True):
-        assert columns[f"{label} ({words})"] == f"{success:.3f}"
+    for words, leak in zip(("split", "malicious", "no split"), leaks, strict=True):
+        assert columns[f"{label} ({words})"] == f"{leak:.3f}"
     assert "active/parties=0+1" in header  # on one federation: its label alone
 
 

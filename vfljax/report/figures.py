@@ -16,7 +16,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from vfljax.report.configurations import ConfigurationSummary, titles
+from vfljax.report.configurations import ConfigurationSummary, Reference, titles
 from vfljax.report.estimates import NO_INTERVAL, Interval
 from vfljax.report.stored_rows import FEDERATIONS
 from vfljax.types import AttackIdentity
@@ -62,12 +62,12 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _success(c: ConfigurationSummary, key: AttackIdentity) -> Interval:
-    return c.attacks[key]["success"] if key in c.attacks else NO_INTERVAL
+def _leak(c: ConfigurationSummary, key: AttackIdentity) -> Interval:
+    return c.attacks[key]["leak"] if key in c.attacks else NO_INTERVAL
 
 
 def heat_maps(every: Sequence[ConfigurationSummary], method: str) -> Figure | None:
-    """Draws accuracy and every attack's success over the two knobs of a method; None unless it has two.
+    """Draws accuracy and what every attack leaks over the two knobs of a method; None unless it has two.
 
     Args:
       every: the configurations of the sweep.
@@ -85,7 +85,7 @@ def heat_maps(every: Sequence[ConfigurationSummary], method: str) -> Figure | No
         if f in members[0].accuracy
     ]
     for key, title in titles(members[0].attacks).items():
-        panels.append((f"success of {title}", False, [_success(c, key) for c in members]))
+        panels.append((f"leak to {title}", False, [_leak(c, key) for c in members]))
     wide = min(3, len(panels))
     high = -(-len(panels) // wide)
     with plt.rc_context(STYLE):
@@ -124,17 +124,19 @@ CURVES = 12  # attacks in one figure, those that succeed most anywhere in it
 
 
 def _highest(members: Sequence[ConfigurationSummary], key: AttackIdentity) -> float:
-    means = [_success(c, key).mean for c in members]
+    means = [_leak(c, key).mean for c in members]
     return max((mean for mean in means if not math.isnan(mean)), default=-math.inf)
 
 
-def curves(every: Sequence[ConfigurationSummary], method: str, classes: int) -> Figure | None:
-    """Draws accuracy and attack success along the one knob of a method; None unless it has one.
+def curves(
+    every: Sequence[ConfigurationSummary], method: str, reference: Reference
+) -> Figure | None:
+    """Draws accuracy and what attacks leak along the one knob of a method; None unless it has one.
 
     Args:
       every: the configurations of the sweep.
       method: whose are drawn.
-      classes: number of classes.
+      reference: with the scale of leaks, and chance on it.
     """
     members = [c for c in every if c.method == method]
     knobs = _varying_knobs(members)
@@ -153,7 +155,7 @@ def curves(every: Sequence[ConfigurationSummary], method: str, classes: int) -> 
         if f in members[0].accuracy
     ]
     for number, key in enumerate(key for key in names if key in shown):
-        figures = [_success(c, key) for c in members if key in c.attacks]
+        figures = [_leak(c, key) for c in members if key in c.attacks]
         series.append((names[key], figures, "--", COLORS[number % len(COLORS)]))
     with plt.rc_context(STYLE):
         # as high as its legend, a line a series
@@ -171,11 +173,11 @@ def curves(every: Sequence[ConfigurationSummary], method: str, classes: int) -> 
             ax.set_xticks(x, [_tick(value) for value in ticks])
         elif x.min() > 0 and x.max() / x.min() > 20:
             ax.set_xscale("log")
-        ax.axhline(1 / classes, color="gray", lw=0.8, ls=":")
+        ax.axhline(reference.chance, color="gray", lw=0.8, ls=":")
         left_out = len(names) > CURVES
         ax.set(
             xlabel=knobs[0],
-            ylabel="accuracy, attack success (top-1)",
+            ylabel=f"accuracy, and {reference.scale} of attacks",
             ylim=(0, 1.03),
             title=method + f": the {CURVES} strongest of {len(names)} attacks" * left_out,
         )

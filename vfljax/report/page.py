@@ -236,7 +236,7 @@ def _other_figures(shown: _Shown) -> list[tuple[str, str, str]]:
     for method in dict.fromkeys(c.method for c in every):
         for plot, figure in (
             ("heat", figures.heat_maps(every, method)),
-            ("curve", figures.curves(every, method, shown.assessed.reference.classes)),
+            ("curve", figures.curves(every, method, shown.assessed.reference)),
         ):
             if figure is not None:
                 name = f"{plot}_{method}"

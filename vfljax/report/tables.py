@@ -46,7 +46,7 @@ UNPUBLISHED = (
     "crossed the wire. Published: the strongest of the published attacks run here, or the local-only baseline. "
     "What the strongest reads more has limits as the change to undefended has."
 )
-CONFIGURATIONS = "Mean over seeds. Attack columns: top-1 success on all training rows; strongest: "
+CONFIGURATIONS = "Mean over seeds. Attacks, on rows whose labels they do not know, and the strongest: "
 SECONDS = (
     "Wall-clock seconds of the machine that ran it, the slowest attack first. Runs of an attack include those "
     "on its baselines. Of the programs of training only the epochs are counted, of an attack everything."
@@ -199,7 +199,7 @@ def configuration_columns(assessed: Assessed) -> list[FigureColumn]:
     out = [_column(f"accuracy {kind}", [c.accuracy.get(kind) for c in every]) for kind in kinds]
     out += [_column(f"AUC {kind}", [c.auc.get(kind) for c in every]) for kind in kinds]
     for key, title in titles(key for c in every for key in c.attacks).items():
-        figures = [c.attacks[key]["success"] if key in c.attacks else None for c in every]
+        figures = [c.attacks[key]["leak"] if key in c.attacks else None for c in every]
         out.append(_column(title, figures))
     on = {(a.configuration.number, a.federation): a for a in assessed.attacked}
     for federation in FEDERATIONS:
