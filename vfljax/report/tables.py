@@ -46,7 +46,9 @@ UNPUBLISHED = (
     "crossed the wire. Published: the strongest of the published attacks run here, or the local-only baseline. "
     "What the strongest reads more has limits as the change to undefended has."
 )
-CONFIGURATIONS = "Mean over seeds. Attacks, on rows whose labels they do not know, and the strongest: "
+CONFIGURATIONS = (
+    "Mean over seeds. Attacks, on rows whose labels they do not know, and the strongest: "
+)
 SECONDS = (
     "Wall-clock seconds of the machine that ran it, the slowest attack first. Runs of an attack include those "
     "on its baselines. Of the programs of training only the epochs are counted, of an attack everything."
