@@ -71,6 +71,23 @@ PROTOCOL = (
         "< spec.passive, 0.0, strength",
         ("sweep/alone",),
     ),
+    Mutant(
+        "canaries-counted-where-chosen",
+        "Guesses(run, r, counted)",
+        "Guesses(run, guessed, chosen)",
+        ("report/canaries",),
+    ),
+    Mutant(
+        "gradients-through-denoised-labels",
+        "denoised(jax.lax.stop_gradient(logits), o, epsilon)",
+        "denoised(logits, o, epsilon)",
+    ),
+    Mutant(
+        "true-heads-send-gradients",
+        "self.second(jax.lax.stop_gradient(x), train=train)",
+        "self.second(x, train=train)",
+        ("defenses/class_splitting",),
+    ),
     Mutant("swapped-in-every-batch-at-once", "(len(z), 1)) < strength", "(1, 1)) < strength"),
     Mutant("weighted-loss-over-rows-not-weights", "/ jnp.sum(weighted)", "/ len(weighted)"),
     Mutant(
