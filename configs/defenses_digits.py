@@ -7,7 +7,7 @@ At least five strengths of each (MaxNorm has no strength), 5 seeds, and all atta
 allow: the quickstart's federation with more defenses. Two parties: the attacker owns the left half of
 each image, the label party the right half and the labels. Some ten minutes on 2 cores. The variant
 `benchmark` has the defenses of VFLAIR and related benchmarks in place of those of Fu, KDk and Sun, and
-`more` has ALIBI and class splitting.
+`more` has ALIBI, class splitting and FedPass.
 
 GAFM, Marvell and ProjPert are defined for two classes: see configs/defenses_spambase.py. Shorter than
 published, and the report says so. Scales are those of the papers where they give any; absolute ones
@@ -48,6 +48,7 @@ BENCHMARK = {
     "mid": {"mid": {"lambda_kl": (1e-3, 1e-2, 3e-2, 0.1, 1.0), "offset": 5.0}},
 }
 MORE = {
+    "fedpass": {"fedpass": {"draw": ("run", "step")}},
     "class_splitting": {"class_splitting": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
     "alibi": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
     "alibi_step": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0), "draw": "step"}},  # no guarantee

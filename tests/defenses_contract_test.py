@@ -115,6 +115,7 @@ ROWS = {
         (("lambda_kl", -0.5), ("lambda_kl", nan)),
         ((("expansion", 2), ("offset", 5.0), ("output", "identity"), ("path", "released")),),
     ),
+    "fedpass": Row({}, (), ((("draw", "step"), ("law", "uniform"), ("passports", 3)),)),
     "adversary": Row(
         {"lambda_adv": 2.0, "learning_rate": 0.1},
         (("lambda_adv", -0.5), ("lambda_adv", nan), ("learning_rate", -0.5)),

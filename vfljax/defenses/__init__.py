@@ -14,6 +14,7 @@ from vfljax.defenses import (
     compression,
     dcor,
     discrete_sgd,
+    fedpass,
     gafm,
     grad_perturb,
     kdk,
@@ -48,6 +49,7 @@ TABLE: dict[str, DefenseRow] = {
     "proj_pert": proj_pert.ROW,
     "pe_loss": pe_loss.ROW,
     "mid": mid.ROW,
+    "fedpass": fedpass.ROW,
     "adversary": adversary.ROW,
 }
 

@@ -1,0 +1,95 @@
+"""FedPass: the top model reads the parties through a layer that secret passports modulate (Gu et al. 2023).
+
+In front of the top model the label party puts
+
+    gamma * (W2 W1 x) + beta,   gamma = tanh(F leaky_relu(E mean(W2 W1 s))),  beta likewise of b
+
+with secret passports s and b (``vfljax.models.passports``). gamma may be negative: a party that knows the
+signs of gradients of some class does not know which class that is. All rows share one gamma, so that rows of a
+class still receive like gradients.
+
+    draw   "run"   (default) passports are drawn once, before training
+           "step"  (one released version) they are drawn anew at each step; predictions take their mean
+
+Reference: Gu, Luo, Kang, Fan, Yang. "FedPass: Privacy-Preserving Vertical Federated Deep Learning with
+Adaptive Obfuscation", IJCAI 2023, after the released code of FATE and SecretFlow, where the passports are
+N(loc, 1) or uniform. There the layer is one of the top model's; here it stands before the whole of it.
+
+Guarantee: none.
+
+Scale: passports are of the order of ``loc``, and h of that of the embeddings. There is no strength.
+
+Edge cases
+    W2 W1 s -> 0     gamma -> 0 and nothing reaches the top model: loc = 0 with many passports trains slowly
+
+It is not trained without model splitting. It is not for use beside MID and GAFM, which read the parties'
+embeddings themselves.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from vfljax.defenses import core
+from vfljax.defenses.rows import DefenseRow, Knower
+from vfljax.models.passports import LAWS, Passports
+from vfljax.types import Array, PyTree, Spec
+
+DRAWS = ("run", "step")
+
+
+def fedpass(
+    *, loc: float = 1.0, law: str = "normal", passports: int = 1, draw: str = "run"
+) -> core.Defense:
+    """FedPass, with model splitting.
+
+    ``passports`` rows are drawn for each of gamma and beta: ``loc`` plus N(0, 1), or with the ``law``
+    "uniform" plus U(0, 1). All options are static.
+
+    Raises ``ValueError`` for an option out of range; ``init`` does without a top model.
+    """
+    core.check("loc", loc, -100.0, 100.0)
+    core.check_option("law", law, tuple(LAWS))
+    core.check("passports", passports, 1, 1000)
+    core.check_integer("passports", passports)
+    core.check_option("draw", draw, DRAWS)
+
+    def init(key: Array, data: core.TrainingData) -> PyTree:
+        del key
+        if not data.cut_layer.split:
+            raise ValueError(
+                "fedpass's layer stands before the top model and this federation has none: train it with "
+                "model splitting."
+            )
+        return ()
+
+    return core.Defense(init=init)
+
+
+def network(
+    spec: Spec, *, loc: float = 1.0, law: str = "normal", passports: int = 1, draw: str = "run"
+) -> Spec:
+    """The ``spec`` with a passport layer before its top model; without a top model it stays as it is."""
+    if spec.top is None:
+        return spec
+    top = Passports(
+        top=spec.top,
+        count=int(passports),
+        loc=float(loc),
+        law=law,
+        once=draw == "run",
+        weights=getattr(spec.top, "weights", "default"),
+    )
+    return dataclasses.replace(spec, top=top)
+
+
+ROW = DefenseRow(
+    factory=fedpass,
+    example={},
+    known_by={
+        # all rows share gamma, so that rows of one class still receive like gradients
+        "split": (Knower("similarity"), Knower("mean"), Knower("probe"), Knower("joint"))
+    },
+    needs_top=True,
+    network=network,
+)
