@@ -129,7 +129,9 @@ def test_the_clean_gradient_is_what_an_undefended_party_receives():
     spec, _, batch = federation(defenses=())
     _, (exchange,), _ = harness.run_steps(spec, harness.make_hparams(spec), [batch])
     clean = harness.quick_jit(diagnostics._make_diagnostic(spec, CLEAN, (1, 0)))
-    gradient = clean(harness.make_state(spec, harness.make_hparams(spec)).weights, batch.features, batch.labels)
+    gradient = clean(
+        harness.make_state(spec, harness.make_hparams(spec)).weights, batch.features, batch.labels
+    )
     received = np.concatenate([exchange.gradients[p] for p in (1, 0)], axis=1)
     np.testing.assert_allclose(gradient, received, rtol=1e-4, atol=1e-7)
 
