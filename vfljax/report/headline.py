@@ -19,7 +19,7 @@ from vfljax.report.judging import Verdict
 from vfljax.report.spread import FEWEST_SEEDS
 from vfljax.report.stored_rows import FEDERATIONS
 from vfljax.report.templates import paragraphs
-from vfljax.report.worth import Worth
+from vfljax.report.worth import CostOutcome, Worth
 
 
 class Headline(NamedTuple):
@@ -113,6 +113,7 @@ def _headline(assessed: Assessed, federation: str) -> Headline:
             fewest_seeds=FEWEST_SEEDS,
             isnan=math.isnan,
             excess=judging.EXCESS,
+            CostOutcome=CostOutcome,
             **facts(assessed, federation),
         ),
     )
