@@ -25,6 +25,9 @@ def short(configuration: ConfigurationSummary) -> str:
         if key not in configuration.named:
             continue
         name = key.split(".")[-1]
+        if isinstance(value, str):
+            parts.append(value)
+            continue
         text = f"{value:g}" if isinstance(value, float) else str(value)
         parts.append(f"{KNOBS.get(name, name)}{text.removeprefix('0') if '.' in text else text}")
     return " ".join(parts)
