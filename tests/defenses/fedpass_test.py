@@ -26,6 +26,12 @@ def layer(**options):
     return module, variables, [np.float64(params[f"passport_{n}"]["kernel"]) for n in names]
 
 
+def matrices_of(variables):
+    """W2 W1, from the right."""
+    first, second = (variables["params"][f"passport_{n}"]["kernel"] for n in ("first", "second"))
+    return np.float64(first) @ np.float64(second)
+
+
 def read(module, variables, x, train=True, key=KEY):
     """What the top model reads: its linear layer is taken off."""
     eye = {"kernel": jnp.eye(4, 4), "bias": jnp.zeros(4)}
@@ -71,6 +77,9 @@ def test_passports_are_drawn_once_or_at_every_step_and_predictions_take_their_me
     assert "passports" not in variables
     steps = [read(module, variables, X, True, key) for key in (KEY, other)]
     assert not np.allclose(*steps)
+    both, beta = (read(module, variables, x) for x in (jnp.ones((1, 4)), jnp.zeros((1, 4))))
+    gamma = (both - beta) / (np.ones((1, 4)) @ matrices_of(variables))
+    assert not np.allclose(gamma, beta, atol=1e-3)  # s and b differ
     mean = np.ones((1, 4))
     expected = reference.forward(np.float64(X), mean, mean, *matrices)
     np.testing.assert_allclose(read(module, variables, X, False), expected, atol=1e-5)
@@ -116,3 +125,15 @@ def test_it_is_refused_without_a_top_model_and_out_of_range():
     ):
         with pytest.raises(ValueError, match=message):
             fedpass(**options)
+
+
+def test_beside_noise_both_act():
+    chain = {"fedpass": {}, "noise": {"scale": 0.1}}
+    sent = {}
+    for names in (("fedpass",), ("fedpass", "noise")):
+        spec = harness.make_spec(3, names)
+        hparams = harness.make_hparams(spec, {name: chain[name] for name in names})
+        _, exchanges, _ = harness.run_steps(spec, hparams, [harness.make_batch(spec, 0)], seed=1)
+        sent[names] = np.asarray(exchanges[0].gradients[0])
+    added = np.subtract(*sent.values())
+    assert 0.05 < np.abs(added).mean() < 0.2  # Laplace of scale .1

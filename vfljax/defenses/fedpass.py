@@ -4,23 +4,26 @@ In front of the top model the label party puts
 
     gamma * (W2 W1 x) + beta,   gamma = tanh(F leaky_relu(E mean(W2 W1 s))),  beta likewise of b
 
-with secret passports s and b (``vfljax.models.passports``). gamma may be negative: a party that knows the
-signs of gradients of some class does not know which class that is. All rows share one gamma, so that rows of a
-class still receive like gradients.
+with secret passports s and b (``vfljax.models.passports``). All rows share one gamma, so that rows of a class
+still receive like gradients.
 
     draw   "run"   (default) passports are drawn once, before training
            "step"  (one released version) they are drawn anew at each step; predictions take their mean
 
 Reference: Gu, Luo, Kang, Fan, Yang. "FedPass: Privacy-Preserving Vertical Federated Deep Learning with
-Adaptive Obfuscation", IJCAI 2023, after the released code of FATE and SecretFlow, where the passports are
-N(loc, 1) or uniform. There the layer is one of the top model's; here it stands before the whole of it.
+Adaptive Obfuscation", IJCAI 2023, after the released code of FATE and SecretFlow. There as here the layer is
+in front of the top model. FATE's linear block has a hidden width of D / 4 between E and F and of 128 between
+W1 and W2, biases of W1 and W2, loc = -1 and, as its uniform law, U(low, high). Here all matrices are D x D
+without biases, and the uniform law is loc + U(0, 1).
 
 Guarantee: none.
 
 Scale: passports are of the order of ``loc``, and h of that of the embeddings. There is no strength.
 
 Edge cases
-    W2 W1 s -> 0     gamma -> 0 and nothing reaches the top model: loc = 0 with many passports trains slowly
+    gamma -> 0       little reaches the top model, and training starts slowly. It is so where E mean(W2 W1 s)
+                     is negative throughout, which the leaky ReLU makes a hundredth, as few keys do, and at
+                     loc = 0 with many passports
 
 It is not trained without model splitting. It is not for use beside MID and GAFM, which read the parties'
 embeddings themselves.
