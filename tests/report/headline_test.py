@@ -285,6 +285,8 @@ def test_two_digits_never_hide_that_a_limit_is_exceeded():
     assert words.figure(leak) == ".55 (.50 to .60)"
     assert words.figure(leak, 0.6) == ".550 (.500 to .604)"
     assert words.change(interval([-0.004])) == "-0.4 points"
+    assert words.share(Estimate(0.289, Limits(-0.004, 0.566))) == "29 % (0 to 57)"
+    assert words.share(Estimate(math.nan, Limits(math.nan, math.nan))) == "-"
     assert words.change(interval([-0.0001])) == "0.0 points"
 
 

@@ -49,12 +49,11 @@ def outcome(a: Assessment) -> str:
 
 def share(estimate: Estimate) -> str:
     """A share of a gain: '83 % (80 to 85)', '-' of what is not known."""
-    lower, upper = (100 * float(limit) for limit in estimate.limits)
     if math.isnan(estimate.mean):
         return "-"
-    return f"{100 * estimate.mean:.0f} %" + (
-        "" if math.isnan(lower) else f" ({lower:.0f} to {upper:.0f})"
-    )
+    mean, *limits = (100 * float(value) for value in (estimate.mean, *estimate.limits))
+    between = "" if math.isnan(limits[0]) else f" ({round(limits[0])} to {round(limits[1])})"
+    return f"{round(mean)} %{between}"
 
 
 def cost_text(a: Assessment) -> str:
