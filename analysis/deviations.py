@@ -5,8 +5,9 @@
 Each WORKDIR is a finished sweep of configs/deviations.py. ``deviations.csv`` and ``tables.md`` have a line for
 each defense, upload and strength: the attack with the highest mean leak over the seeds in the honest and in the
 deviating federation, the best learner of the local-only baseline, and of both federations the utility on test
-rows, and what the label party sees: the utility on validation rows, and the mean loss of the last epoch. An
-attack that is chosen as the highest of many is biased upward, in both federations alike.
+rows, and what the label party sees: the utility on validation rows, and of the last epoch the accuracy and the
+loss while training, under the deviation. At predictions every party sends its embeddings as they are. An attack
+that is chosen as the highest of many is biased upward, in both federations alike.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ def lines(workdir: pathlib.Path) -> list[Row]:
                 f"{prefix}_attack": attack,
                 f"{prefix}_test_{utility}": _mean(figures, f"test_{utility}"),
                 f"{prefix}_validation_{utility}": _mean(figures, f"validation_{utility}"),
+                f"{prefix}_training_accuracy": _mean(figures, "train_accuracy"),
                 f"{prefix}_loss": _mean(figures, "loss"),
             }
         out.append(line)
@@ -81,11 +83,11 @@ def text(every: list[Row]) -> str:
     """The table of all sweeps, as Markdown."""
     header = ["data", "method", "upload", "local-only", "leak: honest", "deviating", "strongest"]
     header += ["test utility: honest", "deviating", "validation: honest", "deviating"]
-    header += ["loss: honest", "deviating"]
+    header += ["training accuracy: honest", "deviating", "loss: honest", "deviating"]
     body = []
     for line in every:
         utility = next(x.removeprefix("honest_test_") for x in line if x.startswith("honest_test_"))
-        pairs = [f"test_{utility}", f"validation_{utility}", "loss"]
+        pairs = [f"test_{utility}", f"validation_{utility}", "training_accuracy", "loss"]
         figures = [line[f"{kind}_{x}"] for x in pairs for kind in ("honest", "deviating")]
         leaks = [line["local_only"], line["honest_leak"], line["deviating_leak"]]
         cells = [f"{figure:.3f}" for figure in [*leaks, *figures]]
