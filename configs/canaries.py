@@ -35,15 +35,7 @@ def get_config():
             "canaries": 1000,
             "data": {"name": "synthetic", "train": 2000, "validation": 200, "test": 200},
             "parties": {"passive": 1, "label_features": True, "shares": (1, 31)},
-            "model": {
-                "bottom": "mlp",
-                "hidden": (32,),
-                "activation": "leaky_relu",
-                "cut": 4,
-                "top": "generator",
-                "top_hidden": (16,),
-                "aggregation": "mean",
-            },
+            "model": suite.model(2),
             "training": {
                 "epochs": 20,
                 "batch_size": 50,

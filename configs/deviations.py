@@ -11,21 +11,13 @@ and under three defenses. The optimizer of the deviating party is honest (gamma 
 epochs are those of an audit, and an attacker knows 40 labels.
 """
 
+from vfljax.auditing import suite
 from vfljax.config import ordered
 
-AUDITED = {
-    "bottom": "mlp",
-    "hidden": (32,),
-    "activation": "leaky_relu",
-    "cut": 4,
-    "top": "generator",
-    "top_hidden": (16,),
-    "aggregation": "mean",
-}
 TABLES = {
     "spambase": {
         "data": {"name": "spambase", "dir": ""},
-        "model": AUDITED,
+        "model": suite.model(2),
         "training": {"epochs": 19, "batch_size": 64},
     },
     "default_credit": {
@@ -39,12 +31,12 @@ TABLES = {
             },
         },
         "columns": (("PAY_*", "BILL_*"), "*"),
-        "model": AUDITED,
+        "model": suite.model(2),
         "training": {"epochs": 11, "batch_size": 256},
     },
     "digits": {
         "data": {"name": "digits"},
-        "model": {**AUDITED, "cut": 10, "top": "head", "aggregation": "concatenate"},
+        "model": suite.model(10),
         "training": {"epochs": 24, "batch_size": 32},
     },
 }

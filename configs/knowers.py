@@ -28,15 +28,7 @@ def get_config():
             "seeds": 1,
             "data": {"name": "synthetic", "train": 960, "validation": 1000, "test": 1000},
             "parties": {"passive": 1, "label_features": True, "shares": (1, 31)},
-            "model": {
-                "bottom": "mlp",
-                "hidden": (32,),
-                "activation": "leaky_relu",
-                "cut": 4,
-                "top": "generator",
-                "top_hidden": (16,),
-                "aggregation": "mean",
-            },
+            "model": suite.model(2),
             "training": {
                 "epochs": 20,
                 "batch_size": 32,

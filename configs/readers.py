@@ -9,6 +9,7 @@ an attacker knows 40 labels. On Spambase the passive party owns the first 29 col
 owns ``PAY_*`` and ``BILL_*``.
 """
 
+from vfljax.auditing import suite
 from vfljax.config import ordered
 
 SPAMBASE = {
@@ -78,15 +79,7 @@ def get_config(variant=""):
                 "scaling": "standard",
             },
             "parties": table["parties"],
-            "model": {
-                "bottom": "mlp",
-                "hidden": (32,),
-                "activation": "leaky_relu",
-                "cut": 4,
-                "top": "generator",
-                "top_hidden": (16,),
-                "aggregation": "mean",
-            },
+            "model": suite.model(2),
             "training": {
                 **table["training"],
                 "optimizer": "adam",

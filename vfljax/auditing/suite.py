@@ -88,6 +88,20 @@ ATTACKS: Mapping[str, Mapping[str, Any]] = {
 the number of classes rules out."""
 
 
+def model(classes: int) -> dict[str, Any]:
+    """Returns the networks of an audit, ``config.model``, by the number of classes."""
+    two = classes == 2
+    return {
+        "bottom": "mlp",
+        "hidden": (32,),
+        "activation": "leaky_relu",
+        "cut": 4 if two else max(8, min(classes, 32)),
+        "top": "generator" if two else "head",
+        "top_hidden": (16,),
+        "aggregation": "mean" if two else "concatenate",
+    }
+
+
 def config(
     request: Request, table: Survey, suite: Mapping[str, Mapping[str, Any]] = ATTACKS
 ) -> dict[str, Any]:
@@ -102,7 +116,6 @@ def config(
     """
     dataset, classes = table.dataset, table.dataset.num_classes
     rows = int(len(dataset.labels) * SHARES[0])
-    two = classes == 2
     batch = next(size for most, size in BATCHES if rows <= most)
     epochs = int(np.clip(round(STEPS * batch / max(rows, 1)), *EPOCHS))
     known = request.known or _known_labels(dataset.labels, classes)
@@ -125,15 +138,7 @@ def config(
             "columns": tuple(table.owners[name] for name in parties if table.owners[name]),
             "names": tuple(parties),
         },
-        "model": {
-            "bottom": "mlp",
-            "hidden": (32,),
-            "activation": "leaky_relu",
-            "cut": 4 if two else max(8, min(classes, 32)),
-            "top": "generator" if two else "head",
-            "top_hidden": (16,),
-            "aggregation": "mean" if two else "concatenate",
-        },
+        "model": model(classes),
         "training": {
             "epochs": epochs,
             "batch_size": min(batch, rows),
