@@ -149,11 +149,7 @@ def class_splitting(
 
     def init(key: Array, data: core.TrainingData) -> PyTree:
         counts = jnp.asarray(counts_of(data.num_classes, pseudo, shares), jnp.int32)
-        if not data.cut_layer.split:
-            raise ValueError(
-                "class_splitting's heads are the top model's and this federation has none: train it with "
-                "model splitting."
-            )
+        core.require_top_model("class_splitting", "heads are those of", data.cut_layer)
         flip = keys.fold(key, "flip")
         flipped = randomized_response(flip, data.labels, data.num_classes, epsilon)
         drawn = pseudo_classes(keys.fold(key, "pseudo"), flipped, counts)

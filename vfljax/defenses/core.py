@@ -302,6 +302,14 @@ def for_two_classes(name: str) -> Callable[[Array, TrainingData], PyTree]:
     return init
 
 
+def require_top_model(name: str, part: str, cut_layer: CutLayer) -> None:
+    """Raise ``ValueError`` without a top model, before or in which ``part`` of the defense has its place."""
+    if not cut_layer.split:
+        raise ValueError(
+            f"{name}'s {part} the top model and this federation has none: train it with model splitting."
+        )
+
+
 def require_two_classes(name: str, num_classes: int) -> None:
     """Raise ``ValueError`` unless there are 2 classes; for defenses that are defined for two."""
     if num_classes != 2:

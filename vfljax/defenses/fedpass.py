@@ -59,11 +59,7 @@ def fedpass(
 
     def init(key: Array, data: core.TrainingData) -> PyTree:
         del key
-        if not data.cut_layer.split:
-            raise ValueError(
-                "fedpass's layer stands before the top model and this federation has none: train it with "
-                "model splitting."
-            )
+        core.require_top_model("fedpass", "layer stands before", data.cut_layer)
         return ()
 
     return core.Defense(init=init)

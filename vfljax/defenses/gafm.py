@@ -258,11 +258,7 @@ def gafm(
 
 def _check_cut_layer(cut_layer: CutLayer) -> None:
     """Raise ``ValueError`` for a cut that GAFM cannot read."""
-    if not cut_layer.split:
-        raise ValueError(
-            "gafm's generator is the top model and this federation has none: train it with model "
-            "splitting."
-        )
+    core.require_top_model("gafm", "generator is", cut_layer)
     if cut_layer.output == "sigmoid" and set(cut_layer.widths) != {1}:
         raise ValueError(
             f"gafm reads embeddings that end in a sigmoid as probabilities, and theirs are "

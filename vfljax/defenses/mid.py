@@ -89,11 +89,7 @@ def mid(
 
     def init(key: Array, data: core.TrainingData) -> PyTree:
         del key
-        if not data.cut_layer.split:
-            raise ValueError(
-                "mid's bottleneck stands before the top model and this federation has none: train it "
-                "with model splitting."
-            )
+        core.require_top_model("mid", "bottleneck stands before", data.cut_layer)
         return ()
 
     def loss(loss_fn: core.LossFn) -> core.LossFn:
