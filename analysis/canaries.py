@@ -18,6 +18,7 @@ import numpy as np
 from vfljax.report import stored_rows
 from vfljax.report.configurations import attacks_of, configurations
 from vfljax.report.lower_limits import strongest_guesses
+from vfljax.types import HostArray
 
 CLAIMED = 1.0  # configs/canaries.py
 LEVELS = (0.95, 0.999)
@@ -28,17 +29,21 @@ HEADER = (
 )
 
 
+def _limits(values: HostArray) -> str:
+    return f"{values.mean():.2f}, {values.max():.2f}, {np.sum(values > CLAIMED)}"
+
+
 def table(workdir: pathlib.Path) -> Iterable[list[str]]:
     """A row for each configuration of the sweep in ``workdir``."""
     rows = stored_rows.load(workdir)
     attacks = attacks_of(rows)
     for configuration in configurations(rows):
-        of = attacks[configuration.number]
+        found = attacks[configuration.number]
         by_seed = [
-            strongest_guesses(row for row in of if row.seed == seed)
-            for seed in sorted({row.seed for row in of})
+            strongest_guesses(row for row in found if row.seed == seed)
+            for seed in sorted({row.seed for row in found})
         ]
-        runs, whole = [run for run in by_seed if run], strongest_guesses(of)
+        runs, whole = [run for run in by_seed if run], strongest_guesses(found)
         assert whole is not None
         limits = [np.array([run.epsilon(level) for run in runs]) for level in LEVELS]
         yield [
@@ -46,7 +51,10 @@ def table(workdir: pathlib.Path) -> Iterable[list[str]]:
             f"{len(runs)}",
             f"{np.mean([run.guessed for run in runs]):.0f}",
             f"{np.mean([run.right / run.guessed for run in runs]):.3f}",
-            *(f"{x.mean():.2f}, {x.max():.2f}, {np.sum(x > CLAIMED)}" for x in limits),
+            *(
+                f"{of_level.mean():.2f}, {of_level.max():.2f}, {np.sum(of_level > CLAIMED)}"
+                for of_level in limits
+            ),
             f"{whole.epsilon():.2f} ({whole.right:,} of {whole.guessed:,})",
             f"{whole.run.identity.label}, {whole.run.panel}",
         ]

@@ -103,9 +103,9 @@ def reach(assessed: Assessed, federation: str) -> Reach:
 def alone(assessed: Assessed, federation: str) -> float:
     """Returns the utility of the label party alone, or of a guess where that is not known."""
     worth = assessed.worth.get(federation)
-    if worth is None or not worth.known or math.isnan(worth.gain.mean):
+    if worth is None or math.isnan(worth.alone_mean):
         return assessed.reference.guess
-    return worth.undefended_mean - worth.gain.mean
+    return worth.alone_mean
 
 
 def _points(ax: Any, drawn: Sequence[Assessment], places: dict[str, int]) -> None:

@@ -137,8 +137,8 @@ def _lines(figure: BokehFigure, assessed: Assessed, federation: str) -> None:
     if not math.isnan(local_only):
         lines.append((True, local_only, "local-only", "#B00020", "dashed"))
     place = alone(assessed, federation)
-    words_of = "guess" if place == reference.guess else "label party alone"
-    lines.append((False, place, words_of, "#666666", "dotted"))
+    title_of_line = "guess" if place == reference.guess else "label party alone"
+    lines.append((False, place, title_of_line, "#666666", "dotted"))
     for across, place, text, color, dash in lines:
         figure.add_layout(
             Span(

@@ -62,7 +62,9 @@ def epsilon_at_least(guessed: int, right: int, level: float = 0.95) -> float:
 def strongest_guesses(rows: Iterable[AttackFigures]) -> Guesses | None:
     """The guesses of the strongest attack on a configuration, over the rows' seeds, if there are canaries;
     oracles do not count, nor do attacks that diverged."""
-    names = [f"{a}{b}_{n}" for n in SHARES for a in HALVES for b in ("guessed", "right")]
+    names = [
+        f"{half}{count}_{n}" for n in SHARES for half in HALVES for count in ("guessed", "right")
+    ]
     totals: dict[Run, HostArray] = {}
     for row in rows:
         counts = np.array([row.figures.get(name) for name in names], float)  # NaN: none
@@ -87,5 +89,6 @@ def lower_limits(assessed: Assessed) -> dict[int, Guesses]:
         return {}
     number = {(c.method, *c.knobs.items()): c.number for c in assessed.configurations}
     trained = {c.number: number.get((c.method, *c.knobs.items())) for c in configurations(rows)}
-    found = ((trained[k], strongest_guesses(of)) for k, of in attacks_of(rows).items())
-    return {k: guesses for k, guesses in found if k is not None and guesses}
+    attacked = attacks_of(rows).items()
+    found = ((trained[place], strongest_guesses(figures)) for place, figures in attacked)
+    return {place: guesses for place, guesses in found if place is not None and guesses}

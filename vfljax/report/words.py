@@ -34,8 +34,8 @@ def verdict_text(a: Assessment) -> str:
 
 def faint(a: Assessment) -> bool:
     """Whether a verdict that helps is on a strength where attacks that know the defense read little."""
-    of = a.configuration
-    faintly = any(defenses.TABLE[name].faint(of.values_of(name)[0]) for name in of.defenses)
+    members = {name: a.configuration.values_of(name)[0] for name in a.configuration.defenses}
+    faintly = any(defenses.TABLE[name].faint(knobs) for name, knobs in members.items())
     return faintly and a.verdict in HELPS
 
 

@@ -75,6 +75,11 @@ class Worth(NamedTuple):
         """The mean utility of undefended over the seeds that have one."""
         return _mean(list(self.undefended.values())).mean
 
+    @property
+    def alone_mean(self) -> float:
+        """That of the label party alone; NaN where it is not known."""
+        return self.undefended_mean - self.gain.mean
+
     def allowed(self, goal: Goal) -> float:
         """Returns the utility that an operating point may lose by the means over seeds."""
         if not self.known:
