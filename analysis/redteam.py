@@ -97,7 +97,7 @@ class Cell(NamedTuple):
         return self.leak - self.spread - self.suite > MARGIN
 
 
-def wires(sweep: store.Sweep, known: int, seeds: int) -> Iterator[Wire]:
+def wires(sweep: store.StoredSweep, known: int, seeds: int) -> Iterator[Wire]:
     """Every finished trial of the first ``seeds`` seeds of a sweep, as its first party saw it."""
     splits = sweep.splits()
     for row in sweep.results.to_pylist():

@@ -70,7 +70,9 @@ def plan_of(config: Mapping[str, Any]) -> Plan:
     return make_plan(parse(config))
 
 
-def train(workdir: pathlib.Path, config: Mapping[str, Any], attack: bool = True) -> store.Sweep:
+def train(
+    workdir: pathlib.Path, config: Mapping[str, Any], attack: bool = True
+) -> store.StoredSweep:
     """Run a sweep and its attacks; what they print is thrown away."""
     plan = train_sweep(parse(config), workdir, "test", say=lambda line: None)
     if attack:

@@ -8,13 +8,14 @@
     contract/        what every row promises, as functions for plugins and for tests
     sweep/           a config made concrete and its trials trained: ``experiment`` parses it, ``grid`` groups
                      trials by program, ``plan`` puts data on the device, ``train`` trains
-    store/           a sweep on disk; ``loading`` is what notebooks use
+    store/           a sweep on disk
     attacking/       a stored sweep attacked: ``view`` is what attackers see, and only in ``scoring`` do true
                      labels meet an attack's scores
-    launching/       a sweep in one call, here or in jobs elsewhere
+    launching/       a sweep trained and attacked, here or in jobs elsewhere
     report/          what leaks and what it costs, judged once per configuration, then shown
     papers/          the numbers that papers print, and ours compared with them
     auditing/        a user's table surveyed, planned within a budget, trained and attacked
+    library/         what Python programs and notebooks call
     cli/             the commands
     benchmark/       speed, one file per suite
 
@@ -65,11 +66,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vfljax import attacks, config, contract, datasets, defenses, models, plugins, store
-    from vfljax.auditing.frames import audit
     from vfljax.defenses import chain
-    from vfljax.launching.running import run_sweep
+    from vfljax.library.calls import audit, run_sweep
+    from vfljax.library.sweeps import load
     from vfljax.machine import use_this_machine
-    from vfljax.store import load
 
 __all__ = [
     "attacks",
@@ -89,10 +89,10 @@ __all__ = [
 
 # public names that are not modules, and where each is defined
 _NAMES = {
-    "audit": "vfljax.auditing.frames",
+    "audit": "vfljax.library.calls",
     "chain": "vfljax.defenses",
-    "load": "vfljax.store",
-    "run_sweep": "vfljax.launching.running",
+    "load": "vfljax.library.sweeps",
+    "run_sweep": "vfljax.library.calls",
     "use_this_machine": "vfljax.machine",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import importlib
 import os
 import pathlib
 import string
@@ -128,6 +129,23 @@ def unknown(kind: Text | Field, name: object, known: Iterable[str], remedy: Text
     hint = f"did you mean {near[0]!r}? " if near else ""
     choice = f"choose from {', '.join(known)}" if known else "there is none"
     return UserError(("unknown ", *_parts(kind), f" {name!r}: {hint}{choice}.", *_parts(remedy)))
+
+
+def imported(package: str, *, extra: str, needed_by: str) -> Any:
+    """Returns a package of an extra.
+
+    Args:
+      package: its name.
+      extra: of ``pip install 'vfljax[extra]'``.
+      needed_by: what needs it, for the message.
+
+    Raises:
+      UserError: if it is not installed.
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise UserError(f"{needed_by} needs {package}: pip install 'vfljax[{extra}]'.") from error
 
 
 def not_in_use(name: str, plugin: str) -> UserError:

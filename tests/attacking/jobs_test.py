@@ -187,7 +187,7 @@ def sweep_of(plan, diverged=()):
     names = ("trial", "seed", "federation", "status", "shard", "member")
     results = pa.table({name: [row[name] for row in rows] for name in names})
     shards = [{"name": group.name, "group": group.name} for group in plan.groups]
-    return store.Sweep(None, {"shards": shards}, results, pa.table({}))
+    return store.StoredSweep(None, {"shards": shards}, results, pa.table({}))
 
 
 def test_where_a_config_names_its_federations_the_remedy_is_to_name_another():

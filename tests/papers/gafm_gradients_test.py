@@ -139,7 +139,7 @@ def test_the_ratio_is_the_mean_leak_over_the_oriented_training_auc():
     results = table([{"trial": 4, "train_auc": 0.2}, {"trial": 7, "train_auc": 0.9}])
     leaks = {("norm", 4): 0.6, ("norm", 7): 0.9, ("mean/oracle", 4): 0.8, ("mean/oracle", 7): 0.9}
     rows = [{"label": a, "trial": s, "leak": leak} for (a, s), leak in leaks.items()]
-    sweep = store.Sweep(None, {}, results, table(rows))
+    sweep = store.StoredSweep(None, {}, results, table(rows))
     ratios = gafm_gradients.ratios(sweep, ("norm", "mean/oracle"))
     assert ratios == pytest.approx({4: 0.7 / 0.8, 7: 1.0})
     with pytest.raises(UserError, match="unknown attack of this sweep 'global_median'"):

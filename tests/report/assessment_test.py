@@ -81,7 +81,9 @@ def one_of(workdir, known=None, alone=None, parties=None, **leaks):
     ]
     results, attacks, away = map(pa.Table.from_pylist, (results, attacks, away))
     header = {"data": {"balance": [1, 1], "train": 4000}}
-    (only,) = assess(read(store.Sweep(workdir, header, results, attacks, (), away))).assessments
+    (only,) = assess(
+        read(store.StoredSweep(workdir, header, results, attacks, (), away))
+    ).assessments
     return only
 
 

@@ -47,7 +47,7 @@ class Stored(NamedTuple):
     """What attacking needs of a stored sweep."""
 
     plan: Plan  # of the recorded rows
-    sweep: store.Sweep
+    sweep: store.StoredSweep
     arrays: Mapping[str, np.ndarray]  # the splits
     scorer: Scorer
     summary: dict[str, dict[str, Any]]  # ``attacks.json``

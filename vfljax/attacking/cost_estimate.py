@@ -107,7 +107,7 @@ def _stored(
     named = {s["name"]: s["group"] for s in every}
     named |= {shard.name: plan.groups[shard.group].name for shard in shards}
     header = {"shards": [{"name": name, "group": group} for name, group in named.items()]}
-    sweep = store.Sweep(workdir, header, pa.Table.from_pylist(rows), pa.table({}))
+    sweep = store.StoredSweep(workdir, header, pa.Table.from_pylist(rows), pa.table({}))
     group_of = {shard.name: shard.group for shard in shards}
 
     def read(folder: pathlib.Path, name: str) -> tuple[PyTree, Mapping[str, HostArray]]:

@@ -136,7 +136,7 @@ def attacks_among(jobs: Sequence[Job]) -> int:
     return sum(job.what == ATTACK for job in jobs)
 
 
-def plan_variant(variant: AttackVariant, plan: Plan, sweep: store.Sweep) -> VariantPlan:
+def plan_variant(variant: AttackVariant, plan: Plan, sweep: store.StoredSweep) -> VariantPlan:
     """Returns the jobs of an attack variant on a stored sweep, or a line on why there are none.
 
     Args:
@@ -165,7 +165,7 @@ def _jobs(
     baselines: Sequence[str],
     rows: Sequence[dict[str, Any]],
     plan: Plan,
-    sweep: store.Sweep,
+    sweep: store.StoredSweep,
 ) -> dict[ViewGroup, list[Job]]:
     """For each group and point of the knobs, the baseline that a seed's trials share first, then per trial the
     attack and its upper bound."""
@@ -229,7 +229,7 @@ def _refusal(variant: AttackVariant, attack: Attack, trained: bool, plan: Plan) 
     return next((str(error).removesuffix(".") for error in errors if error), "")
 
 
-def _whole_batches(attack: str, plan: Plan, sweep: store.Sweep) -> set[str]:
+def _whole_batches(attack: str, plan: Plan, sweep: store.StoredSweep) -> set[str]:
     """The shards under a defense that the attack knows, of whose recorded epochs all rows are stored or will be
     once they are trained."""
     training, specs = plan.experiment.training, {group.name: group.spec for group in plan.groups}

@@ -16,7 +16,7 @@ from vfljax import defenses
 from vfljax.attacking.view import PLACES
 from vfljax.report import worth
 from vfljax.report.configurations import stored_configurations
-from vfljax.store import Sweep
+from vfljax.store import StoredSweep
 from vfljax.sweep.records import Goal
 
 TOGETHER = 32  # trials that one call attacks, however few there are
@@ -111,7 +111,7 @@ def affordable_seeds(
     return min(fewest, seeds) if more > fitting else seeds
 
 
-def costs(pilot: Sweep) -> dict[str, list[Cost]]:
+def costs(pilot: StoredSweep) -> dict[str, list[Cost]]:
     """Returns what each operating point of every defense cost, from weak to strong."""
     points = stored_configurations(pilot)
     undefended = next(point.validation for point in points if not point.defended)
@@ -130,7 +130,7 @@ def costs(pilot: Sweep) -> dict[str, list[Cost]]:
     return out
 
 
-def allowed(pilot: Sweep | None, goal: Goal) -> float:
+def allowed(pilot: StoredSweep | None, goal: Goal) -> float:
     """Returns the validation utility that an operating point may lose, the least over federations.
 
     Args:

@@ -32,8 +32,6 @@ def define(options: common.Options) -> None:
 def run(options: common.Options) -> None:
     """Run the attacks and write the report again."""
     from vfljax.launching import chosen, running
-    from vfljax.papers import reproduction
-    from vfljax.report import page
 
     workdir = options.folder
     attacks = options.attacks or None
@@ -43,4 +41,4 @@ def run(options: common.Options) -> None:
     where = options.launcher, options.jobs, options.launcher_options, options.plugin
     with chosen(*where, attacks) as way:
         running.attack_stored(plan, workdir, attacks, way, renew_rules=options.renew_rules)
-        print(page.present(workdir, reproduction.extend))
+        print(running.report(workdir))

@@ -50,8 +50,6 @@ def define(options: common.Options) -> None:
 def run(options: common.Options) -> None:
     """Train, attack and report the sweep of a config, or continue the stored one."""
     from vfljax.launching import chosen, running
-    from vfljax.papers import reproduction
-    from vfljax.report import page
 
     example = "configs/quickstart.py --workdir=runs/quickstart"
     workdir = pathlib.Path(options.required("workdir", f"for example --config={example}"))
@@ -74,6 +72,6 @@ def run(options: common.Options) -> None:
             experiment = running.with_selected_delta(experiment, workdir, command)
         running.finish(experiment, workdir, command, way=way)
         took = time.monotonic() - began
-        print(page.present(workdir, reproduction.extend))
+        print(running.report(workdir))
         print(f"sweep, compiles and attacks included: {took:.0f} s")
     require(workdir)

@@ -17,7 +17,7 @@ import numpy as np
 
 from vfljax.datasets.core import Ragged, Vocabulary
 from vfljax.datasets.table_errors import fault, reading
-from vfljax.errors import UserError
+from vfljax.errors import UserError, imported
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -73,7 +73,7 @@ def learned(texts: Iterable[str], size: int = 8192, lowercase: bool = True) -> T
       size: tokens at most.
       lowercase: as of ``from_file``.
     """
-    tokenizers = _library()
+    tokenizers = imported("tokenizers", extra="text", needed_by="text")
     texts = _strings(texts)
     draft = _tokenizer(SPECIAL, lowercase)
     counts: collections.Counter[str] = collections.Counter()
@@ -132,7 +132,7 @@ def encode(tokenizer: Tokenizer, texts: Iterable[str]) -> Ragged:
 
 
 def _tokenizer(tokens: Sequence[str], lowercase: bool) -> Tokenizer:
-    tokenizers = _library()
+    tokenizers = imported("tokenizers", extra="text", needed_by="text")
     ids = {token: n for n, token in enumerate(tokens)}
     pieces = tokenizers.models.WordPiece(ids, unk_token=UNKNOWN, max_input_chars_per_word=100)
     tokenizer = tokenizers.Tokenizer(pieces)
@@ -149,12 +149,3 @@ def _strings(texts: Iterable[Any]) -> list[str]:
         except (AttributeError, UnicodeEncodeError) as error:  # no string, or half a character
             raise UserError(f"row {row} is no text but {text!r}: give strings of UTF-8.") from error
     return texts
-
-
-def _library() -> Any:
-    """The library, imported where it is needed only: data without text does not need it."""
-    try:
-        import tokenizers
-    except ImportError as error:
-        raise UserError("text needs tokenizers: pip install 'vfljax[text]'.") from error
-    return tokenizers

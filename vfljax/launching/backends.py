@@ -7,7 +7,6 @@ packages are optional extras.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import pathlib
 import signal
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from vfljax.errors import UserError, unknown
+from vfljax.errors import UserError, imported, unknown
 from vfljax.launching.worker import Outcome, ShardJob, Task, perform
 from vfljax.machine import cores
 
@@ -54,7 +53,7 @@ Options = Mapping[str, Any]
 @contextlib.contextmanager
 def _local(jobs: int, options: Options) -> Iterator[Engine]:
     """Processes of this machine, through submitit's local executor; they share its cores."""
-    submitit = _needed("submitit", "local", "launch")
+    submitit = imported("submitit", extra="launch", needed_by="--launcher=local")
     if jax.default_backend() != "cpu":
         raise UserError(
             f"--launcher=local divides the cores of a machine without accelerators; this one has "
@@ -78,7 +77,7 @@ def _local(jobs: int, options: Options) -> Iterator[Engine]:
 def _slurm(jobs: int, options: Options) -> Iterator[Engine]:
     """A job array of a SLURM cluster, through submitit. ``options`` are those of submitit's executor, such as
     ``slurm_partition``, ``timeout_min``, ``gpus_per_node``, ``cpus_per_task`` and ``mem_gb``."""
-    submitit = _needed("submitit", "slurm", "launch")
+    submitit = imported("submitit", extra="launch", needed_by="--launcher=slurm")
 
     def executor(folder: pathlib.Path) -> Any:
         try:
@@ -102,7 +101,7 @@ def _ray(jobs: int, options: Options) -> Iterator[Engine]:
     """Tasks of a Ray cluster: of ``address``, else of the one that $RAY_ADDRESS names or that runs here, else
     of one that is started here. ``num_cpus`` (1) and ``num_gpus`` (0) are what each task takes. Ray does not
     retry a task whose process or node dies: the scheduler does, and counts tries."""
-    module = _needed("ray", "ray", "ray")
+    module = imported("ray", extra="ray", needed_by="--launcher=ray")
     wanted = {"num_cpus": 1, **options}
     address = wanted.pop("address", None)
     running = module.is_initialized()
@@ -176,15 +175,6 @@ def opened(name: str, jobs: int, options: Options) -> contextlib.AbstractContext
                 f"--launcher_options={key}={value}: a job is one process; choose how many there are by --jobs."
             )
     return ENGINES[name](jobs, options)
-
-
-def _needed(package: str, name: str, extra: str) -> Any:
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise UserError(
-            f"--launcher={name} needs {package}: pip install 'vfljax[{extra}]'."
-        ) from error
 
 
 def _submitit(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import os
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -34,36 +33,6 @@ from vfljax.sweep.progress import clock, spoken
 from vfljax.sweep.selection import FOLDER as SELECTION
 from vfljax.sweep.selection import select
 from vfljax.sweep.train import header, plan_of, planned, train_sweep
-
-
-def run_sweep(
-    config: Mapping[str, Any] | Experiment,
-    workdir: str | os.PathLike[str],
-    *,
-    command: str = "vfljax.run_sweep",
-    say: Callable[[str], None] = print,
-) -> store.Sweep:
-    """Train a grid of trials, attack every one of them, write tables and report; return the sweep.
-
-    What is stored in ``workdir`` already is not done again: the same call continues a sweep that was
-    stopped or killed. Call ``vfljax.use_this_machine()`` first, before JAX's first computation, for all
-    cores and a cache of compiled programs.
-
-    Args:
-      config: a mapping of the fields of ``vfljax.config.DEFAULT``, such as a config file's
-        ``get_config()`` returns; fields that it lacks have their defaults. Or an ``Experiment``.
-      workdir: the folder of the sweep, new or of the same config.
-      command: what the report says the sweep was made by.
-      say: is given each line of what is being done.
-
-    Raises:
-      UserError: for a config that means nothing, data that cannot be read, another sweep in ``workdir``,
-        or too little memory or disk. The error is one line that says what to do.
-    """
-    folder = pathlib.Path(workdir)
-    finish(config if isinstance(config, Experiment) else parse(config), folder, command, say)
-    page.write(folder, reproduction.extend)
-    return store.load(folder)
 
 
 def check(experiment: Experiment) -> None:
@@ -102,6 +71,15 @@ def finish(
     with profile.span("tables"):
         store.export(workdir)
     return plan
+
+
+def report(workdir: pathlib.Path) -> str:
+    """Writes the report of a sweep, with the paper's table that the sweep is a run of.
+
+    Returns:
+      Headline, verdicts and warnings for a terminal, and where the report is.
+    """
+    return page.present(workdir, reproduction.extend)
 
 
 def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 
 from vfljax.defenses.gafm import draws_of, label_loss
 from vfljax.errors import UserError, unknown
-from vfljax.store import Sweep
+from vfljax.store import StoredSweep
 from vfljax.sweep.experiment import experiment_of
 from vfljax.types import HostArray
 
@@ -57,7 +57,7 @@ def _knobs(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"gafm.terms": "both", "gafm.ce_input": "released", **stored}
 
 
-def parts(sweep: Sweep, setting: int) -> Parts:
+def parts(sweep: StoredSweep, setting: int) -> Parts:
     """Returns the two parts of what the parties of a trial received in its last recorded epoch.
 
     Args:
@@ -106,7 +106,7 @@ def parts(sweep: Sweep, setting: int) -> Parts:
 
 
 def averages(
-    sweep: Sweep, setting: int, over: str = "last_batch", oriented: bool = True
+    sweep: StoredSweep, setting: int, over: str = "last_batch", oriented: bool = True
 ) -> tuple[float, float]:
     """Returns the average gradient of the GAN loss and of the cross entropy (Table D.3).
 
@@ -132,7 +132,7 @@ def averages(
     return gan, ce
 
 
-def ratios(sweep: Sweep, attacks: Sequence[str] = ATTACKS) -> dict[int, float]:
+def ratios(sweep: StoredSweep, attacks: Sequence[str] = ATTACKS) -> dict[int, float]:
     """Returns leak AUC over oriented training AUC of every trial, averaged over attacks (Table D.6).
 
     With "median/oracle" for "global_median" these are the ratios that ``--select_delta`` averages over seeds.

@@ -22,7 +22,7 @@ from vfljax.report.configurations import ConfigurationSummary, configurations, s
 from vfljax.report.estimates import Interval
 from vfljax.report.figures import COLORS, MARKERS, STYLE, plt
 from vfljax.report.stored_rows import read
-from vfljax.store import Sweep
+from vfljax.store import StoredSweep
 from vfljax.sweep.records import Reproduces
 from vfljax.types import MALICIOUS, SPLIT, HostArray
 
@@ -41,7 +41,7 @@ PRINTED_DEFENSES = {"none": (), "marvell": ("marvell",), "label_dp": ("label_dp"
 Points = Iterable[tuple[float, float]]  # (x, y)
 
 
-def draw(sweep: Sweep, reproduces: Reproduces) -> Figure | None:
+def draw(sweep: StoredSweep, reproduces: Reproduces) -> Figure | None:
     """Returns the figure that the sweep is a run of.
 
     Args:
@@ -115,7 +115,7 @@ def _kdk_numbers(dataset: str, k: int, **fields: str) -> list[tuple[float, float
     ]
 
 
-def _kdk_figure6(sweep: Sweep, reproduces: Reproduces) -> Figure:
+def _kdk_figure6(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     """KDk's Figure 6: accuracy, and the passive attack's top-1 success on training rows, over epsilon; a
     panel a k, undefended at epsilon 0."""
     every = stored_configurations(sweep)
@@ -142,7 +142,7 @@ def _legend(axes: Sequence[Axes], title: str) -> None:
     axes[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
 
 
-def _kdk_figure7(sweep: Sweep, reproduces: Reproduces) -> Figure:
+def _kdk_figure7(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     """KDk's Figure 7: accuracy and the passive and active attacks' success over each defense's operating
     points; a panel a defense, the undefended figures as lines."""
     every = stored_configurations(sweep)
@@ -173,7 +173,7 @@ def _kdk_figure7(sweep: Sweep, reproduces: Reproduces) -> Figure:
     return figure
 
 
-def _gafm_figure3(sweep: Sweep, reproduces: Reproduces) -> Figure:
+def _gafm_figure3(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     """GAFM's Figure 3: test AUC and the gradient attacks' leak AUC of GAFM, of its GAN loss alone and of its
     cross entropy alone; bars, and a dot a seed."""
     rows = read(sweep, named=False)
@@ -204,7 +204,7 @@ def _gafm_figure3(sweep: Sweep, reproduces: Reproduces) -> Figure:
     return figure
 
 
-def _gafm_figure2(sweep: Sweep, reproduces: Reproduces) -> Figure:
+def _gafm_figure2(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     """GAFM's Figure 2: what a party receives over what it sent, for the first seed undefended and with GAFM,
     and the gradients of GAFM's two losses. Class 1 is orange. Of a cut of several numbers, their sums."""
     del reproduces
@@ -255,7 +255,7 @@ def _depth(layer: str) -> tuple[bool, bool, int]:
     return layer.startswith("top."), not hidden, int(number) if hidden else 0
 
 
-def _sun_layers(sweep: Sweep, reproduces: Reproduces, passive: bool = True) -> Figure:
+def _sun_layers(sweep: StoredSweep, reproduces: Reproduces, passive: bool = True) -> Figure:
     """Figures 2, 4 and 7 of Sun et al.: leaks by layer, a panel a configuration; the label party's layers,
     which no attacker sees, are shaded."""
     panels = [(c, _layers(c, passive)) for c in stored_configurations(sweep)]
@@ -287,7 +287,7 @@ def _sun_layers(sweep: Sweep, reproduces: Reproduces, passive: bool = True) -> F
     return figure
 
 
-def _sun_alphas(sweep: Sweep, reproduces: Reproduces) -> Figure:
+def _sun_alphas(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     """Figure 5 of Sun et al.: leak of the spectral attack and test AUC over dCor's weight, 0 for the
     configuration without it; two panels a set of other defenses."""
     series: dict[str, list[tuple[float, ConfigurationSummary]]] = {}
@@ -336,7 +336,7 @@ def _sun_numbers(dataset: str) -> dict[str, list[tuple[float, float]]]:
     }
 
 
-FIGURES: dict[str, Callable[[Sweep, Reproduces], Figure]] = {
+FIGURES: dict[str, Callable[[StoredSweep, Reproduces], Figure]] = {
     "kdk/figure6": _kdk_figure6,
     "kdk/figure7": _kdk_figure7,
     "gafm/figure2": _gafm_figure2,

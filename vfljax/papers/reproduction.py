@@ -71,7 +71,7 @@ AVERAGES = {
 Found = tuple[str, str, Mapping[int, float]]  # federation, what our figure is, its value by seed
 
 
-def compare(sweep: store.Sweep, reproduces: Reproduces) -> list[Compared]:
+def compare(sweep: store.StoredSweep, reproduces: Reproduces) -> list[Compared]:
     """Compares every number of a table and data set, in the paper's order.
 
     Of several methods for the paper's defense the first is the sweep's own variant, and each other one is a
@@ -91,7 +91,7 @@ def compare(sweep: store.Sweep, reproduces: Reproduces) -> list[Compared]:
     return [c for v in variants for number in numbers for c in finder.compared(number, v)]
 
 
-def extend(sweep: store.Sweep, experiment: Experiment) -> tables.Extra:
+def extend(sweep: store.StoredSweep, experiment: Experiment) -> tables.Extra:
     """Returns the table and the figure of the paper that the sweep is a run of, for its report.
 
     Args:
@@ -120,7 +120,7 @@ def extend(sweep: store.Sweep, experiment: Experiment) -> tables.Extra:
 class _Finder:
     """Finds the figures of a stored sweep."""
 
-    def __init__(self, sweep: store.Sweep, reproduces: Reproduces) -> None:
+    def __init__(self, sweep: store.StoredSweep, reproduces: Reproduces) -> None:
         self._sweep, self._reproduces = sweep, reproduces
         rows = read(sweep, named=False)
         self._configurations = configurations(rows)

@@ -24,7 +24,7 @@ from vfljax.report.stored_rows import (
     chance_of,
     read,
 )
-from vfljax.store import Sweep
+from vfljax.store import StoredSweep
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.records import Goal
 from vfljax.types import AttackIdentity
@@ -185,7 +185,7 @@ def configurations(rows: StoredRows) -> tuple[ConfigurationSummary, ...]:
     )
 
 
-def stored_configurations(sweep: Sweep) -> tuple[ConfigurationSummary, ...]:
+def stored_configurations(sweep: StoredSweep) -> tuple[ConfigurationSummary, ...]:
     """Every configuration of a sweep, with its attacks as they are stored."""
     return configurations(read(sweep, named=False))
 

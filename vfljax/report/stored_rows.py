@@ -112,7 +112,7 @@ class TrialFigures(NamedTuple):
 class StoredRows:
     """Everything that a report reads of a sweep."""
 
-    sweep: store.Sweep
+    sweep: store.StoredSweep
     trials: tuple[TrialFigures, ...]
     attacks: tuple[AttackFigures, ...]
     local_only: tuple[LocalOnlyRow, ...]
@@ -143,7 +143,7 @@ def load(workdir: pathlib.Path) -> StoredRows:
     return read(store.load(workdir))
 
 
-def read(sweep: store.Sweep, named: bool = True) -> StoredRows:
+def read(sweep: store.StoredSweep, named: bool = True) -> StoredRows:
     """Returns the rows of a stored sweep.
 
     Args:

@@ -36,7 +36,7 @@ class Extra(NamedTuple):
     draw: Callable[[], Figure | None] = lambda: None
 
 
-Extend = Callable[[store.Sweep, Experiment], Extra]
+Extend = Callable[[store.StoredSweep, Experiment], Extra]
 KNOWLEDGE = (
     "The strongest of all attacks that know at most so many labels, and of the local-only baseline "
     "with as many; excess: over that baseline."

@@ -3,7 +3,7 @@
 ``directory`` lists the files of a sweep, ``manifest`` has the checksums that make them whole, ``sealed`` the
 two records that have copies, ``header`` what the sweep is, ``attacks`` the rows of attacks, ``checkpoint``
 trees of arrays by orbax, ``exchange`` what crossed the wire, ``atomic`` writes files, ``lock`` admits one
-writer, ``loading`` reads all of it for notebooks, and ``check`` finds what is damaged. What reads stored files
+writer, ``loading`` reads all of it, and ``check`` finds what is damaged. What reads stored files
 raises ``Damaged`` where they are not what was written.
 """
 
@@ -43,7 +43,7 @@ from vfljax.store.header import (
     read_header,
     refuse_another,
 )
-from vfljax.store.loading import StoredTrial, Sweep, export, load
+from vfljax.store.loading import StoredSweep, StoredTrial, export, load, without_aliases
 from vfljax.store.lock import working, writer, writing
 from vfljax.store.sealed import Damaged, remedy
 
@@ -52,8 +52,8 @@ __all__ = [
     "SCHEMA",
     "Damaged",
     "Finding",
+    "StoredSweep",
     "StoredTrial",
-    "Sweep",
     "attack_summary",
     "begin",
     "difference",
@@ -81,6 +81,7 @@ __all__ = [
     "variant_of",
     "verify",
     "width_of_shard",
+    "without_aliases",
     "working",
     "write_attack_summary",
     "write_bytes",

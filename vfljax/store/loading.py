@@ -1,4 +1,4 @@
-"""Reading a sweep: all that a notebook needs.
+"""Reading a sweep.
 
 ``load(dir)`` gives the tables now and the arrays of one trial when they are asked for. A trial
 that diverged is reported as diverged and changes no other. What is read is compared with its checksum.
@@ -6,7 +6,6 @@ that diverged is reported as diverged and changes no other. What is read is comp
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
 import pathlib
@@ -40,7 +39,6 @@ from vfljax.types import PyTree
 
 NO_ROWS = pa.table({})
 TIMES = ("seconds",)  # the columns that differ between two runs of the same sweep
-AXES = ("configuration", "federation", "seed")  # of ``Sweep.to_xarray``
 BASELINES = ("untrained", "logistic", "all_labels")
 ALIASES = {
     "trial": "setting",
@@ -49,13 +47,6 @@ ALIASES = {
     "method": "arm",
     "member": "lane",
 }  # column -> its name until 0.1, which tables in memory have too for one version
-
-
-def _needing(package: str, use: Callable[[], Any]) -> Any:
-    try:
-        return use()
-    except ImportError as error:
-        raise UserError(f"this needs {package}: pip install 'vfljax[analysis]'.") from error
 
 
 class StoredTrial(NamedTuple):
@@ -101,9 +92,8 @@ class StoredTrial(NamedTuple):
         return arrays
 
 
-class Sweep(NamedTuple):
-    """A stored sweep. ``results`` and ``attacks`` are pyarrow tables; ``frame`` and ``to_xarray`` give them
-    in the forms that analyses use."""
+class StoredSweep(NamedTuple):
+    """A stored sweep, whose ``results`` and ``attacks`` are pyarrow tables."""
 
     workdir: pathlib.Path
     header: dict[str, Any]
@@ -137,41 +127,6 @@ class Sweep(NamedTuple):
         if arrays is None:
             raise Damaged(self.workdir, "splits.npz", "it is missing")
         return arrays
-
-    def frame(self) -> Any:
-        """``results`` and ``attacks`` as one tidy pandas frame: a row a trial and attack, every knob and
-        figure of both; trials that nothing attacked have one row."""
-        results = _named(self.results).to_pandas()
-        results = results.rename(columns={"seconds": "training_seconds"})
-        results["arm"] = results["method"]  # the name until 0.1, kept for one version
-        if not self.attacks.num_rows:
-            return results
-        attacks = _named(self.attacks).to_pandas()
-        fresh = [c for c in attacks.columns if c == "trial" or c not in results.columns]
-        return results.merge(attacks[fresh], on="trial", how="left")
-
-    def to_xarray(self) -> Any:
-        """Every numeric column of ``results`` as a labeled array [configuration, federation, seed], NaN where
-        nothing was trained, with each one's method, defenses and knobs as coordinates. Needs xarray."""
-        xarray = _needing("xarray", lambda: importlib.import_module("xarray"))
-        if not self.results.num_rows:
-            return xarray.Dataset(coords={axis: [] for axis in AXES})
-        frame = _named(self.results).to_pandas()
-        floats = (f.name for f in self.results.schema if pa.types.is_floating(f.type))
-        numbers = [name for name in floats if name not in TIMES]
-        knobs = [name for name in numbers if "." in name]
-        figures = frame.set_index(list(AXES))[[name for name in numbers if name not in knobs]]
-        points = frame.drop_duplicates("configuration")
-        coordinates = {
-            name: ("configuration", points[name].to_numpy(float if name in knobs else str))
-            for name in ("method", "defenses", *knobs)
-        }
-        # as they were planned, and seeds by their numbers
-        order = {axis: np.array(list(frame[axis].unique())) for axis in AXES}
-        order["seed"].sort()
-        return xarray.Dataset(
-            figures.to_xarray().reindex(order).data_vars, {**order, **coordinates}
-        )
 
     def require_finished(self) -> None:
         """Raise UserError where something is not trained or attacked yet."""
@@ -280,7 +235,7 @@ def _unfinished(
             yield f"the attack {about['label']} saw {about['shards']} of {trained} shards"
 
 
-def load(workdir: str | os.PathLike[str]) -> Sweep:
+def load(workdir: str | os.PathLike[str]) -> StoredSweep:
     """A sweep, finished or not, from its directory: tables now, arrays when asked for.
 
     ``unfinished`` says what is missing of one that is not finished. Raises UserError, with the command
@@ -298,7 +253,7 @@ def load(workdir: str | os.PathLike[str]) -> Sweep:
     unfinished = tuple(_unfinished(header, len(trained), summary, tables))
     local_only = tables.pop(LOCAL_ONLY, NO_ROWS)
     ids = set(results["trial"].to_pylist() if results.num_rows else ())
-    return Sweep(
+    return StoredSweep(
         workdir=path,
         header=header,
         results=_aliased(results),
@@ -316,7 +271,7 @@ def _aliased(table: pa.Table) -> pa.Table:
     return table
 
 
-def _named(table: pa.Table) -> pa.Table:
+def without_aliases(table: pa.Table) -> pa.Table:
     """The table without the columns' earlier names."""
     return table.drop_columns(sorted({*ALIASES.values()} & {*table.column_names}))
 
@@ -324,7 +279,8 @@ def _named(table: pa.Table) -> pa.Table:
 def export(workdir: pathlib.Path) -> None:
     """Writes the whole tables as single Parquet and CSV files beside the shards."""
     sweep = load(workdir)
-    for name, table in (("results", _named(sweep.results)), ("attacks", _named(sweep.attacks))):
+    for name, stored in (("results", sweep.results), ("attacks", sweep.attacks)):
+        table = without_aliases(stored)
         if table.num_rows:
             flat = [f.name for f in table.schema if not pa.types.is_list(f.type)]
             write_table(workdir / f"{name}.parquet", table)

@@ -20,7 +20,7 @@ from vfljax import attacks, plugins
 from vfljax.config import AXES, resolve
 from vfljax.datasets.partition import Parties
 from vfljax.errors import UserError, unknown, unknown_row
-from vfljax.store import Sweep
+from vfljax.store import StoredSweep
 from vfljax.sweep.limits import (
     LIMITS,
     LONGEST_TITLE,
@@ -270,7 +270,7 @@ def parse_stored(config: Mapping[str, Any]) -> Experiment:
     return _experiment(resolve(config), SizeLimits.none())
 
 
-def experiment_of(sweep: Sweep) -> Experiment:
+def experiment_of(sweep: StoredSweep) -> Experiment:
     """The experiment that a stored sweep was made by. Rows of plugins that are not in use are stood in for."""
     plugins.stand_in(sweep.plugins)
     return parse_stored(sweep.config)

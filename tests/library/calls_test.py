@@ -1,6 +1,7 @@
 """The library's public functions, as a notebook calls them."""
 
 import math
+import sys
 
 import numpy as np
 import pandas as pd
@@ -72,18 +73,18 @@ def test_an_arrow_table_with_nan_is_the_same_table_again(tmp_path):
         table = pa.table({"a": pa.array([1.5, float("nan"), last]), "y": [0, 1, 0]})
         if last == 1.0:
             with pytest.raises(UserError, match="another frame"):
-                frames._written(table, tmp_path)
+                frames.written(table, tmp_path)
         else:
-            assert frames._written(table, tmp_path).exists()
+            assert frames.written(table, tmp_path).exists()
 
 
 def test_a_frame_is_audited(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "vfljax.auditing.frames.run_audit", lambda request, *rest: asked.append(request)
+        "vfljax.library.calls.run_audit", lambda request, *rest: asked.append(request)
     )
-    monkeypatch.setattr("vfljax.auditing.frames.page.write", lambda folder: None)
-    monkeypatch.setattr("vfljax.auditing.frames.store.load", lambda folder: "the sweep")
+    monkeypatch.setattr("vfljax.library.calls.page.write", lambda folder: None)
+    monkeypatch.setattr("vfljax.library.calls.load", lambda folder: "the sweep")
     frame = pd.DataFrame(values())
     parties = {"bank": ["age", "job"], "telco": ["pay*"]}
     for _ in range(2):  # the second call goes on with the first's
@@ -121,9 +122,7 @@ def test_what_an_audit_cannot_mean_is_one_line(tmp_path, changes, says):
         vfljax.audit(**{**asked, **changes}, **QUIET)
 
 
-def test_without_the_extra_a_frame_says_what_to_install():
-    def use():
-        raise ImportError("No module named 'pandas'")
-
-    with pytest.raises(UserError, match=r"needs pandas: pip install 'vfljax\[analysis\]'"):
-        loading._needing("pandas", use)
+def test_without_the_extra_labeled_arrays_say_what_to_install(sweep, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(UserError, match=r"needs xarray: pip install 'vfljax\[analysis\]'"):
+        sweep.to_xarray()
