@@ -25,7 +25,17 @@ def test_listing_order_is_kept_at_every_level():
 
 # what the fields' names and types refuse; values are refused where they are parsed
 BAD = [
-    ({"training.epoch": 3}, "training.epoch", "training.epochs"),
+    ({"training.epoch": 3}, "training.epoch", "did you mean 'training.epochs'? choose"),
+    (
+        {"training.lr": 3},
+        "field 'training.lr': did",
+        "did you mean 'training.learning_rate'? choose",
+    ),
+    ({"training.LR": 3}, "training.LR", "did you mean 'training.learning_rate'? choose"),
+    ({"training.batch-size": 3}, "batch-size", "did you mean 'training.batch_size'? choose"),
+    ({"batch_size": 3}, "'batch_size'", "'training.batch_size' or 'teacher.batch_size'? choose"),
+    ({"model.seed": 3}, "'model.seed'", "did you mean 'seeds'? choose from model.bottom,"),
+    ({"model.embedding": 3}, "'model.embedding': choose", "model.cut"),
     ({"seeds": "three"}, "config.seeds='three'", "int"),
     ({"malicious.rule": ("intended", "released")}, "malicious.rule", "type str"),
     ({"data": 3}, "config.data=3", "group of fields"),

@@ -12,106 +12,116 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import os
 import pathlib
-import traceback
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.machinery import SourceFileLoader
 from typing import Any, NamedTuple
 
 import numpy as np
 from ml_collections import ConfigDict
 
-from vfljax.errors import UserError, unknown
+from vfljax.errors import UserError, nearest, raised, unknown
 
-DEFAULT: dict[str, Any] = {
-    "name": "sweep",
-    "notes": (),  # sentences the report prints on top
-    "seeds": 3,  # seeds 0, 1, ..., seeds - 1
-    "first_seed": 0,  # another one than 0: first_seed, ..., first_seed + seeds - 1
-    "data": {
-        "name": "digits",
-        "dir": "",  # the folder (or file) of data sets that are not embedded
-        "options": {},  # the loader's own: `vfljax data` lists them
-        "train": 0.6,  # shares (up to 1.0) of all rows, of the published part, or counts
-        "validation": 0.2,
-        "test": 0.2,
-        "scaling": "standard",
-        "scaling_rows": "train",  # whose statistics: each seed's training rows, or "all" rows
-        "permute_labels": 0.0,  # share of rows; at 1 columns tell nothing of labels (a control)
-        "resident_gb": 4.0,  # features larger than this stay on the host; batches are fetched
-    },
-    "parties": {
-        "passive": 1,
-        "label_features": True,
-        "rule": "contiguous",  # images also: "rows", "grid" (patches)
-        "shares": (),  # (2, 2, 1): of columns, pixels or words, passive parties first; () equal
-        "columns": (),  # of a table: one tuple of names or globs a party, "*" is the rest
-        "names": (),  # what a report calls them, passive parties first, the label party last
-    },
-    "model": {
-        "bottom": "mlp",
-        "hidden": (64,),
-        "activation": "relu",  # of the bottoms' hidden layers
-        "output": "identity",  # what the bottoms end in, with model splitting
-        "cut": 16,  # width of each party's embedding; without model splitting it is C
-        "top": "head",
-        "top_hidden": (),
-        "aggregation": "concatenate",
-        "weights": "default",  # how linear layers start; "torch": as PyTorch's
-        "options": {},  # the bottom network's own fields, for example {"width": 16}
-        "pretrained": "",  # a file of weights the bottoms start from
-    },
-    "training": {
-        "epochs": 30,
-        "batch_size": 32,
-        "optimizer": "sgd",
-        "learning_rate": 0.1,
-        "momentum": 0.9,
-        "weight_decay": 5e-4,
-        "milestones": (),
-        "decay": 0.1,
-        "drop_last": False,
-        "class_weights": (),  # of the label party's cross entropy, one a class; (): all 1
-        "scope": "all",
-        "precision": "float32",  # of the federation's products, or "bfloat16": vfljax.models.precision
-        "evaluation": "final",  # "released": beside it, test AUC pooled over each epoch's steps
-        "record": (0, -1),  # epochs whose exchange is stored; -1 is the last, always among them
-        "record_rows": 0,  # of how many training rows; 0: all. What attacks see, of test rows too
-        "record_parameter_gradients": False,  # of the bottoms' last layers, without model splitting
-    },
-    "malicious": {
-        "parties": ((0,),),  # an axis: one tuple a set of attackers
-        "gamma": 1.0,
-        "rule": "intended",  # the paper's, or the released class's: "released", "released_torch2"
-        "upload": "honest",  # what malicious parties send: vfljax.federation.uploads
-        "strength": 0.0,  # of their upload; 0 is honest
-    },
-    "teacher": {
-        "network": "mlp",  # any bottom network that reads the label party's columns
-        "options": {},
-        "pretrained": "",
-        "hidden": (64,),
-        "epochs": 20,
-        "batch_size": 32,
-        "learning_rate": 1e-3,
-        "temperature": 1.0,
-    },
-    "grid": {"undefended": {}},
-    "attacks": {"passive": {}, "active": {}, "direct": {}, "norm": {}},
-    "known_draws": 1,  # draws of the known labels a seed: figures are means over them
-    "canaries": 0,  # training rows a seed whose labels are coins, to audit a claimed epsilon
-    "attackers": ((0,),),  # an axis: who attacks where all parties were honest; several collude
-    "federations": (),  # trained: of "split", "malicious", "no_split"; (): what the attacks are for
-    "goal": {
-        "max_leak": 1.0,
-        "max_cost": 1.0,
-        "keep_gain": 0.5,
-    },  # what a report asks of a defense: see records.Goal
-    "reproduces": {},  # the paper's table that this is a run of, see vfljax.sweep.records.Reproduces
-    "execution": {"width": 0, "shard_seconds": 20.0},  # width 0: chosen by backend
+
+class ConfigField(NamedTuple):
+    """A field of a config: its default, and a line that explains it."""
+
+    default: Any
+    meaning: str
+
+
+def _grouped(fields: Mapping[str, ConfigField]) -> dict[str, Any]:
+    """The defaults of fields, by dotted path, as groups of fields."""
+    out: dict[str, Any] = {}
+    for path, field in fields.items():
+        *groups, name = path.split(".")
+        group = out
+        for key in groups:
+            group = group.setdefault(key, {})
+        group[name] = field.default
+    return out
+
+
+_TABLE: dict[str, tuple[Any, str]] = {
+    "name": ("sweep", "title of the sweep and of its report"),
+    "notes": ((), "sentences that the report prints on top"),
+    "seeds": (3, "how many seeds: first_seed, ..., first_seed + seeds - 1"),
+    "first_seed": (0, "the first seed"),
+    "data.name": ("digits", "data set, one of those that `vfljax data` lists"),
+    "data.dir": ("", "folder (or file) of data sets that do not come with the install"),
+    "data.options": ({}, "options of the data set's loader, which `vfljax data` lists"),
+    "data.train": (0.6, "rows to train on: a share up to 1.0 (of the published part), or a count"),
+    "data.validation": (0.2, "validation rows, likewise"),
+    "data.test": (0.2, "test rows, likewise"),
+    "data.scaling": ("standard", "scaling of columns: standard, minmax, range or none"),
+    "data.scaling_rows": ("train", "whose statistics scale: train, each seed's own rows, or all"),
+    "data.permute_labels": (0.0, "share of rows whose labels are permuted; 1 leaves no signal"),
+    "data.resident_gb": (4.0, "features larger than this stay on the host; batches are fetched"),
+    "parties.passive": (1, "how many passive parties there are"),
+    "parties.label_features": (True, "whether the label party owns columns"),
+    "parties.rule": ("contiguous", "division of features; images also rows, or grid (patches)"),
+    "parties.shares": ((), "of columns, pixels or words, passive parties first; (): equal"),
+    "parties.columns": ((), "of a table: one tuple of names or globs a party; '*' is the rest"),
+    "parties.names": ((), "names in the report, passive parties first, the label party last"),
+    "model.bottom": ("mlp", "network of each party that owns columns"),
+    "model.hidden": ((64,), "widths of the hidden layers of the bottoms"),
+    "model.activation": ("relu", "activation of the hidden layers of the bottoms"),
+    "model.output": ("identity", "activation at the end of the bottoms, with model splitting"),
+    "model.cut": (16, "width of each party's embedding; without model splitting it is C"),
+    "model.top": ("head", "network of the label party that reads all embeddings"),
+    "model.top_hidden": ((), "widths of the hidden layers of the top model"),
+    "model.aggregation": ("concatenate", "how embeddings are joined: concatenate, sum or mean"),
+    "model.weights": ("default", "how linear layers start; 'torch' is as in PyTorch"),
+    "model.options": ({}, "other fields of the bottom network, for example {'width': 16}"),
+    "model.pretrained": ("", "file of weights that the bottoms start from"),
+    "training.epochs": (30, "epochs of training"),
+    "training.batch_size": (32, "rows of a batch"),
+    "training.optimizer": ("sgd", "optimizer of every party: sgd or adam"),
+    "training.learning_rate": (0.1, "learning rate of every party"),
+    "training.momentum": (0.9, "momentum of sgd"),
+    "training.weight_decay": (5e-4, "weight decay of every party"),
+    "training.milestones": ((), "epochs from which the learning rate is multiplied by decay"),
+    "training.decay": (0.1, "factor of the learning rate at each milestone"),
+    "training.drop_last": (False, "whether the last batch of an epoch is left out if smaller"),
+    "training.class_weights": ((), "in the label party's cross entropy, one a class; (): all 1"),
+    "training.scope": ("all", "whose cut gradients defenses treat: all bottoms, or passive ones"),
+    "training.precision": ("float32", "of products, or bfloat16: see vfljax.models.precision"),
+    "training.evaluation": ("final", "'released' adds the test AUC pooled over each epoch's steps"),
+    "training.record": ((0, -1), "epochs whose exchange is stored; the last, -1, always is"),
+    "training.record_rows": (0, "training rows whose exchange is stored and attacked; 0: all"),
+    "training.record_parameter_gradients": (False, "of last layers, without model splitting"),
+    "malicious.parties": (((0,),), "an axis: a tuple of malicious parties for each federation"),
+    "malicious.gamma": (1.0, "strength of the malicious optimizer; 0 is honest"),
+    "malicious.rule": ("intended", "rule of the paper, or of its class: released, released_torch2"),
+    "malicious.upload": ("honest", "what malicious parties send: vfljax.federation.uploads"),
+    "malicious.strength": (0.0, "strength of their upload; 0 is honest"),
+    "teacher.network": ("mlp", "any bottom network that reads the label party's columns"),
+    "teacher.options": ({}, "other fields of the teacher's network"),
+    "teacher.pretrained": ("", "file of weights that the teacher starts from"),
+    "teacher.hidden": ((64,), "widths of the hidden layers of the teacher"),
+    "teacher.epochs": (20, "epochs of the teacher's training"),
+    "teacher.batch_size": (32, "rows of a batch of the teacher"),
+    "teacher.learning_rate": (1e-3, "learning rate of the teacher"),
+    "teacher.temperature": (1.0, "divisor of the teacher's logits before their softmax"),
+    "grid": ({"undefended": {}}, "{method: {defense: {knob: value or tuple of values}}}"),
+    "attacks": (
+        {"passive": {}, "active": {}, "direct": {}, "norm": {}},
+        "{attack: {option: value or tuple of values}}",
+    ),
+    "known_draws": (1, "draws of the known labels for each seed: figures are means over them"),
+    "canaries": (0, "training rows per seed whose labels are coins, to audit a claimed epsilon"),
+    "attackers": (((0,),), "an axis: who attacks where all parties were honest; several collude"),
+    "federations": ((), "trained: of split, malicious, no_split; (): what the attacks are for"),
+    "goal.max_leak": (1.0, "largest leak that the report accepts of a defense; 1: any"),
+    "goal.max_cost": (1.0, "largest loss of test utility that the report accepts; 1: any"),
+    "goal.keep_gain": (0.5, "share of the gain over the label party alone that is to be kept"),
+    "reproduces": ({}, "the paper's table that this is a run of: vfljax.sweep.records.Reproduces"),
+    "execution.width": (0, "trials mapped at once on a device; 0: chosen by backend"),
+    "execution.shard_seconds": (20.0, "about how long a shard trains before it is stored"),
 }
+FIELDS = {path: ConfigField(*row) for path, row in _TABLE.items()}
+DEFAULT = _grouped(FIELDS)
 
 # their keys name methods, defenses, attacks and options: checked where those are known
 FREE = ("grid", "attacks", "reproduces", "data.options", "model.options", "teacher.options")
@@ -147,7 +157,7 @@ def from_file(source: str, fields: Mapping[str, str]) -> dict[str, Any]:
         loader.exec_module(module)
         values = module.get_config(variant) if variant else module.get_config()
     except (Exception, SystemExit) as error:  # it is a program, and may fail in any way
-        raise UserError(f"config: {_raised(error, path)}") from error
+        raise UserError(f"config: {raised(error, path)}") from error
     if not isinstance(values, (Mapping, ConfigDict)):
         raise UserError(
             f"{path}: get_config() returned {type(values).__name__}: let it return ordered({{...}})."
@@ -156,20 +166,6 @@ def from_file(source: str, fields: Mapping[str, str]) -> dict[str, Any]:
     for field, text in fields.items():
         _change(config, field, text)
     return config
-
-
-def _raised(error: BaseException, path: str) -> str:
-    """Return what a config file raised, with the file and the line if it was raised there."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [f.lineno for f in frames if os.path.realpath(f.filename) == os.path.realpath(path)]
-    text = f"{type(error).__name__}: {error}".removesuffix(": ")
-    if isinstance(error, SyntaxError):
-        lines, text = [error.lineno], f"{type(error).__name__}: {error.msg}"
-    elif isinstance(error, SystemExit):
-        text = f"it called sys.exit({error.code!r}), and should give a config"
-    elif isinstance(error, UserError):
-        text = str(error)
-    return f"{path}, line {lines[-1]}: {text}" if lines else f"{path}: {text}"
 
 
 def _change(config: dict[str, Any], field: str, text: str) -> None:
@@ -184,7 +180,7 @@ def _change(config: dict[str, Any], field: str, text: str) -> None:
                 "file, or give a config that has it."
             )
         if name not in known:
-            raise unknown("config field", field, [_below(path, k) for k in known])
+            raise _unknown_field(field, [_below(path, k) for k in known])
         if name is not last:
             group, path = group[name], _below(path, name)
     group[last] = _from_text(text, group[last])
@@ -226,6 +222,15 @@ def _filled(default: Mapping[str, Any], values: Mapping[str, Any], path: str) ->
     return out
 
 
+def _unknown_field(path: str, known: Sequence[str]) -> UserError:
+    """The error for a field that does not exist, with the nearest: of its group, the known, if one is."""
+    last = {field: field.rpartition(".")[2] for field in (*known, *FIELDS)}
+    found = nearest(str(path).rpartition(".")[2], last.values())
+    near = [field for field in last if last[field] in found]
+    here = [field for field in near if field in known]
+    return unknown("config field", path, known, near=here or near)
+
+
 def _below(path: str, name: str) -> str:
     """The dotted path of a field in the group ``path``, which is "" for the whole config."""
     return f"{path}.{name}" if path else name
@@ -249,7 +254,7 @@ def _merge(default: Any, value: Any, path: str) -> Any:
         raise UserError(f"config.{path}={value!r} must be a group of fields: {', '.join(default)}.")
     for key in value:
         if key not in default:
-            raise unknown("config field", _below(path, key), [_below(path, k) for k in default])
+            raise _unknown_field(_below(path, key), [_below(path, k) for k in default])
     out = {}
     for key, field in default.items():
         name = _below(path, key)

@@ -7,7 +7,9 @@ import difflib
 import importlib
 import os
 import pathlib
+import re
 import string
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -104,13 +106,52 @@ def shown(path: str | os.PathLike[str]) -> str:
     return str(whole.relative_to(pathlib.Path.cwd()) if below else whole)
 
 
-def _near(name: str, known: list[str]) -> list[str]:
-    """The known name that was probably meant, if any: the same in another case, else a similar one."""
-    same = [other for other in known if other.casefold() == name.casefold()]
-    return same[:1] or difflib.get_close_matches(name, known, n=1)
+def raised(error: BaseException, path: str | os.PathLike[str]) -> str:
+    """Returns what a user's Python file raised, in one line: "mine.py, line 3: KeyError: 'a'".
+
+    Args:
+      error: what was raised.
+      path: of the file; its last line that the error passed is named.
+    """
+    file, text = os.path.realpath(path), f"{type(error).__name__}: {error}"
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if os.path.realpath(frame.filename) == file]
+    if isinstance(error, SyntaxError) and os.path.realpath(error.filename or "") == file:
+        lines, text = [error.lineno], f"{type(error).__name__}: {error.msg}"
+    elif isinstance(error, SystemExit):
+        text = f"it called sys.exit({error.code!r})"
+    elif isinstance(error, UserError):
+        text = str(error)
+    place = f"{shown(path)}, line {lines[-1]}" if lines else shown(path)
+    return f"{place}: {' '.join(text.split())}".removesuffix(":")
 
 
-def unknown(kind: Text | Field, name: object, known: Iterable[str], remedy: Text = "") -> UserError:
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Returns the known name that was probably meant, if any: the same but for case and dashes, else one that
+    it abbreviates, else a similar one.
+
+    >>> nearest("lr", ["epochs", "learning_rate"])
+    ['learning_rate']
+    """
+    known = list(known)
+    same = [other for other in known if _letters(other) == _letters(name)]
+    # each letter follows the one before it, or begins a word
+    pattern = "(?:[a-z]*_)?".join(map(re.escape, name))
+    longer = [other for other in known if len(name) > 1 and re.match(pattern, other, re.IGNORECASE)]
+    return same[:1] or longer[:1] or difflib.get_close_matches(name, known, n=1)
+
+
+def _letters(name: str) -> str:
+    return re.sub("[-_ ]", "", name.casefold())
+
+
+def unknown(
+    kind: Text | Field,
+    name: object,
+    known: Iterable[str],
+    remedy: Text = "",
+    near: Sequence[str] | None = None,
+) -> UserError:
     """Returns the error for a name that is in no table, with the nearest known one.
 
     Args:
@@ -118,15 +159,17 @@ def unknown(kind: Text | Field, name: object, known: Iterable[str], remedy: Text
       name: what was given; anything but a text is no name either.
       known: the names of the table.
       remedy: another sentence, for the end of the line.
+      near: names that were probably meant; None looks for one among the known.
 
     >>> print(unknown("defense", "nosie", ["kdk", "noise"]))
     unknown defense 'nosie': did you mean 'noise'? choose from kdk, noise.
     """
     known = list(known)
-    near = _near(name, known) if isinstance(name, str) else []
+    if near is None:
+        near = nearest(name, known) if isinstance(name, str) else []
     if len(known) > MOST:  # a message, not the whole table
         known = list(dict.fromkeys([*near, *known[: MOST // 2], "..."]))
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = f"did you mean {' or '.join(map(repr, near[:3]))}? " if near else ""
     choice = f"choose from {', '.join(known)}" if known else "there is none"
     return UserError(("unknown ", *_parts(kind), f" {name!r}: {hint}{choice}.", *_parts(remedy)))
 

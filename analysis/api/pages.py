@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import vfljax
-from analysis.api.docstrings import comments, plain
+from analysis.api.docstrings import plain
 from vfljax import attacks, config, datasets, defenses, models
 from vfljax.types import NO_SPLIT, SPLIT
 
@@ -206,48 +206,10 @@ def _functions(package: str) -> list[str]:
     return [n for n, f in found if f.__module__ == package and not n.startswith("_")]
 
 
-class Field(NamedTuple):
-    """One field of ``vfljax.config.DEFAULT``, or a group of them."""
-
-    path: str
-    default: str
-    meaning: str  # the comment beside it
-
-
-def fields() -> tuple[Field, ...]:
-    """Every field of the config in its order, groups before what they hold."""
-    source = inspect.getsource(config)
-    said = comments(source)
-    assigned = {
-        node.target.id: node.value
-        for node in ast.parse(source).body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-    }
-
-    def walk(node: Any, prefix: str) -> Iterable[Field]:
-        for key, value in zip(node.keys, node.values, strict=True):
-            path = prefix + ast.literal_eval(key)
-            # a formatter may move a comment to the line of the closing bracket
-            meaning = said.get(key.lineno) or said.get(value.end_lineno, "")
-            if isinstance(value, ast.Dict) and value.keys and path not in config.FREE:
-                own = meaning if value.end_lineno not in _lines(value) else ""
-                yield Field(path, "", own)
-                yield from walk(value, f"{path}.")
-            else:
-                yield Field(path, ast.unparse(value), meaning)
-
-    return tuple(walk(assigned["DEFAULT"], ""))
-
-
-def _lines(group: ast.Dict) -> set[int]:
-    return {value.end_lineno for value in group.values if value.end_lineno}
-
-
 def _config() -> str:
     head, lines = ("field", "default", "meaning"), []
-    for field in fields():
-        default = _code(field.default) if field.default else ""
-        lines.append((_code(field.path), default, plain(field.meaning)))
+    for path, field in config.FIELDS.items():
+        lines.append((_code(path), _code(repr(field.default)), plain(field.meaning)))
     return (
         f"{_title('Config')}\n.. automodule:: vfljax.config\n   :members:\n\n"
         f"{_title('Every field', '-')}\n"

@@ -15,6 +15,8 @@ import pytest
 
 import vfljax
 from vfljax import cli
+from vfljax.cli import common
+from vfljax.config import FIELDS
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -79,7 +81,7 @@ def test_a_mistake_is_one_line_and_a_bad_exit_status(refused, tmp_path, argument
         ("def get_config():\n    return open('/nowhere/x')\n", "2: FileNotFoundError: "),
         ("raise Exception('a\\nb \\x1b[31m')\n", r"1: Exception: a b \x1b[31m"),
         ("raise MemoryError\n", "1: MemoryError\n"),
-        ("import sys\nsys.exit(0)\n", "2: it called sys.exit(0), and should give a config"),
+        ("import sys\nsys.exit(0)\n", "2: it called sys.exit(0)\n"),
         ("def get_config():\n    raise SystemExit\n", "2: it called sys.exit(None)"),
         (
             "from vfljax.errors import UserError\ndef get_config():\n"
@@ -309,6 +311,16 @@ def test_every_field_can_be_overridden_whether_a_config_file_names_it_or_not(lau
     done = launch("sweep", QUICK, f"--workdir={tmp_path / 'w'}", *changes)
     assert "seeds" in done.stderr  # the one fault among them
     assert "drop_last" not in done.stderr
+
+
+def test_every_field_is_printed_with_its_value_its_default_and_what_it_means(launch):
+    done = launch("sweep", QUICK, "--print_config", "--config.seeds=7")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[4:6] == ["seeds = 7 (default 3)", f"    {FIELDS['seeds'].meaning}"]
+    assert "training.momentum = 0.9 (the default)" in lines
+    assert [line.split(" = ")[0] for line in lines[::2]] == list(FIELDS)
+    assert f"--config.seeds: {FIELDS['seeds'].meaning} (default: 3)\n" in common.config_help()
 
 
 def test_a_reader_that_goes_away_is_no_error():

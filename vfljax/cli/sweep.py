@@ -4,6 +4,7 @@
     vfljax sweep --config=configs/quickstart.py --workdir=runs/ten --config.seeds=10
     vfljax sweep --config=CONFIG --workdir=DIR --select_delta
     vfljax sweep --config=CONFIG --workdir=DIR --plugin=mine.py   # which the config names "mine:row"
+    vfljax sweep --config=CONFIG --print_config             # every field, its default and what it means
     vfljax sweep --config=CONFIG --workdir=DIR --dry_run    # prints what it would take
     vfljax sweep --config=CONFIG --workdir=DIR --launcher=slurm --launcher_options=slurm_partition=gpu
     vfljax sweep --workdir=DIR                   # continues what is there
@@ -19,10 +20,15 @@ and per shard the final weights and the exchange; see vfljax.store.load.
 
 from __future__ import annotations
 
+import functools
+import operator
 import pathlib
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from vfljax.cli import common
+from vfljax.config import AXES, FIELDS, resolve
 from vfljax.errors import UserError
 
 RESUMES = True
@@ -42,15 +48,39 @@ def define(options: common.Options) -> None:
     options.add(
         "dry_run", "train nothing: print programs, shards, memory, disk, attacks and a time", False
     )
+    options.add(
+        "print_config", "train nothing: print every field, its value and its default", False
+    )
     common.define_requirements(options)
     common.define_launcher(options)
     common.define_profile(options)
+
+
+def fields_text(stored: Mapping[str, Any]) -> str:
+    """Returns two lines for each field: its value and its default, and what it means.
+
+    Args:
+      stored: the values of every field, as a sweep stores them.
+    """
+    lines, defaults = [], resolve({})
+    for path, field in FIELDS.items():
+        names = path.split(".")
+        value, default = (functools.reduce(operator.getitem, names, v) for v in (stored, defaults))
+        origin = "the default" if value == default else f"default {default!r}"
+        axis = "; a tuple trains each of its values" if path in AXES else ""
+        lines += [f"{path} = {value!r} ({origin})", f"    {field.meaning}{axis}"]
+    return "\n".join(lines)
 
 
 def run(options: common.Options) -> None:
     """Train, attack and report the sweep of a config, or continue the stored one."""
     from vfljax.launching import chosen, running
 
+    if options.print_config:
+        folder = pathlib.Path(options.workdir or ".")
+        experiment, _ = running.experiment_for(options.config, folder, "", beyond_limits=True)
+        print(fields_text(experiment.stored))
+        return
     example = "configs/quickstart.py --workdir=runs/quickstart"
     workdir = pathlib.Path(options.required("workdir", f"for example --config={example}"))
     began = time.monotonic()

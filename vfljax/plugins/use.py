@@ -9,14 +9,13 @@ import importlib.util
 import inspect
 import pathlib
 import sys
-import traceback
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from vfljax import attacks, defenses
 from vfljax.attacks import AttackRow
 from vfljax.defenses import DefenseRow
-from vfljax.errors import UserError, shown, unknown
+from vfljax.errors import UserError, raised, shown, unknown
 from vfljax.types import NO_SPLIT, SPLIT, Origin
 
 Row = DefenseRow | AttackRow
@@ -140,20 +139,8 @@ def _imported(name: str, path: pathlib.Path) -> ModuleType:
         raise
     except BaseException as error:  # SystemExit too: the file may raise anything
         sys.modules.pop(name)
-        raise UserError(f"the plugin {name} cannot be imported: {_raised(error, file)}") from error
+        raise UserError(f"the plugin {name} cannot be imported: {raised(error, file)}") from error
     return module
-
-
-def _raised(error: BaseException, file: pathlib.Path) -> str:
-    """'FILE, line N: KIND: what it raised', in one line."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(file)]
-    if isinstance(error, SyntaxError) and error.filename == str(file):
-        lines, text = [error.lineno], error.msg
-    else:
-        text = str(error)
-    where = f"{shown(file)}, line {lines[-1]}" if lines else shown(file)
-    return f"{where}: {type(error).__name__}: {' '.join(text.split())}".removesuffix(": ")
 
 
 def table_of(row: Row) -> dict[str, Any]:
