@@ -7,7 +7,7 @@ At least five strengths of each (MaxNorm has no strength), 5 seeds, and all atta
 allow: the quickstart's federation with more defenses. Two parties: the attacker owns the left half of
 each image, the label party the right half and the labels. Some ten minutes on 2 cores. The variant
 `benchmark` has the defenses of VFLAIR and related benchmarks in place of those of Fu, KDk and Sun, and
-`more` has ALIBI, class splitting and FedPass.
+`more` has ALIBI, class splitting, FedPass and P3EFT.
 
 GAFM, Marvell and ProjPert are defined for two classes: see configs/defenses_spambase.py. Shorter than
 published, and the report says so. Scales are those of the papers where they give any; absolute ones
@@ -49,6 +49,7 @@ BENCHMARK = {
 }
 MORE = {
     "fedpass": {"fedpass": {"draw": ("run", "step")}},
+    "p3eft": {"p3eft": {"alpha": (0.01, 0.1, 0.3, 1.0, 3.0)}},
     "class_splitting": {"class_splitting": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
     "alibi": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
     "alibi_step": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0), "draw": "step"}},  # no guarantee

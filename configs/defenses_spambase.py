@@ -7,7 +7,7 @@ DIR holds UCI's spambase.data. At least five strengths of each defense (MaxNorm 
 seeds, and all attacks that two classes allow. Two parties: the passive one owns the first 29 columns,
 the label party the other 28 and the labels. Some twelve minutes on 2 cores, the first time. The variant
 `benchmark` has the defenses of VFLAIR and related benchmarks in place of those of Fu, KDk, GAFM and Sun, and
-`more` has ALIBI, class splitting and FedPass.
+`more` has ALIBI, class splitting, FedPass and P3EFT.
 
 One federation for all, and one that GAFM can use: embeddings are averaged and the top model is
 GAFM's generator, 4 -> 16 -> 1; Adam 1e-3 for all parts. Not a published set-up (GAFM's Table 2 on
@@ -51,6 +51,7 @@ BENCHMARK = {
 }
 MORE = {
     "fedpass": {"fedpass": {"draw": ("run", "step")}},
+    "p3eft": {"p3eft": {"alpha": (0.01, 0.1, 0.3, 1.0, 3.0)}},
     "class_splitting": {"class_splitting": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
     "alibi": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
     "alibi_step": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0), "draw": "step"}},  # no guarantee

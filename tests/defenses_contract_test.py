@@ -116,6 +116,7 @@ ROWS = {
         ((("expansion", 2), ("offset", 5.0), ("output", "identity"), ("path", "released")),),
     ),
     "fedpass": Row({}, (), ((("draw", "step"), ("law", "uniform"), ("passports", 3)),)),
+    "p3eft": Row({"alpha": 0.1}, (("alpha", -0.5), ("alpha", nan)), ((("deviation", 0.0),),)),
     "adversary": Row(
         {"lambda_adv": 2.0, "learning_rate": 0.1},
         (("lambda_adv", -0.5), ("lambda_adv", nan), ("learning_rate", -0.5)),

@@ -23,6 +23,7 @@ from vfljax.defenses import (
     max_norm,
     mid,
     noise,
+    p3eft,
     pe_loss,
     ppdl,
     proj_pert,
@@ -50,6 +51,7 @@ TABLE: dict[str, DefenseRow] = {
     "pe_loss": pe_loss.ROW,
     "mid": mid.ROW,
     "fedpass": fedpass.ROW,
+    "p3eft": p3eft.ROW,
     "adversary": adversary.ROW,
 }
 

@@ -165,8 +165,8 @@ class DefenseRow:
 
     network: Callable[..., Spec] = lambda spec, **options: spec
     """``network(spec, **options) -> Spec``: the federation with what the defense adds to the label
-    party's networks, whose weights are then trained and stored with the top model's. By default
-    nothing."""
+    party's networks, whose weights are then trained and stored with the top model's, and with bottoms
+    of another width where it asks for those. By default nothing."""
 
     strengths: Strengths | None = None
     """Where a search for a strength begins; None for a defense that has no strength."""
