@@ -48,12 +48,31 @@ def test_it_holds_the_package_and_nothing_else(wheel):
     assert not set(tracked) - set(names)
 
 
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> pathlib.Path:
+    """The scripts of an environment that holds the wheel and what it needs."""
+    venv = tmp_path_factory.mktemp("installed")
+    run(sys.executable, "-m", "venv", venv, cwd=venv)
+    run(venv / "bin" / "python", "-m", "pip", "install", "--quiet", wheel, cwd=venv)
+    return venv / "bin"
+
+
 @pytest.mark.slow
-def test_it_trains_and_reports_without_a_checkout(wheel, tmp_path):
-    run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
-    python = tmp_path / "venv" / "bin" / "python"
-    run(python, "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
-    run(python, "-c", PROGRAM, cwd=tmp_path)
-    command = tmp_path / "venv" / "bin" / "vfljax"
-    assert " sound" in run(command, "verify", "--workdir=sweep", cwd=tmp_path)
-    run(command, "report", "--workdir=sweep", cwd=tmp_path)
+def test_it_trains_and_reports_without_a_checkout(installed, tmp_path):
+    run(installed / "python", "-c", PROGRAM, cwd=tmp_path)
+    assert " sound" in run(installed / "vfljax", "verify", "--workdir=sweep", cwd=tmp_path)
+    run(installed / "vfljax", "report", "--workdir=sweep", cwd=tmp_path)
+
+
+@pytest.mark.slow
+def test_it_brings_the_configs_and_figures_that_readme_names(installed, tmp_path):
+    config = "--config=configs/quickstart.py"
+    forecast = run(installed / "vfljax", "sweep", config, "--dry_run", "--workdir=w", cwd=tmp_path)
+    assert "315 trials in " in forecast
+    assert list(tmp_path.iterdir()) == []
+    status = run(installed / "vfljax", "reproduce", "--status", cwd=tmp_path)
+    assert status == run(sys.executable, "-m", "launch.reproduce", "--status", cwd=ROOT)
+    tables = run(
+        installed / "vfljax", "reproduce", "--list", cwd=tmp_path
+    )  # they import each other
+    assert "\ngafm/2 " in tables

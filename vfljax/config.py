@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
-from vfljax.errors import UserError, nearest, raised, unknown
+from vfljax.errors import UserError, nearest, packaged, raised, unknown
 
 
 class ConfigField(NamedTuple):
@@ -133,12 +133,12 @@ def ordered(values: Mapping[str, Any]) -> ConfigDict:
     return _ordered(_filled(DEFAULT, values, ""))
 
 
-def from_file(source: str, fields: Mapping[str, str]) -> dict[str, Any]:
+def from_file(source: str, fields: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Read a config file and change some of its fields.
 
     Args:
-      source: the path of a Python file with ``get_config()``, or PATH:VARIANT for
-        ``get_config("VARIANT")``.
+      source: the path of a Python file with ``get_config()``, here or of a config that comes with vfljax,
+        or PATH:VARIANT for ``get_config("VARIANT")``.
       fields: new values as texts, by dotted path, such as {"training.epochs": "100"}.
 
     Returns:
@@ -148,6 +148,7 @@ def from_file(source: str, fields: Mapping[str, str]) -> dict[str, Any]:
       UserError: for a file that is missing or raises, and for a field that does not exist.
     """
     path, _, variant = source.partition(":")
+    path = str(packaged(path))
     if not pathlib.Path(path).is_file():
         raise UserError(f"--config={path} is not a file: try configs/quickstart.py.")
     try:
@@ -163,7 +164,7 @@ def from_file(source: str, fields: Mapping[str, str]) -> dict[str, Any]:
             f"{path}: get_config() returned {type(values).__name__}: let it return ordered({{...}})."
         )
     config = _filled(DEFAULT, _plain(values), "")
-    for field, text in fields.items():
+    for field, text in (fields or {}).items():
         _change(config, field, text)
     return config
 

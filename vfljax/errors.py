@@ -9,11 +9,14 @@ import os
 import pathlib
 import re
 import string
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 MOST = 40  # names that a message lists all of
+# of a wheel: files by their paths in a checkout
+PACKAGED = pathlib.Path(__file__).with_name("packaged")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,6 +192,20 @@ def imported(package: str, *, extra: str, needed_by: str) -> Any:
         return importlib.import_module(package)
     except ImportError as error:
         raise UserError(f"{needed_by} needs {package}: pip install 'vfljax[{extra}]'.") from error
+
+
+def packaged(path: str | os.PathLike[str]) -> pathlib.Path:
+    """Returns a path, or the copy that comes with vfljax of what does not exist in the working directory.
+
+    Args:
+      path: as in a checkout, such as "configs/quickstart.py".
+    """
+    home = PACKAGED if PACKAGED.exists() else PACKAGED.parents[1]
+    if pathlib.Path(path).exists() or not (home / path).exists():
+        return pathlib.Path(path)
+    if str(home) not in sys.path:
+        sys.path.append(str(home))  # config files import each other
+    return home / path
 
 
 def not_in_use(name: str, plugin: str) -> UserError:

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 from absl import flags, logging
 
 import vfljax
-from vfljax.errors import UnmetError, UserError, unknown
+from vfljax.errors import UnmetError, UserError, packaged, unknown
 
 HELP = re.compile(r"--?(help|helpfull|helpshort|h|\?)(=.*)?")
 FIELD = "config.FIELD"  # the flag that collects --config.training.epochs=3 and the like
@@ -215,6 +215,9 @@ def _parse(
                 f"unexpected argument {surplus[0]!r}: options start with --; see --help."
             )
         if has_config and options.config is not None:
+            file = options.config.partition(":")[0]
+            if packaged(file) != pathlib.Path(file):
+                print(f"config: {file} is the copy that comes with vfljax", file=sys.stderr)
             fields = dict(field.split("=", 1) for field in options[FIELD].value or [])
             options["config"].value = vfljax.config.from_file(options.config, fields)
     except (flags.Error, UserError) as error:

@@ -7,10 +7,10 @@
     vfljax reproduce --status    # how each of the 549 printed numbers stands
     vfljax reproduce --write     # analysis/REPRODUCTION.md again, from stored files
 
-It runs in a checkout, whose configs/papers it needs. The first trains or resumes, in --workdir, and prints our
-mean over seeds with its 95 % interval, the printed value and its spread, the difference, and a verdict
-(vfljax.papers.agreement has the rule). --attacks attacks further than the paper does, for the strongest attack
-in its claims. --record keeps the comparison, a few KB, where --status and --write read it.
+The first trains or resumes, in --workdir, and prints our mean over seeds with its 95 % interval, the printed
+value and its spread, the difference, and a verdict (vfljax.papers.agreement has the rule). --attacks attacks
+further than the paper does, for the strongest attack in its claims. --record keeps the comparison, a few KB,
+where --status and --write read it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import time
 from typing import TYPE_CHECKING
 
 from vfljax.cli import common
-from vfljax.errors import UserError, unknown
+from vfljax.errors import UserError, packaged, unknown
 
 if TYPE_CHECKING:
     from configs.papers.tables import Run
@@ -54,9 +54,8 @@ def run(options: common.Options) -> None:
     if options.list:
         print(terminal.aligned(*_listed()))
     elif options.status:
-        print(
-            terminal.aligned(*coverage.table(coverage.coverage(reproduction_page.stored(STORED))))
-        )
+        compared = reproduction_page.stored(packaged(STORED))
+        print(terminal.aligned(*coverage.table(coverage.coverage(compared))))
     elif options.table:
         _reproduce(options, _chosen(options.table, options.dataset, options.variant))
     elif not options.write:
@@ -67,12 +66,13 @@ def run(options: common.Options) -> None:
 
 
 def tables() -> dict[str, dict[str, tuple[Run, ...]]]:
-    """Return the runs by table and data set; raise UserError outside a checkout."""
+    """Return the runs by table and data set."""
+    packaged("configs/papers/tables.py")  # outside a checkout they are imported from vfljax's copy
     try:
         from configs.papers.tables import TABLES
     except ModuleNotFoundError as error:
         raise UserError(
-            "the folder configs/papers is not here: run this command in the root of a checkout."
+            "the module configs of this folder hides that of vfljax: run this command in another one."
         ) from error
     return TABLES
 
