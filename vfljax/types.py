@@ -69,6 +69,7 @@ class Origin(NamedTuple):
     version: str  # its ``__version__``, "" without one
     sha256: str  # of its file or files
     loaded: bool = True  # False: only a stored description of the row is known
+    syntax: str = ""  # the SHA-256 of the syntax trees, without docstrings; "" in records before it
 
 
 SPLIT, MALICIOUS, NO_SPLIT = "split", "malicious", "no_split"
@@ -79,9 +80,8 @@ KINDS = (SPLIT, MALICIOUS, NO_SPLIT)  # in the order in which trials are numbere
 class Federation(NamedTuple):
     """Which federation is trained: with or without model splitting, and which parties are malicious.
 
-    ``kind`` is what attacks and ``config.federations`` name: ``SPLIT`` (a top model, all parties honest),
-    ``MALICIOUS`` (a top model, some passive parties with the malicious optimizer) or ``NO_SPLIT`` (logits
-    are the sum of the parties' outputs). ``name``, a column of stored sweeps, adds them: "malicious-0-1".
+    ``kind`` is what attacks and ``config.federations`` name, one of ``KINDS``, which the glossary explains.
+    ``name``, a column of stored sweeps, adds the malicious parties: "malicious-0-1".
     """
 
     split: bool = True

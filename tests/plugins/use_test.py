@@ -17,6 +17,7 @@ from vfljax.report import page
 from vfljax.report import tables as report_tables
 from vfljax.report.assessment import assess
 from vfljax.report.stored_rows import read
+from vfljax.store import sealed
 from vfljax.sweep.experiment import experiment_of, parse
 from vfljax.sweep.plan import make_plan
 
@@ -63,7 +64,9 @@ def test_rows_are_named_by_the_module_and_their_own_name(mine):
     used = plugins.use(mine)
     assert used.rows == ("mine:shuffle", "mine:guess")
     assert (used.name, used.version) == ("mine", "0.1")
-    assert defenses.TABLE["mine:shuffle"].origin == (*used[:3], True)
+    origin = defenses.TABLE["mine:shuffle"].origin
+    assert origin is not None
+    assert origin[:4] == (*used[:3], True)
     assert plugins.use(mine) == used
 
 
@@ -141,7 +144,7 @@ def test_what_is_no_plugin_is_refused_in_one_line(tmp_path, monkeypatch, source,
 
 def test_a_file_that_changed_after_its_import_is_refused(mine):
     plugins.use(mine)
-    pathlib.Path(mine).write_text(OWN.read_text() + "# changed\n")
+    pathlib.Path(mine).write_text(OWN.read_text() + "changed = True\n")
     with pytest.raises(UserError, match="has changed since this process imported it: restart"):
         plugins.use(mine)
 
@@ -202,17 +205,30 @@ def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tabl
         ):
             go_on()
 
-    pathlib.Path(mine).write_text(OWN.read_text() + "# changed\n")
+    pathlib.Path(mine).write_text(OWN.read_text() + "changed = True\n")
     forget(tables)
     plugins.use(mine)
     with pytest.raises(UserError, match="was made with another file of the plugin mine"):
         run(parse(CONFIG), workdir)
 
+    documented = OWN.read_text().replace('"""The sum of', '"""Sums of')
+    for text in (OWN.read_text(), f"# new\n{documented}"):
+        forget(tables)
+        pathlib.Path(mine).write_text(text)
+        plugins.use(mine)
+        run(parse(CONFIG), workdir)
+        assert figures(workdir) == trained
+
+    # of a sweep that was stored before syntax trees were, the text alone may be the same
+    header = store.read_header(workdir)
+    del header["plugins"]["mine:shuffle"]["syntax"]
+    sealed.write_root(workdir, "sweep", header)
+    with pytest.raises(UserError, match="was made with another file of the plugin mine"):
+        run(parse(CONFIG), workdir)
     forget(tables)
     pathlib.Path(mine).write_text(OWN.read_text())
     plugins.use(mine)
     run(parse(CONFIG), workdir)
-    assert figures(workdir) == trained
 
 
 def test_an_attack_of_ones_own_on_a_sweep_that_does_not_name_it(mine, tmp_path, tables):
@@ -225,7 +241,7 @@ def test_an_attack_of_ones_own_on_a_sweep_that_does_not_name_it(mine, tmp_path, 
     before = figures(workdir)
     forget(tables)
     assert figures(workdir) == before
-    pathlib.Path(mine).write_text(OWN.read_text() + "# changed\n")
+    pathlib.Path(mine).write_text(OWN.read_text() + "changed = True\n")
     plugins.use(mine)
     with pytest.raises(UserError, match="another file of the plugin mine"):
         attack_sweep(make_plan(experiment), workdir, ["mine:guess"], say=lines.append)

@@ -6,8 +6,9 @@ tables under the module's name and its own: ``shuffle = DefenseRow(...)`` in ``m
 are, and ``vfljax.contract.check("mine:shuffle")`` checks that it keeps the contract.
 
 A stored sweep describes the rows of plugins that it was made with, and names their version and the
-SHA-256 of their files. Reading and reporting it use the description and import nothing (``stand_in``).
-Training or attacking needs the plugin again, from the same file (``required``).
+SHA-256 of their files and of these files' syntax trees. Reading and reporting it use the description and
+import nothing (``stand_in``). Training or attacking needs the plugin again, from a file of the same text or
+the same code: comments and docstrings may change (``required``).
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def required(
       workdir: of the sweep, for messages.
 
     Raises:
-      UserError: for a row whose plugin is not in use, or was read from another file.
+      UserError: for a row whose plugin is not in use, or was read from a file of other code.
     """
     rows = all_rows()
     for name in dict.fromkeys(names):
@@ -177,7 +177,9 @@ def required(
         if not origin.loaded:
             raise not_in_use(name, origin.plugin)
         before = stored.get(name)
-        if before is not None and before["sha256"] != origin.sha256:
+        if before is None or before["sha256"] == origin.sha256:
+            continue
+        if before.get("syntax") != origin.syntax:  # more than comments and docstrings
             version = f" (version {before['version']})" if before["version"] else ""
             anew = ", or give the row the next number (AttackRow(..., rule=2)) and --renew_rules"
             raise UserError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import hashlib
 import importlib
@@ -9,6 +10,7 @@ import importlib.util
 import inspect
 import pathlib
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -48,22 +50,22 @@ def use(source: str) -> Plugin:
 
     Raises:
       UserError: for a module that is not found or raises, one without rows, a row whose factory cannot be
-        called as the tables call it, and a file that has changed since this process imported it.
+        called as the tables call it, and a file whose code has changed since this process imported it.
     """
     name, path = _found(source)
-    sha256 = _digest(path)
+    sha256, syntax = _digest(path, pathlib.Path.read_bytes), _digest(path, _syntax)
     origins = {row: entry.origin for row, entry in all_rows().items()}
     present = {row: o for row, o in origins.items() if o and o.loaded and o.plugin == name}
     if present:
         origin = next(iter(present.values()))
-        if origin.sha256 != sha256:
+        if origin.syntax != syntax:
             raise UserError(
                 f"the plugin {name} ({shown(path)}) has changed since this process imported it: restart "
                 "Python, which keeps the programs that it has compiled."
             )
-        return Plugin(name, origin.version, sha256, tuple(present))
+        return Plugin(name, origin.version, origin.sha256, tuple(present))
     module = _imported(name, path)
-    origin = Origin(name, str(getattr(module, "__version__", "")), sha256)
+    origin = Origin(name, str(getattr(module, "__version__", "")), sha256, syntax=syntax)
     rows = {
         f"{name}:{attribute}": dataclasses.replace(row, origin=origin)
         for attribute, row in vars(module).items()
@@ -107,13 +109,29 @@ def _found(source: str) -> tuple[str, pathlib.Path]:
     return name, file.parent if spec.submodule_search_locations else file
 
 
-def _digest(path: pathlib.Path) -> str:
-    """The SHA-256 of a file; of a package, that of its Python files' names and contents."""
+def _digest(path: pathlib.Path, content: Callable[[pathlib.Path], bytes]) -> str:
+    """The SHA-256 of a file's content; of a package, that of its Python files' names and contents."""
     if path.is_file():
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(content(path)).hexdigest()
     files = sorted(path.rglob("*.py"))
-    parts = (f"{f.relative_to(path)} {hashlib.sha256(f.read_bytes()).hexdigest()}" for f in files)
+    parts = (f"{f.relative_to(path)} {hashlib.sha256(content(f)).hexdigest()}" for f in files)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _syntax(file: pathlib.Path) -> bytes:
+    """A file's syntax tree without comments, docstrings and places; what is no Python as it is.
+
+    It is written differently by different versions of Python.
+    """
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError, RecursionError):
+        return file.read_bytes()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                node.body = node.body[ast.get_docstring(node) is not None :]
+    return ast.dump(tree).encode()
 
 
 def _imported(name: str, path: pathlib.Path) -> ModuleType:
