@@ -276,6 +276,16 @@ def test_the_whole_way_from_a_config_to_a_report(launch, refused, tmp_path, conf
     assert "skipped norm" in done.stdout
     assert "skipped active" in done.stdout
     assert launch("report", f"--workdir={workdir}").returncode == 0
+    done = launch("attack", f"--workdir={workdir}", "--drop=direct")
+    assert "dropped: direct\nnot finished: the attack direct was not run; `vfljax sw" in done.stdout
+    assert "No attack has any figure" in done.stdout
+    assert not (workdir / "attacks.csv").exists()
+    done = launch("verify", f"--workdir={workdir}")
+    assert (done.returncode, "attacks/direct" in done.stdout) == (0, False)
+    assert "leave --attacks" in refused("attack", *arguments[:2], "--drop=direct")
+    assert "unknown attack 'direct': choose from norm, active. No other" in refused(
+        "attack", f"--workdir={workdir}", "--drop=direct"
+    )
     assert "unknown attack 'nothing'" in refused(
         "attack", f"--workdir={workdir}", "--attacks=nothing"
     )

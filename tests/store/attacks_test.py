@@ -1,9 +1,13 @@
 """Rows of attacks: blocks by what they hold, damage that is said, and what an attack lacks."""
 
+import itertools
+import os
 import shutil
+import sys
 
 import pytest
 
+from tests.refusals import refused
 from tests.sweeps import by_label, comparable, drop_blocks, flip
 from vfljax import store
 from vfljax.errors import UserError
@@ -96,3 +100,60 @@ def test_another_sweep_s_summary_is_not_believed(workdir):
     content = {"sweep": "another", "attacks": store.attack_summary(workdir)}
     sealed.write_root(workdir, "attacks", content)
     damage(workdir, "it is another sweep's", unit="attacks.json")
+
+
+def killed(workdir, moment):
+    """The exit status of a process that drops ``direct`` and is killed before it changes the disk once more."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    left, status = [moment], 1
+
+    def hook(event, arguments):
+        opened = event == "open" and int(arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR)
+        if opened or event in ("os.rename", "os.remove", "os.rmdir", "os.mkdir"):
+            left[0] -= 1
+            if left[0] < 0:
+                os._exit(9)
+
+    try:
+        sys.addaudithook(hook)
+        store.drop(workdir, ["direct"])
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def test_a_drop_that_is_killed_at_any_moment_drops_all_of_an_attack_or_nothing(workdir, tmp_path):
+    every = set(store.load(workdir).attacks["label"].to_pylist())
+    rest = every - {LABEL, "direct/first_negative"}
+    found = []
+    for moment in itertools.count():
+        place = shutil.copytree(workdir, tmp_path / str(moment), copy_function=os.link)
+        status = killed(place, moment)
+        assert {f.state for f in store.inspect(place)} == {"sound"}
+        found.append(set(store.load(place).attacks["label"].to_pylist()))
+        with store.writing(place):
+            if found[-1] == every:
+                assert store.drop(place, ["direct"]) == ["direct/first_negative", LABEL]
+            store.open_variant(place, VARIANT)  # as to attack anew
+        assert store.read_variant(place, VARIANT).num_rows == 0
+        assert not list(place.glob("attacks/.*"))
+        if status == 0:
+            break
+        assert status == 9
+    commit = found.index(rest)
+    assert found == [every] * commit + [rest] * (len(found) - commit)
+    assert 2 < commit < len(found) - 3
+    assert (
+        set(store.load(workdir).attacks["label"].to_pylist()) == every
+    )  # of which copies are links
+
+
+def test_what_is_not_stored_cannot_be_dropped(workdir):
+    with refused("unknown attack 'direkt': did you mean 'direct'?", f"stored in {workdir}."):
+        store.drop(workdir, ["norm", "direkt"])
+    with refused("unknown attack 'logistic'"):
+        store.drop(workdir, ["logistic"])
+    assert store.drop(workdir, [LABEL]) == [LABEL]
+    assert "direct/first_negative" in by_label(workdir)

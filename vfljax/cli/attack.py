@@ -1,6 +1,7 @@
 """Attack a finished sweep, without training anything.
 
     vfljax attack --workdir=runs/quickstart --attacks=passive,norm
+    vfljax attack --workdir=runs/quickstart --drop=norm      # removes what is stored of it
 
 Attacks named in the sweep's config run with its options, others with published defaults. An attack
 that cannot run on the sweep is skipped, with the reason. Finished attacks are not run again. Where an attack's
@@ -10,6 +11,7 @@ rule has changed since (its rule number), what is stored stays as it is, and --r
 from __future__ import annotations
 
 from vfljax.cli import common
+from vfljax.errors import UserError
 
 RESUMES = True
 
@@ -25,6 +27,7 @@ def define(options: common.Options) -> None:
         "attack anew what an earlier rule attacked; its rows are kept and shown as such",
         False,
     )
+    options.add("drop", "remove the rows of these attacks, and run none", ())
     common.define_launcher(options)
     common.define_profile(options)
 
@@ -35,6 +38,12 @@ def run(options: common.Options) -> None:
 
     workdir = options.folder
     attacks = options.attacks or None
+    if options.drop:
+        if attacks or options.renew_rules:
+            raise UserError("--drop runs no attack: leave --attacks and --renew_rules out.")
+        running.drop_attacks(workdir, options.drop)
+        print(running.report(workdir))
+        return
     plan = running.stored_plan(
         workdir, attacks, data_dir=options.data_dir, unfinished=options.unfinished
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -283,6 +283,27 @@ def attack_stored(
     """
     attack_sweep(plan, workdir, attacks, renew_rules=renew_rules, run=way.attack)
     store.export(workdir)
+
+
+def drop_attacks(workdir: pathlib.Path, names: Collection[str]) -> None:
+    """Removes attacks from a stored sweep, prints their labels, and writes the whole tables.
+
+    Args:
+      workdir: the folder of the sweep.
+      names: as of ``store.drop``.
+
+    Raises:
+      UserError: for a name of which nothing is stored; the whole tables are written anew all the same, which a
+        killed call may not have done.
+    """
+    store.read_header(workdir)
+    with store.writing(workdir):
+        try:
+            print(f"dropped: {', '.join(store.drop(workdir, names))}")
+        finally:
+            store.export(workdir)
+    for line in store.load(workdir).unfinished:
+        print(f"not finished: {line}; `vfljax sweep --workdir={workdir}` continues")
 
 
 def refuse_other(workdir: pathlib.Path, experiment: Experiment) -> None:

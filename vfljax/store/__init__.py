@@ -11,6 +11,7 @@ from vfljax.store.atomic import full, write_bytes, write_table, write_text
 from vfljax.store.attacks import (
     LOCAL_ONLY,
     attack_summary,
+    drop,
     identity_columns,
     identity_of,
     learner_key,
@@ -57,6 +58,7 @@ __all__ = [
     "attack_summary",
     "begin",
     "difference",
+    "drop",
     "explained",
     "export",
     "finished",

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from vfljax.errors import unknown
 from vfljax.store.atomic import remove, write_table
 from vfljax.store.directory import read_tables, table_of
 from vfljax.store.header import identity
@@ -26,6 +28,7 @@ from vfljax.store.sealed import Damaged, read_root, write_root
 from vfljax.types import AttackIdentity
 
 Summary = dict[str, dict[str, Any]]  # of ``attacks.json``, by variant
+DROPPED = ".dropped"  # the file in a folder whose rows ``drop`` removes
 LOCAL_ONLY = "logistic"  # the variant of the local-only baseline, whose rows are of no trial
 
 
@@ -101,6 +104,8 @@ def open_variant(workdir: pathlib.Path, variant: str) -> None:
     """
     unit = unit_of(variant)
     folder = workdir / unit
+    if (folder / DROPPED).exists() and variant not in attack_summary(workdir):
+        _discard(folder)  # ``drop`` was killed before it did
     folder.mkdir(parents=True, exist_ok=True)
     chunks = list(folder.glob("*.parquet"))
     if (folder / MANIFEST).exists():
@@ -112,6 +117,46 @@ def open_variant(workdir: pathlib.Path, variant: str) -> None:
         raise Damaged(workdir, unit, f"its {MANIFEST} is missing")
     else:
         add_files(workdir, unit, [])
+
+
+def drop(workdir: pathlib.Path, names: Collection[str]) -> list[str]:
+    """Removes attacks with all their rows, or changes nothing. The caller holds the lock.
+
+    If the process is killed, either all the attacks are still there, or none is and what is left of their
+    folders is read by nobody. The local-only baseline stays, because other attacks are compared with it.
+
+    Args:
+      workdir: the folder of the sweep.
+      names: of attacks ("direct"), or labels of single variants ("direct/most_negative").
+
+    Returns:
+      The labels of the variants that were removed, those that were skipped among them.
+
+    Raises:
+      UserError: for a name of which nothing is stored.
+    """
+    summary = attack_summary(workdir)
+    stored = {v: about for v, about in summary.items() if v != LOCAL_ONLY}
+    known = dict.fromkeys(text for a in stored.values() for text in (a["attack"], a["label"]))
+    for name in names:
+        if name not in known:
+            raise unknown("attack", name, known, f" No other is stored in {workdir}.")
+    gone = {v: a for v, a in stored.items() if a["attack"] in names or a["label"] in names}
+    folders = [workdir / unit_of(variant) for variant in with_rows(gone)]
+    for folder in folders:
+        (folder / DROPPED).touch()
+    # the one moment at which they are there no more
+    write_attack_summary(workdir, {v: about for v, about in summary.items() if v not in gone})
+    for folder in folders:
+        _discard(folder)
+    return [about["label"] for about in gone.values()]
+
+
+def _discard(folder: pathlib.Path) -> None:
+    """Removes a folder of rows; a part of it never has its name."""
+    hidden = folder.with_name(f".{folder.name}.tmp")
+    os.replace(folder, hidden)
+    remove(hidden)
 
 
 def write_chunk(
@@ -150,7 +195,7 @@ def with_rows(summary: Summary) -> list[str]:
 
 
 def unknown_units(workdir: pathlib.Path, summary: Summary) -> list[str]:
-    """Returns the folders with rows that ``attacks.json`` does not name.
+    """Returns the folders with rows that ``attacks.json`` does not name and ``drop`` did not remove from it.
 
     Args:
       workdir: the folder of the sweep.
@@ -158,7 +203,8 @@ def unknown_units(workdir: pathlib.Path, summary: Summary) -> list[str]:
     """
     units = set(map(unit_of, with_rows(summary)))
     folders = [p for p in _folders(workdir) if any(p.glob("*.parquet"))]
-    return [unit for p in folders if (unit := f"attacks/{p.name}") not in units]
+    named = {f"attacks/{p.name}": p for p in folders if not (p / DROPPED).exists()}
+    return [unit for unit in named if unit not in units]
 
 
 def local_only_key(row: Mapping[str, Any]) -> tuple[Any, ...]:

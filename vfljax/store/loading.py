@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from vfljax.errors import UserError
 from vfljax.store import checkpoint, exchange
-from vfljax.store.atomic import write_table
+from vfljax.store.atomic import remove, write_table
 from vfljax.store.attacks import (
     LOCAL_ONLY,
     Summary,
@@ -281,7 +281,9 @@ def export(workdir: pathlib.Path) -> None:
     sweep = load(workdir)
     for name, stored in (("results", sweep.results), ("attacks", sweep.attacks)):
         table = without_aliases(stored)
-        if table.num_rows:
-            flat = [f.name for f in table.schema if not pa.types.is_list(f.type)]
-            write_table(workdir / f"{name}.parquet", table)
-            write_table(workdir / f"{name}.csv", table.select(flat))
+        flat = [f.name for f in table.schema if not pa.types.is_list(f.type)]
+        for path, rows in ((f"{name}.parquet", table), (f"{name}.csv", table.select(flat))):
+            if rows.num_rows:
+                write_table(workdir / path, rows)
+            else:  # those of attacks that were dropped since
+                remove(workdir / path)
