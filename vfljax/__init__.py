@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from vfljax.defenses import chain
     from vfljax.library.calls import audit, run_sweep
     from vfljax.library.sweeps import load
+    from vfljax.library.tuning import tune
     from vfljax.machine import use_this_machine
 
 __all__ = [
@@ -84,6 +85,7 @@ __all__ = [
     "plugins",
     "run_sweep",
     "store",
+    "tune",
     "use_this_machine",
 ]
 
@@ -93,6 +95,7 @@ _NAMES = {
     "chain": "vfljax.defenses",
     "load": "vfljax.library.sweeps",
     "run_sweep": "vfljax.library.calls",
+    "tune": "vfljax.library.tuning",
     "use_this_machine": "vfljax.machine",
 }
 

@@ -1,0 +1,232 @@
+"""``vfljax.tune``: operating points of defenses, searched by Optuna and confirmed on fresh seeds.
+
+    DIR/tune.sqlite3    Optuna's study: every point and, once it is judged, its utility and leak
+    DIR/batch-0/ ...    a sweep per batch; all have the same structure, so that they share compiled programs
+    DIR/confirmed-3/    undefended and the frontier of 3 batches, on seeds on which nothing was chosen
+
+The first batch is a Latin hypercube of the ranges. The points of later ones are chosen by Optuna's TPE sampler.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import pathlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from vfljax import store
+from vfljax.auditing import planning, suite
+from vfljax.defenses import TABLE
+from vfljax.errors import UserError, imported, unknown_row
+from vfljax.launching import running
+from vfljax.library.sweeps import Sweep, load
+from vfljax.report.assessment import assess_sweep
+from vfljax.sweep.experiment import parse
+
+STUDY = "tune.sqlite3"
+Points = list[dict[str, Any]]
+
+
+class Tuned(NamedTuple):
+    """What a search found; a point has its knobs and figures, and on fresh seeds "fresh_leak" and so on."""
+
+    points: Points
+    frontier: Points  # those that no other one dominates
+    study: pathlib.Path  # the file of Optuna's study
+    sweeps: list[Sweep]  # one a batch
+    confirmed: Sweep | None  # undefended and points of the frontier, on fresh seeds
+
+    def frame(self) -> pd.DataFrame:
+        """Returns a row per point."""
+        return pd.DataFrame(self.points)
+
+
+def tune(
+    defenses: Mapping[str, Mapping[str, Any]] | Iterable[str] | str,
+    config: Mapping[str, Any],
+    workdir: str | os.PathLike[str],
+    *,
+    batches: int = 3,
+    points: int = 8,
+    confirm: int = 8,
+    seed: int = 0,
+    say: Callable[[str], None] = print,
+) -> Tuned:
+    """Searches the knobs of defenses for a high utility on validation rows and a low leak.
+
+    The leak is that of the strongest attack, with model splitting if the config trains that. The same call
+    continues a search that was stopped or killed, and with more ``batches`` it goes on. Call
+    ``vfljax.use_this_machine()`` first, as for ``run_sweep``.
+
+    Args:
+      defenses: the knobs of each, {"noise": {"scale": (1e-4, 1.0, "log")}}: a range (low, high), perhaps with
+        "log" or "whole", or a value. A name alone stands for the range of the defense's strengths.
+      config: as for ``run_sweep``; its grid is not used.
+      workdir: the folder of the search.
+      batches: how many in all, if no more are stored.
+      points: of each defense in a batch.
+      confirm: how many points of the frontier, at most, are trained and attacked on fresh seeds.
+      seed: of the search.
+      say: is given each line of what is being done.
+
+    Raises:
+      UserError: for what cannot be searched, and if ``workdir`` holds another search.
+    """
+    optuna = imported("optuna", extra="tune", needed_by="tune")
+    if min(batches, points) < 1:
+        raise UserError(f"batches={batches}, points={points}: give at least 1 of each.")
+    if not isinstance(defenses, Mapping):
+        defenses = {name: {} for name in ([defenses] if isinstance(defenses, str) else defenses)}
+    knobs = {name: _knobs(name, given) for name, given in defenses.items()}
+    ranges = {name: _ranges(optuna, name, knobs[name]) for name in knobs}
+    slots = [name for name in ranges for _ in range(points)]  # the defenses of a batch
+    values, folder = parse(config).stored, pathlib.Path(workdir)
+    found, chains, sweeps, confirmed = [], {}, [], None
+    with store.writing(folder):
+        study = _study(optuna, folder / STUDY, ranges, points, seed)
+        batches = max(batches, -(-len(_known(optuna, study)) // len(slots)))
+        for batch in range(batches):
+            trials = _asked(optuna, study, [ranges[name] for name in slots], batch, seed)
+            grid = {}
+            for name, trial in zip(slots, trials, strict=True):
+                chosen = {k: trial.params.get(f"{name}.{k}", x) for k, x in knobs[name].items()}
+                grid[f"{name} {trial.number}"] = {name: chosen}
+            part = {**values, "name": f"{values['name']}: batch {batch}", "grid": grid}
+            sweep, figures = _judged(part, folder / f"batch-{batch}", say)
+            for method, trial in zip(grid, trials, strict=True):
+                about = {"number": trial.number, "method": method, "batch": batch}
+                found.append({**about, **trial.params, **figures[method]})
+                if not trial.state.is_finished():
+                    leak = figures[method]["leak"]
+                    # nothing can be read where training diverged, which must not look good
+                    told = figures[method]["validation_utility"], 1.0 if math.isnan(leak) else leak
+                    study.tell(trial.number, told)
+            chains |= grid
+            sweeps.append(sweep)
+        best = {trial.number for trial in study.best_trials}
+        frontier = [point for point in found if point["number"] in best]
+        if confirm:
+            frontier.sort(key=lambda point: point["leak"])
+            chosen = frontier[:: -(-len(frontier) // confirm)]
+            fresh = {
+                "name": f"{values['name']}: fresh seeds",
+                "seeds": planning.FRESH,
+                "first_seed": values["first_seed"] + values["seeds"],
+                "grid": {
+                    suite.UNDEFENDED: {},
+                    **{p["method"]: chains[p["method"]] for p in chosen},
+                },
+            }
+            confirmed, figures = _judged({**values, **fresh}, folder / f"confirmed-{batches}", say)
+            for point in chosen:
+                point |= {f"fresh_{name}": x for name, x in figures[point["method"]].items()}
+    return Tuned(found, frontier, folder / STUDY, sweeps, confirmed)
+
+
+def _judged(
+    config: Mapping[str, Any], folder: pathlib.Path, say: Callable[[str], None]
+) -> tuple[Sweep, dict[str, dict[str, Any]]]:
+    """Trains and attacks a sweep, unless it is finished; returns it, and the figures of each method."""
+    running.finish(parse(config), folder, "vfljax.tune", say)
+    assessed, figures = assess_sweep(folder), {}
+    federation = assessed.assessments[0].federation
+    for a in assessed.assessments:
+        if a.federation == federation:
+            utilities = a.configuration.validation[federation].values()
+            # a seed that diverged guesses
+            kept = [assessed.reference.guess if math.isnan(u) else u for u in utilities]
+            figures[a.method] = {
+                "validation_utility": float(np.mean(kept)),
+                "test_utility": a.utility.mean,
+                "leak": a.leak.mean,
+                "verdict": str(a.verdict or ""),
+            }
+    return load(folder), figures
+
+
+def _knobs(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values and ranges of a defense's knobs; those that are not given are as in an audit."""
+    if name not in TABLE:
+        raise unknown_row("defense", name, TABLE)
+    row, strengths = TABLE[name], TABLE[name].strengths
+    knobs = {knob: row.example[knob] for knob in row.required}
+    if strengths is not None:
+        knobs |= strengths.fixed
+        low, high = min(strengths.values), max(strengths.values)
+        scale = "whole" if strengths.whole else "log" if high > 10 * low else "linear"
+        given = given or {strengths.knob: (low, high, scale)}
+    return {**knobs, **given}
+
+
+def _ranges(optuna: Any, name: str, knobs: Mapping[str, Any]) -> dict[str, Any]:
+    """Optuna's distributions of the knobs that have a range, by "noise.scale"."""
+    real, whole = optuna.distributions.FloatDistribution, optuna.distributions.IntDistribution
+    scales = {"linear": real, "log": functools.partial(real, log=True), "whole": whole}
+    ranges = {}
+    for knob, value in knobs.items():
+        if isinstance(value, (tuple, list)):
+            try:
+                low, high, scale = (*value, "linear")[:3]
+                ranges[f"{name}.{knob}"] = scales[scale](low, high)
+            except (ValueError, TypeError, KeyError) as error:
+                remedy = "give (low, high), (low, high, 'log') or (low, high, 'whole')"
+                raise UserError(f"{name}.{knob}={value!r} is no range", remedy=remedy) from error
+    if not ranges:
+        raise UserError(
+            f"no knob of {name} has a range: give one of {', '.join(TABLE[name].knobs)}."
+        )
+    return ranges
+
+
+def _study(
+    optuna: Any, path: pathlib.Path, ranges: Mapping[str, Mapping[str, Any]], points: int, seed: int
+) -> Any:
+    """Opens the study of a search. A new one begins with a Latin hypercube of the ranges of each defense."""
+    study = optuna.create_study(
+        storage=f"sqlite:///{path.absolute()}",
+        # of another search this file holds another study, whose first batch is refused
+        study_name=f"{points} points of {', '.join(n for of in ranges.values() for n in of)}",
+        directions=("maximize", "minimize"),
+        load_if_exists=True,
+    )
+    if not study.get_trials():
+        rng = np.random.default_rng(seed)
+        for of_defense in ranges.values():
+            axes = {}
+            for name, x in of_defense.items():
+                spaced = np.geomspace if x.log else np.linspace
+                axis = spaced(x.low, x.high, 2 * points + 1)[1::2]  # the middles of equal parts
+                axis = axis.round() if isinstance(x.low, int) else axis
+                axes[name] = rng.permutation(axis).tolist()
+            for values in zip(*axes.values(), strict=True):
+                study.enqueue_trial(dict(zip(axes, values, strict=True)))
+    return study
+
+
+def _known(optuna: Any, study: Any) -> list[Any]:
+    """The trials of a study that were asked for, in order."""
+    states = optuna.trial.TrialState
+    return study.get_trials(states=(states.RUNNING, states.COMPLETE))
+
+
+def _asked(
+    optuna: Any, study: Any, slots: list[dict[str, Any]], batch: int, seed: int
+) -> list[Any]:
+    """Returns the trials of a batch; those that the study does not hold yet are asked for."""
+    stored = 0
+    for trial in _known(optuna, study):
+        if trial.params.keys() == slots[stored % len(slots)].keys():
+            stored += 1
+        else:  # a process was killed while it asked
+            study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+    for place in range(stored, (batch + 1) * len(slots)):
+        # seeded for each point, so that a search that goes on does not draw the same points again
+        drawn = int(np.random.default_rng([seed, place]).integers(2**31))
+        study.sampler = optuna.samplers.TPESampler(n_startup_trials=1, seed=drawn)
+        study.ask(slots[place % len(slots)])
+    return _known(optuna, study)[batch * len(slots) : (batch + 1) * len(slots)]
