@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from vfljax import store
 from vfljax.errors import imported
+from vfljax.library import logs
 from vfljax.store.loading import TIMES
 
 AXES = ("configuration", "federation", "seed")  # of ``Sweep.to_xarray``
@@ -61,6 +62,11 @@ class Sweep(store.StoredSweep):
         return xarray.Dataset(
             figures.to_xarray().reindex(order).data_vars, {**order, **coordinates}
         )
+
+    # after the fact, from what is stored
+    to_mlflow = logs.to_mlflow
+    to_wandb = logs.to_wandb
+    to_tensorboard = logs.to_tensorboard
 
 
 def load(workdir: str | os.PathLike[str]) -> Sweep:
