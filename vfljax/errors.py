@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import importlib
@@ -11,7 +12,7 @@ import re
 import string
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 MOST = 40  # names that a message lists all of
@@ -206,6 +207,16 @@ def packaged(path: str | os.PathLike[str]) -> pathlib.Path:
     if str(home) not in sys.path:
         sys.path.append(str(home))  # config files import each other
     return home / path
+
+
+@contextlib.contextmanager
+def refusals(package: str) -> Iterator[None]:
+    """Turns whatever a call of another package raises into a UserError of one line."""
+    try:
+        yield
+    except Exception as error:
+        line = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"{package} refuses: {line[:300]}") from error
 
 
 def not_in_use(name: str, plugin: str) -> UserError:

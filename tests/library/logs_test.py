@@ -116,7 +116,7 @@ def test_mlflow_holds_parents_and_seeds_once(sweep, few, changed, tmp_path, monk
     (run,) = [run for run in stored().values() if run.data.tags["vfljax.key"] == new.key]
     assert len(stored()) == len(few)
     assert run.data.metrics["leak of probe known 20"] == 0.99
-    with refused("MLflow refuses to log"):
+    with refused("MLflow refuses: "):
         sweep.to_mlflow("nonsense://x")
 
 

@@ -128,6 +128,9 @@ def test_batches_share_their_programs_and_shapes(whole):
         ({"noise": {"scale": (1, 0.1)}}, "noise.scale=(1, 0.1) is no range: give (low, high)"),
         ({"noise": {"scale": (0, 1, "log")}}, "is no range"),
         ({"noise": {"scale": (0, 1, "lgo")}}, "is no range"),
+        ({"noise": (0, 1)}, "noise=(0, 1) names no knob: give {'noise': {KNOB: (LOW, HIGH)}}"),
+        ({}, "no defense to search"),
+        (5, "unknown defense 5"),
     ],
 )
 def test_what_cannot_be_searched_is_one_line(tmp_path, given, words):
@@ -136,17 +139,25 @@ def test_what_cannot_be_searched_is_one_line(tmp_path, given, words):
     assert not (tmp_path / "w").exists()
 
 
+def test_a_wrong_count_or_a_damaged_study_is_one_line(tmp_path):
+    with refused("points=0 is no whole number of at least 1"):
+        vfljax.tune("noise", CONFIG, tmp_path, points=0)
+    with refused("seed='a' is no whole number of at least 0"):
+        vfljax.tune("noise", CONFIG, tmp_path, seed="a")
+    (tmp_path / tuning.STUDY).write_text("no database" * 1000)
+    with refused("Optuna, of tune.sqlite3, refuses"):
+        vfljax.tune("noise", CONFIG, tmp_path)
+
+
 def test_a_name_alone_stands_for_the_range_of_its_strengths():
-    ranges = {n: tuning._ranges(optuna, n, tuning._knobs(n, {})) for n in ("noise", "kdk")}
-    whole = tuning._ranges(optuna, "discrete_sgd", tuning._knobs("discrete_sgd", {}))
-    float_of, int_of = (
-        optuna.distributions.FloatDistribution,
-        optuna.distributions.IntDistribution,
-    )
-    assert ranges["noise"] == {"noise.scale": float_of(1e-4, 0.1, log=True)}
-    assert ranges["kdk"] == {"kdk.epsilon": float_of(0.1, 0.45)}
-    assert whole == {"discrete_sgd.intervals": int_of(2, 24)}
-    assert tuning._knobs("kdk", {"epsilon": (0.1, 0.3)})["k"] == 2
+    def searched(name, **given):
+        return tuning._searched(optuna, name, given)
+
+    real, whole = optuna.distributions.FloatDistribution, optuna.distributions.IntDistribution
+    assert searched("noise")[1] == {"noise.scale": real(1e-4, 0.1, log=True)}
+    assert searched("kdk")[1] == {"kdk.epsilon": real(0.1, 0.45)}
+    assert searched("discrete_sgd")[1] == {"discrete_sgd.intervals": whole(2, 24)}
+    assert searched("kdk", epsilon=(0.1, 0.3))[0] == {"epsilon": (0.1, 0.3), "k": 2}
 
 
 @pytest.mark.slow

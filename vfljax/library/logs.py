@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from vfljax import store
-from vfljax.errors import UserError, imported
+from vfljax.errors import imported, refusals
 from vfljax.report.assessment import assess_sweep
 from vfljax.report.configurations import NUMBERS
 from vfljax.report.stored_rows import FEDERATIONS, federation_of_kind
@@ -117,7 +117,7 @@ def to_mlflow(
     mlflow = imported("mlflow", extra="mlflow", needed_by="to_mlflow")
     identity, parents = store.identity(sweep.workdir), {}
     runs, name = logged_runs(sweep), experiment or sweep.config["name"]
-    try:
+    with refusals("MLflow"):
         client = mlflow.MlflowClient(tracking_uri)
         found = client.get_experiment_by_name(name)
         number = found.experiment_id if found else client.create_experiment(name)
@@ -132,8 +132,6 @@ def to_mlflow(
             parents.setdefault(run.group, kept.info.run_id)
             if kept.data.tags.get(DIGEST) != run.digest:
                 _write(mlflow.entities, client, kept.info.run_id, run)
-    except mlflow.exceptions.MlflowException as error:
-        raise UserError(f"MLflow refuses to log: {str(error).splitlines()[0]}") from error
     return list(parents.values())
 
 
@@ -176,7 +174,8 @@ def to_wandb(
     """
     wandb = imported("wandb", extra="wandb", needed_by="to_wandb")
     root, folders = pathlib.Path(folder or sweep.workdir), []
-    root.mkdir(parents=True, exist_ok=True)
+    with refusals(str(root)):
+        root.mkdir(parents=True, exist_ok=True)
     settings = wandb.Settings(silent=True, console="off", x_disable_stats=True)
     for run in logged_runs(sweep):
         # runs of one id are one run to W&B, however often it is uploaded
@@ -186,14 +185,11 @@ def to_wandb(
         if not marks or marks[-1].read_text() != run.digest:
             about = {"project": project, "group": run.group, "name": run.name, "id": number}
             about |= {"mode": mode, "dir": str(root), "resume": "allow", "settings": settings}
-            try:
-                with wandb.init(config=run.params, **about) as logged:
-                    for epoch, values in enumerate(zip(*run.curves.values())):
-                        logged.log(dict(zip(run.curves, values)), step=epoch)
-                    logged.summary.update({**run.metrics, **run.tags})
-                    marks = [pathlib.Path(logged.dir).parent / DIGEST]
-            except wandb.Error as error:
-                raise UserError(f"W&B refuses to log: {error}") from error
+            with refusals("W&B"), wandb.init(config=run.params, **about) as logged:
+                for epoch, values in enumerate(zip(*run.curves.values())):
+                    logged.log(dict(zip(run.curves, values)), step=epoch)
+                logged.summary.update({**run.metrics, **run.tags})
+                marks = [pathlib.Path(logged.dir).parent / DIGEST]
             store.write_text(marks[-1], run.digest)  # last: a run that was killed has none
         folders.append(marks[-1].parent)
     return folders
@@ -221,7 +217,7 @@ def to_tensorboard(
         whole, half = home / run.group / run.name, home / ".unfinished"
         if run.curves and not whole.exists():
             shutil.rmtree(half, ignore_errors=True)  # what was killed is written anew
-            with tensorboard.SummaryWriter(str(half)) as writer:
+            with refusals("tensorboardX"), tensorboard.SummaryWriter(str(half)) as writer:
                 for name, curve in run.curves.items():
                     for epoch, value in enumerate(curve):
                         writer.add_scalar(name, value, epoch)

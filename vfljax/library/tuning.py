@@ -13,7 +13,7 @@ import functools
 import math
 import os
 import pathlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,21 +22,20 @@ import pandas as pd
 from vfljax import store
 from vfljax.auditing import planning, suite
 from vfljax.defenses import TABLE
-from vfljax.errors import UserError, imported, unknown_row
+from vfljax.errors import UserError, imported, refusals, unknown_row
 from vfljax.launching import running
 from vfljax.library.sweeps import Sweep, load
 from vfljax.report.assessment import assess_sweep
 from vfljax.sweep.experiment import parse
 
 STUDY = "tune.sqlite3"
-Points = list[dict[str, Any]]
 
 
 class Tuned(NamedTuple):
     """What a search found; a point has its knobs and figures, and on fresh seeds "fresh_leak" and so on."""
 
-    points: Points
-    frontier: Points  # those that no other one dominates
+    points: list[dict[str, Any]]
+    frontier: list[dict[str, Any]]  # those that no other one dominates, the lowest leak first
     study: pathlib.Path  # the file of Optuna's study
     sweeps: list[Sweep]  # one a batch
     confirmed: Sweep | None  # undefended and points of the frontier, on fresh seeds
@@ -47,7 +46,7 @@ class Tuned(NamedTuple):
 
 
 def tune(
-    defenses: Mapping[str, Mapping[str, Any]] | Iterable[str] | str,
+    defenses: Mapping[str, Mapping[str, Any]] | Sequence[str] | str,
     config: Mapping[str, Any],
     workdir: str | os.PathLike[str],
     *,
@@ -78,24 +77,35 @@ def tune(
       UserError: for what cannot be searched, and if ``workdir`` holds another search.
     """
     optuna = imported("optuna", extra="tune", needed_by="tune")
-    if min(batches, points) < 1:
-        raise UserError(f"batches={batches}, points={points}: give at least 1 of each.")
-    if not isinstance(defenses, Mapping):
-        defenses = {name: {} for name in ([defenses] if isinstance(defenses, str) else defenses)}
-    knobs = {name: _knobs(name, given) for name, given in defenses.items()}
-    ranges = {name: _ranges(optuna, name, knobs[name]) for name in knobs}
-    slots = [name for name in ranges for _ in range(points)]  # the defenses of a batch
+    for name, number in {
+        "batches": batches,
+        "points": points,
+        "confirm": confirm,
+        "seed": seed,
+    }.items():
+        least = int(name in ("batches", "points"))
+        if type(number) is not int or number < least:
+            raise UserError(f"{name}={number!r} is no whole number of at least {least}.")
+    names: Any = defenses if isinstance(defenses, (list, tuple, Mapping)) else [defenses]
+    if not names:
+        raise UserError("there is no defense to search: name one.")
+    searched = {
+        name: _searched(optuna, name, defenses[name] if isinstance(defenses, Mapping) else {})
+        for name in names
+    }
+    spaces = [ranges for _, ranges in searched.values()]
+    slots = [name for name in searched for _ in range(points)]  # the defenses of a batch
     values, folder = parse(config).stored, pathlib.Path(workdir)
     found, chains, sweeps, confirmed = [], {}, [], None
     with store.writing(folder):
-        study = _study(optuna, folder / STUDY, ranges, points, seed)
+        study = _study(optuna, folder / STUDY, spaces, points, seed)
         batches = max(batches, -(-len(_known(optuna, study)) // len(slots)))
         for batch in range(batches):
-            trials = _asked(optuna, study, [ranges[name] for name in slots], batch, seed)
+            trials = _asked(optuna, study, [searched[name][1] for name in slots], batch, seed)
             grid = {}
-            for name, trial in zip(slots, trials, strict=True):
-                chosen = {k: trial.params.get(f"{name}.{k}", x) for k, x in knobs[name].items()}
-                grid[f"{name} {trial.number}"] = {name: chosen}
+            for name, t in zip(slots, trials, strict=True):
+                knobs = {k: t.params.get(f"{name}.{k}", x) for k, x in searched[name][0].items()}
+                grid[f"{name} {t.number}"] = {name: knobs}
             part = {**values, "name": f"{values['name']}: batch {batch}", "grid": grid}
             sweep, figures = _judged(part, folder / f"batch-{batch}", say)
             for method, trial in zip(grid, trials, strict=True):
@@ -110,19 +120,16 @@ def tune(
             sweeps.append(sweep)
         best = {trial.number for trial in study.best_trials}
         frontier = [point for point in found if point["number"] in best]
+        frontier.sort(key=lambda point: point["leak"])
         if confirm:
-            frontier.sort(key=lambda point: point["leak"])
             chosen = frontier[:: -(-len(frontier) // confirm)]
-            fresh = {
-                "name": f"{values['name']}: fresh seeds",
-                "seeds": planning.FRESH,
+            grid = {point["method"]: chains[point["method"]] for point in chosen}
+            part = {
+                **{**values, "name": f"{values['name']}: fresh seeds", "seeds": planning.FRESH},
                 "first_seed": values["first_seed"] + values["seeds"],
-                "grid": {
-                    suite.UNDEFENDED: {},
-                    **{p["method"]: chains[p["method"]] for p in chosen},
-                },
+                "grid": {suite.UNDEFENDED: {}, **grid},
             }
-            confirmed, figures = _judged({**values, **fresh}, folder / f"confirmed-{batches}", say)
+            confirmed, figures = _judged(part, folder / f"confirmed-{batches}", say)
             for point in chosen:
                 point |= {f"fresh_{name}": x for name, x in figures[point["method"]].items()}
     return Tuned(found, frontier, folder / STUDY, sweeps, confirmed)
@@ -149,25 +156,24 @@ def _judged(
     return load(folder), figures
 
 
-def _knobs(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The values and ranges of a defense's knobs; those that are not given are as in an audit."""
+def _searched(optuna: Any, name: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """What is searched of a defense: all its knobs, which are as in an audit where they are not given, and
+    Optuna's distributions, by "noise.scale", of those that have a range."""
     if name not in TABLE:
         raise unknown_row("defense", name, TABLE)
-    row, strengths = TABLE[name], TABLE[name].strengths
+    if not isinstance(given, Mapping):
+        remedy = f"give {{{name!r}: {{KNOB: (LOW, HIGH)}}}}"
+        raise UserError(f"{name}={given!r} names no knob", remedy=remedy)
+    row, strengths, ranges = TABLE[name], TABLE[name].strengths, {}
     knobs = {knob: row.example[knob] for knob in row.required}
     if strengths is not None:
-        knobs |= strengths.fixed
         low, high = min(strengths.values), max(strengths.values)
         scale = "whole" if strengths.whole else "log" if high > 10 * low else "linear"
+        knobs |= strengths.fixed
         given = given or {strengths.knob: (low, high, scale)}
-    return {**knobs, **given}
-
-
-def _ranges(optuna: Any, name: str, knobs: Mapping[str, Any]) -> dict[str, Any]:
-    """Optuna's distributions of the knobs that have a range, by "noise.scale"."""
+    knobs |= given
     real, whole = optuna.distributions.FloatDistribution, optuna.distributions.IntDistribution
     scales = {"linear": real, "log": functools.partial(real, log=True), "whole": whole}
-    ranges = {}
     for knob, value in knobs.items():
         if isinstance(value, (tuple, list)):
             try:
@@ -177,28 +183,27 @@ def _ranges(optuna: Any, name: str, knobs: Mapping[str, Any]) -> dict[str, Any]:
                 remedy = "give (low, high), (low, high, 'log') or (low, high, 'whole')"
                 raise UserError(f"{name}.{knob}={value!r} is no range", remedy=remedy) from error
     if not ranges:
-        raise UserError(
-            f"no knob of {name} has a range: give one of {', '.join(TABLE[name].knobs)}."
-        )
-    return ranges
+        raise UserError(f"no knob of {name} has a range: give one of {', '.join(row.knobs)}.")
+    return knobs, ranges
 
 
 def _study(
-    optuna: Any, path: pathlib.Path, ranges: Mapping[str, Mapping[str, Any]], points: int, seed: int
+    optuna: Any, path: pathlib.Path, spaces: list[dict[str, Any]], points: int, seed: int
 ) -> Any:
     """Opens the study of a search. A new one begins with a Latin hypercube of the ranges of each defense."""
-    study = optuna.create_study(
-        storage=f"sqlite:///{path.absolute()}",
-        # of another search this file holds another study, whose first batch is refused
-        study_name=f"{points} points of {', '.join(n for of in ranges.values() for n in of)}",
-        directions=("maximize", "minimize"),
-        load_if_exists=True,
-    )
+    with refusals(f"Optuna, of {path.name},"):
+        study = optuna.create_study(
+            storage=f"sqlite:///{path.absolute()}",
+            # of another search this file holds another study, whose first batch is refused
+            study_name=f"{points} points of {', '.join(x for ranges in spaces for x in ranges)}",
+            directions=("maximize", "minimize"),
+            load_if_exists=True,
+        )
     if not study.get_trials():
         rng = np.random.default_rng(seed)
-        for of_defense in ranges.values():
+        for ranges in spaces:
             axes = {}
-            for name, x in of_defense.items():
+            for name, x in ranges.items():
                 spaced = np.geomspace if x.log else np.linspace
                 axis = spaced(x.low, x.high, 2 * points + 1)[1::2]  # the middles of equal parts
                 axis = axis.round() if isinstance(x.low, int) else axis
