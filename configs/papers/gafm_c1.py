@@ -25,7 +25,7 @@ MEDIAN = {"spambase": "median/oracle", "imdb": "median/oracle", "criteo": "globa
 
 
 def get_config(variant=""):
-    dataset, rule = gafm.named(variant, ("spambase", "imdb", "criteo"))
+    dataset, rule = gafm.named(variant, ("spambase", "imdb", "criteo"), baselines=True)
     grid = {**gafm.baselines(), "gafm": gafm.gafm(dataset)}
     shares = gafm.SHARES[dataset] or (1, 1, 1)
     setting = {

@@ -5,8 +5,9 @@ r"""GAFM's Table 2, Spambase: vanilla, MaxNorm, Marvell and GAFM, 10 seeds, from
 
 DIR holds UCI's spambase.data. 40 runs of 300 epochs, under a minute on 2 cores, compiles and attacks
 included. The report and the terminal print each figure and the published one.
-Expected: 9 of 16 figures agree, all of GAFM's own among them; analysis/REPRODUCTION.md lists which variants
-bring in which of the others. The published median attack is the released one, `global_median`.
+Expected: none of GAFM's own four figures differs, and of the baselines' twelve seven do;
+analysis/reproduction/gafm.md lists which variants bring in which of the others. The published median attack is
+the released one, `global_median`.
 
 Han, Guan. "GAN-based Vertical Federated Learning for Label Protection in Binary Classification", 2023,
 section 4, Table 2, appendices D and E. One passive party owns all 57 columns, the label party none. The
@@ -48,7 +49,7 @@ DEFENSES = {  # method -> the paper's defense
 }
 # what each changes; its methods, and fields of config.data, config.model and config.training
 VARIANTS = {
-    # the top network 1 -> 16 -> 1 in every method: as in the released notebooks
+    # the top network 1 -> 16 -> 1 in every method; that of the released notebooks is of gafm_2
     "top": ({**METHODS, **CUT, "max_norm_off": {}}, {"model": OWN_TOP}),
     # rules: MaxNorm without noise, Marvell with d = 1, GAFM's cross entropy as its text has it
     "rules": (

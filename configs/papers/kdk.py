@@ -341,7 +341,7 @@ def config(
         {
             "name": "_".join([table.replace("/", "_"), dataset, *([rule] if rule else [])]),
             "notes": (notes(table, spelled, scale, values),),
-            "seeds": 2 if rule == "reduced" else seeds,
+            "seeds": {"reduced": 2, "sample": 5}.get(rule, seeds),
             "parties": {"passive": 1, "label_features": True},
             **kept,
             "grid": grid,

@@ -118,6 +118,9 @@ def test_every_variant_that_is_offered_has_the_defenses_and_attacks_of_its_table
     reproduces = experiment.reproduces
     assert (reproduces.scale != "full") == any(x in variant for x in ("reduced", "sample"))
     printed = papers.numbers_of(reproduces.table, reproduces.dataset)
+    if reproduces.variant in gafm.RELEASED.get(variant.partition("-")[0], ()):
+        assert set(reproduces.arms.values()) < {number.defense for number in printed}
+        return
     assert {number.defense for number in printed} <= set(reproduces.arms.values())
     if config.startswith("gafm_"):
         attacks = {number.attack for number in printed} - {"", AVERAGE}
@@ -245,7 +248,7 @@ SUN = {"training.batch_size": 128, "training.record_rows": 0}
         ("gafm_f1", "criteo-reduced", 2400, {}, 30),
         ("gafm_d6", "criteo-reduced", 2400, {}, 50),
         ("kdk_figure6", "cifar10-reduced", 120, FEW, 20),
-        ("kdk_5", "criteo-sample", 200, {}, 12),
+        ("kdk_5", "criteo-sample", 200, {}, 20),
         ("sun_1", "criteo", 400, SUN, 60),
         ("sun_2", "avazu-sample", 400, SUN, 10),
         ("sun_figure7", "criteo-sample", 400, SUN, 40),
