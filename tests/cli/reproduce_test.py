@@ -84,7 +84,10 @@ def test_a_table_is_trained_resumed_compared_and_kept(launch, tmp_path, monkeypa
     assert [f.name for f in tmp_path.rglob("*.csv") if "analysis" in str(f)] == ["tiny_leaks.csv"]
 
 
-def test_the_page_is_the_one_that_the_stored_files_make(launch):
+def test_the_pages_are_those_that_the_stored_files_make(launch):
     assert launch("reproduce", "--status").returncode == 0  # in the checkout's folder
-    text = reproduction_page.text(reproduce.STORED, reproduce._command)
-    assert reproduce.PAGE.read_text() == text
+    pages = reproduction_page.pages(reproduce.STORED, reproduce._command)
+    assert [
+        name for name, text in pages.items() if (reproduce.PAGES / name).read_text() != text
+    ] == []
+    assert pages[reproduction_page.FIRST].count("\n") <= 80

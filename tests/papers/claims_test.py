@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from vfljax.papers.claims import CLAIMS
+from vfljax.papers import claims, numbers
+from vfljax.papers.comparisons import Compared
 from vfljax.papers.evidence import Evidence, LeakRow, Support, leaks_text, read_leaks
 
 
@@ -14,11 +15,12 @@ def row(table, method, defenses, knobs, attack, strongest=False, **figures):
     return LeakRow(*identity, strongest, **values)
 
 
-def weighed(words, *rows, paper=""):
-    """What the claim that begins so makes of one sweep's rows."""
-    every = {p: CLAIMS[p] for p in CLAIMS if p.startswith(paper)}
-    weigh = next(w for claims in every.values() for c, w in claims.items() if c.startswith(words))
-    return list(weigh(Evidence(compared=[], leaks={"a_sweep": rows})))
+def weighed(words, *rows, paper="", compared=()):
+    """What the claim that begins so makes of one sweep's rows, and of comparisons."""
+    claim = next(
+        c for c in claims.claims() if c.text.startswith(words) and c.paper.startswith(paper)
+    )
+    return claim.weigh(Evidence(compared=compared, leaks={"a_sweep": rows} if rows else {}))
 
 
 def support(words, *rows):
@@ -33,25 +35,30 @@ def figure6(k, success, table="kdk/figure6"):
 @pytest.mark.parametrize(("second", "expected"), [(0.64, Support.FOR), (0.70, Support.AGAINST)])
 def test_k_matters_little_where_success_stays_within_a_range(second, expected):
     values = {3: 0.6, 5: second, 10: 0.1}
-    assert support("k does not", *(figure6(k, v) for k, v in values.items())) == [expected]
+    assert support("Figure 6: k does not", *(figure6(k, v) for k, v in values.items())) == [
+        expected
+    ]
     others = (figure6(k, v, table="kdk/4") for k, v in values.items())
-    assert support("k does not", *others) == []
+    assert support("Figure 6: k does not", *others) == []
 
 
-@pytest.mark.parametrize(("at_all", "expected"), [(0.75, Support.FOR), (0.62, Support.OPEN)])
-def test_k_of_all_classes_is_compared_with_the_smallest(at_all, expected):
+@pytest.mark.parametrize(
+    ("least", "at_all", "expected"),
+    [(0.6, 0.76, Support.FOR), (0.6, 0.62, Support.AGAINST), (0.78, 0.78, Support.OPEN)],
+)
+def test_k_of_all_classes_fails_where_it_leaves_what_the_smallest_takes(least, at_all, expected):
     undefended = row("kdk/figure6", "undefended", (), {}, "passive", success=0.8)
-    rows = [undefended, figure6(3, 0.6), figure6(10, at_all)]
-    assert support("k = C", *rows) == [expected]
+    rows = [undefended, figure6(3, least), figure6(10, at_all)]
+    assert support("Figure 6: k = C", *rows) == [expected]
 
 
 def test_a_defense_fails_where_it_keeps_the_accuracy_and_most_of_the_success():
     def noise(accuracy, success):
-        attack, figures = "direct/first_negative", {"success": success, "accuracy": accuracy}
+        figures = {"success": success, "accuracy": accuracy}
         found, *others = support(
             "Noisy gradients",
-            row("kdk/8", "undefended", (), {}, attack, success=1.0),
-            row("kdk/8", "noise", ("noise",), {}, attack, **figures),
+            row("kdk/figure7", "undefended", (), {}, "passive", success=1.0),
+            row("kdk/figure7", "noise", ("noise",), {}, "passive", **figures),
         )
         assert others == [Support.OPEN] * 3  # not run
         return found
@@ -61,24 +68,67 @@ def test_a_defense_fails_where_it_keeps_the_accuracy_and_most_of_the_success():
     assert noise(0.70, 0.4) is Support.OPEN  # no operating point keeps the accuracy
 
 
+def test_against_the_direct_attack_noise_and_ppdl_are_excepted():
+    names = ("compression", "discrete_sgd", "noise", "ppdl")
+    rows = [row("kdk/8", name, (name,), {}, "direct/a", success=0.9) for name in names]
+    rows += [row("kdk/8", "undefended", (), {}, "direct/a", success=1.0)]
+    assert support("Tables 8 and 9", *rows) == [Support.FOR] * 2
+
+
+def paired(words, table, dataset, values, **fields):
+    """What a claim makes of a table's numbers, ours by their defense or model."""
+    compared = []
+    for n in (n for n in numbers() if (n.table, n.dataset) == (table, dataset)):
+        asked = {**n.setting, **n._asdict()}
+        if all(asked[name] == value for name, value in fields.items()):
+            value = values[n.setting.get("label_party_model", n.defense)]
+            compared.append(Compared(n, ours=(value, value + 0.001)))
+    return [line.support for line in weighed(words, compared=compared)]
+
+
+@pytest.mark.parametrize(
+    ("table", "dataset", "success", "expected"),
+    [
+        ("kdk/4", "CIFAR-10", 0.48, [Support.FOR]),
+        ("kdk/4", "CIFAR-10", 0.52, [Support.AGAINST]),
+        ("kdk/5", "CIFAR-10", 0.60, [Support.FOR]),
+        ("kdk/6", "CIFAR-10", 0.38, [Support.FOR]),
+        ("kdk/6", "CIFAR-10", 0.42, [Support.AGAINST]),
+        ("kdk/6", "Criteo", 0.38, []),  # excepted
+    ],
+)
+def test_kdk_s_claims_are_each_of_one_table(table, dataset, success, expected):
+    values = {"none": 1.0, "kdk": success}
+    for number in "4567":
+        found = paired(f"Table {number}", table, dataset, values, split="train")
+        assert found == (expected if table.endswith(number) else [])
+
+
+def test_a_larger_model_is_compared_where_alpha_d_is_large():
+    values = {"large": 0.75, "small": 0.70}
+    found = (paired("A larger", "sun/1", "Criteo", values, alpha_d=a) for a in (0.005, 0.03))
+    assert [*found] == [[], [Support.FOR]]
+
+
 def test_both_losses_are_needed_where_each_alone_is_worse():
-    def both(gan_auc, ce_leak):
+    def both(gan_auc, ce_leak, table="gafm/text"):
         figures = {"gafm": (0.6, 0.9), "gan_only": (0.5, gan_auc), "ce_only": (ce_leak, 0.9)}
         return support(
             "The GAN loss alone",
             *(
-                row("gafm/text", method, ("gafm",), {}, "mean/oracle", leak=leak, auc=auc)
+                row(table, method, ("gafm",), {}, "mean/oracle", leak=leak, auc=auc)
                 for method, (leak, auc) in figures.items()
             ),
         )
 
     assert both(0.5, 0.9) == [Support.FOR, Support.FOR]
     assert both(0.9, 0.62) == [Support.AGAINST, Support.AGAINST]
+    assert both(0.5, 0.62, table="gafm/figure3") == [Support.FOR]  # Spambase is excepted
 
 
-def sun(method, leak, auc, alpha=None):
+def sun(method, leak, auc, **knobs):
     defenses = tuple(name for name in (method,) if name != "undefended")
-    knobs = {"dcor.alpha": alpha} if alpha else {}
+    knobs = {f"{method}.{name}": value for name, value in knobs.items()}
     return row("sun/figure2", method, defenses, knobs, "spectral/signed", leak=leak, auc=auc)
 
 
@@ -88,18 +138,27 @@ def test_sun_s_claims_are_of_small_weights_and_the_signed_spectral_attack():
         sun("dcor", 0.52, 0.775, alpha=0.003),
         sun("dcor", 0.60, 0.70, alpha=0.005),
         sun("dcor", 0.50, 0.60, alpha=0.03),
-        sun("marvell", 0.70, 0.78),
-        sun("label_dp", 0.55, 0.78),
+        sun("marvell", 0.70, 0.78, power=8.0),
+        sun("marvell", 0.50, 0.60, power=0.25),
+        sun("label_dp", 0.55, 0.54, epsilon=0.5),
+        sun("label_dp", 0.57, 0.55, epsilon=1.0),
     ]
     mixed = [Support.FOR, Support.AGAINST]
     assert support("With alpha_d from .002", *rows) == mixed
     assert support("... with the test AUC unchanged", *rows) == mixed
-    assert support("Marvell and label DP", *rows) == mixed
-    assert support("The spectral attack's leak AUC is bounded", *rows) == [Support.FOR]
+    assert support("Marvell (s = 8)", *rows) == mixed
+    bounded = support("Undefended, with Marvell and with label DP", *rows)
+    assert bounded == [Support.FOR] * 4 + [Support.AGAINST]
     higher = sun("undefended", 0.99, 0.78)
-    assert support("The spectral attack's leak AUC is bounded", higher) == [Support.AGAINST]
     two = [higher, *rows]  # which of two is meant is not known
     assert support("With alpha_d from .002", *two) == []
+
+
+def test_every_claim_is_weighed_and_says_where_the_paper_makes_it():
+    every = claims.claims()
+    assert [(claim.paper, claim.id) for claim in every] == list(claims.WEIGHED)
+    for claim in every:
+        assert bool(claim.place) == bool(claim.quote) == (claim.id != "strongest")
 
 
 def test_the_strongest_attack_is_listed_with_its_excess():

@@ -1,15 +1,18 @@
 """Every printed number counts once, and claims are weighed by paired differences."""
 
+import re
+
 import numpy as np
 import pytest
 
 from vfljax import papers
 from vfljax.papers import claims, coverage, evidence, reproduction_page
 from vfljax.papers.agreement import Status
+from vfljax.papers.causes import Cause, Explained
 from vfljax.papers.comparisons import Compared, text
 from vfljax.papers.evidence import Evidence, Support, difference
 
-LEAKS_LESS = claims.CLAIMS["gafm"]["Attacks on gradients leak less with GAFM than undefended."]
+LEAKS_LESS = claims.WEIGHED["gafm", "undefended"]
 NUMBER = papers.numbers_of("gafm/2", "Spambase")[1]  # a leak AUC of .56 +- .04
 
 
@@ -47,14 +50,15 @@ def test_without_any_run_all_549_count_once():
 
 def test_what_cannot_be_compared_has_a_reason():
     every = [entry for entry in coverage.coverage([]) if entry.status is Status.NOT_COMPARABLE]
-    assert all(entry.reason for entry in every)
+    assert all(entry.number.incomparable for entry in every)
     assert len(every) == 14
 
 
 @pytest.mark.parametrize(
     ("stored", "status"),
     [
-        ([ran(0.56)], Status.AGREES),
+        ([ran(0.56)], Status.EQUIVALENT),
+        ([ran(0.56, spread=0.05)], Status.COMPATIBLE),
         ([ran(0.80)], Status.DIFFERS),
         ([ran(0.56, scale="reduced")], Status.CLAIMS),
         ([ran(0.80), ran(0.56, scale="sample")], Status.DIFFERS),
@@ -70,7 +74,18 @@ def test_a_number_has_the_status_of_its_run_at_the_published_setting(stored, sta
     assert len(entry.variants) == sum(bool(s.variant) for s in stored)
 
 
-def test_the_page_has_every_part_and_every_variant_that_was_tried(tmp_path):
+def test_what_differs_has_a_cause_judged_together_with_all_others():
+    least = ran(0.598)  # its p-value is .03
+    others = [ran(n.value, number=n) for n in papers.numbers_of("gafm/2", "Spambase")[2:4]]
+    for stored, remains, cause in (([least], True, "open"), ([least, *others], False, "chance")):
+        (entry,) = (e for e in coverage.coverage(stored) if e.explained)
+        assert (entry.remains, entry.explained) == (remains, Explained(Cause(cause)))
+    shown = ran(0.56, variant="released_top a", spread=0.001)._replace(run="released_top")
+    _, rows = coverage.differing(coverage.coverage([ran(0.8), shown]))
+    assert [row[5:] for row in rows] == [["released code", "released_top a"]]
+
+
+def test_the_pages_have_every_part_and_every_variant_that_was_tried(tmp_path):
     none = next(
         n for n in papers.numbers_of("gafm/2", "Spambase") if n.defense == "none" and n.attack
     )
@@ -78,17 +93,26 @@ def test_the_page_has_every_part_and_every_variant_that_was_tried(tmp_path):
     (tmp_path / "b.csv").write_text(
         text([ran(0.57, variant="minmax"), ran(0.5, scale="reduced", number=none)])
     )
-    (tmp_path / "a_leaks.csv").write_text(evidence.leaks_text([LEAK]))
-    page = reproduction_page.text(
+    (tmp_path / "a_leaks.csv").write_text(evidence.leaks_text([LEAK._replace(strongest=True)]))
+    pages = reproduction_page.pages(
         tmp_path, lambda table, dataset, run: f"run {table} {dataset} {run}"
     )
-    assert "Of 549 printed numbers 2 were run at the published setting" in page
-    assert "0 agree and 2 differ" in page or "1 agree and 1 differ" in page
-    assert "Variants tried: `minmax` 0.570" in page
-    assert "run gafm/2 Spambase" in page
-    for heading in ("## The claims", "## What differs", "## What cannot be compared", "### gafm/2"):
-        assert heading in page
-    assert "**for**: gafm/2, Spambase, norm leak_auc: 0.800 against 0.950" in page
+    first = pages[reproduction_page.FIRST]
+    assert "Of 2 numbers that were judged 2 differ, 2 of them after" in first
+    for paper in papers.PAPERS:
+        assert f"(reproduction/{paper}.md)" in first
+        parts = re.findall("^## (.*)$", pages[f"reproduction/{paper}.md"], re.MULTILINE)
+        assert parts[:3] == ["Scope", "Method", "Result"]
+        assert parts[-2:] == ["Where it differs, and why", "Compute"]
+    page = pages["reproduction/gafm.md"]
+    assert re.search(
+        r"differs by \+0\.240 .*\*\*open\*\*\. 1 variants: `minmax` 0\.570, compat", page
+    )
+    assert "**for**: gafm/2, Spambase, norm leak_auc: gafm 0.800 against 0.950 of none" in page
+    appendix = pages[reproduction_page.APPENDIX]
+    assert "### gafm/2, Spambase: variant minmax\n\n5 seeds. `run gafm/2 Spambase" in appendix
+    assert "0.988 by joint/exchange" in appendix
+    assert "0.988" not in page + pages["reproduction/kdk.md"]
 
 
 def test_a_difference_is_paired_by_seed():

@@ -5,7 +5,7 @@
     vfljax reproduce --table=gafm/2 --data_dir=DIR --attacks=residual,probe,spectral
     vfljax reproduce --list      # every table and figure: time and needs
     vfljax reproduce --status    # how each of the 549 printed numbers stands
-    vfljax reproduce --write     # analysis/REPRODUCTION.md again, from stored files
+    vfljax reproduce --write     # analysis/REPRODUCTION.md and its pages again, from stored files
 
 The first trains or resumes, in --workdir, and prints our mean over seeds with its 95 % interval, the printed
 value and its spread, the difference, and a verdict (vfljax.papers.agreement has the rule). --attacks attacks
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 RESUMES = True
 STORED = pathlib.Path("analysis/results/reproduction")
-PAGE = pathlib.Path("analysis/REPRODUCTION.md")
+PAGES = pathlib.Path("analysis")
 
 
 def define(options: common.Options) -> None:
@@ -43,7 +43,7 @@ def define(options: common.Options) -> None:
     options.add("list", "print every table: what it needs, and how long it takes", False)
     options.add("status", "print how each printed number stands", False)
     options.add("record", f"keep the comparison in {STORED}", False)
-    options.add("write", f"write {PAGE} again from what is kept", False)
+    options.add("write", f"write {PAGES}/REPRODUCTION.md and its pages again", False)
 
 
 def run(options: common.Options) -> None:
@@ -55,14 +55,18 @@ def run(options: common.Options) -> None:
         print(terminal.aligned(*_listed()))
     elif options.status:
         compared = reproduction_page.stored(packaged(STORED))
-        print(terminal.aligned(*coverage.table(coverage.coverage(compared))))
+        covered = coverage.coverage(compared)
+        print(f"{terminal.aligned(*coverage.differing(covered))}\n")
+        print(terminal.aligned(*coverage.table(covered)))
     elif options.table:
         _reproduce(options, _chosen(options.table, options.dataset, options.variant))
     elif not options.write:
         raise UserError("give --table, --list, --status or --write; see --help.")
     if options.write:
-        PAGE.write_text(reproduction_page.text(STORED, _command))
-        print(f"written: {PAGE}")
+        for name, text in reproduction_page.pages(STORED, _command).items():
+            (PAGES / name).parent.mkdir(exist_ok=True)
+            (PAGES / name).write_text(text)
+            print(f"written: {PAGES / name}")
 
 
 def tables() -> dict[str, dict[str, tuple[Run, ...]]]:

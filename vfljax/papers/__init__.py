@@ -5,9 +5,10 @@
     __init__            reads them: ``tables``, ``numbers`` and ``numbers_of``
     reproduction        finds the figures of a sweep that are compared with the numbers of a table
     agreement, coverage    verdicts on single numbers, and how all of them compare
+    causes              why a number differs, and what shows it
     evidence, claims    what attacks read, and what that shows of the papers' claims
     gafm_gradients, paper_figures    GAFM's gradient in parts; figures in the papers' form
-    reproduction_page   REPRODUCTION.md
+    reproduction_page   REPRODUCTION.md and a page a paper, by templates
 
 A config names the table that it is a run of (``config.reproduces``).
 """
@@ -59,6 +60,7 @@ class Number(NamedTuple):
     best: float | None = None
     runs: int | None = None
     uncertain: bool = False  # what is meant is not certain, or what setting
+    incomparable: str = ""  # why no run of ours can measure it
     note: str = ""
 
     @property

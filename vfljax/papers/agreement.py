@@ -1,13 +1,15 @@
-"""Whether our runs agree with a printed number.
+"""How our runs compare with a printed number, in one of three words.
 
-    a mean and a spread over n runs   Welch's t-test at 5 %, two-sided, with both spreads and both counts;
-                                      the difference may be half a printed unit larger, for the rounding
-    a mean without a spread           our 95 % t-interval over seeds, half a printed unit wider
-    a bound ("at least .7")           differs only if our one-sided 95 % limit lies on the other side
-    "about .5"                        shown without a verdict: how near is near is not defined
+    equivalent               by two one-sided tests at 5 %: the difference is within .03, or within two printed
+                             units where those are larger
+    differs                  not equivalent, and by Welch's two-sided test at 5 % the difference is larger than
+                             half a printed unit, which rounding may have taken away
+    compatible, low power    neither: these runs cannot tell
 
-A paper's best and worst of n runs have no influence. A two-sided test at 5 % calls up to 5 % of numbers
-different that are not (``by_chance``); numbers of one table share runs, so that they come in groups.
+Both tests use both spreads and both counts. Best and worst of n runs give the spread of which their distance
+is the expected range of n normal numbers (3.08 spreads of 10). Where no spread is printed ours stands in for
+it, and where no number of runs is stated there was one. A bound ("at least .7") has one side and no rounding,
+and "about .5" is shown without a word, because how near is near is not defined.
 """
 
 from __future__ import annotations
@@ -18,28 +20,30 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import integrate, special, stats
 
 from vfljax.papers import Number
 
 LEVEL = 0.05
+MARGIN = 0.03  # of a share, an AUC, or a ratio of two
+GRADIENTS = ("gan_gradient_avg", "ce_gradient_avg")  # metrics whose unit is no share
 ROUNDING = 1e-9  # of float arithmetic
+SIDES = {"lower_bound": (-1,), "upper_bound": (1,)}  # on which a difference counts; else on both
 
 
 class Status(enum.StrEnum):
-    """How a printed number compares with our runs; the first two are verdicts."""
+    """How a printed number compares with our runs; the first three are verdicts."""
 
-    AGREES = "agrees"
+    EQUIVALENT = "equivalent"
+    COMPATIBLE = "compatible, low power"
     DIFFERS = "differs"
     SHOWN = "shown"  # "about", or too few seeds
-    CLAIMS = (
-        "claims only"  # run with fewer rows or epochs or a smaller network: no verdict on a number
-    )
+    CLAIMS = "claims only"  # run with fewer rows or epochs or a smaller network
     NOT_RUN = "not run"  # its config is complete and what it needs is not at hand
     NOT_COMPARABLE = "not comparable"  # no run of ours can measure what is printed
 
 
-JUDGED = (Status.AGREES, Status.DIFFERS)
+JUDGED = (Status.EQUIVALENT, Status.COMPATIBLE, Status.DIFFERS)
 
 
 class Agreement(NamedTuple):
@@ -50,7 +54,10 @@ class Agreement(NamedTuple):
     low: float
     high: float
     difference: float  # ours - printed
-    status: Status  # AGREES, DIFFERS or SHOWN
+    status: Status  # one of JUDGED, or SHOWN
+    width: float = math.nan  # half of the difference's 95 % interval, half a printed unit included
+    p: float = math.nan  # of the test for a difference
+    borrowed: bool = False  # whether our spread stands in for one that is not printed
 
 
 def agreement(number: Number, ours: Sequence[float]) -> Agreement:
@@ -71,44 +78,56 @@ def agreement(number: Number, ours: Sequence[float]) -> Agreement:
         raise ValueError(f"{number.id}: our figure by seed is {list(ours)}, give finite numbers.")
     count, mean = len(values), float(values.mean())
     spread = half = math.nan
-    agrees = None
     if count > 1:
         spread = float(values.std(ddof=1))
         half = float(stats.t.ppf(1 - LEVEL / 2, count - 1)) * spread / math.sqrt(count)
-        agrees = _agrees(number, mean - number.value, spread, count)
-    return Agreement(
-        mean=mean,
-        spread=spread,
-        low=mean - half,
-        high=mean + half,
-        difference=mean - number.value,
-        status=Status.SHOWN if agrees is None else Status.AGREES if agrees else Status.DIFFERS,
-    )
+    found = Agreement(mean, spread, mean - half, mean + half, mean - number.value, Status.SHOWN)
+    return found if count < 2 or number.kind == "approx" else _judged(number, found, count)
 
 
-def _agrees(number: Number, difference: float, spread: float, count: int) -> bool | None:
-    """Whether ours agrees; None where the paper's number can have no verdict."""
-    error = spread / math.sqrt(count)
-    if number.kind in ("lower_bound", "upper_bound"):
-        limit = float(stats.t.ppf(1 - LEVEL, count - 1)) * error
-        beyond = -difference if number.kind == "lower_bound" else difference
-        return beyond <= limit + ROUNDING
-    if number.kind == "approx":
-        return None
-    if number.spread is None or number.runs is None or number.runs < 2:
-        width = float(stats.t.ppf(1 - LEVEL / 2, count - 1)) * error
-    else:
-        width = _welch(spread, count, number.spread, number.runs)
-    return abs(difference) <= width + number.half_unit + ROUNDING
+def _judged(number: Number, found: Agreement, count: int) -> Agreement:
+    """Returns the agreement with its verdict."""
+    sides = SIDES.get(number.kind, (-1, 1))
+    error, freedom, borrowed = _error(number, found.spread, count)
+    rounding = number.half_unit if len(sides) == 2 else 0.0
+    margin = max(4 * number.half_unit, 0.0 if number.metric in GRADIENTS else MARGIN)
+    apart = max(side * found.difference for side in sides)
+    p = float(apart <= rounding + ROUNDING)  # of runs that are all the same
+    if error:
+        p = min(1.0, len(sides) * float(stats.t.sf((apart - rounding) / error, freedom)))
+    one_sided, two_sided = stats.t.ppf([1 - LEVEL, 1 - LEVEL / 2], freedom) * error
+    status = Status.DIFFERS if p < LEVEL else Status.COMPATIBLE
+    if apart + one_sided <= margin + ROUNDING:
+        status = Status.EQUIVALENT
+    width = float(two_sided) + rounding
+    return found._replace(status=status, width=width, p=p, borrowed=borrowed)
 
 
-def _welch(spread: float, count: int, their_spread: float, their_count: int) -> float:
-    """The largest difference of two means that Welch's test at ``LEVEL`` does not call one."""
-    parts = np.array([spread**2 / count, their_spread**2 / their_count])
+def expected_range(count: int) -> float:
+    """Returns the expected distance of the largest and the smallest of ``count`` standard normal numbers."""
+    x = np.linspace(-10, 10, 4001)
+    return float(integrate.trapezoid(1 - special.ndtr(x) ** count - special.ndtr(-x) ** count, x))
+
+
+def _error(number: Number, spread: float, count: int) -> tuple[float, float, bool]:
+    """Returns the standard error of the difference, its degrees of freedom, and if our spread stands in."""
+    theirs, runs = number.spread, number.runs or 1
+    if number.kind in SIDES:
+        return spread / math.sqrt(count), count - 1, False
+    if number.best is not None and number.worst is not None and runs > 1:
+        theirs = (number.best - number.worst) / expected_range(runs)
+    if theirs is None or runs < 2:
+        return spread * math.sqrt(1 / count + 1 / runs), count - 1, True
+    parts = np.array([spread**2 / count, theirs**2 / runs])
     if not parts.sum():
-        return 0.0
-    freedom = parts.sum() ** 2 / np.sum(parts**2 / np.array([count - 1, their_count - 1]))
-    return float(stats.t.ppf(1 - LEVEL / 2, freedom)) * math.sqrt(parts.sum())
+        return 0.0, count - 1, False
+    freedom = parts.sum() ** 2 / np.sum(parts**2 / np.array([count - 1, runs - 1]))
+    return math.sqrt(parts.sum()), float(freedom), False
+
+
+def after_correction(p_values: Sequence[float]) -> list[bool]:
+    """Returns which differences remain after Benjamini and Hochberg's correction at ``LEVEL``."""
+    return [bool(q <= LEVEL) for q in stats.false_discovery_control(p_values)] if p_values else []
 
 
 def by_chance(statuses: Iterable[Status]) -> float:

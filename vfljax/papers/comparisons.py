@@ -8,13 +8,14 @@ from __future__ import annotations
 import csv
 import io
 import pathlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from vfljax import papers
 from vfljax.errors import UserError
 from vfljax.papers import Number
-from vfljax.papers.agreement import Agreement, Status, agreement, by_chance
+from vfljax.papers.agreement import MARGIN, Agreement, Status, agreement, by_chance
 from vfljax.report import tables
 
 COLUMNS = (
@@ -103,7 +104,7 @@ def read_rows(
 
 def table(compared: Iterable[Compared]) -> tuple[list[str], list[list[str]]]:
     """Returns header and rows of text: ours, the printed number, and the verdict."""
-    header = ["setting", "figure", "ours (95 %)", "published", "difference", "verdict"]
+    header = ["setting", "figure", "ours (95 %)", "published", "verdict"]
     return header, [row(c) for c in compared]
 
 
@@ -114,17 +115,24 @@ def row(compared: Compared) -> list[str]:
     cells = [f"{number.defense} {compared.setting}".strip() + variant, number.figure]
     if not compared.ours:
         unclear = compared.figure if not compared.point else ""
-        return [*cells, unclear or "not measured", _printed(number), "", ""]
+        return [*cells, unclear or "not measured", _printed(number), ""]
     digits = max(3, len(f"{number.value:g}".partition(".")[2]))
     ours = agreement(number, compared.ours)
     limits = f" ({ours.low:.{digits}f} to {ours.high:.{digits}f})" * (len(compared.ours) > 1)
-    verdict = str(ours.status)
+    word = verdict(ours)
     if compared.scale != "full":
-        verdict = f"{compared.scale} run: no verdict"
+        word = f"{compared.scale} run: no verdict"
     elif ours.status is Status.SHOWN:
-        verdict = "shown, no verdict" if limits else "too few seeds"
-    difference = f"{ours.difference:+.{digits}f}"
-    return [*cells, f"{ours.mean:.{digits}f}{limits}", _printed(number), difference, verdict]
+        word = "shown, no verdict" if limits else "too few seeds"
+    return [*cells, f"{ours.mean:.{digits}f}{limits}", _printed(number), word]
+
+
+def verdict(ours: Agreement) -> str:
+    """Returns the verdict in words: of a difference also its size and 95 % interval."""
+    words, by, half = str(ours.status), ours.difference, ours.width
+    if ours.status is Status.DIFFERS:
+        words += f" by {by:+.3f} ({by - half:+.3f} to {by + half:+.3f})"
+    return f"{words}; our spread stands in" if ours.borrowed else words
 
 
 def _printed(number: Number) -> str:
@@ -136,7 +144,7 @@ def _printed(number: Number) -> str:
 
 
 def caption(compared: Sequence[Compared], source: str, scale: str) -> str:
-    """Returns what a table compares with, and how many of its numbers agree.
+    """Returns what a table compares with, how it judges, and how many numbers have each verdict.
 
     Args:
       compared: the rows of the table.
@@ -148,10 +156,12 @@ def caption(compared: Sequence[Compared], source: str, scale: str) -> str:
             f"{source}. This run is not at the published setting ({scale}): it bears on the order of methods "
             "and is judged against no number."
         )
-    statuses = [c.agreement.status for c in compared if c.agreement is not None]
+    count = Counter(c.agreement.status for c in compared if c.agreement is not None)
     return (
-        f"{source}. Ours: mean over seeds and its 95 % interval. Agrees: Welch's test at 5 % where a spread "
-        f"is printed, else our interval, half a printed unit wider. {statuses.count(Status.AGREES)} agree, "
-        f"{statuses.count(Status.DIFFERS)} differ, of which chance alone would make up to "
-        f"{by_chance(statuses):.1f}."
+        f"{source}. Ours: mean over seeds and its 95 % interval. Equivalent: within {MARGIN:g}, or two printed "
+        "units where those are larger, by two one-sided tests at 5 %. Differs: not equivalent, and Welch's "
+        "test at 5 % finds a difference larger than rounding. Compatible, low power: neither. "
+        f"{count[Status.EQUIVALENT]} are equivalent, {count[Status.COMPATIBLE]} compatible and "
+        f"{count[Status.DIFFERS]} differ, where chance alone would make up to "
+        f"{by_chance(count.elements()):.1f} differ."
     )

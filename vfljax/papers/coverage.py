@@ -1,40 +1,19 @@
 """How each of the 549 printed numbers compares with our runs; each counts once.
 
-Only runs without a variant count: a variant that agrees shows what would make a number as printed, and is
-listed with the others that were tried.
+Only runs without a variant count: a variant that is equivalent shows what would make a number as printed, and
+is listed with the others that were tried.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from vfljax import papers
-from vfljax.papers import Number
-from vfljax.papers.agreement import Status
+from vfljax.papers import Number, causes
+from vfljax.papers.agreement import JUDGED, Status, after_correction
 from vfljax.papers.comparisons import Compared
-
-STATEMENTS = (
-    *("asr_relative_or_absolute_drop", "accuracy_drop_points", "mean_accuracy_drop_points"),
-    *("auc_drop", "random_guess_asr", "asr"),
-)  # metrics of statements about several numbers
-# why a number cannot be compared, and of which numbers that holds; the first that does
-INCOMPARABLE: dict[str, Callable[[Number], bool]] = {
-    "quoted from another paper, not measured in this one": lambda n: n.id == "sun-035",
-    "a statement about several numbers of other tables; judged as a claim": lambda n: (
-        n.metric in STATEMENTS
-    ),
-    "contradicts the paper's own tables, and which run is meant is not said": lambda n: (
-        n.table.endswith("/text") and n.uncertain
-    ),
-    "one of several settings is meant, and which is not said": lambda n: any(
-        name.startswith(("alpha_d_any", "alpha_d_m")) for name in n.setting
-    ),
-    "k = 3 of two classes is impossible": lambda n: (
-        n.dataset == "Criteo" and n.defense == "kdk" and n.setting.get("k", 2) > 2
-    ),
-}
 
 
 class Covered(NamedTuple):
@@ -42,9 +21,10 @@ class Covered(NamedTuple):
 
     number: Number
     status: Status
-    reason: str  # why it is not comparable
     main: Compared | None
-    variants: tuple[Compared, ...]  # at the published setting, each under another named rule
+    variants: tuple[Compared, ...]  # at full scale, each under another named rule
+    remains: bool = False  # whether its difference remains after the correction for all numbers
+    explained: causes.Explained | None = None  # of DIFFERS
 
 
 def coverage(stored: Iterable[Compared]) -> list[Covered]:
@@ -53,22 +33,29 @@ def coverage(stored: Iterable[Compared]) -> list[Covered]:
     for compared in stored:
         if compared.ours:
             runs.setdefault(compared.number.id, []).append(compared)
-    return [_covered(number, runs.get(number.id, [])) for number in papers.numbers()]
+    covered = [_covered(number, runs.get(number.id, [])) for number in papers.numbers()]
+    judged = {e.number.id: e.main.agreement for e in covered if e.main and e.status in JUDGED}
+    corrected = after_correction([ours.p for ours in judged.values() if ours is not None])
+    remains = dict(zip(judged, corrected, strict=True))
+    for place, (number, status, _, variants, *_) in enumerate(covered):
+        if status is Status.DIFFERS:
+            found = causes.explained(number.id, variants, remains[number.id])
+            covered[place] = covered[place]._replace(remains=remains[number.id], explained=found)
+    return covered
 
 
 def _covered(number: Number, runs: Sequence[Compared]) -> Covered:
     full = [run for run in runs if run.scale == "full"]
     main = next((run for run in full if not run.variant), None)
     smaller = next((run for run in runs if run.scale != "full"), None)
-    reason = next((why for why, holds in INCOMPARABLE.items() if holds(number)), "")
-    if reason:
+    if number.incomparable:
         status = Status.NOT_COMPARABLE
     elif main is not None and main.agreement is not None:
         status = main.agreement.status
     else:
         main, status = smaller, Status.CLAIMS if smaller is not None else Status.NOT_RUN
     variants = tuple(run for run in full if run.variant)
-    return Covered(number=number, status=status, reason=reason, main=main, variants=variants)
+    return Covered(number=number, status=status, main=main, variants=variants)
 
 
 def counts(covered: Iterable[Covered]) -> Counter[Status]:
@@ -89,3 +76,13 @@ def table(covered: Sequence[Covered]) -> tuple[list[str], list[list[str]]]:
 def _row(table: str, dataset: str, count: Counter[Status], none: str) -> list[str]:
     cells = (str(count[status] or none) for status in Status)
     return [table, dataset, *cells, str(count.total())]
+
+
+def differing(covered: Iterable[Covered]) -> tuple[list[str], list[list[str]]]:
+    """Returns header and rows of text: a row a number that differs, with its cause and what shows it."""
+    rows = []
+    for number, found in ((entry.number, entry.explained) for entry in covered):
+        if found is not None:
+            where = [number.id, number.table, number.dataset, number.defense, number.figure]
+            rows.append([*where, found.cause.value, found.variant or found.reason])
+    return ["number", "table", "data set", "defense", "figure", "cause", "shown by"], rows
