@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.refusals import line_of
 from tests.sweeps import tiny
-from vfljax.config import DEFAULT, differences, ordered, resolve
+from vfljax.config import DEFAULT, ordered, resolve
 from vfljax.errors import UserError
 
 
@@ -71,9 +71,3 @@ def test_any_value_of_any_field_resolves_or_is_refused_in_one_line(field, value)
 
 def test_whole_numbers_of_any_length_resolve():
     assert resolve({"seeds": 10**400})["seeds"] == 10**400
-
-
-def test_differences_name_the_fields():
-    a, b = resolve(tiny()), resolve(tiny(**{"seeds": 4, "training.epochs": 9}))
-    assert [*map(str, differences(a, b))] == ["seeds: 2 -> 4", "training.epochs: 3 -> 9"]
-    assert differences(a, a) == []

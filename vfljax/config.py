@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
+import operator
 import pathlib
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.machinery import SourceFileLoader
 from typing import Any, NamedTuple
 
@@ -36,9 +38,7 @@ def _grouped(fields: Mapping[str, ConfigField]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for path, field in fields.items():
         *groups, name = path.split(".")
-        group = out
-        for key in groups:
-            group = group.setdefault(key, {})
+        group = functools.reduce(lambda group, key: group.setdefault(key, {}), groups, out)
         group[name] = field.default
     return out
 
@@ -172,19 +172,18 @@ def from_file(source: str, fields: Mapping[str, str] | None = None) -> dict[str,
 def _change(config: dict[str, Any], field: str, text: str) -> None:
     """Set a field of a config, by its dotted path, to what a text means there."""
     *groups, last = field.split(".")
-    group, path = config, ""
-    for name in [*groups, last]:
-        known = list(group) if isinstance(group, dict) else []
-        if name not in known and path.startswith(tuple(FREE)):
-            raise UserError(
-                f"the config file has no field {name!r} for --config.{field} to change: add it to the "
-                "file, or give a config that has it."
-            )
-        if name not in known:
-            raise _unknown_field(field, [_below(path, k) for k in known])
-        if name is not last:
-            group, path = group[name], _below(path, name)
-    group[last] = _from_text(text, group[last])
+    group: Any = config
+    for name in groups:
+        group = group.get(name) if isinstance(group, dict) else None
+    if isinstance(group, dict) and last in group:
+        group[last] = _from_text(text, group[last])
+    elif any(field.startswith(f"{free}.") for free in FREE):
+        raise UserError(
+            f"the config file has no field {last!r} for --config.{field} to change: add it to the "
+            "file, or give a config that has it."
+        )
+    else:
+        raise _unknown_field(field)
 
 
 def _from_text(text: str, present: Any) -> Any:
@@ -223,13 +222,14 @@ def _filled(default: Mapping[str, Any], values: Mapping[str, Any], path: str) ->
     return out
 
 
-def _unknown_field(path: str, known: Sequence[str]) -> UserError:
-    """The error for a field that does not exist, with the nearest: of its group, the known, if one is."""
+def _unknown_field(path: str) -> UserError:
+    """The error for a field that does not exist, with the nearest: of its group if one of these is near."""
+    group, _, name = str(path).rpartition(".")
+    known = [field for field in FIELDS if group and field.startswith(f"{group}.")] or list(DEFAULT)
     last = {field: field.rpartition(".")[2] for field in (*known, *FIELDS)}
-    found = nearest(str(path).rpartition(".")[2], last.values())
+    found = nearest(name, last.values())
     near = [field for field in last if last[field] in found]
-    here = [field for field in near if field in known]
-    return unknown("config field", path, known, near=here or near)
+    return unknown("config field", path, known, near=[f for f in near if f in known] or near)
 
 
 def _below(path: str, name: str) -> str:
@@ -252,10 +252,11 @@ def _merge(default: Any, value: Any, path: str) -> Any:
     if not isinstance(default, Mapping):
         return typed(default, value, path)
     if not isinstance(value, Mapping):
-        raise UserError(f"config.{path}={value!r} must be a group of fields: {', '.join(default)}.")
+        where = f"config.{path}" if path else "config"
+        raise UserError(f"{where}={value!r} must be a group of fields: {', '.join(default)}.")
     for key in value:
         if key not in default:
-            raise _unknown_field(_below(path, key), [_below(path, k) for k in default])
+            raise _unknown_field(_below(path, key))
     out = {}
     for key, field in default.items():
         name = _below(path, key)
@@ -311,36 +312,13 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     return _merge(DEFAULT, _plain(config), "")
 
 
-class ChangedField(NamedTuple):
-    """A field in which two configs differ."""
-
-    field: str
-    before: Any
-    after: Any
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.before} -> {self.after}"
-
-
-def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> list[ChangedField]:
-    """Returns the fields in which two resolved configs differ.
-
-    Args:
-      a: the first config, or a group of it.
-      b: the other.
-      path: of the group.
-
-    >>> print(*differences({"seeds": 3, "model": {"cut": 16}}, {"seeds": 3, "model": {"cut": 8}}))
-    model.cut: 16 -> 8
-    """
-    fields = []
-    for key in [*a, *(k for k in b if k not in a)]:
-        name = _below(path, key)
-        left, right = a.get(key, "absent"), b.get(key, "absent")
-        if isinstance(left, Mapping) and isinstance(right, Mapping):
-            fields += differences(left, right, name)
-        elif left != right or (isinstance(left, Mapping) != isinstance(right, Mapping)):
-            fields.append(ChangedField(name, left, right))
-    if path in FREE and not fields and list(a) != list(b):
-        fields.append(ChangedField(path, f"order {list(a)}", list(b)))
-    return fields
+def described(values: Mapping[str, Any]) -> str:
+    """Returns two lines for each field of a resolved config: its value and default, and what it means."""
+    lines, defaults = [], resolve({})
+    for path, field in FIELDS.items():
+        names = path.split(".")
+        value, default = (functools.reduce(operator.getitem, names, v) for v in (values, defaults))
+        origin = "the default" if value == default else f"default {default!r}"
+        axis = "; a tuple trains each of its values" if path in AXES else ""
+        lines += [f"{path} = {value!r} ({origin})", f"    {field.meaning}{axis}"]
+    return "\n".join(lines)

@@ -6,8 +6,10 @@ import shutil
 
 import pytest
 
-from tests.sweeps import flip
+from tests.refusals import refused
+from tests.sweeps import flip, tiny
 from vfljax import store
+from vfljax.config import resolve
 from vfljax.errors import UserError
 from vfljax.store import header, sealed
 
@@ -98,3 +100,11 @@ def test_a_sweep_of_another_schema_is_refused_in_a_line_that_names_who_reads_it(
     (tmp_path / "sweep.json").write_text(json.dumps({**SMALL, "schema": schema}))
     with pytest.raises(UserError, match=f"has schema {schema}, this version reads 5: use {by}"):
         store.load(tmp_path)
+
+
+def test_another_config_is_refused_by_the_fields_that_differ(tmp_path):
+    stored = {"config": tiny(), "checksum": "", "identity": "", "pretrained": {}}
+    other = {**stored, "config": tiny(**{"seeds": 4, "training.epochs": 9})}
+    header.refuse_another(tmp_path, stored, {**stored, "config": resolve(tiny())})
+    with refused("holds another sweep (seeds: 2 -> 4; training.epochs: 3 -> 9): choose another"):
+        header.refuse_another(tmp_path, stored, other)

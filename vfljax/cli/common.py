@@ -95,13 +95,6 @@ def define_config(options: Options, use: str) -> None:
     options.add(FIELD, "change a field, for example --config.training.epochs=100", [])
 
 
-def config_help() -> str:
-    """Returns a line for each field of a config: its flag, its default and what it means."""
-    fields = vfljax.config.FIELDS.items()
-    lines = [f"  --config.{path}: {f.meaning} (default: {f.default!r})" for path, f in fields]
-    return "\n".join(["\n\nfields of a config:", *lines])
-
-
 def define_launcher(options: Options) -> None:
     """Define --plugin, whose rows ``start`` puts into the tables, and where a sweep is computed."""
     file = "a Python file, or the name of a module, with defenses or attacks of your own"
@@ -205,7 +198,9 @@ def _parse(
     command.define(options)
     if any(map(HELP.fullmatch, arguments)):
         listed = options.get_help(include_special_flags=False).partition(":\n")[2]
-        listed += config_help() if "config" in options else ""
+        if "config" in options:
+            fields = vfljax.config.described(vfljax.config.resolve({}))
+            listed += f"\n\nfields of a config, changed by --config.FIELD=VALUE:\n{fields}"
         end_with_help(f"{command.__doc__.replace(name, program)}\nflags:\n{listed}")
     try:
         has_config = "config" in options

@@ -20,15 +20,11 @@ and per shard the final weights and the exchange; see vfljax.store.load.
 
 from __future__ import annotations
 
-import functools
-import operator
 import pathlib
 import time
-from collections.abc import Mapping
-from typing import Any
 
+import vfljax
 from vfljax.cli import common
-from vfljax.config import AXES, FIELDS, resolve
 from vfljax.errors import UserError
 
 RESUMES = True
@@ -56,22 +52,6 @@ def define(options: common.Options) -> None:
     common.define_profile(options)
 
 
-def fields_text(stored: Mapping[str, Any]) -> str:
-    """Returns two lines for each field: its value and its default, and what it means.
-
-    Args:
-      stored: the values of every field, as a sweep stores them.
-    """
-    lines, defaults = [], resolve({})
-    for path, field in FIELDS.items():
-        names = path.split(".")
-        value, default = (functools.reduce(operator.getitem, names, v) for v in (stored, defaults))
-        origin = "the default" if value == default else f"default {default!r}"
-        axis = "; a tuple trains each of its values" if path in AXES else ""
-        lines += [f"{path} = {value!r} ({origin})", f"    {field.meaning}{axis}"]
-    return "\n".join(lines)
-
-
 def run(options: common.Options) -> None:
     """Train, attack and report the sweep of a config, or continue the stored one."""
     from vfljax.launching import chosen, running
@@ -79,7 +59,7 @@ def run(options: common.Options) -> None:
     if options.print_config:
         folder = pathlib.Path(options.workdir or ".")
         experiment, _ = running.experiment_for(options.config, folder, "", beyond_limits=True)
-        print(fields_text(experiment.stored))
+        print(vfljax.config.described(experiment.stored))
         return
     example = "configs/quickstart.py --workdir=runs/quickstart"
     workdir = pathlib.Path(options.required("workdir", f"for example --config={example}"))

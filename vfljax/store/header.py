@@ -10,9 +10,9 @@ import contextlib
 import functools
 import pathlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from vfljax.config import differences, resolve
+from vfljax.config import FREE, resolve
 from vfljax.errors import UserError
 from vfljax.store.sealed import SEAL, Damaged, read_root, seal, write_root
 
@@ -138,6 +138,36 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
     return read_header(workdir)
 
 
+class _ChangedField(NamedTuple):
+    """A field in which two configs differ."""
+
+    field: str
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.before} -> {self.after}"
+
+
+def _differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> list[_ChangedField]:
+    """The fields in which two resolved configs, or their groups at ``path``, differ.
+
+    >>> print(*_differences({"seeds": 3, "model": {"cut": 16}}, {"seeds": 3, "model": {"cut": 8}}))
+    model.cut: 16 -> 8
+    """
+    fields = []
+    for key in [*a, *(k for k in b if k not in a)]:
+        name = f"{path}.{key}" if path else key
+        left, right = a.get(key, "absent"), b.get(key, "absent")
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
+            fields += _differences(left, right, name)
+        elif left != right or (isinstance(left, Mapping) != isinstance(right, Mapping)):
+            fields.append(_ChangedField(name, left, right))
+    if path in FREE and not fields and list(a) != list(b):
+        fields.append(_ChangedField(path, f"order {list(a)}", list(b)))
+    return fields
+
+
 def refuse_another(
     workdir: pathlib.Path, stored: Mapping[str, Any], header: Mapping[str, Any]
 ) -> None:
@@ -158,7 +188,7 @@ def refuse_another(
     changed = [
         str(changed_field)
         # a field that came after the sweep was made had its default then
-        for changed_field in differences(resolve(stored["config"]), resolve(header["config"]))
+        for changed_field in _differences(resolve(stored["config"]), resolve(header["config"]))
         if not changed_field.field.startswith(may_change)
     ]
     if data:

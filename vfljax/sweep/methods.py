@@ -170,12 +170,12 @@ def _check_values(method: str, name: str, values: Any) -> None:
             raise UserError(f"config.grid.{method}.{name} gives no {knob}: name its value(s).")
     for knob, axis in _lists(values, f"grid.{method}.{name}").items():
         for value in axis if knob in row.knobs else ():
-            _check_knob(f"{name}.{knob}", value)
+            _check_knob(f"config.grid.{method}.{name}.{knob}", value)
 
 
 def _check_knob(name: str, value: Any) -> None:
     if not is_number(value):
-        raise UserError(f"{name}={value!r} is not a number.")
+        raise UserError(f"{name}={value!r} is not a number: give one, or a tuple of numbers.")
     try:
         float(value)
     except OverflowError:  # an integer of hundreds of digits
