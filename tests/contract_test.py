@@ -36,8 +36,37 @@ def targets_of(change):
     return lambda scale: Defense(targets=lambda t, context, state: (change(t), context, state))
 
 
+def slot(**slots):
+    return lambda scale: Defense(**slots)
+
+
 FACTORIES = {
-    "branches": (branching, "line ", "a knob is traced, and its value is needed there"),
+    "short_rule": (
+        gradient(lambda scale: lambda key, g: g),
+        "(gradient; rule(key, g, context) -> g [B, D])': ",
+        "takes 2 positional arguments but 3 were given",
+    ),
+    "bare_rule": (slot(gradient=lambda key, g, context: g), "is not made by core.per_party"),
+    "short_targets": (
+        slot(targets=lambda t, context: (t, context)),
+        "targets(t, context) is given where targets(targets, context, state) is expected",
+    ),
+    "short_codebook": (
+        slot(codebook=lambda key: ()),
+        "codebook(key) is given where codebook(key, num_classes) is expected",
+    ),
+    "lonely_targets": (
+        slot(targets=lambda t, context, state: t),
+        "which returns (targets, context, state)",
+        "targets_returned() takes 3 positional arguments but 8 were given",
+    ),
+    "short_loss": (
+        slot(loss=lambda loss_fn: lambda active, f: 0),
+        "loss_fn(active, f) is given where loss_fn(active, f, embeddings, targets, context, state) is",
+    ),
+    "no_slot": (slot(read=3), "read=3 is given where read(state, logits) is expected"),
+    "no_defense": (lambda scale: None, "the factory returned NoneType and no Defense"),
+    "branches": (branching, "line ", "a knob or an array is traced, and its value is needed there"),
     "narrow": (
         gradient(lambda scale: lambda key, g, context: g[:, :-1]),
         "(gradient)",
@@ -50,7 +79,8 @@ FACTORIES = {
     ),
     "raises": (
         gradient(lambda scale: lambda key, g, context: 1 // 0),
-        "(gradient)",
+        "(gradient; rule(key, g, context)",
+        "contract_test.py, line ",
         "ZeroDivisionError",
     ),
     "idle": (
@@ -125,11 +155,18 @@ def branching_run(key, view, known, knobs):
 
 
 ATTACKS = {
+    "short_run": (
+        attack(lambda view, known: Scores(view.gradients[-1])),
+        "run(view, known) is given where run(key, view, known, knobs) is expected",
+    ),
     "short": (attack(zeros(rows=199)), "train is float32[199, 5] where float32[200, 5]"),
-    "no_scores": (attack(lambda *a: jnp.zeros((200, 5))), "and no Scores"),
+    "no_scores": (
+        attack(lambda *a: jnp.zeros((200, 5))),
+        "run returned float32[200, 5] and no Scores",
+    ),
     "no_attack": (lambda bottoms, num_classes: None, "returned NoneType and no Attack"),
     "elsewhere": (attack(zeros(), federations=("splitt",)), "federations=('splitt',) and not some"),
-    "branches": (attack(branching_run, knobs={"scale": 1.0}), "a knob is traced"),
+    "branches": (attack(branching_run, knobs={"scale": 1.0}), "a knob or an array is traced"),
     "text": (attack(zeros(), knobs={"scale": "x"}), "the knob scale='x' is no number"),
     "nan": (
         attack(lambda *a: Scores(jnp.full((200, 5), jnp.nan))),

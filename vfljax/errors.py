@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import difflib
 import importlib
+import inspect
 import os
 import pathlib
 import re
@@ -110,6 +111,23 @@ def shown(path: str | os.PathLike[str]) -> str:
     return str(whole.relative_to(pathlib.Path.cwd()) if below else whole)
 
 
+def check_call(what: str, function: Any, *names: str) -> None:
+    """Raises TypeError for a function that cannot be called with so many positional arguments.
+
+    Args:
+      what: the function is called in the message.
+      function: what was given for one.
+      *names: of the arguments, for the message.
+    """
+    given = f"={function!r}"
+    try:
+        given = inspect.signature(function)
+        given.bind(*names)
+    except TypeError:
+        expected = f"{what}({', '.join(names)})"
+        raise TypeError(f"{what}{given} is given where {expected} is expected") from None
+
+
 def raised(error: BaseException, path: str | os.PathLike[str]) -> str:
     """Returns what a user's Python file raised, in one line: "mine.py, line 3: KeyError: 'a'".
 
@@ -122,8 +140,6 @@ def raised(error: BaseException, path: str | os.PathLike[str]) -> str:
     lines = [frame.lineno for frame in frames if os.path.realpath(frame.filename) == file]
     if isinstance(error, SyntaxError) and os.path.realpath(error.filename or "") == file:
         lines, text = [error.lineno], f"{type(error).__name__}: {error.msg}"
-    elif isinstance(error, SystemExit):
-        text = f"it called sys.exit({error.code!r})"
     elif isinstance(error, UserError):
         text = str(error)
     place = f"{shown(path)}, line {lines[-1]}" if lines else shown(path)
@@ -138,15 +154,12 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     ['learning_rate']
     """
     known = list(known)
-    same = [other for other in known if _letters(other) == _letters(name)]
+    letters = {other: re.sub("[-_ ]", "", other.casefold()) for other in (name, *known)}
+    same = [other for other in known if letters[other] == letters[name]]
     # each letter follows the one before it, or begins a word
     pattern = "(?:[a-z]*_)?".join(map(re.escape, name))
     longer = [other for other in known if len(name) > 1 and re.match(pattern, other, re.IGNORECASE)]
     return same[:1] or longer[:1] or difflib.get_close_matches(name, known, n=1)
-
-
-def _letters(name: str) -> str:
-    return re.sub("[-_ ]", "", name.casefold())
 
 
 def unknown(

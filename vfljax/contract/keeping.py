@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import traceback
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 import jax
 import numpy as np
 
-from vfljax.errors import UserError, shown
+from vfljax.errors import UserError, raised
 
 BRANCHES = (
     jax.errors.TracerBoolConversionError,
@@ -19,7 +19,11 @@ BRANCHES = (
     jax.errors.TracerArrayConversionError,
     jax.errors.ConcretizationTypeError,
 )
-LONGEST = 200  # characters of what a row's code raised
+TRACED = (
+    "a knob or an array is traced, and its value is needed there: take jax.numpy for NumPy, branch by "
+    "jnp.where, and refuse bad knobs by vfljax.defenses.core.check or Attack.ranges"
+)
+LONGEST = 300  # characters of what a row's code raised
 
 
 class ContractError(UserError):
@@ -40,17 +44,11 @@ def rule(name: str, promise: str, factory: Any) -> Iterator[None]:
     except UserError:  # a line for a person already: a broken rule, or a plugin that is not in use
         raise
     except Exception as error:  # a row's factory may raise anything
-        where = _line(error, factory)
+        code = getattr(inspect.unwrap(factory), "__code__", None)
         if isinstance(error, BRANCHES):
-            why = (
-                "a knob is traced, and its value is needed there: branch by jnp.where, and refuse bad knobs by "
-                "vfljax.defenses.core.check (of a defense) or Attack.ranges"
-            )
-        else:
-            text = " ".join(str(error).split())
-            short = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
-            why = f"{type(error).__name__}: {short}".removesuffix(": ")
-        raise broken(name, promise, f"{where}{why}") from error
+            error = UserError(TRACED).with_traceback(error.__traceback__)
+        why = raised(error, code.co_filename if code else name)
+        raise broken(name, promise, textwrap.shorten(why, LONGEST, placeholder="...")) from error
 
 
 def broken(name: str, promise: str, why: str) -> ContractError:
@@ -66,19 +64,9 @@ def broken(name: str, promise: str, why: str) -> ContractError:
     )
 
 
-def _line(error: BaseException, factory: Any) -> str:
-    """'mine.py, line 12: ', the last line of the factory's file that the error passed; "" elsewhere."""
-    try:
-        file = inspect.getsourcefile(inspect.unwrap(factory))
-    except TypeError:
-        return ""
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
-    return f"{shown(file)}, line {lines[-1]}: " if file and lines else ""
-
-
 def shape(tree: Any) -> str:
     """Returns 'float32[8, 4]', or '(..., ...)' of a tree's leaves."""
-    leaves = [f"{leaf.dtype}{list(leaf.shape)}" for leaf in jax.tree.leaves(tree)]
+    leaves = [f"{leaf.dtype}{list(leaf.shape)}" for leaf in jax.tree.leaves(tree)] or ["nothing"]
     return leaves[0] if len(leaves) == 1 else f"({', '.join(leaves)})"
 
 

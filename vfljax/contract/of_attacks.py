@@ -25,6 +25,7 @@ from vfljax.attacks.core import BASELINES
 from vfljax.contract.exchanges import BATCH, BOTTOMS, CUT, WIDTH, Case, make_case, seen_of
 from vfljax.contract.keeping import finite, same_bits, shape
 from vfljax.contract.planted import LEAKS
+from vfljax.errors import check_call
 from vfljax.models import MLP
 from vfljax.types import KINDS, NO_SPLIT, HostArray, Scores, View
 
@@ -135,9 +136,10 @@ def shapes(tested: TestedAttack) -> str:
             return f"the knob {knob}={value!r} is no number"
     knobs = {knob: jax.ShapeDtypeStruct((), jnp.float32) for knob in attack.knobs}
     view, known = jax.eval_shape(seen_of, *tested.case(cut))
+    check_call("run", attack.run, "key", "view", "known", "knobs")
     scores = jax.eval_shape(attack.run, jax.random.key(0), view, known, knobs)
     if not isinstance(scores, Scores):
-        return f"run returned {type(scores).__name__} and no Scores"
+        return f"run returned {shape(scores)} and no Scores"
     for field, rows in (("train", ROWS), ("test", len(view.test_features[0]))):
         given, expected = getattr(scores, field), f"float32[{rows}, {tested.num_classes}]"
         if given is None and field == "test":

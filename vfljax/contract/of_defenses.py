@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
@@ -31,14 +32,15 @@ from vfljax.contract.federations import (
     make_weights,
 )
 from vfljax.contract.keeping import broken, finite, rule, same_bits, shape
-from vfljax.defenses import DefenseRow, TrainingData
-from vfljax.errors import unknown_row
+from vfljax.defenses import Defense, DefenseRow, TrainingData
+from vfljax.errors import check_call, unknown_row
 from vfljax.federation import protocol
 from vfljax.types import NO_SPLIT, SPLIT, Array, Batch, DefenseSpec, HParams, PyTree, Spec, State
 
 Options = Mapping[str, Any]
 BATCH, STEPS = 8, 4
 CLOSE = 1e-4  # between members mapped together and each alone, relative and absolute
+LOSS = ("active", "f", "embeddings", "targets", "context", "state")  # as ``LossFn`` is called
 SLOTS = "slots return what they received, and knobs may be traced"
 
 
@@ -108,12 +110,13 @@ def slots(tested: TestedDefense, split: bool) -> None:
             why = f"what {slot} returns is {shape(after)} where {shape(before)} is due"
             raise broken(name, f"{SLOTS} ({slot})", why)
 
-    tried("factory", lambda d: jnp.zeros(()))
+    tried("factory", _check_calls)
     state = tried("init", lambda d: d.init(key, data))
     taught = tried("teach", lambda d: d.teach(key, data.labels, num_classes))
     same("teach", (data.labels, jnp.ones(data.labels.shape)), taught)
     same("labels", data.labels, tried("labels", lambda d, s: d.labels(s, data.labels), state))
-    softened = tried("targets", lambda d, s: d.targets(targets, context, s)[::2], state)
+    three = "targets, which returns (targets, context, state)"
+    softened = tried(three, lambda d, s: targets_returned(*d.targets(targets, context, s)), state)
     wide = jnp.zeros((BATCH, sum(spec.heads) or num_classes))
     same("targets", (wide, state), softened)
 
@@ -123,15 +126,32 @@ def slots(tested: TestedDefense, split: bool) -> None:
         sent, after = transform.update(cut, before, context=context)
         return before, sent, after
 
-    before, sent, after = tried("gradient", gradient)
+    before, sent, after = tried("gradient; rule(key, g, context) -> g [B, D]", gradient)
     same("gradient", (cut, before), (tuple(sent), after))
     same("read", targets, tried("read", lambda d, s: d.read(s, wide), state))
-    with rule(name, f"{SLOTS} (loss, or a whole step)", row.factory):
+    with rule(name, f"{SLOTS} (a step; loss -> (loss, (logits, variables, state)))", row.factory):
         hparams = make_hparams(spec)._replace(defenses={name: knobs})
         batch = make_batch(spec, 0)
         start = jax.eval_shape(lambda numbers: _start(spec, numbers), hparams)
         ended, _, _ = jax.eval_shape(protocol.make_step(spec), start, batch, hparams)
     same("a whole step", start, ended)
+
+
+def targets_returned(targets: Any, context: Any, state: Any) -> Any:
+    return targets, state
+
+
+def _check_calls(defense: Any) -> None:
+    """Raises TypeError for what is no defense, and for slots that cannot be called as the protocol does."""
+    if not isinstance(defense, Defense):
+        raise TypeError(f"the factory returned {type(defense).__name__} and no Defense")
+    given = defense._asdict()
+    for slot, idle in Defense()._asdict().items():
+        if callable(idle):
+            check_call(slot, given[slot], *inspect.signature(idle).parameters)
+    check_call("loss_fn", given["loss"](lambda *arguments: None), *LOSS)
+    if not isinstance(defense.gradient, optax.GradientTransformation):
+        raise TypeError(f"gradient={defense.gradient!r:.40} is not made by core.per_party or optax")
 
 
 def _training_data(spec: Spec) -> TrainingData:

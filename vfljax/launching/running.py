@@ -293,14 +293,13 @@ def drop_attacks(workdir: pathlib.Path, names: Collection[str]) -> None:
       names: as of ``store.drop``.
 
     Raises:
-      UserError: for a name of which nothing is stored; the whole tables are written anew all the same, which a
-        killed call may not have done.
+      UserError: for a name of which nothing is stored.
     """
     store.read_header(workdir)
     with store.writing(workdir):
         try:
             print(f"dropped: {', '.join(store.drop(workdir, names))}")
-        finally:
+        finally:  # a call that was killed may not have done this
             store.export(workdir)
     for line in store.load(workdir).unfinished:
         print(f"not finished: {line}; `vfljax sweep --workdir={workdir}` continues")

@@ -176,12 +176,10 @@ def required(
             continue
         if not origin.loaded:
             raise not_in_use(name, origin.plugin)
-        before = stored.get(name)
-        if before is None or before["sha256"] == origin.sha256:
-            continue
-        if before.get("syntax") != origin.syntax:  # more than comments and docstrings
+        before, present = stored.get(name), (origin.sha256, origin.syntax)
+        if before and {before["sha256"], before.get("syntax")}.isdisjoint(present):
             version = f" (version {before['version']})" if before["version"] else ""
-            anew = ", or give the row the next number (AttackRow(..., rule=2)) and --renew_rules"
+            anew = f", or drop it (--drop={name}), or give its AttackRow the next rule and --renew_rules"
             raise UserError(
                 f"{workdir} was made with another file of the plugin {origin.plugin}: its SHA-256 was "
                 f"{before['sha256'][:12]}...{version} and is {origin.sha256[:12]}...: restore that file, or "

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from vfljax import attacks, defenses
 from vfljax.attacks import AttackRow
-from vfljax.defenses import DefenseRow
-from vfljax.errors import UserError, raised, shown, unknown
+from vfljax.defenses import DefenseRow, Knower
+from vfljax.errors import UserError, check_call, raised, shown, unknown
 from vfljax.types import NO_SPLIT, SPLIT, Origin
 
 Row = DefenseRow | AttackRow
@@ -61,7 +61,7 @@ def use(source: str) -> Plugin:
         if origin.syntax != syntax:
             raise UserError(
                 f"the plugin {name} ({shown(path)}) has changed since this process imported it: restart "
-                "Python, which keeps the programs that it has compiled."
+                "Python, which keeps compiled programs; if it is another file of that name, rename it."
             )
         return Plugin(name, origin.version, origin.sha256, tuple(present))
     module = _imported(name, path)
@@ -78,7 +78,10 @@ def use(source: str) -> Plugin:
             "`guess = AttackRow(...)`, as analysis/how_to_add_a_defense.md shows."
         )
     for row_name, row in rows.items():
-        _check_row(row_name, row)
+        try:
+            _check_row(row_name, row)
+        except TypeError as error:  # its factory has other parameters
+            raise UserError(f"{row_name}: {error}.") from error
     for row_name, row in rows.items():
         table_of(row)[row_name] = row
     return Plugin(name, origin.version, sha256, tuple(rows))
@@ -119,10 +122,7 @@ def _digest(path: pathlib.Path, content: Callable[[pathlib.Path], bytes]) -> str
 
 
 def _syntax(file: pathlib.Path) -> bytes:
-    """A file's syntax tree without comments, docstrings and places; what is no Python as it is.
-
-    It is written differently by different versions of Python.
-    """
+    """A file's syntax tree without comments, docstrings and places, as this version of Python writes it."""
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError, RecursionError):
@@ -168,12 +168,15 @@ def table_of(row: Row) -> dict[str, Any]:
 
 def _check_row(name: str, row: Row) -> None:
     """Refuse a row that could not be called, planned or described; what it does is the contract's."""
+    if not callable(row.factory):
+        raise UserError(f"{name}: its factory is a {type(row.factory).__name__}: give a function.")
     for p in inspect.signature(row.factory).parameters.values():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             raise UserError(f"{name}: its factory takes {p}: name every knob and option.")
         if p.kind is p.KEYWORD_ONLY and p.default is p.empty:
             raise UserError(f"{name}: its option {p.name} has no default: give it one.")
     if isinstance(row, AttackRow):
+        check_call("factory", row.factory, "bottoms", "num_classes")
         return
     for field, values in (("example", row.example), ("neutral", row.neutral)):
         if values is not None and set(values) != set(row.knobs):
@@ -181,6 +184,8 @@ def _check_row(name: str, row: Row) -> None:
                 f"{name}: {field} names {', '.join(values) or 'no knob'}, and the factory's knobs (its "
                 f"positional parameters) are {', '.join(row.knobs) or 'none'}: give each a value."
             )
-    for federation in row.known_by:
+    for federation, knowers in (row.known_by or {"": ()}).items():
         if federation not in FEDERATIONS:
             raise unknown(f"federation in known_by of {name}", federation, FEDERATIONS)
+        if not isinstance(knowers, tuple) or not all(isinstance(k, Knower) for k in knowers):
+            raise UserError(f"{name}: known_by has {knowers!r}: give (Knower('probe', 'mean'),).")

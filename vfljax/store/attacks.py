@@ -10,6 +10,7 @@ whole. Rows of two rules (``AttackRow.rule``) never share a folder.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -120,10 +121,7 @@ def open_variant(workdir: pathlib.Path, variant: str) -> None:
 
 
 def drop(workdir: pathlib.Path, names: Collection[str]) -> list[str]:
-    """Removes attacks with all their rows, or changes nothing. The caller holds the lock.
-
-    If the process is killed, either all the attacks are still there, or none is and what is left of their
-    folders is read by nobody. The local-only baseline stays, because other attacks are compared with it.
+    """Removes attacks with all their rows, or nothing if the process is killed. The caller holds the lock.
 
     Args:
       workdir: the folder of the sweep.
@@ -136,17 +134,17 @@ def drop(workdir: pathlib.Path, names: Collection[str]) -> list[str]:
       UserError: for a name of which nothing is stored.
     """
     summary = attack_summary(workdir)
-    stored = {v: about for v, about in summary.items() if v != LOCAL_ONLY}
-    known = dict.fromkeys(text for a in stored.values() for text in (a["attack"], a["label"]))
+    # the baseline is not one of them: other attacks are compared with it
+    texts = {v: (a["attack"], a["label"]) for v, a in summary.items() if v != LOCAL_ONLY}
+    known = dict.fromkeys(itertools.chain(*texts.values()))
     for name in names:
         if name not in known:
             raise unknown("attack", name, known, f" No other is stored in {workdir}.")
-    gone = {v: a for v, a in stored.items() if a["attack"] in names or a["label"] in names}
+    gone = {variant: summary.pop(variant) for variant in texts if {*texts[variant]} & {*names}}
     folders = [workdir / unit_of(variant) for variant in with_rows(gone)]
     for folder in folders:
         (folder / DROPPED).touch()
-    # the one moment at which they are there no more
-    write_attack_summary(workdir, {v: about for v, about in summary.items() if v not in gone})
+    write_attack_summary(workdir, summary)  # from here on they are gone
     for folder in folders:
         _discard(folder)
     return [about["label"] for about in gone.values()]
