@@ -13,7 +13,7 @@ from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.attacks import TABLE
 from vfljax.report import candidates as strongest_module
-from vfljax.report import intervals
+from vfljax.report import intervals, page
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.assessment import compare
 from vfljax.report.candidates import Candidate, Candidates
@@ -78,6 +78,12 @@ def train(
     if attack:
         attack_sweep(plan, workdir, say=lambda line: None)
     return store.load(workdir)
+
+
+def report_of(workdir: pathlib.Path) -> str:
+    """The page of a stored sweep, written anew."""
+    page.present(workdir)
+    return (workdir / "report.html").read_text()
 
 
 def identity(text: str, **fields: Any) -> AttackIdentity:

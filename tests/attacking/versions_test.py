@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.sweeps import by_label, comparable, drop_blocks, plan_of, tiny
+from tests.sweeps import by_label, comparable, drop_blocks, plan_of, report_of, tiny
 from vfljax import attacks, store
 from vfljax.attacking.run import attack_sweep
 from vfljax.report import page, stored_rows, tables
@@ -137,7 +137,7 @@ def test_the_report_names_the_rows_of_another_rule(workdir, changed):
     assert on[OLD, "no_split"].adaptive
     names = [row[0] for row in tables.attack_rows(shown)[1]]
     assert f"{FORM} (rule 1; this version has rule 2)" in names
-    text = page.write(workdir).read_text()
+    text = report_of(workdir)
     assert OLD in text
     assert "its rows are shown as direct/most_negative/rule=1" in text
 

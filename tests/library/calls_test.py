@@ -83,7 +83,7 @@ def test_a_frame_is_audited(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "vfljax.library.calls.run_audit", lambda request, *rest: asked.append(request)
     )
-    monkeypatch.setattr("vfljax.library.calls.page.write", lambda folder: None)
+    monkeypatch.setattr("vfljax.library.calls.page.present", lambda folder: None)
     monkeypatch.setattr("vfljax.library.calls.load", lambda folder: "the sweep")
     frame = pd.DataFrame(values())
     parties = {"bank": ["age", "job"], "telco": ["pay*"]}

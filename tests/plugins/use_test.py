@@ -8,12 +8,11 @@ import sys
 import pytest
 
 from tests.refusals import refused
-from tests.sweeps import comparable
+from tests.sweeps import comparable, report_of
 from vfljax import attacks, defenses, plugins, store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.launching.running import finish
-from vfljax.report import page
 from vfljax.report import tables as report_tables
 from vfljax.report.assessment import assess
 from vfljax.report.stored_rows import read
@@ -189,7 +188,7 @@ def figures(workdir):
 
 def html_of(workdir):
     """The report, but for the numbers that Bokeh gives its parts."""
-    return re.sub(r"p\d{4,}|[0-9a-f]{8}-[0-9a-f-]{27}", "", page.write(workdir).read_text())
+    return re.sub(r"p\d{4,}|[0-9a-f]{8}-[0-9a-f-]{27}", "", report_of(workdir))
 
 
 def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tables):

@@ -72,7 +72,8 @@ def browser():
 def report(tiny_sweep, tmp_path_factory):
     """A page of ten classes, two seeds and two federations."""
     workdir = shutil.copytree(tiny_sweep, tmp_path_factory.mktemp("browser") / "w")
-    return page.write(workdir)
+    page.present(workdir)
+    return workdir / "report.html"
 
 
 @pytest.fixture

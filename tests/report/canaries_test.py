@@ -10,11 +10,11 @@ import pytest
 
 from analysis import canaries as script
 from tests.reference import canaries as twin
-from tests.sweeps import identity, plan_of, tiny, train
+from tests.sweeps import identity, plan_of, report_of, tiny, train
 from vfljax import datasets
 from vfljax.datasets.splits import split_rows
 from vfljax.errors import UserError
-from vfljax.report import guarantees, page
+from vfljax.report import guarantees
 from vfljax.report.assessment import assess_sweep
 from vfljax.report.lower_limits import epsilon_at_least, strongest_guesses
 from vfljax.report.stored_rows import AttackFigures
@@ -182,7 +182,7 @@ def test_noise_at_every_step_is_found_and_a_report_warns_of_more_than_is_claimed
     assert not any("canaries" in line for line in guarantees.warnings(assessed))
     monkeypatch.setattr(guarantees, "lower_limits", lambda _: {0: limits[1]})
     assert "more than the 1 that grad_perturb claims" in guarantees.warnings(assessed)[-1]
-    assert "300 training rows of each seed are canaries" in page.write(sweep.workdir).read_text()
+    assert "300 training rows of each seed are canaries" in report_of(sweep.workdir)
 
 
 def test_an_audit_has_the_limits_of_the_sweep_with_canaries_beside_it(sweep, tmp_path):

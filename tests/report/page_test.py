@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from bokeh.core.enums import MarkerType
 
-from tests.sweeps import REFERENCE, assessed, assessment
+from tests.sweeps import REFERENCE, assessed, assessment, report_of
 from vfljax.report import headline, interactive, page, tables, threat_model, words
 from vfljax.report.assessment import assess_sweep
 from vfljax.report.templates import templates
@@ -237,7 +237,7 @@ def test_a_sweep_without_attacks_or_with_nothing_to_say_has_a_page(tiny_sweep, t
     shutil.rmtree(workdir / "attacks")
     (workdir / "attacks.json").unlink()
     (workdir / "attacks.copy.json").unlink(missing_ok=True)
-    text = page.write(workdir).read_text()
+    text = report_of(workdir)
     assert "No attack has any figure, so nothing is known of what leaks" in text
     assert 'data-figure="' not in text
     assert page.present(workdir).startswith("No attack has any figure")

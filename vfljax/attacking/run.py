@@ -35,7 +35,7 @@ RunVariants = Callable[[Sequence[VariantPlan], Stored], Iterable[Attacked]]
 def attack_sweep(
     plan: Plan,
     workdir: pathlib.Path,
-    names: Iterable[str] | None = None,
+    names: Iterable[str] | Mapping[str, Any] | None = None,
     say: Callable[[str], None] = print,
     renew_rules: bool = False,
     run: RunVariants | None = None,
@@ -47,7 +47,8 @@ def attack_sweep(
     Args:
       plan: of the stored sweep.
       workdir: the folder of the sweep.
-      names: the attacks to run; those outside the config run with published defaults. None: the config's.
+      names: the attacks to run, or a mapping of names to options; those outside the config run with published
+        defaults. None: the config's.
       say: is given each line of progress.
       renew_rules: attack anew what an earlier rule of an attack attacked; its rows are kept (``versions``).
       run: runs the variants that are not stored; None: ``run_variants``.
@@ -114,7 +115,7 @@ def _trained(stored: Stored) -> list[str]:
 
 
 def planned_variants(
-    plan: Plan, workdir: pathlib.Path, names: Iterable[str] | None
+    plan: Plan, workdir: pathlib.Path, names: Iterable[str] | Mapping[str, Any] | None
 ) -> tuple[list[VariantPlan], Stored]:
     """Returns the variants that are asked for on a stored sweep, and what attacking it needs.
 

@@ -27,6 +27,7 @@ def define(options: common.Options) -> None:
 def run(options: common.Options) -> None:
     """Print and write the report of a stored sweep."""
     from vfljax import load
+    from vfljax.launching import running
     from vfljax.papers import reproduction
     from vfljax.report import page, stored_rows, tables, terminal
 
@@ -43,7 +44,7 @@ def run(options: common.Options) -> None:
         return
     if options.out and pathlib.Path(options.out).is_file():
         raise UserError(f"--out={options.out} is a file: name a folder.")
-    print(page.present(workdir, reproduction.extend))
+    print(running.report(workdir))
     if options.out:
         page.excerpt(workdir, pathlib.Path(options.out), reproduction.extend)
         print(f"tables and figure: {options.out}")

@@ -129,7 +129,7 @@ def _reproduce(options: common.Options, run: Run) -> None:
     plan = finish(experiment, workdir, options.line)
     if options.attacks:
         attack_stored(plan, workdir, options.attacks, INLINE)
-    page.write(workdir, reproduction.extend)
+    page.present(workdir, reproduction.extend)
     reproduces = experiment.reproduces
     assert reproduces is not None  # of every config in tables(), by a test
     compared = [

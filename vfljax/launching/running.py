@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import pathlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import jax
@@ -15,7 +15,8 @@ from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.launching import INLINE, Way
 from vfljax.papers import reproduction
-from vfljax.report import page, terminal
+from vfljax.report import page, tables, terminal
+from vfljax.report.assessed import Assessed
 from vfljax.store.check import DAMAGED
 from vfljax.sweep import profile, programs, size
 from vfljax.sweep.experiment import (
@@ -74,12 +75,15 @@ def finish(
 
 
 def report(workdir: pathlib.Path) -> str:
-    """Writes the report of a sweep, with the paper's table that the sweep is a run of.
-
-    Returns:
-      Headline, verdicts and warnings for a terminal, and where the report is.
-    """
+    """Writes a sweep's report, with the table of a paper that it reproduces; returns it for a terminal."""
     return page.present(workdir, reproduction.extend)
+
+
+def drawings(assessed: Assessed) -> dict[str, tuple[str, tables.Draw]]:
+    """Returns the title of each figure of an assessed sweep's report and what draws it, by name."""
+    assert assessed.rows is not None
+    sweep = assessed.rows.sweep
+    return page.drawings(assessed, reproduction.extend(sweep, experiment_of(sweep)))
 
 
 def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
@@ -229,7 +233,7 @@ def verify(workdir: pathlib.Path) -> None:
 
 def stored_plan(
     workdir: pathlib.Path,
-    attacks: Sequence[str] | None,
+    attacks: Iterable[str] | Mapping[str, Any] | None,
     *,
     data_dir: str | None = None,
     unfinished: bool = False,
@@ -238,7 +242,8 @@ def stored_plan(
 
     Args:
       workdir: the folder of the sweep.
-      attacks: names of the attacks that will be run; None for the sweep's own.
+      attacks: names of the attacks that will be run, or a mapping of names to options; None for the sweep's
+        own.
       data_dir: where the data are now, if they have moved.
       unfinished: whether a sweep that is not finished is planned too.
 
@@ -267,21 +272,23 @@ def stored_plan(
 def attack_stored(
     plan: Plan,
     workdir: pathlib.Path,
-    attacks: Sequence[str] | None,
+    attacks: Iterable[str] | Mapping[str, Any] | None,
     way: Way,
     *,
     renew_rules: bool = False,
+    say: Callable[[str], None] = print,
 ) -> None:
     """Runs what is missing of the attacks on a stored sweep, and writes its whole tables.
 
     Args:
       plan: of the stored sweep.
       workdir: the folder of the sweep.
-      attacks: names of those that are run; None for the sweep's own.
+      attacks: names of those that are run, or a mapping of names to options; None for the sweep's own.
       way: how, in this process or by jobs elsewhere.
       renew_rules: as of ``attack_sweep``.
+      say: is given each line of what is being done.
     """
-    attack_sweep(plan, workdir, attacks, renew_rules=renew_rules, run=way.attack)
+    attack_sweep(plan, workdir, attacks, say, renew_rules, way.attack)
     store.export(workdir)
 
 

@@ -125,7 +125,7 @@ def audit(
         run_audit(request, folder, "vfljax.audit", say)
     except UserError as error:  # there are no flags here
         raise UserError(error.line(argument_of)) from error
-    page.write(folder)
+    page.present(folder)
     return load(folder)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -20,7 +21,7 @@ from vfljax.errors import UserError
 from vfljax.papers import gafm_gradients
 from vfljax.report.configurations import ConfigurationSummary, configurations, stored_configurations
 from vfljax.report.estimates import Interval
-from vfljax.report.figures import COLORS, MARKERS, STYLE, plt
+from vfljax.report.figures import COLORS, MARKERS, STYLE
 from vfljax.report.stored_rows import read
 from vfljax.store import StoredSweep
 from vfljax.sweep.records import Reproduces
@@ -41,24 +42,18 @@ PRINTED_DEFENSES = {"none": (), "marvell": ("marvell",), "label_dp": ("label_dp"
 Points = Iterable[tuple[float, float]]  # (x, y)
 
 
-def draw(sweep: StoredSweep, reproduces: Reproduces) -> Figure | None:
+def draw(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     """Returns the figure that the sweep is a run of.
 
     Args:
       sweep: a finished sweep.
-      reproduces: what its config names.
-
-    Returns:
-      The figure; None if the config names a table.
+      reproduces: what its config names: one of ``FIGURES``, and no table.
 
     Raises:
       UserError: if the sweep lacks what the figure shows.
     """
-    make = FIGURES.get(reproduces.table)
-    if make is None:
-        return None
-    with plt.rc_context(STYLE):
-        figure = make(sweep, reproduces)
+    with mpl.rc_context(STYLE):
+        figure = FIGURES[reproduces.table](sweep, reproduces)
         figure.tight_layout()
     return figure
 
@@ -70,7 +65,8 @@ def _panels(
     wide = min(columns, max(1, count))
     high = max(1, -(-count // wide))
     size = width * wide, height * high
-    figure, axes = plt.subplots(high, wide, figsize=size, sharey=shared, squeeze=False)
+    figure = Figure(figsize=size)
+    axes = figure.subplots(high, wide, sharey=shared, squeeze=False)
     for ax in axes.ravel()[max(1, count) :]:
         ax.axis("off")
     return figure, list(axes.ravel())
@@ -179,7 +175,8 @@ def _gafm_figure3(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     rows = read(sweep, named=False)
     every = [c for c in configurations(rows) if SPLIT in c.auc]
     labels = {name: reproduces.attacks.get(name, name) for name in GRADIENT_ATTACKS}
-    figure, ax = plt.subplots(figsize=(7.2, 3.6))
+    figure = Figure(figsize=(7.2, 3.6))
+    ax = figure.subplots()
     width = 0.8 / max(1, len(every))
     for number, c in enumerate(every):
         trials = {
@@ -212,7 +209,7 @@ def _gafm_figure2(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     panels: list[tuple[str, HostArray, HostArray, HostArray]] = []
     undefended = next((trial.trial for trial in trials if not trial.defenses), None)
     if undefended is not None:
-        stored, splits = sweep.setting(undefended), sweep.splits()
+        stored, splits = sweep.trial(undefended), sweep.splits()
         exchange = stored.exchange()
         sent = np.asarray(exchange["sent"][-1])
         labels = splits["labels"][splits["train"][stored.row["seed"]]][sent]

@@ -114,7 +114,8 @@ def extend(sweep: store.StoredSweep, experiment: Experiment) -> tables.Extra:
         table=comparisons.table(compared),
     )
     draw = functools.partial(paper_figures.draw, sweep, reproduces)
-    return tables.Extra(sections=(section,) * bool(compared), draw=draw)
+    drawn = reproduces.table in paper_figures.FIGURES
+    return tables.Extra(sections=(section,) * bool(compared), draw=draw if drawn else None)
 
 
 class _Finder:

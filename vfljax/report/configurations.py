@@ -285,6 +285,13 @@ def undefended(every: Iterable[ConfigurationSummary]) -> ConfigurationSummary | 
     return next((configuration for configuration in every if not configuration.defended), None)
 
 
+def varying_knobs(members: Sequence[ConfigurationSummary]) -> list[str]:
+    """Returns the knobs of a method's configurations that take several values: the axes of its figures."""
+    if not members:
+        return []
+    return [knob for knob in members[0].knobs if len({c.knobs[knob] for c in members}) > 1]
+
+
 def titles(keys: Iterable[AttackIdentity]) -> dict[AttackIdentity, str]:
     """What each attack is called among these: its label, with its federation where it ran on several."""
     keys = list(dict.fromkeys(keys))

@@ -1,14 +1,8 @@
-"""The report's figures, drawn from assessments with Matplotlib.
-
-No window is opened, and whoever draws already keeps their backend: a notebook has chosen its own, and
-choosing another once it runs would close its figures and show no later one.
-"""
+"""The report's figures, drawn from assessments with Matplotlib, without pyplot: no backend is chosen."""
 
 from __future__ import annotations
 
 import math
-import os
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,14 +10,10 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from vfljax.report.configurations import ConfigurationSummary, Reference, titles
+from vfljax.report.configurations import ConfigurationSummary, Reference, titles, varying_knobs
 from vfljax.report.estimates import NO_INTERVAL, Interval
 from vfljax.report.stored_rows import FEDERATIONS
 from vfljax.types import AttackIdentity
-
-if "MPLBACKEND" not in os.environ and "matplotlib.pyplot" not in sys.modules:
-    mpl.use("Agg")
-import matplotlib.pyplot as plt
 
 COLORS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000"),
@@ -46,13 +36,6 @@ def numbers(every: Sequence[ConfigurationSummary]) -> dict[str, int]:
     return {m: n for n, m in enumerate(dict.fromkeys(c.method for c in every if c.defended))}
 
 
-def _varying_knobs(members: Sequence[ConfigurationSummary]) -> list[str]:
-    """The knobs of a method's configurations that take several values: the axes of its figures."""
-    if not members:
-        return []
-    return [knob for knob in members[0].knobs if len({c.knobs[knob] for c in members}) > 1]
-
-
 def _tick(value: Any) -> str:
     """A value of a knob, or of an option, at an axis."""
     return f"{value:g}" if _is_number(value) else str(value)
@@ -66,17 +49,15 @@ def _leak(c: ConfigurationSummary, key: AttackIdentity) -> Interval:
     return c.attacks[key]["leak"] if key in c.attacks else NO_INTERVAL
 
 
-def heat_maps(every: Sequence[ConfigurationSummary], method: str) -> Figure | None:
-    """Draws accuracy and what every attack leaks over the two knobs of a method; None unless it has two.
+def heat_maps(every: Sequence[ConfigurationSummary], method: str) -> Figure:
+    """Draws accuracy and what every attack leaks over the two knobs of a method.
 
     Args:
       every: the configurations of the sweep.
       method: whose are drawn.
     """
     members = [c for c in every if c.method == method]
-    knobs = _varying_knobs(members)
-    if len(knobs) != 2:
-        return None
+    knobs = varying_knobs(members)
     down, across = sorted(knobs, key=lambda knob: len({c.knobs[knob] for c in members}))
     rows, columns = (sorted({c.knobs[knob] for c in members}) for knob in (down, across))
     panels = [
@@ -88,8 +69,9 @@ def heat_maps(every: Sequence[ConfigurationSummary], method: str) -> Figure | No
         panels.append((f"leak to {title}", False, [_leak(c, key) for c in members]))
     wide = min(3, len(panels))
     high = -(-len(panels) // wide)
-    with plt.rc_context(STYLE):
-        figure, grid = plt.subplots(high, wide, figsize=(4.3 * wide, 2.75 * high), squeeze=False)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(4.3 * wide, 2.75 * high))
+        grid = figure.subplots(high, wide, squeeze=False)
         for ax in grid.ravel()[len(panels) :]:
             ax.axis("off")
         for ax, (title, utility, figures) in zip(grid.ravel(), panels, strict=False):
@@ -128,10 +110,8 @@ def _highest(members: Sequence[ConfigurationSummary], key: AttackIdentity) -> fl
     return max((mean for mean in means if not math.isnan(mean)), default=-math.inf)
 
 
-def curves(
-    every: Sequence[ConfigurationSummary], method: str, reference: Reference
-) -> Figure | None:
-    """Draws accuracy and what attacks leak along the one knob of a method; None unless it has one.
+def curves(every: Sequence[ConfigurationSummary], method: str, reference: Reference) -> Figure:
+    """Draws accuracy and what attacks leak along the one knob of a method.
 
     Args:
       every: the configurations of the sweep.
@@ -139,9 +119,7 @@ def curves(
       reference: with the scale of leaks, and chance on it.
     """
     members = [c for c in every if c.method == method]
-    knobs = _varying_knobs(members)
-    if len(knobs) != 1:
-        return None
+    knobs = varying_knobs(members)
     members = sorted(members, key=lambda c: c.knobs[knobs[0]])
     ticks = [c.knobs[knobs[0]] for c in members]
     numeric = all(map(_is_number, ticks))
@@ -157,9 +135,10 @@ def curves(
     for number, key in enumerate(key for key in names if key in shown):
         figures = [_leak(c, key) for c in members if key in c.attacks]
         series.append((names[key], figures, "--", COLORS[number % len(COLORS)]))
-    with plt.rc_context(STYLE):
+    with mpl.rc_context(STYLE):
         # as high as its legend, a line a series
-        figure, ax = plt.subplots(figsize=(7.6, max(4.2, 0.19 * len(series))))
+        figure = Figure(figsize=(7.6, max(4.2, 0.19 * len(series))))
+        ax = figure.subplots()
         for number, (label, values, dashes, color) in enumerate(series):
             mean = np.array([v.mean for v in values])
             half = np.nan_to_num([v.half for v in values])

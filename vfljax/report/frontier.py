@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.configurations import ConfigurationSummary
 from vfljax.report.estimates import Estimate
-from vfljax.report.figures import COLORS, MARKERS, STYLE, numbers, plt
+from vfljax.report.figures import COLORS, MARKERS, STYLE, numbers
 from vfljax.report.stored_rows import FEDERATIONS
 
 KNOBS = {"epsilon": "ε", "keep_rate": "p", "alpha": "\N{GREEK SMALL LETTER ALPHA}", "scale": ""}
@@ -42,8 +43,9 @@ def frontier(assessed: Assessed) -> Figure:
     """
     federations, base = assessed.federations, assessed.reference
     count = max(1, len(federations))
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(1, count, figsize=(5.6 * count, 4.6), squeeze=False)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(5.6 * count, 4.6))
+        axes = figure.subplots(1, count, squeeze=False)
         for ax, federation in zip(axes[0], federations, strict=False):
             drawn = [a for a in assessed.attacked if a.federation == federation]
             axis = reach(assessed, federation)

@@ -8,6 +8,7 @@ what users name. The page fetches nothing: its policy forbids it.
 from __future__ import annotations
 
 import base64
+import functools
 import io
 import json
 import pathlib
@@ -31,16 +32,16 @@ from vfljax.report import (
 )
 from vfljax.report.assessed import Assessed, Assessment, MethodOutcome
 from vfljax.report.assessment import assess
-from vfljax.report.configurations import undefended
-from vfljax.report.figures import plt
+from vfljax.report.configurations import undefended, varying_knobs
 from vfljax.report.judging import Verdict
 from vfljax.report.stored_rows import FEDERATIONS
+from vfljax.report.tables import Draw
 from vfljax.report.templates import TEMPLATES, paragraphs, templates
 from vfljax.report.terminal import first_lines, fitted
 from vfljax.sweep import profile
 from vfljax.sweep.experiment import Experiment, experiment_of
 
-PAPER = "paper"  # the figure in a paper's form
+FRONTIER, PAPER = "frontier", "paper"  # names of figures, the latter in a paper's form
 POLICY = (
     "default-src 'none'; img-src data: blob:; font-src data:; style-src 'unsafe-inline'; "
     "script-src 'unsafe-inline'"
@@ -87,19 +88,6 @@ def _shown(workdir: pathlib.Path, extend: tables.Extend | None) -> _Shown:
     return _Shown(workdir, experiment, rows, assess(rows, experiment), extra)
 
 
-def write(workdir: pathlib.Path, extend: tables.Extend | None = None) -> pathlib.Path:
-    """Writes ``report.html`` and ``figures/*.png`` from what is stored.
-
-    Args:
-      workdir: the folder of the sweep.
-      extend: makes the sections and the figure that are added to the report's own.
-
-    Returns:
-      The report's path.
-    """
-    return _write(_shown(workdir, extend))
-
-
 def _write(shown: _Shown) -> pathlib.Path:
     (shown.workdir / "figures").mkdir(exist_ok=True)
     page = templates().get_template("page.html").render(_context(shown))
@@ -113,6 +101,8 @@ def _context(shown: _Shown) -> dict[str, Any]:
     notes, more_notes = _notes(shown)
     attacked = bool(assessed.federations)
     compared = undefended(assessed.configurations) is not None
+    drawn, folder = drawings(assessed, shown.extra), shown.workdir / "figures"
+    images = {name: (title, _save(draw(), folder, name)) for name, (title, draw) in drawn.items()}
     return {
         "name": experiment.name,
         "policy": POLICY,
@@ -127,15 +117,13 @@ def _context(shown: _Shown) -> dict[str, Any]:
         "about": _about(shown),
         "verdicts": tables.method_rows(assessed),
         "panels": interactive.panels(assessed) if attacked else [],
-        "frontier": _save(frontier.frontier(assessed), shown.workdir / "figures", "frontier")
-        if attacked
-        else "",
+        "frontier": images.pop(FRONTIER, ("", ""))[1],
         "cards": cards(assessed),
         "cards_caption": captions.operating_points(assessed) if compared else NOT_COMPARED,
         "findings": findings.findings(assessed),
         "not_attacked": not_run.not_attacked(assessed),
         "sections": shown.sections,
-        "figures": _other_figures(shown),
+        "figures": [(title, name, data) for name, (title, data) in images.items()],
         "parties": threat_model.parties(shown.rows, experiment),
         "threat_model": threat_model.assumptions(assessed, experiment),
         "judged": captions.strongest_attack(assessed, experiment.data.permute_labels)
@@ -227,20 +215,26 @@ def cards(assessed: Assessed) -> dict[str, list[Card]]:
     return out
 
 
-def _other_figures(shown: _Shown) -> list[tuple[str, str, str]]:
-    """Title, name and image of the figure in a paper's form, and of those along the knobs of every method."""
-    every, folder, out = shown.assessed.configurations, shown.workdir / "figures", []
-    paper = shown.extra.draw()
-    if paper is not None:
-        out.append(("In the paper's form", PAPER, _save(paper, folder, PAPER)))
+def drawings(assessed: Assessed, extra: tables.Extra) -> dict[str, tuple[str, Draw]]:
+    """Returns the title of each figure of the report and what draws it, by the name of its file.
+
+    Args:
+      assessed: a sweep.
+      extra: with the figure in a paper's form, if there is one.
+    """
+    every, out = assessed.configurations, {}
+    if assessed.federations:
+        out[FRONTIER] = FRONTIER, functools.partial(frontier.frontier, assessed)
+    if extra.draw is not None:
+        out[PAPER] = "In the paper's form", extra.draw
     for method in dict.fromkeys(c.method for c in every):
-        for plot, figure in (
-            ("heat", figures.heat_maps(every, method)),
-            ("curve", figures.curves(every, method, shown.assessed.reference)),
-        ):
-            if figure is not None:
-                name = f"{plot}_{method}"
-                out.append((f"{method}, along its knobs", name, _save(figure, folder, name)))
+        knobs = varying_knobs([c for c in every if c.method == method])
+        title, drawn = f"{method}, along its knobs", (every, method)
+        if len(knobs) == 2:
+            out[f"heat_{method}"] = title, functools.partial(figures.heat_maps, *drawn)
+        elif len(knobs) == 1:
+            draw = functools.partial(figures.curves, *drawn, assessed.reference)
+            out[f"curve_{method}"] = title, draw
     return out
 
 
@@ -259,7 +253,6 @@ def _save(figure: Figure, folder: pathlib.Path, name: str) -> str:
     """Writes the figure as PNG beside the report; returns it as text in base64."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
-    plt.close(figure)
     store.write_bytes(folder / f"{name}.png", buffer.getvalue())
     return base64.b64encode(buffer.getvalue()).decode()
 
@@ -290,12 +283,12 @@ def excerpt(workdir: pathlib.Path, out: pathlib.Path, extend: tables.Extend | No
     store.write_text(out / "tables.md", "\n".join(lines) + "\n")
     store.write_text(out / "leaks.csv", tables.csv_text(*tables.leak_rows(shown.assessed)))
     if shown.assessed.federations:
-        _save(frontier.frontier(shown.assessed), out, "frontier")
+        _save(frontier.frontier(shown.assessed), out, FRONTIER)
 
 
 @profile.span("report")
 def present(workdir: pathlib.Path, extend: tables.Extend | None = None) -> str:
-    """Writes the report.
+    """Writes ``report.html`` and ``figures/*.png`` from what is stored.
 
     Args:
       workdir: the folder of the sweep.

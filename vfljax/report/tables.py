@@ -29,11 +29,14 @@ class Section(NamedTuple):
     table: Table
 
 
+Draw = Callable[[], Figure]
+
+
 class Extra(NamedTuple):
     """What the caller of a report adds to it, such as a paper's table and figure (``vfljax.papers``)."""
 
     sections: tuple[Section, ...] = ()
-    draw: Callable[[], Figure | None] = lambda: None
+    draw: Draw | None = None
 
 
 Extend = Callable[[store.StoredSweep, Experiment], Extra]

@@ -155,9 +155,10 @@ class Experiment:
             axes |= counts
         self.limits.check_count("trials", count, axes, "trials")
 
-    def with_attacks(self, names: Iterable[str]) -> Experiment:
-        """The same with these attacks alone, with the config's options where it names them."""
-        requests = {name: self.attacks.get(name, {}) for name in names}
+    def with_attacks(self, names: Iterable[str] | Mapping[str, Any]) -> Experiment:
+        """The same with these attacks alone: with the options that a mapping gives them, else the config's."""
+        given = names if isinstance(names, Mapping) else self.attacks
+        requests = {name: given.get(name, {}) for name in names}
         for name, values in requests.items():
             _check_attack(name, values, self.limits)
         return dataclasses.replace(self, attacks=requests)
