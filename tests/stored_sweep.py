@@ -22,7 +22,6 @@ import numpy as np
 from tests.damage import killed
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
-from vfljax.store import loading
 from vfljax.sweep import train
 from vfljax.sweep.experiment import parse
 
@@ -83,9 +82,6 @@ def contents(workdir: pathlib.Path) -> dict[str, Any]:
     ids = sweep.results["trial"].to_pylist()
     tables = {name: getattr(sweep, name).to_pydict() for name in ("results", "attacks")}
     tables["local_only"] = store.read_variant(workdir, store.LOCAL_ONLY).to_pydict()
-    for earlier in loading.ALIASES.values():
-        for table in tables.values():
-            table.pop(earlier, None)
     content = {
         **tables,
         "weights": {str(number): digests(sweep.trial(number).weights()) for number in ids},

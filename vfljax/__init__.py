@@ -67,15 +67,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vfljax import attacks, config, contract, datasets, defenses, models, plugins, store
     from vfljax.defenses import chain
-    from vfljax.library.calls import audit, run_sweep
-    from vfljax.library.sweeps import load
+    from vfljax.library.forms import VERDICTS, compare
+    from vfljax.library.sweeps import audit, load, run_sweep
     from vfljax.library.tuning import tune
     from vfljax.machine import use_this_machine
 
 __all__ = [
+    "VERDICTS",
     "attacks",
     "audit",
     "chain",
+    "compare",
     "config",
     "contract",
     "datasets",
@@ -91,10 +93,12 @@ __all__ = [
 
 # public names that are not modules, and where each is defined
 _NAMES = {
-    "audit": "vfljax.library.calls",
+    "VERDICTS": "vfljax.library.forms",
+    "audit": "vfljax.library.sweeps",
     "chain": "vfljax.defenses",
+    "compare": "vfljax.library.forms",
     "load": "vfljax.library.sweeps",
-    "run_sweep": "vfljax.library.calls",
+    "run_sweep": "vfljax.library.sweeps",
     "tune": "vfljax.library.tuning",
     "use_this_machine": "vfljax.machine",
 }

@@ -150,7 +150,7 @@ def from_file(source: str, fields: Mapping[str, str] | None = None) -> dict[str,
     path, _, variant = source.partition(":")
     path = str(packaged(path))
     if not pathlib.Path(path).is_file():
-        raise UserError(f"--config={path} is not a file: try configs/quickstart.py.")
+        raise UserError(f"config {path!r} is not a file: try configs/quickstart.py.")
     try:
         loader = SourceFileLoader("config", path)
         module = types.ModuleType("config")

@@ -92,6 +92,10 @@ class UserError(ValueError):
         return self.line()
 
 
+class UnknownError(UserError, KeyError):
+    """A name that is in no table. It is a KeyError too, for programs that look names up."""
+
+
 class UnmetError(UserError):
     """A sweep that does not meet what was asked of it. Entry points exit with status 3."""
 
@@ -168,7 +172,7 @@ def unknown(
     known: Iterable[str],
     remedy: Text = "",
     near: Sequence[str] | None = None,
-) -> UserError:
+) -> UnknownError:
     """Returns the error for a name that is in no table, with the nearest known one.
 
     Args:
@@ -188,7 +192,7 @@ def unknown(
         known = list(dict.fromkeys([*near, *known[: MOST // 2], "..."]))
     hint = f"did you mean {' or '.join(map(repr, near[:3]))}? " if near else ""
     choice = f"choose from {', '.join(known)}" if known else "there is none"
-    return UserError(("unknown ", *_parts(kind), f" {name!r}: {hint}{choice}.", *_parts(remedy)))
+    return UnknownError(("unknown ", *_parts(kind), f" {name!r}: {hint}{choice}.", *_parts(remedy)))
 
 
 def imported(package: str, *, extra: str, needed_by: str) -> Any:

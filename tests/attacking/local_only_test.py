@@ -72,7 +72,7 @@ def test_a_worst_case_is_never_below_him_where_it_is_chosen(tiny_sweep):
     for row in sweep.local_only.to_pylist():
         by_learner.setdefault(store.learner_of(row), []).append(row["leak_select"])
     his = max(map(np.mean, by_learner.values()))
-    point_of = {row["trial"]: row["point"] for row in sweep.results.to_pylist()}
+    point_of = {row["trial"]: row["configuration"] for row in sweep.results.to_pylist()}
     found = assess(read(sweep)).assessments
     assert len(found) == 2 * len(set(point_of.values()))
     for one in found:

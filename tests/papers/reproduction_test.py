@@ -48,7 +48,7 @@ def test_every_number_of_the_table_is_there_once(compared):
 def test_a_configuration_is_the_one_whose_knobs_are_the_number_s_setting(compared, defended):
     """GAFM's numbers on Criteo are of Delta .5; the sweep has .1 too."""
     c = number(compared, "gafm", "")
-    rows = rows_of(defended, "split", arm="gafm", **{"gafm.delta": 0.5})
+    rows = rows_of(defended, "split", method="gafm", **{"gafm.delta": 0.5})
     assert c.ours == tuple(row["test_oriented_auc"] for row in rows)
     assert c.federation == "split"
     other = CRITEO.__class__("gafm/2", "Spambase", arms=ARMS)  # Delta .05: none
@@ -61,7 +61,7 @@ def test_an_attack_is_the_one_that_the_config_names_on_the_federation_papers_att
     compared, defended
 ):
     c = number(compared, "none", "norm")
-    settings = [row["trial"] for row in rows_of(defended, "no_split", arm="undefended")]
+    settings = [row["trial"] for row in rows_of(defended, "no_split", method="undefended")]
     leaks = {a["trial"]: a["leak"] for a in defended.attacks.to_pylist() if a["label"] == RULE}
     assert c.ours == tuple(leaks[setting] for setting in settings)
     assert (c.federation, c.figure) == ("no_split", f"{RULE} leak")
@@ -102,7 +102,7 @@ def test_training_auc_is_oriented(defended):
 def test_a_ratio_of_leaks_is_their_mean_over_three_attacks_by_the_training_auc(
     defended, monkeypatch
 ):
-    rows = rows_of(defended, "split", arm="gafm", **{"gafm.delta": 0.5})
+    rows = rows_of(defended, "split", method="gafm", **{"gafm.delta": 0.5})
     leaks = {"norm": 0.6, "mean": 0.7, "median": 0.95}
     attacked = [
         {**defended.attacks.to_pylist()[0], **columns(name), "leak": leak}
@@ -200,7 +200,9 @@ def test_the_terminal_and_the_page_show_the_paper_and_ours(defended, tmp_path):
     sealed.write_root(workdir, "sweep", stored)
     text = page.present(workdir, reproduction.extend)
     html = (workdir / "report.html").read_text()
-    mean = np.mean([r["test_oriented_auc"] for r in rows_of(defended, "split", arm="undefended")])
+    mean = np.mean(
+        [r["test_oriented_auc"] for r in rows_of(defended, "split", method="undefended")]
+    )
     for words in ("0.72 (0.69 to 0.77 of 10)", "Han and Guan 2023", "differ", f"{mean:.3f}"):
         assert words in text
         assert words in html

@@ -29,7 +29,7 @@ def test_the_strongest_attack_is_scored_on_all_rows_whose_labels_are_unknown(tin
         outcomes = [
             a
             for a in attacks
-            if rows[a["trial"]]["point"] == number
+            if rows[a["trial"]]["configuration"] == number
             and (a["label"], a["federation"]) == (key.label, key.federation)
         ]
         assert worst.by_seed == pytest.approx({a["seed"]: a["leak_crossed"] for a in outcomes})

@@ -16,7 +16,7 @@ from vfljax.store import checkpoint
 
 def test_reading_one_setting_leaves_the_other_shards_alone(workdir):
     stored = store.load(workdir)
-    setting = stored.setting(0)
+    setting = stored.trial(0)
     for shard in (workdir / "shards").iterdir():
         if shard != setting.shard:
             shutil.rmtree(shard)
@@ -26,11 +26,11 @@ def test_reading_one_setting_leaves_the_other_shards_alone(workdir):
 
 def test_one_lane_equals_that_lane_of_the_whole_checkpoint(tiny_sweep):
     stored = store.load(tiny_sweep)
-    setting = stored.setting(7)
+    setting = stored.trial(7)
     whole = checkpoint.load(setting.shard / "checkpoint")
-    jax.tree.map(
-        lambda a, b: np.testing.assert_array_equal(a[setting.member], b), whole, setting.weights()
-    )
+    leaves = zip(jax.tree.leaves(whole), jax.tree.leaves(setting.weights()), strict=True)
+    for every, of_setting in leaves:
+        np.testing.assert_array_equal(every[setting.member], of_setting)
 
 
 def test_splits_hold_disjoint_stratified_rows(tiny_sweep):
@@ -42,7 +42,7 @@ def test_splits_hold_disjoint_stratified_rows(tiny_sweep):
 
 
 def test_a_damaged_checkpoint_read_by_setting_is_one_clear_line(workdir):
-    setting = store.load(workdir).setting(0)
+    setting = store.load(workdir).trial(0)
     for path in (setting.shard / "checkpoint").rglob("*"):
         if path.is_file():
             path.write_bytes(b"")
@@ -54,7 +54,7 @@ def test_a_damaged_checkpoint_read_by_setting_is_one_clear_line(workdir):
 
 def test_an_unknown_setting_is_named(tiny_sweep):
     with pytest.raises(UserError, match="trial 999"):
-        store.load(tiny_sweep).setting(999)
+        store.load(tiny_sweep).trial(999)
 
 
 def test_tables_are_exported_whole(workdir):
@@ -74,7 +74,7 @@ def test_a_part_of_a_sweep_is_read_as_far_as_it_went(workdir):
     part = store.load(workdir)
     assert part.results.to_pylist() == [row for row in whole if row["shard"] != gone.name]
     assert part.unfinished[0].endswith("shards are not trained")
-    assert set(part.attacks["setting"].to_pylist()) <= set(part.results["setting"].to_pylist())
+    assert set(part.attacks["trial"].to_pylist()) <= set(part.results["trial"].to_pylist())
     for name in ("attacks.json", "attacks.copy.json"):
         (workdir / name).unlink()
     shutil.rmtree(workdir / "attacks")
@@ -89,3 +89,20 @@ def test_rows_of_attacks_that_are_gone_are_damage_not_attacks_that_were_not_run(
     shutil.rmtree(workdir / folder_of(workdir, "passive"))
     with pytest.raises(UserError, match=r"passive\.rule\d is damaged .*--mend` sets it aside"):
         store.load(workdir)
+
+
+def test_parts_are_found_by_name_or_number_and_are_trees_of_jax(tiny_sweep):
+    trial = store.load(tiny_sweep).trial(7)
+    weights = trial.weights()
+    assert weights["bottoms"][1] is weights["bottoms"]["1"]
+    (path, _), *_ = jax.tree_util.tree_leaves_with_path(weights["bottoms"])
+    assert jax.tree_util.keystr(path).startswith("['0']['params']")
+    doubled = jax.tree.map(lambda a: 2 * a, weights)
+    np.testing.assert_array_equal(
+        doubled["bottoms"][0]["params"]["Dense_0"]["bias"],
+        2 * weights["bottoms"][0]["params"]["Dense_0"]["bias"],
+    )
+    with pytest.raises(KeyError, match="unknown part 2: choose from 0, 1"):
+        weights["bottoms"][2]
+    with pytest.raises(KeyError, match="did you mean 'party0_gradients'"):
+        trial.exchange()["party0_gradient"]

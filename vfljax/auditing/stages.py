@@ -24,11 +24,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from vfljax import defenses, store
 from vfljax.attacking.run import attack_sweep
 from vfljax.auditing import planning, sentences, suite
 from vfljax.auditing.request import WORKDIR, Request
 from vfljax.auditing.survey import survey
+from vfljax.datasets.reading import arrow_of
 from vfljax.errors import UserError
 from vfljax.report import assessment, headline, judging, lower_limits
 from vfljax.sweep import programs, serving
@@ -313,3 +316,28 @@ class Journal:
             del self.stored["begun"]
             self.stored["times"][name] = times._asdict()
             self.keep()
+
+
+def written_frame(frame: Any, folder: pathlib.Path) -> pathlib.Path:
+    """Writes a data frame to a file of an audit, without its index, and returns the path.
+
+    Args:
+      frame: a pandas ``DataFrame`` or a ``pyarrow.Table``.
+      folder: of the audit.
+
+    Raises:
+      UserError: if ``frame`` is none, and for another frame than that of an audit that has begun.
+    """
+    path, arrow = folder / FRAME, arrow_of(frame, "the frame")
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / JOURNAL).exists() and path.exists():
+        stored = pq.read_table(path)
+        # Arrow takes two NaN for different values, pandas for one missing value
+        if not (stored.equals(arrow) or stored.to_pandas().equals(arrow.to_pandas())):
+            raise UserError(
+                f"{folder} holds an audit of another frame",
+                remedy=("choose another ", WORKDIR, ". Nothing was changed"),
+            )
+        return path
+    store.write_table(path, arrow)
+    return path

@@ -1,67 +1,159 @@
-"""``vfljax.load`` and the ``Sweep`` that every call of the library returns."""
+"""``vfljax.load``, ``run_sweep`` and ``audit``, and the ``Sweep`` that all of them return."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import html
 import os
+import pathlib
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
+import pandas as pd
+from matplotlib.figure import Figure
+from ml_collections import ConfigDict
 
+import vfljax
 from vfljax import store
-from vfljax.errors import imported
-from vfljax.library import logs
-from vfljax.store.loading import TIMES
+from vfljax.auditing.request import PARTIES, Request, argument_of, parties_of, seconds_of
+from vfljax.auditing.stages import audit as run_audit
+from vfljax.auditing.stages import written_frame
+from vfljax.errors import UnknownError, UserError, unknown
+from vfljax.launching import running
+from vfljax.library import forms, logs
+from vfljax.report import not_run, stored_rows, tables
+from vfljax.report.assessed import Assessed
+from vfljax.report.assessment import assess
+from vfljax.sweep.experiment import Experiment, experiment_of, parse
 
-AXES = ("configuration", "federation", "seed")  # of ``Sweep.to_xarray``
+WIDTH = 110  # characters of a line of ``repr``
+AUDITED = {  # the types of arguments of ``audit``
+    **{"label": str, "parties": str | Mapping, "attackers": str | Sequence, "known": int},
+    **{"seeds": int, "budget": str | float | int, "options": Mapping | None},
+}
 
 
 class Sweep(store.StoredSweep):
     """A stored sweep: its tables, its trials, and what the report concludes of it.
 
-    ``results`` and ``attacks`` are Arrow tables of the stored rows; ``trial`` reads one trial's arrays.
+    ``results`` and ``attacks`` are Arrow tables of the stored rows; ``trial`` reads one trial's arrays. Frames
+    are of pandas, a row per observation; a knob's column is named as in ``results``, "noise.scale". Where their
+    column ``configuration`` is a text, ``number`` is that of ``results``.
     """
 
-    def frame(self) -> Any:
-        """Returns ``results`` and ``attacks`` as one tidy pandas frame.
+    def __repr__(self) -> str:
+        lines = (f"{name}: {text}" for name, text in forms.about(self.rows).items())
+        return "\n".join(textwrap.shorten(line, WIDTH, placeholder=" ...") for line in lines)
 
-        It has a row per trial and attack, with every knob and figure of both; a trial without attacks has one
-        row.
-        """
-        results = store.without_aliases(self.results).to_pandas()
-        results = results.rename(columns={"seconds": "training_seconds"})
-        results["arm"] = results["method"]  # the name until 0.1, kept for one version
+    def _repr_html_(self) -> str:
+        rows = (map(html.escape, row) for row in forms.about(self.rows).items())
+        return f"<table>{''.join(f'<tr><th>{k}</th><td>{v}</td></tr>' for k, v in rows)}</table>"
+
+    @functools.cached_property
+    def rows(self) -> stored_rows.StoredRows:
+        """The stored rows as the records that the report reads."""
+        return stored_rows.read(self)
+
+    @functools.cached_property
+    def assessed(self) -> Assessed:
+        """The whole sweep as the report judges it, as records."""
+        return assess(self.rows, experiment_of(self))
+
+    def frame(self) -> pd.DataFrame:
+        """Returns ``results`` and ``attacks`` merged: a row a trial and attack, and one if none attacked it."""
+        results = self.results.to_pandas().rename(columns={"seconds": "training_seconds"})
         if not self.attacks.num_rows:
             return results
-        attacks = store.without_aliases(self.attacks).to_pandas()
+        attacks = self.attacks.to_pandas()
         fresh = [c for c in attacks.columns if c == "trial" or c not in results.columns]
         return results.merge(attacks[fresh], on="trial", how="left")
 
-    def to_xarray(self) -> Any:
-        """Returns the numeric columns of ``results`` as an xarray Dataset [configuration, federation, seed].
+    def verdicts(self) -> pd.DataFrame:
+        """Returns a row for every configuration and federation: verdict, cost, leak, and what they rest on.
 
-        A figure is NaN where nothing was trained. The method, the defenses and the knobs of each configuration
-        are coordinates.
+        Limits are in columns that end in ``_lower`` and ``_upper``. ``strongest`` names the strongest attack,
+        and ``chosen`` marks each method's operating point. ``vfljax.VERDICTS`` explains the verdicts.
         """
-        xarray = imported("xarray", extra="analysis", needed_by="to_xarray")
-        if not self.results.num_rows:
-            return xarray.Dataset(coords={axis: [] for axis in AXES})
-        frame = store.without_aliases(self.results).to_pandas()
-        floats = (f.name for f in self.results.schema if pa.types.is_floating(f.type))
-        numbers = [name for name in floats if name not in TIMES]
-        knobs = [name for name in numbers if "." in name]
-        figures = frame.set_index(list(AXES))[[name for name in numbers if name not in knobs]]
-        points = frame.drop_duplicates("configuration")
-        coordinates = {
-            name: ("configuration", points[name].to_numpy(float if name in knobs else str))
-            for name in ("method", "defenses", *knobs)
-        }
-        # as they were planned, and seeds by their numbers
-        order = {axis: np.array(list(frame[axis].unique())) for axis in AXES}
-        order["seed"].sort()
-        return xarray.Dataset(
-            figures.to_xarray().reindex(order).data_vars, {**order, **coordinates}
+        return forms.verdict_frame(self.assessed)
+
+    def leaks(self) -> pd.DataFrame:
+        """Returns a row for every configuration, federation, attack and seed, with the attack's figures."""
+        return forms.leak_frame(self.rows)
+
+    def attack(self, name: str, /, **settings: Any) -> pd.DataFrame:
+        """Returns the rows of ``leaks`` of one attack, such as ``attack("direct", rule="most_negative")``.
+
+        Args:
+          name: of the attack.
+          **settings: values that its options and numeric knobs must have; a KeyError lists what there is.
+        """
+        stored = [
+            (forms.settings_of(row), row)
+            for row in self.rows.attacks
+            if row.identity.attack == name
+        ]
+        if not stored:
+            every = dict.fromkeys(row.identity.attack for row in self.rows.attacks)
+            raise unknown("attack of this sweep", name, every)
+        chosen = [row for values, row in stored if {**values, **settings} == values]
+        if not chosen:
+            asked = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+            there = dict.fromkeys(
+                f"{key}={v!r}" for values, _ in stored for key, v in values.items()
+            )
+            raise UnknownError(f"no rows of {name} have {asked}: choose from {', '.join(there)}.")
+        return forms.leak_frame(dataclasses.replace(self.rows, attacks=tuple(chosen)))
+
+    def figure(self, name: str = "frontier") -> Figure:
+        """Returns a figure of the report, in Matplotlib, by the name of its file, "heat_kdk" for example."""
+        drawings = running.drawings(self.assessed)
+        if name not in drawings:
+            raise unknown("figure", name, drawings)
+        return drawings[name][1]()
+
+    def to_latex(self) -> str:
+        """Returns the verdict on every method as a ``tabular`` of the LaTeX package booktabs."""
+        header, rows = tables.method_rows(self.assessed)
+        return pd.DataFrame(rows, columns=header).to_latex(index=False, escape=True)
+
+    def to_xarray(self, method: str | None = None) -> Any:
+        """Returns the figures as an xarray Dataset, NaN where nothing was trained or attacked.
+
+        Figures of trials have the axes configuration, federation and seed. Those of attacks (leak, excess,
+        success) have one more, the attack, at the first point of its numeric knobs. Knobs are coordinates of
+        configurations; of a ``method`` whose configurations are a full grid they are axes in their place.
+        """
+        return forms.labeled_arrays(self.rows, method)
+
+    def not_attacked(self) -> list[str]:
+        """Returns what was not attacked or not scored, and why, a sentence each."""
+        return not_run.not_attacked(self.assessed)
+
+    def report(self) -> str:
+        """Writes the report again, and returns headline and verdicts as a terminal shows them."""
+        return running.report(self.workdir)
+
+    def run_attacks(
+        self,
+        attacks: str | Iterable[str] | Mapping[str, Mapping[str, Any]],
+        say: Callable[[str], None] = print,
+    ) -> Sweep:
+        """Attacks the stored trials, writes the report, and returns the sweep with the new rows.
+
+        Args:
+          attacks: names of attacks, or a mapping of names to options, as in a config.
+          say: is given each line of what is being done.
+        """
+        single = isinstance(attacks, str) or not isinstance(attacks, Iterable)
+        names: Any = (
+            attacks if isinstance(attacks, Mapping) else [attacks] if single else [*attacks]
         )
+        plan = running.stored_plan(self.workdir, names)
+        running.attack_stored(plan, self.workdir, names, running.INLINE, say=say)
+        running.report(self.workdir)
+        return load(self.workdir)
 
     # after the fact, from what is stored
     to_mlflow = logs.to_mlflow
@@ -69,15 +161,151 @@ class Sweep(store.StoredSweep):
     to_tensorboard = logs.to_tensorboard
 
 
+def _folder(workdir: Any) -> pathlib.Path:
+    """The path of a sweep's folder; an empty text is none."""
+    if not isinstance(workdir, str | os.PathLike) or not os.fspath(workdir):
+        kind = type(workdir).__name__
+        raise UserError(f"workdir is empty or of type {kind}: give the path of a folder.")
+    return pathlib.Path(workdir)
+
+
 def load(workdir: str | os.PathLike[str]) -> Sweep:
     """Returns the sweep that is stored in a folder, finished or not.
 
-    Tables are read at once and arrays when they are asked for. ``unfinished`` lists what is missing.
+    Tables are read at once and arrays when they are asked for. ``unfinished`` lists what is missing. What is
+    read and is not what was written raises a UserError of one line, with the command that mends it.
+    """
+    return Sweep(*store.load(_folder(workdir)))
+
+
+def run_sweep(
+    config: Mapping[str, Any] | ConfigDict | Experiment | str | os.PathLike[str],
+    workdir: str | os.PathLike[str],
+    *,
+    command: str = "vfljax.run_sweep",
+    say: Callable[[str], None] = print,
+) -> Sweep:
+    """Trains a grid of trials, attacks every one of them, and writes tables and report.
+
+    What is stored in ``workdir`` already is not done again: the same call continues a sweep that was
+    stopped or killed. Call ``vfljax.use_this_machine()`` first, before JAX's first computation, for all
+    cores and a cache of compiled programs.
 
     Args:
-      workdir: the folder of the sweep.
+      config: a mapping of the fields of ``vfljax.config.DEFAULT``, such as a config file's
+        ``get_config()`` returns; fields that it lacks have their defaults. Or the path of that file, or an
+        ``Experiment``.
+      workdir: the folder of the sweep, new or of the same config.
+      command: what the report says the sweep was made by.
+      say: is given each line of what is being done.
+
+    Returns:
+      The sweep; ``workdir/report.html`` is its report.
 
     Raises:
-      UserError: in one line, with the command that mends it, for what is read and is not what was written.
+      UserError: for a config that means nothing, data that cannot be read, another sweep in ``workdir``,
+        or too little memory or disk. The error is one line that says what to do.
     """
-    return Sweep(*store.load(workdir))
+    folder = _folder(workdir)
+    if isinstance(config, str | os.PathLike):
+        config = vfljax.config.from_file(os.fspath(config))
+    elif isinstance(config, ConfigDict):
+        config = config.to_dict()
+    if not isinstance(config, Mapping | Experiment):
+        what = f"config is of type {type(config).__name__}"
+        raise UserError(what, remedy="give a mapping of fields, or the path of a config file")
+    experiment = config if isinstance(config, Experiment) else parse(config)
+    running.finish(experiment, folder, command, say)
+    running.report(folder)
+    return load(folder)
+
+
+def audit(
+    table: Any,
+    *,
+    label: str,
+    parties: Mapping[str, Sequence[str]] | str,
+    workdir: str | os.PathLike[str],
+    label_party: str | None = None,
+    federation: str = "split",
+    attackers: Sequence[str] = (),
+    known: int = 0,
+    budget: float | str = "10m",
+    max_leak: float | None = None,
+    max_cost: float = 1.0,
+    keep_gain: float = 0.5,
+    seeds: int = 5,
+    confirm: bool = False,
+    canaries: bool = False,
+    options: Mapping[str, Any] | None = None,
+    say: Callable[[str], None] = print,
+) -> Sweep:
+    """Audits a table: what leaks of its labels, to which party, and which defense to switch on.
+
+    It does what ``vfljax audit`` does.
+
+    Args:
+      table: a pandas ``DataFrame``, a ``pyarrow.Table``, or the path of a file. A frame is written to
+        ``workdir/table.parquet``, without its index.
+      label: the column of the labels.
+      parties: who owns which columns, {"bank": ["AGE"], "telco": ["PAY_*"]}, by name or glob.
+      workdir: where the audit is written; the same call continues one that was stopped.
+      label_party: the party that has the labels; the first one by default.
+      federation: "split", "no_split" or "both".
+      attackers: the parties that attack, each alone; all but the label party by default.
+      known: labels that attackers know; 0 is 40, or two a class.
+      budget: seconds, or a text such as "10m".
+      max_leak: the most that may leak, on the report's scale; None allows any, and verdicts decide.
+      max_cost: the most test utility (accuracy or AUC) that a defense may cost; 1 allows any.
+      keep_gain: the share of what the federation gains over the label party alone that is to be kept.
+      seeds: of each configuration.
+      confirm: whether what is recommended is judged on three fresh seeds.
+      canaries: whether claimed epsilons are audited, in training of its own.
+      options: of the table's loader (``vfljax.datasets.user_table.table``).
+      say: is given each line of what is being done.
+
+    Returns:
+      The audit's own sweep; ``workdir/report.html`` is its report.
+
+    Raises:
+      UserError: of one line, as ``vfljax audit`` prints it.
+    """
+    given, folder = dict(locals()), _folder(workdir)
+    for name, kind in AUDITED.items():
+        if not isinstance(given[name], kind):
+            what = f"{name}={given[name]!r} must be of type {getattr(kind, '__name__', kind)}."
+            raise UserError(" ".join(what.split()))
+    try:
+        owners = parties_of(parties) if isinstance(parties, str) else _tuples(parties)
+        is_file = isinstance(table, str | os.PathLike)
+        request = Request(
+            data=str(table if is_file else written_frame(table, folder)),
+            label=label,
+            parties=owners,
+            label_party=next(iter(owners), "") if label_party is None else label_party,
+            federation=federation,
+            attackers=(attackers,) if isinstance(attackers, str) else tuple(attackers),
+            known=known,
+            budget=seconds_of(budget) if isinstance(budget, str) else float(budget),
+            max_leak=max_leak,
+            max_cost=max_cost,
+            keep_gain=keep_gain,
+            seeds=seeds,
+            confirm=confirm,
+            canaries=canaries,
+            options=dict(options or {}),
+        )
+        run_audit(request, folder, "vfljax.audit", say)
+    except UserError as error:  # there are no flags here
+        raise UserError(error.line(argument_of)) from error
+    running.report(folder)
+    return load(folder)
+
+
+def _tuples(parties: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    for name, columns in parties.items():
+        listed = isinstance(columns, Iterable) and not isinstance(columns, str)
+        if not listed or not all(isinstance(column, str) for column in columns):
+            what = f"={{{name!r}: {columns!r}}}"
+            raise UserError((PARTIES, what), remedy="give a list of names or globs")
+    return {name: tuple(columns) for name, columns in parties.items()}

@@ -26,7 +26,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax.errors import UserError
+from vfljax.errors import UserError, imported
 from vfljax.models import bert, resnet
 from vfljax.types import PyTree
 
@@ -142,13 +142,9 @@ def _number(file: pathlib.Path, name: str, value: np.ndarray) -> np.ndarray:
 
 
 def _read_safetensors(file: pathlib.Path) -> dict[str, np.ndarray]:
+    safetensors = imported("safetensors.numpy", extra="text", needed_by=str(file))
     try:
-        from safetensors.numpy import load_file
-    except ImportError as error:
-        remedy = "pip install 'vfljax[text]' (or safetensors)"
-        raise UserError(f"{file} needs the package safetensors", remedy=remedy) from error
-    try:
-        return load_file(file)
+        return safetensors.load_file(file)
     except AttributeError as error:  # a type that NumPy lacks, and safetensors looks up there
         raise UserError(f"{file} has a type that is not read ({error}): convert to F32.") from error
 

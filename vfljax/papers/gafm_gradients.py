@@ -68,7 +68,7 @@ def parts(sweep: StoredSweep, setting: int) -> Parts:
       UserError: if the trial has other defenses than gafm, or the sweep recorded fewer rows than it
         trained on (``config.training.record_rows``).
     """
-    stored = sweep.setting(setting)
+    stored = sweep.trial(setting)
     row, exchange, splits = stored.row, stored.exchange(), sweep.splits()
     knobs, experiment = _knobs(row), experiment_of(sweep)
     model, training = experiment.model, experiment.training
@@ -127,7 +127,7 @@ def averages(
         raise unknown("average", over, OVER)
     both = parts(sweep, setting)
     rows = both.batch == both.batch.max() if over == "last_batch" else slice(None)
-    sign = -1.0 if oriented and sweep.setting(setting).row["inverted"] else 1.0
+    sign = -1.0 if oriented and sweep.trial(setting).row["inverted"] else 1.0
     gan, ce = (sign * float(part[rows].sum(axis=1).mean()) for part in (both.gan, both.ce))
     return gan, ce
 

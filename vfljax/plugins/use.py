@@ -38,7 +38,7 @@ class Plugin(NamedTuple):
     rows: tuple[str, ...]  # their names in the tables, "mine:shuffle"
 
 
-def use(source: str) -> Plugin:
+def use(source: str | pathlib.Path) -> Plugin:
     """Imports a module and adds its rows to the tables of defenses and attacks.
 
     Args:
@@ -52,7 +52,7 @@ def use(source: str) -> Plugin:
       UserError: for a module that is not found or raises, one without rows, a row whose factory cannot be
         called as the tables call it, and a file whose code has changed since this process imported it.
     """
-    name, path = _found(source)
+    name, path = _found(str(source))
     sha256, syntax = _digest(path, pathlib.Path.read_bytes), _digest(path, _syntax)
     origins = {row: entry.origin for row, entry in all_rows().items()}
     present = {row: o for row, o in origins.items() if o and o.loaded and o.plugin == name}

@@ -30,6 +30,11 @@ class Interval(NamedTuple):
     half: float
     count: int
 
+    @property
+    def limits(self) -> Limits:
+        """Its two limits, NaN for fewer than 2 seeds."""
+        return Limits(self.mean - self.half, self.mean + self.half)
+
     def __str__(self) -> str:
         if self.count == 0:
             return "-"

@@ -76,11 +76,11 @@ def _row_errors(leaks: Floats, rows: int, errors: ArrayLike | None) -> Floats:
     if errors is None:
         return bound
     known, scored, _ = moments(np.asarray(errors, np.float64))
-    return np.maximum(np.where(known > 0, scored, bound), _half_row(rows))
+    return np.maximum(np.where(known > 0, scored, bound), half_row(rows))
 
 
-def _half_row(rows: int) -> float:
-    """The standard deviation of a figure of which half a row of ``rows`` is expected to be wrong."""
+def half_row(rows: int) -> float:
+    """Returns the standard deviation of a figure of which half a row of ``rows`` is expected to be wrong."""
     wrong = 0.5 / (rows + 1)
     return math.sqrt(wrong * (1 - wrong) / rows)
 
@@ -343,4 +343,4 @@ def _half_risk(level: float) -> float:
 def _difference_error(errors: Floats, others: Floats, rows: int) -> Floats:
     """The least that a difference of two figures of the same rows spreads: that of figures which rise and
     fall together, and of half a row."""
-    return np.hypot(errors - others, _half_row(rows))
+    return np.hypot(errors - others, half_row(rows))

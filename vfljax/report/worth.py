@@ -73,7 +73,7 @@ class Worth(NamedTuple):
     @property
     def undefended_mean(self) -> float:
         """The mean utility of undefended over the seeds that have one."""
-        return _mean(list(self.undefended.values())).mean
+        return paired(list(self.undefended.values())).mean
 
     @property
     def alone_mean(self) -> float:
@@ -112,7 +112,7 @@ def worth(alone: BySeed, undefended: BySeed) -> Worth:
     seeds = [seed for seed in undefended if seed in alone]
     if not seeds:
         return Worth({}, undefended)
-    return Worth(alone, undefended, _mean([undefended[seed] - alone[seed] for seed in seeds]))
+    return Worth(alone, undefended, paired([undefended[seed] - alone[seed] for seed in seeds]))
 
 
 def kept(utility: BySeed, federation: Worth, goal: Goal) -> Kept:
@@ -129,11 +129,11 @@ def kept(utility: BySeed, federation: Worth, goal: Goal) -> Kept:
     if len(seeds) < FEWEST_SEEDS:
         return NOT_KNOWN
     max_cost = goal.max_cost if federation.known or goal.max_cost < 1 else MEAN_LOSS
-    contrasts = [_mean(ours - undefended + max_cost)] if max_cost < 1 else []
+    contrasts = [paired(ours - undefended + max_cost)] if max_cost < 1 else []
     share = NO_ESTIMATE
     if federation.known and all(s in federation.alone for s in seeds):
         alone = np.array([federation.alone[s] for s in seeds])
-        contrasts.append(_mean(ours - alone - goal.keep_gain * (undefended - alone)))
+        contrasts.append(paired(ours - alone - goal.keep_gain * (undefended - alone)))
         if federation.gain.limits.lower > SHOWN_GAIN:
             share = _ratio(ours - alone, undefended - alone)
     if any(contrast.limits.upper < 0 for contrast in contrasts):
@@ -172,14 +172,19 @@ def _ratio(numerators: np.ndarray, denominators: np.ndarray) -> Estimate:
     return Estimate(r, Limits(lower, upper))
 
 
-def _mean(differences: Sequence[float] | np.ndarray) -> Estimate:
-    """The mean over seeds with Student's limits; NaN is left out."""
+def paired(differences: Sequence[float] | np.ndarray, floor: float = 0.0) -> Estimate:
+    """Returns the mean over seeds with Student's limits; NaN is left out.
+
+    Args:
+      differences: of two figures, a seed each.
+      floor: the least spread.
+    """
     values = np.asarray(differences, np.float64)
     values = values[np.isfinite(values)]
     if not len(values):
         return NO_ESTIMATE
     if len(values) < FEWEST_SEEDS:
         return Estimate(float(values.mean()), NO_LIMITS)
-    sample = means(values, 0.0)
+    sample = means(values, floor)
     lower, upper = (float(sample.limit(side, LEVEL)) for side in (LOWER, UPPER))
     return Estimate(float(values.mean()), Limits(lower, upper))

@@ -44,7 +44,7 @@ from vfljax.store.header import (
     read_header,
     refuse_another,
 )
-from vfljax.store.loading import StoredSweep, StoredTrial, export, load, without_aliases
+from vfljax.store.loading import StoredSweep, StoredTrial, export, load
 from vfljax.store.lock import working, writer, writing
 from vfljax.store.sealed import Damaged, remedy
 
@@ -83,7 +83,6 @@ __all__ = [
     "variant_of",
     "verify",
     "width_of_shard",
-    "without_aliases",
     "working",
     "write_attack_summary",
     "write_bytes",

@@ -12,11 +12,13 @@ import pathlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from jax.tree_util import DictKey
 
-from vfljax.errors import UserError
+from vfljax.errors import UnknownError, UserError, unknown
 from vfljax.store import checkpoint, exchange
 from vfljax.store.atomic import remove, write_table
 from vfljax.store.attacks import (
@@ -40,13 +42,22 @@ from vfljax.types import PyTree
 NO_ROWS = pa.table({})
 TIMES = ("seconds",)  # the columns that differ between two runs of the same sweep
 BASELINES = ("untrained", "logistic", "all_labels")
-ALIASES = {
-    "trial": "setting",
-    "configuration": "point",
-    "attack_configuration": "point",
-    "method": "arm",
-    "member": "lane",
-}  # column -> its name until 0.1, which tables in memory have too for one version
+
+
+class NamedParts(dict[str, Any]):
+    """Arrays or trees of them by name; the number of a party finds what its text does."""
+
+    def __missing__(self, name: object) -> Any:
+        if str(name) in self:
+            return self[str(name)]
+        raise unknown("part", name, self)
+
+
+jax.tree_util.register_pytree_with_keys(
+    NamedParts,
+    lambda parts: ([(DictKey(k), parts[k]) for k in sorted(parts)], tuple(sorted(parts))),
+    lambda names, trees: NamedParts(zip(names, trees)),
+)
 
 
 class StoredTrial(NamedTuple):
@@ -65,9 +76,10 @@ class StoredTrial(NamedTuple):
         """Final variables: {"bottoms": {"0": ...}, "active": ...}, and "defenses": {name: state} of those
         that predictions are read through (``vfljax.defenses.readers``), if any; reads this member only.
         Raises UserError where they do not match their checksum."""
-        return self._checked(
+        trees = self._checked(
             "weights", lambda: checkpoint.load_member(self.shard / "checkpoint", self.member)
         )
+        return NamedParts(trees | {"bottoms": NamedParts(trees["bottoms"])})
 
     def exchange(self) -> dict[str, np.ndarray]:
         """This member of every exchange array, e.g. ``"party0_gradients"`` [E, N, D]. Raises UserError
@@ -77,7 +89,7 @@ class StoredTrial(NamedTuple):
             arrays = exchange.read(self.shard / "exchange")
             return {name: array[self.member] for name, array in arrays.items()}
 
-        return self._checked("exchange", read)
+        return NamedParts(self._checked("exchange", read))
 
     def _checked(self, part: str, read: Callable[[], PyTree]) -> PyTree:
         unit = shard_unit(self.row["shard"])
@@ -114,19 +126,18 @@ class StoredSweep(NamedTuple):
 
     def trial(self, number: int) -> StoredTrial:
         """Trial ``number`` (its id): row, weights and exchange, read lazily."""
-        rows = self.results.filter(pc.field("trial") == number).to_pylist()
-        if not rows:
-            raise UserError(f"trial {number} is not in {self.workdir}: see results['trial'].")
-        return StoredTrial(rows[0], self.workdir, rows[0]["member"])
-
-    setting = trial  # the name until 0.1, kept for one version
+        numbers = self.results["trial"].to_pylist() if self.results.num_rows else []
+        if number not in numbers:
+            raise UnknownError(f"trial {number!r} is not in {self.workdir}: see results['trial'].")
+        (row,) = self.results.slice(numbers.index(number), 1).to_pylist()
+        return StoredTrial(row, self.workdir, row["member"])
 
     def splits(self) -> dict[str, np.ndarray]:
         """Per seed: train, validation, test rows [Q, ...], known order; labels [R]."""
         arrays = read_root_arrays(self.workdir, "splits.npz")
         if arrays is None:
             raise Damaged(self.workdir, "splits.npz", "it is missing")
-        return arrays
+        return NamedParts(arrays)
 
     def require_finished(self) -> None:
         """Raise UserError where something is not trained or attacked yet."""
@@ -236,11 +247,7 @@ def _unfinished(
 
 
 def load(workdir: str | os.PathLike[str]) -> StoredSweep:
-    """A sweep, finished or not, from its directory: tables now, arrays when asked for.
-
-    ``unfinished`` says what is missing of one that is not finished. Raises UserError, with the command
-    that mends it, for anything that is read and is not what was written.
-    """
+    """A sweep, finished or not, from its directory; see ``vfljax.load``."""
     path = pathlib.Path(workdir)
     header = read_header(path)
     results, trained = _results(path, header)
@@ -256,31 +263,17 @@ def load(workdir: str | os.PathLike[str]) -> StoredSweep:
     return StoredSweep(
         workdir=path,
         header=header,
-        results=_aliased(results),
-        attacks=_aliased(_attacks(tables, ids, summary, local_only)),
+        results=results,
+        attacks=_attacks(tables, ids, summary, local_only),
         unfinished=unfinished,
         local_only=_with_untrained(local_only, tables),
     )
 
 
-def _aliased(table: pa.Table) -> pa.Table:
-    """The table with the columns' earlier names too."""
-    for column, earlier in ALIASES.items():
-        if column in table.column_names and earlier not in table.column_names:
-            table = table.append_column(earlier, table[column])
-    return table
-
-
-def without_aliases(table: pa.Table) -> pa.Table:
-    """The table without the columns' earlier names."""
-    return table.drop_columns(sorted({*ALIASES.values()} & {*table.column_names}))
-
-
 def export(workdir: pathlib.Path) -> None:
     """Writes the whole tables as single Parquet and CSV files beside the shards."""
     sweep = load(workdir)
-    for name, stored in (("results", sweep.results), ("attacks", sweep.attacks)):
-        table = without_aliases(stored)
+    for name, table in (("results", sweep.results), ("attacks", sweep.attacks)):
         flat = [f.name for f in table.schema if not pa.types.is_list(f.type)]
         for path, rows in ((f"{name}.parquet", table), (f"{name}.csv", table.select(flat))):
             if rows.num_rows:

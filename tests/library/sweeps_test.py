@@ -11,9 +11,13 @@ import pytest
 import vfljax
 from tests.auditing.survey_test import values
 from tests.sweeps import tiny
-from vfljax.auditing import frames, stages
+from vfljax.auditing import stages
+from vfljax.config import ordered
 from vfljax.errors import UserError
+from vfljax.launching import running
+from vfljax.library.forms import AXES
 from vfljax.store import loading
+from vfljax.sweep.experiment import parse
 
 QUIET = {"say": lambda line: None}
 
@@ -53,9 +57,8 @@ def test_a_frame_holds_what_the_tables_hold(sweep):
 def test_labeled_arrays_hold_what_the_rows_hold(sweep):
     pytest.importorskip("xarray")
     arrays = sweep.to_xarray()
-    none = sweep._replace(results=loading.NO_ROWS).to_xarray()
-    axes = ("configuration", "federation", "seed")
-    assert arrays["test_accuracy"].dims == axes == tuple(arrays.sizes) == tuple(none.sizes)
+    none = sweep._replace(results=loading.NO_ROWS, attacks=loading.NO_ROWS).to_xarray()
+    assert arrays["test_accuracy"].dims == AXES == tuple(none.sizes)
     assert set(none.sizes.values()) == {0}
     for row in sweep.results.to_pylist():
         one = arrays.sel(
@@ -68,25 +71,49 @@ def test_labeled_arrays_hold_what_the_rows_hold(sweep):
     assert not np.isnan(arrays["test_accuracy"].sel(federation="split")).any()
 
 
+def test_more_attacks_on_a_stored_sweep(sweep):
+    done = sweep.run_attacks({"direct": {"epoch": "mean"}}, **QUIET).run_attacks("norm", **QUIET)
+    assert {*done.leaks()["variant"]} - {*sweep.leaks()["variant"]} == {"direct/mean"}
+    assert done.results.equals(sweep.results)
+    assert any(line.startswith("norm: ") for line in done.not_attacked())
+    assert done.report().endswith("report.html")
+    assert "direct/mean" in (sweep.workdir / "report.html").read_text()
+
+
+def test_a_config_may_be_a_mapping_its_records_or_a_file(tmp_path, monkeypatch):
+    trained = []
+    monkeypatch.setattr(running, "finish", lambda experiment, *_: trained.append(experiment))
+    monkeypatch.setattr(running, "report", lambda folder: "")
+    monkeypatch.setattr("vfljax.library.sweeps.load", lambda folder: folder)
+    config, file = tiny(seeds=4), tmp_path / "mine.py"
+    file.write_text(f"def get_config():\n    return {config!r}\n")
+    for form in (config, ordered(config), parse(config), file, str(file)):
+        assert vfljax.run_sweep(form, str(tmp_path / "w"), **QUIET) == tmp_path / "w"
+    assert {experiment.seeds for experiment in trained} == {4}
+    assert len({str(experiment.methods) for experiment in trained}) == 1
+
+
 def test_an_arrow_table_with_nan_is_the_same_table_again(tmp_path):
+    (tmp_path / stages.JOURNAL).touch()  # an audit that has begun keeps its frame
     for last in (math.nan, math.nan, 1.0):
         table = pa.table({"a": pa.array([1.5, float("nan"), last]), "y": [0, 1, 0]})
         if last == 1.0:
             with pytest.raises(UserError, match="another frame"):
-                frames.written(table, tmp_path)
+                stages.written_frame(table, tmp_path)
         else:
-            assert frames.written(table, tmp_path).exists()
+            assert stages.written_frame(table, tmp_path).exists()
 
 
 def test_a_frame_is_audited(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "vfljax.library.calls.run_audit", lambda request, *rest: asked.append(request)
+        "vfljax.library.sweeps.run_audit", lambda request, *rest: asked.append(request)
     )
-    monkeypatch.setattr("vfljax.library.calls.page.present", lambda folder: None)
-    monkeypatch.setattr("vfljax.library.calls.load", lambda folder: "the sweep")
+    monkeypatch.setattr("vfljax.library.sweeps.running.report", lambda folder: None)
+    monkeypatch.setattr("vfljax.library.sweeps.load", lambda folder: "the sweep")
     frame = pd.DataFrame(values())
     parties = {"bank": ["age", "job"], "telco": ["pay*"]}
+    (tmp_path / stages.JOURNAL).touch()
     for _ in range(2):  # the second call goes on with the first's
         asked_for = {"parties": parties, "workdir": tmp_path, "confirm": True}
         done = vfljax.audit(frame, label="y", **asked_for, **QUIET)

@@ -1,0 +1,187 @@
+"""A stored sweep as frames, figures, LaTeX and labeled arrays: what it shows is what is stored and judged."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from matplotlib.figure import Figure
+from scipy import stats
+
+import vfljax
+from tests.stored_sweep import FIXTURE
+from vfljax.errors import UserError
+from vfljax.report.figures import numbers
+
+
+@pytest.fixture(scope="module")
+def sweep():
+    return vfljax.load(FIXTURE)
+
+
+def changed(sweep, edit=lambda results: results, **header):
+    """The sweep with other rows of results, or other fields of its header."""
+    results = pa.Table.from_pandas(edit(sweep.results.to_pandas()), preserve_index=False)
+    return sweep._replace(results=results, header={**sweep.header, **header})
+
+
+def with_seeds(sweep, shift=0.0, seeds=5):
+    """The sweep with seeds 0, 1, 2, ... of figures that are known; ``shift`` is of the accuracy."""
+    results, attacks = (t.to_pandas() for t in (sweep.results, sweep.attacks))
+    results, attacks = results[results["seed"] == 0], attacks[attacks["seed"] == 0]
+    results["test_accuracy"] += shift
+    tables = [
+        pa.Table.from_pandas(
+            pd.concat(
+                frame.assign(
+                    seed=seed,
+                    trial=frame["trial"] + 100 * seed,
+                    **{name: frame[name] + 0.01 * seed**2 * (1 + 50 * shift)},
+                )
+                for seed in range(seeds)
+            ),
+            preserve_index=False,
+        )
+        for frame, name in ((results, "test_accuracy"), (attacks, "leak"))
+    ]
+    return sweep._replace(results=tables[0], attacks=tables[1])
+
+
+def test_verdicts_are_the_assessments(sweep):
+    sweep = with_seeds(sweep)
+    frame, every = sweep.verdicts(), sweep.assessed.assessments
+    for row, a in zip(frame.to_dict("records"), every, strict=True):
+        assert (row["method"], row["federation"]) == (a.method, a.federation)
+        assert row["strongest"] == a.strongest.name
+        assert str(row["verdict"]) == str(a.verdict) or (pd.isna(row["verdict"]) and not a.verdict)
+        assert pd.isna(row["cost"]) or row["cost"] == str(a.kept.cost)
+        assert pd.isna(row["cost"]) != a.configuration.defended
+        limits = [row["leak"], row["leak_lower"], row["leak_upper"], row["local_only"]]
+        np.testing.assert_array_equal(limits, [a.leak.mean, *a.leak.limits, a.strongest.local_only])
+        middle = (row["utility_lower"] + row["utility_upper"]) / 2
+        assert middle == pytest.approx(row["utility"]) == pytest.approx(a.utility.mean)
+        np.testing.assert_equal(
+            row["kdk.epsilon"], a.configuration.knobs.get("kdk.epsilon", np.nan)
+        )
+    assert not frame["leak_lower"].isna().any()
+    assert {*frame["verdict"].dropna()} <= {*vfljax.VERDICTS}
+    results = sweep.results.to_pandas().drop_duplicates("configuration")
+    methods = results.set_index("configuration")["method"]
+    assert (frame["number"].map(methods) == frame["method"]).all()
+
+
+def test_leaks_have_a_row_for_each_stored_one_and_an_attack_is_chosen_by_its_options(sweep):
+    leaks, stored = sweep.leaks(), sweep.attacks.to_pandas()
+    key = ["trial", "variant", "point"]
+    stored = stored.drop(columns="variant")
+    stored = stored.rename(columns={"label": "variant", "attack_configuration": "point"})
+    both = leaks.merge(stored[[*key, "leak", "known"]], on=key, suffixes=("", "_stored"))
+    assert len(both) == len(stored)  # and there are attacks whose classes known labels name
+    assert len(leaks) == len(sweep.rows.attacks) > len(stored)
+    assert (both["leak"] == both["leak_stored"]).all()
+    assert (both["known"] == both["known_stored"]).all()
+    chosen = sweep.attack("direct", rule="most_negative")
+    expected = leaks[leaks["variant"] == "direct/most_negative"]
+    assert chosen["leak"].tolist() == expected["leak"].tolist() != []
+    assert {*sweep.attack("probe", known=20)["known"]} == {20}
+    assert len(sweep.attack("direct")) == (leaks["attack"] == "direct").sum() > len(chosen)
+    with pytest.raises(KeyError, match="rule='first_negative', rule='most_negative'"):
+        sweep.attack("direct", rule="worst")
+    with pytest.raises(KeyError, match="choose from direct, passive, probe"):
+        sweep.attack("norm")
+
+
+def test_a_sweep_is_shown_in_five_lines_and_a_table_without_markup_of_names(sweep):
+    text = repr(sweep)
+    assert len(text.splitlines()) == 5
+    assert max(map(len, text.splitlines())) <= 110
+    for shown in ("stored_sweep", "digits", "30 of 36", "direct, passive, probe", "2 of 7 shards"):
+        assert shown in text
+    named = sweep._replace(header={**sweep.header, "config": {**sweep.config, "name": "<b>a"}})
+    assert "<b>" not in named._repr_html_()
+    assert named._repr_html_().count("<tr>") == 5
+    assert "unfinished: nothing" in repr(sweep._replace(unfinished=()))
+
+
+def test_figures_are_those_of_the_report(sweep):
+    assert isinstance(sweep.figure(), Figure)
+    assert sweep.figure("curve_kdk").axes[0].get_xlabel() == "kdk.epsilon"
+    marks = {bars.get_label() for bars in sweep.figure("frontier").axes[0].containers}
+    assert marks == {"undefended", *numbers(sweep.assessed.configurations)}
+    with pytest.raises(KeyError, match="choose from frontier, curve_kdk"):
+        sweep.figure("heat_kdk")
+
+
+def test_latex_is_a_table_of_booktabs_whose_names_are_escaped(sweep):
+    text = changed(sweep, lambda r: r.replace({"method": {"wide": "50%_&"}})).to_latex()
+    assert text.startswith("\\begin{tabular}")
+    assert [text.count(rule) for rule in ("\\toprule", "\\midrule", "\\bottomrule")] == [1, 1, 1]
+    assert "50\\%\\_\\& epsilon=0.45" in text
+    assert text.count(r"\\") == 1 + len(sweep.assessed.methods) + len(sweep.assessed.federations)
+
+
+def test_labeled_arrays_have_leaks_and_the_knobs_of_a_full_grid(sweep):
+    pytest.importorskip("xarray")
+    leaks = sweep.leaks()
+    arrays = sweep.to_xarray()
+    assert arrays["leak"].dims == ("configuration", "federation", "seed", "attack")
+    for row in leaks[leaks["point"] == 0].to_dict("records"):
+        at = {"configuration": row["number"], "federation": row["federation"]}
+        figure = arrays["leak"].sel(**at, seed=row["seed"], attack=row["variant"])
+        np.testing.assert_equal(float(figure), row["leak"])
+
+    def grid(results):
+        """kdk with four points of a grid of two knobs."""
+        for number, epsilon, k in ((1, 0.0, 2.0), (2, 0.45, 2.0), (3, 0.45, 3.0), (4, 0.0, 3.0)):
+            at = results["configuration"] == number
+            results.loc[at, ["method", "defenses"]] = "kdk"
+            results.loc[at, ["kdk.epsilon", "kdk.k", "noise.scale"]] = epsilon, k, None
+        return results.assign(**{"model.top": None, "model.top_hidden": None})
+
+    whole = changed(sweep, grid)
+    along = whole.to_xarray("kdk")
+    assert along["test_accuracy"].dims == ("kdk.epsilon", "kdk.k", "federation", "seed")
+    figure = along["test_accuracy"].sel({"kdk.epsilon": 0.45, "kdk.k": 3.0}).to_numpy()
+    other = whole.to_xarray()["test_accuracy"].sel(configuration=3).to_numpy()
+    np.testing.assert_array_equal(figure, other)
+    assert sweep.to_xarray("noise")["leak"].dims == ("federation", "seed", "attack")
+    part = changed(whole, lambda r: r[r["configuration"] != 4])
+    with pytest.raises(UserError, match=r"no full grid of kdk.epsilon, kdk.k: call to_xarray\(\)"):
+        part.to_xarray("kdk")
+
+
+def test_two_sweeps_are_compared_by_seed_where_their_settings_match(sweep):
+    a, b = with_seeds(sweep), with_seeds(sweep, shift=0.02)
+    fewer = b.results.to_pandas()
+    fewer.loc[fewer["method"] == "noise", "noise.scale"] = 0.5
+    training = {**b.config["training"], "epochs": 9}
+    b = b._replace(
+        results=pa.Table.from_pandas(fewer, preserve_index=False),
+        header={**b.header, "config": {**b.config, "training": training}},
+    )
+    frame = vfljax.compare(a, b)
+    assert frame.attrs["config"] == ["training.epochs: 3 -> 9"]
+    other = frame[frame["method"] == "noise"]
+    assert {*other["found_in"]} == {"a", "b"}
+    assert np.isnan(other["difference"]).all()
+    assert (other["seeds"] == 0).all()
+    same = frame[frame["method"] != "noise"]
+    assert {*same["found_in"]} == {"both"}
+    assert {*same["seeds"]} == {5}
+    seeds = np.arange(5.0)
+    expected = {"accuracy": 0.02 + 0.01 * seeds**2, "leak": 0.01 * seeds**2}
+    for row in same.to_dict("records"):
+        differences = expected[row["figure"]]
+        error = differences.std(ddof=1) / np.sqrt(5)
+        away = stats.t.ppf(0.95, 4) * error
+        limits = differences.mean() - away, differences.mean() + away
+        assert row["difference"] == pytest.approx(differences.mean())
+        assert (row["lower"], row["upper"]) == pytest.approx(limits)
+        assert row["b"] - row["a"] == pytest.approx(row["difference"])
+    assert len(vfljax.compare(a, a)) == len(same) + len(other) // 2
+    equal = vfljax.compare(a, a).query("figure == 'leak'")
+    # what is equal on every seed has the spread of half a row
+    assert equal["upper"].between(0.001, 0.05).all()
+    with pytest.raises(UserError, match="other data or splits"):
+        vfljax.compare(a, changed(a, checksum="another"))
+    with pytest.raises(UserError, match="other data or splits"):
+        vfljax.compare(a, changed(a, data={**a.header["data"], "train": 50}))
