@@ -40,8 +40,8 @@ BHI: dict[str, Any] = {
         "class_weights": (0.3, 1.0),
     },
     "completion": {"known": 70, "steps": 10 * kdk.EPOCH, "batch_size": 32},
-    "sample": {  # 1,000 rows of two patches
-        "data": {"options": {"patches": 2, "rows": 0}},
+    "sample": {  # some rows of two patches, of few patients, who stay in one part
+        "data": {"options": {"patches": 2, "rows": 0}, "train": 0.7},
         "model": {"options": {"width": 8}},
         "training": {"epochs": 10, "batch_size": 32, "milestones": (8,)},
         "completion": {"ema": 0.99, "steps": 300},
