@@ -77,13 +77,13 @@ def tune(
       UserError: for what cannot be searched, and if ``workdir`` holds another search.
     """
     optuna = imported("optuna", extra="tune", needed_by="tune")
-    for name, number in {
-        "batches": batches,
-        "points": points,
-        "confirm": confirm,
-        "seed": seed,
-    }.items():
-        least = int(name in ("batches", "points"))
+    whole = (
+        ("batches", batches, 1),
+        ("points", points, 1),
+        ("confirm", confirm, 0),
+        ("seed", seed, 0),
+    )
+    for name, number, least in whole:
         if type(number) is not int or number < least:
             raise UserError(f"{name}={number!r} is no whole number of at least {least}.")
     names: Any = defenses if isinstance(defenses, (list, tuple, Mapping)) else [defenses]
