@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from analysis import deviations, judging, knowers, precision, redteam
+from analysis import deviations, judging, knowers, precision, redteam, search
 from tests import sweeps
 from vfljax import config as config_file
 from vfljax import store
@@ -152,3 +152,49 @@ def test_deviations_are_tabulated_beside_the_honest_federation(tmp_path, monkeyp
             np.mean([r["loss"][-1] for r in rows]), 1e-4
         )
     assert line["honest_leak"] != line["deviating_leak"]
+
+
+def test_a_search_and_a_grid_of_as_many_points_are_compared_by_area(tmp_path, monkeypatch):
+    def figures(chains, better=0.0):
+        scales = {m: chain["noise"]["scale"] for m, chain in chains.items() if "noise" in chain}
+        return {
+            method: {
+                "validation_utility": 0.9 - scale + better,
+                "test_utility": 0.9 - scale + better,
+                "leak": float("nan") if scale == 1 else 0.9 - 10 * scale,
+            }
+            for method, scale in scales.items()
+        }
+
+    monkeypatch.setattr(search, "REPETITIONS", 2)
+    monkeypatch.setattr(search, "RANGES", {"noise": search.RANGES["noise"]})
+    monkeypatch.setattr(search.vfljax, "use_this_machine", lambda: None)
+    monkeypatch.setattr(
+        search.tuning, "_judged", lambda config, folder, say: (None, figures(config["grid"]))
+    )
+    chains = search.grid(16)
+    assert len(chains) == 16
+    monkeypatch.setattr(search, "searched", lambda *_: (chains, figures(chains, 0.05)))
+    (tmp_path / "d.csv").write_text("a,b\n1,2\n3,4\n")
+    arguments = [f"--data={tmp_path / 'd.csv'}", f"--workdir={tmp_path}", f"--out={tmp_path}"]
+    monkeypatch.setattr(sys, "argv", ["search", *arguments])
+    search.main()
+    lines = list(csv.DictReader((tmp_path / "search.csv").open()))
+    assert [line["way"] for line in lines] == ["grid", "search"] * 2
+    assert {line["diverged"] for line in lines} == {"1"}
+    grid, found = (float(line["area_searched"]) for line in lines[:2])
+    assert 0 < grid < found
+    assert lines[0]["area_fresh"] == lines[1]["area_fresh"] == lines[0]["area_searched"]
+    points = list(csv.DictReader((tmp_path / "frontiers.csv").open()))
+    assert len(points) == sum(int(line["frontier"]) for line in lines)
+    assert points[0]["knobs"].startswith("scale=")
+    text = (tmp_path / "tables.md").read_text()
+    assert f"| 0 | {grid:.3f} | {found:.3f} | {found - grid:+.3f} |" in text
+    assert str(tmp_path) not in text
+
+
+def test_an_area_counts_what_points_dominate_between_a_guess_and_one():
+    assert search.area([]) == search.area([(0.4, 0.2)]) == search.area([(0.9, 1.0)]) == 0
+    assert search.area([(1.0, 0.3)]) == 1
+    steps = [(0.75, 0.75), (0.6, 0.75), (1.0, 1.0), (0.9, 0.9)]
+    assert abs(search.area(steps) - (0.25 * 0.25 + 0.15 * 0.1) / 0.25) < 1e-12
