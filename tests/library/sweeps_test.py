@@ -3,6 +3,8 @@
 import math
 import sys
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pytest
 import vfljax
 from tests.auditing.survey_test import values
 from tests.sweeps import tiny
+from vfljax.attacking.view import attack_input, common_data, view_of
 from vfljax.auditing import stages
 from vfljax.config import ordered
 from vfljax.errors import UserError
@@ -18,6 +21,7 @@ from vfljax.launching import running
 from vfljax.library.forms import AXES
 from vfljax.store import loading
 from vfljax.sweep.experiment import parse
+from vfljax.types import Agreed
 
 QUIET = {"say": lambda line: None}
 
@@ -153,3 +157,13 @@ def test_without_the_extra_labeled_arrays_say_what_to_install(sweep, monkeypatch
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(UserError, match=r"needs xarray: pip install 'vfljax\[analysis\]'"):
         sweep.to_xarray()
+
+
+def test_the_plan_of_a_stored_sweep_has_the_data_that_attacks_by_hand_need(sweep):
+    plan, row = sweep.plan, sweep.trial(0).row
+    common = common_data(plan.table, sweep.splits(), attackers=(0,))
+    given = attack_input(sweep.workdir, row, "by hand", {}, attackers=(0,), all_weights=False)
+    view = view_of(jax.tree.map(jnp.asarray, given), common, Agreed(64))
+    np.testing.assert_array_equal(view.gradients, sweep.trial(0).exchange()["party0_gradients"])
+    assert view.features[0].shape == (320, 8, 4)
+    assert plan.groups[0].spec.bottoms[0].out == 4

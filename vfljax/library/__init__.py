@@ -1,5 +1,1 @@
-"""What Python programs and notebooks call, by names of the package itself such as ``vfljax.load``.
-
-``sweeps`` makes or reads a ``Sweep``, ``forms`` has its frames and arrays, ``logs`` writes it to where teams
-look, and ``tuning`` searches.
-"""
+"""What Python programs and notebooks call: ``sweeps``, their ``forms``, ``logs`` of them, and ``tuning``."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import math
 from collections.abc import Hashable, Iterable
@@ -12,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-import vfljax
 from vfljax import store
 from vfljax.errors import UserError, imported, shown, unknown
 from vfljax.report import intervals, worth
@@ -27,6 +25,7 @@ from vfljax.report.configurations import (
 )
 from vfljax.report.judging import MEANINGS
 from vfljax.report.stored_rows import AttackFigures, StoredRows, read
+from vfljax.store.header import differences
 from vfljax.store.loading import TIMES
 
 VERDICTS = {str(verdict): meaning for verdict, meaning in MEANINGS.items()}
@@ -165,7 +164,7 @@ def _along_knobs(arrays: Any, every: Iterable[ConfigurationSummary], method: str
     arrays = arrays.sel(configuration=[c.number for c in members]).drop_vars(of_members)
     if not knobs:
         return arrays.isel(configuration=0)
-    xarray = importlib.import_module("xarray")
+    xarray = imported("xarray", extra="analysis", needed_by="to_xarray")
     index = pd.MultiIndex.from_tuples(points, names=knobs)
     axes = xarray.Coordinates.from_pandas_multiindex(index, "configuration")
     arrays = arrays.drop_vars(knobs, errors="ignore").assign_coords(axes)
@@ -194,11 +193,8 @@ def compare(a: store.StoredSweep, b: store.StoredSweep) -> pd.DataFrame:
         if not isinstance(sweep, store.StoredSweep):
             kind = type(sweep).__name__
             raise UserError(f"compare needs sweeps and not {kind}: give what vfljax.load returns.")
-    data = [
-        (x.header["checksum"], *(x.header["data"][p] for p in ("train", "validation", "test")))
-        for x in (a, b)
-    ]
-    if data[0] != data[1]:
+    left, right = ({**x.header["data"], **x.header} for x in (a, b))
+    if any(left[name] != right[name] for name in ("checksum", "train", "validation", "test")):
         raise UserError(
             f"{a.workdir} and {b.workdir} have other data or splits: seeds are paired only if these are equal."
         )
@@ -217,7 +213,7 @@ def compare(a: store.StoredSweep, b: store.StoredSweep) -> pd.DataFrame:
         figures = (*means, difference.mean, *difference.limits, len(seeds), found_in)
         records.append((*cells, *figures))
     frame = pd.DataFrame(records, columns=list(COMPARED))
-    frame.attrs["config"] = [str(field) for field in vfljax.config.differences(a.config, b.config)]
+    frame.attrs["config"] = [str(field) for field in differences(a.config, b.config)]
     return frame
 
 

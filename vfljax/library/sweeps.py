@@ -27,6 +27,7 @@ from vfljax.report import not_run, stored_rows, tables
 from vfljax.report.assessed import Assessed
 from vfljax.report.assessment import assess
 from vfljax.sweep.experiment import Experiment, experiment_of, parse
+from vfljax.sweep.plan import Plan
 
 WIDTH = 110  # characters of a line of ``repr``
 AUDITED = {  # the types of arguments of ``audit``
@@ -60,6 +61,11 @@ class Sweep(store.StoredSweep):
     def assessed(self) -> Assessed:
         """The whole sweep as the report judges it, as records."""
         return assess(self.rows, experiment_of(self))
+
+    @functools.cached_property
+    def plan(self) -> Plan:
+        """The sweep as it was trained, with its data set, which is read again: what attacks by hand need."""
+        return running.stored_plan(self.workdir, None, unfinished=True)
 
     def frame(self) -> pd.DataFrame:
         """Returns ``results`` and ``attacks`` merged: a row a trial and attack, and one if none attacked it."""
@@ -95,8 +101,9 @@ class Sweep(store.StoredSweep):
             if row.identity.attack == name
         ]
         if not stored:
-            every = dict.fromkeys(row.identity.attack for row in self.rows.attacks)
-            raise unknown("attack of this sweep", name, every)
+            raise unknown(
+                "attack of this sweep", name, {r.identity.attack: r for r in self.rows.attacks}
+            )
         chosen = [row for values, row in stored if {**values, **settings} == values]
         if not chosen:
             asked = ", ".join(f"{key}={value!r}" for key, value in settings.items())

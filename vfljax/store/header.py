@@ -138,7 +138,7 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
     return read_header(workdir)
 
 
-class _ChangedField(NamedTuple):
+class ChangedField(NamedTuple):
     """A field in which two configs differ."""
 
     field: str
@@ -149,10 +149,15 @@ class _ChangedField(NamedTuple):
         return f"{self.field}: {self.before} -> {self.after}"
 
 
-def _differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> list[_ChangedField]:
-    """The fields in which two resolved configs, or their groups at ``path``, differ.
+def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> list[ChangedField]:
+    """Returns the fields in which two resolved configs differ.
 
-    >>> print(*_differences({"seeds": 3, "model": {"cut": 16}}, {"seeds": 3, "model": {"cut": 8}}))
+    Args:
+      a: the first config, or a group of it.
+      b: the other.
+      path: of the group.
+
+    >>> print(*differences({"seeds": 3, "model": {"cut": 16}}, {"seeds": 3, "model": {"cut": 8}}))
     model.cut: 16 -> 8
     """
     fields = []
@@ -160,11 +165,11 @@ def _differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> 
         name = f"{path}.{key}" if path else key
         left, right = a.get(key, "absent"), b.get(key, "absent")
         if isinstance(left, Mapping) and isinstance(right, Mapping):
-            fields += _differences(left, right, name)
+            fields += differences(left, right, name)
         elif left != right or (isinstance(left, Mapping) != isinstance(right, Mapping)):
-            fields.append(_ChangedField(name, left, right))
+            fields.append(ChangedField(name, left, right))
     if path in FREE and not fields and list(a) != list(b):
-        fields.append(_ChangedField(path, f"order {list(a)}", list(b)))
+        fields.append(ChangedField(path, f"order {list(a)}", list(b)))
     return fields
 
 
@@ -188,7 +193,7 @@ def refuse_another(
     changed = [
         str(changed_field)
         # a field that came after the sweep was made had its default then
-        for changed_field in _differences(resolve(stored["config"]), resolve(header["config"]))
+        for changed_field in differences(resolve(stored["config"]), resolve(header["config"]))
         if not changed_field.field.startswith(may_change)
     ]
     if data:
