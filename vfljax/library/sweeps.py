@@ -39,9 +39,8 @@ AUDITED = {  # the types of arguments of ``audit``
 class Sweep(store.StoredSweep):
     """A stored sweep: its tables, its trials, and what the report concludes of it.
 
-    ``results`` and ``attacks`` are Arrow tables of the stored rows; ``trial`` reads one trial's arrays. Frames
-    are of pandas, a row per observation; a knob's column is named as in ``results``, "noise.scale". Where their
-    column ``configuration`` is a text, ``number`` is that of ``results``.
+    ``results`` and ``attacks`` are Arrow tables of the stored rows; ``trial`` reads one trial's arrays. In frames
+    of pandas, where ``configuration`` is a text, ``number`` is the column ``configuration`` of ``results``.
     """
 
     def __repr__(self) -> str:
@@ -79,8 +78,7 @@ class Sweep(store.StoredSweep):
     def verdicts(self) -> pd.DataFrame:
         """Returns a row for every configuration and federation: verdict, cost, leak, and what they rest on.
 
-        Limits are in columns that end in ``_lower`` and ``_upper``. ``strongest`` names the strongest attack,
-        and ``chosen`` marks each method's operating point. ``vfljax.VERDICTS`` explains the verdicts.
+        Limits end in ``_lower`` and ``_upper``, ``chosen`` marks operating points; see ``vfljax.VERDICTS``.
         """
         return forms.verdict_frame(self.assessed)
 
@@ -179,8 +177,8 @@ def _folder(workdir: Any) -> pathlib.Path:
 def load(workdir: str | os.PathLike[str]) -> Sweep:
     """Returns the sweep that is stored in a folder, finished or not.
 
-    Tables are read at once and arrays when they are asked for. ``unfinished`` lists what is missing. What is
-    read and is not what was written raises a UserError of one line, with the command that mends it.
+    Arrays are read when they are asked for. ``unfinished`` lists what is missing. What is not as it was
+    written raises a UserError of one line, with the command that mends it.
     """
     return Sweep(*store.load(_folder(workdir)))
 
@@ -192,7 +190,7 @@ def run_sweep(
     command: str = "vfljax.run_sweep",
     say: Callable[[str], None] = print,
 ) -> Sweep:
-    """Trains a grid of trials, attacks every one of them, and writes tables and report.
+    """Trains and attacks a grid of trials, writes tables and ``workdir/report.html``, and returns the sweep.
 
     What is stored in ``workdir`` already is not done again: the same call continues a sweep that was
     stopped or killed. Call ``vfljax.use_this_machine()`` first, before JAX's first computation, for all
@@ -205,9 +203,6 @@ def run_sweep(
       workdir: the folder of the sweep, new or of the same config.
       command: what the report says the sweep was made by.
       say: is given each line of what is being done.
-
-    Returns:
-      The sweep; ``workdir/report.html`` is its report.
 
     Raises:
       UserError: for a config that means nothing, data that cannot be read, another sweep in ``workdir``,
