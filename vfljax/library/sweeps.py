@@ -39,8 +39,8 @@ AUDITED = {  # the types of arguments of ``audit``
 class Sweep(store.StoredSweep):
     """A stored sweep: its tables, its trials, and what the report concludes of it.
 
-    ``results`` and ``attacks`` are Arrow tables of stored rows; ``trial`` reads one trial's arrays. In frames of
-    pandas, where ``configuration`` is a text, ``number`` is the column ``configuration`` of ``results``.
+    ``results`` and ``attacks`` are Arrow tables of stored rows; ``trial`` reads one trial's arrays. Where the
+    ``configuration`` of a frame is a text, its ``number`` is ``configuration`` of ``results``.
     """
 
     def __repr__(self) -> str:
