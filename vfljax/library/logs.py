@@ -14,13 +14,15 @@ import re
 import shutil
 import time
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from vfljax import store
 from vfljax.errors import imported, refusals
-from vfljax.report.assessment import assess_sweep
 from vfljax.report.configurations import NUMBERS
 from vfljax.report.stored_rows import FEDERATIONS, federation_of_kind
+
+if TYPE_CHECKING:
+    from vfljax.library.sweeps import Sweep
 
 FIGURES = ("utility", "accuracy", "auc", "cost", "leak", "excess", "change")  # of an ``Assessment``
 CURVES = ("loss", "train_accuracy")  # of results, a value an epoch
@@ -45,22 +47,20 @@ class LoggedRun(NamedTuple):
         return hashlib.sha256(json.dumps(self).encode()).hexdigest()[:16]
 
 
-def logged_runs(sweep: store.StoredSweep) -> list[LoggedRun]:
+def logged_runs(sweep: Sweep) -> list[LoggedRun]:
     """Returns what is logged of a sweep: each configuration and federation, with its seeds after it.
 
     Raises:
       UserError: if the sweep is not finished.
     """
     sweep.require_finished()
-    assessed = assess_sweep(sweep.workdir)
-    assert assessed.rows is not None
     leaks: dict[int, dict[str, float]] = {}
-    for row in assessed.rows.attacks:
+    for row in sweep.rows.attacks:
         if row.point == 0:  # MLflow takes no "/" and "=" of a label
             name = "leak of " + re.sub(r"[^\w\- ]", " ", row.identity.label)
             leaks.setdefault(row.trial, {})[name] = row.figures["leak"]
     groups: dict[tuple[int, str], list[LoggedRun]] = {}
-    for a in assessed.assessments:
+    for a in sweep.assessed.assessments:
         name = f"{a.label}, {FEDERATIONS[a.federation]}"
         figures = {figure: getattr(a, figure).mean for figure in FIGURES}
         figures |= {f"leak_{side}": limit for side, limit in a.leak.limits._asdict().items()}
@@ -77,7 +77,7 @@ def logged_runs(sweep: store.StoredSweep) -> list[LoggedRun]:
             curves={},
         )
         groups[place] = [head]
-    for trial in assessed.rows.trials:
+    for trial in sweep.rows.trials:
         head, *_ = group = groups[trial.configuration, federation_of_kind(trial.federation)]
         run = head._replace(
             key=f"trial {trial.trial}",
@@ -99,7 +99,7 @@ def _metrics(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def to_mlflow(
-    sweep: store.StoredSweep, tracking_uri: str | None = None, experiment: str | None = None
+    sweep: Sweep, tracking_uri: str | None = None, experiment: str | None = None
 ) -> list[str]:
     """Logs a sweep to MLflow: a run per configuration and federation, with its seeds as nested runs.
 
@@ -153,7 +153,7 @@ def _write(entities: Any, client: Any, number: str, run: LoggedRun) -> None:
 
 
 def to_wandb(
-    sweep: store.StoredSweep,
+    sweep: Sweep,
     project: str = "vfljax",
     folder: str | os.PathLike[str] | None = None,
     mode: Literal["offline", "online"] = "offline",
@@ -195,9 +195,7 @@ def to_wandb(
     return folders
 
 
-def to_tensorboard(
-    sweep: store.StoredSweep, folder: str | os.PathLike[str] | None = None
-) -> pathlib.Path:
+def to_tensorboard(sweep: Sweep, folder: str | os.PathLike[str] | None = None) -> pathlib.Path:
     """Writes the training curves of a sweep as TensorBoard's event files, a folder per trial.
 
     Args:

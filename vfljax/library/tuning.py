@@ -25,7 +25,6 @@ from vfljax.defenses import TABLE
 from vfljax.errors import UserError, imported, refusals, unknown_row
 from vfljax.launching import running
 from vfljax.library.sweeps import Sweep, load
-from vfljax.report.assessment import assess_sweep
 from vfljax.sweep.experiment import parse
 
 STUDY = "tune.sqlite3"
@@ -140,20 +139,21 @@ def _judged(
 ) -> tuple[Sweep, dict[str, dict[str, Any]]]:
     """Trains and attacks a sweep, unless it is finished; returns it, and the figures of each method."""
     running.finish(parse(config), folder, "vfljax.tune", say)
-    assessed, figures = assess_sweep(folder), {}
-    federation = assessed.assessments[0].federation
-    for a in assessed.assessments:
+    sweep, figures = load(folder), {}
+    reference, assessments = sweep.assessed.reference, sweep.assessed.assessments
+    federation = assessments[0].federation
+    for a in assessments:
         if a.federation == federation:
             utilities = a.configuration.validation[federation].values()
             # a seed that diverged guesses
-            kept = [assessed.reference.guess if math.isnan(u) else u for u in utilities]
+            kept = [reference.guess if math.isnan(u) else u for u in utilities]
             figures[a.method] = {
                 "validation_utility": float(np.mean(kept)),
                 "test_utility": a.utility.mean,
                 "leak": a.leak.mean,
                 "verdict": str(a.verdict or ""),
             }
-    return load(folder), figures
+    return sweep, figures
 
 
 def _searched(optuna: Any, name: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
