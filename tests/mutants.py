@@ -327,8 +327,8 @@ SCORING = (
     ),
     Mutant(
         "direction-read-off-the-reported-half",
-        "metrics.leak_turned(scores.train, labels, choose, report)",
-        "metrics.leak_turned(scores.train, labels, report, report)",
+        "metrics.leak_named(scores.train, by_choose, labels, report)",
+        "metrics.leak_named(scores.train, by_report, labels, report)",
     ),
     Mutant("null-band-at-the-wrong-quantile", "NULL_LEVEL = 0.95", "NULL_LEVEL = 0.9"),
     Mutant(

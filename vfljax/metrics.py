@@ -98,7 +98,7 @@ def auc(
     """
     weights = _check(scores, labels, weights, rank=1)
     positive, negative = weights * (labels == 1), weights * (labels != 1)
-    wins = _ahead(_ranks(scores), negative)
+    wins = _ahead(ranked(scores), negative)
     wins = jnp.where(jnp.asarray(turned), negative.sum() - wins, wins)
     # divide before summing: pairs can exceed float32's whole numbers
     value = jnp.sum(positive * (wins / jnp.maximum(negative.sum(), 1))) / positive.sum()
@@ -118,28 +118,9 @@ def leak(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     """
     _check(scores, labels, weights)
     if scores.shape[1] == 2:
-        a = auc(_difference(scores), labels, weights)
+        a = auc(difference(scores), labels, weights)
         return jnp.maximum(a, 1 - a)
     return balanced_accuracy(scores, labels, weights)
-
-
-def leak_turned(scores: Array, labels: Array, chosen: Array, reported: Array) -> Array:
-    """``leak`` on some rows, in the direction that was better on others.
-
-    For two classes the AUC of the reported rows is turned where that of the chosen ones is below 1/2, so
-    that the reported rows' labels do not choose the direction. For more classes there is no direction.
-
-    Args:
-      scores, labels: [n, C] and [n].
-      chosen: weights [n] of the rows that choose the direction.
-      reported: weights [n] of the rows that the figure is of.
-    """
-    _check(scores, labels, chosen)
-    if scores.shape[1] > 2:
-        return balanced_accuracy(scores, labels, reported)
-    difference = _difference(scores)
-    a = auc(difference, labels, reported)
-    return jnp.where(auc(difference, labels, chosen) < 0.5, 1 - a, a)
 
 
 def leak_error(scores: Array, labels: Array, weights: Array | None = None) -> Array:
@@ -158,7 +139,7 @@ def leak_error(scores: Array, labels: Array, weights: Array | None = None) -> Ar
         present = (count > 0).astype(jnp.float32)
         of_mean = jnp.sum(present * recall * (1 - recall) / jnp.maximum(count, 1e-12))
         return jnp.sqrt(of_mean) / present.sum()
-    ranks = _ranks(_difference(scores))
+    ranks = ranked(difference(scores))
 
     def variance(members: Array, others: Array) -> Array:
         ahead = _ahead(ranks, others) / jnp.maximum(others.sum(), 1)
@@ -185,7 +166,7 @@ def names(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     classes = scores.shape[1]
     unchanged = jnp.arange(classes, dtype=jnp.int32)
     if classes == 2:
-        a = auc(_difference(scores), labels, weights)
+        a = auc(difference(scores), labels, weights)
         return jnp.where(a < 0.5, unchanged[::-1], unchanged)
     called = jax.nn.one_hot(_guess(scores), classes)  # all zero without a guess
     members = jax.nn.one_hot(labels, classes) * weights[:, None]
@@ -210,7 +191,7 @@ def leak_named(scores: Array, names: Array, labels: Array, weights: Array | None
     chex.assert_shape(names, scores.shape[1:])
     chex.assert_type(names, int)
     if scores.shape[1] == 2:
-        return auc(_difference(scores), labels, weights, names[0] != 0)
+        return auc(difference(scores), labels, weights, names[0] != 0)
     named = jnp.zeros_like(scores).at[:, names].set(scores)
     return balanced_accuracy(named, labels, weights)
 
@@ -266,7 +247,7 @@ def leak_under(
         guess, classes = _guess(scores), scores.shape[1]
         return jax.vmap(lambda row: _over_present(*_recall(guess, row, classes, weights)))(labels)
     count = weights.sum()
-    ranks = _ahead(_ranks(_difference(scores)), weights) / count - 0.5
+    ranks = _ahead(ranked(difference(scores)), weights) / count - 0.5
     positive = (labels == 1).astype(jnp.float32)  # [R, n]
     # the default product keeps only some ten bits of each factor on accelerators
     positives = jnp.matmul(positive, weights, precision="highest")
@@ -294,7 +275,7 @@ def _guess(scores: Array) -> Array:
     return jnp.where(jnp.all(jnp.isfinite(scores), axis=1), jnp.argmax(scores, axis=1), -1)
 
 
-def _difference(scores: Array) -> Array:
+def difference(scores: Array) -> Array:
     """s_1 - s_0 [n], 0 for a row without a guess."""
     difference = scores[:, 1] - scores[:, 0]
     return jnp.where(jnp.isfinite(difference), difference, 0.0)
@@ -328,7 +309,7 @@ def _runs(first: Array) -> tuple[Array, Array]:
     return left, right
 
 
-def _ranks(scores: Array) -> tuple[Array, Array, Array]:
+def ranked(scores: Array) -> tuple[Array, Array, Array]:
     """What sorts scores [n]; how many are smaller than each, and how many are not larger. NaN reads 0."""
     scores = jnp.where(jnp.isfinite(scores), scores, 0.0)
     order = jnp.argsort(scores)
@@ -338,7 +319,7 @@ def _ranks(scores: Array) -> tuple[Array, Array, Array]:
 
 
 def _ahead(ranks: tuple[Array, Array, Array], mass: Array) -> Array:
-    """The mass [n] of the rows that each row is ahead of, by what ``_ranks`` gives; ties count half."""
+    """The mass [n] of the rows that each row is ahead of, by what ``ranked`` gives; ties count half."""
     order, left, right = ranks
     below = jnp.concatenate([jnp.zeros(1), jnp.cumsum(mass[order])])
     return (below[left] + below[right]) / 2

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tests import harness
-from tests.attacking.scoring_test import BATCH, KNOWN, ROWS, labels_of
+from tests.attacking.scoring_test import BATCH, KNOWN, ROWS, labels_of, numbers
 from tests.reference import naming as reference
 from vfljax import metrics, store
 from vfljax.attacking.scoring import AttackOutput, score
@@ -67,7 +67,7 @@ def figures_of(train, classes, known=0, by=None):
         *(jnp.int32(1), jnp.int32(known), rows, rows >= 0, np.bool_(False)),
         None if by is None else jnp.int32(by),
     )
-    return {name: float(value) for name, value in jitted(output, true, BATCH).items()}
+    return numbers(jitted(output, true, BATCH))
 
 
 @pytest.mark.parametrize("classes", [2, 5])
@@ -85,6 +85,11 @@ def test_a_renaming_of_classes_protects_nobody_who_knows_labels(classes):
     assert exchanged["success"] < 0.2
     if classes > 2:
         assert exchanged["leak_report"] < 0.2
+        # of those rows of which it is most certain too
+        assert plain["precision[24]"] == pytest.approx(plain["success_unlabeled"], abs=1e-6)
+        for figures, leak in ((plain, "leak_crossed"), (exchanged, "leak_named")):
+            recalls = [figures[f"recall[{c}]"] for c in range(classes)]
+            assert np.mean(recalls) == pytest.approx(figures[leak], abs=1e-6)
 
 
 @pytest.mark.parametrize("classes", [2, 5])

@@ -60,7 +60,7 @@ class Job(NamedTuple):
         known = {"known": float(rows)} if self.what == ALL_LABELS else {}
         return {**self.variant.knobs[self.point], **known}
 
-    def figures(self, values: Mapping[str, float]) -> dict[str, Any]:
+    def figures(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Its row of ``attacks``."""
         knobs = self.variant.knobs[self.point]
         identity = self.variant.identity._replace(

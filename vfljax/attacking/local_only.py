@@ -42,20 +42,15 @@ class LocalOnlyJob(NamedTuple):
     learner: str = LABEL
     draws: int = 1  # of the known labels
 
-    def figures(self, values: Mapping[str, float]) -> dict[str, Any]:
+    def figures(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Its row of the variant ``LABEL``."""
         options = () if self.learner == LABEL else (("learner", self.learner),)
         identity = AttackIdentity(
             LABEL, options, ("learner",) * len(options), attackers=self.attackers, known=self.known
         )
-        head = {
-            **store.identity_columns(identity),
-            "variant": LABEL,
-            "seed": self.seed,
-            "what": LABEL,
-        }
-        head["draws"] = float(self.draws)
-        return {**head, **{name: float(v) for name, v in values.items() if name not in BY_BATCH}}
+        head = {"variant": LABEL, "seed": self.seed, "what": LABEL, "draws": float(self.draws)}
+        figures = {name: value for name, value in values.items() if name not in BY_BATCH}
+        return {**store.identity_columns(identity), **head, **figures}
 
     @property
     def key(self) -> tuple[Any, ...]:

@@ -234,7 +234,7 @@ def _run_group(todo: Sequence[Job], stored: Stored, progress: Progress) -> progr
             continue
         del left[: len(jobs)]
         rows = [
-            job.figures({name: float(values[i]) for name, values in figures.items()})
+            job.figures({name: values[i].tolist() for name, values in figures.items()})
             for i, job in enumerate(jobs)
         ]
         chunk, keys = f"{group.federation}-{group.number}", [job.key for job in jobs]

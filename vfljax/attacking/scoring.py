@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import metrics
+from vfljax.attacking.certainty import certainty
 from vfljax.attacking.view import AttackInput, with_places
 from vfljax.attacks.core import Attack
 from vfljax.sweep import batch_layout, programs
@@ -23,11 +24,7 @@ from vfljax.types import Array, HostArray, Scores
 HOST_BATCH = 32  # attacks that were run on the host, scored together: as many as on a CPU
 NULL = 64  # permutations of the labels the null band is made of
 NULL_LEVEL = 0.95  # share of them below it
-OF_FIRST_DRAW = (
-    "leak_null",
-    "auc_batch_q95",
-    "leak_batch_mean",
-)  # costly, and not of the known labels
+OF_FIRST_DRAW = ("leak_null", "auc_batch_q95", "leak_batch_mean")  # costly, of no known labels
 
 
 class AttackOutput(NamedTuple):
@@ -119,13 +116,20 @@ def _named_figures(
         value = metrics.leak_named(scores, names, labels, weights)
         return jnp.where(jnp.sum(weights) > 0, value, jnp.nan)
 
-    return {
+    out = {
         "leak_matched": leak(by[3], unlabeled),
         "leak_named": leak(jnp.where(unnamed, by[2], names), scored),
         "named_select": leak(names, choose),
         "named_report": leak(names, report),
         "renamed": jnp.mean((names != its_own).astype(jnp.float32)),
     }
+    if scores.shape[1] > 2:
+        better = out["named_select"] > leak(its_own, unlabeled * half)
+        better = better & (out["renamed"] > 0) & (output.known == 0) & ~unnamed
+        names, rows = jnp.where(better, names, its_own), jnp.where(better, scored, unlabeled)
+        by_name = jnp.zeros_like(scores).at[:, names].set(scores)
+        out |= certainty(by_name, labels, [(rows, False)])
+    return out
 
 
 def score(
@@ -145,7 +149,9 @@ def score(
     (Marvell's reduction), and leak_batch_mean, the mean over batches of max(a, 1 - a), which small
     batches lift above 1/2 whatever the scores.
 
-    Of names that are not the attack's own: ``_named_figures``. Of canaries: ``guess_figures``.
+    Of names that are not the attack's own: ``_named_figures``. Of canaries: ``guess_figures``. Of the most
+    certain rows: ``certainty``, each half of two classes in the other's direction, and of more under the better
+    names of an attack that knows no label.
 
     Args:
       output: of the attack.
@@ -159,6 +165,11 @@ def score(
     unlabeled = sent * (turn >= output.known)
     half = true.selects[i].astype(jnp.float32)
     choose, report = unlabeled * half, unlabeled * (1 - half)
+    two, its_own = scores.train.shape[1] == 2, jnp.arange(scores.train.shape[1])
+    # of two classes a name is the direction, which is never chosen on the rows that are scored
+    by_choose, by_report = (
+        metrics.names(scores.train, labels, part) if two else its_own for part in (choose, report)
+    )
     null = metrics.leak_under(scores.train, true.null[i], report, flip=False)
     out = {
         "success": metrics.accuracy(scores.train, labels, sent),
@@ -166,21 +177,21 @@ def score(
         "f1": metrics.f1(scores.train, labels, unlabeled),
         "leak": metrics.leak(scores.train, labels, unlabeled),
         "leak_select": metrics.leak(scores.train, labels, choose),
-        "leak_report": metrics.leak_turned(scores.train, labels, choose, report),
+        "leak_report": metrics.leak_named(scores.train, by_choose, labels, report),
         "leak_error": metrics.leak_error(scores.train, labels, unlabeled),
         "leak_null": jnp.quantile(null, NULL_LEVEL),
         **_named_figures(output, true, sent, half, turn),
     }
-    turned = metrics.leak_turned(scores.train, labels, report, choose)
-    two = scores.train.shape[1] == 2
+    turned = metrics.leak_named(scores.train, by_report, labels, choose)
     out["leak_crossed"] = (out["leak_report"] + turned) / 2 if two else out["leak"]
     if two:
         batch, count = output.order // batch_size, -(-len(labels) // batch_size)
-        difference = scores.train[:, 1] - scores.train[:, 0]
-        difference = jnp.where(jnp.isfinite(difference), difference, 0.0)
+        difference = metrics.difference(scores.train)
         by_batch = metrics.auc_by_batch(difference, labels, batch, count, unlabeled)
         out["auc_batch_q95"] = jnp.nanquantile(by_batch, 0.95)
         out["leak_batch_mean"] = jnp.nanmean(jnp.maximum(by_batch, 1 - by_batch))
+        halves = [(choose, by_report[0] != 0), (report, by_choose[0] != 0)]
+        out |= certainty(scores.train, labels, halves)
     if true.candidates is not None:
         out |= guess_figures(scores.train, labels, true.candidates[i], half)
     if scores.train.shape[1] > 5:
@@ -236,7 +247,7 @@ def _make_scorer(batch_size: int) -> Callable[[AttackOutput, TrueLabels], dict[s
         return {
             name: value
             if name in OF_FIRST_DRAW or name.startswith(PREFIX)
-            else jnp.nanmean(each[name])
+            else jnp.nanmean(each[name], axis=0)
             for name, value in first.items()
         }
 
@@ -288,21 +299,21 @@ class Scorer:
 
     def figures_on_host(
         self, outputs: Sequence[AttackOutput], batch_size: int
-    ) -> list[dict[str, float]]:
+    ) -> list[dict[str, Any]]:
         """Returns the figures of each of some attacks that were run on the host.
 
         Args:
           outputs: all as large as each other.
           batch_size: on which the parties agreed.
         """
-        rows: list[dict[str, float]] = []
+        rows: list[dict[str, Any]] = []
         for first in range(0, len(outputs), HOST_BATCH):
             batch = outputs[first : first + HOST_BATCH]
             together = jax.tree.map(lambda *leaves: np.stack(leaves), *batch)
             layout = batch_layout.layout_of(HOST_BATCH, 1)
             scores = layout.pad(together.scores)
             figures = self._figures(together._replace(scores=scores), batch_size, layout.capacity)
-            rows += [{k: float(v[i]) for k, v in figures.items()} for i in range(len(batch))]
+            rows += [{k: v[i].tolist() for k, v in figures.items()} for i in range(len(batch))]
         return rows
 
     def _figures(

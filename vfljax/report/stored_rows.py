@@ -3,7 +3,7 @@
 This is the only module of the report that reads the columns on disk. An attack that knows no label, and whose
 classes a few known labels name better than it does itself, appears a second time under those names: a mere
 renaming of the classes protects nobody. Of two classes there is nothing to add, because every figure that
-counts takes its direction from rows that are not scored (``metrics.leak_turned``).
+counts takes its direction from rows that are not scored.
 """
 
 from __future__ import annotations

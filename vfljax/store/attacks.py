@@ -17,6 +17,7 @@ import pathlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from vfljax.errors import unknown
@@ -31,6 +32,7 @@ from vfljax.types import AttackIdentity
 Summary = dict[str, dict[str, Any]]  # of ``attacks.json``, by variant
 DROPPED = ".dropped"  # the file in a folder whose rows ``drop`` removes
 LOCAL_ONLY = "logistic"  # the variant of the local-only baseline, whose rows are of no trial
+SHARES = np.logspace(-3, 0, 25)  # at which curves are stored (``attacking.certainty``)
 
 
 def identity_columns(attack: AttackIdentity) -> dict[str, Any]:

@@ -1,0 +1,104 @@
+"""What is read with certainty, against scikit-learn's ROC and counts of rows."""
+
+import numpy as np
+import pytest
+import sklearn.metrics
+
+from tests import harness
+from vfljax.attacking import certainty as module
+from vfljax.store.attacks import SHARES
+
+ROWS = 1500
+certainty = harness.quick_jit(module.certainty)
+
+
+def drawn(classes, decimals, seed=0):
+    """Scores that know a little, with ties where they are rounded; labels, and weights of some of the rows."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, classes, ROWS)
+    scores = np.round(rng.normal(size=(ROWS, classes)) + 2 * np.eye(classes)[labels], decimals)
+    return np.float32(scores), np.int32(labels), np.float32(rng.random(ROWS) < 0.8)
+
+
+@pytest.mark.parametrize("decimals", [9, 1, 0])
+def test_a_roc_is_scikit_learns_and_that_of_parts_is_their_mean(decimals):
+    scores, labels, weights = drawn(2, decimals)
+    half = np.arange(ROWS) % 3 == 0
+    parts, curves = [], []
+    for rows, sign in ((half, 1), (~half, -1)):
+        kept = rows & (weights > 0)
+        difference = sign * np.diff(scores[kept])[:, 0]
+        false, true, _ = sklearn.metrics.roc_curve(
+            labels[kept], difference, drop_intermediate=False
+        )
+        negatives = (labels[kept] == 0).sum()
+        curves.append(np.interp(np.floor(SHARES * negatives + 1e-6) / negatives, false, true))
+        parts.append((weights * rows, sign < 0))
+    found = certainty(scores, labels, parts)
+    shown = np.isfinite(found["roc"])
+    np.testing.assert_allclose(found["roc"][shown], np.mean(curves, axis=0)[shown], atol=1e-5)
+    assert [float(found[f"tpr_at_1e-{k}"]) for k in (2, 1)] == [
+        pytest.approx(float(found["roc"][place]), nan_ok=True) for place in (8, 16)
+    ]
+    (alone,) = (certainty(scores, labels, parts[:1]),)
+    recall = np.asarray(alone["recall"])
+    kept = half & (weights > 0)
+    mistakes = (1 - recall) * np.bincount(labels[kept])
+    # as many rows are named 1 as there are, so that every mistake has a counterpart, but for equal scores
+    assert abs(mistakes[0] - mistakes[1]) <= (1e-3 if decimals == 9 else 150)
+    assert 0.8 < recall.mean() < 1
+
+
+def test_a_rate_is_refused_where_fewer_than_ten_rows_are_beyond_its_threshold():
+    labels = np.int32(np.arange(20_000) % 2)
+    scores = np.float32(np.eye(2)[labels])
+    every = np.ones(len(labels), np.float32)
+    one_less = np.where(np.arange(len(labels)) == 0, np.float32(0), every)
+    for weights, known in ((every, True), (one_less, False)):
+        rates = certainty(scores, labels, [(weights, False)])
+        assert np.isfinite(rates["tpr_at_1e-3"]) == np.isfinite(rates["roc"][0]) == known
+        assert rates["tpr_at_1e-2"] == rates["tpr_at_1e-1"] == 1
+        assert np.isfinite(rates["roc"][1:]).all()
+
+
+def test_the_perfect_reader_reads_every_row_and_constant_scores_read_by_chance():
+    for classes, curve in ((2, "roc"), (5, "precision")):
+        _, labels, weights = drawn(classes, 0)
+        parts = [(weights, False)]
+        perfect = certainty(np.float32(np.eye(classes)[labels]), labels, parts)
+        constant = certainty(np.zeros((ROWS, classes), np.float32), labels, parts)
+        shown = np.isfinite(perfect[curve])
+        assert (perfect[curve][shown] == 1).all()
+        assert (perfect["recall"] == 1).all()
+        assert sorted(set(constant["recall"].tolist())) == [0, 1]  # one class is named
+        share = SHARES if classes == 2 else np.full(25, np.mean(labels[weights > 0] == 0))
+        row = 1 / (weights * (labels == 0)).sum()  # less than which a threshold cannot be set to
+        np.testing.assert_allclose(constant[curve][shown], share[shown], atol=row)
+        if classes > 2:
+            assert (perfect["read_99"], constant["read_99"]) == (1, 0)
+
+
+@pytest.mark.parametrize("decimals", [9, 1])
+def test_of_more_classes_the_most_certain_rows_are_counted(decimals):
+    scores, labels, weights = drawn(4, decimals)
+    scores = scores * np.float32([[1], [3]] * (ROWS // 2))  # a row's scale is its certainty
+    scores[::50] = np.nan
+    found = certainty(scores, labels, [(weights, False)])
+    kept = weights > 0
+    scores, labels = scores[kept], labels[kept]
+    ordered = np.sort(scores, axis=1)
+    apart = np.nan_to_num(ordered[:, -1] - ordered[:, -2], nan=-1)
+    right = ~np.isnan(scores[:, 0]) & (np.nan_to_num(scores).argmax(axis=1) == labels)
+    counts = np.array([(apart >= level).sum() for level in np.unique(apart)])
+    hits = np.array([right[apart >= level].sum() for level in np.unique(apart)])
+    enough = (counts >= 100) & (hits >= 0.99 * counts - 1e-9)
+    assert float(found["read_99"]) == pytest.approx(counts[enough].max(initial=0) / len(labels))
+    assert found["read_99"] > 0.1
+    places = np.floor(SHARES * len(labels) + 1e-6)
+    precision = np.interp(places, [0, *counts[::-1]], [0, *hits[::-1]]) / np.maximum(places, 1)
+    np.testing.assert_allclose(found["precision"][places >= 10], precision[places >= 10], atol=1e-5)
+    assert np.isnan(found["precision"][places < 10]).all()
+    recalls = [right[labels == c].mean() for c in range(4)]
+    np.testing.assert_allclose(found["recall"], recalls, atol=1e-6)
+    few = weights * (np.cumsum(weights) < 100)
+    assert np.isnan(certainty(*drawn(4, decimals)[:2], [(few, False)])["read_99"])
