@@ -11,7 +11,7 @@ import pytest
 from bokeh.core.enums import MarkerType
 
 from tests.sweeps import REFERENCE, assessed, assessment, report_of
-from vfljax.report import headline, interactive, page, tables, threat_model, words
+from vfljax.report import certain_rows, headline, interactive, page, tables, threat_model, words
 from vfljax.report.assessment import assess_sweep
 from vfljax.report.templates import templates
 from vfljax.store import load
@@ -66,7 +66,8 @@ def test_it_opens_with_the_headline_then_frontier_cards_tables_and_how_it_was_ma
         "What each defense leaves, and what it costs",
         "What leaks against utility",
         "Every defense, at the operating point that was chosen",
-        *("All figures", "Strongest attacks and verdicts", "Threat model", "Command", "Config"),
+        *("All figures", "Strongest attacks and verdicts", certain_rows.TITLE),
+        *("Threat model", "Command", "Config"),
     )
     places = [text.index(f">{words}") for words in titles]
     assert places == sorted(places)
@@ -103,8 +104,8 @@ def test_it_holds_the_command_versions_every_setting_and_what_was_shorter_or_not
 def test_figures_are_pngs_too(written):
     workdir, _, text = written
     names = {path.name for path in (workdir / "figures").glob("*.png")}
-    assert names == {"frontier.png", "heat_kdk.png"}
-    assert text.count('src="data:image/png;base64,') == 2
+    assert names == {"frontier.png", "heat_kdk.png", "certainty.png"}
+    assert text.count('src="data:image/png;base64,') == 3
 
 
 def test_every_point_is_drawn_and_says_its_figures(written):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ class Candidate(NamedTuple):
     brief: str = ""  # without who attacked
     identity: AttackIdentity | None = None  # None of the local-only baseline
     null: float = math.nan  # what its scores reach under permuted labels, 95 % of the time
+    rows: tuple[Any, ...] = ()  # of each seed, its figures by column as they are stored
 
 
 LOCAL_ONLY = Candidate(name="local-only baseline", brief="local-only baseline")

@@ -30,7 +30,6 @@ MARKERS = (
     "square_pin",
 )
 """Of the defended methods; with the colors no two of many look alike."""
-ROOM = 0.05  # of accuracy, that intervals may widen its axis by
 
 
 class Mark(NamedTuple):

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from vfljax import store
 from vfljax.report import (
     captions,
+    certain_rows,
     figures,
     findings,
     frontier,
@@ -41,7 +42,7 @@ from vfljax.report.terminal import first_lines, fitted
 from vfljax.sweep import profile
 from vfljax.sweep.experiment import Experiment, experiment_of
 
-FRONTIER, PAPER = "frontier", "paper"  # names of figures, the latter in a paper's form
+FRONTIER, CERTAINTY, PAPER = "frontier", "certainty", "paper"  # figures, one in a paper's form
 POLICY = (
     "default-src 'none'; img-src data: blob:; font-src data:; style-src 'unsafe-inline'; "
     "script-src 'unsafe-inline'"
@@ -77,8 +78,8 @@ class _Shown(NamedTuple):
     @property
     def sections(self) -> list[tables.Section]:
         """Every table of the report."""
-        permuted = self.experiment.data.permute_labels
-        return tables.sections(self.assessed, permuted, self.extra.sections)
+        extra = certain_rows.section(self.assessed), *self.extra.sections
+        return tables.sections(self.assessed, self.experiment.data.permute_labels, extra)
 
 
 def _shown(workdir: pathlib.Path, extend: tables.Extend | None) -> _Shown:
@@ -123,6 +124,7 @@ def _context(shown: _Shown) -> dict[str, Any]:
         "findings": findings.findings(assessed),
         "not_attacked": not_run.not_attacked(assessed),
         "sections": shown.sections,
+        "pictures": dict([images.pop(CERTAINTY, ("", ""))]),
         "figures": [(title, name, data) for name, (title, data) in images.items()],
         "parties": threat_model.parties(shown.rows, experiment),
         "threat_model": threat_model.assumptions(assessed, experiment),
@@ -225,6 +227,8 @@ def drawings(assessed: Assessed, extra: tables.Extra) -> dict[str, tuple[str, Dr
     every, out = assessed.configurations, {}
     if assessed.federations:
         out[FRONTIER] = FRONTIER, functools.partial(frontier.frontier, assessed)
+    if certain_rows.readers(assessed):
+        out[CERTAINTY] = certain_rows.TITLE, functools.partial(certain_rows.figure, assessed)
     if extra.draw is not None:
         out[PAPER] = "In the paper's form", extra.draw
     for method in dict.fromkeys(c.method for c in every):

@@ -131,7 +131,8 @@ class Tried:
         return strongest_of(
             Candidates(
                 attacks=tuple(
-                    self._names[run]._replace(null=null) for run, null in zip(candidates, nulls)
+                    self._names[run]._replace(null=null, rows=tuple(r.figures for r in by_seed))
+                    for (run, by_seed), null in zip(candidates.items(), nulls)
                 ),
                 figures=intervals.sample(leaks, rows, errors),
                 local_only=intervals.sample(local_only, rows, local_only_errors),
@@ -180,7 +181,9 @@ class Tried:
             np.stack([choosing.of_picks(self._by_seed(each, name), picks) for each in rows])
             for name in (self._figure, "leak_error")
         )
-        return figures, errors, LOCAL_ONLY._replace(name=name, null=null)
+        pairs = zip(self._seeds, picks, strict=True)
+        stored = (row.figures for seed, k in pairs for row in of_most[k] if row.seed == seed)
+        return figures, errors, LOCAL_ONLY._replace(name=name, null=null, rows=tuple(stored))
 
     def _by_seed(
         self, groups: Iterable[Sequence[AttackFigures | LocalOnlyRow]], figure: str

@@ -1,0 +1,97 @@
+"""What is read with certainty, as a table and a figure."""
+
+import dataclasses
+import math
+import pathlib
+
+import numpy as np
+import pytest
+
+from tests.sweeps import REFERENCE, assessed, assessment
+from vfljax.report import certain_rows, words
+from vfljax.report.assessment import assess_sweep
+from vfljax.report.stored_rows import load
+from vfljax.store.attacks import SHARES
+
+
+def read(a, rates, baseline=None):
+    """The assessment, whose strongest attack reads so much at a false positive rate of 1 %, a seed each; at
+    0.1 % it is refused."""
+    rows = [
+        {
+            **{"tpr_at_1e-3": math.nan, "tpr_at_1e-2": rate, "tpr_at_1e-1": 1.0},
+            **{"roc": [math.nan] * 8 + [rate] * 8 + [1.0] * 9, "recall": [rate, 1.0]},
+        }
+        for rate in rates
+    ]
+    attack = a.strongest.attack._replace(rows=tuple(rows))
+    candidates = a.strongest.candidates
+    if baseline:
+        local_only = candidates.baseline._replace(rows=baseline.strongest.attack.rows)
+        candidates = dataclasses.replace(candidates, baseline=local_only)
+    strongest = dataclasses.replace(a.strongest, attack=attack, candidates=candidates)
+    return dataclasses.replace(a, strongest=strongest)
+
+
+@pytest.fixture
+def found():
+    """Undefended, noise, which protects and is recommended, and kdk, which is chosen but still leaks."""
+    baseline = read(assessment("plain", 0.9, 0.5), [0.1, 0.1, 0.1])
+    plain = read(assessment("plain", 0.9, 0.9), [0.5, 0.6, 0.7], baseline)
+    noise = read(assessment("noise", 0.9, 0.5, {"noise.scale": 9.0}), [0.2, 0.2, 0.2])
+    kdk = read(assessment("kdk", 0.9, 0.8, {"kdk.k": 2.0}), [0.4, 0.4, 0.4])
+    return assessed(plain, noise, kdk)
+
+
+def test_the_table_has_every_chosen_operating_point_between_undefended_and_the_baseline(found):
+    header, rows = certain_rows.section(found).table
+    assert header[3:] == [*certain_rows.TWO.values(), "recall of 0", "recall of 1"]
+    cells = [dict(zip(header, row, strict=True)) for row in rows]
+    assert [row["configuration"] for row in cells] == [
+        "plain",
+        *("noise scale=9", "kdk k=2", "plain"),
+    ]
+    assert [row["attack"] for row in cells] == [*["passive"] * 3, "local-only baseline"]
+    assert {row["TPR at 0.1 % FPR"] for row in cells} == {"—"}
+    assert [row["at 1 %"].split()[0] for row in cells] == [".60", ".20", ".40", ".10"]
+    assert cells[0]["at 1 %"] == cells[0]["recall of 0"] == ".60 (.43 to .75)"
+    # seeds that agree leave what the number of rows lets a rate spread
+    assert cells[1]["at 1 %"] == ".20 (.19 to .22)"
+
+
+def test_the_figure_has_undefended_the_recommendation_and_the_baseline_on_logarithmic_axes(found):
+    drawn = certain_rows.figure(found)
+    (ax,) = drawn.axes
+    lines = {line.get_label(): line for line in ax.lines}
+    assert list(lines) == ["plain", "noise scale=9", "local-only baseline", "chance"]
+    assert ax.get_xscale() == ax.get_yscale() == "log"
+    np.testing.assert_allclose(lines["plain"].get_ydata()[8:16], 0.6)
+    chance = lines["chance"]
+    np.testing.assert_array_equal(chance.get_xdata(), SHARES[8:])
+    np.testing.assert_array_equal(chance.get_xdata(), chance.get_ydata())
+
+
+def test_stored_figures_are_read_of_the_attack_and_of_the_learner_that_each_seed_picked(tiny_sweep):
+    found, stored = assess_sweep(tiny_sweep), load(tiny_sweep)
+    header, rows = certain_rows.section(found).table
+    assert header[3] == "read with 99 % precision"
+    for row in rows:
+        federation = next(
+            f for f in found.federations if row[1].startswith("with ") == (f == "split")
+        )
+        a = next(a for a in found.attacked if (a.label, a.federation) == (row[0], federation))
+        recall = np.array([of_seed["recall"] for of_seed in a.strongest.attack.rows])
+        baseline = a.strongest.candidates.baseline
+        if row[2] == baseline.brief:
+            recall = np.array([of_seed["recall"] for of_seed in baseline.rows])
+            leaks = {r.figures["leak"] for r in stored.local_only}
+            assert {of_seed["leak"] for of_seed in baseline.rows} <= leaks
+        assert len(recall) == 2
+        assert row[4:] == [words.brief(value) for value in recall.mean(axis=0)]
+
+
+def test_a_sweep_without_these_figures_has_no_rows_of_them():
+    found = assess_sweep(pathlib.Path("tests/fixtures/stored_sweep"))
+    assert found.attacked
+    assert certain_rows.section(found).table[1] == []
+    assert certain_rows.readers(assessed(assessment("plain", 0.9, 0.9), reference=REFERENCE)) == []

@@ -1,0 +1,97 @@
+"""What the strongest attack reads with certainty: rates, precision and recall as a table, and its ROC."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from vfljax.report import headline, interactive, intervals, words
+from vfljax.report.assessed import Assessed, Assessment
+from vfljax.report.candidates import LOCAL_ONLY, floats
+from vfljax.report.estimates import NO_LIMITS, Estimate, Floats
+from vfljax.report.figures import STYLE
+from vfljax.report.spread import FEWEST_SEEDS, moments
+from vfljax.report.stored_rows import FEDERATIONS
+from vfljax.report.tables import Section
+from vfljax.store.attacks import SHARES
+
+TITLE = "How many rows can be read with certainty"
+CAPTION = "Means over seeds, with limits. Recall: of a class, the share that is named rightly."
+OF_TWO = " TPR: of class 1, the share read where the FPR of class 0 is taken for it; — of fewer than ten rows."
+TWO = {"tpr_at_1e-3": "TPR at 0.1 % FPR", "tpr_at_1e-2": "at 1 %", "tpr_at_1e-1": "at 10 %"}
+MORE = {"read_99": "read with 99 % precision"}
+ROC = {"xlabel": "false positive rate", "ylabel": "true positive rate", "yscale": "log"}
+PRECISION = {"xlabel": "share of the rows, most certain first", "ylabel": "share named rightly"}
+
+
+def readers(assessed: Assessed) -> list[tuple[Assessment, dict[str, Any]]]:
+    """Undefended, every chosen operating point, and undefended as the local-only baseline reads it, and how
+    each is drawn, by federation; none where attacks were stored without these figures."""
+    out: list[tuple[Assessment, dict[str, Any]]] = []
+    colors = {mark.method: mark.color for mark in interactive.marks(assessed)}
+    for federation in assessed.federations:
+        bare, methods = assessed.undefended(federation), headline.methods_on(assessed, federation)
+        if bare and bare.strongest:
+            for a in (bare, *(a for a in methods if a.chosen)):
+                look = {"color": colors[a.method], "label": a.label}
+                out.append((a, look if a in (bare, headline.recommended(methods)) else {}))
+            local = dataclasses.replace(bare.strongest, attack=bare.strongest.candidates.baseline)
+            look = {"color": "#B00020", "label": LOCAL_ONLY.name, "ls": "--"}
+            out.append((dataclasses.replace(bare, strongest=local), look))
+    return [(a, look) for a, look in out if len(_stored(a, "recall"))]
+
+
+def _stored(a: Assessment, column: str) -> Floats:
+    """A figure of the strongest attack, [seeds, ...]."""
+    rows = a.strongest.attack.rows if a.strongest else ()
+    return np.array([row[column] for row in rows if row.get(column) is not None], np.float64)
+
+
+def section(assessed: Assessed) -> Section:
+    """The table of all readers."""
+    judged, classes = assessed.reference.rows, assessed.reference.classes
+    columns, of_class = (TWO, judged) if classes == 2 else (MORE, judged // classes)
+    header = ["configuration", "federation", "attack", *columns.values()]
+    header += [f"recall of {c}" for c in range(classes)]
+    rows = [
+        [
+            *(a.label, FEDERATIONS[a.federation], a.strongest.attack.brief if a.strongest else ""),
+            *(_cell(_stored(a, name), judged) for name in columns),
+            *(_cell(recall, of_class) for recall in _stored(a, "recall").T),
+        ]
+        for a, _ in readers(assessed)
+    ]
+    return Section(TITLE, CAPTION + OF_TWO * (classes == 2), (header, rows))
+
+
+def _cell(values: Floats, rows: int) -> str:
+    """A mean over seeds with its limits; so many rows were judged."""
+    count, mean, _ = moments(values)
+    sample = intervals.sample(values[None], rows)
+    limits = floats(intervals.worst_limits(sample)) if count >= FEWEST_SEEDS else NO_LIMITS
+    return words.figure(Estimate(float(mean), limits)) if count else "—"
+
+
+def figure(assessed: Assessed) -> Figure:
+    """Draws undefended, the recommendation and the local-only baseline: of two classes the ROC on logarithmic
+    axes, of more the precision among the most certain rows."""
+    two, panels, x = assessed.reference.classes == 2, assessed.federations, SHARES
+    with mpl.rc_context(STYLE):
+        drawn = Figure(figsize=(5.6 * len(panels), 4.2))
+        axes = drawn.subplots(1, len(panels), squeeze=False)
+        for ax, federation in zip(axes[0], panels, strict=True):
+            for a, look in readers(assessed):
+                if look and a.federation == federation:
+                    curve = _stored(a, "roc" if two else "precision").mean(axis=0)
+                    ax.plot(SHARES, curve, **look)
+                    x = SHARES[np.isfinite(curve)]
+            level, label = (x, "chance") if two else (np.full_like(x, 0.99), "99 %")
+            ax.plot(x, level, ":", color="gray", lw=0.8, label=label)
+            ax.set(title=FEDERATIONS[federation], xscale="log", **(ROC if two else PRECISION))
+            ax.legend()
+        drawn.tight_layout()
+    return drawn
