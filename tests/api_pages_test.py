@@ -24,7 +24,8 @@ TABLES = {
 @pytest.fixture(scope="module")
 def sources() -> dict[str, str]:
     """The text of every page, written by hand or made, by its name."""
-    written = {path.stem: path.read_text() for path in FOLDER.glob("*.rst")}
+    paths = [*FOLDER.glob("*.rst"), *FOLDER.glob("guide/*.md")]
+    written = {path.stem: path.read_text() for path in paths}
     return {**written, **pages.sources()}
 
 
@@ -56,8 +57,17 @@ def test_a_new_row_has_its_page_without_an_edit(monkeypatch):
 def test_every_page_is_reached_from_the_index(sources):
     lists = "\n".join(sources[name] for name in ("index", "modules"))
     lists += "\n".join(sources[f"vfljax.{table}"] for table in TABLES)
-    named = set(re.findall(r"^   (?:generated/)?([\w.]+)$", lists, flags=re.M))
+    named = set(re.findall(r"^   (?:generated/|guide/)?([\w.]+)$", lists, flags=re.M))
     assert named >= set(sources) - {"index"}
+
+
+def test_the_glossary_and_the_gallery_are_made_of_the_words_and_notebooks_there_are(sources):
+    assert "\n   local-only\n      the baseline of the passive party" in sources["glossary"]
+    for notebook in pages.notebooks():
+        assert f":doc:`Open the notebook <{notebook.name}>`" in sources["examples"]
+        assert (
+            "](how_to" not in notebook.source
+        )  # files that are no pages are links to the repository
 
 
 @pytest.mark.parametrize("name", ["run_sweep", "audit", "load", "use_this_machine"])

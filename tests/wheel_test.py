@@ -76,3 +76,11 @@ def test_it_brings_the_configs_and_figures_that_readme_names(installed, tmp_path
         installed / "vfljax", "reproduce", "--list", cwd=tmp_path
     )  # they import each other
     assert "\ngafm/2 " in tables
+
+
+@pytest.mark.slow
+def test_every_notebook_runs_without_a_checkout(installed, wheel, tmp_path):
+    extras = f"vfljax[analysis,tune] @ {wheel.as_uri()}"
+    run(installed / "python", "-m", "pip", "install", "--quiet", extras, cwd=tmp_path)
+    # -P: nothing is imported from the checkout
+    run(installed / "python", "-P", ROOT / "tests" / "notebooks.py", "--check", cwd=tmp_path)

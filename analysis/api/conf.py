@@ -16,7 +16,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 Remarks.__repr__ = lambda remarks: "Remarks()"  # a default; its fields are functions without a name
 
 project = "vfljax"
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.viewcode", "myst_nb"]
+nb_execution_mode = "off"  # notebooks are shown with the outputs that they were stored with
 exclude_patterns = ["build", "README.md"]
 html_theme = "alabaster"
 html_theme_options = {
@@ -45,7 +46,7 @@ autodoc_type_aliases = {name: name for name in ("Array", "PyTree", "HostArray", 
 autodoc_inherit_docstrings = False
 
 # called below and not loaded as an extension, which takes what stands before a field's first colon for its type
-GOOGLE = Config(napoleon_use_rtype=False)
+GOOGLE = Config(napoleon_use_rtype=False, napoleon_use_ivar=True)
 HIDDEN = "\ue000"  # a character that no docstring has
 FUNCTION = re.compile(r"= \(?<function.*?>\)?(?=, \w+: |\)$)")  # a default that is a function
 ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")

@@ -46,9 +46,10 @@ def as_it_stands(lines: list[str]) -> list[str]:
 
 
 def prose(line: str) -> str:
-    """A line of text with links to what is ours; bars are those of a norm, never substitutions."""
+    """A line of text with links to what is ours; bars are those of a norm, never substitutions, and a star
+    before a dot is that of a file's pattern."""
     parts = re.split(r"(``.*?``)", line)
-    parts[::2] = [re.sub(r"(?<!\\)\|", r"\\|", part) for part in parts[::2]]
+    parts[::2] = [re.sub(r"(?<!\\)(\||\*(?=\.))", r"\\\1", part) for part in parts[::2]]
     return OURS.sub(r":py:obj:`\1`", LETTER.sub(r"\1\\.", "".join(parts)))
 
 

@@ -1,26 +1,35 @@
-"""The generated pages of the API: what the visible tables and the modules hold, as reStructuredText.
+"""The generated pages of the site, and what they are made of.
 
-What enters: the tables of ``vfljax`` and the names of its modules. What leaves: ``sources()``, the text of
-every page by its name. Sphinx fills in the docstrings (``docstrings``), and is not needed here. A new row or
-module has its page without an edit.
+``sources()`` has the text of every page by its name, as reStructuredText: the visible tables, the fields of a
+config, the modules, the glossary of ``vfljax.types`` and the gallery of notebooks. ``examples()`` has the
+notebooks and their pictures. Sphinx fills in the docstrings (``docstrings``), and is not needed here. A new
+row, module or notebook has its page without an edit.
 """
 
 from __future__ import annotations
 
 import ast
+import base64
 import inspect
+import json
 import pathlib
 import pkgutil
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import vfljax
 from analysis.api.docstrings import plain
-from vfljax import attacks, config, datasets, defenses, models
+from vfljax import attacks, config, datasets, defenses, models, types
 from vfljax.types import NO_SPLIT, SPLIT
 
 ROOMS = ("sweep", "store", "attacking", "report", "papers", "auditing", "benchmark")
 """Packages whose modules are shown by what they say of themselves, without their functions."""
+
+NOTEBOOKS = pathlib.Path(__file__).parents[1]  # the folder that holds them
+REPOSITORY = "https://github.com/vfljax/vfljax/blob/main/analysis/"
+# a link of a notebook to a file of that folder that is no page of the site
+LINK = re.compile(r"\]\((?=[\w./]+\))(?![\w.]+\.ipynb\))")
 
 
 class Row(NamedTuple):
@@ -226,6 +235,68 @@ def _room(package: str, every: Iterable[str]) -> str:
     return text
 
 
+def _glossary() -> str:
+    """The words that the docstring of ``vfljax.types`` explains, a line or more each."""
+    block = (types.__doc__ or "").partition("Glossary::\n\n")[2]
+    entries = re.findall(r"^    (\S.*?)  +(.*(?:\n {6,}.*)*)$", block, flags=re.M)
+    text = f"{_title('Glossary')}\n.. glossary::\n   :sorted:\n"
+    for word, meaning in entries:
+        text += f"\n   {word}\n      {plain(' '.join(meaning.split()))}\n"
+    return text
+
+
+class Notebook(NamedTuple):
+    """A notebook as the gallery shows it."""
+
+    name: str
+    title: str
+    about: str  # its first paragraph
+    picture: bytes  # its first one, as PNG; empty without one
+    source: str  # as the site has it
+
+
+def notebooks() -> tuple[Notebook, ...]:
+    """Every notebook, in the order of reading."""
+    found = []
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        for cell in content["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = LINK.sub(f"]({REPOSITORY}", "".join(cell["source"]))
+        outputs = (output for cell in content["cells"] for output in cell.get("outputs", ()))
+        pictures = (output.get("data", {}).get("image/png") for output in outputs)
+        heading = next(
+            cell["source"] for cell in content["cells"] if cell["source"].startswith("# ")
+        )
+        title, *paragraphs = heading.removeprefix("# ").split("\n\n")
+        about = next(text for text in paragraphs if not text.startswith("["))
+        picture = base64.b64decode("".join(next(filter(None, pictures), "")))
+        found.append(Notebook(path.stem, title, about, picture, json.dumps(content)))
+    return tuple(found)
+
+
+def _gallery(shown: tuple[Notebook, ...]) -> str:
+    text = f"{_title('Examples')}\nEach page is a notebook with what it printed when it was last run.\n"
+    for notebook in shown:
+        text += f"\n{_title(notebook.title, '-')}\n{plain(notebook.about)}\n\n"
+        text += f":doc:`Open the notebook <{notebook.name}>`\n"
+        if notebook.picture:
+            text += f"\n.. image:: {notebook.name}.png\n   :width: 560\n   :target: {notebook.name}.html\n"
+            text += f"   :alt: {notebook.title}\n"
+    names = "".join(f"   {notebook.name}\n" for notebook in shown)
+    return f"{text}\n.. toctree::\n   :hidden:\n\n{names}"
+
+
+def examples() -> dict[str, bytes]:
+    """The notebooks and their pictures, by the names of their files."""
+    files = {}
+    for notebook in notebooks():
+        files[f"{notebook.name}.ipynb"] = notebook.source.encode()
+        if notebook.picture:
+            files[f"{notebook.name}.png"] = notebook.picture
+    return files
+
+
 def sources() -> dict[str, str]:
     """The text of every generated page, by its name without a suffix."""
     every, pages = modules(), {}
@@ -238,17 +309,17 @@ def sources() -> dict[str, str]:
     for name in [n for n in others if any(m.startswith(f"{n}.") for m in every)]:
         pages[name] = _room(name, every)  # a room that is new
     pages["modules"] = f"{_title('Every module')}\n{_contents(sorted(pages))}"
-    return pages
+    return {**pages, "glossary": _glossary(), "examples": _gallery(notebooks())}
 
 
 def write(folder: pathlib.Path) -> None:
-    """Make ``folder`` hold the generated pages and no other; pages that are the same are not written."""
+    """Make ``folder`` hold the generated files and no other; files that are the same are not written."""
     folder.mkdir(exist_ok=True)
-    pages = sources()
-    for path in folder.glob("*.rst"):
-        if path.stem not in pages:
+    files = {f"{name}.rst": text.encode() for name, text in sources().items()} | examples()
+    for path in folder.iterdir():
+        if path.name not in files:
             path.unlink()
-    for name, text in pages.items():
-        path = folder / f"{name}.rst"
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
+    for name, content in files.items():
+        path = folder / name
+        if not path.exists() or path.read_bytes() != content:
+            path.write_bytes(content)

@@ -23,10 +23,11 @@ Guarantee: eps-label-DP of all that crosses the wire in training, against partie
 gradient is a function of embeddings, of the pseudo head and of draws that depend on the flipped labels
 alone; a true head changes none of these, nor do labels that defenses listed later see, which are the flipped
 ones. It does not cover
-    - the true head, which learns the true labels (or what a defense listed before makes of them): neither
-      its weights nor its predictions are private. With head="sum" the released model is covered too.
-    - shares taken from the labels that are to be protected, as in the released code: the shares are
-      equal, or fixed beforehand by ``shares``, which must be public knowledge.
+
+- the true head, which learns the true labels (or what a defense listed before makes of them): neither
+  its weights nor its predictions are private. With head="sum" the released model is covered too.
+- shares taken from the labels that are to be protected, as in the released code: the shares are
+  equal, or fixed beforehand by ``shares``, which must be public knowledge.
 
 Scale: epsilon has the scale of ``label_dp``. The loss is the sum of two means over the batch, but no gradient
 of the second reaches a party. Class weights weigh a pseudo class as its class.
