@@ -1,8 +1,9 @@
 """The notebooks of ``analysis/``: executed, and written back with their outputs.
 
-    pip install -e '.[analysis]'
+    pip install -e '.[analysis,tune]'
     python -m tests.notebooks                # all of them, in order
     python -m tests.notebooks 6_read_a_papers_table.ipynb
+    python tests/notebooks.py --check        # with the vfljax that is installed, and without storing outputs
 
 They run in a temporary folder, so that what they train is thrown away, and the first trains what the next ones
 read. Run it after a change of what they show, and look at the pictures.
@@ -14,6 +15,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import time
 from typing import Any
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -26,9 +28,9 @@ def paths() -> list[pathlib.Path]:
     return sorted(FOLDER.glob("*.ipynb"))
 
 
-def execute(path: pathlib.Path, folder: pathlib.Path) -> Any:
-    """The notebook with the outputs of a run in ``folder``; raises nbclient's CellExecutionError where a
-    cell does."""
+def execute(path: pathlib.Path, folder: pathlib.Path, checkout: bool = True) -> Any:
+    """The notebook with the outputs of a run in ``folder``, by this checkout or by the vfljax that is
+    installed; raises nbclient's CellExecutionError where a cell does."""
     import nbclient  # pyright: ignore[reportMissingImports]  # of the extra `analysis`, as nbformat
     import nbformat  # pyright: ignore[reportMissingImports]
 
@@ -40,8 +42,8 @@ def execute(path: pathlib.Path, folder: pathlib.Path) -> Any:
         resources={"metadata": {"path": str(folder)}},
         record_timing=False,
     )
-    search = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)
-    client.execute(env={**os.environ, "PYTHONPATH": search})
+    search = [str(ROOT)] * checkout + [os.environ.get("PYTHONPATH", "")]
+    client.execute(env={**os.environ, "PYTHONPATH": os.pathsep.join(search).strip(os.pathsep)})
     return notebook
 
 
@@ -75,12 +77,16 @@ def _joined(outputs: list[Any]) -> list[Any]:
 
 
 def main() -> None:
-    names = sys.argv[1:]
+    names = [name for name in sys.argv[1:] if name != "--check"]
+    check = "--check" in sys.argv
     with tempfile.TemporaryDirectory() as folder:
         for path in paths():
             if not names or path.name in names:
-                write(execute(path, pathlib.Path(folder)), path)
-                print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e3:.0f} kB")
+                began = time.monotonic()
+                notebook = execute(path, pathlib.Path(folder), checkout=not check)
+                print(f"{path.relative_to(ROOT)}: {time.monotonic() - began:.0f} s")
+                if not check:
+                    write(notebook, path)
 
 
 if __name__ == "__main__":

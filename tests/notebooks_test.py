@@ -2,7 +2,7 @@
 
     python -m pytest -m slow tests/notebooks_test.py
 
-executes them, in about three minutes on two cores. ``python -m tests.notebooks`` stores their outputs anew.
+executes them, in about four minutes on two cores. ``python -m tests.notebooks`` stores their outputs anew.
 """
 
 import ast
@@ -14,6 +14,7 @@ import socket
 import pytest
 
 from tests import notebooks
+from vfljax import config
 
 LARGEST = 300_000  # bytes of a notebook
 # roots of file systems, where a path of somebody's machine begins; URLs and fractions are none
@@ -37,9 +38,8 @@ def code_cells(notebook: dict) -> list[dict]:
 
 
 def code(cell: dict) -> str:
-    """The source without the lines that are IPython's."""
-    lines = text(cell["source"]).splitlines()
-    return "\n".join("" if line.startswith("%") else line for line in lines)
+    """The source, with ``pass`` for the lines that are IPython's."""
+    return re.sub(r"^(\s*)%.*", r"\1pass", text(cell["source"]), flags=re.M)
 
 
 def texts(notebook: dict) -> list[str]:
@@ -90,7 +90,7 @@ def names_of_paths(notebook: dict) -> set[str]:
 
 
 def test_there_are_notebooks():
-    assert [path.name[0] for path in notebooks.paths()] == list("123456")
+    assert [path.name[0] for path in notebooks.paths()] == list("1234567")
 
 
 @every_notebook
@@ -108,7 +108,7 @@ def test_its_code_compiles(path):
 @every_notebook
 def test_it_uses_the_whole_machine_before_it_trains(path):
     source = "\n".join(map(code, code_cells(read(path))))
-    for call in ("= train_sweep(", "= vfljax.run_sweep("):
+    for call in ("= vfljax.run_sweep(", "= vfljax.tune("):
         if call in source:
             assert 0 < source.index("vfljax.use_this_machine()") < source.index(call)
 
@@ -127,11 +127,32 @@ def test_the_attack_is_on_the_defense_of_the_notebook_before():
 
 
 @every_notebook
-def test_it_says_how_to_install_from_a_checkout_and_names_files_that_exist(path):
+def test_it_opens_in_colab_installs_itself_and_names_files_that_exist(path):
     notebook = read(path)
-    assert "pip install -e '.[analysis]'" in "\n".join(texts(notebook))
+    colab = f"[Open in Colab](https://colab.research.google.com/github/vfljax/vfljax/blob/main/analysis/{path.name})"
+    assert text(notebook["cells"][0]["source"]).splitlines()[2] == colab
+    first = text(code_cells(notebook)[0]["source"])
+    assert "    %pip install" in first  # below a condition
     missing = [name for name in names_of_paths(notebook) if not (notebooks.ROOT / name).exists()]
     assert missing == []
+
+
+@every_notebook
+def test_it_imports_public_names(path):
+    imported = re.findall(
+        r"^\s*(?:from|import) ([\w.]+)", "\n".join(map(code, code_cells(read(path)))), flags=re.M
+    )
+    inside = ("vfljax.report", "vfljax.sweep", "vfljax.attacking", "vfljax.launching", "configs")
+    assert [name for name in imported if name.startswith(inside)] == []
+
+
+def test_the_quickstart_writes_out_the_config_that_the_others_read():
+    (cell,) = [c for c in code_cells(read(notebooks.paths()[0])) if "config = {" in code(c)]
+    names: dict = {}
+    exec(code(cell), names)
+    assert config.resolve(names["config"]) == config.resolve(
+        config.from_file("configs/notebooks.py")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +166,8 @@ def folder(tmp_path_factory):
 def test_a_notebook_runs_from_a_fresh_folder_to_what_is_stored_of_it(path, folder):
     pytest.importorskip("nbclient", reason="install the extra `analysis`")
     pytest.importorskip("ipykernel", reason="install the extra `analysis`")
+    if "vfljax.tune(" in path.read_text():
+        pytest.importorskip("optuna", reason="install the extra `tune`")
     notebook = notebooks.execute(path, folder)
     stored = read(path)
     assert [cell.source for cell in notebook.cells] == [text(c["source"]) for c in stored["cells"]]
