@@ -38,7 +38,6 @@ MISUSES = {
     "no seeds": ({"seeds": 0}, "seeds=0", "at least 1"),
     "seeds as a list": ({"seeds": [0, 1]}, "[0, 1]", "int"),
     "a negative first seed": ({"first_seed": -1}, "-1", "at least 0"),
-    "seeds beyond reason": ({"seeds": 10**9}, "1,000,000,000", "choose"),
     "an empty grid": ({"grid": {}}, "config.grid", "undefended"),
     "a grid that is a list": ({"grid": ["noise"]}, "['noise']", "method"),
     "a method that is a text": ({"grid": {"a": "noise"}}, "'noise'", "defense"),
@@ -51,11 +50,7 @@ MISUSES = {
     "a knob that is NaN": ({"grid": {"a": {"noise": {"scale": math.nan}}}}, "nan", "choose"),
     "epsilon beyond 1": ({"grid": {"a": {"kdk": {"epsilon": 1.5, "k": 1}}}}, "1.5", "[0, 1]"),
     "half a k": ({"grid": {"a": {"kdk": {"epsilon": 0.5, "k": 1.5}}}}, "1.5", "integer"),
-    "an unknown law": (
-        {"grid": {"a": {"noise": {"scale": 1.0, "law": "gauss"}}}},
-        "'gauss'",
-        "laplace",
-    ),
+    "an unknown law": ({"grid": {"a": {"noise": {"scale": 1, "law": "x"}}}}, "'x'", "laplace"),
     "knobs that are no group": ({"grid": {"a": {"noise": 0.1}}}, "0.1", "noise"),
     "a plugin that is not in use": ({"grid": {"a": {"mine:x": {}}}}, "mine:x", "--plugin=mine"),
     "an unknown attack": ({"attacks": {"pasive": {}}}, "'pasive'", "'passive'"),
@@ -66,11 +61,6 @@ MISUSES = {
     "more labels than rows": ({"attacks": {"passive": {"known": 10**6}}}, "1000000", "up to all"),
     "an unknown data set": ({"data": {"name": "mnist"}}, "'mnist'", "choose"),
     "rows beyond the data": ({"data": {"train": 5000}}, "5000", "at most all rows"),
-    "shares beyond one": (
-        {"data": {"train": 0.8, "validation": 0.3, "test": 0.2}},
-        "0.8",
-        "at most all rows",
-    ),
     "an unknown scaling": ({"data": {"scaling": "minmx"}}, "'minmx'", "'minmax'"),
     "columns that do not exist": (
         {"data": {"name": "breast_cancer"}, "parties": {"columns": (("column 30",), ("*",))}},
@@ -104,5 +94,5 @@ def test_a_misuse_of_a_config_is_one_line_and_nothing_is_written(misuse, kind, t
 def test_what_is_no_config_is_one_line(tmp_path):
     for config in (None, 3, [("seeds", 3)]):
         line = line_of(lambda config=config: vfljax.run_sweep(config, tmp_path / "w"))
-        assert line.startswith("config=")
-        assert "must be a group of fields: name, notes, seeds," in line
+        assert line.startswith("config is of type")
+        assert "give a mapping of fields, or the path of a config file" in line

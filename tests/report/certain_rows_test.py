@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from tests.sweeps import REFERENCE, assessed, assessment
+from vfljax import store
 from vfljax.report import certain_rows, words
 from vfljax.report.assessment import assess_sweep
 from vfljax.report.stored_rows import load
 from vfljax.store.attacks import SHARES
+
+# by row: right on both of two seeds, right on one of two, right on both, and scored on one alone
+MARKS = ["111-" * 100, "10--" * 100, "--11" * 100]
 
 
 def read(a, rates, baseline=None):
@@ -21,8 +25,9 @@ def read(a, rates, baseline=None):
         {
             **{"tpr_at_1e-3": math.nan, "tpr_at_1e-2": rate, "tpr_at_1e-1": 1.0},
             **{"roc": [math.nan] * 8 + [rate] * 8 + [1.0] * 9, "recall": [rate, 1.0]},
+            "right": marks,
         }
-        for rate in rates
+        for rate, marks in zip(rates, MARKS, strict=True)
     ]
     attack = a.strongest.attack._replace(rows=tuple(rows))
     candidates = a.strongest.candidates
@@ -45,7 +50,8 @@ def found():
 
 def test_the_table_has_every_chosen_operating_point_between_undefended_and_the_baseline(found):
     header, rows = certain_rows.section(found).table
-    assert header[3:] == [*certain_rows.TWO.values(), "recall of 0", "recall of 1"]
+    recalls = ["recall of 0", "recall of 1"]
+    assert header[3:] == [*certain_rows.TWO.values(), *recalls, "all seeds"]
     cells = [dict(zip(header, row, strict=True)) for row in rows]
     assert [row["configuration"] for row in cells] == [
         "plain",
@@ -53,6 +59,7 @@ def test_the_table_has_every_chosen_operating_point_between_undefended_and_the_b
     ]
     assert [row["attack"] for row in cells] == [*["passive"] * 3, "local-only baseline"]
     assert {row["TPR at 0.1 % FPR"] for row in cells} == {"—"}
+    assert {row["all seeds"] for row in cells} == {".67"}
     assert [row["at 1 %"].split()[0] for row in cells] == [".60", ".20", ".40", ".10"]
     assert cells[0]["at 1 %"] == cells[0]["recall of 0"] == ".60 (.43 to .75)"
     # seeds that agree leave what the number of rows lets a rate spread
@@ -87,7 +94,23 @@ def test_stored_figures_are_read_of_the_attack_and_of_the_learner_that_each_seed
             leaks = {r.figures["leak"] for r in stored.local_only}
             assert {of_seed["leak"] for of_seed in baseline.rows} <= leaks
         assert len(recall) == 2
-        assert row[4:] == [words.brief(value) for value in recall.mean(axis=0)]
+        assert row[4:-1] == [words.brief(value) for value in recall.mean(axis=0)]
+
+
+def test_marks_are_of_the_same_rows_on_all_seeds_where_they_were_scored(tiny_sweep):
+    sweep = store.load(tiny_sweep)
+    marked = np.random.default_rng(1797).choice(1797, 1024, replace=False)
+    readers = [row for row in sweep.attacks.to_pylist() if row["attack"] == "direct"]
+    perfect = [row for row in readers if row["leak"] == row["success"] == 1]
+    assert {row["seed"] for row in perfect} == {0, 1}
+    for row in perfect:
+        trained = np.isin(marked, sweep.splits()["train"][row["seed"]])
+        assert row["right"] == "".join(np.where(trained, "1", "-"))
+    poor = next(row for row in readers if row["success"] < 0.9)
+    share = poor["right"].count("1") / (1024 - poor["right"].count("-"))
+    assert share == pytest.approx(poor["success"], abs=0.1)
+    assert certain_rows._every_seed(np.array(["1" * 99, "1" * 99])) == "—"
+    assert certain_rows._every_seed(np.array(["1" * 100, "1" * 100])) == "1.00"
 
 
 def test_a_sweep_without_these_figures_has_no_rows_of_them():

@@ -19,7 +19,8 @@ def certainty(scores: Array, labels: Array, parts: list[tuple]) -> dict[str, Arr
     More: ``precision`` [25] of the ``SHARES`` of the rows whose largest score most exceeds the second (an ROC
     needs scores that compare between classes); ``read_99``, the largest share, of at least 100 rows, of
     precision .99; ``recall`` [C], NaN of an absent class. Curves are lines between equal scores, and NaN where
-    fewer than 10 rows of class 0, or of all, are beyond the thresholds.
+    fewer than 10 rows of class 0, or of all, are beyond the thresholds. ``right`` [n]: 1 of a row that is named
+    rightly, NaN of one without weight.
 
     Args:
       scores, labels: [n, C] and [n].
@@ -31,7 +32,7 @@ def certainty(scores: Array, labels: Array, parts: list[tuple]) -> dict[str, Arr
     apart = jnp.where(jnp.isfinite(apart), apart, -1.0)
     right = labels == 1 if two else (apart >= 0) & (first == labels)
     order, low, high = metrics.ranked(metrics.difference(scores) if two else apart)
-    curve = beyond = count = named = jnp.zeros(())
+    curve = beyond = scored = named = jnp.zeros(())
     for weights, backward in parts:
         below = jnp.stack([weights * ~right, weights * right])
         below = jnp.pad(jnp.cumsum(below[:, order], axis=1), ((0, 0), (1, 0)))
@@ -44,11 +45,11 @@ def certainty(scores: Array, labels: Array, parts: list[tuple]) -> dict[str, Arr
         curve, beyond = curve + reached / len(parts), beyond + places
         ahead = jnp.sum(below[:, low] + below[:, high], axis=0) / 2
         ahead = jnp.where(backward, misses[-1] + hits[-1] - ahead, ahead)
-        members = jax.nn.one_hot(labels, classes) * weights[:, None]
-        named += ((ahead > misses[-1]) == right if two else right) @ members
-        count += members.sum(axis=0)
+        named += weights * ((ahead > misses[-1]) == right if two else right)
+        scored += weights
     curve = jnp.where(beyond >= LEAST, jnp.minimum(curve, 1.0), jnp.nan)
-    recall = {"recall": named / count}
+    members = jax.nn.one_hot(labels, classes)
+    recall = {"recall": named @ members / (scored @ members), "right": named / scored}
     if two:
         return {"roc": curve, **{name: curve[at] for name, at in RATES.items()}, **recall}
     enough = (steps >= FEWEST) & (misses <= WRONG * steps + 1e-3)

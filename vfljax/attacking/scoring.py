@@ -24,6 +24,7 @@ from vfljax.types import Array, HostArray, Scores
 HOST_BATCH = 32  # attacks that were run on the host, scored together: as many as on a CPU
 NULL = 64  # permutations of the labels the null band is made of
 NULL_LEVEL = 0.95  # share of them below it
+MARKED = 1024  # rows of the data set of which it is stored whether they are named rightly
 OF_FIRST_DRAW = ("leak_null", "auc_batch_q95", "leak_batch_mean")  # costly, of no known labels
 
 
@@ -266,6 +267,13 @@ class Scorer:
         true = true_labels(arrays)
         self._true = batch_layout.share(with_places(true, len(true.labels)))
         self._width, self._naming, self._level = width, naming, level
+        number = len(arrays["labels"])
+        marked = np.random.default_rng(number).choice(number, min(number, MARKED), replace=False)
+        # where they are among each seed's training rows, -1 where they are not
+        self._marked = np.full((len(true.labels), len(marked)), -1)
+        for places, rows in zip(self._marked, arrays["train"], strict=True):
+            _, among_rows, among_marked = np.intersect1d(rows, marked, True, True)
+            places[among_marked] = among_rows
 
     def figures(
         self, scores: Scores, inputs: AttackInput, attack: Attack, batch_size: int, capacity: int
@@ -328,4 +336,8 @@ class Scorer:
         program = programs.program(
             _make_scorer, (batch_size,), layout, *arguments, level=self._level, fitting=True
         )
-        return batch_layout.unpad(program(padded, self._true), count)
+        figures = batch_layout.unpad(program(padded, self._true), count)
+        places = self._marked[np.asarray(output.seed)]
+        right = np.take_along_axis(figures["right"], places, axis=1)
+        marks = np.select([(places < 0) | np.isnan(right), right == 1], ["-", "1"], "0")
+        return {**figures, "right": np.array(["".join(row) for row in marks])}

@@ -16,9 +16,8 @@ all classes and in all steps, so that one factorization serves. It comes within 
 Reference: Zmushko, Mansurov, Svirschevski, Kuznedelev, Ryabinin, Beznosikov. "Label Privacy in Split Learning
 for Large Models with Parameter-Efficient Training", arXiv 2412.16669, after its released code. There adapters
 are low-rank changes of one pretrained model, n of them, and xi may be trained. Here two adapters are the halves
-of a party's last layer, what lies before it is shared, and xi stays as drawn. The paper protects gradients too,
-by a backpropagation that several servers share, which has no place in a federation: here gradients cross the
-wire as they are.
+of a party's last layer, what lies before it is shared, and xi stays as drawn. The paper hides gradients too, by
+a backpropagation that several servers share; here they cross the wire as they are.
 
 Guarantee: none. (1/2 + xi) g and (1/2 - xi) g, what the loss sends back, sum to the gradient g that crosses
 the wire without the defense, and the added term sends back a gradient of its own that depends on the label.

@@ -20,11 +20,15 @@ from vfljax.report.tables import Section
 from vfljax.store.attacks import SHARES
 
 TITLE = "How many rows can be read with certainty"
-CAPTION = "Means over seeds, with limits. Recall: of a class, the share that is named rightly."
+CAPTION = (
+    "Means over seeds, with limits. Recall: of a class, the share that is named rightly. All seeds: of the "
+    "rows that are scored on two seeds or more, the share that is named rightly on each that scores it."
+)
 OF_TWO = " TPR: of class 1, the share read where the FPR of class 0 is taken for it; — of fewer than ten rows."
 TWO = {"tpr_at_1e-3": "TPR at 0.1 % FPR", "tpr_at_1e-2": "at 1 %", "tpr_at_1e-1": "at 10 %"}
 MORE = {"read_99": "read with 99 % precision"}
 ROC = {"xlabel": "false positive rate", "ylabel": "true positive rate", "yscale": "log"}
+FEWEST = 100  # rows that must have been scored on two seeds
 PRECISION = {"xlabel": "share of the rows, most certain first", "ylabel": "share named rightly"}
 
 
@@ -45,10 +49,10 @@ def readers(assessed: Assessed) -> list[tuple[Assessment, dict[str, Any]]]:
     return [(a, look) for a, look in out if len(_stored(a, "recall"))]
 
 
-def _stored(a: Assessment, column: str) -> Floats:
+def _stored(a: Assessment, column: str) -> Any:
     """A figure of the strongest attack, [seeds, ...]."""
     rows = a.strongest.attack.rows if a.strongest else ()
-    return np.array([row[column] for row in rows if row.get(column) is not None], np.float64)
+    return np.array([row[column] for row in rows if row.get(column) is not None])
 
 
 def section(assessed: Assessed) -> Section:
@@ -56,12 +60,13 @@ def section(assessed: Assessed) -> Section:
     judged, classes = assessed.reference.rows, assessed.reference.classes
     columns, of_class = (TWO, judged) if classes == 2 else (MORE, judged // classes)
     header = ["configuration", "federation", "attack", *columns.values()]
-    header += [f"recall of {c}" for c in range(classes)]
+    header += [*(f"recall of {c}" for c in range(classes)), "all seeds"]
     rows = [
         [
             *(a.label, FEDERATIONS[a.federation], a.strongest.attack.brief if a.strongest else ""),
             *(_cell(_stored(a, name), judged) for name in columns),
             *(_cell(recall, of_class) for recall in _stored(a, "recall").T),
+            _every_seed(_stored(a, "right")),
         ]
         for a, _ in readers(assessed)
     ]
@@ -74,6 +79,18 @@ def _cell(values: Floats, rows: int) -> str:
     sample = intervals.sample(values[None], rows)
     limits = floats(intervals.worst_limits(sample)) if count >= FEWEST_SEEDS else NO_LIMITS
     return words.figure(Estimate(float(mean), limits)) if count else "—"
+
+
+def _every_seed(right: Any) -> str:
+    """The share of rows that are named rightly on every seed that scored them, of those that two or more did.
+
+    Seeds differ in their training rows, so that few rows are scored on all of many seeds. The more seeds score
+    a row, the more often it must be named rightly.
+    """
+    marks = np.array([list(of_seed) for of_seed in right])  # [seeds, rows]
+    often = (marks != "-").sum(axis=0) > 1
+    shares = (marks != "0").all(axis=0)[often]
+    return words.brief(shares.mean()) if len(shares) >= FEWEST else "—"
 
 
 def figure(assessed: Assessed) -> Figure:
