@@ -15,7 +15,7 @@ from tests.structure import PACKAGE, ROOT, House, house, lengths, shared_names
 # whoever breaks one of these changes the design, and not the number
 ROOMS = 23
 FLOORS = 9
-ARROWS = 108
+ARROWS = 107
 LINES = {PACKAGE: 42_520, "tests": 38_650}
 LONGEST = 350
 # data sets know nothing of what is trained on them
