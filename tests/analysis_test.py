@@ -14,6 +14,7 @@ from vfljax import store
 from vfljax.report import stored_rows
 from vfljax.report.assessment import assess_sweep
 from vfljax.report.estimates import interval
+from vfljax.store import header
 
 
 def test_the_simulation_of_judging_writes_a_line_a_cell_and_the_tables(
@@ -82,7 +83,7 @@ def test_precisions_are_paired_by_setting_federation_and_seed():
 
 def test_the_precisions_compared_differ_in_that_alone():
     exact, rounded = (config_file.resolve(precision.get_config(p)) for p in ("float32", "bfloat16"))
-    assert [*map(str, config_file.differences(exact, rounded))] == [
+    assert [*map(str, header.differences(exact, rounded))] == [
         "name: products in float32 -> products in bfloat16",
         "training.precision: float32 -> bfloat16",
     ]
