@@ -134,13 +134,15 @@ def flip(path: pathlib.Path, bit: int | None = None) -> None:
 
 
 def comparable(table: Any) -> list[dict[str, Any]]:
-    """Rows without the columns that hold times; what a curve lacks is None, which equals itself."""
-    rows = [{k: v for k, v in row.items() if k not in TIMES} for row in table.to_pylist()]
-    curves = ("precision", "roc")
-    return [
-        {k: [None if x != x else x for x in v] if k in curves and v else v for k, v in row.items()}
-        for row in rows
-    ]
+    """Rows without the columns that hold times; what a figure lacks is None, which equals itself."""
+
+    def plain(value: Any) -> Any:
+        return (
+            [*map(plain, value)] if isinstance(value, list) else None if value != value else value
+        )
+
+    rows = table.to_pylist()
+    return [{k: plain(v) for k, v in row.items() if k not in TIMES} for row in rows]
 
 
 def candidates_of(names: Sequence[str], leaks: Any, local_only: Any, rows: int) -> Candidates:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.sweeps import by_label, tiny
+from tests.sweeps import by_label, comparable, tiny
 from vfljax import launching, store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
@@ -26,7 +26,6 @@ CONFIG = tiny(
     attacks={"norm": {}, "direct": {}},
     **{"execution.shard_seconds": 1e-3, "training.epochs": 2, "training.batch_size": 16},
 )
-TIMES = {"seconds"}  # columns that differ between runs
 
 
 def here(perform: Any = None, jobs: int = 2) -> backends.Engine:
@@ -58,11 +57,8 @@ def tables(workdir: pathlib.Path) -> list[list[dict[str, Any]]]:
     """Results and attacks, in one order and without times."""
     sweep = store.load(workdir)
     order = ("attack", "federation", "view", "trial", "what", "attack_configuration", "seed")
-    rows = [
-        [{k: v for k, v in row.items() if k not in TIMES} for row in table.to_pylist()]
-        for table in (sweep.results, sweep.attacks)
-    ]
-    return [sorted(some, key=lambda row: str([row.get(k) for k in order])) for some in rows]
+    found = map(comparable, (sweep.results, sweep.attacks))
+    return [sorted(rows, key=lambda row: str([row.get(k) for k in order])) for rows in found]
 
 
 def run(workdir: pathlib.Path, way: launching.Way) -> None:

@@ -97,7 +97,7 @@ class Stored:
 
     workdir, plugins = "a sweep", {}
 
-    def setting(self, number):
+    def trial(self, number):
         assert number == 0
         return self
 
