@@ -231,7 +231,7 @@ def refusals(package: str) -> Iterator[None]:
     """Turns whatever a call of another package raises into a UserError of one line."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # MLflow, W&B and their stores raise many kinds, of no common base
         line = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"{package} refuses: {line[:300]}") from error
 

@@ -34,11 +34,11 @@ def test_a_roc_is_scikit_learns_and_that_of_parts_is_their_mean(decimals):
         negatives = (labels[kept] == 0).sum()
         curves.append(np.interp(np.floor(SHARES * negatives + 1e-6) / negatives, false, true))
         parts.append((weights * rows, sign < 0))
-    found = certainty(scores, labels, parts)
-    shown = np.isfinite(found["roc"])
-    np.testing.assert_allclose(found["roc"][shown], np.mean(curves, axis=0)[shown], atol=1e-5)
-    assert [float(found[f"tpr_at_1e-{k}"]) for k in (2, 1)] == [
-        pytest.approx(float(found["roc"][place]), nan_ok=True) for place in (8, 16)
+    figures = certainty(scores, labels, parts)
+    shown = np.isfinite(figures["roc"])
+    np.testing.assert_allclose(figures["roc"][shown], np.mean(curves, axis=0)[shown], atol=1e-5)
+    assert [float(figures[f"tpr_at_1e-{k}"]) for k in (2, 1)] == [
+        pytest.approx(float(figures["roc"][place]), nan_ok=True) for place in (8, 16)
     ]
     (alone,) = (certainty(scores, labels, parts[:1]),)
     recall = np.asarray(alone["recall"])
@@ -52,9 +52,9 @@ def test_a_roc_is_scikit_learns_and_that_of_parts_is_their_mean(decimals):
 def test_a_rate_is_refused_where_fewer_than_ten_rows_are_beyond_its_threshold():
     labels = np.int32(np.arange(20_000) % 2)
     scores = np.float32(np.eye(2)[labels])
-    every = np.ones(len(labels), np.float32)
-    one_less = np.where(np.arange(len(labels)) == 0, np.float32(0), every)
-    for weights, known in ((every, True), (one_less, False)):
+    all_rows = np.ones(len(labels), np.float32)
+    one_less = np.where(np.arange(len(labels)) == 0, np.float32(0), all_rows)
+    for weights, known in ((all_rows, True), (one_less, False)):
         rates = certainty(scores, labels, [(weights, False)])
         assert np.isfinite(rates["tpr_at_1e-3"]) == np.isfinite(rates["roc"][0]) == known
         assert rates["tpr_at_1e-2"] == rates["tpr_at_1e-1"] == 1
@@ -83,7 +83,7 @@ def test_of_more_classes_the_most_certain_rows_are_counted(decimals):
     scores, labels, weights = drawn(4, decimals)
     scores = scores * np.float32([[1], [3]] * (ROWS // 2))  # a row's scale is its certainty
     scores[::50] = np.nan
-    found = certainty(scores, labels, [(weights, False)])
+    figures = certainty(scores, labels, [(weights, False)])
     kept = weights > 0
     scores, labels = scores[kept], labels[kept]
     ordered = np.sort(scores, axis=1)
@@ -92,13 +92,13 @@ def test_of_more_classes_the_most_certain_rows_are_counted(decimals):
     counts = np.array([(apart >= level).sum() for level in np.unique(apart)])
     hits = np.array([right[apart >= level].sum() for level in np.unique(apart)])
     enough = (counts >= 100) & (hits >= 0.99 * counts - 1e-9)
-    assert float(found["read_99"]) == pytest.approx(counts[enough].max(initial=0) / len(labels))
-    assert found["read_99"] > 0.1
+    assert float(figures["read_99"]) == pytest.approx(counts[enough].max(initial=0) / len(labels))
+    assert figures["read_99"] > 0.1
     places = np.floor(SHARES * len(labels) + 1e-6)
     precision = np.interp(places, [0, *counts[::-1]], [0, *hits[::-1]]) / np.maximum(places, 1)
-    np.testing.assert_allclose(found["precision"][places >= 10], precision[places >= 10], atol=1e-5)
-    assert np.isnan(found["precision"][places < 10]).all()
+    np.testing.assert_allclose(figures["precision"][places >= 10], precision[places >= 10], atol=1e-5)
+    assert np.isnan(figures["precision"][places < 10]).all()
     recalls = [right[labels == c].mean() for c in range(4)]
-    np.testing.assert_allclose(found["recall"], recalls, atol=1e-6)
+    np.testing.assert_allclose(figures["recall"], recalls, atol=1e-6)
     few = weights * (np.cumsum(weights) < 100)
     assert np.isnan(certainty(*drawn(4, decimals)[:2], [(few, False)])["read_99"])

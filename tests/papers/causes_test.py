@@ -23,12 +23,12 @@ def rows(table: str) -> dict:
 
 def blamed(test: str) -> set[str]:
     """The numbers whose cause a test of this file is said to show."""
-    return {number for number, found in CONTRADICTIONS.items() if found.test == test}
+    return {number for number, cause in CONTRADICTIONS.items() if cause.test == test}
 
 
 def test_table_d6_contradicts_table_d2():
     """A mean leak over the training AUC, each rounded by at most .005."""
-    found = set()
+    numbers = set()
     for (dataset, _, setting), figures in rows("gafm/D.2").items():
         leaks = [figures[f"{attack} leak_auc"].value for attack in ("norm", "mean", "median")]
         auc = figures["auc train"].value
@@ -37,46 +37,46 @@ def test_table_d6_contradicts_table_d2():
         for number in rows("gafm/D.6").get((dataset, "gafm", full), {}).values():
             low, high = least / (auc + 0.005), most / (auc - 0.005)
             if not low - number.half_unit <= number.value <= high + number.half_unit:
-                found.add(number.id)
-    assert found == blamed("test_table_d6_contradicts_table_d2")
-    assert len(found) == 4  # one a data set: all that both tables have
+                numbers.add(number.id)
+    assert numbers == blamed("test_table_d6_contradicts_table_d2")
+    assert len(numbers) == 4  # one a data set: all that both tables have
 
 
 def test_two_rows_of_maxnorm_repeat_the_undefended_row():
     def digits(figures):
         return {f: (n.value, n.spread, n.worst, n.best) for f, n in figures.items()}
 
-    found = set()
-    for every in map(rows, ("gafm/2", "gafm/C.1")):
-        for (dataset, defense, setting), figures in every.items():
-            undefended = every.get((dataset, "none", setting), {})
+    numbers = set()
+    for of_table in map(rows, ("gafm/2", "gafm/C.1")):
+        for (dataset, defense, setting), figures in of_table.items():
+            undefended = of_table.get((dataset, "none", setting), {})
             if defense == "max_norm" and digits(figures) == digits(undefended):
-                found |= {number.id for number in figures.values()}
-    assert found == blamed("test_two_rows_of_maxnorm_repeat_the_undefended_row")
+                numbers |= {number.id for number in figures.values()}
+    assert numbers == blamed("test_two_rows_of_maxnorm_repeat_the_undefended_row")
 
 
 def test_one_median_repeats_the_norm_attack():
-    found = set()
+    numbers = set()
     for figures in (f for t in ("gafm/2", "gafm/C.1", "gafm/D.2") for f in rows(t).values()):
         norm, mean, median = (figures[f"{a} leak_auc"] for a in ("norm", "mean", "median"))
         if (median.value, median.spread) == (norm.value, norm.spread) != (mean.value, mean.spread):
-            found.add(median.id)
-    assert found == blamed("test_one_median_repeats_the_norm_attack")
+            numbers.add(median.id)
+    assert numbers == blamed("test_one_median_repeats_the_norm_attack")
 
 
 def test_a_median_of_isic_leaks_more_than_it_can():
     """The released attack calls the upper half positive, so that at most so many negatives are not."""
-    found = set()
+    numbers = set()
     for n in GAFM:
         released = n.attack == "median" and n.kind == "reported" and n.table != "gafm/C.1"
         negatives_called_positive = (0.5 - POSITIVES[n.dataset]) / (1 - POSITIVES[n.dataset])
         if released and n.value - n.half_unit > 1 - negatives_called_positive / 2:
-            found.add(n.id)
-    assert found == blamed("test_a_median_of_isic_leaks_more_than_it_can")
+            numbers.add(n.id)
+    assert numbers == blamed("test_a_median_of_isic_leaks_more_than_it_can")
 
 
 def test_every_test_that_a_cause_names_is_here():
-    assert {found.test for found in CONTRADICTIONS.values()} <= set(globals())
+    assert {cause.test for cause in CONTRADICTIONS.values()} <= set(globals())
     assert set(CONTRADICTIONS) <= {number.id for number in GAFM}
 
 
@@ -103,6 +103,6 @@ def test_released_code_is_a_cause_only_where_a_run_of_its_settings_is_equivalent
 ):
     variants = [v._replace(number=BASELINE._replace(spread=0.001)) for v in variants]
     assert causes.explained(BASELINE.id, variants, remains) == expected
-    number, found = next(iter(CONTRADICTIONS.items()))
+    number, cause = next(iter(CONTRADICTIONS.items()))
     if expected.cause is not Cause.RELEASED:
-        assert causes.explained(number, variants, remains) == found
+        assert causes.explained(number, variants, remains) == cause
