@@ -80,8 +80,9 @@ def test_every_test_that_a_cause_names_is_here():
     assert set(CONTRADICTIONS) <= {number.id for number in GAFM}
 
 
-def ran(values, variant, run="released_top"):
-    return Compared(number=BASELINE, variant=variant, ours=values, run=run)
+def ran(values, variant, run="released_top", defense="none"):
+    number = BASELINE._replace(defense=defense)
+    return Compared(number=number, variant=variant, ours=values, run=run)
 
 
 SAME, NEAR, FAR = (0.85,) * 9 + (0.851,), (0.8, 0.9) * 5, (0.5, 0.51) * 5
@@ -96,12 +97,13 @@ SAME, NEAR, FAR = (0.85,) * 9 + (0.851,), (0.8, 0.9) * 5, (0.5, 0.51) * 5
         ([ran(FAR, "a"), ran(NEAR, "b")], True, Explained(Cause.LIKELY, "b")),
         ([ran(SAME, "a"), ran(NEAR, "b")], False, Explained(Cause.RELEASED, "a")),
         ([ran(SAME, "tried", run="minmax")], True, Explained(Cause.OPEN)),
+        ([ran(SAME, "a", defense="max_norm")], True, Explained(Cause.INFERRED, "a")),
     ],
 )
 def test_released_code_is_a_cause_only_where_a_run_of_its_settings_is_equivalent(
     variants, remains, expected
 ):
-    variants = [v._replace(number=BASELINE._replace(spread=0.001)) for v in variants]
+    variants = [v._replace(number=v.number._replace(spread=0.001)) for v in variants]
     assert causes.explained(BASELINE.id, variants, remains) == expected
     number, cause = next(iter(CONTRADICTIONS.items()))
     if expected.cause is not Cause.RELEASED:

@@ -1,8 +1,9 @@
 """Why a printed number differs from ours, and what shows it.
 
-The cause is the released code only if a stored run with its settings is equivalent, and the paper or its data
-only if a test recomputes the contradiction from printed figures. It is chance only if the difference does not
-remain after the correction for all numbers. What is left is open. causes.json has the facts.
+The cause is the released code only if a stored run with its settings is equivalent, inferred settings if a run
+does not differ whose settings the code does not all state, and the paper or its data only if a test recomputes
+the contradiction from printed figures. It is chance only if the difference does not remain after the correction
+for all numbers. What is left is open. causes.json has the facts.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Cause(enum.StrEnum):
 
     RELEASED = "released code"  # a run with its settings is equivalent
     LIKELY = "released code, low power"  # a run with its settings does not differ
+    INFERRED = "settings inferred"  # a run does not differ whose settings are not all in the code
     INCONSISTENT = "paper inconsistent"
     CHANCE = "chance"
     DATA = "data"
@@ -45,6 +47,7 @@ class Settings(NamedTuple):
     released: str  # what is of the released code
     inferred: str  # what is not written there, and how it was chosen
     tries: int  # settings that were run before one was kept
+    inferred_for: Sequence[str] = ()  # the defenses whose settings are inferred
 
 
 RELEASED_RUNS = {run: Settings(**fields) for run, fields in RECORDS["runs"].items()}
@@ -65,13 +68,18 @@ def explained(number: str, variants: Sequence[Compared], remains: bool) -> Expla
       variants: its runs under named rules.
       remains: whether the difference remains after the correction for all numbers.
     """
-    released = {
-        v.agreement.status: v.variant for v in variants if v.agreement and v.run in RELEASED_RUNS
-    }
+    released, inferred = {}, {}
+    for v in variants:
+        if v.agreement and v.run in RELEASED_RUNS:
+            stated = v.number.defense not in RELEASED_RUNS[v.run].inferred_for
+            (released if stated else inferred)[v.agreement.status] = v.variant
     if Status.EQUIVALENT in released:
         return Explained(Cause.RELEASED, variant=released[Status.EQUIVALENT])
     if number in CONTRADICTIONS:
         return CONTRADICTIONS[number]
     if Status.COMPATIBLE in released:
         return Explained(Cause.LIKELY, variant=released[Status.COMPATIBLE])
+    for status in (Status.EQUIVALENT, Status.COMPATIBLE):
+        if status in inferred:
+            return Explained(Cause.INFERRED, variant=inferred[status])
     return Explained(Cause.OPEN if remains else Cause.CHANCE)
