@@ -36,17 +36,16 @@ def test_the_fit_is_the_twin_s_and_close_to_the_optimum(classes):
 
 
 def test_what_is_added_and_its_gradient_are_the_twin_s_with_soft_targets_too():
+    term = harness.quick_jit(jax.value_and_grad(p3eft.regularizer))
     for targets in (TARGETS, 0.7 * TARGETS + 0.1):
-        value, gradient = harness.quick_jit(jax.value_and_grad(p3eft.told))(
-            X, jnp.asarray(targets, jnp.float32)
-        )
-        expected, slope = reference.told(Z, targets)
+        value, gradient = term(X, jnp.asarray(targets, jnp.float32))
+        expected, slope = reference.regularizer(Z, targets)
         assert value == pytest.approx(expected, abs=1e-4)
         np.testing.assert_allclose(gradient, slope, atol=1e-5)
 
 
 def test_descending_it_leaves_little_for_a_linear_reader():
-    slope = harness.quick_jit(jax.grad(p3eft.told))
+    slope = harness.quick_jit(jax.grad(p3eft.regularizer))
     z = X
     for _ in range(300):
         z -= 3.0 * slope(z, jnp.asarray(TARGETS, jnp.float32))

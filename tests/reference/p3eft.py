@@ -25,7 +25,7 @@ def fit(z, targets, steps=30, free=1e-3):
     return weights[:-1], weights[-1]
 
 
-def told(z, targets):
+def regularizer(z, targets):
     """(mean CE of the targets under the negated fit, its gradient [B, D] with the fit held)."""
     weights, intercept = fit(z, targets)
     chances = softmax(-(z @ weights + intercept))

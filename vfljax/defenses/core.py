@@ -274,29 +274,23 @@ def with_gradient(x: Array, gradient: Array) -> Array:
     return jnp.sum(gradient * (x - jax.lax.stop_gradient(x)))
 
 
-def moments_by_class(g: Array, labels: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """(mean [D], biased variance [D]) of the rows of ``g`` [B, D] of label 0, and of those of label 1.
-
-    Those of a class that is absent are 0.
-    """
-    chex.assert_rank([g, labels], [2, 1])
-    chex.assert_equal_shape_prefix([g, labels], 1)
-
-    def moments(weights: Array) -> tuple[Array, Array]:
-        weights = weights / jnp.maximum(jnp.sum(weights), 1.0)
-        mean = weights @ g
-        return mean, weights @ (g - mean[None, :]) ** 2
-
-    positive = (labels == 1).astype(g.dtype)
-    return moments(1 - positive), moments(positive)
-
-
 def for_two_classes(name: str) -> Callable[[Array, TrainingData], PyTree]:
     """The ``Defense.init`` without state of a defense that is defined for two classes."""
 
     def init(key: Array, data: TrainingData) -> PyTree:
         del key
         require_two_classes(name, data.num_classes)
+        return ()
+
+    return init
+
+
+def for_top_model(name: str, part: str) -> Callable[[Array, TrainingData], PyTree]:
+    """The ``Defense.init`` without state of a defense whose ``part`` is before or in a top model."""
+
+    def init(key: Array, data: TrainingData) -> PyTree:
+        del key
+        require_top_model(name, part, data.cut_layer)
         return ()
 
     return init

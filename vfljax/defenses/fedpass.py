@@ -36,7 +36,7 @@ import dataclasses
 from vfljax.defenses import core
 from vfljax.defenses.rows import DefenseRow, Knower
 from vfljax.models.passports import LAWS, Passports
-from vfljax.types import Array, PyTree, Spec
+from vfljax.types import Spec
 
 DRAWS = ("run", "step")
 
@@ -56,13 +56,7 @@ def fedpass(
     core.check("passports", passports, 1, 1000)
     core.check_integer("passports", passports)
     core.check_option("draw", draw, DRAWS)
-
-    def init(key: Array, data: core.TrainingData) -> PyTree:
-        del key
-        core.require_top_model("fedpass", "layer stands before", data.cut_layer)
-        return ()
-
-    return core.Defense(init=init)
+    return core.Defense(init=core.for_top_model("fedpass", "layer stands before"))
 
 
 def network(

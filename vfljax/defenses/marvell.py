@@ -59,12 +59,29 @@ class Statistics(NamedTuple):
     p: Array  # [] share of positives
 
 
+def moments_by_class(g: Array, labels: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """(mean [D], biased variance [D]) of the rows of ``g`` [B, D] of label 0, and of those of label 1.
+
+    Those of a class that is absent are 0.
+    """
+    chex.assert_rank([g, labels], [2, 1])
+    chex.assert_equal_shape_prefix([g, labels], 1)
+
+    def moments(weights: Array) -> tuple[Array, Array]:
+        weights = weights / jnp.maximum(jnp.sum(weights), 1.0)
+        mean = weights @ g
+        return mean, weights @ (g - mean[None, :]) ** 2
+
+    positive = (labels == 1).astype(g.dtype)
+    return moments(1 - positive), moments(positive)
+
+
 def statistics(gradients: Array, labels: Array) -> Statistics:
     """``Statistics`` of ``gradients`` [B, D] with ``labels`` [B] in {0, 1}.
 
     A class that is absent has mean and variance 0.
     """
-    (mean0, variance0), (mean1, variance1) = core.moments_by_class(gradients, labels)
+    (mean0, variance0), (mean1, variance1) = moments_by_class(gradients, labels)
     delta = mean1 - mean0
     p = jnp.mean((labels == 1).astype(gradients.dtype))
     return Statistics(delta, jnp.mean(variance0), jnp.mean(variance1), jnp.sum(delta**2), p)

@@ -87,11 +87,6 @@ def mid(
     core.check_option("output", output, OUTPUTS)
     core.check_option("path", path, PATHS)
 
-    def init(key: Array, data: core.TrainingData) -> PyTree:
-        del key
-        core.require_top_model("mid", "bottleneck stands before", data.cut_layer)
-        return ()
-
     def loss(loss_fn: core.LossFn) -> core.LossFn:
         def defended(active, f, embeddings, targets, context, state):
             value, aux = loss_fn(active, f, embeddings, targets, context, state)
@@ -105,7 +100,7 @@ def mid(
 
         return defended
 
-    return core.Defense(init=init, loss=loss)
+    return core.Defense(init=core.for_top_model("mid", "bottleneck stands before"), loss=loss)
 
 
 def _law_of(params: PyTree, p: int) -> PyTree:

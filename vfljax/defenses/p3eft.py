@@ -22,9 +22,8 @@ a backpropagation that several servers share; here they cross the wire as they a
 Guarantee: none. (1/2 + xi) g and (1/2 - xi) g, what the loss sends back, sum to the gradient g that crosses
 the wire without the defense, and the added term sends back a gradient of its own that depends on the label.
 
-Scale: alpha weighs one cross entropy a passive party and adapter against that of the federation.
-
 Edge cases
+    alpha = 1        each adapter's term weighs as much as the federation's cross entropy
     deviation = 0    the label party reads the mean of the adapters
     alpha = 0        mixing alone
 
@@ -43,7 +42,7 @@ import jax.numpy as jnp
 from vfljax.defenses import core
 from vfljax.defenses.rows import DefenseRow, Knower, Strengths
 from vfljax.models.mixing import Mixed
-from vfljax.types import Array, PyTree, Spec
+from vfljax.types import Array, Spec
 
 STEPS = 30  # of the fit
 RIDGE, FREE = (
@@ -77,8 +76,8 @@ def logistic_regression(x: Array, targets: Array) -> Array:
     return jax.lax.scan(step, jnp.zeros((x.shape[1], targets.shape[1])), None, length=STEPS)[0]
 
 
-def told(z: Array, targets: Array) -> Array:
-    """What alpha multiplies, for one adapter's ``z`` [B, D] and ``targets`` [B, C]: []."""
+def regularizer(z: Array, targets: Array) -> Array:
+    """What alpha multiplies, of one adapter's ``z`` [B, D] and ``targets`` [B, C]: []."""
     x = with_intercept(z)
     weights = jax.lax.stop_gradient(logistic_regression(x, targets))
     return -jnp.mean(jnp.sum(targets * jax.nn.log_softmax(-(x @ weights)), axis=1))
@@ -95,11 +94,6 @@ def p3eft(alpha: Array | float, *, deviation: float = 1.0) -> core.Defense:
     core.check("alpha", alpha, 0.0, jnp.inf)
     core.check("deviation", deviation, 0.0, 1000.0)
 
-    def init(key: Array, data: core.TrainingData) -> PyTree:
-        del key
-        core.require_top_model("p3eft", "mixture stands before", data.cut_layer)
-        return ()
-
     def loss(loss_fn: core.LossFn) -> core.LossFn:
         def defended(active, f, embeddings, targets, context, state):
             value, aux = loss_fn(active, f, embeddings, targets, context, state)
@@ -107,12 +101,12 @@ def p3eft(alpha: Array | float, *, deviation: float = 1.0) -> core.Defense:
             shares = targets / jnp.sum(targets, axis=1, keepdims=True)
             for z in embeddings:
                 for adapter in jnp.split(z, 2, axis=1):
-                    value += alpha * told(adapter, shares)
+                    value += alpha * regularizer(adapter, shares)
             return value, aux
 
         return defended
 
-    return core.Defense(init=init, loss=loss)
+    return core.Defense(init=core.for_top_model("p3eft", "mixture stands before"), loss=loss)
 
 
 def network(spec: Spec, *, deviation: float = 1.0) -> Spec:

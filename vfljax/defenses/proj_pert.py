@@ -33,6 +33,7 @@ import jax
 import jax.numpy as jnp
 
 from vfljax.defenses import core
+from vfljax.defenses.marvell import moments_by_class
 from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Knower, Strengths
 from vfljax.types import Array, Context
 
@@ -46,7 +47,7 @@ def noise_deviations(
     deviations are 0 if a class is absent.
     """
     chex.assert_rank(inverse_sum_kl, 0)
-    (mean0, variance0), (mean1, variance1) = core.moments_by_class(gradients, labels)
+    (mean0, variance0), (mean1, variance1) = moments_by_class(gradients, labels)
     both = jnp.any(labels == 1) & jnp.any(labels != 1)
     target = gradients.shape[1] * (mean1 - mean0) ** 2 * inverse_sum_kl
 

@@ -149,11 +149,11 @@ def labeled_arrays(rows: StoredRows, method: str | None = None) -> Any:
     return arrays if method is None else _along_knobs(arrays, configurations(rows), method)
 
 
-def _along_knobs(arrays: Any, every: Iterable[ConfigurationSummary], method: str) -> Any:
+def _along_knobs(arrays: Any, summaries: Iterable[ConfigurationSummary], method: str) -> Any:
     """The arrays of one method, whose knobs of several values are axes in place of the configuration."""
-    members = [c for c in every if c.method == method]
+    members = [c for c in summaries if c.method == method]
     if not members:
-        raise unknown("method of this sweep", method, dict.fromkeys(c.method for c in every))
+        raise unknown("method of this sweep", method, dict.fromkeys(c.method for c in summaries))
     knobs = varying_knobs(members)
     points = [tuple(c.knobs[knob] for knob in knobs) for c in members]
     if len(members) != math.prod(len({*values}) for values in zip(*points)):
@@ -220,12 +220,12 @@ def compare(a: store.StoredSweep, b: store.StoredSweep) -> pd.DataFrame:
 def _figures(rows: StoredRows) -> dict[Hashable, tuple[tuple[str, ...], dict[int, float]]]:
     """The utility of every configuration and the leak of every attack on it, by what they are matched by: the
     first cells of ``COMPARED``, and values by seed."""
-    utility, found = worth.utility_of(rows.balance), {}
+    utility, figures = worth.utility_of(rows.balance), {}
     by_number = {c.number: c for c in configurations(rows)}
     for c in by_number.values():
         for federation, by_seed in c.test.items():
             cells = c.method, c.label, federation, utility, ""
-            found[c.method, frozenset(c.knobs.items()), federation] = cells, dict(by_seed)
+            figures[c.method, frozenset(c.knobs.items()), federation] = cells, dict(by_seed)
     trials = {trial.trial: trial for trial in rows.trials}
     for row in itertools.chain(*attacks_of(rows).values()):
         trial = trials[row.trial]
@@ -233,5 +233,5 @@ def _figures(rows: StoredRows) -> dict[Hashable, tuple[tuple[str, ...], dict[int
         of_row = row.identity, frozenset(row.knobs.items())
         key = c.method, frozenset(c.knobs.items()), federation, *of_row
         cells = c.method, c.label, federation, LEAKS[0], row.identity.label
-        found.setdefault(key, (cells, {}))[1][row.seed] = row.figures["leak"]
-    return found
+        figures.setdefault(key, (cells, {}))[1][row.seed] = row.figures["leak"]
+    return figures

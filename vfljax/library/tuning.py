@@ -76,15 +76,10 @@ def tune(
       UserError: for what cannot be searched, and if ``workdir`` holds another search.
     """
     optuna = imported("optuna", extra="tune", needed_by="tune")
-    whole = (
-        ("batches", batches, 1),
-        ("points", points, 1),
-        ("confirm", confirm, 0),
-        ("seed", seed, 0),
-    )
-    for name, number, least in whole:
-        if type(number) is not int or number < least:
-            raise UserError(f"{name}={number!r} is no whole number of at least {least}.")
+    least = {"batches": 1, "points": 1, "confirm": 0, "seed": 0}
+    for name, number in zip(least, (batches, points, confirm, seed), strict=True):
+        if type(number) is not int or number < least[name]:
+            raise UserError(f"{name}={number!r} is no whole number of at least {least[name]}.")
     names: Any = defenses if isinstance(defenses, (list, tuple, Mapping)) else [defenses]
     if not names:
         raise UserError("there is no defense to search: name one.")
@@ -95,7 +90,7 @@ def tune(
     spaces = [ranges for _, ranges in searched.values()]
     slots = [name for name in searched for _ in range(points)]  # the defenses of a batch
     values, folder = parse(config).stored, pathlib.Path(workdir)
-    found, chains, sweeps, confirmed = [], {}, [], None
+    judged, chains, sweeps, confirmed = [], {}, [], None
     with store.writing(folder):
         study = _study(optuna, folder / STUDY, spaces, points, seed)
         batches = max(batches, -(-len(_known(optuna, study)) // len(slots)))
@@ -109,16 +104,16 @@ def tune(
             sweep, figures = _judged(part, folder / f"batch-{batch}", say)
             for method, trial in zip(grid, trials, strict=True):
                 about = {"number": trial.number, "method": method, "batch": batch}
-                found.append({**about, **trial.params, **figures[method]})
+                judged.append({**about, **trial.params, **figures[method]})
                 if not trial.state.is_finished():
                     leak = figures[method]["leak"]
                     # nothing can be read where training diverged, which must not look good
-                    told = figures[method]["validation_utility"], 1.0 if math.isnan(leak) else leak
-                    study.tell(trial.number, told)
+                    utility = figures[method]["validation_utility"]
+                    study.tell(trial.number, (utility, 1.0 if math.isnan(leak) else leak))
             chains |= grid
             sweeps.append(sweep)
         best = {trial.number for trial in study.best_trials}
-        frontier = [point for point in found if point["number"] in best]
+        frontier = [point for point in judged if point["number"] in best]
         frontier.sort(key=lambda point: point["leak"])
         if confirm:
             chosen = frontier[:: -(-len(frontier) // confirm)]
@@ -131,7 +126,7 @@ def tune(
             confirmed, figures = _judged(part, folder / f"confirmed-{batches}", say)
             for point in chosen:
                 point |= {f"fresh_{name}": x for name, x in figures[point["method"]].items()}
-    return Tuned(found, frontier, folder / STUDY, sweeps, confirmed)
+    return Tuned(judged, frontier, folder / STUDY, sweeps, confirmed)
 
 
 def _judged(
