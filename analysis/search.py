@@ -122,12 +122,12 @@ def compared(
     for way in WAYS:
         if way == "grid":
             chains = grid(BATCHES * POINTS)
-            _, figures = tuning._judged({**values, "grid": chains}, folder / way, print)
+            _, figures = tuning.judge({**values, "grid": chains}, folder / way, print)
         else:
             chains, figures = searched(values, folder / way, repetition)
         # all points, not the frontier alone: sweeps of one structure share their programs
         again = {**values, **FRESH, "grid": chains}
-        _, fresh = tuning._judged(again, folder / f"{way}-fresh", print)
+        _, fresh = tuning.judge(again, folder / f"{way}-fresh", print)
         best = frontier(figures)
         areas = {
             f"area_{seeds}": area(

@@ -171,7 +171,7 @@ def test_a_search_and_a_grid_of_as_many_points_are_compared_by_area(tmp_path, mo
     monkeypatch.setattr(search, "RANGES", {"noise": search.RANGES["noise"]})
     monkeypatch.setattr(search.vfljax, "use_this_machine", lambda: None)
     monkeypatch.setattr(
-        search.tuning, "_judged", lambda config, folder, say: (None, figures(config["grid"]))
+        search.tuning, "judge", lambda config, folder, say: (None, figures(config["grid"]))
     )
     chains = search.grid(16)
     assert len(chains) == 16

@@ -159,7 +159,7 @@ def test_two_sweeps_are_compared_by_seed_where_their_settings_match(sweep):
         header={**b.header, "config": {**b.config, "training": training}},
     )
     frame = vfljax.compare(a, b)
-    assert frame.attrs["config"] == ["training.epochs: 3 -> 9"]
+    assert frame.attrs["changed_fields"] == ["training.epochs: 3 -> 9"]
     other = frame[frame["method"] == "noise"]
     assert {*other["found_in"]} == {"a", "b"}
     assert np.isnan(other["difference"]).all()

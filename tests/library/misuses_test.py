@@ -51,11 +51,9 @@ MISUSES: dict[str, Callable[[pathlib.Path], Any]] = {
     # running
     "swapped arguments": lambda w: vfljax.run_sweep(str(w), tiny()),
     "no workdir": lambda w: vfljax.run_sweep(tiny()),
-    "no config": lambda w: run(w, config=17),
     "a frame for a config": lambda w: run(w, config=pd.DataFrame({"a": [1]})),
     "a config file that is missing": lambda w: run(w, config="nothing.py"),
     "a config file that is a folder": lambda w: run(w, config=w),
-    "a config as a list": lambda w: run(w, config=[("seeds", 3)]),
     "a defense without a method": lambda w: run(w, grid={"noise": {"scale": 0.1}}),
     "the folder of another sweep": lambda w: vfljax.run_sweep(
         tiny(), shutil.copytree(FIXTURE, w / "audit"), **QUIET

@@ -35,7 +35,7 @@ def search(folder, patch, **changes):
             figures[method] = {"validation_utility": utility, "test_utility": 0.8, "leak": leak}
         return None, figures
 
-    patch.setattr(tuning, "_judged", judged)
+    patch.setattr(tuning, "judge", judged)
     asked = {"points": 2, "batches": 2, "confirm": 3, **changes}
     return tuning.tune(RANGES, CONFIG, folder, **asked), configs
 

@@ -27,6 +27,7 @@ from vfljax.report.judging import MEANINGS
 from vfljax.report.stored_rows import AttackFigures, StoredRows, read
 from vfljax.store.header import differences
 from vfljax.store.loading import TIMES
+from vfljax.sweep.experiment import experiment_of
 
 VERDICTS = {str(verdict): meaning for verdict, meaning in MEANINGS.items()}
 """Every verdict and what the limits show where it holds; of several, the first."""
@@ -46,7 +47,7 @@ def about(rows: StoredRows) -> dict[str, str]:
     methods, seeds = ({getattr(t, name) for t in trials} for name in ("method", "seed"))
     first, *more = sweep.unfinished or ["nothing"]
     return {
-        f"sweep {sweep.config['name']}": shown(sweep.workdir),
+        f"sweep {experiment_of(sweep).name}": shown(sweep.workdir),
         f"data {data['name']}": f"{data['train']} training and {data['test']} test rows a seed, "
         f"{data['classes']} classes, {len(data['party_shapes'])} parties with columns",
         "trials": f"{len(trials)} of {sweep.header['trials']}, {len(methods)} methods, {len(seeds)} seeds, "
@@ -175,7 +176,7 @@ def compare(a: store.StoredSweep, b: store.StoredSweep) -> pd.DataFrame:
     """Returns every figure of two sweeps with the difference b - a, paired by seed.
 
     Configurations match if their methods, knobs and kinds of federation are equal, and attacks if their options
-    and knobs are. All else of the configs may differ: ``frame.attrs["config"]`` lists these fields.
+    and knobs are. All else of the configs may differ: ``frame.attrs["changed_fields"]`` lists these fields.
 
     Args:
       a: a sweep.
@@ -213,7 +214,7 @@ def compare(a: store.StoredSweep, b: store.StoredSweep) -> pd.DataFrame:
         figures = (*means, difference.mean, *difference.limits, len(seeds), found_in)
         records.append((*cells, *figures))
     frame = pd.DataFrame(records, columns=list(COMPARED))
-    frame.attrs["config"] = [str(field) for field in differences(a.config, b.config)]
+    frame.attrs["changed_fields"] = [str(field) for field in differences(a.config, b.config)]
     return frame
 
 

@@ -20,6 +20,7 @@ from vfljax import store
 from vfljax.errors import imported, refusals
 from vfljax.report.configurations import NUMBERS
 from vfljax.report.stored_rows import FEDERATIONS, federation_of_kind
+from vfljax.sweep.experiment import experiment_of
 
 if TYPE_CHECKING:
     from vfljax.library.sweeps import Sweep
@@ -116,7 +117,7 @@ def to_mlflow(
     """
     mlflow = imported("mlflow", extra="mlflow", needed_by="to_mlflow")
     identity, parents = store.identity(sweep.workdir), {}
-    runs, name = logged_runs(sweep), experiment or sweep.config["name"]
+    runs, name = logged_runs(sweep), experiment or experiment_of(sweep).name
     with refusals("MLflow"):
         client = mlflow.MlflowClient(tracking_uri)
         found = client.get_experiment_by_name(name)
@@ -210,7 +211,7 @@ def to_tensorboard(sweep: Sweep, folder: str | os.PathLike[str] | None = None) -
     """
     tensorboard = imported("tensorboardX", extra="tensorboard", needed_by="to_tensorboard")
     root = pathlib.Path(folder or sweep.workdir / "tensorboard")
-    home = root / f"{sweep.config['name']} {store.identity(sweep.workdir)[:8]}"
+    home = root / f"{experiment_of(sweep).name} {store.identity(sweep.workdir)[:8]}"
     for run in logged_runs(sweep):
         whole, half = home / run.group / run.name, home / ".unfinished"
         if run.curves and not whole.exists():

@@ -101,7 +101,7 @@ def tune(
                 knobs = {k: t.params.get(f"{name}.{k}", x) for k, x in searched[name][0].items()}
                 grid[f"{name} {t.number}"] = {name: knobs}
             part = {**values, "name": f"{values['name']}: batch {batch}", "grid": grid}
-            sweep, figures = _judged(part, folder / f"batch-{batch}", say)
+            sweep, figures = judge(part, folder / f"batch-{batch}", say)
             for method, trial in zip(grid, trials, strict=True):
                 about = {"number": trial.number, "method": method, "batch": batch}
                 judged.append({**about, **trial.params, **figures[method]})
@@ -123,17 +123,17 @@ def tune(
                 "first_seed": values["first_seed"] + values["seeds"],
                 "grid": {suite.UNDEFENDED: {}, **grid},
             }
-            confirmed, figures = _judged(part, folder / f"confirmed-{batches}", say)
+            confirmed, figures = judge(part, folder / f"confirmed-{batches}", say)
             for point in chosen:
                 point |= {f"fresh_{name}": x for name, x in figures[point["method"]].items()}
     return Tuned(judged, frontier, folder / STUDY, sweeps, confirmed)
 
 
-def _judged(
-    config: Mapping[str, Any], folder: pathlib.Path, say: Callable[[str], None]
+def judge(
+    values: Mapping[str, Any], folder: pathlib.Path, say: Callable[[str], None]
 ) -> tuple[Sweep, dict[str, dict[str, Any]]]:
-    """Trains and attacks a sweep, unless it is finished; returns it, and the figures of each method."""
-    running.finish(parse(config), folder, "vfljax.tune", say)
+    """Trains and attacks the sweep of a config, unless it is finished; returns it, and figures by method."""
+    running.finish(parse(values), folder, "vfljax.tune", say)
     sweep, figures = load(folder), {}
     reference, assessments = sweep.assessed.reference, sweep.assessed.assessments
     federation = assessments[0].federation
