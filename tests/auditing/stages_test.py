@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
+import math
 import pathlib
 import runpy
 import shutil
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from tests.auditing.survey_test import asked, values, written
 from tests.refusals import refused
 from vfljax import store
-from vfljax.auditing import stages, suite
+from vfljax.auditing import deadline, stages, suite
 from vfljax.auditing.planning import Times, confirming
 from vfljax.auditing.stages import audit
 from vfljax.auditing.survey import survey
@@ -153,6 +155,46 @@ def test_a_larger_budget_decides_again_and_keeps_what_was_there(finished, tmp_pa
     assert (
         json.loads((tmp_path / "f" / "out" / "audit.json").read_text())["request"]["budget"] == 3600
     )
+
+
+def test_attacks_without_time_are_left_out_until_a_larger_budget_has_them(
+    finished, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(deadline, "ALWAYS", ("norm",))
+    out, lines = tmp_path / "out", []
+
+    def attacked(share: float, budget: float) -> set[str]:
+        monkeypatch.setattr(deadline, "SHARE", share)
+        request = asked(str(finished / "t.csv"), budget=budget)
+        audit(request, out, "c", lines.append, SUITE, ("max_norm",))
+        assert set(store.load(out).config["attacks"]) == attacks_of(out)
+        return attacks_of(out)
+
+    def attacks_of(folder: pathlib.Path) -> set[str]:
+        return {row["attack"] for row in store.load(folder).attacks.to_pylist()} - {"local-only"}
+
+    assert attacked(0.0, 600.0) == attacks_of(out / "undefended") == {"norm"}
+    note = "Attacks left out for want of time: mean. A larger --budget has them."
+    assert note in store.load(out).config["notes"]
+    assert attacked(0.4, 600.0) == {"norm"}  # what was decided is not decided again
+    assert attacked(0.4, 900.0) == attacks_of(out / "undefended") == {"norm", "mean"}
+    assert (out / "earlier-1" / "undefended").is_dir()
+    assert note not in store.load(out).config["notes"]
+
+
+def test_what_has_led_is_attacked_with_first():
+    ran, left_out = [], {"residual"}
+    names = ("norm", "mean", "residual", "reader", "mean", "probe")
+    plans = [SimpleNamespace(variant=SimpleNamespace(name=name)) for name in names]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deadline, "run_variants", lambda plans, stored: ran.extend(plans) or ())
+        for end in (math.inf, 0.0):
+            list(deadline.until(end, left_out)(plans, None))
+    assert [plan.variant.name for plan in ran] == [
+        *("reader", "probe", "mean", "mean", "norm"),
+        *("reader", "probe"),
+    ]
+    assert left_out == {"residual", "mean", "norm"}
 
 
 def test_what_is_recommended_is_judged_again_on_three_fresh_seeds_and_resumes(

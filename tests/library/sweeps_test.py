@@ -14,7 +14,7 @@ import vfljax
 from tests.auditing.survey_test import values
 from tests.sweeps import tiny
 from vfljax.attacking.view import attack_input, common_data, view_of
-from vfljax.auditing import stages
+from vfljax.auditing import request, stages
 from vfljax.config import ordered
 from vfljax.errors import UserError
 from vfljax.launching import running
@@ -98,14 +98,14 @@ def test_a_config_may_be_a_mapping_its_records_or_a_file(tmp_path, monkeypatch):
 
 
 def test_an_arrow_table_with_nan_is_the_same_table_again(tmp_path):
-    (tmp_path / stages.JOURNAL).touch()  # an audit that has begun keeps its frame
+    (tmp_path / request.JOURNAL).touch()  # an audit that has begun keeps its frame
     for last in (math.nan, math.nan, 1.0):
         table = pa.table({"a": pa.array([1.5, float("nan"), last]), "y": [0, 1, 0]})
         if last == 1.0:
             with pytest.raises(UserError, match="another frame"):
-                stages.written_frame(table, tmp_path)
+                request.written_frame(table, tmp_path)
         else:
-            assert stages.written_frame(table, tmp_path).exists()
+            assert request.written_frame(table, tmp_path).exists()
 
 
 def test_a_frame_is_audited(tmp_path, monkeypatch):
@@ -117,7 +117,7 @@ def test_a_frame_is_audited(tmp_path, monkeypatch):
     monkeypatch.setattr("vfljax.library.sweeps.load", lambda folder: "the sweep")
     frame = pd.DataFrame(values())
     parties = {"bank": ["age", "job"], "telco": ["pay*"]}
-    (tmp_path / stages.JOURNAL).touch()
+    (tmp_path / request.JOURNAL).touch()
     for _ in range(2):  # the second call goes on with the first's
         asked_for = {"parties": parties, "workdir": tmp_path, "confirm": True}
         done = vfljax.audit(frame, label="y", **asked_for, **QUIET)

@@ -125,6 +125,12 @@ def refused_note(refused: Mapping[str, str]) -> list[str]:
     return [f"Not applicable here: {reasons}"] if refused else []
 
 
+def unattacked_note(names: Sequence[str]) -> list[str]:
+    """Returns a note on the attacks for which there was no time."""
+    every = f"Attacks left out for want of time: {', '.join(names)}. A larger --budget has them."
+    return [every] if names else []
+
+
 def _left_out(names: Sequence[str]) -> str:
     """Returns which defenses there was no time for."""
     if not names:

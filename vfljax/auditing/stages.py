@@ -1,6 +1,7 @@
 """The stages of an audit: undefended, pilot, audit, confirmed, canaries. Each is a sweep like any other.
 
-    DIR/undefended/   the undefended federation under all attacks: what leaks, and how long attacks take
+    DIR/undefended/   the undefended federation under as many attacks as there is time for (``deadline``): how
+                      long they take; those that are left out are left out of all stages
     DIR/pilot/        every defense at every operating point of its row, one seed, no attack: what it costs
     DIR/              undefended and every defense around the operating point at which it begins to cost more
                       than was allowed, on all seeds, under all attacks: the audit's own sweep and report
@@ -18,20 +19,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import pathlib
 import pprint
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from vfljax import defenses, store
-from vfljax.attacking.run import attack_sweep
-from vfljax.auditing import planning, sentences, suite
-from vfljax.auditing.request import WORKDIR, Request
+from vfljax.attacking.run import RunVariants, attack_sweep
+from vfljax.auditing import deadline, planning, sentences, suite
+from vfljax.auditing.request import FRAME, JOURNAL, WORKDIR, Request
 from vfljax.auditing.survey import survey
-from vfljax.datasets.reading import arrow_of
 from vfljax.errors import UserError
 from vfljax.report import assessment, headline, judging, lower_limits
 from vfljax.sweep import programs, serving
@@ -41,8 +40,6 @@ from vfljax.sweep.progress import clock
 from vfljax.sweep.records import Goal
 from vfljax.sweep.train import train_sweep
 
-JOURNAL = "audit.json"
-FRAME = "table.parquet"  # what ``vfljax.audit`` writes a data frame to
 DAY = 86_400.0  # seconds
 CANARIES = 1000  # training rows whose labels are coins: so many, or a fifth of them all
 CONFIG = '''"""What an audit trained and attacked; the same tables come from:
@@ -91,13 +88,17 @@ def audit(
     serving.check(plan)
     applicable, refused = suite.applicable(base, suite.shape_of(plan), defenses)
     say(sentences.preamble(request, table, base, len(applicable)))
-    if journal.grown and (folder := _set_aside(workdir)):
+    if journal.grown and (folder := _set_aside(workdir, [*journal.times])):
         say(f"a larger budget: what was audited before is kept in {folder}")
     journal.keep()
-    journal.stage("undefended", base, workdir / "undefended")
+    base = _undefended(journal, base)
     config = journal.stored.get("config")
     if config is None:
         notes = [*sentences.table_notes(table), *sentences.refused_note(refused)]
+        unattacked = sentences.unattacked_note(journal.stored["unattacked"])
+        if unattacked:
+            say(*unattacked)
+            notes += unattacked
         config = _decision(journal, base, applicable, notes)
     body = pprint.pformat(dict(config), width=92, sort_dicts=False)  # literals only
     indented = "\n".join("        " + line for line in body.splitlines())
@@ -113,10 +114,10 @@ def audit(
     return workdir
 
 
-def _set_aside(workdir: pathlib.Path) -> pathlib.Path | None:
-    """Moves the pilot and the audit's own sweep into a folder of their own, if there are any."""
+def _set_aside(workdir: pathlib.Path, stages: Sequence[str]) -> pathlib.Path | None:
+    """Moves what is not of ``stages`` into a folder of its own, if there is anything."""
     earlier = [path.name for path in workdir.glob("earlier-*")]
-    kept = {JOURNAL, FRAME, "undefended", *earlier}
+    kept = {JOURNAL, FRAME, *stages, *earlier}
     paths = [path for path in sorted(workdir.iterdir()) if path.name not in kept]
     if not paths:
         return None
@@ -125,6 +126,20 @@ def _set_aside(workdir: pathlib.Path) -> pathlib.Path | None:
     for path in paths:
         path.rename(folder / path.name)
     return folder
+
+
+def _undefended(journal: Journal, base: dict[str, Any]) -> dict[str, Any]:
+    """Attacks the undefended federation; returns ``base`` with the attacks for which there was time."""
+    decided = journal.stored.get("unattacked")
+    left_out, end = set(decided or ()), math.inf
+    if decided is None:
+        left = deadline.SHARE * journal.request.budget - journal.spent
+        end = time.monotonic() + left
+    run = deadline.until(end, left_out)
+    journal.stage("undefended", base, journal.workdir / "undefended", run)
+    journal.keep(unattacked=sorted(left_out))
+    attacks = {name: v for name, v in base["attacks"].items() if name not in left_out}
+    return {**base, "attacks": attacks}
 
 
 def _decision(
@@ -214,8 +229,8 @@ class Journal:
     ) -> None:
         self.workdir, self.command, self.say = workdir, command, say
         self.path, self.request, self.grown = workdir / JOURNAL, request, False
-        # the decisions, when they are made: "tried", of the pilot; "config" and "left_out", of the
-        # audit's own sweep; "recommended", of the last stage
+        # the decisions, when they are made: "unattacked"; "tried", of the pilot; "config" and "left_out", of
+        # the audit's own sweep; "recommended", of the last stage
         self.stored: dict[str, Any] = {"request": request.stored(), "times": {}, "lost": 0.0}
         if workdir.exists() and not workdir.is_dir():
             raise UserError((WORKDIR, f"={workdir} is a file"), remedy="name a folder")
@@ -241,7 +256,8 @@ class Journal:
             )
         self.grown = asked["budget"] > before["budget"] and "config" in stored
         if self.grown:  # the decisions are made again, with more time
-            times = {k: v for k, v in stored["times"].items() if k == "undefended"}
+            whole = ["undefended"] * (not stored.get("unattacked"))
+            times = {k: v for k, v in stored["times"].items() if k in whole}
             stored = {"request": before, "times": times, "lost": 0.0}
         before |= {name: asked[name] for name in ("confirm", "canaries")}
         before["budget"] = max(asked["budget"], before["budget"])
@@ -287,13 +303,20 @@ class Journal:
         self.workdir.mkdir(parents=True, exist_ok=True)
         store.write_text(self.path, json.dumps(self.stored, indent=1))
 
-    def stage(self, name: str, values: Mapping[str, Any], workdir: pathlib.Path) -> None:
+    def stage(
+        self,
+        name: str,
+        values: Mapping[str, Any],
+        workdir: pathlib.Path,
+        run: RunVariants | None = None,
+    ) -> None:
         """Trains and attacks one sweep, unless it is finished, and stores how long it took.
 
         Args:
           name: of the stage; its time is stored once, when it was finished first.
           values: the sweep's config.
           workdir: the sweep's folder.
+          run: runs attacks; None for all of the config.
         """
         self.say(f"{name}: {clock(self.spent)} of {clock(self.request.budget)} spent")
         timed = name in self.stored["times"]
@@ -303,7 +326,7 @@ class Journal:
         plan = train_sweep(parse(values), workdir, self.command, self.say)
         trained, compiled = time.monotonic(), programs.compile_seconds()
         if values["attacks"]:
-            attack_sweep(plan, workdir, say=self.say)
+            attack_sweep(plan, workdir, say=self.say, run=run)
         times = planning.Times(
             train=trained - began,
             attack=time.monotonic() - trained,
@@ -316,28 +339,3 @@ class Journal:
             del self.stored["begun"]
             self.stored["times"][name] = times._asdict()
             self.keep()
-
-
-def written_frame(frame: Any, folder: pathlib.Path) -> pathlib.Path:
-    """Writes a data frame to a file of an audit, without its index, and returns the path.
-
-    Args:
-      frame: a pandas ``DataFrame`` or a ``pyarrow.Table``.
-      folder: of the audit.
-
-    Raises:
-      UserError: if ``frame`` is none, and for another frame than that of an audit that has begun.
-    """
-    path, arrow = folder / FRAME, arrow_of(frame, "the frame")
-    folder.mkdir(parents=True, exist_ok=True)
-    if (folder / JOURNAL).exists() and path.exists():
-        stored = pq.read_table(path)
-        # Arrow takes two NaN for different values, pandas for one missing value
-        if not (stored.equals(arrow) or stored.to_pandas().equals(arrow.to_pandas())):
-            raise UserError(
-                f"{folder} holds an audit of another frame",
-                remedy=("choose another ", WORKDIR, ". Nothing was changed"),
-            )
-        return path
-    store.write_table(path, arrow)
-    return path

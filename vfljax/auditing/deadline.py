@@ -1,0 +1,40 @@
+"""Attacks in the order of what they have read, until a share of an audit's budget is spent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from vfljax.attacking.batching import Stored
+from vfljax.attacking.jobs import VariantPlan
+from vfljax.attacking.run import Attacked, RunVariants, run_variants
+
+SHARE = 0.4  # of the budget, after which no attack on the undefended federation is begun
+LEADING = ("reader", "ranks", "probe", "spectral", "mean", "posterior", "surrogate", "joint")
+"""The attacks that are run first: those that read most in the stored audits, and one that knows label DP."""
+ALWAYS = LEADING[:3]
+
+
+def until(end: float, left_out: set[str]) -> RunVariants:
+    """Returns what runs attack variants until a moment, those first that have led most often.
+
+    An attack that is begun is finished; of an attack whose later variants are not begun none is used.
+
+    Args:
+      end: by ``time.monotonic``; ``ALWAYS`` are run whatever the time.
+      left_out: names of attacks that are not run; those that are not begun in time are added to it.
+    """
+
+    def order(variant_plan: VariantPlan) -> int:
+        name = variant_plan.variant.name
+        return LEADING.index(name) if name in LEADING else len(LEADING)
+
+    def run(todo: Sequence[VariantPlan], stored: Stored) -> Iterator[Attacked]:
+        for variant_plan in sorted(todo, key=order):
+            name = variant_plan.variant.name
+            if name not in ALWAYS and time.monotonic() >= end:
+                left_out.add(name)
+            if name not in left_out:
+                yield from run_variants([variant_plan], stored)
+
+    return run
