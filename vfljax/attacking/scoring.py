@@ -38,6 +38,7 @@ class AttackOutput(NamedTuple):
     sent: Array  # [N] bool: in that epoch, or in any for an attack on all epochs
     trained: Array  # [] bool: it always has a guess, unless it diverged
     naming: Array | None = None  # [] by how many labels its classes are named; None: those it knew
+    draw: Array | int = 0  # [] of the known rows
 
 
 class TrueLabels(NamedTuple):
@@ -133,9 +134,7 @@ def _named_figures(
     return out
 
 
-def score(
-    output: AttackOutput, true: TrueLabels, batch_size: int, draw: Array | int = 0
-) -> dict[str, Array]:
+def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, Array]:
     """An attack's figures. A row never sent to this attacker counts in none of them.
 
     success: top-1 on all training rows (as published, known rows included), and without them; f1 on
@@ -158,11 +157,11 @@ def score(
       output: of the attack.
       true: the labels of all seeds.
       batch_size: on which the parties agreed.
-      draw: of the known labels, which the scores [N, C] are of.
     """
     _check(output, true)
     scores, i = output.scores, output.seed
-    labels, sent, turn = true.labels[i], output.sent.astype(jnp.float32), _turns(true, i, draw)
+    labels, sent = true.labels[i], output.sent.astype(jnp.float32)
+    turn = _turns(true, i, output.draw)
     unlabeled = sent * (turn >= output.known)
     half = true.selects[i].astype(jnp.float32)
     choose, report = unlabeled * half, unlabeled * (1 - half)
@@ -233,26 +232,27 @@ def _check(output: AttackOutput, true: TrueLabels) -> None:
 
 
 def _make_scorer(batch_size: int) -> Callable[[AttackOutput, TrueLabels], dict[str, Array]]:
-    """``score`` for runs whose parties agreed on this batch size, the mean over the draws of known labels; a
-    draw in which the attack diverged is left out."""
+    """``score`` for runs whose parties agreed on this batch size."""
 
     def score_member(output: AttackOutput, true: TrueLabels) -> dict[str, Array]:
-        def of_draw(draw: Array | int) -> dict[str, Array]:
-            scores = jax.tree.map(lambda x: x[draw], output.scores)
-            return score(output._replace(scores=scores), true, batch_size, draw)
-
-        first, draws = of_draw(0), output.scores.train.shape[0]
-        if draws == 1:
-            return first
-        each = jax.vmap(of_draw)(jnp.arange(draws))
-        return {
-            name: value
-            if name in OF_FIRST_DRAW or name.startswith(PREFIX)
-            else jnp.nanmean(each[name], axis=0)
-            for name, value in first.items()
-        }
+        return score(output, true, batch_size)
 
     return score_member
+
+
+@jax.jit
+def _of_draw(scores: Scores, draw: int) -> Scores:
+    """The scores [members, N, C] of one of the draws [members, draws, N, C], by one program for all."""
+    return jax.tree.map(lambda x: jax.lax.dynamic_index_in_dim(x, draw, 1, keepdims=False), scores)
+
+
+def _mean(name: str, draws: Sequence[HostArray]) -> HostArray:
+    """The mean of a figure [members, ...] over draws of the known labels; a draw in which the attack diverged
+    is left out."""
+    if len(draws) == 1 or name in OF_FIRST_DRAW or name.startswith(PREFIX):
+        return draws[0]
+    with np.errstate(invalid="ignore"):  # NaN where no draw has the figure
+        return np.nansum(draws, axis=0) / np.float32(np.sum(~np.isnan(draws), axis=0))
 
 
 class Scorer:
@@ -330,13 +330,17 @@ class Scorer:
         """Each figure [members]: of scores on the devices, and all else on the host, without copies."""
         # the scores come in the attack's batch, whose width was chosen by other limits
         layout = batch_layout.Layout(capacity, batch_layout.dividing_width(capacity, self._width))
-        count, on_host = len(output.seed), output._replace(scores=())._asdict()
-        padded = AttackOutput(**{**layout.pad(on_host), "scores": output.scores})
-        arguments = padded, self._true
-        program = programs.program(
-            _make_scorer, (batch_size,), layout, *arguments, level=self._level, fitting=True
-        )
-        figures = batch_layout.unpad(program(padded, self._true), count)
+        count, by_draw = len(output.seed), []
+        padded = layout.pad(output._replace(scores=(), draw=())._asdict())
+        for draw in range(output.scores.train.shape[1]):  # one program for any number of draws
+            number = layout.pad(np.full(count, draw, np.int32))
+            of_draw = {**padded, "draw": number, "scores": _of_draw(output.scores, draw)}
+            arguments = AttackOutput(**of_draw), self._true
+            program = programs.program(
+                _make_scorer, (batch_size,), layout, *arguments, level=self._level, fitting=True
+            )
+            by_draw.append(batch_layout.unpad(program(*arguments), count))
+        figures = {name: _mean(name, [each[name] for each in by_draw]) for name in by_draw[0]}
         places = self._marked[np.asarray(output.seed)]
         right = np.take_along_axis(figures["right"], places, axis=1)
         marks = np.select([(places < 0) | np.isnan(right), right == 1], ["-", "1"], "0")
