@@ -16,6 +16,8 @@ from vfljax.auditing.planning import (
     choose,
     pilot_defenses,
     seconds,
+    values_of,
+    without_pilot,
 )
 
 QUICK = Times(train=8.0, attack=60.0, attack_compiling=40.0, programs=1, trials=6, running=2.0)
@@ -70,23 +72,20 @@ def test_more_time_tries_more_and_less_leaves_defenses_out():
         "dcor": tried("dcor", (0.3,) * 6),
         "max_norm": tried("max_norm", (0.0,)),
     }
-    many, without = choose(pilot, 0.02, 1e9, TIMES, 3)
-    assert not without
+    many = choose(pilot, 0.02, 1e9, TIMES, 3)
     assert {len(values) for name, values in many.items() if values} == {MOST}
     fewest = seconds({"noise": 2, "dcor": 2, "max_norm": 0}, TIMES, 3)
-    few, without = choose(pilot, 0.02, fewest, TIMES, 3)
-    assert not without
+    few = choose(pilot, 0.02, fewest, TIMES, 3)
     assert {name: len(values) for name, values in few.items()} == {
         "noise": 2,
         "dcor": 2,
         "max_norm": 0,
     }
-    fewer, without = choose(pilot, 0.02, fewest - 1, TIMES, 3)
-    assert without == ["dcor"]  # which kept no accuracy
-    assert list(fewer) == ["noise", "max_norm"]
-    none, without = choose(pilot, 0.02, 1.0, TIMES, 3)
-    assert not none
-    assert without == ["dcor", "max_norm", "noise"]
+    fewer = choose(pilot, 0.02, fewest - 1, TIMES, 3)
+    assert list(fewer) == ["noise", "max_norm"]  # dcor kept no accuracy
+    least = seconds({"noise": 2}, TIMES, 3)
+    assert list(choose(pilot, 0.02, least, TIMES, 3)) == ["noise"]
+    assert choose(pilot, 0.02, 1.0, TIMES, 3) == {}
 
 
 def test_strengths_go_from_weak_to_strong():
@@ -94,7 +93,7 @@ def test_strengths_go_from_weak_to_strong():
         "noise": tried("noise", (0.0, 0.0, 0.0, 0.1, 0.1, 0.1)),
         "compression": tried("compression", (0.0, 0.0, 0.0, 0.1, 0.1)),
     }
-    chosen, _ = choose(pilot, 0.02, 1e9, TIMES, 3)
+    chosen = choose(pilot, 0.02, 1e9, TIMES, 3)
     assert chosen["noise"] == sorted(chosen["noise"])
     assert chosen["compression"] == sorted(chosen["compression"], reverse=True)
 
@@ -106,6 +105,20 @@ def test_a_pilot_tries_as_many_as_there_is_time_for():
     counts = [len(pilot_defenses(good, left, QUICK, 3)) for left in range(0, 2000, 50)]
     assert counts == sorted(counts)
     assert 0 < counts[6] < len(good)
+
+
+def test_without_a_pilot_the_first_defenses_have_two_operating_points_between_weak_and_strong():
+    every, times = ["noise", "max_norm", "compression"], {"undefended": QUICK}
+    chosen = without_pilot(every, 1e9, times, 3)
+    assert list(chosen) == every
+    for name, values in chosen.items():
+        among = values_of(name)
+        assert len(values) == min(FEWEST, len(among))
+        assert not {*values} & {*among[:1], *among[-1:]}
+    two = seconds({"noise": 2, "max_norm": 0}, times, 3)
+    assert list(without_pilot(every, two, times, 3)) == every[:2]
+    assert list(without_pilot(every, two - 1, times, 3)) == every[:1]
+    assert without_pilot(every, 1.0, times, 3) == {}
 
 
 def test_fewer_seeds_do_where_they_leave_time_for_more_defenses():

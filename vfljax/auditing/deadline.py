@@ -24,13 +24,10 @@ def until(end: float, left_out: set[str]) -> RunVariants:
       end: by ``time.monotonic``; ``ALWAYS`` are run whatever the time.
       left_out: names of attacks that are not run; those that are not begun in time are added to it.
     """
-
-    def order(variant_plan: VariantPlan) -> int:
-        name = variant_plan.variant.name
-        return LEADING.index(name) if name in LEADING else len(LEADING)
+    places = {name: place for place, name in enumerate(LEADING)}
 
     def run(todo: Sequence[VariantPlan], stored: Stored) -> Iterator[Attacked]:
-        for variant_plan in sorted(todo, key=order):
+        for variant_plan in sorted(todo, key=lambda p: places.get(p.variant.name, len(places))):
             name = variant_plan.variant.name
             if name not in ALWAYS and time.monotonic() >= end:
                 left_out.add(name)

@@ -24,6 +24,7 @@ MARGIN = 1.2  # on every estimate
 LATER = 0.75  # of the first program's overhead that each of several takes; measured
 REPORT = 15.0  # seconds
 FEWEST, MOST = 2, 5  # operating points of each defense
+ENOUGH = 3  # defenses: where a pilot leaves no time for so many, there is none
 FRESH = 3  # seeds on which a recommendation is confirmed: as many as a verdict needs
 
 
@@ -94,6 +95,27 @@ def pilot_defenses(
     return list(applicable[:fitting])
 
 
+def without_pilot(
+    applicable: Sequence[str], left: float, times: Mapping[str, Times], seeds: int
+) -> dict[str, list[float]]:
+    """Returns the first defenses for which there is time without a pilot, each with its second and fourth
+    operating point.
+
+    Args:
+      applicable: as for ``pilot_defenses``.
+      left: likewise.
+      times: of the first stage.
+      seeds: of the audit.
+    """
+    chosen: dict[str, list[float]] = {}
+    for name in applicable:
+        more = {**chosen, name: [*values_of(name)[1 : 2 * FEWEST : 2]]}
+        if seconds({n: len(values) for n, values in more.items()}, times, seeds) > left:
+            break
+        chosen = more
+    return chosen
+
+
 def affordable_seeds(
     applicable: Sequence[str], left: float, undefended: Times, seeds: int, fewest: int
 ) -> int:
@@ -130,17 +152,14 @@ def costs(pilot: StoredSweep) -> dict[str, list[Cost]]:
     return out
 
 
-def allowed(pilot: StoredSweep | None, goal: Goal) -> float:
+def allowed(pilot: StoredSweep, goal: Goal) -> float:
     """Returns the validation utility that an operating point may lose, the least over federations.
 
     Args:
-      pilot: the stored pilot, None where nothing was tried.
+      pilot: the stored pilot.
       goal: what is asked.
     """
-    points = () if pilot is None else stored_configurations(pilot)
-    undefended = next((point for point in points if not point.defended), None)
-    if undefended is None:
-        return worth.Worth({}, {}).allowed(goal)
+    undefended = next(point for point in stored_configurations(pilot) if not point.defended)
     return min(
         worth.worth(undefended.alone_validation.get(federation, {}), by_seed).allowed(goal)
         for federation, by_seed in undefended.validation.items()
@@ -228,7 +247,7 @@ def choose(
     left: float,
     times: Mapping[str, Times],
     seeds: int,
-) -> tuple[dict[str, list[float]], list[str]]:
+) -> dict[str, list[float]]:
     """Chooses as many operating points of each defense as there is time for.
 
     If there is no time even for the fewest of each, the defenses that kept no accuracy in the pilot are left
@@ -242,11 +261,11 @@ def choose(
       seeds: of the audit.
 
     Returns:
-      The operating points of each defense, from weak to strong, and the defenses that are left out.
+      The operating points of each defense that is not left out, from weak to strong.
     """
     order = {name: candidates(name, tried, max_cost) for name, tried in pilot.items()}
     kept = {name: any(cost.loss <= max_cost for cost in tried) for name, tried in pilot.items()}
-    names, without = list(pilot), []
+    names = list(pilot)
 
     def fits(most: int) -> bool:
         counts = {name: min(most, len(order[name])) for name in names}
@@ -254,8 +273,7 @@ def choose(
 
     while names and not fits(FEWEST):
         hopeless = [name for name in names if not kept[name]]
-        without.append((hopeless or names)[-1])
-        names.remove(without[-1])
+        names.remove((hopeless or names)[-1])
     count = max((n for n in range(FEWEST, MOST + 1) if fits(n)), default=FEWEST)
 
     chosen = {}
@@ -263,4 +281,4 @@ def choose(
         values = values_of(name) or (math.nan,)
         falls = values[0] > values[-1]  # from weak to strong
         chosen[name] = sorted(order[name][:count], reverse=falls)
-    return chosen, without
+    return chosen

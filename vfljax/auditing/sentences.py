@@ -146,7 +146,10 @@ def fewer_seeds(seeds: int, asked: int) -> str:
 
 
 def choice_notes(
-    chosen: Mapping[str, Sequence[float]], left_out: Sequence[str], request: Request, allowed: float
+    chosen: Mapping[str, Sequence[float]],
+    left_out: Sequence[str],
+    request: Request,
+    allowed: float | None,
 ) -> list[str]:
     """Returns the report's notes on what was chosen.
 
@@ -154,20 +157,22 @@ def choice_notes(
       chosen: the values of the knob at which each defense is audited.
       left_out: defenses for which there was no time.
       request: what was asked.
-      allowed: the validation utility that an operating point may lose.
+      allowed: the validation utility that an operating point may lose; None where there was no pilot.
     """
     rest = _left_out(left_out)
     if not chosen:
         return [f"No defense was audited within {clock(request.budget)} (--budget): {rest}."]
     counts = sorted({len(values) for values in chosen.values() if values})
     each = " to ".join(str(count) for count in dict.fromkeys(counts[:1] + counts[-1:]))
-    return [
-        f"{_counted(len(chosen), 'defense')}"
-        + f", {each} operating points each" * bool(counts)
-        + f"; {rest}.",
-        f"Operating points are those around which a pilot of one seed lost {allowed:.3g} of "
-        "validation accuracy or AUC. The pilot was not attacked, so no leak chose them.",
-    ]
+    points = (
+        "For want of time there was no pilot: operating points are the second and the fourth that each "
+        "defense's row lists."
+        if allowed is None
+        else f"Operating points are those around which a pilot of one seed lost {allowed:.3g} of validation "
+        "accuracy or AUC. The pilot was not attacked, so no leak chose them."
+    )
+    count = f"{_counted(len(chosen), 'defense')}"
+    return [count + f", {each} operating points each" * bool(counts) + f"; {rest}.", points]
 
 
 def chosen_lines(chosen: Mapping[str, Sequence[float]], left_out: Sequence[str]) -> str:

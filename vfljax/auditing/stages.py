@@ -133,8 +133,7 @@ def _undefended(journal: Journal, base: dict[str, Any]) -> dict[str, Any]:
     decided = journal.stored.get("unattacked")
     left_out, end = set(decided or ()), math.inf
     if decided is None:
-        left = deadline.SHARE * journal.request.budget - journal.spent
-        end = time.monotonic() + left
+        end = time.monotonic() + deadline.SHARE * journal.request.budget - journal.spent
     run = deadline.until(end, left_out)
     journal.stage("undefended", base, journal.workdir / "undefended", run)
     journal.keep(unattacked=sorted(left_out))
@@ -147,21 +146,25 @@ def _decision(
 ) -> dict[str, Any]:
     """Returns the config of the last stage, once the journal has it and the defenses without time."""
     request, undefended = journal.request, journal.times["undefended"]
+    fewest = request.fewest_seeds or request.seeds
     if "tried" not in journal.stored:
-        fewest = request.fewest_seeds or request.seeds
         times = journal.left, undefended
         seeds = planning.affordable_seeds(applicable, *times, request.seeds, fewest)
         tried = planning.pilot_defenses(applicable, *times, seeds)
+        if len(tried) < min(planning.ENOUGH, len(applicable)):
+            tried, seeds = [], fewest
         journal.keep(tried=tried, seeds=seeds)
     tried, seeds = journal.stored["tried"], journal.stored.get("seeds", request.seeds)
-    pilot = None
+    allowed = None
     if tried:
         journal.stage("pilot", suite.pilot(base, tried), journal.workdir / "pilot")
         pilot = store.load(journal.workdir / "pilot")
-    costs = {} if pilot is None else planning.costs(pilot)
-    allowed = planning.allowed(pilot, Goal(max_cost=request.max_cost, keep_gain=request.keep_gain))
-    chosen, without = planning.choose(costs, allowed, journal.left, journal.times, seeds)
-    left_out = [*(name for name in applicable if name not in tried), *without]
+        goal = Goal(max_cost=request.max_cost, keep_gain=request.keep_gain)
+        costs, allowed = planning.costs(pilot), planning.allowed(pilot, goal)
+        chosen = planning.choose(costs, allowed, journal.left, journal.times, seeds)
+    else:
+        chosen = planning.without_pilot(applicable, journal.left, journal.times, seeds)
+    left_out = [name for name in applicable if name not in chosen]
     journal.say(sentences.chosen_lines(chosen, left_out))
     grid = {name: suite.method(name, values) for name, values in chosen.items()}
     notes = [*notes, *sentences.choice_notes(chosen, left_out, request, allowed)]
