@@ -115,7 +115,7 @@ def test_without_a_pilot_the_first_defenses_have_two_operating_points_between_we
         among = values_of(name)
         assert len(values) == min(FEWEST, len(among))
         assert not {*values} & {*among[:1], *among[-1:]}
-    two = seconds({"noise": 2, "max_norm": 0}, times, 3)
+    two = seconds({"noise": 2, "max_norm": 0}, times, 3, margin=1.0)
     assert list(without_pilot(every, two, times, 3)) == every[:2]
     assert list(without_pilot(every, two - 1, times, 3)) == every[:1]
     assert without_pilot(every, 1.0, times, 3) == {}

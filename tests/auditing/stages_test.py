@@ -190,7 +190,7 @@ def test_where_a_pilot_leaves_no_time_for_enough_defenses_there_is_none(finished
     journal.stored["times"] = {"undefended": slow._asdict()}
     monkeypatch.setattr(journal, "stage", lambda name, *rest: staged.append(name))
     every = ["label_dp", "noise", "proj_pert", "marvell"]
-    needed = seconds(dict.fromkeys(every[:3], 2), journal.times, 3)
+    needed = seconds(dict.fromkeys(every[:3], 2), journal.times, 3, margin=1.0)
     journal.request = dataclasses.replace(request, budget=journal.spent + needed)
     config = stages._decision(journal, {"grid": {}, "seeds": 5}, every, [])
     assert list(config["grid"]) == ["undefended", *every[:3]]

@@ -20,7 +20,7 @@ from vfljax.store import StoredSweep
 from vfljax.sweep.records import Goal
 
 TOGETHER = 32  # trials that one call attacks, however few there are
-MARGIN = 1.2  # on every estimate
+MARGIN = 1.2  # on an estimate after a pilot
 LATER = 0.75  # of the first program's overhead that each of several takes; measured
 REPORT = 15.0  # seconds
 FEWEST, MOST = 2, 5  # operating points of each defense
@@ -73,7 +73,7 @@ def pilot_defenses(
     """Returns the first defenses for which there is time.
 
     There is time for a defense if a pilot can try all its operating points and the audit the fewest of them
-    afterwards. The pilot has no margin: ``choose`` decides again, by what the pilot took.
+    afterwards, without a margin: ``choose`` decides again, by what the pilot took.
 
     Args:
       applicable: defenses in the order in which they are tried.
@@ -89,8 +89,8 @@ def pilot_defenses(
         train = LATER * undefended.overhead * count + running
         pilot = undefended._replace(train=train, programs=count, trials=trials, running=running)
         counts = {name: min(FEWEST, len(values_of(name))) for name in names}
-        after = seconds(counts, {"undefended": undefended, "pilot": pilot}, seeds)
-        if pilot.train + (after - REPORT) / MARGIN + REPORT <= left:
+        after = seconds(counts, {"undefended": undefended, "pilot": pilot}, seeds, margin=1.0)
+        if pilot.train + after <= left:
             fitting = count
     return list(applicable[:fitting])
 
@@ -110,7 +110,7 @@ def without_pilot(
     chosen: dict[str, list[float]] = {}
     for name in applicable:
         more = {**chosen, name: [*values_of(name)[1 : 2 * FEWEST : 2]]}
-        if seconds({n: len(values) for n, values in more.items()}, times, seeds) > left:
+        if seconds({n: len(v) for n, v in more.items()}, times, seeds, margin=1.0) > left:
             break
         chosen = more
     return chosen
@@ -208,13 +208,16 @@ def between(a: float, b: float, whole: bool) -> float:
     return float(round(middle)) if whole else float(f"{middle:.2g}")
 
 
-def seconds(counts: Mapping[str, int], times: Mapping[str, Times], seeds: int) -> float:
+def seconds(
+    counts: Mapping[str, int], times: Mapping[str, Times], seeds: int, margin: float = MARGIN
+) -> float:
     """Returns how long the last stage takes.
 
     Args:
       counts: operating points of each defense.
       times: of the stages so far, "undefended" and perhaps "pilot".
       seeds: of the audit.
+      margin: on the estimate.
     """
     undefended, pilot = times["undefended"], times.get("pilot", times["undefended"])
     configurations = 1 + sum(max(count, 1) for count in counts.values())
@@ -222,7 +225,7 @@ def seconds(counts: Mapping[str, int], times: Mapping[str, Times], seeds: int) -
     trials = configurations * max(undefended.trials, 1)
     training = pilot.overhead * max(len(counts), 1) + pilot.each * trials
     calls = max(1.0, configurations * seeds / TOGETHER)
-    return MARGIN * (training + undefended.attacking * calls) + REPORT
+    return margin * (training + undefended.attacking * calls) + REPORT
 
 
 def confirming(times: Mapping[str, Times], seeds: int) -> float:
