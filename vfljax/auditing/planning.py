@@ -24,7 +24,7 @@ MARGIN = 1.2  # on an estimate after a pilot
 LATER = 0.75  # of the first program's overhead that each of several takes; measured
 REPORT = 15.0  # seconds
 FEWEST, MOST = 2, 5  # operating points of each defense
-ENOUGH = 3  # defenses: where a pilot leaves no time for so many, there is none
+ENOUGH = 5  # defenses: where a pilot may leave no time for so many, there is none
 FRESH = 3  # seeds on which a recommendation is confirmed: as many as a verdict needs
 
 
