@@ -1,5 +1,6 @@
 """Which strengths an audit tries, and what it leaves out when time is short."""
 
+import functools
 import math
 
 import pytest
@@ -125,16 +126,14 @@ def test_fewer_seeds_do_where_they_leave_time_for_more_defenses():
     every = ["noise", "label_dp", "dcor", "marvell"]
     slow = QUICK._replace(attack=200.0, attack_compiling=10.0)  # so that calls of attacks count
     found = {
-        left: (affordable_seeds(every, left, slow, 20, 3), pilot_defenses(every, left, slow, 20))
-        for left in range(0, 6000, 100)
+        left: functools.partial(pilot_defenses, every, left, slow) for left in range(0, 6000, 100)
     }
-    assert found[0] == (20, [])
-    for left, (seeds, with_all) in found.items():
-        more = len(pilot_defenses(every, left, slow, 3)) > len(with_all)
-        assert seeds == (3 if more else 20)
-        assert affordable_seeds(every, left, slow, 20, 20) == 20
-    assert 3 in {seeds for seeds, _ in found.values()}
-    assert found[5900] == (20, every)
+    seeds = {left: affordable_seeds(on, 20, 3) for left, on in found.items()}
+    assert seeds == {left: 3 if len(on(3)) > len(on(20)) else 20 for left, on in found.items()}
+    assert {*seeds.values()} == {3, 20}
+    assert {affordable_seeds(on, 20, 20) for on in found.values()} == {20}
+    assert (seeds[0], found[0](20)) == (20, [])
+    assert (seeds[5900], found[5900](20)) == (20, every)
 
 
 def test_more_settings_take_longer():

@@ -14,7 +14,7 @@ import vfljax
 from tests.auditing.survey_test import values
 from tests.sweeps import tiny
 from vfljax.attacking.view import attack_input, common_data, view_of
-from vfljax.auditing import request, stages
+from vfljax.auditing import request, stages, survey
 from vfljax.config import ordered
 from vfljax.errors import UserError
 from vfljax.launching import running
@@ -103,9 +103,9 @@ def test_an_arrow_table_with_nan_is_the_same_table_again(tmp_path):
         table = pa.table({"a": pa.array([1.5, float("nan"), last]), "y": [0, 1, 0]})
         if last == 1.0:
             with pytest.raises(UserError, match="another frame"):
-                request.written_frame(table, tmp_path)
+                survey.written_frame(table, tmp_path)
         else:
-            assert request.written_frame(table, tmp_path).exists()
+            assert survey.written_frame(table, tmp_path).exists()
 
 
 def test_a_frame_is_audited(tmp_path, monkeypatch):

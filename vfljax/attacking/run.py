@@ -156,7 +156,7 @@ def _check_plugins(experiment: Experiment, stored: Stored) -> None:
     plugins.required([*experiment.defense_values, *experiment.attacks], known, stored.workdir)
 
 
-def run_variants(todo: Sequence[VariantPlan], stored: Stored) -> Iterator[Attacked]:
+def run_variants(todo: Iterable[VariantPlan], stored: Stored) -> Iterator[Attacked]:
     """Runs variants one after the other in this process.
 
     Args:

@@ -25,7 +25,7 @@ HOST_BATCH = 32  # attacks that were run on the host, scored together: as many a
 NULL = 64  # permutations of the labels the null band is made of
 NULL_LEVEL = 0.95  # share of them below it
 MARKED = 1024  # rows of the data set of which it is stored whether they are named rightly
-OF_FIRST_DRAW = ("leak_null", "auc_batch_q95", "leak_batch_mean")  # costly, of no known labels
+OF_FIRST_DRAW = ("leak_null", "auc_batch_q95", "leak_batch_mean")  # of no known labels
 
 
 class AttackOutput(NamedTuple):
@@ -38,7 +38,7 @@ class AttackOutput(NamedTuple):
     sent: Array  # [N] bool: in that epoch, or in any for an attack on all epochs
     trained: Array  # [] bool: it always has a guess, unless it diverged
     naming: Array | None = None  # [] by how many labels its classes are named; None: those it knew
-    draw: Array | int = 0  # [] of the known rows
+    draw: Array | int = 0  # [] number of the draw of the known rows
 
 
 class TrueLabels(NamedTuple):
@@ -332,16 +332,18 @@ class Scorer:
         layout = batch_layout.Layout(capacity, batch_layout.dividing_width(capacity, self._width))
         count, by_draw = len(output.seed), []
         padded = layout.pad(output._replace(scores=(), draw=())._asdict())
+        places = self._marked[np.asarray(output.seed)]
         for draw in range(output.scores.train.shape[1]):  # one program for any number of draws
-            number = layout.pad(np.full(count, draw, np.int32))
-            of_draw = {**padded, "draw": number, "scores": _of_draw(output.scores, draw)}
+            draws = layout.pad(np.full(count, draw, np.int32))
+            of_draw = {**padded, "draw": draws, "scores": _of_draw(output.scores, draw)}
             arguments = AttackOutput(**of_draw), self._true
             program = programs.program(
                 _make_scorer, (batch_size,), layout, *arguments, level=self._level, fitting=True
             )
-            by_draw.append(batch_layout.unpad(program(*arguments), count))
+            figures = batch_layout.unpad(program(*arguments), count)
+            figures["right"] = np.take_along_axis(figures["right"], places, axis=1)
+            by_draw.append(figures)
         figures = {name: _mean(name, [each[name] for each in by_draw]) for name in by_draw[0]}
-        places = self._marked[np.asarray(output.seed)]
-        right = np.take_along_axis(figures["right"], places, axis=1)
+        right = figures["right"]
         marks = np.select([(places < 0) | np.isnan(right), right == 1], ["-", "1"], "0")
         return {**figures, "right": np.array(["".join(row) for row in marks])}

@@ -7,18 +7,21 @@ from collections.abc import Iterator, Sequence
 
 from vfljax.attacking.batching import Stored
 from vfljax.attacking.jobs import VariantPlan
-from vfljax.attacking.run import Attacked, RunVariants, run_variants
+from vfljax.attacking.run import RunVariants, run_variants
 
-SHARE = 0.4  # of the budget, after which no attack on the undefended federation is begun
+SHARE = (
+    0.4  # of the budget, after which no attack but ``ALWAYS`` is begun on the undefended federation
+)
 LEADING = ("reader", "ranks", "probe", "spectral", "mean", "posterior", "surrogate", "joint")
 """The attacks that are run first: those that read most in the stored audits, and one that knows label DP."""
 ALWAYS = LEADING[:3]
 
 
 def until(end: float, left_out: set[str]) -> RunVariants:
-    """Returns what runs attack variants until a moment, those first that have led most often.
+    """Returns what runs attack variants until a moment, those of the attacks first that have led most often.
 
-    An attack that is begun is finished; of an attack whose later variants are not begun none is used.
+    A variant that is begun is finished, also one of which rows are stored. An attack one of whose variants was
+    not begun is left out.
 
     Args:
       end: by ``time.monotonic``; ``ALWAYS`` are run whatever the time.
@@ -26,12 +29,13 @@ def until(end: float, left_out: set[str]) -> RunVariants:
     """
     places = {name: place for place, name in enumerate(LEADING)}
 
-    def run(todo: Sequence[VariantPlan], stored: Stored) -> Iterator[Attacked]:
+    def begun(todo: Sequence[VariantPlan], stored: Stored) -> Iterator[VariantPlan]:
         for variant_plan in sorted(todo, key=lambda p: places.get(p.variant.name, len(places))):
             name = variant_plan.variant.name
-            if name not in ALWAYS and time.monotonic() >= end:
+            new = variant_plan.every_job and not stored.keys(variant_plan.variant)
+            if new and name not in ALWAYS and time.monotonic() >= end:
                 left_out.add(name)
             if name not in left_out:
-                yield from run_variants([variant_plan], stored)
+                yield variant_plan
 
-    return run
+    return lambda todo, stored: run_variants(begun(todo, stored), stored)

@@ -1,13 +1,13 @@
 """Which operating points of which defenses an audit has time for.
 
-The choice rests on the measured times of finished stages and on the accuracies of a pilot. Nothing is trained
-here, and no leak is read.
+The choice rests on the measured times of finished stages and, where there is time for one, on the accuracies of
+a pilot. Nothing is trained here, and no leak is read.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import NamedTuple
 
 import numpy as np
@@ -102,10 +102,7 @@ def without_pilot(
     operating point.
 
     Args:
-      applicable: as for ``pilot_defenses``.
-      left: likewise.
-      times: of the first stage.
-      seeds: of the audit.
+      applicable, left, times, seeds: as for ``pilot_defenses`` and ``seconds``.
     """
     chosen: dict[str, list[float]] = {}
     for name in applicable:
@@ -116,21 +113,16 @@ def without_pilot(
     return chosen
 
 
-def affordable_seeds(
-    applicable: Sequence[str], left: float, undefended: Times, seeds: int, fewest: int
-) -> int:
+def affordable_seeds(defenses_on: Callable[[int], Sized], seeds: int, fewest: int) -> int:
     """Returns ``fewest`` where there is time for more defenses on so many seeds, else ``seeds``.
 
     Args:
-      applicable: as for ``pilot_defenses``.
-      left: likewise.
-      undefended: likewise.
+      defenses_on: the defenses for which there is time, by the number of seeds.
       seeds: that are asked for.
       fewest: that may do.
     """
-    fitting = len(pilot_defenses(applicable, left, undefended, seeds))
-    more = len(pilot_defenses(applicable, left, undefended, min(fewest, seeds)))
-    return min(fewest, seeds) if more > fitting else seeds
+    fewest = min(fewest, seeds)
+    return fewest if len(defenses_on(fewest)) > len(defenses_on(seeds)) else seeds
 
 
 def costs(pilot: StoredSweep) -> dict[str, list[Cost]]:

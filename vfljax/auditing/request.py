@@ -13,12 +13,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow.parquet as pq
-
-from vfljax import attacks, store
+from vfljax import attacks
 from vfljax.datasets import TABLE
 from vfljax.datasets import options as asking
-from vfljax.datasets.reading import arrow_of
 from vfljax.errors import Field, UserError, unknown
 from vfljax.sweep.limits import check_name
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
@@ -243,28 +240,3 @@ def options_of(texts: Sequence[str]) -> dict[str, Any]:
         if name not in known:
             raise unknown("option of a table", name, [other for other in known if other != "label"])
     return options
-
-
-def written_frame(frame: Any, folder: pathlib.Path) -> pathlib.Path:
-    """Writes a data frame to a file of an audit, without its index, and returns the path.
-
-    Args:
-      frame: a pandas ``DataFrame`` or a ``pyarrow.Table``.
-      folder: of the audit.
-
-    Raises:
-      UserError: if ``frame`` is none, and for another frame than that of an audit that has begun.
-    """
-    path, arrow = folder / FRAME, arrow_of(frame, "the frame")
-    folder.mkdir(parents=True, exist_ok=True)
-    if (folder / JOURNAL).exists() and path.exists():
-        stored = pq.read_table(path)
-        # Arrow takes two NaN for different values, pandas for one missing value
-        if not (stored.equals(arrow) or stored.to_pandas().equals(arrow.to_pandas())):
-            raise UserError(
-                f"{folder} holds an audit of another frame",
-                remedy=("choose another ", WORKDIR, ". Nothing was changed"),
-            )
-        return path
-    store.write_table(path, arrow)
-    return path

@@ -63,9 +63,9 @@ def preamble(request: Request, table: Survey, config: Mapping[str, Any], defense
         f"{request.federation}",
         *(f"  {note}" for note in table_notes(table)),
         *(f"  note: {note}" for note in dataset.notes),
-        f"The audit attacks the undefended federation, tries {_counted(defenses, 'defense')} in a pilot, and "
-        f"audits them on {_counted(request.seeds, 'seed')}{fresh}: as many as there is time for in "
-        f"{clock(request.budget)} (--budget). The undefended federation alone takes a minute or two where its "
+        f"The audit attacks the undefended federation, tries {_counted(defenses, 'defense')} in a pilot unless "
+        f"time is short, and audits them on {_counted(request.seeds, 'seed')}{fresh}: as many as there is time "
+        f"for in {clock(request.budget)} (--budget). The undefended federation alone takes minutes where its "
         "programs were never compiled.",
     ]
     return "\n".join(lines)
@@ -125,7 +125,7 @@ def refused_note(refused: Mapping[str, str]) -> list[str]:
     return [f"Not applicable here: {reasons}"] if refused else []
 
 
-def unattacked_note(names: Sequence[str]) -> list[str]:
+def late_attacks(names: Sequence[str]) -> list[str]:
     """Returns a note on the attacks for which there was no time."""
     every = f"Attacks left out for want of time: {', '.join(names)}. A larger --budget has them."
     return [every] if names else []
@@ -165,14 +165,12 @@ def choice_notes(
     counts = sorted({len(values) for values in chosen.values() if values})
     each = " to ".join(str(count) for count in dict.fromkeys(counts[:1] + counts[-1:]))
     points = (
-        "For want of time there was no pilot: operating points are the second and the fourth that each "
-        "defense's row lists."
+        "the second and the fourth that each defense's row lists, for want of time for a pilot"
         if allowed is None
-        else f"Operating points are those around which a pilot of one seed lost {allowed:.3g} of validation "
-        "accuracy or AUC. The pilot was not attacked, so no leak chose them."
+        else f"those around which a pilot of one seed lost {allowed:.3g} of validation accuracy or AUC"
     )
-    count = f"{_counted(len(chosen), 'defense')}"
-    return [count + f", {each} operating points each" * bool(counts) + f"; {rest}.", points]
+    count = _counted(len(chosen), "defense") + f", {each} operating points each" * bool(counts)
+    return [f"{count}; {rest}.", f"Operating points are {points}. No leak chose them."]
 
 
 def chosen_lines(chosen: Mapping[str, Sequence[float]], left_out: Sequence[str]) -> str:

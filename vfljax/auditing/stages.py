@@ -2,22 +2,25 @@
 
     DIR/undefended/   the undefended federation under as many attacks as there is time for (``deadline``): how
                       long they take; those that are left out are left out of all stages
-    DIR/pilot/        every defense at every operating point of its row, one seed, no attack: what it costs
+    DIR/pilot/        every defense at every operating point of its row, one seed, no attack: what it costs; not
+                      where time is short
     DIR/              undefended and every defense around the operating point at which it begins to cost more
-                      than was allowed, on all seeds, under all attacks: the audit's own sweep and report
+                      than was allowed (without a pilot, at two points between weak and strong), on all seeds,
+                      under all attacks: the audit's own sweep and report
     DIR/confirmed/    if asked for: undefended and what the audit recommends on three fresh seeds, under all
                       attacks; nothing was chosen on them, so their verdict needs no correction
     DIR/canaries/     if asked for: defenses with a claimed epsilon, on one seed with label canaries
     DIR/config.py     the config of that sweep, for ``vfljax sweep``
     DIR/audit.json    what was asked, what was decided, and how long each stage took
 
-Operating points are chosen by cost and never by leak, so the audit's figures are of attacks that chose
+Operating points are never chosen by leak, so the audit's figures are of attacks that chose
 nothing. The same call again continues an audit that was killed at any moment.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import pathlib
@@ -94,11 +97,10 @@ def audit(
     base = _undefended(journal, base)
     config = journal.stored.get("config")
     if config is None:
-        notes = [*sentences.table_notes(table), *sentences.refused_note(refused)]
-        unattacked = sentences.unattacked_note(journal.stored["unattacked"])
-        if unattacked:
-            say(*unattacked)
-            notes += unattacked
+        late = sentences.late_attacks(journal.stored["attacks_left_out"])
+        notes = [*sentences.table_notes(table), *sentences.refused_note(refused), *late]
+        for note in late:
+            say(note)
         config = _decision(journal, base, applicable, notes)
     body = pprint.pformat(dict(config), width=92, sort_dicts=False)  # literals only
     indented = "\n".join("        " + line for line in body.splitlines())
@@ -130,13 +132,13 @@ def _set_aside(workdir: pathlib.Path, stages: Sequence[str]) -> pathlib.Path | N
 
 def _undefended(journal: Journal, base: dict[str, Any]) -> dict[str, Any]:
     """Attacks the undefended federation; returns ``base`` with the attacks for which there was time."""
-    decided = journal.stored.get("unattacked")
+    decided = journal.stored.get("attacks_left_out")
     left_out, end = set(decided or ()), math.inf
     if decided is None:
         end = time.monotonic() + deadline.SHARE * journal.request.budget - journal.spent
     run = deadline.until(end, left_out)
     journal.stage("undefended", base, journal.workdir / "undefended", run)
-    journal.keep(unattacked=sorted(left_out))
+    journal.keep(attacks_left_out=sorted(left_out))
     attacks = {name: v for name, v in base["attacks"].items() if name not in left_out}
     return {**base, "attacks": attacks}
 
@@ -148,11 +150,13 @@ def _decision(
     request, undefended = journal.request, journal.times["undefended"]
     fewest = request.fewest_seeds or request.seeds
     if "tried" not in journal.stored:
-        times = journal.left, undefended
-        seeds = planning.affordable_seeds(applicable, *times, request.seeds, fewest)
-        tried = planning.pilot_defenses(applicable, *times, seeds)
+        within = applicable, journal.left
+        piloted = functools.partial(planning.pilot_defenses, *within, undefended)
+        quick = functools.partial(planning.without_pilot, *within, journal.times)
+        seeds = planning.affordable_seeds(piloted, request.seeds, fewest)
+        tried = piloted(seeds)
         if len(tried) < min(planning.ENOUGH, len(applicable)):
-            tried, seeds = [], fewest
+            tried, seeds = [], planning.affordable_seeds(quick, request.seeds, fewest)
         journal.keep(tried=tried, seeds=seeds)
     tried, seeds = journal.stored["tried"], journal.stored.get("seeds", request.seeds)
     allowed = None
@@ -232,8 +236,8 @@ class Journal:
     ) -> None:
         self.workdir, self.command, self.say = workdir, command, say
         self.path, self.request, self.grown = workdir / JOURNAL, request, False
-        # the decisions, when they are made: "unattacked"; "tried", of the pilot; "config" and "left_out", of
-        # the audit's own sweep; "recommended", of the last stage
+        # the decisions, when they are made: "attacks_left_out", of all stages; "tried", of the pilot; "config"
+        # and "left_out", of the audit's own sweep; "recommended", of the last stage
         self.stored: dict[str, Any] = {"request": request.stored(), "times": {}, "lost": 0.0}
         if workdir.exists() and not workdir.is_dir():
             raise UserError((WORKDIR, f"={workdir} is a file"), remedy="name a folder")
@@ -257,9 +261,10 @@ class Journal:
                 f"{self.workdir} holds another audit ({'; '.join(changed[:3])})",
                 remedy=("choose another ", WORKDIR, other),
             )
-        self.grown = asked["budget"] > before["budget"] and "config" in stored
+        short = stored.get("attacks_left_out") or stored.get("tried") == []
+        self.grown = asked["budget"] > before["budget"] and bool(short or "config" in stored)
         if self.grown:  # the decisions are made again, with more time
-            whole = ["undefended"] * (not stored.get("unattacked"))
+            whole = ["undefended"] * (not stored.get("attacks_left_out"))
             times = {k: v for k, v in stored["times"].items() if k in whole}
             stored = {"request": before, "times": times, "lost": 0.0}
         before |= {name: asked[name] for name in ("confirm", "canaries")}
@@ -273,6 +278,8 @@ class Journal:
             times = {name: planning.Times(**t)._asdict() for name, t in stored["times"].items()}
             request = {**stored["request"], "budget": float(stored["request"]["budget"])}
             stored = {**stored, "request": request, "times": times, "lost": float(stored["lost"])}
+            if not isinstance(stored.get("attacks_left_out", []), list):
+                raise TypeError("attacks_left_out is no list")
             begun = stored.pop("begun", None)
             if begun is not None:  # a stage was killed
                 written = [path.stat().st_mtime for path in self.workdir.rglob("*")]

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import fnmatch
 import math
+import pathlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow.parquet as pq
 from sklearn.base import ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
 
-from vfljax import datasets
-from vfljax.auditing.request import PARTIES, Request, of_audit
+from vfljax import datasets, store
+from vfljax.auditing.request import FRAME, JOURNAL, PARTIES, WORKDIR, Request, of_audit
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.number_formats import is_number
 from vfljax.datasets.partition import owned_columns
-from vfljax.datasets.reading import read
+from vfljax.datasets.reading import arrow_of, read
 from vfljax.datasets.table_errors import one_line
 from vfljax.errors import UserError, options_in, unknown
 
@@ -209,3 +211,28 @@ def _scored(model: ClassifierMixin, x: np.ndarray, y: np.ndarray) -> float:
         auc = float(roc_auc_score(y == y.max(), chances[:, 1]))
         return max(auc, 1 - auc)
     return float(balanced_accuracy_score(y, np.unique(y)[chances.argmax(1)]))
+
+
+def written_frame(frame: Any, folder: pathlib.Path) -> pathlib.Path:
+    """Writes a data frame to a file of an audit, without its index, and returns the path.
+
+    Args:
+      frame: a pandas ``DataFrame`` or a ``pyarrow.Table``.
+      folder: of the audit.
+
+    Raises:
+      UserError: if ``frame`` is none, and for another frame than that of an audit that has begun.
+    """
+    path, arrow = folder / FRAME, arrow_of(frame, "the frame")
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / JOURNAL).exists() and path.exists():
+        stored = pq.read_table(path)
+        # Arrow takes two NaN for different values, pandas for one missing value
+        if not (stored.equals(arrow) or stored.to_pandas().equals(arrow.to_pandas())):
+            raise UserError(
+                f"{folder} holds an audit of another frame",
+                remedy=("choose another ", WORKDIR, ". Nothing was changed"),
+            )
+        return path
+    store.write_table(path, arrow)
+    return path

@@ -17,15 +17,9 @@ from ml_collections import ConfigDict
 
 import vfljax
 from vfljax import store
-from vfljax.auditing.request import (
-    PARTIES,
-    Request,
-    argument_of,
-    parties_of,
-    seconds_of,
-    written_frame,
-)
+from vfljax.auditing.request import PARTIES, Request, argument_of, parties_of, seconds_of
 from vfljax.auditing.stages import audit as run_audit
+from vfljax.auditing.survey import written_frame
 from vfljax.errors import UnknownError, UserError, unknown
 from vfljax.launching import running
 from vfljax.library import forms, logs
