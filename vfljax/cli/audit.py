@@ -3,15 +3,16 @@ r"""Audit a table of your own: what leaks, to whom, and what to switch on.
     vfljax audit --data=table.csv --label=default --workdir=runs/audit \
         --parties="bank: LIMIT_BAL, EDUCATION, AGE; telco: PAY_*, BILL_*"
 
-Parties own columns by name or glob, "*" being the rest; --parties=FILE.json has them as
-{"bank": ["AGE"], "telco": ["PAY_*"]}. The first party has the labels unless --label_party names another.
-Columns that no party owns are left out. The audit trains the undefended federation and attacks it with every
-attack that applies, tries every defense that applies, and audits each at the operating points around which it
-begins to cost more than --keep_gain and --max_cost allow. Where --budget is short it leaves out seeds, attacks,
-the choice of operating points and defenses, and says so. The same command again continues an audit that was
-stopped or killed, and with a larger --budget it has what was left out. The defense that it recommends was chosen among several; --confirm judges it again, on seeds
-on which nothing was chosen, and keeps a share of --budget for that. --canaries trains every defense that claims
-an epsilon once more, with coins as labels of some rows, and puts a lower limit of epsilon beside the claim.
+Parties own columns by name or glob, "*" being the rest; --parties=FILE.json has them as {"bank": ["AGE"],
+"telco": ["PAY_*"]}. The first party has the labels unless --label_party names another. Columns that no
+party owns are left out. The audit trains the undefended federation and attacks it with every attack that
+applies, tries every defense that applies, and audits each at the operating points around which it begins to
+cost more than --keep_gain and --max_cost allow. Where --budget is short it leaves out seeds, attacks, the
+choice of operating points and defenses, and says so. The same command again continues an audit that was
+stopped or killed, and with a larger --budget it has what was left out. The defense that it recommends was
+chosen among several; --confirm judges it again, on seeds on which nothing was chosen, and keeps a share of
+--budget for that. --canaries trains every defense that claims an epsilon once more, with coins as labels of
+some rows, and puts a lower limit of epsilon beside the claim.
 
 It writes report.html, the tables of a sweep (see vfljax sweep), and config.py, by which vfljax sweep makes the
 same tables.
