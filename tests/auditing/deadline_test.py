@@ -2,6 +2,7 @@
 
 import math
 from types import SimpleNamespace
+from typing import Any
 
 from vfljax.auditing import deadline
 
@@ -14,7 +15,7 @@ def test_what_has_led_is_begun_first_and_what_is_stored_is_finished(monkeypatch)
     stored = SimpleNamespace(keys=lambda variant: ["a row"] * (variant.name == "median"))
     monkeypatch.setattr(deadline, "run_variants", lambda todo, stored: list(todo))
     left_out = {"residual"}
-    ran = deadline.until(math.inf, left_out)(plans, stored)
+    ran: Any = deadline.until(math.inf, left_out)(plans, stored)
     assert [plan.variant.name for plan in ran] == ["reader", "probe", "mean", "norm", "median"]
     assert left_out == {"residual"}
     ran = deadline.until(0.0, left_out)(plans, stored)

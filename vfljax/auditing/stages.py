@@ -133,14 +133,13 @@ def _set_aside(workdir: pathlib.Path, stages: Sequence[str]) -> pathlib.Path | N
 def _undefended(journal: Journal, base: dict[str, Any]) -> dict[str, Any]:
     """Attacks the undefended federation; returns ``base`` with the attacks for which there was time."""
     decided = journal.stored.get("attacks_left_out")
-    left_out, end = set(decided or ()), math.inf
-    if decided is None:
-        end = time.monotonic() + deadline.SHARE * journal.request.budget - journal.spent
+    left_out: set[str] = set(decided or ())
+    left = deadline.SHARE * journal.request.budget - journal.spent
+    end = time.monotonic() + left if decided is None else math.inf
     run = deadline.until(end, left_out)
     journal.stage("undefended", base, journal.workdir / "undefended", run)
     journal.keep(attacks_left_out=sorted(left_out))
-    attacks = {name: v for name, v in base["attacks"].items() if name not in left_out}
-    return {**base, "attacks": attacks}
+    return {**base, "attacks": {n: v for n, v in base["attacks"].items() if n not in left_out}}
 
 
 def _decision(
