@@ -9,9 +9,7 @@ from vfljax.auditing import deadline
 
 def test_what_has_led_is_begun_first_and_what_is_stored_is_finished(monkeypatch):
     names = ("norm", "mean", "residual", "reader", "median", "probe")
-    plans = [
-        SimpleNamespace(variant=SimpleNamespace(name=name), every_job=["a job"]) for name in names
-    ]
+    plans = [SimpleNamespace(variant=SimpleNamespace(name=n), every_job=["a job"]) for n in names]
     stored = SimpleNamespace(keys=lambda variant: ["a row"] * (variant.name == "median"))
     monkeypatch.setattr(deadline, "run_variants", lambda todo, stored: list(todo))
     left_out = {"residual"}

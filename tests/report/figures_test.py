@@ -1,5 +1,6 @@
 """The figures' marks: who is drawn as undefended."""
 
+import dataclasses
 import pathlib
 import re
 
@@ -29,6 +30,13 @@ def test_the_method_without_defenses_is_the_black_star_whatever_it_is_called(dra
     assert (marks[name].get_marker(), marks[name].get_color()) == ("*", "black")
     assert {marks[other].get_marker(), marks[other].get_color()}.isdisjoint({"*", "black"})
     assert [0.5, 0.5] in [list(line.get_ydata()) for line in marks[name].axes.lines]  # local-only
+
+
+def test_the_chosen_operating_point_is_named_before_its_neighbors(drawn):
+    weak, strong = (assessment("noise", 0.9, 0.7 - k / 50, {"noise.scale": k}) for k in (1.0, 2.0))
+    found = dataclasses.replace(weak, chosen=True), strong, assessment("undefended", 0.9, 0.9)
+    texts = {text.get_text() for text in drawn(*found)["noise"].axes.texts}
+    assert texts & {"1", "2"} == {"1"}
 
 
 def test_an_option_s_values_are_names_on_an_axis():

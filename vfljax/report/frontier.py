@@ -163,8 +163,8 @@ def _lengths(leak: Estimate) -> tuple[float, float]:
 def _front(
     ax: Any, members: Sequence[Assessment], color: str, taken: list[tuple[float, float]]
 ) -> None:
-    """Joins the points that no other point of the method beats in both directions, and names those with
-    room."""
+    """Joins the points that no other point of the method beats in both directions, and names those with room,
+    the chosen operating point first."""
     best, front = math.inf, []
     for a in sorted(members, key=lambda a: (-a.utility.mean, a.leak.mean)):
         if a.leak.mean < best - 0.01:
@@ -173,7 +173,8 @@ def _front(
     xy = [(a.utility.mean, a.leak.mean) for a in front]
     ax.plot(*zip(*xy, strict=True), color=color, lw=1, alpha=0.6, zorder=2)
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-    for a, (x, y) in zip(front, xy, strict=True):
+    for a in (*(a for a in members if a.chosen), *front):
+        x, y = a.utility.mean, a.leak.mean
         near = (
             abs(x - u) < 0.12 * (right - left) and abs(y - v) < 0.1 * (top - bottom)
             for u, v in taken
