@@ -174,7 +174,8 @@ def choices(cell: Cell, means: Floats, runs: int, random: np.random.Generator) -
     for count in _chunks(runs):
         leaks = draw(random, means, cell, count)
         folds = choosing.leave_one_out(leaks)
-        picked, highest = means[folds.picks], leaks.mean(-1).max(-1)
+        picked = np.einsum("...kn,k->...n", folds.weights, means)
+        highest = leaks.mean(-1).max(-1)
         errors = (folds.scores - picked, means.max() - picked, highest - means.max())
         sums += [error.mean() * count for error in errors]
     return dict(zip(("bias", "shortfall", "flattery"), map(float, sums / runs)))

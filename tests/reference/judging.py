@@ -15,19 +15,22 @@ def present(values):
     return [value for value in values if value is not None]
 
 
-def leave_one_out(leaks):
+def leave_one_out(leaks, certain=1.0):
     """The score and the pick of each seed; None where there is none."""
     out = []
     for seed in range(len(leaks[0])):
-        best, pick = None, None
+        best, pick, alike = None, None, []
         for candidate, figures in enumerate(leaks):
             others = present(figures[:seed] + figures[seed + 1 :])
             if figures[seed] is None or not others:
                 continue
             mean = statistics.fmean(others)
+            if mean >= certain - 1e-13:
+                alike.append(figures[seed])
             if best is None or mean > best + 1e-12:
                 best, pick = mean, candidate
-        out.append((None if pick is None else leaks[pick][seed], pick))
+        score = None if pick is None else leaks[pick][seed]
+        out.append((statistics.fmean(alike) if alike else score, pick))
     return out
 
 
@@ -85,7 +88,7 @@ class Contenders:
     def __init__(self, leaks, m, level=0.95):
         errors = [row_error(figures, m) for figures in leaks]
         usable = [k for k, figures in enumerate(leaks) if len(present(figures)) >= 3]
-        folds = leave_one_out(leaks)
+        folds = leave_one_out(leaks, 1 - 0.5 / (m + 1))
         self.scores = [score for score, _ in folds]
         n, picks = len(present(self.scores)), {pick for _, pick in folds if pick is not None}
         self.share = 1 / (n - 1) if len(picks) > 1 else 0.0

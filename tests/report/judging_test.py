@@ -76,6 +76,7 @@ def test_choice_and_limits_are_those_of_the_plain_twin(seeds, candidates, missin
     leaks = drawn(candidates, seeds, missing)
     undefended = drawn(candidates + 1, seeds, missing, seed=1) + 0.1
     leaks[-1] = leaks[0]  # equal rows count once
+    certain = np.where(np.isnan(leaks), leaks, np.minimum(leaks + 0.35, 1))  # many cannot be told apart
     near_one = undefended.copy()
     near_one[0] = np.minimum(near_one[0] + 0.2, 1)  # one attack alone
     away = drawn(1, seeds, seed=2)[0]
@@ -85,9 +86,11 @@ def test_choice_and_limits_are_those_of_the_plain_twin(seeds, candidates, missin
     ):
         assert pick == (choosing.NOBODY if number is None else number)
         np.testing.assert_equal(score, NAN if expected is None else expected)
-    figures, others, base = map(points, (leaks, undefended, away[None]))
-    leaks, undefended, away = plain(leaks), plain(undefended), plain(away)
+    figures, others, base, read = map(points, (leaks, undefended, away[None], certain))
+    leaks, undefended, away, certain = map(plain, (leaks, undefended, away, certain))
     for found, expected in (
+        (intervals.worst_limits(read), twin.worst_limits(certain, ROWS)),
+        (intervals.excess_limits(read, base), twin.excess_limits(certain, away, ROWS)),
         (intervals.worst_limits(figures), twin.worst_limits(leaks, ROWS)),
         (intervals.excess_limits(figures, base), twin.excess_limits(leaks, away, ROWS)),
         (intervals.change_limits(figures, others), twin.change_limits(leaks, undefended, ROWS)),

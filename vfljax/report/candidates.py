@@ -151,7 +151,8 @@ def strongest_of(among: Candidates) -> Strongest | None:
     seeds = int(np.isfinite(among.figures.leaks).any(axis=0).sum())
     if not seeds:
         return None
-    folds, best = choosing.leave_one_out(leaks), int(choosing.strongest(leaks))
+    folds = choosing.leave_one_out(leaks, intervals.certain(everyone.rows))
+    best = int(choosing.strongest(leaks))
     highest = _mean(leaks[best])
     local_only = _mean(leaks[-1]) if among.has_local_only else math.nan
     limits, excess = NO_LIMITS, NO_LIMITS

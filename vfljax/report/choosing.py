@@ -4,6 +4,7 @@ Figures are leaks [candidates, seeds], NaN where a seed has none. A *fold* choos
 but one and scores on that one, so nothing is chosen where it is scored. The mean score is unbiased for what
 the folds picked. In expectation it is at most the leak of the strongest candidate, because a fold may pick
 another one. It is also never more than the highest mean over all seeds, where every candidate has every seed.
+Several candidates may read all rows of the other seeds: a fold cannot tell these apart, and scores their mean.
 """
 
 from __future__ import annotations
@@ -29,23 +30,38 @@ NOBODY = -1
 class Folds(NamedTuple):
     """What each fold chose and what that scored; leading axes are repetitions."""
 
-    scores: Floats  # [..., seeds], of the pick on the seed left out; NaN without a pick
+    scores: Floats  # [..., seeds], on the seed left out; NaN without a pick
     picks: Ints  # [..., seeds], candidates; ``NOBODY`` where none could be chosen or scored
+    weights: Floats  # [..., candidates, seeds], of each candidate's figure in a score
 
 
-def leave_one_out(leaks: ArrayLike) -> Folds:
-    """The strongest candidate of ``leaks`` [..., candidates, seeds], chosen without each seed in turn.
+def leave_one_out(leaks: ArrayLike, certain: float = 1.0) -> Folds:
+    """The strongest candidate, chosen without each seed in turn.
 
     A seed is scored by the candidate of the highest mean over the other seeds, of those that have a
     figure on it: an attacker whose attack diverges sees that, and takes the next. The first of equal
     ones is chosen. With one seed there is nothing to choose on, and no score.
+
+    Args:
+      leaks: [..., candidates, seeds].
+      certain: from this mean over the other seeds on, candidates are not told apart. The score is the mean
+        of their figures, and the pick is still the first of the highest.
     """
     leaks = np.asarray(leaks, np.float64)
     means = _means_without(leaks)  # [..., K, seeds]
     scored = np.where(np.isfinite(leaks), means, -np.inf)
     picks = np.argmax(scored, axis=-2)
     picks = np.where(np.max(scored, axis=-2) > -np.inf, picks, NOBODY)
-    return Folds(of_picks(leaks, picks), picks)
+    chosen = np.arange(leaks.shape[-2])[:, None] == picks[..., None, :]
+    alike = (scored >= certain) | chosen
+    weights = alike / np.maximum(alike.sum(-2, keepdims=True), 1)
+    return Folds(weighted(leaks, weights), picks, weights)
+
+
+def weighted(figures: Floats, weights: Floats) -> Floats:
+    """Returns each seed's mean [..., seeds] of figures [..., candidates, seeds], NaN where no weight is above 0."""
+    total = np.where(weights > 0, weights * figures, 0.0).sum(-2)
+    return np.where(weights.any(-2), total, np.nan)
 
 
 def of_picks(figures: Floats, picks: Ints) -> Floats:

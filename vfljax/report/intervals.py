@@ -81,8 +81,13 @@ def _row_errors(leaks: Floats, rows: int, errors: ArrayLike | None) -> Floats:
 
 def half_row(rows: int) -> float:
     """Returns the standard deviation of a figure of which half a row of ``rows`` is expected to be wrong."""
-    wrong = 0.5 / (rows + 1)
+    wrong = 1 - certain(rows)
     return math.sqrt(wrong * (1 - wrong) / rows)
+
+
+def certain(rows: int) -> float:
+    """Returns the figure from which on less than half a row of ``rows`` is wrong."""
+    return 1 - 0.5 / (rows + 1)
 
 
 def sample(
@@ -142,8 +147,8 @@ class _Contenders(NamedTuple):
     among: Bools  # [..., candidates]
     number: NDArray[np.intp]  # [...], of those that differ
     folds: Bools  # [...], whether the folds' scores are to be used instead
-    scores: Floats  # [..., seeds], of the folds, of which each ``picks`` [..., seeds] a candidate
-    picks: NDArray[np.intp]
+    scores: Floats  # [..., seeds], of the folds, chosen on the other seeds
+    weights: Floats  # [..., candidates, seeds], of the candidates in these scores
     share: Floats  # [...], of ``spread.means`` for these scores
     error: Floats  # [...], that rows alone give them
 
@@ -167,7 +172,7 @@ def _contenders(candidates: LeakSample) -> _Contenders:
     floor = _difference_error(errors, error, candidates.rows)
     among = usable & (spread.means(behind, floor).limit(UPPER, CONTENDER_LEVEL) >= 0)
     different = np.sum(among & ~choosing.repeated(leaks), axis=-1)
-    folds = choosing.leave_one_out(leaks)
+    folds = choosing.leave_one_out(leaks, certain(candidates.rows))
     seeds = np.isfinite(folds.scores).sum(-1)
     picked = np.where(folds.picks == choosing.NOBODY, folds.picks.max(-1)[..., None], folds.picks)
     return _Contenders(
@@ -175,7 +180,7 @@ def _contenders(candidates: LeakSample) -> _Contenders:
         number=different,
         folds=(seeds <= FEW_SEEDS) & (different > 2),
         scores=folds.scores,
-        picks=folds.picks,
+        weights=folds.weights,
         share=np.where(np.ptp(picked, axis=-1) > 0, 1 / np.maximum(seeds - 1, 1), 0.0),
         error=error[..., 0],
     )
@@ -226,7 +231,7 @@ def excess_limits(candidates: LeakSample, local_only: LeakSample, level: float =
     lower = each.limit(LOWER, rivals.level(level))
     highest = np.max(np.where(rivals.among, lower, -1.0), axis=-1)
     floor = _difference_error(rivals.error, local_only.errors[..., -1], candidates.rows)
-    beyond = choosing.of_picks(candidates.leaks - matched(local_only).leaks, rivals.picks)
+    beyond = choosing.weighted(candidates.leaks - matched(local_only).leaks, rivals.weights)
     of_folds = spread.means(beyond, floor, rivals.share)
     lower = np.where(rivals.folds, of_folds.limit(LOWER, _half_risk(level)), highest)
     upper = np.where(candidates.tried, each.limit(UPPER, level), -1.0)
