@@ -10,7 +10,7 @@ from configs.papers import tables
 from configs.papers.tables import TABLES, Run
 from tests.sweeps import tiny
 from vfljax.cli import reproduce
-from vfljax.papers import reproduction_page
+from vfljax.papers import comparisons, reproduction_page
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,15 @@ def test_a_table_is_trained_resumed_compared_and_kept(launch, tmp_path, monkeypa
     assert beside
     assert [line for line in again.stdout.splitlines() if line.startswith("none ")] == beside
     monkeypatch.chdir(tmp_path)  # where --record keeps it
-    reproduction_page.keep(reproduce.STORED, workdir, [])
-    assert [f.name for f in tmp_path.rglob("*.csv") if "analysis" in str(f)] == ["tiny_leaks.csv"]
+    for _ in range(2):  # the second replaces the first
+        reproduction_page.keep(reproduce.STORED, workdir, [])
+    stored = {f.name for f in reproduce.STORED.glob("*.csv")}
+    assert stored == {"tiny_leaks.csv", reproduction_page.RUNS}
+    file = reproduce.STORED / reproduction_page.RUNS
+    (made,) = comparisons.read_rows(file, reproduction_page.PROVENANCE, dict)
+    assert (made["run"], made["backend"]) == ("tiny", "cpu")
+    assert all(made.values())
+    assert reproduction_page.stored(reproduce.STORED) == []
 
 
 def test_the_pages_are_those_that_the_stored_files_make(launch):

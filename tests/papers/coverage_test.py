@@ -97,6 +97,11 @@ def test_the_pages_have_every_part_and_every_variant_that_was_tried(tmp_path):
     pages = reproduction_page.pages(
         tmp_path, lambda table, dataset, run: f"run {table} {dataset} {run}"
     )
+    drawn = reproduction_page.scatters(tmp_path)
+    assert set(drawn) == {"gafm_scatter.png"}  # of the others nothing was run
+    assert "differs (2)" in {
+        text.get_text() for text in drawn["gafm_scatter.png"].axes[0].legend_.texts
+    }
     first = pages[reproduction_page.FIRST]
     assert "Of 2 numbers that were judged 2 differ, 2 of them after" in first
     for paper in papers.PAPERS:

@@ -76,7 +76,9 @@ def test_choice_and_limits_are_those_of_the_plain_twin(seeds, candidates, missin
     leaks = drawn(candidates, seeds, missing)
     undefended = drawn(candidates + 1, seeds, missing, seed=1) + 0.1
     leaks[-1] = leaks[0]  # equal rows count once
-    certain = np.where(np.isnan(leaks), leaks, np.minimum(leaks + 0.35, 1))  # many cannot be told apart
+    certain = np.where(
+        np.isnan(leaks), leaks, np.minimum(leaks + 0.35, 1)
+    )  # many cannot be told apart
     near_one = undefended.copy()
     near_one[0] = np.minimum(near_one[0] + 0.2, 1)  # one attack alone
     away = drawn(1, seeds, seed=2)[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import resource
 import statistics
 import time
@@ -15,6 +14,7 @@ import numpy as np
 
 from vfljax import defenses
 from vfljax.federation import training
+from vfljax.machine import model
 from vfljax.sweep import batch_layout, programs, train, trainer
 from vfljax.types import HostArray, HParams, Spec
 
@@ -211,7 +211,7 @@ def machine(suite: str) -> dict[str, Any]:
         "suite": suite,
         "backend": jax.default_backend(),
         "devices": [str(d.device_kind) for d in jax.devices()],
-        "machine": platform.processor() or platform.machine(),
+        "machine": model(),
         "versions": train.versions(),
         "revision": train.revision(),
     }

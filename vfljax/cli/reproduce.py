@@ -67,6 +67,9 @@ def run(options: common.Options) -> None:
             (PAGES / name).parent.mkdir(exist_ok=True)
             (PAGES / name).write_text(text)
             print(f"written: {PAGES / name}")
+        for name, figure in reproduction_page.scatters(STORED).items():
+            figure.savefig(STORED / name)
+            print(f"written: {STORED / name}")
 
 
 def tables() -> dict[str, dict[str, tuple[Run, ...]]]:

@@ -6,14 +6,16 @@ was run and what the papers do not claim. Their words are Jinja2 templates, in t
 
 from __future__ import annotations
 
+import datetime
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jinja2
+from matplotlib.figure import Figure
 
-from vfljax import store
-from vfljax.papers import PAPERS, causes, claims, comparisons, coverage, evidence, paper_of
+from vfljax import machine, store
+from vfljax.papers import PAPERS, causes, claims, comparisons, coverage, evidence, paper_of, scatter
 from vfljax.papers.agreement import MARGIN, Status
 from vfljax.papers.comparisons import Compared
 from vfljax.report import page, stored_rows, tables
@@ -22,6 +24,8 @@ from vfljax.report.templates import templates
 from vfljax.sweep.experiment import experiment_of
 
 LEAKS = "_leaks.csv"
+RUNS = "runs.csv"  # of every comparison that was stored: when, by what and on what it was run
+PROVENANCE = ("run", "date", "revision", "python", "jax", "numpy", "backend", "machine")
 FIRST, APPENDIX = "REPRODUCTION.md", "reproduction/appendix.md"
 TEMPLATES = pathlib.Path(__file__).with_name("templates")
 Command = Callable[[str, str, str], str]
@@ -30,7 +34,7 @@ Command = Callable[[str, str, str], str]
 
 def stored(folder: pathlib.Path) -> list[Compared]:
     """Returns every comparison in the folder, by file name."""
-    files = sorted(f for f in folder.glob("*.csv") if not f.name.endswith(LEAKS))
+    files = sorted(f for f in folder.glob("*.csv") if not f.name.endswith((LEAKS, RUNS)))
     return [compared for file in files for compared in comparisons.read(file)]
 
 
@@ -55,6 +59,25 @@ def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compare
     found = assess(stored_rows.read(sweep, named=False))
     rows = evidence.leak_rows(experiment.reproduces.table, found)
     store.write_text(folder / f"{name}{LEAKS}", evidence.leaks_text(rows))
+    found = sweep.header | sweep.header["versions"] | {"run": name, "machine": machine.model()}
+    found["date"] = f"{datetime.date.today()}"
+    file = folder / RUNS
+    known = comparisons.read_rows(file, PROVENANCE, dict) if file.exists() else []
+    runs = {row["run"]: row for row in known} | {name: found}
+    lines = [[str(runs[run][column]) for column in PROVENANCE] for run in sorted(runs)]
+    store.write_text(file, tables.csv_text(PROVENANCE, lines))
+
+
+def scatters(folder: pathlib.Path) -> dict[str, Figure]:
+    """Returns the figures of ours against printed, by the file's name: of each paper of which any was run."""
+    covered = coverage.coverage(stored(folder))
+    drawn = {
+        f"{paper}_scatter.png": scatter.draw(
+            [e for e in covered if paper_of(e.number.table) == paper]
+        )
+        for paper in PAPERS
+    }
+    return {name: figure for name, figure in drawn.items() if figure is not None}
 
 
 def pages(folder: pathlib.Path, command: Command) -> dict[str, str]:

@@ -59,7 +59,7 @@ def leave_one_out(leaks: ArrayLike, certain: float = 1.0) -> Folds:
 
 
 def weighted(figures: Floats, weights: Floats) -> Floats:
-    """Returns each seed's mean [..., seeds] of figures [..., candidates, seeds], NaN where no weight is above 0."""
+    """Returns each seed's mean [..., seeds] of figures [..., candidates, seeds], NaN without a weight."""
     total = np.where(weights > 0, weights * figures, 0.0).sum(-2)
     return np.where(weights.any(-2), total, np.nan)
 
