@@ -46,6 +46,7 @@ class LeakRow(NamedTuple):
     leak: float = math.nan
     success: float = math.nan
     excess: float = math.nan  # leak beyond the local-only baseline
+    classes: int = 2  # of the data set
 
 
 def leak_rows(table: str, assessed: Assessed) -> list[LeakRow]:
@@ -56,29 +57,32 @@ def leak_rows(table: str, assessed: Assessed) -> list[LeakRow]:
       assessed: the sweep.
     """
     rows = []
+    classes = round(1 / assessed.reference.chance)
     for c in assessed.configurations:
         for key, figures in c.attacks.items():
-            row = _row(table, c, key.federation, key.label, key.attack)
+            row = _row(table, c, key.federation, key.label, key.attack, classes)
             means = {name: figures[name].mean for name in ("leak", "success", "excess")}
             rows.append(row._replace(**means))
         for a in assessed.assessments:
             if a.configuration is c and a.strongest is not None:
                 identity = a.strongest.attack.identity
                 name = "" if identity is None else identity.attack
-                row = _row(table, c, a.federation, a.strongest.name, name)
+                row = _row(table, c, a.federation, a.strongest.name, name, classes)
                 means = {"leak": a.leak.mean, "excess": a.excess.mean}
                 rows.append(row._replace(strongest=True, **means))
     return rows
 
 
-def _row(table: str, c: ConfigurationSummary, federation: str, attack: str, name: str) -> LeakRow:
+def _row(
+    table: str, c: ConfigurationSummary, federation: str, attack: str, name: str, classes: int
+) -> LeakRow:
     utilities = {
         figure: values[federation].mean
         for figure, values in (("accuracy", c.accuracy), ("auc", c.auc))
         if federation in values
     }
     identity = (table, c.label, c.method, c.defenses, c.knobs, federation, attack, name)
-    return LeakRow(*identity, strongest=False, **utilities)
+    return LeakRow(*identity, strongest=False, classes=classes, **utilities)
 
 
 def leaks_text(rows: Iterable[LeakRow]) -> str:
@@ -101,6 +105,7 @@ def read_leaks(path: pathlib.Path) -> list[LeakRow]:
         values["defenses"] = tuple(filter(None, row["defenses"].split("+")))
         values["knobs"] = json.loads(row["knobs"])
         values["strongest"] = row["strongest"] == "1"
+        values["classes"] = int(row["classes"])
         return LeakRow(**values)
 
     return read_rows(path, LeakRow._fields, parsed)
