@@ -190,6 +190,8 @@ def test_the_file_is_found_or_asked_for(tmp_path):
     one_line(lambda: load(str(tmp_path)), "holds head.txt.gz, spread.csv.gz, train.csv, train.txt")
     (tmp_path / "sub").mkdir()
     one_line(lambda: load(str(tmp_path), file="sub"), "holds no file sub")
+    (tmp_path / "sub" / "dac_sample.txt").write_bytes(files["train.txt"])
+    assert len(load(str(tmp_path / "sub")).labels) == 60
 
 
 ROWS = SETS["criteo"].rows

@@ -24,6 +24,7 @@ from vfljax.errors import Field, UserError, options_in
 
 CLASSES = ("no click", "click")
 PATTERNS = ("train.txt", "train.csv", "train.gz", "*.txt.gz", "*.csv.gz")
+OTHERS = ("*.txt", "*.csv")  # where no file has such a name: dac_sample.txt of Criteo, for example
 EXACT = 1 << 24  # codes that float32, which networks read, holds exactly
 
 P = ParamSpec("P")
@@ -88,7 +89,7 @@ def plan_of(
         raise UserError(field="data.options.buckets", value=buckets, remedy=remedy)
     if buckets == 1:
         raise UserError(field="data.options.buckets", value=buckets, remedy="give at least 2")
-    path = find(folder, layout.source, PATTERNS, file=file)
+    path = find(folder, layout.source, PATTERNS, OTHERS, file=file)
     return ClickPlan(path, layout, selection), buckets or forms[form]
 
 
