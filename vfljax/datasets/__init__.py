@@ -59,10 +59,6 @@ def options_of(name: str) -> dict[str, Any]:
     return asking.of(TABLE[name])
 
 
-def _complete(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    return asking.complete(name, TABLE[name], options)
-
-
 def reader_of(name: str, folder: str) -> int:
     """Returns the version of what reads a data set; of a prepared folder, of what read it then.
 
@@ -95,7 +91,7 @@ def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
     if folder and name in EMBEDDED:
         what = f"is not a prepared data set, and {name} comes with this package"
         raise UserError(what, field="data.dir", value=folder, remedy="leave it empty")
-    values = _complete(name, options)
+    values = asking.complete(name, TABLE[name], options)
     for option, value in values.items():
         if value is inspect.Parameter.empty:
             what = f"is needed by the data set {name}"
@@ -115,10 +111,10 @@ def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
             remedy="correct it, or give 'prepared'",
         )
     known = maker in TABLE
-    asked = asking.recorded(_complete(maker, options) if known else dict(options))
+    asked = asking.complete(maker, TABLE[maker], options) if known else options
     # a folder made before its loader had an option holds what the option's default makes
     recorded = {**(asking.recorded(options_of(maker)) if known else {}), **recorded}
-    if options and not _same(asked, recorded, FORMS.get(maker, {})):
+    if options and not _same(asking.recorded(asked), recorded, FORMS.get(maker, {})):
         raise UserError(
             (
                 f"{folder} was prepared with {asking.sentence(recorded)} and ",
@@ -153,7 +149,7 @@ def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dat
     if name not in TABLE:
         raise unknown(Field("data.name"), name, TABLE)
     if name in STREAMS and not prepared.is_prepared(folder):
-        values = _complete(name, options)
+        values = asking.complete(name, TABLE[name], options)
         recorded = asking.recorded(values)
         return ctr_forms.prepare(lambda: STREAMS[name](folder, **values), out, recorded)
     prepared.place(out)  # before a load that may take long
@@ -161,7 +157,8 @@ def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dat
     if prepared.is_prepared(folder):
         spec = prepared.description(folder)
         return prepared.write(dataset, out, spec["options"], spec["loader"])
-    return prepared.write(dataset, out, asking.recorded(_complete(name, options)), name)
+    recorded = asking.recorded(asking.complete(name, TABLE[name], options))
+    return prepared.write(dataset, out, recorded, name)
 
 
 __all__ = [

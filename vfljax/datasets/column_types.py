@@ -110,10 +110,6 @@ def _type(values: Series) -> Any:
     return values.dtype.pyarrow_dtype
 
 
-def _numeric_type(kind: Any) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
-
-
 def _cleaned(
     parts: Sequence[Series], place: Place, rule: Rule
 ) -> tuple[list[Series], Counter[str]]:
@@ -126,7 +122,7 @@ def _cleaned(
             gone = column.isin(rule.missing)
             words.update(column[gone].value_counts(sort=False).drop("", errors="ignore").to_dict())
             column = column.mask(gone)
-        elif _numeric_type(kind):
+        elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
             floats, met = _without(column.to_numpy(float, na_value=np.nan), rule)
             words.update(met)
             column = column.mask(np.isnan(floats))

@@ -86,7 +86,7 @@ def read(
         if len(rows):
             last = int(chunk.labels[rows[-1]])
             kept += len(rows)
-            rows = rows[drawn(chunk.labels[rows])]
+            rows = rows[drawn(chunk.labels[rows])] if selection.negatives[1] else rows
         if len(rows):
             yield _checked(path, layout, _taken(chunk, rows))
         if selection.rows and kept == selection.rows:
@@ -105,12 +105,11 @@ def read(
 def _draw(kept: int, whole: int, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
     """A random sample of ``kept`` of the ``whole`` rows of label 0, all equally likely, as chunks come
     by: which rows of labels [r] stay. Each next one does with probability (still to keep) / (still to
-    come) (Knuth, algorithm 3.4.2S), whatever the size of the chunks. Of 0 rows all stay."""
-    everything = not whole
+    come) (Knuth, algorithm 3.4.2S), whatever the size of the chunks."""
 
     def stay(labels: np.ndarray) -> np.ndarray:
         nonlocal kept, whole
-        out = (labels > 0) | everything
+        out = labels > 0
         negatives = np.flatnonzero(~out)
         for place, chance in zip(negatives, rng.random(len(negatives)), strict=True):
             out[place] = chance * whole < kept

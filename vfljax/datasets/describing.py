@@ -13,7 +13,7 @@ from vfljax.datasets import options, prepared
 from vfljax.datasets.column_types import NONE, OTHER
 from vfljax.datasets.core import Column, Dataset, PartyColumns, checksum
 from vfljax.datasets.notes import clip
-from vfljax.datasets.table_errors import one_line
+from vfljax.datasets.table_errors import one_line, printable
 
 SHOWN = 40  # columns and classes listed before the rest is counted
 
@@ -49,19 +49,14 @@ def describe(
     if dataset.columns:
         lines += _few(["  " + line for line in columns_table(dataset).splitlines()])
     lines += [f"note: {note}" for note in dataset.notes]
-    return "\n".join([*map(_clean, lines), f"sha256 of the values: {checksum(dataset)}"])
+    return "\n".join([*map(printable, lines), f"sha256 of the values: {checksum(dataset)}"])
 
 
 def origin(folder: str) -> str:
     """What a prepared folder was made by, and with which options."""
     spec = prepared.description(folder)
     by = f"the loader {spec['loader']!r} with" if spec["loader"] else "no loader, with"
-    return _clean(f"prepared by {by} {options.sentence(spec['options'])}")
-
-
-def _clean(line: str) -> str:
-    """A line that stays one, whatever names it holds."""
-    return "".join(c if c.isprintable() else "\ufffd" for c in line)
+    return printable(f"prepared by {by} {options.sentence(spec['options'])}")
 
 
 def _classes(dataset: Dataset) -> list[str]:

@@ -10,7 +10,6 @@ import concurrent.futures
 import contextlib
 import hashlib
 import io
-import os
 import pathlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -88,7 +87,7 @@ def find(
       UserError: for two images of one key that differ, a link to a folder above it, and a damaged archive.
     """
     archives, notes = [p for p in inside(folder) if files.is_archive(p)], []
-    images, others = _sorted_out(_loose(folder, (), (_real(folder),)))
+    images, others = _sorted_out(_loose(folder, (), (folder.resolve(),)))
     if not images:
         images, more = _sorted_out(
             Image(tuple(part for part in name.split("/") if part not in ("", ".")), path, name)
@@ -133,16 +132,12 @@ def _loose(
     for path in inside(folder):
         parts = (*above, path.name)
         if path.is_dir() and len(parts) <= DEPTH:
-            real = _real(path)
+            real = path.resolve()
             if any(parent.is_relative_to(real) for parent in over):
                 raise fault(path, f"leads back to {real}, a folder above it", "remove that link")
             yield from _loose(path, parts, (*over, real))
         else:
             yield Image(parts, path)
-
-
-def _real(folder: pathlib.Path) -> pathlib.Path:
-    return pathlib.Path(os.path.realpath(folder))
 
 
 def _stored(images: Sequence[Image]) -> Iterator[tuple[int, bytes]]:

@@ -75,12 +75,12 @@ def notes(
         ),
         ("na_values: no feature holds {}.", _unmet(options.na_values, columns, target)),
     )
-    return [_sentence(text, names) for text, names in rows if names]
-
-
-def _sentence(text: str, names: Sequence[str]) -> str:
-    more = f", ... ({len(names)})" if len(names) > MOST else ""
-    return text.replace("{}", ", ".join(names[:MOST]) + more)
+    sentences = []
+    for text, names in rows:
+        more = f", ... ({len(names)})" if len(names) > MOST else ""
+        if names:
+            sentences.append(text.replace("{}", ", ".join(names[:MOST]) + more))
+    return sentences
 
 
 def _sizes(counts: Iterable[tuple[str, int]]) -> list[str]:

@@ -58,22 +58,17 @@ def sentence(values: Mapping[str, Any]) -> str:
 def _plain(option: str, value: Any) -> Any:
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    if isinstance(value, list | tuple):
-        return tuple(_scalar(option, item, value) for item in value)
-    return _scalar(option, value, value)
-
-
-def _scalar(option: str, item: Any, whole: Any) -> Any:
-    if isinstance(item, np.generic):
-        item = item.item()
-    # a set's order depends on the process, and nothing is found by NaN
-    plain_value = item is None or isinstance(item, bool | int | float | str)
-    if not plain_value or (isinstance(item, float) and not math.isfinite(item)):
-        raise UserError(
-            (Field(f"data.options.{option}"), f"={shown(whole)}"),
-            remedy="give a number, a text, True or False, or a list of such",
-        )
-    return item
+    several = isinstance(value, list | tuple)
+    items = [x.item() if isinstance(x, np.generic) else x for x in (value if several else [value])]
+    for item in items:
+        # a set's order depends on the process, and nothing is found by NaN
+        plain_value = item is None or isinstance(item, bool | int | float | str)
+        if not plain_value or (isinstance(item, float) and not math.isfinite(item)):
+            raise UserError(
+                (Field(f"data.options.{option}"), f"={shown(value)}"),
+                remedy="give a number, a text, True or False, or a list of such",
+            )
+    return tuple(items) if several else items[0]
 
 
 MOST = 1_000_000_000  # rows

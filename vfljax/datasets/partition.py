@@ -49,24 +49,22 @@ class Parties:
     names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.passive < 1:
-            raise self._fault("passive", "is too small", "it must be at least 1")
-        if self.rule not in RULES:
-            raise self._fault("rule", "is unknown", f"choose {', '.join(RULES)}")
-        if self.columns and self.shares:
-            what = "divides columns and config.parties.columns names whose they are"
-            raise self._fault("shares", what, "leave one of the two empty")
-        if self.names and len(self.names) != self.passive + 1:
-            each = f"each of the {self.passive} passive parties"
-            remedy = f"give one for {each} and, last, one for the label party"
-            raise self._fault("names", f"has {len(self.names)} names", remedy)
-        if len(set(self.names)) < len(self.names):
-            raise self._fault("names", "names two parties alike", "rename one")
+        both = "divides columns and config.parties.columns names whose they are"
+        each = f"give one for each of the {self.passive} passive parties and, last, one for the label party"
+        given, different = len(self.names), len(set(self.names))
+        count = f"has {given} names"
+        for field, wrong, what, remedy in (
+            ("passive", self.passive < 1, "is too small", "it must be at least 1"),
+            ("rule", self.rule not in RULES, "is unknown", f"choose {', '.join(RULES)}"),
+            ("shares", self.columns and self.shares, both, "leave one of the two empty"),
+            ("names", given not in (0, self.passive + 1), count, each),
+            ("names", different < given, "names two parties alike", "rename one"),
+        ):
+            if wrong:
+                value = getattr(self, field)
+                raise UserError(what, field=f"parties.{field}", value=value, remedy=remedy)
         if self.shares:  # a count of parties builds nothing
             _shares(self.shares, self.owners)
-
-    def _fault(self, field: str, what: str, remedy: str) -> UserError:
-        return UserError(what, field=f"parties.{field}", value=getattr(self, field), remedy=remedy)
 
     @property
     def owners(self) -> int:
@@ -287,11 +285,9 @@ def _grid(
     if shares:
         raise UserError("config.parties.rule='grid' has equal patches: leave shares empty.")
     down = max(d for d in range(1, int(count**0.5) + 1) if count % d == 0)
-
-    def edges(parts: int, length: int) -> list[tuple[int, int]]:
-        return places(np.linspace(0, 1, parts + 1), length)
-
-    return [(*rows, *cols) for rows in edges(down, height) for cols in edges(count // down, width)]
+    rows = places(np.linspace(0, 1, down + 1), height)
+    columns = places(np.linspace(0, 1, count // down + 1), width)
+    return [(*edges, *sides) for edges in rows for sides in columns]
 
 
 def _patches(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[PartyColumns, ...]:

@@ -66,22 +66,12 @@ def statistics(
 
 def _moments(x: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of each column, as NumPy's nanmean and nanstd."""
-
-    def values() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for piece in _pieces(x, rows):
-            numbers = piece.astype(np.float64)
-            missing = np.isnan(numbers)
-            numbers[missing] = 0.0
-            yield numbers, missing
-
-    total, count = 0.0, 0
-    for numbers, missing in values():
-        total, count = total + numbers.sum(0), count + (~missing).sum(0)
+    total, count, square = 0.0, 0, 0.0
+    for piece in _pieces(x, rows):
+        numbers = piece.astype(np.float64)
+        total, count = total + np.nansum(numbers, 0), count + (~np.isnan(numbers)).sum(0)
     count = np.maximum(count, 1)
     mean = np.asarray(total / count)
-    square = 0.0
-    for numbers, missing in values():
-        numbers -= mean
-        numbers[missing] = 0.0
-        square = square + (numbers * numbers).sum(0)
+    for piece in _pieces(x, rows):
+        square = square + np.nansum((piece.astype(np.float64) - mean) ** 2, 0)
     return mean, np.sqrt(square / count)

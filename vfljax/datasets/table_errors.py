@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import re
 import unicodedata
@@ -80,9 +81,14 @@ def shown(value: Any) -> str:
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
+def printable(line: str) -> str:
+    """A line that stays one, whatever names it holds."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in line)
+
+
 def one_line(text: Any) -> str:
     """A name as it can stand in a message: single spaces, nothing unprintable."""
-    return "".join(c if c.isprintable() else "\ufffd" for c in " ".join(str(text).split()))
+    return printable(" ".join(str(text).split()))
 
 
 def alike(text: str) -> str:
@@ -160,8 +166,6 @@ def all_different(names: Sequence[str], file: Any) -> None:
       names: of all columns.
       file: as of ``fault``.
     """
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise UserError(f"{file}: two columns are named {name!r}: rename one.")
-        seen.add(name)
+    if len(set(names)) < len(names):
+        name = collections.Counter(names).most_common(1)[0][0]
+        raise UserError(f"{file}: two columns are named {name!r}: rename one.")

@@ -23,7 +23,7 @@ from vfljax.store.attacks import (
     write_attack_summary,
     write_chunk,
 )
-from vfljax.store.check import Finding, inspect, mend
+from vfljax.store.check import inspect, mend
 from vfljax.store.directory import (
     finished,
     read_partial,
@@ -52,7 +52,6 @@ __all__ = [
     "LOCAL_ONLY",
     "SCHEMA",
     "Damaged",
-    "Finding",
     "StoredSweep",
     "StoredTrial",
     "attack_summary",

@@ -22,10 +22,8 @@ from vfljax.errors import UserError
 from vfljax.machine import bytes_text, free_disk
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-FULL_TEXTS = (
-    "No space left on device",
-    "Disk quota exceeded",
-)  # orbax and tensorstore have no number
+# orbax and tensorstore have no number
+FULL_TEXTS = ("No space left on device", "Disk quota exceeded")
 TEMPORARY = re.compile(r"\..+\.(\d+)\.tmp")
 
 

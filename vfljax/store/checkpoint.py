@@ -56,14 +56,13 @@ def save(path: pathlib.Path, tree: PyTree) -> None:
       tree: dicts of arrays with a leading member axis.
     """
     tree = jax.tree.map(np.asarray, tree)
-    by_member = jax.tree.map(
-        lambda a: ocp.SaveArgs(
-            chunk_byte_size=max(1, a.nbytes // max(1, a.shape[0])), shard_axes=(0,)
-        ),
-        tree,
-    )
+
+    def by_member(a: np.ndarray) -> ocp.SaveArgs:
+        return ocp.SaveArgs(chunk_byte_size=max(1, a.nbytes // max(1, len(a))), shard_axes=(0,))
+
+    save_args = jax.tree.map(by_member, tree)
     with _orbax() as checkpointer:
-        checkpointer.save(path.absolute(), args=ocp.args.PyTreeSave(tree, save_args=by_member))
+        checkpointer.save(path.absolute(), args=ocp.args.PyTreeSave(tree, save_args=save_args))
 
 
 def load(path: pathlib.Path) -> PyTree:

@@ -205,15 +205,6 @@ def _place(row: Mapping[str, Any], what: str) -> tuple[Any, ...]:
     return *(row[name] for name in names), what, row["trial" if what == "all_labels" else "seed"]
 
 
-def _superseded(table: pa.Table) -> pa.Table:
-    """Rows of a rule that a later one took the place of, under labels that show it."""
-    rows = [
-        {**row, **identity_columns(identity_of(row)._replace(outdated=True))}
-        for row in table.to_pylist()
-    ]
-    return pa.Table.from_pylist(rows)
-
-
 def _with_untrained(local_only: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
     """The rows of the local-only baseline and, as more of its learners, those of the same attackers' attacks
     with as many known labels on an untrained bottom model, from the ``tables`` of every other variant."""
@@ -255,8 +246,11 @@ def load(workdir: str | os.PathLike[str]) -> StoredSweep:
     for unit in unknown_units(path, summary):
         raise Damaged(path, unit, "attacks.json does not name it")
     tables = {name: read_variant(path, name) for name in with_rows(summary)}
+    # rows of a rule that a later one took the place of, under labels that show it
     for variant in [name for name, about in summary.items() if about.get("superseded")]:
-        tables[variant] = _superseded(tables[variant])
+        rows = tables[variant].to_pylist()
+        outdated = [identity_columns(identity_of(row)._replace(outdated=True)) for row in rows]
+        tables[variant] = pa.Table.from_pylist([row | new for row, new in zip(rows, outdated)])
     unfinished = tuple(_unfinished(header, len(trained), summary, tables))
     local_only = tables.pop(LOCAL_ONLY, NO_ROWS)
     ids = set(results["trial"].to_pylist() if results.num_rows else ())
