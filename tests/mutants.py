@@ -304,8 +304,8 @@ ATTACKS = (
 SCORING = (
     Mutant(
         "one-known-label-too-few",
-        "_turns(true, i, draw)\n    unlabeled = sent * (turn >= output.known)",
-        "_turns(true, i, draw)\n    unlabeled = sent * (turn > output.known)",
+        "_turns(true, i, output.draw)\n    unlabeled = sent * (turn >= output.known)",
+        "_turns(true, i, output.draw)\n    unlabeled = sent * (turn > output.known)",
     ),
     Mutant(
         "every-draw-of-known-rows-is-the-first",

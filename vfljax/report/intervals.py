@@ -2,8 +2,7 @@
 
 The functions take ``LeakSample`` records and return one-sided limits; a pair of them, at 95 % each, is a 90 %
 interval. Where spreads are learned over the points of a sweep (``spread``), the axis before the candidates is
-that of the points; other leading axes are repetitions. Two rules carry everything about the strongest
-candidate:
+that of the points; other leading axes are repetitions. Two rules carry all about the strongest candidate:
 
 - *At most* needs no correction. If every candidate's limit is below x at 95 %, then so is the limit of
   the strongest one, whichever it is (intersection-union; Berger 1982).
