@@ -19,7 +19,6 @@ import pytest
 
 import vfljax
 from vfljax import cli, config
-from vfljax.cli import common
 from vfljax.library.sweeps import Sweep
 from vfljax.store import StoredTrial
 
@@ -62,9 +61,7 @@ def commands(code: str) -> list[list[str]]:
 
 def flags_of(name: str) -> set[str]:
     """The flags of a command."""
-    options = common.Options()
-    cli.COMMANDS[name].define(options)
-    return set(options)
+    return {flag.name for flag in cli.COMMANDS[name].FLAGS}
 
 
 def value_of(node: ast.expr) -> Any:

@@ -58,8 +58,9 @@ def test_it_leaves_a_finished_sweep_with_a_report(finished):
 def test_what_has_protected_is_tried_first(finished):
     table = survey(asked(str(finished / "t.csv")))
     base = suite.config(asked(str(finished / "t.csv")), table, SUITE)
-    shape = suite.shape_of(make_plan(parse(base)))
-    allowed, _ = suite.applicable(base, shape, ("kdk", "label_dp", "noise", "max_norm"))
+    allowed, _ = suite.applicable(
+        base, make_plan(parse(base)), ("kdk", "label_dp", "noise", "max_norm")
+    )
     assert allowed == ["label_dp", "noise", "kdk", "max_norm"]
 
 

@@ -131,7 +131,7 @@ def test_what_the_machine_refuses_is_one_line_too(monkeypatch, capsys, error, li
 
 def start(run, monkeypatch, resumes=False):
     """Start a command that does nothing but ``run``."""
-    command = types.SimpleNamespace(define=lambda values: None, run=run, RESUMES=resumes)
+    command = types.SimpleNamespace(FLAGS=(), run=run, RESUMES=resumes)
     monkeypatch.setattr(vfljax, "use_this_machine", lambda **_: None, raising=False)
     monkeypatch.setitem(cli.COMMANDS, "attack", command)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -32,17 +32,8 @@ def here(perform: Any = None, jobs: int = 2) -> backends.Engine:
     """An engine that does every job in this process when it is submitted, by ``perform``."""
 
     def handle(job: worker.ShardJob) -> backends.Handle:
-        try:
-            ended: Any = (perform or worker.perform)(job)
-        except backends.Lost as error:
-            ended = error
-
-        def outcome() -> worker.Outcome:
-            if isinstance(ended, backends.Lost):
-                raise ended
-            return ended
-
-        return backends.Handle(lambda: True, outcome, lambda: None)
+        ended: Any = (perform or worker.perform)(job)
+        return backends.Handle(lambda: True, lambda: ended, lambda: None)
 
     return backends.Engine(jobs, lambda jobs, folder: [handle(job) for job in jobs])
 
@@ -110,7 +101,7 @@ def test_what_a_dead_job_had_not_begun_is_done_by_others(alone, tmp_path):
             begun = pathlib.Path(job.begun)
             begun.mkdir(parents=True, exist_ok=True)
             (begun / job.shards[1]).touch()
-            raise backends.Lost("killed")
+            return backends.Lost("killed")
         return worker.perform(job)
 
     way = launching.way(here(perform, jobs=1))

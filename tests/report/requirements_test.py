@@ -54,8 +54,7 @@ def test_what_is_not_met_ends_with_status_3(capsys):
 
 
 def test_a_verdict_that_does_not_exist_is_refused_before_the_work():
-    options = common.Options()
-    common.define_requirements(options)
+    options = common.Options(common.REQUIREMENTS)
     options(["report", "--fail_verdict=nothing"])
     with pytest.raises(UserError, match="choose from is_undefended, nothing_to_protect"):
         common.requirement(options)

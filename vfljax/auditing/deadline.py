@@ -9,9 +9,8 @@ from vfljax.attacking.batching import Stored
 from vfljax.attacking.jobs import VariantPlan
 from vfljax.attacking.run import RunVariants, run_variants
 
-SHARE = (
-    0.4  # of the budget, after which no attack but ``ALWAYS`` is begun on the undefended federation
-)
+# of the budget, after which no attack but ``ALWAYS`` is begun on the undefended federation
+SHARE = 0.4
 LEADING = ("reader", "ranks", "probe", "spectral", "mean", "posterior", "surrogate", "joint")
 """The attacks that are run first: those that read most in the stored audits, and one that knows label DP."""
 ALWAYS = LEADING[:3]

@@ -125,14 +125,19 @@ def affordable_seeds(defenses_on: Callable[[int], Sized], seeds: int, fewest: in
     return fewest if len(defenses_on(fewest)) > len(defenses_on(seeds)) else seeds
 
 
-def costs(pilot: StoredSweep) -> dict[str, list[Cost]]:
-    """Returns what each operating point of every defense cost, from weak to strong."""
+def costs(pilot: StoredSweep, goal: Goal) -> tuple[dict[str, list[Cost]], float]:
+    """Returns what each operating point of every defense cost, from weak to strong, and the validation utility
+    that one may lose, the least over federations."""
     points = stored_configurations(pilot)
-    undefended = next(point.validation for point in points if not point.defended)
+    undefended = next(point for point in points if not point.defended)
+    allowed = min(
+        worth.worth(undefended.alone_validation.get(federation, {}), by_seed).allowed(goal)
+        for federation, by_seed in undefended.validation.items()
+    )
     out: dict[str, list[Cost]] = {}
     for point in points:
         losses = [
-            undefended[federation][seed] - accuracy
+            undefended.validation[federation][seed] - accuracy
             for federation, by_seed in point.validation.items()
             for seed, accuracy in by_seed.items()
         ]
@@ -141,21 +146,7 @@ def costs(pilot: StoredSweep) -> dict[str, list[Cost]]:
             strengths = defenses.TABLE[name].strengths
             value = point.knobs[f"{name}.{strengths.knob}"] if strengths else math.nan
             out.setdefault(name, []).append(Cost(value, most))
-    return out
-
-
-def allowed(pilot: StoredSweep, goal: Goal) -> float:
-    """Returns the validation utility that an operating point may lose, the least over federations.
-
-    Args:
-      pilot: the stored pilot.
-      goal: what is asked.
-    """
-    undefended = next(point for point in stored_configurations(pilot) if not point.defended)
-    return min(
-        worth.worth(undefended.alone_validation.get(federation, {}), by_seed).allowed(goal)
-        for federation, by_seed in undefended.validation.items()
-    )
+    return out, allowed
 
 
 def candidates(name: str, tried: Sequence[Cost], max_cost: float) -> list[float]:
@@ -271,9 +262,6 @@ def choose(
         names.remove((hopeless or names)[-1])
     count = max((n for n in range(FEWEST, MOST + 1) if fits(n)), default=FEWEST)
 
-    chosen = {}
-    for name in names:
-        values = values_of(name) or (math.nan,)
-        falls = values[0] > values[-1]  # from weak to strong
-        chosen[name] = sorted(order[name][:count], reverse=falls)
-    return chosen
+    # from weak to strong; a defense whose values fall is weaker where they are larger
+    falling = {name for name in names if values_of(name)[:1] > values_of(name)[-1:]}
+    return {name: sorted(order[name][:count], reverse=name in falling) for name in names}

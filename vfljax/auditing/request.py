@@ -67,10 +67,13 @@ class Request:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the table's loader
 
     def __post_init__(self) -> None:
-        if not self.data:
-            raise _needed("data", "the file of a table (CSV, Parquet or .npz)")
-        if not self.label:
-            raise _needed("label", "the column that holds the labels")
+        needed = {
+            "data": "the file of a table (CSV, Parquet or .npz)",
+            "label": "the column that holds the labels",
+        }
+        for name, remedy in needed.items():
+            if not getattr(self, name):
+                raise UserError("is needed", field=of_audit(name), remedy=remedy)
         if self.federation not in FEDERATIONS:
             raise unknown(of_audit("federation"), self.federation, FEDERATIONS)
         if len(self.parties) < 2:
@@ -90,22 +93,21 @@ class Request:
             if not columns and name != self.label_party:
                 what = f"gives {name!r} no columns"
                 raise UserError(what, field=PARTIES, remedy="name some, or leave the party out")
-        if self.known < 0:
-            remedy = "give the number of labels that attackers know"
-            raise UserError(field=of_audit("known"), value=self.known, remedy=remedy)
-        if self.seeds < 1:
-            remedy = "give 1 or more; verdicts need 3"
-            raise UserError(field=of_audit("seeds"), value=self.seeds, remedy=remedy)
         if not LEAST_BUDGET <= self.budget < math.inf:
             raise UserError(
                 (of_audit("budget"), f"={self.budget:g}s is no time that an audit can keep"),
                 remedy=f"give {LEAST_BUDGET:g}s or more, such as 10m",
             )
-        for name in ("max_leak", "max_cost", "keep_gain"):
+        share = 0, 1, "a number from 0 to 1"
+        limits = {
+            "known": (0, math.inf, "the number of labels that attackers know"),
+            "seeds": (1, math.inf, "1 or more; verdicts need 3"),
+            **dict.fromkeys(("max_leak", "max_cost", "keep_gain"), share),
+        }
+        for name, (least, most, what) in limits.items():
             value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1:
-                remedy = "give a number from 0 to 1"
-                raise UserError(field=of_audit(name), value=value, remedy=remedy)
+            if value is not None and not least <= value <= most:
+                raise UserError(field=of_audit(name), value=value, remedy=f"give {what}")
 
     @property
     def passive(self) -> tuple[str, ...]:
@@ -131,6 +133,8 @@ FLAGS = {
     **{f"attacks.{name}.known": "--known" for name in attacks.TABLE},
 }
 """The flag of `vfljax audit` that gives a field of the config, where its name is another."""
+AS_GIVEN = ("label", "federation", "known", "max_cost", "keep_gain", "seeds", "confirm", "canaries")
+"""The fields of a request that `vfljax audit` and ``vfljax.audit`` pass on as they are given."""
 
 
 def flag_of(field: Field) -> str:
@@ -149,10 +153,6 @@ def argument_of(field: Field) -> str:
     ('known', 'drop')
     """
     return "table" if field.path == "data.dir" else flag_of(field).rpartition("=")[2].lstrip("-")
-
-
-def _needed(name: str, what: str) -> UserError:
-    return UserError("is needed", field=of_audit(name), remedy=what)
 
 
 def parties_of(text: str) -> dict[str, tuple[str, ...]]:

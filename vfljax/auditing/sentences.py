@@ -1,4 +1,8 @@
-"""The texts of an audit: what it found in the table, what it chose, how it ended, and its report's notes."""
+"""The texts of an audit: what it found in the table, what it chose, how it ended, and its report's notes.
+
+``chosen`` has the values of the knob at which each defense is audited, and ``left_out`` the defenses for which
+there was no time.
+"""
 
 from __future__ import annotations
 
@@ -138,30 +142,26 @@ def _left_out(names: Sequence[str]) -> str:
     return f"left out for want of time: {', '.join(names)}; the same call with a larger --budget has them"
 
 
-def fewer_seeds(seeds: int, asked: int) -> str:
-    """Of an audit that had no time for as many defenses on all seeds."""
-    return (
-        f"For want of time {seeds} seeds in place of {asked}, so that more defenses were audited."
-    )
-
-
 def choice_notes(
     chosen: Mapping[str, Sequence[float]],
     left_out: Sequence[str],
     request: Request,
     allowed: float | None,
+    seeds: int,
 ) -> list[str]:
     """Returns the report's notes on what was chosen.
 
     Args:
-      chosen: the values of the knob at which each defense is audited.
-      left_out: defenses for which there was no time.
-      request: what was asked.
+      chosen, left_out, request: what is audited, what is not, and what was asked.
       allowed: the validation utility that an operating point may lose; None where there was no pilot.
+      seeds: on which the defenses are audited.
     """
     rest = _left_out(left_out)
+    less = f"For want of time {seeds} seeds in place of {request.seeds}, so that more defenses were audited."
+    fewer = [less] if seeds < request.seeds else []
     if not chosen:
-        return [f"No defense was audited within {clock(request.budget)} (--budget): {rest}."]
+        none = f"No defense was audited within {clock(request.budget)} (--budget): {rest}."
+        return [none, *fewer]
     counts = sorted({len(values) for values in chosen.values() if values})
     each = " to ".join(str(count) for count in dict.fromkeys(counts[:1] + counts[-1:]))
     points = (
@@ -170,7 +170,7 @@ def choice_notes(
         else f"those around which a pilot of one seed lost {allowed:.3g} of validation accuracy or AUC"
     )
     count = _counted(len(chosen), "defense") + f", {each} operating points each" * bool(counts)
-    return [f"{count}; {rest}.", f"Operating points are {points}. No leak chose them."]
+    return [f"{count}; {rest}.", f"Operating points are {points}. No leak chose them.", *fewer]
 
 
 def chosen_lines(chosen: Mapping[str, Sequence[float]], left_out: Sequence[str]) -> str:

@@ -89,7 +89,7 @@ def audit(
     base = suite.config(request, table, attacks)
     plan = make_plan(parse(base))  # what cannot be meant is refused before anything is written
     serving.check(plan)
-    applicable, refused = suite.applicable(base, suite.shape_of(plan), defenses)
+    applicable, refused = suite.applicable(base, plan, defenses)
     say(sentences.preamble(request, table, base, len(applicable)))
     if journal.grown and (folder := _set_aside(workdir, [*journal.times])):
         say(f"a larger budget: what was audited before is kept in {folder}")
@@ -163,16 +163,14 @@ def _decision(
         journal.stage("pilot", suite.pilot(base, tried), journal.workdir / "pilot")
         pilot = store.load(journal.workdir / "pilot")
         goal = Goal(max_cost=request.max_cost, keep_gain=request.keep_gain)
-        costs, allowed = planning.costs(pilot), planning.allowed(pilot, goal)
+        costs, allowed = planning.costs(pilot, goal)
         chosen = planning.choose(costs, allowed, journal.left, journal.times, seeds)
     else:
         chosen = planning.without_pilot(applicable, journal.left, journal.times, seeds)
     left_out = [name for name in applicable if name not in chosen]
     journal.say(sentences.chosen_lines(chosen, left_out))
     grid = {name: suite.method(name, values) for name, values in chosen.items()}
-    notes = [*notes, *sentences.choice_notes(chosen, left_out, request, allowed)]
-    if seeds < request.seeds:
-        notes.append(sentences.fewer_seeds(seeds, request.seeds))
+    notes = [*notes, *sentences.choice_notes(chosen, left_out, request, allowed, seeds)]
     config = {**base, "seeds": seeds, "notes": tuple(notes), "grid": {suite.UNDEFENDED: {}, **grid}}
     journal.keep(config=config, left_out=left_out)
     return config

@@ -6,6 +6,7 @@ defense can be tried; with more they are concatenated. Batches and epochs follow
 
 from __future__ import annotations
 
+import contextlib
 import math
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,12 +34,7 @@ KNOWN = 40  # labels that an attacker knows
 DRAWS = 5  # of those labels, over which figures are averaged
 STEPS = 800  # batches that a trial is trained for, about
 EPOCHS = (5, 30)  # at least, at most
-BATCHES = (
-    (400, 16),
-    (1500, 32),
-    (8000, 64),
-    (math.inf, 256),
-)  # (training rows at most, batch size)
+BATCHES = ((400, 16), (1500, 32), (8000, 64), (math.inf, 256))  # (training rows at most, size)
 RECORDED = 2000  # training rows whose exchange attackers keep, at most
 UNDEFENDED = "undefended"
 FIRST = ("label_dp", "noise", "proj_pert", "grad_perturb", "marvell")
@@ -171,8 +167,8 @@ def config(
 
 def _printable(name: str) -> str:
     """Returns a file's name as a title may hold it."""
-    kept = (c if c.isprintable() and c not in FORBIDDEN else "_" for c in name)
-    return "".join(kept).strip()[:100] or "a table"
+    kept = "".join(c if c.isprintable() and c not in FORBIDDEN else "_" for c in name)
+    return kept.strip()[:100] or "a table"
 
 
 def _known_labels(labels: np.ndarray, classes: int) -> int:
@@ -191,12 +187,14 @@ def _suited(
     """Returns the attacks of a suite, and those values of their options, that can be run."""
     out = {}
     for name, options in suite.items():
-        static = {k: as_axis(v) for k, v in options.items() if k in attacks.TABLE[name].options}
-        built = [
-            (chosen, _built(name, classes, chosen))
-            for chosen in combinations(static, f"attacks.{name}")
-        ]
-        run = [(o, a) for o, a in built if a and {*federations} & {*a.federations}]
+        row = attacks.TABLE[name]
+        static = {k: as_axis(v) for k, v in options.items() if k in row.options}
+        run: list[tuple[Mapping[str, Any], Attack]] = []
+        for chosen in combinations(static, f"attacks.{name}"):
+            with contextlib.suppress(ValueError):  # what the attack's factory refuses
+                attack = row((BOTTOM,), classes, **chosen)
+                if {*federations} & {*attack.federations}:
+                    run.append((chosen, attack))
         if run and not (run[0][1].binary and classes > 2):
             least = {"known": known} if "known" in run[0][1].knobs else {}
             allowed = {
@@ -205,13 +203,6 @@ def _suited(
             }
             out[name] = {**least, **options, **allowed}
     return out
-
-
-def _built(name: str, classes: int, options: Mapping[str, Any]) -> Attack | None:
-    try:
-        return attacks.TABLE[name]((BOTTOM,), classes, **options)
-    except ValueError:
-        return None
 
 
 def method(name: str, values: Iterable[float]) -> dict[str, dict[str, Any]]:
@@ -246,42 +237,30 @@ def pilot(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def shape_of(plan: Plan) -> grid.DataShape:
-    """Returns what decides which defenses the data allow."""
-    return grid.DataShape(
-        plan.dataset.num_classes,
-        len(plan.splits[0].train),
-        tuple(block.input for block in plan.party_columns),
-    )
-
-
 def applicable(
-    values: Mapping[str, Any], shape: grid.DataShape, names: Sequence[str] | None = None
+    values: Mapping[str, Any], plan: Plan, names: Sequence[str] | None = None
 ) -> tuple[list[str], dict[str, str]]:
     """Finds the defenses that a federation and its data allow.
 
     Args:
       values: the config of the undefended federation.
-      shape: of the data.
+      plan: of that config, for its data.
       names: the defenses to try; None for all.
 
     Returns:
       The names of those that apply, in the order in which they are tried, and of the others why they do not.
     """
     allowed, refused = [], {}
-    every = sorted(
-        defenses.TABLE, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST)
-    )
-    for name in every:
-        if names is not None and name not in names:
-            continue
+    classes, inputs = plan.dataset.num_classes, tuple(block.input for block in plan.party_columns)
+    shape = grid.DataShape(classes, len(plan.splits[0].train), inputs)
+    every = [name for name in defenses.TABLE if names is None or name in names]
+    for name in sorted(every, key=lambda n: FIRST.index(n) if n in FIRST else len(FIRST)):
         row = defenses.TABLE[name]
         strengths = row.strengths.values[:1] if row.strengths else ()
         try:
             experiment = parse({**values, "grid": {name: method(name, strengths)}})
-            data = shape.num_classes, shape.inputs[0]
-            variants = attack_variants.attack_variants(experiment, *data)
-            trained = attack_variants.federations(experiment, variants, *data)
+            variants = attack_variants.attack_variants(experiment, classes, inputs[0])
+            trained = attack_variants.federations(experiment, variants, classes, inputs[0])
             trials = grid.trials(experiment, trained)
             if not trials:
                 raise UserError("it is part of a top model, which this federation has not.")

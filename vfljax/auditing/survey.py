@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import math
 import pathlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +48,7 @@ class Survey(NamedTuple):
     owners: dict[str, tuple[str, ...]]  # party -> its columns
     unowned: tuple[str, ...]  # columns that no party owns; they are dropped
     constant: tuple[str, ...]  # parties whose columns never change
-    revealing: tuple[RevealingColumn, ...]  # the most revealing first
+    revealing: Sequence[RevealingColumn]  # the most revealing first
     reach: Mapping[str, float]  # what boosting makes of each party's columns, and of all "together"
 
 
@@ -68,7 +68,7 @@ def survey(request: Request) -> Survey:
     dropped = _dropped(options.get("drop", ()), names)
     groups = options.get("groups", "")
     features = [name for name in names if name not in {request.label, groups, *dropped}]
-    owners = _owned(request.parties, features, request.label, {*dropped, groups} - {""})
+    owners = _owned(request, features, {*dropped, groups} - {""})
     taken = {name for columns in owners.values() for name in columns}
     unowned = tuple(name for name in features if name not in taken)
     options["drop"] = (*sorted(dropped), *unowned)
@@ -84,15 +84,8 @@ def survey(request: Request) -> Survey:
         if len(np.unique(values)) > 1
     }
     constant = [party for party, columns in kept.items() if columns and not varying & {*columns}]
-    return Survey(
-        dataset,
-        options,
-        kept,
-        unowned,
-        tuple(constant),
-        revealing=_revealing(dataset, kept),
-        reach=_reach(dataset, kept),
-    )
+    told = _revealing(dataset, kept), _reach(dataset, kept)
+    return Survey(dataset, options, kept, unowned, tuple(constant), *told)
 
 
 def _dropped(patterns: Any, names: Sequence[str]) -> set[str]:
@@ -106,25 +99,19 @@ def _dropped(patterns: Any, names: Sequence[str]) -> set[str]:
     return dropped
 
 
-def _owned(
-    parties: Mapping[str, Sequence[str]],
-    features: Sequence[str],
-    label: str,
-    absent: Collection[str] = (),
-) -> dict[str, list[str]]:
+def _owned(request: Request, features: Sequence[str], absent: set[str]) -> dict[str, list[str]]:
     """Returns every party's columns; raises UserError too if a party names the label or an absent column."""
-    for party, patterns in parties.items():
+    reasons = dict.fromkeys(absent, "is dropped or names groups")
+    reasons[request.label] = "is the label and no feature"
+    for party, patterns in request.parties.items():
         for pattern in map(one_line, patterns):
-            if pattern == label or pattern in absent:
-                reasons = "is dropped or names groups", "is the label and no feature"
-                what = f": {party} names {pattern!r}, which {reasons[pattern == label]}"
+            if pattern in reasons:
+                what = f": {party} names {pattern!r}, which {reasons[pattern]}"
                 raise UserError((PARTIES, what), remedy="leave it out")
-    return owned_columns(features, parties, PARTIES)
+    return owned_columns(features, request.parties, PARTIES)
 
 
-def _revealing(
-    dataset: Dataset, owners: Mapping[str, Sequence[str]]
-) -> tuple[RevealingColumn, ...]:
+def _revealing(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> list[RevealingColumn]:
     """The columns whose leak is above ``REVEALING`` by more than chance explains in so few rows."""
     rarest = int(np.bincount(dataset.labels, minlength=dataset.num_classes).min())
     slack = rarest**-0.5 if rarest else 1.0  # at least two standard errors
@@ -134,7 +121,7 @@ def _revealing(
         for column, leak in _leaks(dataset).items()
         if column in party_of and above_chance(leak, dataset.num_classes) - slack >= REVEALING
     ]
-    return tuple(sorted(found, key=lambda column: -column.leak))
+    return sorted(found, key=lambda column: -column.leak)
 
 
 def above_chance(leak: float, classes: int) -> float:
@@ -184,10 +171,8 @@ def _reach(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> dict[str, f
 
 
 def _judged_rows(dataset: Dataset) -> np.ndarray:
-    rows = np.arange(len(dataset.labels))
-    if len(rows) > ROWS:
-        rows = np.sort(np.random.default_rng(0).choice(rows, ROWS, replace=False))
-    return rows
+    rows = len(dataset.labels)
+    return np.sort(np.random.default_rng(0).choice(rows, min(rows, ROWS), replace=False))
 
 
 def _leak(x: np.ndarray, y: np.ndarray) -> float:

@@ -20,7 +20,7 @@ import optax
 from vfljax.benchmark.measuring import in_turn, markdown, ratios, times
 from vfljax.models import BOTTOMS
 from vfljax.sweep import batch_layout, programs
-from vfljax.types import HostArray, PyTree
+from vfljax.types import PyTree
 
 WIDTHS = (16, 64)
 REFERENCE = "PyTorch"
@@ -81,11 +81,8 @@ def ours(
     program = programs.Program(train, layout)
     start = dict(jax.jit(lambda key: net.init(key, x))(jax.random.key(0)))
     start.pop("layers", None)
-
-    def stack(a: HostArray) -> HostArray:
-        return np.repeat(np.asarray(a)[None], settings, axis=0)
-
-    variables = layout.pad(jax.tree.map(stack, start))
+    copies = jax.tree.map(lambda a: np.repeat(np.asarray(a)[None], settings, axis=0), start)
+    variables = layout.pad(copies)
     jax.block_until_ready(program(variables, ()))
 
     def measure() -> float:

@@ -67,13 +67,12 @@ def measured(repeats: int, width: int | None, only: str) -> tuple[dict[str, Any]
       width: trials mapped at once on a device; None for that of the backend.
       only: what the labels of the defenses that are measured begin with.
     """
-    rows = []
     chosen = [(label, defense) for label, defense in timed_defenses() if label.startswith(only)]
+    rows, cells = [], {label: [label] for label, _ in chosen}
     for shape in SHAPES:
         undefended: dict[bool, TimedStep] = {}
         for label, defense in chosen:
-            row = TABLE[defense.name]
-            binary = row.two_classes
+            row, binary = TABLE[defense.name], TABLE[defense.name].two_classes
             if binary not in undefended:
                 twin = spec_of(shape, None, binary)
                 undefended[binary] = TimedStep(twin, SETTINGS, COLUMNS, {}, width)
@@ -85,7 +84,7 @@ def measured(repeats: int, width: int | None, only: str) -> tuple[dict[str, Any]
             )
             base, defended = every["undefended"], every["defended"]
             added = times([a - b for a, b in zip(defended, base, strict=True)])
-            undefended_microseconds = times(base).median
+            alone, ratio = times(base).median, ratios(defended, base).median
             rows.append(
                 {
                     "defense": label,
@@ -95,28 +94,17 @@ def measured(repeats: int, width: int | None, only: str) -> tuple[dict[str, Any]
                     "added_microseconds": added.median,
                     "lowest": added.lowest,
                     "highest": added.highest,
-                    "undefended_microseconds": undefended_microseconds,
-                    "ratio": ratios(defended, base).median,
+                    "undefended_microseconds": alone,
+                    "ratio": ratio,
                     "compiles": case.program.traces,
                 }
             )
+            cells[label].append(f"{added.shown('.0f')}, x {ratio:.2f}")
             place = f"{label} {shape[0]} x {shape[1]}"
             spread = f"{added.median:+.0f} us ({added.lowest:+.0f} to {added.highest:+.0f})"
-            print(f"{place}: {spread} on {undefended_microseconds:.0f}", flush=True)
-    cells = [
-        [
-            label,
-            *(
-                f"{r['added_microseconds']:.0f} ({r['lowest']:.0f} to {r['highest']:.0f}), x "
-                f"{r['ratio']:.2f}"
-                for r in rows
-                if r["defense"] == label
-            ),
-        ]
-        for label, _ in chosen
-    ]
+            print(f"{place}: {spread} on {alone:.0f}", flush=True)
     header = [
         "added us a setting and step (lowest to highest)",
         *(f"{b} x {d}" for b, d, _ in SHAPES),
     ]
-    return {"settings": SETTINGS, "rows": rows}, markdown(header, cells)
+    return {"settings": SETTINGS, "rows": rows}, markdown(header, cells.values())

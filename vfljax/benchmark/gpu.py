@@ -12,7 +12,6 @@ without a GPU the suite runs at sizes that take seconds, and its first line tell
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from typing import Any, NamedTuple
 
@@ -127,10 +126,10 @@ def _device(gpu: bool) -> str:
 def _tabular(sizes: Sizes, turns: int) -> Measurement:
     """Many tabular trials of vfljax."""
     case = TimedStep(sizes.spec, sizes.settings, COLUMNS, {}, None)
-    name = f"{sizes.settings:,} tabular settings"
-    microseconds = in_turn({name: functools.partial(case.measure, 1.0)}, turns)[name]
+    microseconds = tuple(case.measure(1.0) for _ in range(turns))
     operations = 6.0 * case.weights * sizes.spec.batch_size
-    return Measurement(name, tuple(microseconds), operations, case.memory)
+    name = f"{sizes.settings:,} tabular settings"
+    return Measurement(name, microseconds, operations, case.memory)
 
 
 def _networks(sizes: Sizes, turns: int) -> list[Measurement]:

@@ -52,9 +52,10 @@ def measured(repeats: int, width: int | None) -> tuple[dict[str, Any], str]:
     sizes = {str(n): TimedStep(GRID, n, COLUMNS, {}, width) for n in SIZES}
     every = in_turn({name: size.measure for name, size in sizes.items()}, repeats)
     rate = matmul_rate()
-    rows = []
+    rows, cells = [], []
     for name, size in sizes.items():
         spread = times(every[name])
+        useful = 6 * size.weights * GRID.batch_size / spread.median / 1e3
         rows.append(
             {
                 "settings": size.settings,
@@ -64,22 +65,13 @@ def measured(repeats: int, width: int | None) -> tuple[dict[str, Any], str]:
                 "compiles": size.program.traces,
                 "first_call_seconds": size.first,
                 "peak_gib": size.memory,
-                "useful_gflops": 6 * size.weights * GRID.batch_size / spread.median / 1e3,
+                "useful_gflops": useful,
             }
         )
+        first, memory = f"{size.first:.1f}", f"{size.memory:.2f}"
+        cost = [spread.shown(".1f"), str(size.program.traces), first, memory]
+        cells.append([f"{size.settings:,}", *cost, f"{useful:.0f}", f"{useful / rate:.0%}"])
     ratio = ratios(every[str(SIZES[-1])], every[str(SIZES[1])]).median
-    cells = [
-        [
-            f"{r['settings']:,}",
-            times(every[str(r["settings"])]).shown(".1f"),
-            str(r["compiles"]),
-            f"{r['first_call_seconds']:.1f}",
-            f"{r['peak_gib']:.2f}",
-            f"{r['useful_gflops']:.0f}",
-            f"{r['useful_gflops'] / rate:.0%}",
-        ]
-        for r in rows
-    ]
     note = (
         f"1,000 against 50 settings, median of {repeats} pairs: {ratio:.2f}. Matrix multiply: {rate:.0f} "
         f"GFLOP/s on {jax.device_count()} {jax.default_backend()} device(s)."

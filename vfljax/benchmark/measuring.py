@@ -59,14 +59,15 @@ class TimedStep:
             return np.full(settings, value, np.float32)
 
         rates: HostArray = np.linspace(0.01, 0.1, settings, dtype=np.float32)
+        honest: HostArray = np.zeros((settings, len(spec.bottoms)), np.float32)
         hparams = HParams(
             learning_rate=rates,
             momentum=column(0.9),
             weight_decay=column(5e-4),
-            milestones=column(0.0)[:, None][:, :0],
+            milestones=honest[:, :0],
             decay=column(0.1),
-            gamma=column(0.0)[:, None].repeat(len(spec.bottoms), axis=1),
-            strength=column(0.0)[:, None].repeat(len(spec.bottoms), axis=1),
+            gamma=honest,
+            strength=honest,
             defenses={
                 name: {k: column(v) for k, v in values.items()} for name, values in knobs.items()
             },
@@ -159,11 +160,8 @@ def in_turn(measures: Mapping[str, Callable[[], float]], turns: int) -> dict[str
       measures: gives a time, by the program's name.
       turns: how many times each is measured.
     """
-    measured: dict[str, list[float]] = {name: [] for name in measures}
-    for _ in range(turns):
-        for name, measure in measures.items():
-            measured[name].append(measure())
-    return measured
+    every = [[measure() for measure in measures.values()] for _ in range(turns)]
+    return {name: list(each) for name, each in zip(measures, zip(*every), strict=True)}
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -179,13 +177,9 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def peak_memory() -> float:
     """GiB: the accelerator's peak, or this process's on CPU (so far: it never falls)."""
-    stats = jax.devices()[0].memory_stats() if jax.default_backend() != "cpu" else None
-    peak = (
-        stats["peak_bytes_in_use"]
-        if stats
-        else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    )
-    return peak / 2**30
+    stats = jax.devices()[0].memory_stats()  # None on CPU
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return (stats["peak_bytes_in_use"] if stats else own) / 2**30
 
 
 def matmul_rate(n: int = 1024) -> float:

@@ -1,6 +1,6 @@
 """The console command ``vfljax``, whose subcommands ``python -m launch.NAME`` runs from a checkout.
 
-A command is a module with a docstring, which is its help, ``define`` for its flags, ``run`` and ``RESUMES``.
+A command is a module with a docstring, which is its help, ``FLAGS``, ``run`` and ``RESUMES``.
 """
 
 from __future__ import annotations

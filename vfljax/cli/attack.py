@@ -10,29 +10,27 @@ rule has changed since (its rule number), what is stored stays as it is, and --r
 
 from __future__ import annotations
 
-from vfljax.cli import common
+from vfljax.cli.common import LAUNCHER, PROFILE, Flag, Options
 from vfljax.errors import UserError
 
 RESUMES = True
-
-
-def define(options: common.Options) -> None:
-    """Define the flags of the command."""
-    options.add("workdir", "folder of a sweep")
-    options.add("attacks", "comma-separated names; default: the sweep's own", ())
-    options.add("data_dir", "where the data is now, if it has moved")
-    options.add("unfinished", "attack what there is of a sweep that is not finished", False)
-    options.add(
+FLAGS = (
+    Flag("workdir", "folder of a sweep"),
+    Flag("attacks", "comma-separated names; default: the sweep's own", ()),
+    Flag("data_dir", "where the data is now, if it has moved"),
+    Flag("unfinished", "attack what there is of a sweep that is not finished", False),
+    Flag(
         "renew_rules",
         "attack anew what an earlier rule attacked; its rows are kept and shown as such",
         False,
-    )
-    options.add("drop", "remove the rows of these attacks, and run none", ())
-    common.define_launcher(options)
-    common.define_profile(options)
+    ),
+    Flag("drop", "remove the rows of these attacks, and run none", ()),
+    *LAUNCHER,
+    PROFILE,
+)
 
 
-def run(options: common.Options) -> None:
+def run(options: Options) -> None:
     """Run the attacks and write the report again."""
     from vfljax.launching import chosen, running
 

@@ -26,70 +26,57 @@ import resource
 import sys
 import time
 
-from vfljax.cli import common
+from vfljax.cli.common import PROFILE, REQUIREMENTS, Flag, Options, requirement
 from vfljax.errors import UserError
 
 RESUMES = True
-
-
-def define(options: common.Options) -> None:
-    """Define the flags of the command."""
-    options.add("data", "the table's file: CSV or other delimited text, Parquet, .npz")
-    options.add("label", "the column that holds the labels")
-    options.add("parties", "who owns which columns: 'bank: AGE; telco: PAY_*', or a .json", "")
-    options.add("workdir", "folder of the audit: new, or the one to continue")
-    options.add("label_party", "who has the labels; the first party by default")
-    options.add("federation", "with a top model (split), without one (no_split), or both", "split")
-    options.add(
-        "attackers", "who attacks, each alone: telco,shop; default: all but the label party", []
-    )
-    options.add("known", "labels that attackers know; by default 40, or two a class", 0)
-    options.add("budget", "how long it may take: 90s, 10m, 2h", "10m")
-    options.add(
+FLAGS = (
+    Flag("data", "the table's file: CSV or other delimited text, Parquet, .npz"),
+    Flag("label", "the column that holds the labels"),
+    Flag("parties", "who owns which columns: 'bank: AGE; telco: PAY_*', or a .json", ""),
+    Flag("workdir", "folder of the audit: new, or the one to continue"),
+    Flag("label_party", "who has the labels; the first party by default"),
+    Flag("federation", "with a top model (split), without one (no_split), or both", "split"),
+    Flag("attackers", "who attacks, each alone: telco,shop; default: all but the label party", []),
+    Flag("known", "labels that attackers know; by default 40, or two a class", 0),
+    Flag("budget", "how long it may take: 90s, 10m, 2h", "10m"),
+    Flag(
         "max_leak",
         "the most that may leak, on the report's scale, such as 0.6; by default any",
         math.nan,
-    )
-    options.add("max_cost", "the most test accuracy or AUC that a defense may cost; 1: any", 1.0)
-    options.add(
-        "keep_gain", "the share of the gain over the label party alone that is to be kept", 0.5
-    )
-    options.add("seeds", "seeds of each configuration; by default 5, or 3 if time is short", 5)
-    options.add("confirm", "judge what is recommended again, on three fresh seeds", False)
-    options.add("canaries", "audit claimed epsilons with labels that are coins", False)
-    options.add("option", "name=value of the table's loader, such as drop=ID; see vfljax data", [])
-    common.define_requirements(options)
-    common.define_profile(options)
+    ),
+    Flag("max_cost", "the most test accuracy or AUC that a defense may cost; 1: any", 1.0),
+    Flag("keep_gain", "the share of the gain over the label party alone that is to be kept", 0.5),
+    Flag("seeds", "seeds of each configuration; by default 5, or 3 if time is short", 5),
+    Flag("confirm", "judge what is recommended again, on three fresh seeds", False),
+    Flag("canaries", "audit claimed epsilons with labels that are coins", False),
+    Flag("option", "name=value of the table's loader, such as drop=ID; see vfljax data", []),
+    *REQUIREMENTS,
+    PROFILE,
+)
 
 
-def run(options: common.Options) -> None:
+def run(options: Options) -> None:
     """Run the audit that the flags ask for, and print its report."""
     from vfljax.auditing import request
     from vfljax.auditing.stages import audit
     from vfljax.report import page
 
     began = time.monotonic()
-    require = common.requirement(options)
+    require = requirement(options)
     folder = options.required("workdir", "the folder that the audit is written to")
     parties = request.parties_of(options.parties)
     attackers = (name.strip() for names in options.attackers for name in names.split(","))
     asked = request.Request(
         data=options.data or "",
-        label=options.label or "",
         parties=parties,
         label_party=next(iter(parties)) if options.label_party is None else options.label_party,
-        federation=options.federation,
         attackers=tuple(filter(None, attackers)),
-        known=options.known,
         budget=request.seconds_of(options.budget),
         max_leak=options.max_leak if options["max_leak"].present else None,
-        max_cost=options.max_cost,
-        keep_gain=options.keep_gain,
-        seeds=options.seeds,
         fewest_seeds=0 if options["seeds"].present else 3,
-        confirm=options.confirm,
-        canaries=options.canaries,
         options=request.options_of(options.option),
+        **{name: getattr(options, name) for name in request.AS_GIVEN},
     )
     try:
         workdir = audit(asked, pathlib.Path(folder), options.line)

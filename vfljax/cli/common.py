@@ -17,8 +17,8 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 from absl import flags, logging
 
@@ -37,23 +37,36 @@ DEFINERS: dict[type, Callable[..., Any]] = {
 }
 
 
+class Flag(NamedTuple):
+    """A flag of its default's type, which is given as --name=value."""
+
+    name: str
+    use: str  # a line for --help
+    # None: a text that may be absent; []: may be given several times; (): names between commas
+    default: Any = None
+    least: int | None = None  # the smallest whole number that is allowed
+
+
 class Options(flags.FlagValues):
-    """The flags of one call of a command: defined by its ``define``, read by its ``run``.
+    """The flags of one call of a command, for its ``run``.
 
     Attributes:
       line: the command line, for the header of what is stored.
     """
 
-    def __init__(self, line: str = "") -> None:
+    def __init__(self, defined: Iterable[Flag], line: str = "") -> None:
         super().__init__()
         self.__dict__["line"] = line  # absl takes other attributes for flags
+        for name, use, default, least in defined:
+            define = DEFINERS.get(type(default), flags.DEFINE_string)
+            limits = {} if least is None else {"lower_bound": least}
+            define(name, default, use, flag_values=self, **limits)
 
     @property
     def folder(self) -> pathlib.Path:
         """The sweep's folder, --workdir."""
-        return pathlib.Path(
-            self.required("workdir", "the folder of a sweep made by `vfljax sweep`")
-        )
+        what = "the folder of a sweep made by `vfljax sweep`"
+        return pathlib.Path(self.required("workdir", what))
 
     def required(self, name: str, what: str) -> Any:
         """Returns a flag's value.
@@ -69,83 +82,53 @@ class Options(flags.FlagValues):
             raise UserError(f"--{name} is needed: {what}.")
         return self[name].value
 
-    def add(self, name: str, use: str, default: Any = None, least: int | None = None) -> None:
-        """Define a flag of its default's type.
 
-        Args:
-          name: the flag is given as --name=value.
-          use: a line for --help.
-          default: None for a text that may be absent, [] for a flag that may be given several times,
-            () for names between commas.
-          least: the smallest whole number that is allowed.
-        """
-        define = DEFINERS.get(type(default), flags.DEFINE_string)
-        limits = {} if least is None else {"lower_bound": least}
-        define(name, default, use, flag_values=self, **limits)
-
-
-def define_config(options: Options, use: str) -> None:
-    """Define --config and --config.FIELD, which ``start`` replaces by the fields of the config.
-
-    Args:
-      options: of the command.
-      use: a line for --help.
-    """
-    options.add("config", use)
-    options.add(FIELD, "change a field, for example --config.training.epochs=100", [])
-
-
-def define_launcher(options: Options) -> None:
-    """Define --plugin, whose rows ``start`` puts into the tables, and where a sweep is computed."""
-    file = "a Python file, or the name of a module, with defenses or attacks of your own"
-    options.add("plugin", f"{file}, which configs and --attacks name 'file:row'", [])
-    options.add(
+# beside --config: ``start`` replaces both by the fields of the config
+CHANGES = Flag(FIELD, "change a field, for example --config.training.epochs=100", [])
+OWN_ROWS = "a Python file, or the name of a module, with defenses or attacks of your own"
+ROOM = "0: a process a core, 16 tasks of an array, as many as Ray's cluster has room for"
+LAUNCHER = (
+    Flag("plugin", f"{OWN_ROWS}, which configs and --attacks name 'file:row'", []),
+    Flag(
         "launcher",
         "where shards are trained and attacked: inline, in this process; local, in processes of this "
         "machine, and slurm, in a job array, by submitit (extra 'launch'); ray, in tasks of a Ray cluster "
         "(extra 'ray')",
         "inline",
-    )
-    text = "0: a process a core, 16 tasks of an array, as many as Ray's cluster has room for"
-    options.add("jobs", f"jobs at once of local, slurm and ray; {text}", 0, least=0)
-    options.add(
+    ),
+    Flag("jobs", f"jobs at once of local, slurm and ray; {ROOM}", 0, least=0),
+    Flag(
         "launcher_options",
         "KEY=VALUE of submitit's executors, such as slurm_partition=gpu, timeout_min=240, gpus_per_node=1, "
         "mem_gb=32; of ray, address=HOST:PORT, num_cpus=2, num_gpus=1",
         [],
-    )
-
-
-def define_requirements(options: Options) -> None:
-    """Define what ``requirement`` asks, for use in scripts: the exit status is then 3."""
-    what = "what is recommended, or of undefended where nothing is"
-    options.add("fail_above", f"exit with status 3 if more may leak of {what}", math.nan)
-    options.add("fail_verdict", "likewise for these verdicts, such as cannot_say,unclear", ())
+    ),
+)
+"""--plugin, whose rows ``start`` puts into the tables, and where a sweep is computed."""
+JUDGED = "what is recommended, or of undefended where nothing is"
+REQUIREMENTS = (
+    Flag("fail_above", f"exit with status 3 if more may leak of {JUDGED}", math.nan),
+    Flag("fail_verdict", "likewise for these verdicts, such as cannot_say,unclear", ()),
+)
+"""What ``requirement`` asks, for use in scripts."""
+TRACE = "write a trace that https://ui.perfetto.dev opens to this file, such as trace.json.gz"
+PROFILE = Flag("profile", f"print where the seconds went, and {TRACE}", "")
 
 
 def requirement(options: Options) -> Callable[[pathlib.Path], None]:
     """Returns what raises UnmetError for a sweep in a folder that does not meet what the flags ask."""
     from vfljax.report import requirements
 
-    verdicts = requirements.NAMES
     for name in options.fail_verdict:
-        if name not in verdicts:
-            raise unknown("verdict of --fail_verdict", name, list(verdicts))
-    refused = {verdicts[name] for name in options.fail_verdict}
+        if name not in requirements.NAMES:
+            raise unknown("verdict of --fail_verdict", name, requirements.NAMES)
+    refused = {requirements.NAMES[name] for name in options.fail_verdict}
 
     def require(workdir: pathlib.Path) -> None:
         if sentence := requirements.unmet(workdir, options.fail_above, refused):
             raise UnmetError(sentence)
 
     return require
-
-
-def define_profile(options: Options) -> None:
-    """Define --profile, which ``start`` obeys."""
-    text = (
-        "print where the seconds went, and write a trace that https://ui.perfetto.dev opens to this"
-    )
-    options.add("profile", f"{text} file, such as trace.json.gz", "")
 
 
 def start(command: Any, arguments: Sequence[str], program: str, name: str) -> NoReturn:
@@ -160,8 +143,12 @@ def start(command: Any, arguments: Sequence[str], program: str, name: str) -> No
       program: how the user started the command, "python -m launch.sweep" or "vfljax sweep".
       name: how the command's docstring writes that.
     """
-    options, began = Options(f"{program} {shlex.join(arguments)}"), time.monotonic()
-    _listen()
+    options, began = Options(command.FLAGS, f"{program} {shlex.join(arguments)}"), time.monotonic()
+    # SIGTERM ends a run as Ctrl-C does, so that what is half written is taken back
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is to be ignored
+        signal.signal(signal.SIGINT, _interrupt)
+    sys.unraisablehook = _interrupt_again
     try:
         _parse(options, command, arguments, program, name)
         vfljax.use_this_machine(min_compile_seconds=0.1)
@@ -192,10 +179,9 @@ def printable(text: str) -> str:
 def _parse(
     options: Options, command: Any, arguments: Sequence[str], program: str, name: str
 ) -> None:
-    """Define and parse the flags of a command; exit after --help or a mistake."""
+    """Parse the flags of a command; exit after --help or a mistake."""
     logging.use_absl_handler()
     logging.set_verbosity(logging.ERROR)
-    command.define(options)
     if any(map(HELP.fullmatch, arguments)):
         listed = options.get_help(include_special_flags=False).partition(":\n")[2]
         if "config" in options:
@@ -221,15 +207,12 @@ def _parse(
 
 def _fields(arguments: Sequence[str]) -> list[str]:
     """Rewrite --config.a=1 and --config.a 1 as --config.FIELD=a=1."""
-    out, left = [], list(arguments)
-    while left:
-        argument = left.pop(0)
-        match = re.fullmatch(r"--?config\.([^=]+)(=.*)?", argument, re.DOTALL)
-        if match is None:
-            out.append(argument)
-        else:
-            value = f"={left.pop(0)}" if match[2] is None and left else match[2] or "="
-            out.append(f"--{FIELD}={match[1]}{value}")
+    out, left = [], iter(arguments)
+    for argument in left:
+        if match := re.fullmatch(r"--?config\.([^=]+)(?:=(.*))?", argument, re.DOTALL):
+            value = next(left, "") if match[2] is None else match[2]
+            argument = f"--{FIELD}={match[1]}={value}"
+        out.append(argument)
     return out
 
 
@@ -250,13 +233,9 @@ def _status(command: Any, options: Options, began: float) -> int:
     except RuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):  # of XLA, in any of its error classes
             raise
-        reason = " ".join(str(error).split())[:160]
-        return fail(
-            UserError(
-                f"the device's memory is exhausted ({reason}): choose a smaller network or batch, fewer "
-                "settings a shard, or config.execution.width=1."
-            )
-        )
+        what = f"the device's memory is exhausted ({' '.join(str(error).split())[:160]})"
+        fewer = "fewer settings a shard, or config.execution.width=1"
+        return fail(UserError(what, remedy=f"choose a smaller network or batch, {fewer}"))
     return 0
 
 
@@ -323,14 +302,6 @@ def _again(number: int) -> None:
     timer = threading.Timer(0.05, _thread.interrupt_main, [number])
     timer.daemon = True
     timer.start()
-
-
-def _listen() -> None:
-    """Let SIGTERM end a run as Ctrl-C does, so that what is half written is taken back."""
-    signal.signal(signal.SIGTERM, _interrupt)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is to be ignored
-        signal.signal(signal.SIGINT, _interrupt)
-    sys.unraisablehook = _interrupt_again
 
 
 def _stopped(error: KeyboardInterrupt, command: str, resumes: bool) -> int:

@@ -14,32 +14,35 @@ comma is given as a Python list, --option=drop="['a,b']".
 
 from __future__ import annotations
 
-from vfljax.cli import common
+from vfljax.cli.common import CHANGES, Flag, Options
 from vfljax.errors import UserError
 
 RESUMES = False
 # what a config has fields for, and --config therefore excludes
 FIELDS = ("dataset", "data_dir", "option", "passive", "label_features", "shares", "rule")
+FLAGS = (
+    Flag("config", "read data and parties from a config"),
+    CHANGES,
+    Flag("dataset", "a name of the table of data sets"),
+    Flag("data_dir", "the folder or file that holds it", ""),
+    Flag("option", "name=value of the loader, once for each", []),
+    Flag("passive", "passive parties", 1),
+    Flag("label_features", "whether the label party owns columns too", True),
+    Flag("shares", "shares of the parties, such as 2,2,1", ()),
+    Flag("rule", "how images are divided: contiguous, rows, grid", "contiguous"),
+    Flag("prepare", "write a prepared copy to this new folder"),
+)
 
 
-def define(options: common.Options) -> None:
-    """Define the flags of the command."""
-    common.define_config(options, "read data and parties from a config")
-    options.add("dataset", "a name of the table of data sets")
-    options.add("data_dir", "the folder or file that holds it", "")
-    options.add("option", "name=value of the loader, once for each", [])
-    options.add("passive", "passive parties", 1)
-    options.add("label_features", "whether the label party owns columns too", True)
-    options.add("shares", "shares of the parties, such as 2,2,1", ())
-    options.add("rule", "how images are divided: contiguous, rows, grid", "contiguous")
-    options.add("prepare", "write a prepared copy to this new folder")
-
-
-def run(options: common.Options) -> None:
+def run(options: Options) -> None:
     """Print the catalog, or what a data set is, and prepare it if asked."""
     from vfljax.auditing import looking
 
     _refuse(options)
+    try:
+        shares = [*map(float, options.shares)]
+    except ValueError:
+        raise UserError(f"--shares={','.join(options.shares)} must be numbers.") from None
     if options.config is not None:
         looking.look(looking.parse(options.config), options.prepare)
     elif options.dataset is None:
@@ -48,14 +51,14 @@ def run(options: common.Options) -> None:
         parties = {
             "passive": options.passive,
             "label_features": options.label_features,
-            "shares": [_number(share, options.shares) for share in options.shares],
+            "shares": shares,
             "rule": options.rule,
         }
         data = {"name": options.dataset, "dir": options.data_dir}
         looking.look_by_flags(data, options.option, parties, options.prepare)
 
 
-def _refuse(options: common.Options) -> None:
+def _refuse(options: Options) -> None:
     """Raise UserError for flags that exclude or need each other."""
     present = [name for name in (*FIELDS, "prepare") if options[name].present]
     both = [f"--{name}" for name in present if name in FIELDS]
@@ -67,10 +70,3 @@ def _refuse(options: common.Options) -> None:
         raise UserError(f"--{present[0]} needs --dataset=NAME (or --config=FILE).")
     if options.prepare == "":
         raise UserError("--prepare is empty: name a new folder.")
-
-
-def _number(share: str, shares: list[str]) -> float:
-    try:
-        return float(share)
-    except ValueError:
-        raise UserError(f"--shares={','.join(shares)} must be numbers.") from None

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import pathlib
 
-from vfljax.cli import common
+from vfljax.cli.common import REQUIREMENTS, Flag, Options, requirement
 from vfljax.errors import UserError
 
 RESUMES = False
+FLAGS = (
+    Flag("workdir", "folder of a sweep"),
+    Flag("out", "also write every table (Markdown) and the frontier here"),
+    Flag("times", "print what training and each attack took, and write nothing", False),
+    *REQUIREMENTS,
+    Flag("unfinished", "report what there is of a sweep that is not finished", False),
+)
 
 
-def define(options: common.Options) -> None:
-    """Define the flags of the command."""
-    options.add("workdir", "folder of a sweep")
-    options.add("out", "also write every table (Markdown) and the frontier here")
-    options.add("times", "print what training and each attack took, and write nothing", False)
-    common.define_requirements(options)
-    options.add("unfinished", "report what there is of a sweep that is not finished", False)
-
-
-def run(options: common.Options) -> None:
+def run(options: Options) -> None:
     """Print and write the report of a stored sweep."""
     from vfljax import load
     from vfljax.launching import running
@@ -32,7 +30,7 @@ def run(options: common.Options) -> None:
     from vfljax.report import page, stored_rows, tables, terminal
 
     workdir = options.folder
-    require = common.requirement(options)
+    require = requirement(options)
     sweep = load(workdir)
     if not sweep.results.num_rows:
         raise UserError(f"{workdir} has no finished trials yet: run `vfljax sweep` again.")

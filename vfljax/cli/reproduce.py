@@ -21,7 +21,7 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
-from vfljax.cli import common
+from vfljax.cli.common import Flag, Options
 from vfljax.errors import UserError, packaged, unknown
 
 if TYPE_CHECKING:
@@ -30,23 +30,21 @@ if TYPE_CHECKING:
 RESUMES = True
 STORED = pathlib.Path("analysis/results/reproduction")
 PAGES = pathlib.Path("analysis")
+FLAGS = (
+    Flag("table", "paper and number: gafm/2, gafm/C.1, kdk/figure6"),
+    Flag("dataset", "a data set of the table; default: its first"),
+    Flag("variant", "a named variant of the config; default: the published", ""),
+    Flag("workdir", "folder of the sweep; default: runs/papers/NAME"),
+    Flag("data_dir", "where the data is, config.data.dir", ""),
+    Flag("attacks", "further attacks than the config's, by name", ()),
+    Flag("list", "print every table: what it needs, and how long it takes", False),
+    Flag("status", "print how each printed number stands", False),
+    Flag("record", f"keep the comparison in {STORED}", False),
+    Flag("write", f"write {PAGES}/REPRODUCTION.md and its pages again", False),
+)
 
 
-def define(options: common.Options) -> None:
-    """Define the flags of the command."""
-    options.add("table", "paper and number: gafm/2, gafm/C.1, kdk/figure6")
-    options.add("dataset", "a data set of the table; default: its first")
-    options.add("variant", "a named variant of the config; default: the published", "")
-    options.add("workdir", "folder of the sweep; default: runs/papers/NAME")
-    options.add("data_dir", "where the data is, config.data.dir", "")
-    options.add("attacks", "further attacks than the config's, by name", ())
-    options.add("list", "print every table: what it needs, and how long it takes", False)
-    options.add("status", "print how each printed number stands", False)
-    options.add("record", f"keep the comparison in {STORED}", False)
-    options.add("write", f"write {PAGES}/REPRODUCTION.md and its pages again", False)
-
-
-def run(options: common.Options) -> None:
+def run(options: Options) -> None:
     """Run a table, or print or write what the flags ask for."""
     from vfljax.papers import coverage, reproduction_page
     from vfljax.report import terminal
@@ -115,7 +113,7 @@ def _chosen(table: str, dataset: str | None, variant: str) -> Run:
     return runs[variant]
 
 
-def _reproduce(options: common.Options, run: Run) -> None:
+def _reproduce(options: Options, run: Run) -> None:
     from vfljax import load
     from vfljax.launching import INLINE
     from vfljax.launching.running import attack_stored, finish, parse, refuse_other

@@ -24,35 +24,32 @@ import pathlib
 import time
 
 import vfljax
-from vfljax.cli import common
+from vfljax.cli.common import CHANGES, LAUNCHER, PROFILE, REQUIREMENTS, Flag, Options, requirement
 from vfljax.errors import UserError
 
 RESUMES = True
-
-
-def define(options: common.Options) -> None:
-    """Define the flags of the command."""
-    common.define_config(options, "a config file, such as configs/quickstart.py, or FILE:VARIANT")
-    options.add("workdir", "folder of the sweep: new, or the one to continue")
-    options.add(
+FLAGS = (
+    Flag("config", "a config file, such as configs/quickstart.py, or FILE:VARIANT"),
+    CHANGES,
+    Flag("workdir", "folder of the sweep: new, or the one to continue"),
+    Flag(
         "select_delta",
         "first choose GAFM's Delta on a tenth of the rows, in WORKDIR/select_delta",
         False,
-    )
-    options.add("beyond_limits", "plan sizes that are refused otherwise", False)
-    options.add("mend", "set aside what is damaged, in WORKDIR/damaged, and make it again", False)
-    options.add(
+    ),
+    Flag("beyond_limits", "plan sizes that are refused otherwise", False),
+    Flag("mend", "set aside what is damaged, in WORKDIR/damaged, and make it again", False),
+    Flag(
         "dry_run", "train nothing: print programs, shards, memory, disk, attacks and a time", False
-    )
-    options.add(
-        "print_config", "train nothing: print every field, its value and its default", False
-    )
-    common.define_requirements(options)
-    common.define_launcher(options)
-    common.define_profile(options)
+    ),
+    Flag("print_config", "train nothing: print every field, its value and its default", False),
+    *REQUIREMENTS,
+    *LAUNCHER,
+    PROFILE,
+)
 
 
-def run(options: common.Options) -> None:
+def run(options: Options) -> None:
     """Train, attack and report the sweep of a config, or continue the stored one."""
     from vfljax.launching import chosen, running
 
@@ -64,7 +61,7 @@ def run(options: common.Options) -> None:
     example = "configs/quickstart.py --workdir=runs/quickstart"
     workdir = pathlib.Path(options.required("workdir", f"for example --config={example}"))
     began = time.monotonic()
-    require = common.requirement(options)
+    require = requirement(options)
     experiment, command = running.experiment_for(
         options.config, workdir, options.line, beyond_limits=options.beyond_limits
     )

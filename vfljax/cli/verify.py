@@ -9,17 +9,13 @@ that chose GAFM's Delta (--select_delta) is checked too.
 
 from __future__ import annotations
 
-from vfljax.cli import common
+from vfljax.cli.common import Flag, Options
 
 RESUMES = False
+FLAGS = (Flag("workdir", "folder of a sweep"),)
 
 
-def define(options: common.Options) -> None:
-    """Define the flags of the command."""
-    options.add("workdir", "folder of a sweep")
-
-
-def run(options: common.Options) -> None:
+def run(options: Options) -> None:
     """Print the state of every part of a sweep, and of the one that selected Delta."""
     from vfljax.launching import running
 

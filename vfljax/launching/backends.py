@@ -28,15 +28,17 @@ SEVERAL = ("nodes", "tasks_per_node", "ntasks_per_node")  # options of submitit'
 ARRAY = 16  # tasks of a SLURM array, where --jobs is not given
 
 
-class Lost(Exception):
-    """A job ended without an outcome; its text says why."""
+class Lost(NamedTuple):
+    """A job that ended without an outcome."""
+
+    why: str
 
 
 class Handle(NamedTuple):
     """A job that was submitted."""
 
     done: Callable[[], bool]
-    outcome: Callable[[], Outcome]  # of one that is done; raises Lost
+    outcome: Callable[[], Outcome | Lost]  # of one that is done
     cancel: Callable[[], object]
 
 
@@ -115,17 +117,15 @@ def _ray(jobs: int, options: Options) -> Iterator[Engine]:
         task = module.remote(perform).options(**wanted, max_retries=0)
     except (TypeError, ValueError) as error:
         raise UserError(f"--launcher_options: {str(error).splitlines()[0]}") from error
-    exceptions = module.exceptions.RayError
 
     def handle(job: ShardJob) -> Handle:
         reference = task.remote(job)
 
-        def outcome() -> Outcome:
+        def outcome() -> Outcome | Lost:
             try:
                 return module.get(reference)
-            except exceptions as error:
-                cause = getattr(error, "cause", None)
-                raise Lost(_last_line(str(cause or error))) from error
+            except module.exceptions.RayError as error:
+                return Lost(_last_line(str(getattr(error, "cause", None) or error)))
 
         return Handle(
             lambda: bool(module.wait([reference], timeout=0)[0]),
@@ -183,11 +183,11 @@ def _submitit(
     """What submits jobs by an executor of submitit, whose files lie in a folder for this user alone."""
 
     def handle(job: Any) -> Handle:
-        def outcome() -> Outcome:
+        def outcome() -> Outcome | Lost:
             try:
                 return job.result()
             except submitit.core.utils.UncompletedJobError as error:  # a failed one is such, too
-                raise Lost(f"{_reason(str(error))} (log: {job.paths.stderr})") from error
+                return Lost(f"{_reason(str(error))} (log: {job.paths.stderr})")
 
         return Handle(job.done, outcome, lambda: job.cancel(check=False))
 
@@ -202,9 +202,8 @@ def _submitit(
             raise
         except submitit.core.utils.FailedJobError as error:  # sbatch refuses it
             raise UserError(f"--launcher={name}: {_last_line(str(error))}") from error
-        except (
-            submitit.core.utils.FailedSubmissionError
-        ) as error:  # or its answer is not understood
+        except submitit.core.utils.FailedSubmissionError as error:
+            # its answer is not understood
             raise UserError(f"--launcher={name}: {str(error).splitlines()[0]}") from error
         except (ValueError, TypeError, NameError) as error:
             raise UserError(f"--launcher_options: {str(error).splitlines()[0]}") from error

@@ -247,7 +247,8 @@ def _send(
         again: list[str] = []
         for sent, outcome in zip(jobs, ended, strict=True):
             if isinstance(outcome, Lost):
-                blamed, left = _blamed(sent, outcome), [n for n in sent.shards if not is_done(n)]
+                blamed = _blamed(sent, outcome.why)
+                left = [name for name in sent.shards if not is_done(name)]
             else:
                 blamed, left = outcome.failed, list(outcome.failed)
                 for label, cost in outcome.costs.items():
@@ -274,13 +275,7 @@ def _wait(handles: Sequence[Handle], look: Callable[[], None]) -> list[Outcome |
     except BaseException:
         _cancel(handles)
         raise
-    ended: list[Outcome | Lost] = []
-    for handle in handles:
-        try:
-            ended.append(handle.outcome())
-        except Lost as error:
-            ended.append(error)
-    return ended
+    return [handle.outcome() for handle in handles]
 
 
 def _cancel(handles: Sequence[Handle]) -> None:
@@ -292,8 +287,8 @@ def _cancel(handles: Sequence[Handle]) -> None:
         time.sleep(POLL / 5)
 
 
-def _blamed(job: ShardJob, lost: Lost) -> dict[str, str]:
+def _blamed(job: ShardJob, why: str) -> dict[str, str]:
     """The shards that a job which died had begun, or all of them where it had begun none, and why."""
     folder = pathlib.Path(job.begun)
     begun = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    return dict.fromkeys(begun or job.shards, str(lost))
+    return dict.fromkeys(begun or job.shards, why)

@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 
 import vfljax
 from vfljax import store
-from vfljax.auditing.request import PARTIES, Request, argument_of, parties_of, seconds_of
+from vfljax.auditing import request
 from vfljax.auditing.stages import audit as run_audit
 from vfljax.auditing.survey import written_frame
 from vfljax.errors import UnknownError, UserError, unknown
@@ -93,21 +93,16 @@ class Sweep(store.StoredSweep):
           name: of the attack.
           **settings: values that its options and numeric knobs must have; a KeyError lists what there is.
         """
-        stored = [
-            (forms.settings_of(row), row)
-            for row in self.rows.attacks
-            if row.identity.attack == name
-        ]
-        if not stored:
-            raise unknown(
-                "attack of this sweep", name, {r.identity.attack: r for r in self.rows.attacks}
-            )
-        chosen = [row for values, row in stored if {**values, **settings} == values]
+        every = self.rows.attacks
+        rows = [row for row in every if row.identity.attack == name]
+        if not rows:
+            known = dict.fromkeys(row.identity.attack for row in every)
+            raise unknown("attack of this sweep", name, known)
+        chosen = [row for row in rows if forms.settings_of(row).items() >= settings.items()]
         if not chosen:
             asked = ", ".join(f"{key}={value!r}" for key, value in settings.items())
-            there = dict.fromkeys(
-                f"{key}={v!r}" for values, _ in stored for key, v in values.items()
-            )
+            pairs = (pair for row in rows for pair in forms.settings_of(row).items())
+            there = dict.fromkeys(f"{key}={value!r}" for key, value in pairs)
             raise UnknownError(f"no rows of {name} have {asked}: choose from {', '.join(there)}.")
         return forms.leak_frame(dataclasses.replace(self.rows, attacks=tuple(chosen)))
 
@@ -278,28 +273,21 @@ def audit(
             what = f"{name}={given[name]!r} must be of type {getattr(kind, '__name__', kind)}."
             raise UserError(" ".join(what.split()))
     try:
-        owners = parties_of(parties) if isinstance(parties, str) else _tuples(parties)
+        owners = request.parties_of(parties) if isinstance(parties, str) else _tuples(parties)
         is_file = isinstance(table, str | os.PathLike)
-        request = Request(
+        asked = request.Request(
             data=str(table if is_file else written_frame(table, folder)),
-            label=label,
             parties=owners,
             label_party=next(iter(owners), "") if label_party is None else label_party,
-            federation=federation,
             attackers=(attackers,) if isinstance(attackers, str) else tuple(attackers),
-            known=known,
-            budget=seconds_of(budget) if isinstance(budget, str) else float(budget),
+            budget=request.seconds_of(budget) if isinstance(budget, str) else float(budget),
             max_leak=max_leak,
-            max_cost=max_cost,
-            keep_gain=keep_gain,
-            seeds=seeds,
-            confirm=confirm,
-            canaries=canaries,
             options=dict(options or {}),
+            **{name: given[name] for name in request.AS_GIVEN},
         )
-        run_audit(request, folder, "vfljax.audit", say)
+        run_audit(asked, folder, "vfljax.audit", say)
     except UserError as error:  # there are no flags here
-        raise UserError(error.line(argument_of)) from error
+        raise UserError(error.line(request.argument_of)) from error
     running.report(folder)
     return load(folder)
 
@@ -309,5 +297,5 @@ def _tuples(parties: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
         listed = isinstance(columns, Iterable) and not isinstance(columns, str)
         if not listed or not all(isinstance(column, str) for column in columns):
             what = f"={{{name!r}: {columns!r}}}"
-            raise UserError((PARTIES, what), remedy="give a list of names or globs")
+            raise UserError((request.PARTIES, what), remedy="give a list of names or globs")
     return {name: tuple(columns) for name, columns in parties.items()}
