@@ -62,9 +62,7 @@ def stored_bias(seeds: int, candidates: int) -> Bias:
 def strongest_attack(assessed: Assessed, permuted: float = 0.0) -> str:
     """Returns the caption of the table of strongest attacks and verdicts, in paragraphs.
 
-    Args:
-      assessed: the sweep.
-      permuted: share of the training rows whose labels were permuted.
+    ``permuted`` is the share of the training rows whose labels were permuted.
     """
     leaks = {federation: assessed.local_only(federation) for federation in assessed.federations}
     scored = {federation: leak for federation, leak in leaks.items() if not math.isnan(leak)}

@@ -74,15 +74,9 @@ class ConfigurationSummary(NamedTuple):
         return defenses.TABLE[defense].knobs_and_options(values)
 
     def figures_of(self, label: str, kind: str) -> Mapping[str, Interval] | None:
-        """Returns the figures of an attack; None if it was not run.
-
-        Args:
-          label: the attack's.
-          kind: of federation.
-        """
-        keys = (key for key in self.attacks if (key.label, key.federation) == (label, kind))
-        key = next(keys, None)
-        return None if key is None else self.attacks[key]
+        """Returns the figures of the attack of this label on a kind of federation; None if it was not run."""
+        found = (v for k, v in self.attacks.items() if (k.label, k.federation) == (label, kind))
+        return next(found, None)
 
     @property
     def label(self) -> str:
@@ -131,9 +125,7 @@ class Reference(NamedTuple):
 def reference_of(rows: StoredRows, experiment: Experiment | None = None) -> Reference:
     """Returns what the figures of a sweep are compared with.
 
-    Args:
-      rows: of the sweep.
-      experiment: the sweep's, for its goal and the names of its parties; default ones without it.
+    Its goal and the names of its parties are the experiment's; default ones without it.
     """
     data, balance = rows.sweep.header["data"], rows.balance
     share = min(balance) / sum(balance)
@@ -287,8 +279,6 @@ def undefended(every: Iterable[ConfigurationSummary]) -> ConfigurationSummary | 
 
 def varying_knobs(members: Sequence[ConfigurationSummary]) -> list[str]:
     """Returns the knobs of a method's configurations that take several values: the axes of its figures."""
-    if not members:
-        return []
     return [knob for knob in members[0].knobs if len({c.knobs[knob] for c in members}) > 1]
 
 

@@ -50,12 +50,7 @@ def _leak(c: ConfigurationSummary, key: AttackIdentity) -> Interval:
 
 
 def heat_maps(every: Sequence[ConfigurationSummary], method: str) -> Figure:
-    """Draws accuracy and what every attack leaks over the two knobs of a method.
-
-    Args:
-      every: the configurations of the sweep.
-      method: whose are drawn.
-    """
+    """Draws accuracy and what every attack leaks over the two knobs of a method of a sweep."""
     members = [c for c in every if c.method == method]
     knobs = varying_knobs(members)
     down, across = sorted(knobs, key=lambda knob: len({c.knobs[knob] for c in members}))
@@ -111,13 +106,7 @@ def _highest(members: Sequence[ConfigurationSummary], key: AttackIdentity) -> fl
 
 
 def curves(every: Sequence[ConfigurationSummary], method: str, reference: Reference) -> Figure:
-    """Draws accuracy and what attacks leak along the one knob of a method.
-
-    Args:
-      every: the configurations of the sweep.
-      method: whose are drawn.
-      reference: with the scale of leaks, and chance on it.
-    """
+    """Draws accuracy and what attacks leak along the one knob of a method of a sweep."""
     members = [c for c in every if c.method == method]
     knobs = varying_knobs(members)
     members = sorted(members, key=lambda c: c.knobs[knobs[0]])

@@ -146,9 +146,7 @@ def load(workdir: pathlib.Path) -> StoredRows:
 def read(sweep: store.StoredSweep, named: bool = True) -> StoredRows:
     """Returns the rows of a stored sweep.
 
-    Args:
-      sweep: as ``store.load`` returns it.
-      named: whether attacks whose classes known labels name better are added under those names.
+    If ``named``, attacks whose classes known labels name better are added under those names.
     """
     plugins.stand_in(sweep.plugins)
     described = store.attack_summary(sweep.workdir)

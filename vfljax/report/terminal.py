@@ -96,13 +96,7 @@ def _cut(cell: str, width: int) -> str:
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Returns a table for a terminal.
-
-    Args:
-      header: the titles of its columns.
-      rows: the cells of each row.
-      left: so many first columns are aligned to the left.
-    """
+    """Returns a table for a terminal of any width; ``left`` as of ``fitted``."""
     widths = _widths(header, rows)
     lines = [
         GAP.join(
