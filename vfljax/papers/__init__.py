@@ -99,12 +99,7 @@ def tables() -> dict[str, tuple[str, ...]]:
 
 
 def numbers_of(table: str, dataset: str) -> tuple[Number, ...]:
-    """Returns the numbers of a data set in a table.
-
-    Args:
-      table: such as "gafm/2".
-      dataset: as the paper calls it.
-    """
+    """Returns the numbers of a data set, as the paper calls it, in a table such as "gafm/2"."""
     return tuple(n for n in numbers() if n.table == table and n.dataset == dataset)
 
 

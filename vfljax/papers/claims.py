@@ -7,18 +7,18 @@ two of them is paired by seed, with its 95 % t-interval; elsewhere means are hel
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from vfljax.papers.comparisons import Compared
-from vfljax.papers.evidence import SAME, Evidence, LeakRow, Support, difference
+from vfljax.papers.evidence import SAME, Evidence, LeakRow, Support, below, difference
 
 FILE = pathlib.Path(__file__).with_name("claims.json")
 SIMILAR = 0.05  # of AUC: what "similar utility" may cost
@@ -58,49 +58,41 @@ def _pairs(
     return evidence.pairs({by: a, **fields}, {by: b, **fields}, same)
 
 
-def _less(a: str, b: str, share: float = 1.0, excepted: str = "", **fields: Any) -> Weigh:
+def _less(
+    a: str, b: str, evidence: Evidence, share: float = 1.0, excepted: str = "", **fields: Any
+) -> Iterator[Weighed]:
     """Weighs that ``a`` has less than ``share`` of the figure of ``b``, on all data sets but one."""
-
-    def weigh(evidence: Evidence) -> Iterator[Weighed]:
-        for x, y in _pairs(evidence, a, b, **fields):
-            if x.number.dataset == excepted:
-                continue
-            by = difference(x.ours, share * np.asarray(y.ours))
-            times = f"{share:g} times " if share != 1 else ""
-            figures = f"{a} {np.mean(x.ours):.3f} against {times}{np.mean(y.ours):.3f} of {b}"
-            yield Weighed(by.below(0), f"{_where(x)}, {x.number.figure}: {figures}, {by}.")
-
-    return weigh
+    for x, y in _pairs(evidence, a, b, **fields):
+        if x.number.dataset == excepted:
+            continue
+        by = difference(x.ours, share * np.asarray(y.ours))
+        times = f"{share:g} times " if share != 1 else ""
+        figures = f"{a} {np.mean(x.ours):.3f} against {times}{np.mean(y.ours):.3f} of {b}"
+        yield Weighed(below(by, 0), f"{_where(x)}, {x.number.figure}: {figures}, {by.signed}.")
 
 
-def _similar(defense: str, reference: str, limit: float, **fields: str) -> Weigh:
+def _similar(
+    defense: str, reference: str, limit: float, evidence: Evidence, **fields: str
+) -> Iterator[Weighed]:
     """Weighs that ``defense`` loses at most ``limit`` of the utility of ``reference``."""
-
-    def weigh(evidence: Evidence) -> Iterator[Weighed]:
-        for x, y in _pairs(evidence, defense, reference, **fields):
-            lost = difference(y.ours, x.ours)
-            figures = f"{np.mean(x.ours):.3f} against {np.mean(y.ours):.3f}, {lost} lost"
-            yield Weighed(lost.below(limit), f"{_where(x)}, {x.number.figure}: {figures}.")
-
-    return weigh
+    for x, y in _pairs(evidence, defense, reference, **fields):
+        lost = difference(y.ours, x.ours)
+        figures = f"{np.mean(x.ours):.3f} against {np.mean(y.ours):.3f}, {lost.signed} lost"
+        yield Weighed(below(lost, limit), f"{_where(x)}, {x.number.figure}: {figures}.")
 
 
-def _steadier(a: str, b: str, table: str) -> Weigh:
+def _steadier(a: str, b: str, table: str, evidence: Evidence) -> Iterator[Weighed]:
     """Weighs that the AUC of ``a`` varies less over runs than that of ``b``, by an F-test of variances."""
-
-    def weigh(evidence: Evidence) -> Iterator[Weighed]:
-        pairs = _pairs(evidence, a, b, table=table, metric="auc", split="test")
-        for x, y, count in ((x, y, len(x.ours)) for x, y in pairs if len(x.ours) > 2):
-            spreads = [float(np.std(c.ours, ddof=1)) for c in (x, y)]
-            ratio = (spreads[0] / spreads[1]) ** 2 if spreads[1] else math.inf
-            low, high = stats.f.ppf([0.025, 0.975], count - 1, count - 1)
-            yield Weighed(
-                Support.FOR if ratio < low else Support.AGAINST if ratio > high else Support.OPEN,
-                f"{_where(x)}: test AUC deviates by {spreads[0]:.3f} over {count} seeds, and by "
-                f"{spreads[1]:.3f} with {b}.",
-            )
-
-    return weigh
+    pairs = _pairs(evidence, a, b, table=table, metric="auc", split="test")
+    for x, y, count in ((x, y, len(x.ours)) for x, y in pairs if len(x.ours) > 2):
+        spreads = [float(np.std(c.ours, ddof=1)) for c in (x, y)]
+        ratio = (spreads[0] / spreads[1]) ** 2 if spreads[1] else math.inf
+        low, high = stats.f.ppf([0.025, 0.975], count - 1, count - 1)
+        yield Weighed(
+            Support.FOR if ratio < low else Support.AGAINST if ratio > high else Support.OPEN,
+            f"{_where(x)}: test AUC deviates by {spreads[0]:.3f} over {count} seeds, and by "
+            f"{spreads[1]:.3f} with {b}.",
+        )
 
 
 def _larger_loses_less(evidence: Evidence) -> Iterator[Weighed]:
@@ -112,9 +104,9 @@ def _larger_loses_less(evidence: Evidence) -> Iterator[Weighed]:
         if sizes == ("large", "small") and a["alpha_d"] == b["alpha_d"] > LARGE_ALPHA:
             by = difference(y.ours, x.ours)
             yield Weighed(
-                by.below(0),
+                below(by, 0),
                 f"{_where(x)}, alpha_d {a['alpha_d']:g}: test AUC {np.mean(x.ours):.3f} with three "
-                f"layers, {np.mean(y.ours):.3f} with one, one less three {by}.",
+                f"layers, {np.mean(y.ours):.3f} with one, one less three {by.signed}.",
             )
 
 
@@ -172,30 +164,28 @@ def _k_of_all_classes(evidence: Evidence) -> Iterator[Weighed]:
                 )
 
 
-def _defenses_fail(attack_row: str, defenses: Sequence[str], *tables: str) -> Weigh:
+def _defenses_fail(
+    attack_row: str, defenses: Sequence[str], tables: Sequence[str], evidence: Evidence
+) -> Iterator[Weighed]:
     """Weighs the least success that each defense leaves an attack where it keeps the accuracy."""
-
-    def weigh(evidence: Evidence) -> Iterator[Weighed]:
-        for name, rows in evidence.sweeps(*tables):
-            attack = min((r.attack for r in rows if r.row == attack_row), default="")
-            before = _undefended(rows, attack)
-            if before is None:
+    for name, rows in evidence.sweeps(*tables):
+        attack = min((r.attack for r in rows if r.row == attack_row), default="")
+        before = _undefended(rows, attack)
+        if before is None:
+            continue
+        for defense in defenses:
+            attacked = _attacked(rows, attack, defense)
+            kept = [r for r in attacked if r.accuracy >= before.accuracy - KEEPS_ACCURACY]
+            if not kept:
+                text = f"{name}, {defense}: no operating point that was run keeps the accuracy."
+                yield Weighed(Support.OPEN, text)
                 continue
-            for defense in defenses:
-                attacked = _attacked(rows, attack, defense)
-                kept = [r for r in attacked if r.accuracy >= before.accuracy - KEEPS_ACCURACY]
-                if not kept:
-                    text = f"{name}, {defense}: no operating point that was run keeps the accuracy."
-                    yield Weighed(Support.OPEN, text)
-                    continue
-                least = min(kept, key=lambda row: row.success)
-                yield Weighed(
-                    _holds(least.success > before.success / 2),
-                    f"{name}, {least.configuration}: {attack} succeeds on {least.success:.3f}, undefended "
-                    f"on {before.success:.3f}; accuracy {least.accuracy:.3f} against {before.accuracy:.3f}.",
-                )
-
-    return weigh
+            least = min(kept, key=lambda row: row.success)
+            yield Weighed(
+                _holds(least.success > before.success / 2),
+                f"{name}, {least.configuration}: {attack} succeeds on {least.success:.3f}, undefended "
+                f"on {before.success:.3f}; accuracy {least.accuracy:.3f} against {before.accuracy:.3f}.",
+            )
 
 
 def _both_losses(evidence: Evidence) -> Iterator[Weighed]:
@@ -219,22 +209,19 @@ def _both_losses(evidence: Evidence) -> Iterator[Weighed]:
 
 
 def _spectral(
-    under: Callable[[LeakRow], bool], figure: str, holds: Callable[[float, float], bool]
-) -> Weigh:
+    under: Callable[[LeakRow], bool],
+    figure: str,
+    holds: Callable[[float, float], bool],
+    evidence: Evidence,
+) -> Iterator[Weighed]:
     """Compares a figure of the configurations that the spectral attack ran on with the undefended one."""
-
-    def weigh(evidence: Evidence) -> Iterator[Weighed]:
-        for name, rows in evidence.sweeps("sun"):
-            undefended = _undefended(rows, SPECTRAL)
-            for row in rows if undefended is not None else ():
-                if row.attack == SPECTRAL and not row.strongest and under(row):
-                    ours, before = getattr(row, figure), getattr(undefended, figure)
-                    text = f"{TITLES[figure]} {ours:.3f}, undefended {before:.3f}"
-                    yield Weighed(
-                        _holds(holds(ours, before)), f"{name}, {row.configuration}: {text}."
-                    )
-
-    return weigh
+    for name, rows in evidence.sweeps("sun"):
+        undefended = _undefended(rows, SPECTRAL)
+        for row in rows if undefended is not None else ():
+            if row.attack == SPECTRAL and not row.strongest and under(row):
+                ours, before = getattr(row, figure), getattr(undefended, figure)
+                text = f"{TITLES[figure]} {ours:.3f}, undefended {before:.3f}"
+                yield Weighed(_holds(holds(ours, before)), f"{name}, {row.configuration}: {text}.")
 
 
 def _small_dcor(row: LeakRow) -> bool:
@@ -256,61 +243,65 @@ def _bounded_by_utility(evidence: Evidence) -> Iterator[Weighed]:
                 yield Weighed(_holds(row.leak <= row.auc + 0.01), f"{where}: {figures}.")
 
 
-def _strongest(table: str) -> Weigh:
+def _strongest(table: str, evidence: Evidence) -> Iterator[Weighed]:
     """Lists the strongest attack on every configuration of the sweeps of a table, or of a paper."""
-
-    def weigh(evidence: Evidence) -> Iterator[Weighed]:
-        for name, rows in evidence.sweeps(table):
-            if not ADAPTIVE & {row.row for row in rows}:
-                continue  # only published attacks, none of them strong
-            for row in rows:
-                if row.strongest:
-                    over = f", {row.excess:+.3f} over the local-only baseline"
-                    yield Weighed(
-                        Support.MEASURED,
-                        f"{name}, {row.configuration}, {row.federation}: {row.leak:.3f} by {row.attack}"
-                        f"{'' if math.isnan(row.excess) else over}.",
-                    )
-
-    return weigh
+    for name, rows in evidence.sweeps(table):
+        if not ADAPTIVE & {row.row for row in rows}:
+            continue  # only published attacks, none of them strong
+        for row in rows:
+            if row.strongest:
+                over = f", {row.excess:+.3f} over the local-only baseline"
+                yield Weighed(
+                    Support.MEASURED,
+                    f"{name}, {row.configuration}, {row.federation}: {row.leak:.3f} by {row.attack}"
+                    f"{'' if math.isnan(row.excess) else over}.",
+                )
 
 
 WEIGHED: dict[tuple[str, str], Weigh] = {
-    ("kdk", "passive"): _less("kdk", "none", share=0.5, table="kdk/4", metric="asr_top1"),
-    ("kdk", "active"): _less("kdk", "none", table="kdk/5", metric="asr_top1"),
-    ("kdk", "direct"): _less("kdk", "none", 0.4, "Criteo", table="kdk/6", metric="asr_top1"),
-    ("kdk", "accuracy"): _similar(
-        "kdk", "none", KEEPS_ACCURACY, table="kdk/7", metric="top1_accuracy"
+    ("kdk", "passive"): partial(_less, "kdk", "none", share=0.5, table="kdk/4", metric="asr_top1"),
+    ("kdk", "active"): partial(_less, "kdk", "none", table="kdk/5", metric="asr_top1"),
+    ("kdk", "direct"): partial(
+        _less, "kdk", "none", share=0.4, excepted="Criteo", table="kdk/6", metric="asr_top1"
+    ),
+    ("kdk", "accuracy"): partial(
+        _similar, "kdk", "none", KEEPS_ACCURACY, table="kdk/7", metric="top1_accuracy"
     ),
     ("kdk", "k"): _k_matters_little,
     ("kdk", "k_all"): _k_of_all_classes,
-    ("kdk", "others"): _defenses_fail("direct", ("compression", "discrete_sgd"), "kdk/8", "kdk/9"),
-    ("kdk", "strongest"): _strongest("kdk"),
-    ("fu", "active_passive"): _less(
-        "passive", "active", by="attack", same=UNATTACKED, defense="none"
+    ("kdk", "others"): partial(
+        _defenses_fail, "direct", ("compression", "discrete_sgd"), ("kdk/8", "kdk/9")
     ),
-    ("fu", "defenses"): _defenses_fail("passive", BENCHMARKS, "kdk/figure7"),
-    ("fu", "strongest"): _strongest("fu"),
-    ("gafm", "undefended"): _less("gafm", "none", metric="leak_auc"),
-    ("gafm", "max_norm"): _less("gafm", "max_norm", metric="leak_auc"),
-    ("gafm", "similar"): _similar("gafm", "none", SIMILAR, table="gafm/2", metric="auc"),
-    ("gafm", "similar_max_norm"): _similar(
-        "gafm", "max_norm", SIMILAR, table="gafm/2", metric="auc"
+    ("kdk", "strongest"): partial(_strongest, "kdk"),
+    ("fu", "active_passive"): partial(
+        _less, "passive", "active", by="attack", same=UNATTACKED, defense="none"
     ),
-    ("gafm", "above_marvell"): _less(
-        "marvell", "gafm", table="gafm/C.1", metric="auc", split="test"
+    ("fu", "defenses"): partial(_defenses_fail, "passive", BENCHMARKS, ("kdk/figure7",)),
+    ("fu", "strongest"): partial(_strongest, "fu"),
+    ("gafm", "undefended"): partial(_less, "gafm", "none", metric="leak_auc"),
+    ("gafm", "max_norm"): partial(_less, "gafm", "max_norm", metric="leak_auc"),
+    ("gafm", "similar"): partial(_similar, "gafm", "none", SIMILAR, table="gafm/2", metric="auc"),
+    ("gafm", "similar_max_norm"): partial(
+        _similar, "gafm", "max_norm", SIMILAR, table="gafm/2", metric="auc"
     ),
-    ("gafm", "steadier"): _steadier("gafm", "marvell", "gafm/2"),
+    ("gafm", "above_marvell"): partial(
+        _less, "marvell", "gafm", table="gafm/C.1", metric="auc", split="test"
+    ),
+    ("gafm", "steadier"): partial(_steadier, "gafm", "marvell", "gafm/2"),
     ("gafm", "losses"): _both_losses,
-    ("gafm", "strongest"): _strongest("gafm/2"),
-    ("sun", "dcor_leak"): _spectral(_small_dcor, "leak", lambda leak, before: leak <= 0.55),
-    ("sun", "dcor_auc"): _spectral(_small_dcor, "auc", lambda auc, before: before - auc <= 0.01),
-    ("sun", "gradients"): _spectral(
-        _gradient_defense, "leak", lambda leak, before: leak - 0.5 > (before - 0.5) / 2
+    ("gafm", "strongest"): partial(_strongest, "gafm/2"),
+    ("sun", "dcor_leak"): partial(
+        _spectral, _small_dcor, "leak", lambda leak, before: leak <= 0.55
+    ),
+    ("sun", "dcor_auc"): partial(
+        _spectral, _small_dcor, "auc", lambda auc, before: before - auc <= 0.01
+    ),
+    ("sun", "gradients"): partial(
+        _spectral, _gradient_defense, "leak", lambda leak, before: leak - 0.5 > (before - 0.5) / 2
     ),
     ("sun", "bounded"): _bounded_by_utility,
     ("sun", "larger"): _larger_loses_less,
-    ("sun", "strongest"): _strongest("sun"),
+    ("sun", "strongest"): partial(_strongest, "sun"),
 }
 
 
@@ -328,7 +319,7 @@ class Claim(NamedTuple):
         return list(WEIGHED[self.paper, self.id](evidence))
 
 
-@functools.cache
+@cache
 def claims() -> tuple[Claim, ...]:
     """Returns every claim, by paper."""
     return tuple(Claim(**record) for record in json.loads(FILE.read_text()))

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from vfljax.papers import paper_of
 from vfljax.papers.comparisons import Compared, read_rows
 from vfljax.report import tables
 from vfljax.report.assessed import Assessed
 from vfljax.report.configurations import ConfigurationSummary
+from vfljax.report.estimates import NO_INTERVAL, Estimate, interval
 
 SAME = ("table", "dataset", "attack", "split", "metric")  # of two numbers that are compared
 FIGURES = ("accuracy", "auc", "leak", "success", "excess")
@@ -49,36 +49,27 @@ class LeakRow(NamedTuple):
 
 
 def leak_rows(table: str, assessed: Assessed) -> list[LeakRow]:
-    """Returns every attack, and the strongest, on every configuration and federation.
-
-    Args:
-      table: the paper's table that the sweep is a run of.
-      assessed: the sweep.
-    """
-    rows = []
+    """Returns every attack, and the strongest, on every configuration and federation of a table's run."""
+    rows: list[LeakRow] = []
     for c in assessed.configurations:
+        about = table, c.label, c.method, c.defenses, c.knobs
         for key, figures in c.attacks.items():
-            row = _row(table, c, key.federation, key.label, key.attack)
             means = {name: figures[name].mean for name in ("leak", "success", "excess")}
-            rows.append(row._replace(**means))
+            means |= _utilities(c, key.federation)
+            rows.append(LeakRow(*about, key.federation, key.label, key.attack, False, **means))
         for a in assessed.assessments:
             if a.configuration is c and a.strongest is not None:
                 identity = a.strongest.attack.identity
                 name = "" if identity is None else identity.attack
-                row = _row(table, c, a.federation, a.strongest.name, name)
                 means = {"leak": a.leak.mean, "excess": a.excess.mean}
-                rows.append(row._replace(strongest=True, **means))
+                means |= _utilities(c, a.federation)
+                rows.append(LeakRow(*about, a.federation, a.strongest.name, name, True, **means))
     return rows
 
 
-def _row(table: str, c: ConfigurationSummary, federation: str, attack: str, name: str) -> LeakRow:
-    utilities = {
-        figure: values[federation].mean
-        for figure, values in (("accuracy", c.accuracy), ("auc", c.auc))
-        if federation in values
-    }
-    identity = (table, c.label, c.method, c.defenses, c.knobs, federation, attack, name)
-    return LeakRow(*identity, strongest=False, **utilities)
+def _utilities(c: ConfigurationSummary, federation: str) -> dict[str, float]:
+    by_name = {"accuracy": c.accuracy, "auc": c.auc}
+    return {name: x.get(federation, NO_INTERVAL).mean for name, x in by_name.items()}
 
 
 def leaks_text(rows: Iterable[LeakRow]) -> str:
@@ -115,36 +106,18 @@ class Support(enum.StrEnum):
     MEASURED = "measured"  # of what no paper claims
 
 
-class Difference(NamedTuple):
-    """A mean difference over seeds and its 95 % interval; NaN limits of one seed."""
-
-    mean: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        limits = "" if math.isnan(self.low) else f" ({self.low:+.3f} to {self.high:+.3f})"
-        return f"{self.mean:+.3f}{limits}"
-
-    def below(self, limit: float) -> Support:
-        """Returns FOR if the interval lies below ``limit``, AGAINST above it, OPEN around it."""
-        if math.isnan(self.low) or self.low <= limit <= self.high:
-            return Support.OPEN
-        return Support.FOR if self.high < limit else Support.AGAINST
+def difference(a: ArrayLike, b: ArrayLike) -> Estimate:
+    """Returns a - b of figures [seeds] of the same seeds, with its 95 % interval; NaN limits of one seed."""
+    by_seed = interval(np.subtract(a, b))
+    return Estimate(by_seed.mean, by_seed.limits)
 
 
-def difference(a: ArrayLike, b: ArrayLike) -> Difference:
-    """Returns a - b.
-
-    Args:
-      a: [seeds] figures.
-      b: [seeds] figures of the same seeds.
-    """
-    d = np.subtract(a, b)
-    mean, half = float(d.mean()), math.nan
-    if len(d) > 1:
-        half = float(stats.t.ppf(0.975, len(d) - 1) * d.std(ddof=1) / math.sqrt(len(d)))
-    return Difference(mean, mean - half, mean + half)
+def below(by: Estimate, limit: float) -> Support:
+    """Returns FOR if the interval lies below ``limit``, AGAINST above it, OPEN around it."""
+    lower, upper = by.limits
+    if math.isnan(lower) or lower <= limit <= upper:
+        return Support.OPEN
+    return Support.FOR if upper < limit else Support.AGAINST
 
 
 class Evidence(NamedTuple):
@@ -154,11 +127,7 @@ class Evidence(NamedTuple):
     leaks: Mapping[str, Sequence[LeakRow]]  # by the sweep's name
 
     def sweeps(self, *tables: str) -> Iterator[tuple[str, Sequence[LeakRow]]]:
-        """Yields the name and the rows of every sweep of these tables, by name.
-
-        Args:
-          *tables: such as "kdk/8", or "kdk" for all tables of a paper.
-        """
+        """Yields name and rows of each sweep of tables such as "kdk/8", or "kdk" for a whole paper, by name."""
         for name, rows in sorted(self.leaks.items()):
             if rows and {rows[0].table, paper_of(rows[0].table)} & set(tables):
                 yield name, rows
@@ -168,10 +137,7 @@ class Evidence(NamedTuple):
     ) -> Iterator[tuple[Compared, Compared]]:
         """Yields two comparisons each, of one scale and as many seeds, without a variant.
 
-        Args:
-          a: fields of the first number.
-          b: fields of the second.
-          same: fields in which the two are equal.
+        The first number has the fields ``a``, the second ``b``, and the two are equal in ``same``.
         """
         first, second = (
             [c for c in self.compared if not c.variant and _fields(c, fields) == [*fields.values()]]
