@@ -182,7 +182,7 @@ def _confirm(journal: Journal, config: Mapping[str, Any]) -> None:
         assessed = assessment.assess_sweep(journal.workdir)
         points: dict[str, list[float]] = {}
         for federation in assessed.federations:
-            best = headline.recommended(headline.methods_on(assessed, federation))
+            best = headline.recommended(assessed.methods_on(federation))
             if best is not None and best.verdict in judging.HELPS:
                 strengths = defenses.TABLE[best.method].strengths
                 values = points.setdefault(best.method, [])

@@ -23,6 +23,7 @@ import numpy as np
 from scipy import integrate, special, stats
 
 from vfljax.papers import Number
+from vfljax.report.estimates import interval
 
 LEVEL = 0.05
 MARGIN = 0.03  # of a share, an AUC, or a ratio of two
@@ -76,11 +77,8 @@ def agreement(number: Number, ours: Sequence[float]) -> Agreement:
     values = np.asarray(ours, float)
     if not len(values) or not np.isfinite(values).all():
         raise ValueError(f"{number.id}: our figure by seed is {list(ours)}, give finite numbers.")
-    count, mean = len(values), float(values.mean())
-    spread = half = math.nan
-    if count > 1:
-        spread = float(values.std(ddof=1))
-        half = float(stats.t.ppf(1 - LEVEL / 2, count - 1)) * spread / math.sqrt(count)
+    mean, half, count = interval(values)
+    spread = float(values.std(ddof=1)) if count > 1 else math.nan
     found = Agreement(mean, spread, mean - half, mean + half, mean - number.value, Status.SHOWN)
     return found if count < 2 or number.kind == "approx" else _judged(number, found, count)
 

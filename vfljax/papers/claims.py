@@ -19,7 +19,7 @@ import numpy as np
 from scipy import stats
 
 from vfljax.papers.comparisons import Compared
-from vfljax.papers.evidence import SAME, Evidence, LeakRow, Support, difference
+from vfljax.papers.evidence import SAME, Evidence, LeakRow, Support, below, difference
 
 FILE = pathlib.Path(__file__).with_name("claims.json")
 SIMILAR = 0.05  # of AUC: what "similar utility" may cost
@@ -71,7 +71,7 @@ def _less(a: str, b: str, share: float = 1.0, excepted: Sequence[str] = (), **fi
             by = difference(x.ours, share * np.asarray(y.ours))
             times = f"{share:g} times " if share != 1 else ""
             figures = f"{a} {np.mean(x.ours):.3f} against {times}{np.mean(y.ours):.3f} of {b}"
-            yield Weighed(by.below(0), f"{_where(x)}, {x.number.figure}: {figures}, {by}.")
+            yield Weighed(below(by, 0), f"{_where(x)}, {x.number.figure}: {figures}, {by.signed}.")
 
     return weigh
 
@@ -82,8 +82,8 @@ def _similar(defense: str, reference: str, limit: float, **fields: str) -> Weigh
     def weigh(evidence: Evidence) -> Iterator[Weighed]:
         for x, y in _pairs(evidence, defense, reference, **fields):
             lost = difference(y.ours, x.ours)
-            figures = f"{np.mean(x.ours):.3f} against {np.mean(y.ours):.3f}, {lost} lost"
-            yield Weighed(lost.below(limit), f"{_where(x)}, {x.number.figure}: {figures}.")
+            figures = f"{np.mean(x.ours):.3f} against {np.mean(y.ours):.3f}, {lost.signed} lost"
+            yield Weighed(below(lost, limit), f"{_where(x)}, {x.number.figure}: {figures}.")
 
     return weigh
 
@@ -115,9 +115,9 @@ def _larger_loses_less(evidence: Evidence) -> Iterator[Weighed]:
         if sizes == ("large", "small") and a["alpha_d"] == b["alpha_d"] > LARGE_ALPHA:
             by = difference(y.ours, x.ours)
             yield Weighed(
-                by.below(0),
+                below(by, 0),
                 f"{_where(x)}, alpha_d {a['alpha_d']:g}: test AUC {np.mean(x.ours):.3f} with three "
-                f"layers, {np.mean(y.ours):.3f} with one, one less three {by}.",
+                f"layers, {np.mean(y.ours):.3f} with one, one less three {by.signed}.",
             )
 
 

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from vfljax.papers import paper_of
 from vfljax.papers.comparisons import Compared, read_rows
 from vfljax.report import tables
 from vfljax.report.assessed import Assessed
 from vfljax.report.configurations import ConfigurationSummary
+from vfljax.report.estimates import NO_INTERVAL, Estimate, interval
 
 SAME = ("table", "dataset", "attack", "split", "metric")  # of two numbers that are compared
 FIGURES = ("accuracy", "auc", "leak", "success", "excess")
@@ -56,33 +56,27 @@ def leak_rows(table: str, assessed: Assessed) -> list[LeakRow]:
       table: the paper's table that the sweep is a run of.
       assessed: the sweep.
     """
-    rows = []
-    classes = round(1 / assessed.reference.chance)
+    rows: list[LeakRow] = []
     for c in assessed.configurations:
+        about = table, c.label, c.method, c.defenses, c.knobs
         for key, figures in c.attacks.items():
-            row = _row(table, c, key.federation, key.label, key.attack, classes)
             means = {name: figures[name].mean for name in ("leak", "success", "excess")}
-            rows.append(row._replace(**means))
+            means |= _utilities(c, key.federation)
+            rows.append(LeakRow(*about, key.federation, key.label, key.attack, False, **means))
         for a in assessed.assessments:
             if a.configuration is c and a.strongest is not None:
                 identity = a.strongest.attack.identity
                 name = "" if identity is None else identity.attack
-                row = _row(table, c, a.federation, a.strongest.name, name, classes)
                 means = {"leak": a.leak.mean, "excess": a.excess.mean}
-                rows.append(row._replace(strongest=True, **means))
-    return rows
+                means |= _utilities(c, a.federation)
+                rows.append(LeakRow(*about, a.federation, a.strongest.name, name, True, **means))
+    classes = round(1 / assessed.reference.chance)
+    return [row._replace(classes=classes) for row in rows]
 
 
-def _row(
-    table: str, c: ConfigurationSummary, federation: str, attack: str, name: str, classes: int
-) -> LeakRow:
-    utilities = {
-        figure: values[federation].mean
-        for figure, values in (("accuracy", c.accuracy), ("auc", c.auc))
-        if federation in values
-    }
-    identity = (table, c.label, c.method, c.defenses, c.knobs, federation, attack, name)
-    return LeakRow(*identity, strongest=False, classes=classes, **utilities)
+def _utilities(c: ConfigurationSummary, federation: str) -> dict[str, float]:
+    by_name = {"accuracy": c.accuracy, "auc": c.auc}
+    return {name: x.get(federation, NO_INTERVAL).mean for name, x in by_name.items()}
 
 
 def leaks_text(rows: Iterable[LeakRow]) -> str:
@@ -120,36 +114,23 @@ class Support(enum.StrEnum):
     MEASURED = "measured"  # of what no paper claims
 
 
-class Difference(NamedTuple):
-    """A mean difference over seeds and its 95 % interval; NaN limits of one seed."""
-
-    mean: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        limits = "" if math.isnan(self.low) else f" ({self.low:+.3f} to {self.high:+.3f})"
-        return f"{self.mean:+.3f}{limits}"
-
-    def below(self, limit: float) -> Support:
-        """Returns FOR if the interval lies below ``limit``, AGAINST above it, OPEN around it."""
-        if math.isnan(self.low) or self.low <= limit <= self.high:
-            return Support.OPEN
-        return Support.FOR if self.high < limit else Support.AGAINST
-
-
-def difference(a: ArrayLike, b: ArrayLike) -> Difference:
+def difference(a: ArrayLike, b: ArrayLike) -> Estimate:
     """Returns a - b.
 
     Args:
       a: [seeds] figures.
       b: [seeds] figures of the same seeds.
     """
-    d = np.subtract(a, b)
-    mean, half = float(d.mean()), math.nan
-    if len(d) > 1:
-        half = float(stats.t.ppf(0.975, len(d) - 1) * d.std(ddof=1) / math.sqrt(len(d)))
-    return Difference(mean, mean - half, mean + half)
+    by_seed = interval(np.subtract(a, b))
+    return Estimate(by_seed.mean, by_seed.limits)
+
+
+def below(by: Estimate, limit: float) -> Support:
+    """Returns FOR if the interval lies below ``limit``, AGAINST above it, OPEN around it."""
+    lower, upper = by.limits
+    if math.isnan(lower) or lower <= limit <= upper:
+        return Support.OPEN
+    return Support.FOR if upper < limit else Support.AGAINST
 
 
 class Evidence(NamedTuple):

@@ -121,43 +121,41 @@ class Assessed:
     @property
     def federations(self) -> list[str]:
         """The federations in which any attack has a figure."""
-        attacked = {a.federation for a in self.attacked}
-        return [federation for federation in FEDERATIONS if federation in attacked]
+        return [federation for federation in FEDERATIONS if self.attacked_on(federation)]
 
     @property
     def attacked(self) -> list[Assessment]:
         """The assessments with a strongest attack, federation by federation."""
-        return [
-            a
-            for federation in FEDERATIONS
-            for a in self.assessments
-            if a.federation == federation and a.strongest is not None
-        ]
+        return [a for federation in FEDERATIONS for a in self.attacked_on(federation)]
+
+    def attacked_on(self, federation: str) -> list[Assessment]:
+        """The assessments of one federation with a strongest attack."""
+        found = (a for a in self.assessments if a.federation == federation)
+        return [a for a in found if a.strongest is not None]
 
     @property
     def methods(self) -> list[Assessment]:
-        """One assessment per defense and federation, by federation.
+        """One assessment per defense and federation, federation by federation."""
+        return [a for federation in FEDERATIONS for a in self.methods_on(federation)]
+
+    def methods_on(self, federation: str) -> list[Assessment]:
+        """One assessment per defense, of one federation.
 
         Those that meet the goal come first, then those that keep the accuracy, each by verdict and leak.
         """
-
-        def order(shown: Assessment) -> tuple[object, ...]:
-            place = list(FEDERATIONS).index(shown.federation)
-            return place, not shown.meets_goal, not shown.chosen, *preference(shown)
-
-        return sorted((a for a in self.assessments if a.shown_as is not None), key=order)
+        found = (a for a in self.assessments if a.federation == federation)
+        shown = [a for a in found if a.shown_as is not None]
+        return sorted(shown, key=lambda a: (not a.meets_goal, not a.chosen, *preference(a)))
 
     def undefended(self, federation: str) -> Assessment | None:
         """The undefended configuration in a federation, None where it has no strongest attack there."""
-        undefended_configuration = undefended(self.configurations)
-        of_federation = (a for a in self.attacked if a.federation == federation)
-        return next((a for a in of_federation if a.configuration is undefended_configuration), None)
+        bare = undefended(self.configurations)
+        return next((a for a in self.attacked_on(federation) if a.configuration is bare), None)
 
     def local_only(self, federation: str) -> float:
         """The leak of the local-only baseline there, undefended's if it is known; NaN if none was scored."""
-        of_federation = [a for a in self.attacked if a.federation == federation]
-        of_federation.sort(key=lambda a: a.configuration.defended)
-        reached = (a.strongest.local_only for a in of_federation if a.strongest)
+        found = sorted(self.attacked_on(federation), key=lambda a: a.configuration.defended)
+        reached = (a.strongest.local_only for a in found if a.strongest)
         return next((leak for leak in reached if not math.isnan(leak)), math.nan)
 
 

@@ -89,17 +89,20 @@ def _with_fresh(assessed: Assessed, folder: pathlib.Path) -> Assessed:
     """The same with the assessments on fresh seeds, where a sweep of them is finished."""
     if not (folder / "sweep.json").exists() or store.load(folder).unfinished:
         return assessed
-    fresh = {
-        (a.federation, a.method, *a.configuration.knobs.items()): a
-        for a in assess_sweep(folder).assessments
-    }
-    with_fresh = (
-        dataclasses.replace(
-            a, fresh=fresh.get((a.federation, a.method, *a.configuration.knobs.items()))
-        )
-        for a in assessed.assessments
-    )
-    return dataclasses.replace(assessed, assessments=tuple(with_fresh))
+
+    def point(a: Assessment) -> tuple[Any, ...]:
+        return a.federation, a.method, *a.configuration.knobs.items()
+
+    fresh = {point(a): a for a in assess_sweep(folder).assessments}
+    changes = {a: {"fresh": fresh.get(point(a))} for a in assessed.assessments}
+    return dataclasses.replace(assessed, assessments=tuple(_changed(assessed.assessments, changes)))
+
+
+def _changed(
+    members: Iterable[Assessment], changes: Mapping[Assessment, Mapping[str, Any]]
+) -> list[Assessment]:
+    """The assessments in their order, each with the fields that are changed of it."""
+    return [dataclasses.replace(a, **changes.get(a, {})) for a in members]
 
 
 def compare(
@@ -159,7 +162,7 @@ class _Base(NamedTuple):
 
 
 def _base(draft: Assessed, federation: str) -> _Base:
-    undefended_configuration, reference = undefended(draft.configurations), draft.reference
+    bare, reference = undefended(draft.configurations), draft.reference
 
     def gain(ours: BySeed, alone: BySeed) -> Worth:
         of_federation, by_alone = ours.get(federation, {}), alone.get(federation, {})
@@ -168,14 +171,11 @@ def _base(draft: Assessed, federation: str) -> _Base:
         return worth.worth(by_alone, of_federation)
 
     on_test = on_validation = Worth({}, {})
-    if undefended_configuration is not None:
-        on_test = gain(undefended_configuration.test, undefended_configuration.alone_test)
-        on_validation = gain(
-            undefended_configuration.validation, undefended_configuration.alone_validation
-        )
-    return _Base(
-        draft.undefended(federation), on_test, on_validation.allowed(reference.goal), reference
-    )
+    if bare is not None:
+        on_test = gain(bare.test, bare.alone_test)
+        on_validation = gain(bare.validation, bare.alone_validation)
+    allowed = on_validation.allowed(reference.goal)
+    return _Base(draft.undefended(federation), on_test, allowed, reference)
 
 
 def _with_cost(a: Assessment, base: _Base) -> Assessment:
@@ -191,33 +191,24 @@ def _judged(members: list[Assessment], base: _Base) -> list[Assessment]:
     """The assessments of a federation with their verdicts and changes to undefended."""
     if base.undefended is None or base.undefended.strongest is None:
         return members
-    attacked = {}
-    for place, a in enumerate(members):
-        if a.configuration.defended and a.strongest is not None:
-            attacked[place] = a.strongest
-    same = [_is_undefended(members[place], base.undefended) for place in attacked]
-    judged = judging.judge([*attacked.values()], base.undefended.strongest, same)
-    comparisons = zip(attacked, judged, strict=True)
-    out = list(members)
-    for place, comparison in comparisons:
-        a, strongest = members[place], attacked[place]
-        if a.published is not None and a.published.name != strongest.name:
-            a = dataclasses.replace(a, unpublished=judging.beyond(strongest, a.published))
-        out[place] = dataclasses.replace(a, **comparison._asdict())
-    for place, a in enumerate(out):
-        if not a.configuration.defended and a.strongest is not None:
-            nothing = a.strongest.nothing_to_protect
-            verdict = Verdict.NOTHING_TO_PROTECT if nothing else None
-            out[place] = dataclasses.replace(a, verdict=verdict)
-    return out
+    attacked = {a: a.strongest for a in members if a.strongest is not None}
+    defended = {a: strongest for a, strongest in attacked.items() if a.configuration.defended}
+    same = [_is_undefended(a, base.undefended) for a in defended]
+    judged = judging.judge([*defended.values()], base.undefended.strongest, same)
+    changes = {a: comparison._asdict() for a, comparison in zip(defended, judged, strict=True)}
+    for a, strongest in attacked.items():
+        if a not in defended:
+            nothing = strongest.nothing_to_protect
+            changes[a] = {"verdict": Verdict.NOTHING_TO_PROTECT if nothing else None}
+        elif a.published is not None and a.published.name != strongest.name:
+            changes[a]["unpublished"] = judging.beyond(strongest, a.published)
+    return _changed(members, changes)
 
 
 def _is_undefended(a: Assessment, reference: Assessment) -> bool:
     """Whether every figure of both is equal bit for bit on every seed: utility, and the attacks both have."""
-    for x, y in (
-        (a.configuration.test, reference.configuration.test),
-        (a.configuration.validation, reference.configuration.validation),
-    ):
+    ours, theirs = a.configuration, reference.configuration
+    for x, y in (ours.test, theirs.test), (ours.validation, theirs.validation):
         utility = x.get(a.federation)
         if utility is None or utility != y.get(a.federation):
             return False
@@ -241,32 +232,26 @@ def _corrected(members: list[Assessment], base: _Base) -> list[Assessment]:
     if undefended_attack is None or undefended_attack.seeds < CORRECTED_SEEDS:
         return members
     rivals = {
-        place: a.strongest
-        for place, a in enumerate(members)
+        a: a.strongest
+        for a in members
         if a.strongest is not None and a.configuration.defended and base.keeps(a)
     }
     if not rivals:
         return members
-    out = list(members)
-    holds = judging.still_protecting([*rivals.values()], undefended_attack)
-    for place, corrected in zip(rivals, holds, strict=True):
-        out[place] = dataclasses.replace(out[place], corrected=bool(corrected))
-    return out
+    protecting = judging.still_protecting([*rivals.values()], undefended_attack).tolist()
+    pairs = zip(rivals, protecting, strict=True)
+    return _changed(members, {a: {"corrected": protects} for a, protects in pairs})
 
 
 def _with_representatives(members: list[Assessment], base: _Base) -> list[Assessment]:
     """The assessments, of which one of each method is marked as what represents it."""
-    methods: dict[str, list[int]] = {}
-    for place, a in enumerate(members):
+    methods: dict[str, list[Assessment]] = {}
+    for a in members:
         # where a method is not trained nothing was to be chosen
         if a.configuration.defended and a.federation in a.configuration.validation:
-            methods.setdefault(a.method, []).append(place)
-    out = list(members)
-    for places in methods.values():
-        of_method = [members[place] for place in places]
-        shown, marks = _representative(of_method, base)
-        out[places[of_method.index(shown)]] = dataclasses.replace(shown, **marks)
-    return out
+            methods.setdefault(a.method, []).append(a)
+    shown = (_representative(of_method, base) for of_method in methods.values())
+    return _changed(members, dict(shown))
 
 
 def _representative(

@@ -38,7 +38,7 @@ def readers(assessed: Assessed) -> list[tuple[Assessment, dict[str, Any]]]:
     out: list[tuple[Assessment, dict[str, Any]]] = []
     colors = {mark.method: mark.color for mark in interactive.marks(assessed)}
     for federation in assessed.federations:
-        bare, methods = assessed.undefended(federation), headline.methods_on(assessed, federation)
+        bare, methods = assessed.undefended(federation), assessed.methods_on(federation)
         if bare and bare.strongest:
             for a in (bare, *(a for a in methods if a.chosen)):
                 look = {"color": colors[a.method], "label": a.label}

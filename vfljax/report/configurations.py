@@ -80,9 +80,8 @@ class ConfigurationSummary(NamedTuple):
           label: the attack's.
           kind: of federation.
         """
-        keys = (key for key in self.attacks if (key.label, key.federation) == (label, kind))
-        key = next(keys, None)
-        return None if key is None else self.attacks[key]
+        found = (v for k, v in self.attacks.items() if (k.label, k.federation) == (label, kind))
+        return next(found, None)
 
     @property
     def label(self) -> str:
@@ -287,8 +286,6 @@ def undefended(every: Iterable[ConfigurationSummary]) -> ConfigurationSummary | 
 
 def varying_knobs(members: Sequence[ConfigurationSummary]) -> list[str]:
     """Returns the knobs of a method's configurations that take several values: the axes of its figures."""
-    if not members:
-        return []
     return [knob for knob in members[0].knobs if len({c.knobs[knob] for c in members}) > 1]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,11 @@ class Limits(NamedTuple):
 
     lower: float | Floats
     upper: float | Floats
+
+    def text(self, write: Callable[[float], str]) -> str:
+        """' (0.600 to 0.850)', each number as ``write`` makes it; '' where there are none."""
+        lower, upper = (float(limit) for limit in self)
+        return "" if math.isnan(lower) else f" ({write(lower)} to {write(upper)})"
 
 
 NO_LIMITS = Limits(math.nan, math.nan)
@@ -80,9 +85,7 @@ class Estimate(NamedTuple):
         """'0.750 (0.600 to 0.850)'; without limits the mean alone, and '-' without that."""
         if math.isnan(self.mean):
             return "-"
-        lower, upper = (float(limit) for limit in self.limits)
-        between = "" if math.isnan(lower) else f" ({lower:{sign}.3f} to {upper:{sign}.3f})"
-        return f"{self.mean:{sign}.3f}{between}"
+        return f"{self.mean:{sign}.3f}{self.limits.text(lambda limit: f'{limit:{sign}.3f}')}"
 
 
 NO_ESTIMATE = Estimate(math.nan, NO_LIMITS)

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.configurations import ConfigurationSummary
-from vfljax.report.estimates import Estimate
 from vfljax.report.figures import COLORS, MARKERS, STYLE, numbers
 from vfljax.report.stored_rows import FEDERATIONS
 
@@ -47,7 +46,7 @@ def frontier(assessed: Assessed) -> Figure:
         figure = Figure(figsize=(5.6 * count, 4.6))
         axes = figure.subplots(1, count, squeeze=False)
         for ax, federation in zip(axes[0], federations, strict=False):
-            drawn = [a for a in assessed.attacked if a.federation == federation]
+            drawn = assessed.attacked_on(federation)
             axis = reach(assessed, federation)
             ax.set(xlim=(axis.left, axis.right), ylim=(axis.bottom, 1.02))
             _points(ax, [a for a in drawn if a.utility.count], numbers(assessed.configurations))
@@ -91,7 +90,7 @@ class Reach(NamedTuple):
 
 def reach(assessed: Assessed, federation: str) -> Reach:
     """Returns the axes of a federation's frontier."""
-    drawn = [a for a in assessed.attacked if a.federation == federation and a.utility.count]
+    drawn = [a for a in assessed.attacked_on(federation) if a.utility.count]
     values, levels = [a.utility.mean for a in drawn], [a.leak.mean for a in drawn]
     high = max([*values, assessed.reference.guess])
     low = min(alone(assessed, federation), high - 0.02)
@@ -118,11 +117,13 @@ def _points(ax: Any, drawn: Sequence[Assessment], places: dict[str, int]) -> Non
         defended = members[0].configuration.defended
         number = places.get(method, 0)
         color = COLORS[number % len(COLORS)] if defended else "black"
+        leaks = np.array([a.leak.mean for a in members])
+        lower, upper = np.array([a.leak.limits for a in members], float).T
         ax.errorbar(
             [a.utility.mean for a in members],
-            [a.leak.mean for a in members],
-            xerr=[0 if math.isnan(a.utility.half) else a.utility.half for a in members],
-            yerr=list(zip(*(_lengths(a.leak) for a in members), strict=True)),
+            leaks,
+            xerr=np.nan_to_num([a.utility.half for a in members]),
+            yerr=np.nan_to_num([leaks - lower, upper - leaks]).clip(0),  # 0 without limits
             fmt=MARKERS[number % len(MARKERS)] if defended else "*",
             ms=5 if defended else 13,
             color=color,
@@ -150,14 +151,6 @@ def _guesses(ax: Any, assessed: Assessed, federation: str) -> None:
     at = {"transform": ax.get_xaxis_transform(), "va": "center", "ha": "right", "rotation": 90}
     words = "guess" if place == base.guess else "label party alone"
     ax.text(place, 0.5, words, color="gray", fontsize=7, **at)
-
-
-def _lengths(leak: Estimate) -> tuple[float, float]:
-    """How far its limits are below and above it; 0 without limits."""
-    lower, upper = (float(limit) for limit in leak.limits)
-    if math.isnan(lower):
-        return 0.0, 0.0
-    return max(0.0, leak.mean - lower), max(0.0, upper - leak.mean)
 
 
 def _front(

@@ -59,32 +59,24 @@ def _measured_without(assessed: Assessed) -> Measured:
     undefended federations on test rows, for a gradient carries the joint model's prediction.
     """
     best = [Measured(assessed.reference.majority, "majority guess")]
-    undefended_configuration = undefended(assessed.configurations)
-    if undefended_configuration is not None:
+    bare = undefended(assessed.configurations)
+    if bare is not None:
         best += [
             Measured(accuracy.mean, f"undefended federation {FEDERATIONS[kind]}, test rows")
-            for kind, accuracy in undefended_configuration.accuracy.items()
+            for kind, accuracy in bare.accuracy.items()
             if accuracy.count and kind in FEDERATIONS
         ]
     if assessed.rows is None:
         return max(best)
-    alone: dict[tuple[tuple[int, ...], int], list[float | None]] = {}
+    reached: dict[str, list[float | None]] = {}
     for row in assessed.rows.local_only:
-        by_seed = alone.setdefault((row.attackers, row.known), [])
-        by_seed.append(row.figures["success_unlabeled"])
-    with_all: dict[str, list[float | None]] = {}
+        owners = "+".join(map(str, row.attackers))
+        whose = f"local-only with {row.known:g} labels and columns of {owners}"
+        reached.setdefault(whose, []).append(row.figures["success_unlabeled"])
     for row in assessed.rows.attacks:
-        by_seed = with_all.setdefault(row.identity.label, [])
-        by_seed.append(row.figures.get("all_labels_test_success"))
-    local_only = (
-        (
-            f"local-only with {known:g} labels and columns of {'+'.join(map(str, attackers))}",
-            by_seed,
-        )
-        for (attackers, known), by_seed in alone.items()
-    )
-    attacked = ((f"{label} with all labels, test rows", x) for label, x in with_all.items())
-    return max(best + _means(local_only) + _means(attacked))
+        whose = f"{row.identity.label} with all labels, test rows"
+        reached.setdefault(whose, []).append(row.figures.get("all_labels_test_success"))
+    return max(best + _means(reached.items()))
 
 
 def _means(reached: Iterable[tuple[str, Sequence[float | None]]]) -> list[Measured]:

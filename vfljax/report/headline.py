@@ -46,16 +46,6 @@ def headlines(assessed: Assessed) -> tuple[Headline, ...]:
     return tuple(every)
 
 
-def methods_on(assessed: Assessed, federation: str) -> list[Assessment]:
-    """Returns the assessments that represent the methods, the best first.
-
-    Args:
-      assessed: the sweep.
-      federation: where.
-    """
-    return [a for a in assessed.methods if a.federation == federation]
-
-
 def recommended(methods: Sequence[Assessment]) -> Assessment | None:
     """Of the methods that meet the goal the one to switch on, None where none does: one that protects comes
     before one that reduces what leaks, and of equal ones the one that leaks least."""
@@ -121,10 +111,9 @@ def _headline(assessed: Assessed, federation: str) -> Headline:
 
 def _defended(assessed: Assessed, federation: str) -> dict[str, Any]:
     """Which method is recommended or nearest to the goal, and what is known of the others."""
-    methods = methods_on(assessed, federation)
+    methods = assessed.methods_on(federation)
     allowed = assessed.allowed.get(federation, choosing.MEAN_LOSS)
-    attacked = _attacked(assessed, federation)
-    rivals = [a for a in attacked if a.configuration.defended]
+    rivals = [a for a in assessed.attacked_on(federation) if a.configuration.defended]
     broken = (a.broken for a in assessed.assessments if a.federation == federation)
     shown, best, near = assessed.undefended(federation), recommended(methods), None
     case: Literal["nothing", "untried", "best", "near", "unknown"]
@@ -156,7 +145,7 @@ def _defended(assessed: Assessed, federation: str) -> dict[str, Any]:
 
 def _without_undefended(assessed: Assessed, federation: str) -> dict[str, Any]:
     """Where nothing shows what a defense takes away: the configurations that leak least and most."""
-    attacked = _attacked(assessed, federation)
+    attacked = assessed.attacked_on(federation)
     missing = undefended(assessed.configurations) is None
     return {
         "least": min(attacked, key=lambda a: a.leak.mean),
@@ -164,7 +153,3 @@ def _without_undefended(assessed: Assessed, federation: str) -> dict[str, Any]:
         "count": len(attacked),
         "why": "no method is undefended" if missing else "undefended has no figures",
     }
-
-
-def _attacked(assessed: Assessed, federation: str) -> list[Assessment]:
-    return [a for a in assessed.attacked if a.federation == federation]

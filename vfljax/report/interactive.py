@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from vfljax.report import headline, words
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.configurations import Reference
-from vfljax.report.estimates import Interval
 from vfljax.report.figures import COLORS, numbers
 from vfljax.report.frontier import Reach, alone, reach
 from vfljax.report.stored_rows import FEDERATIONS
@@ -60,14 +59,11 @@ def script() -> str:
 def marks(assessed: Assessed) -> list[Mark]:
     """How every attacked method is drawn; undefended is a black star, and first."""
     methods = {a.method: a.configuration.defended for a in assessed.attacked}
-    places = numbers(assessed.configurations)
-    return [
-        Mark(method, COLORS[places[method] % len(COLORS)], MARKERS[places[method] % len(MARKERS)])
-        if defended
-        else Mark(method, "#000000", UNDEFENDED)
-        for method, defended in sorted(
-            methods.items(), key=lambda item: (item[1], places.get(item[0], 0))
-        )
+    bare = [Mark(name, "#000000", UNDEFENDED) for name in methods if not methods[name]]
+    return bare + [
+        Mark(name, COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)])
+        for name, place in numbers(assessed.configurations).items()
+        if methods.get(name)
     ]
 
 
@@ -80,23 +76,18 @@ def panels(assessed: Assessed) -> list[Panel]:
         axis = reach(assessed, federation)
         figure = _empty(assessed.reference, axis)
         _lines(figure, assessed, federation)
-        members = [a for a in assessed.attacked if a.federation == federation]
-        drawn = []
+        members, drawn = assessed.attacked_on(federation), []
         for mark in marks(assessed):
             of_method = [a for a in members if a.method == mark.method and a.utility.count]
             if of_method:
-                columns = _columns(of_method, assessed.reference)
-                drawn.append((mark, _draw(figure, mark, columns)))
+                drawn.append((mark, _draw(figure, mark, of_method, assessed.reference)))
         _hover(figure, [parts[-1] for _, parts in drawn], any(a.auc.count for a in members))
         _legend(figure, drawn)
-        out.append(Panel(federation, _title(axis.beyond, federation), dict(json_item(figure))))
+        title = FEDERATIONS[federation]
+        if axis.beyond:
+            title += f" ({axis.beyond} configuration{'s' * (axis.beyond != 1)} further left)"
+        out.append(Panel(federation, title, dict(json_item(figure))))
     return out
-
-
-def _title(beyond: int, federation: str) -> str:
-    """The federation, and how many configurations the axis does not reach down to."""
-    more = f" ({beyond} configuration{'s' * (beyond != 1)} further left)"
-    return FEDERATIONS[federation] + (more if beyond else "")
 
 
 def _empty(reference: Reference, shown: Reach) -> BokehFigure:
@@ -165,23 +156,22 @@ def _lines(figure: BokehFigure, assessed: Assessed, federation: str) -> None:
         )
 
 
-def _columns(members: Sequence[Assessment], reference: Reference) -> dict[str, list[Any]]:
-    """What is drawn of a method's configurations and shown when they are pointed at, by column."""
-    rows = [_row(a, reference) for a in members]
-    return {column: [row[column] for row in rows] for column in rows[0]}
-
-
 def _row(a: Assessment, reference: Reference) -> dict[str, Any]:
+    """What is drawn of a configuration, and shown when it is pointed at."""
     strongest, configuration = a.strongest, a.configuration
     assert strongest is not None
-    lower, upper = (float(limit) for limit in a.leak.limits)
+    (left, right), (bottom, top) = (
+        [x.mean if math.isnan(limit) else float(limit) for limit in x.limits]
+        for x in (a.utility, a.leak)
+    )
     lost = f" ({configuration.diverged} of {configuration.trials} diverged)"
     return {
         "x": a.utility.mean,
         "y": a.leak.mean,
-        **_ends(a.utility),
-        "bottom": a.leak.mean if math.isnan(lower) else lower,
-        "top": a.leak.mean if math.isnan(upper) else upper,
+        "left": max(0.0, left),
+        "right": min(1.0, right),
+        "bottom": bottom,
+        "top": top,
         "ring": 20 if a.chosen else 0,
         "configuration": a.label + (lost if configuration.diverged else ""),
         "accuracy": str(a.accuracy),
@@ -195,16 +185,14 @@ def _row(a: Assessment, reference: Reference) -> dict[str, Any]:
     }
 
 
-def _ends(accuracy: Interval) -> dict[str, float]:
-    half = 0.0 if math.isnan(accuracy.half) else accuracy.half
-    return {"left": max(0.0, accuracy.mean - half), "right": min(1.0, accuracy.mean + half)}
-
-
-def _draw(figure: BokehFigure, mark: Mark, columns: dict[str, list[Any]]) -> list[Any]:
+def _draw(
+    figure: BokehFigure, mark: Mark, members: Sequence[Assessment], reference: Reference
+) -> list[Any]:
     """Draws a method's points with their intervals, the points last."""
     from bokeh.models import ColumnDataSource
 
-    source = ColumnDataSource(data=dict(columns))
+    rows = [_row(a, reference) for a in members]
+    source = ColumnDataSource(data={name: [row[name] for row in rows] for name in rows[0]})
     bars = {"color": mark.color, "alpha": 0.45}
     ring = {"marker": "circle", "fill_color": None, "line_color": "#000000", "line_width": 1.5}
     return [

@@ -176,19 +176,16 @@ def _aligned(every: Sequence[Strongest]) -> tuple[list[str], LeakSample, LeakSam
     names = list(dict.fromkeys(a.name for s in every for a in s.candidates.attacks))
     shape = (len(every), len(names), len(every[0].candidates.seeds))
     leaks, errors = np.full(shape, np.nan), np.full(shape[:2], 1.0)
-    tried = np.zeros(shape[:2], bool)
+    tried, baselines = np.zeros(shape[:2], bool), []
     for place, strongest in enumerate(every):
         among = strongest.candidates
         at = [names.index(a.name) for a in among.attacks]
         leaks[place, at], errors[place, at] = among.figures.leaks, among.figures.errors
         tried[place, at] = True
+        baselines.append(_of_attacks(among, at, len(names)))
     rows = every[0].candidates.figures.rows
     figures = LeakSample(leaks, errors, tried, rows)
-    local_only = [
-        _of_attacks(s.candidates, [names.index(a.name) for a in s.candidates.attacks], len(names))
-        for s in every
-    ]
-    leaks, errors, tried = map(np.stack, zip(*local_only, strict=True))
+    leaks, errors, tried = map(np.stack, zip(*baselines, strict=True))
     return names, figures, LeakSample(leaks, errors, tried, rows)
 
 

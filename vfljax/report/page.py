@@ -89,13 +89,6 @@ def _shown(workdir: pathlib.Path, extend: tables.Extend | None) -> _Shown:
     return _Shown(workdir, experiment, rows, assess(rows, experiment), extra)
 
 
-def _write(shown: _Shown) -> pathlib.Path:
-    (shown.workdir / "figures").mkdir(exist_ok=True)
-    page = templates().get_template("page.html").render(_context(shown))
-    store.write_text(shown.workdir / "report.html", page)
-    return shown.workdir / "report.html"
-
-
 def _context(shown: _Shown) -> dict[str, Any]:
     """The values that the template of the page names."""
     assessed, experiment = shown.assessed, shown.experiment
@@ -154,24 +147,16 @@ def _about(shown: _Shown) -> str:
 
 
 def _notes(shown: _Shown) -> tuple[list[str], list[str]]:
-    """The notes that are read at once, what is missing first, and those that are folded."""
-    notes = sorted(shown.experiment.notes, key=lambda note: TIME not in note)
-    notes = [*_missing(shown), *notes]
-    return notes[:FEW], [*notes[FEW:], *_attack_notes(shown.rows)]
-
-
-def _missing(shown: _Shown) -> list[str]:
-    """What is not done yet, what diverged, and labels that are coins."""
-    undone = shown.rows.sweep.unfinished
-    out = [f"Not finished: {'; '.join(undone)}."] if undone else []
-    lost = sum(c.diverged for c in shown.assessed.configurations)
-    trials = len(shown.rows.trials)
-    if lost:
-        out.append(f"{lost} of {trials} trials diverged: their figures are left out, not zero.")
+    """The notes that are read at once, what is missing or diverged first, and those that are folded."""
+    undone, trials = shown.rows.sweep.unfinished, len(shown.rows.trials)
+    notes = [f"Not finished: {'; '.join(undone)}."] if undone else []
+    if lost := sum(c.diverged for c in shown.assessed.configurations):
+        notes.append(f"{lost} of {trials} trials diverged: their figures are left out, not zero.")
     if count := shown.experiment.canaries:
         what = f"{count} training rows of each seed are canaries, whose labels are coins"
-        out.append(f"{what}: utility and leaks of this sweep contain them.")
-    return out
+        notes.append(f"{what}: utility and leaks of this sweep contain them.")
+    notes += sorted(shown.experiment.notes, key=lambda note: TIME not in note)
+    return notes[:FEW], [*notes[FEW:], *_attack_notes(shown.rows)]
 
 
 def _attack_notes(rows: stored_rows.StoredRows) -> list[str]:
@@ -201,7 +186,7 @@ def cards(assessed: Assessed) -> dict[str, list[Card]]:
     colors = {mark.method: mark.color for mark in interactive.marks(assessed)}
     out: dict[str, list[Card]] = {}
     for federation in FEDERATIONS:
-        methods = headline.methods_on(assessed, federation)
+        methods = assessed.methods_on(federation)
         best = headline.recommended(methods)
         for a in methods:
             # what fresh seeds do not confirm is not to be switched on
@@ -301,9 +286,11 @@ def present(workdir: pathlib.Path, extend: tables.Extend | None = None) -> str:
     Returns:
       Headline, verdicts, added tables and warnings for a terminal, and where the report is.
     """
-    shown = _shown(workdir, extend)
+    shown, path = _shown(workdir, extend), workdir / "report.html"
+    (workdir / "figures").mkdir(exist_ok=True)
+    store.write_text(path, templates().get_template("page.html").render(_context(shown)))
     parts = [first_lines(shown.assessed)]
     for section in shown.extra.sections:
         parts.append(f"{fitted(*section.table)}\n{section.caption}")
     parts += guarantees.warnings(shown.assessed)
-    return "\n\n".join([*parts, f"all tables and figures: {_write(shown)}"])
+    return "\n\n".join([*parts, f"all tables and figures: {path}"])

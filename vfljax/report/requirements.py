@@ -6,9 +6,9 @@ import math
 import pathlib
 from collections.abc import Collection
 
-from vfljax.report.assessed import Assessed, Assessment
+from vfljax.report.assessed import Assessed
 from vfljax.report.assessment import assess_sweep
-from vfljax.report.headline import methods_on, recommended
+from vfljax.report.headline import recommended
 from vfljax.report.judging import Verdict
 from vfljax.report.stored_rows import FEDERATIONS
 
@@ -37,12 +37,12 @@ def unmet(workdir: pathlib.Path, most: float, refused: Collection[Verdict]) -> s
 
 
 def _unmet(assessed: Assessed, federation: str, most: float, refused: Collection[Verdict]) -> str:
-    best: Assessment | None = recommended(methods_on(assessed, federation))
+    best = recommended(assessed.methods_on(federation))
     shown = best or assessed.undefended(federation)
     if shown is None:
         return f"{FEDERATIONS[federation]}, nothing is undefended or recommended."
     with_it = f"{FEDERATIONS[federation]}, with {shown.label if best else 'no defense'}"
-    leak = shown.leak.mean if math.isnan(shown.leak.limits[1]) else shown.leak.limits[1]
+    leak = shown.leak.at_most
     if not math.isnan(most) and not leak <= most:
         scale = assessed.reference.scale
         return f"{with_it}, {scale} may be {leak:.3f}: more than --fail_above={most:g}."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from vfljax.report import captions, findings, guarantees, stored_rows, words
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.candidates import Strongest
 from vfljax.report.configurations import FIGURES, titles
-from vfljax.report.estimates import Estimate, Interval
+from vfljax.report.estimates import NO_LIMITS, Estimate
 from vfljax.report.stored_rows import FEDERATIONS, KINDS, StoredRows, Table
 from vfljax.sweep.experiment import Experiment
 
@@ -66,25 +65,17 @@ def sections(assessed: Assessed, permuted: float, extra: Sequence[Section] = ())
       permuted: share of the training rows whose labels were permuted.
       extra: the caller's sections.
     """
-    rows = assessed.rows
+    rows, scale = assessed.rows, assessed.reference.scale
     assert rows is not None
     verdicts = captions.strongest_attack(assessed, permuted)
-    bounds = guarantees.caption(assessed)
+    allowed = guarantees.caption(assessed), guarantees.bound_table(assessed)
     every = (
         ("Strongest attacks and verdicts", verdicts, verdict_rows(assessed)),
         ("Strongest attack by the number of known labels", KNOWLEDGE, knowledge_rows(assessed)),
         ("Published attacks and attackers who know the defense", UNPUBLISHED, _published(assessed)),
         *extra,
-        (
-            "Label DP: what epsilon bounds, what attacks reached",
-            bounds,
-            guarantees.bound_table(assessed),
-        ),
-        (
-            "All configurations",
-            f"{CONFIGURATIONS}{assessed.reference.scale}.",
-            configuration_rows(assessed),
-        ),
+        ("Label DP: what epsilon bounds, what attacks reached", *allowed),
+        ("All configurations", f"{CONFIGURATIONS}{scale}.", configuration_rows(assessed)),
         ("Attacks", "", attack_rows(rows)),
         ("Seconds of training and of each attack", SECONDS, seconds_rows(rows)),
     )
@@ -116,7 +107,10 @@ def verdict_rows(assessed: Assessed) -> Table:
         (LEAKS, lambda a, s: a.leak),
         ("strongest attack", lambda a, s: s.name),
         # '0.912, 3 of 5 folds'
-        ("by folds", lambda a, s: f"{_figure(s.fold_leak)}, {s.folds} of {s.seeds} folds"),
+        (
+            "by folds",
+            lambda a, s: f"{Estimate(s.fold_leak, NO_LIMITS)}, {s.folds} of {s.seeds} folds",
+        ),
         ("excess over local-only", lambda a, s: a.excess.signed),
         ("change to undefended", lambda a, s: a.change.signed),
         (f"change of {assessed.reference.utility}", lambda a, s: a.cost),
@@ -138,11 +132,7 @@ def method_rows(assessed: Assessed) -> Table:
     """Undefended, then every defense where it is recommended, the most useful first."""
     utility = assessed.reference.utility
     columns: list[Column] = [
-        *(
-            column
-            for column in CONFIGURATION
-            if column[0] != "federation" or len(assessed.federations) > 1
-        ),
+        *(CONFIGURATION if len(assessed.federations) > 1 else CONFIGURATION[:1]),
         ("verdict", lambda a, s: words.outcome(a) if a.configuration.defended else "-"),
         (f"leaks ({assessed.reference.scale})", lambda a, s: words.figure(a.leak)),
         ("without the federation", lambda a, s: words.brief(s.local_only)),
@@ -190,70 +180,37 @@ def _published(assessed: Assessed) -> Table:
     return _table(columns, [a for a in differing if a.configuration.defended])
 
 
-class FigureColumn(NamedTuple):
-    """A column of the table of all configurations."""
+def configuration_rows(assessed: Assessed) -> Table:
+    """A row for every configuration: utility, success of every attack, and the strongest attack.
 
-    title: str
-    cells: list[str]
-
-
-def configuration_columns(assessed: Assessed) -> list[FigureColumn]:
-    """The columns of the table of all configurations, after its labels; those without a figure are left out."""
+    Columns without a figure are left out.
+    """
     every = assessed.configurations
-    kinds = list(dict.fromkeys(kind for c in every for kind in c.accuracy))
-    out = [_column(f"accuracy {kind}", [c.accuracy.get(kind) for c in every]) for kind in kinds]
-    out += [_column(f"AUC {kind}", [c.auc.get(kind) for c in every]) for kind in kinds]
+    columns: list[tuple[str, list[str]]] = []
+    for name, part in ("accuracy", [c.accuracy for c in every]), ("AUC", [c.auc for c in every]):
+        for kind in dict.fromkeys(kind for c in every for kind in c.accuracy):
+            columns.append((f"{name} {kind}", [str(x.get(kind, "-")) for x in part]))
     for key, title in titles(key for c in every for key in c.attacks).items():
-        figures = [c.attacks[key]["leak"] if key in c.attacks else None for c in every]
-        out.append(_column(title, figures))
-    on = {(a.configuration.number, a.federation): a for a in assessed.attacked}
+        attacked = [c.attacks.get(key) for c in every]
+        columns.append((title, [str(figures["leak"]) if figures else "-" for figures in attacked]))
     for federation in FEDERATIONS:
-        title = KINDS[federation]
-        members = [on.get((c.number, federation)) for c in every]
-        names = [_short_name(a.strongest) if a and a.strongest else "" for a in members]
-        leaks = [a.leak if a else None for a in members]
-        out.append(_column(f"strongest ({title})", leaks, names))
-        excess = [a.excess if a else None for a in members]
-        out.append(_column(f"excess ({title})", excess, sign="+"))
-    return [column for column in out if any(cell != "-" for cell in column.cells)]
+        on = {a.configuration.number: a for a in assessed.attacked_on(federation)}
+        members = [on.get(c.number) for c in every]
+        leaks = [
+            f"{a.leak} {_short_name(a.strongest)}" if a and a.strongest else "-" for a in members
+        ]
+        excesses = [a.excess.signed if a else "-" for a in members]
+        columns.append((f"strongest ({KINDS[federation]})", leaks))
+        columns.append((f"excess ({KINDS[federation]})", excesses))
+    columns = [column for column in columns if any(cell != "-" for cell in column[1])]
+    labels = [c.label + (f" ({c.diverged} diverged)" if c.diverged else "") for c in every]
+    cells = zip(labels, *(column for _, column in columns), strict=True)
+    return ["configuration", *(title for title, _ in columns)], list(map(list, cells))
 
 
 def _short_name(strongest: Strongest) -> str:
     """Its name; of the local-only baseline without the learner."""
     return strongest.attack.brief if strongest.is_local_only else strongest.name
-
-
-def _column(
-    title: str,
-    figures: Sequence[Interval | Estimate | None],
-    names: Sequence[str] = (),
-    sign: str = "",
-) -> FigureColumn:
-    """A column of these figures, with ``names`` behind them."""
-    cells = []
-    for figure, name in zip(figures, names or [""] * len(figures), strict=True):
-        text = figure.text(sign) if isinstance(figure, Estimate) else str(figure or "-")
-        cells.append(f"{text} {name}".strip())
-    return FigureColumn(title, cells)
-
-
-def _figure(value: float, sign: str = "") -> str:
-    return "-" if math.isnan(value) else f"{value:{sign}.3f}"
-
-
-def configuration_labels(assessed: Assessed) -> list[str]:
-    """The label of every configuration, with how many of its trials diverged."""
-    return [
-        c.label + (f" ({c.diverged} diverged)" if c.diverged else "")
-        for c in assessed.configurations
-    ]
-
-
-def configuration_rows(assessed: Assessed) -> Table:
-    """A row for every configuration: utility, success of every attack, and the strongest attack."""
-    columns, labels = configuration_columns(assessed), configuration_labels(assessed)
-    header = ["configuration", *(column.title for column in columns)]
-    return header, list(map(list, zip(labels, *(column.cells for column in columns), strict=True)))
 
 
 def attack_rows(rows: StoredRows) -> Table:

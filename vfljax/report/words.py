@@ -51,9 +51,8 @@ def share(estimate: Estimate) -> str:
     """A share of a gain: '83 % (80 to 85)', '-' of what is not known."""
     if math.isnan(estimate.mean):
         return "-"
-    mean, *limits = (100 * float(value) for value in (estimate.mean, *estimate.limits))
-    between = "" if math.isnan(limits[0]) else f" ({round(limits[0])} to {round(limits[1])})"
-    return f"{round(mean)} %{between}"
+    between = estimate.limits.text(lambda limit: str(round(100 * limit)))
+    return f"{round(100 * estimate.mean)} %{between}"
 
 
 def cost_text(a: Assessment) -> str:
@@ -68,11 +67,10 @@ def figure(estimate: Estimate, bound: float | None = None) -> str:
       estimate: to be shown.
       bound: three digits are shown where two would hide that the estimate is beyond it.
     """
-    lower, upper = (float(limit) for limit in estimate.limits)
     highest = estimate.at_most
     hidden = bound is not None and round(highest, 2) <= bound < highest
     digits = 3 if hidden else 2
-    between = "" if math.isnan(lower) else f" ({brief(lower, digits)} to {brief(upper, digits)})"
+    between = estimate.limits.text(lambda limit: brief(limit, digits))
     return f"{brief(estimate.mean, digits)}{between}"
 
 
@@ -90,10 +88,7 @@ def change(cost: Interval) -> str:
     """A change of accuracy: '-0.4 points (-0.9 to +0.1)'."""
     if not cost.count:
         return "change unknown"
-    between = ""
-    if not math.isnan(cost.half):
-        between = f" ({points(cost.mean - cost.half)} to {points(cost.mean + cost.half)})"
-    return f"{points(cost.mean)} points{between}"
+    return f"{points(cost.mean)} points{cost.limits.text(points)}"
 
 
 def points(share: float) -> str:
@@ -102,7 +97,4 @@ def points(share: float) -> str:
 
 
 def absolute(accuracy: Interval) -> str:
-    if math.isnan(accuracy.half):
-        return brief(accuracy.mean)
-    low, high = accuracy.mean - accuracy.half, accuracy.mean + accuracy.half
-    return f"{brief(accuracy.mean)} ({brief(low)} to {brief(high)})"
+    return f"{brief(accuracy.mean)}{accuracy.limits.text(brief)}"

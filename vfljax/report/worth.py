@@ -123,9 +123,9 @@ def kept(utility: BySeed, federation: Worth, goal: Goal) -> Kept:
       federation: what undefended gains.
       goal: what is to be kept, and what may be lost.
     """
-    seeds = [s for s in utility if s in federation.undefended and not math.isnan(utility[s])]
-    seeds = [s for s in seeds if not math.isnan(federation.undefended[s])]
-    ours, undefended = (np.array([by[s] for s in seeds]) for by in (utility, federation.undefended))
+    bare = federation.undefended
+    seeds = [s for s, u in utility.items() if not math.isnan(u - bare.get(s, math.nan))]
+    ours, undefended = (np.array([by[s] for s in seeds]) for by in (utility, bare))
     if len(seeds) < FEWEST_SEEDS:
         return NOT_KNOWN
     max_cost = goal.max_cost if federation.known or goal.max_cost < 1 else MEAN_LOSS
@@ -144,7 +144,7 @@ def kept(utility: BySeed, federation: Worth, goal: Goal) -> Kept:
 
 
 def _ratio(numerators: np.ndarray, denominators: np.ndarray) -> Estimate:
-    """The ratio of two means over seeds with Fieller's limits, each one-sided at 95 % (Fieller 1954).
+    """The ratio of two means over 3 seeds or more with Fieller's limits, one-sided at 95 % (Fieller 1954).
 
     With means a and b, their variances v_a, v_b and covariance c, t Student's quantile, g = t^2 v_b / b^2 and
     r = a / b, the limits are
@@ -158,8 +158,6 @@ def _ratio(numerators: np.ndarray, denominators: np.ndarray) -> Estimate:
     if b == 0:
         return NO_ESTIMATE
     r = a / b
-    if count < FEWEST_SEEDS:
-        return Estimate(r, NO_LIMITS)
     v_a, c, v_b = np.cov(numerators, denominators)[[0, 0, 1], [0, 1, 1]] / count
     t = float(special.stdtrit(count - 1, LEVEL))
     g = t**2 * v_b / b**2
