@@ -268,14 +268,6 @@ def processor(cpuinfo: str | os.PathLike[str] = "/proc/cpuinfo") -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def model(cpuinfo: str | os.PathLike[str] = "/proc/cpuinfo") -> str:
-    """Returns the name of the processor, its architecture where the system does not tell."""
-    text = pathlib.Path(cpuinfo).read_text() if os.path.exists(cpuinfo) else ""
-    lines = (line.partition(":") for line in text.splitlines())
-    names = (value.strip() for name, _, value in lines if name.strip() == "model name")
-    return next(names, platform.processor() or platform.machine())
-
-
 def trim(folder: pathlib.Path, max_bytes: int) -> int:
     """Remove the least recently used entries under ``folder`` until at most ``max_bytes`` are left.
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from vfljax import defenses
 from vfljax.federation import training
-from vfljax.machine import model
 from vfljax.sweep import batch_layout, programs, train, trainer
 from vfljax.types import HostArray, HParams, Spec
 
@@ -205,7 +204,7 @@ def machine(suite: str) -> dict[str, Any]:
         "suite": suite,
         "backend": jax.default_backend(),
         "devices": [str(d.device_kind) for d in jax.devices()],
-        "machine": model(),
+        "machine": train.processor(),
         "versions": train.versions(),
         "revision": train.revision(),
     }

@@ -60,7 +60,7 @@ def leak_rows(table: str, assessed: Assessed) -> list[LeakRow]:
     for c in assessed.configurations:
         about = table, c.label, c.method, c.defenses, c.knobs
         for key, figures in c.attacks.items():
-            means = {name: figures[name].mean for name in ("leak", "success", "excess")}
+            means: dict[str, Any] = {n: figures[n].mean for n in ("leak", "success", "excess")}
             means |= _utilities(c, key.federation)
             rows.append(LeakRow(*about, key.federation, key.label, key.attack, False, **means))
         for a in assessed.assessments:

@@ -14,13 +14,14 @@ from typing import Any
 import jinja2
 from matplotlib.figure import Figure
 
-from vfljax import machine, store
+from vfljax import store
 from vfljax.papers import PAPERS, causes, claims, comparisons, coverage, evidence, paper_of, scatter
 from vfljax.papers.agreement import MARGIN, Status
 from vfljax.papers.comparisons import Compared
 from vfljax.report import page, stored_rows, tables
 from vfljax.report.assessment import assess
 from vfljax.report.templates import templates
+from vfljax.sweep import train
 from vfljax.sweep.experiment import experiment_of
 
 LEAKS = "_leaks.csv"
@@ -59,7 +60,7 @@ def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compare
     found = assess(stored_rows.read(sweep, named=False))
     rows = evidence.leak_rows(experiment.reproduces.table, found)
     store.write_text(folder / f"{name}{LEAKS}", evidence.leaks_text(rows))
-    found = sweep.header | sweep.header["versions"] | {"run": name, "machine": machine.model()}
+    found = sweep.header | sweep.header["versions"] | {"run": name, "machine": train.processor()}
     found["date"] = f"{datetime.date.today()}"
     file = folder / RUNS
     known = comparisons.read_rows(file, PROVENANCE, dict) if file.exists() else []

@@ -50,6 +50,15 @@ def versions() -> dict[str, str]:
     return installed
 
 
+def processor() -> str:
+    """The name of this machine's processor, its architecture where the system does not tell."""
+    cpuinfo = pathlib.Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    pairs = (line.partition(":") for line in lines)
+    names = (value.strip() for name, _, value in pairs if name.strip() == "model name")
+    return next(names, platform.processor() or platform.machine())
+
+
 def revision() -> str:
     """The git revision of this code, with '+' when the tree is changed; empty outside git."""
     folder = pathlib.Path(__file__).parent
