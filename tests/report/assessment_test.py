@@ -22,7 +22,8 @@ def test_the_strongest_attack_is_scored_on_all_rows_whose_labels_are_unknown(tin
     for one in assess(read(stored)).assessments:
         worst, number = one.strongest, one.configuration.number
         if worst.is_local_only:
-            outcomes = [r for r in stored.local_only.to_pylist() if worst_learner(worst, r)]
+            learners = stored.local_only.to_pylist()
+            outcomes = [r for r in learners if f"({store.learner_of(r)})" in worst.name]
             assert worst.by_seed == pytest.approx({r["seed"]: r["leak_crossed"] for r in outcomes})
             continue
         key = worst.attack.identity
@@ -33,10 +34,6 @@ def test_the_strongest_attack_is_scored_on_all_rows_whose_labels_are_unknown(tin
             and (a["label"], a["federation"]) == (key.label, key.federation)
         ]
         assert worst.by_seed == pytest.approx({a["seed"]: a["leak_crossed"] for a in outcomes})
-
-
-def worst_learner(worst, row):
-    return f"({store.learner_of(row)})" in worst.name
 
 
 def worst_of(workdir, **leaks):
@@ -54,12 +51,8 @@ def one_of(workdir, known=None, alone=None, parties=None, **leaks):
     results, attacks = [], []
     for seed in range(len(next(iter(leaks.values())))):
         common = {"trial": seed, "seed": seed, "federation": "split"}
-        arm = {
-            "configuration": 0,
-            "method": "undefended",
-            "defenses": "",
-            **dict.fromkeys(NUMBERS, 0.0),
-        }
+        arm = {"configuration": 0, "method": "undefended", "defenses": ""}
+        arm |= dict.fromkeys(NUMBERS, 0.0)
         figures = {"status": "ok", "test_accuracy": 0.9, "validation_accuracy": 0.9}
         results.append({**common, **arm, **figures})
         for attack, by_seed in leaks.items():
