@@ -75,12 +75,8 @@ DEAREST = (
     *("defenses_contract_test.py", "attacks_contract_test.py", "damage_test.py"),
     *("sweep/train_test.py", "auditing/stages_test.py", "image_sweeps_test.py", "wheel_test.py"),
     *("datasets_sweeps_test.py", "defenses/combinations_test.py", "configs_test.py"),
-    *(
-        "streaming_test.py",
-        "stored_sweep_test.py",
-        "federation/training_test.py",
-        "attacking/run_test.py",
-    ),
+    *("streaming_test.py", "stored_sweep_test.py"),
+    *("federation/training_test.py", "attacking/run_test.py"),
 )
 
 

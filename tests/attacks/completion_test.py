@@ -42,6 +42,17 @@ def linear(layers):
     return Party(lambda key, x: variables, apply), variables
 
 
+def completed(bottom, head, classes, steps, batch_size, finetune_bottom):
+    """The attack of these networks as a jitted function of view, known rows and knobs."""
+    sizes = {"num_classes": classes, "steps": steps, "batch_size": batch_size}
+    sizes |= {"bottom": together([bottom]), "head": head, "finetune_bottom": finetune_bottom}
+
+    def run(view, known, knobs):
+        return complete(keys.run_key(0), view, known, knobs, **sizes)
+
+    return harness.quick_jit(run)
+
+
 @functools.cache
 def two_row_problem():
     rng = np.random.default_rng(5)
@@ -67,21 +78,8 @@ def two_row_run(finetune_bottom, steps):
         bottoms=(bottom_variables,),
     )
 
-    def run(knobs):
-        return complete(
-            keys.run_key(0),
-            view,
-            known,
-            knobs,
-            bottom=together([bottom]),
-            head=head,
-            num_classes=CLASSES,
-            steps=steps,
-            batch_size=4,
-            finetune_bottom=finetune_bottom,
-        )
-
-    return harness.quick_jit(run), int(known.rows[0]), int(known.labels[0])
+    run = completed(bottom, head, CLASSES, steps, 4, finetune_bottom)
+    return functools.partial(run, view, known), int(known.rows[0]), int(known.labels[0])
 
 
 def agrees_with_the_twin(finetune_bottom, steps, changes, rtol, atol):
@@ -145,22 +143,7 @@ def recording_run(steps, batch_size, finetune_bottom=True):
     bottom, _ = recording(8)
     scale = {"params": {"scale": jnp.float32(1)}}
     head = Party(lambda key, x: scale, lambda v, z, train, key: (z * v["params"]["scale"], (v, {})))
-
-    def run(view, known, knobs):
-        return complete(
-            keys.run_key(0),
-            view,
-            known,
-            knobs,
-            bottom=together([bottom]),
-            head=head,
-            num_classes=8,
-            steps=steps,
-            batch_size=batch_size,
-            finetune_bottom=finetune_bottom,
-        )
-
-    return harness.quick_jit(run)
+    return completed(bottom, head, 8, steps, batch_size, finetune_bottom)
 
 
 def recorded_batches(features, known, steps, batch_size, finetune_bottom=True):
