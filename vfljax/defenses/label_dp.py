@@ -266,6 +266,6 @@ ROW = DefenseRow(
         "two labels are at most e^epsilon times its prior odds, and the prior includes whatever it "
         "knows from features. Attacks that use features may exceed what the noisy label alone gives "
         "without breaking the guarantee; the table below has both.",
-        ("no guarantee (its prior has seen the raw labels)",) * 2,
+        unbound="no guarantee (its prior has seen the raw labels)",
     ),
 )

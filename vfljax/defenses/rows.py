@@ -98,18 +98,18 @@ def private_remarks(
     promised: Callable[[Mapping[str, Any]], bool],
     guess: Callable[[float, Mapping[str, Any], Any], str],
     sentence: str,
-    unbound: tuple[str, str] | None = None,
+    unbound: str = "",
 ) -> Remarks:
     """The remarks of a defense whose knob epsilon is that of label differential privacy.
 
-    It is so where ``promised(options)``; elsewhere nothing is guaranteed, ``Remarks.bound`` is ``unbound``, and
-    the label of a point calls the knob "strength". ``guess(epsilon, options, prior)`` is the second cell of
-    ``Remarks.bound``, of which the first is e^epsilon, and ``sentence`` its sentence.
+    It is so where ``promised(options)``; elsewhere nothing is guaranteed, both cells of ``Remarks.bound`` are
+    ``unbound``, if any, and the label of a point calls the knob "strength". ``guess(epsilon, options, prior)``
+    is the second cell of ``Remarks.bound``, of which the first is e^epsilon, and ``sentence`` its sentence.
     """
 
     def bound(knobs: Mapping[str, float], options: Mapping[str, Any], prior: Any) -> Any:
         if not promised(options):
-            return unbound
+            return (unbound, unbound) if unbound else None
         epsilon = knobs["epsilon"]
         odds = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "no bound"
         return odds, guess(epsilon, options, prior)
