@@ -92,7 +92,6 @@ def test_layers_agree_with_a_numpy_forward_pass_in_evaluation_mode(make):
     layers = harness.quick_jit(diagnostics.make_layers(spec))(weights, batch.features)
     expected = forward(weights, batch.features, tops(spec, weights))
     assert set(layers) == set(expected)
-    assert diagnostics.layer_names(spec, weights, batch.features) == list(layers)
     for name, layer in expected.items():
         np.testing.assert_allclose(layers[name], layer, rtol=1e-4, atol=1e-5, err_msg=name)
 

@@ -14,7 +14,6 @@ from vfljax.defenses.core import TrainingData
 from vfljax.defenses.label_dp import (
     ROW,
     best_guess,
-    bound,
     channel,
     label_dp,
     optimal_k,
@@ -220,17 +219,26 @@ def test_a_teacher_of_raw_labels_is_refused_unless_the_guarantee_is_given_up():
 
 def test_the_bounds_a_report_prints_are_those_of_the_channel():
     prior = np.array([0.37, 0.63])
-    assert bound({"epsilon": 1.0}, {}, prior) == ("2.72", f"{math.e / (math.e + 1):.3f}")
-    assert bound({"epsilon": 0.0}, {}, prior) == ("1", "0.630")
-    assert bound({"epsilon": math.inf}, {}, prior) == ("no bound", "1.000")
-    assert bound({"epsilon": 1000.0}, {}, prior)[0] == "no bound"
+    assert ROW.remarks.bound({"epsilon": 1.0}, {}, prior) == (
+        "2.72",
+        f"{math.e / (math.e + 1):.3f}",
+    )
+    assert ROW.remarks.bound({"epsilon": 0.0}, {}, prior) == ("1", "0.630")
+    assert ROW.remarks.bound({"epsilon": math.inf}, {}, prior) == ("no bound", "1.000")
+    assert ROW.remarks.bound({"epsilon": 1000.0}, {}, prior)[0] == "no bound"
     informed = {"mechanism": "rr_with_prior"}
-    assert bound({"epsilon": 1.0}, informed, prior) == ("2.72", "differs from row to row")
+    assert ROW.remarks.bound({"epsilon": 1.0}, informed, prior) == (
+        "2.72",
+        "differs from row to row",
+    )
 
 
 def test_where_no_guarantee_is_given_a_report_promises_none():
     options = {"mechanism": "rr_with_prior", "prior": "teacher", "guarantee": "none"}
-    assert all("no guarantee" in text for text in bound({"epsilon": 1.0}, options, np.ones(2) / 2))
+    assert all(
+        "no guarantee" in text
+        for text in ROW.remarks.bound({"epsilon": 1.0}, options, np.ones(2) / 2)
+    )
     assert ROW.remarks.bound_sentence(options) == ""
     assert ROW.remarks.bound_sentence({}).startswith("Label DP bounds how much")
     assert ROW.remarks.knob_label("epsilon", options) == "strength"

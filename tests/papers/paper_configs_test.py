@@ -3,20 +3,18 @@
 import importlib
 import inspect
 
-import jax
 import numpy as np
 import pytest
 
 from configs.papers import gafm, sun
 from configs.papers.tables import TABLES
 from vfljax import datasets, papers
-from vfljax.attacking.diagnostics import layer_names
+from vfljax.attacking.jobs import layers
 from vfljax.datasets.core import Column, Dataset
 from vfljax.errors import UserError
 from vfljax.papers import reproduction
 from vfljax.sweep.attack_variants import attack_variants
 from vfljax.sweep.experiment import changed, parse
-from vfljax.sweep.initial import plain, weight_shapes
 from vfljax.sweep.plan import make_plan
 from vfljax.types import Input
 
@@ -262,16 +260,7 @@ def test_its_programs_can_be_made(config, variant, rows, fields, trials, monkeyp
     if config.startswith("gafm_"):
         assert {g.spec.num_rows for g in plan.groups} == {round(experiment.data.train * rows)}
     if config.startswith("sun_"):
-        names = layers_of(plan)
+        names = set(layers(plan))
         assert set(sun.PASSIVE_LAYERS) <= names
         assert config != "sun_figure7" or set(sun.LAYERS) == names
     assert sun.LAYERS[:5] == sun.PASSIVE_LAYERS
-
-
-def layers_of(plan):
-    """The layers that attacks can read of a federation with a top model."""
-    spec = next(group.spec for group in plan.groups if group.spec.top is not None)
-    shapes = weight_shapes(plain(spec), plan.seeds, plan.table)
-    one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), shapes)
-    rows = tuple(jax.ShapeDtypeStruct((2, *x.shape[1:]), np.float32) for x in plan.table.features)
-    return set(layer_names(spec, one, rows))

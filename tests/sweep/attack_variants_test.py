@@ -4,6 +4,7 @@ import pytest
 
 from tests.refusals import line_of
 from tests.sweeps import tiny
+from vfljax.models import MLP
 from vfljax.sweep import attack_variants
 from vfljax.sweep.experiment import parse
 from vfljax.types import Federation, Input, federation_of
@@ -65,8 +66,9 @@ def test_who_attacks_is_an_axis_except_of_those_who_were_malicious():
         ("active", (0,)),
     ]
     active = every[-1]
-    assert attack_variants.attackers_of("malicious-0-1", active) == (0, 1)
-    assert attack_variants.attackers_of("split", active) == (0,)
+    attack = attack_variants.make_attack(active, (MLP((), 4),), 10)
+    assert attack_variants.attackers_of(active, attack, "malicious-0-1") == (0, 1)
+    assert attack_variants.attackers_of(active, attack, "split") == ()
 
 
 def test_only_the_federations_that_some_attack_needs_are_trained():
@@ -98,10 +100,10 @@ def test_several_groups_of_attackers_leave_malicious_runs_to_one_form():
     attack = attack_variants.make_attack(first, (), 10)
     assert (first.label, second.label) == ("mean/parties=1", "mean/parties=0+1")
     for federation in ("split", "no_split"):
-        assert attack_variants.serves(first, attack, federation)
-        assert attack_variants.serves(second, attack, federation)
-    assert attack_variants.serves(first, attack, "malicious-0")
-    assert not attack_variants.serves(second, attack, "malicious-0")
+        assert attack_variants.attackers_of(first, attack, federation) == (1,)
+        assert attack_variants.attackers_of(second, attack, federation) == (0, 1)
+    assert attack_variants.attackers_of(first, attack, "malicious-0") == (0,)
+    assert attack_variants.attackers_of(second, attack, "malicious-0") == ()
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def sums(monkeypatch):
     arguments = arguments[0], batch_layout.share(jnp.float32(1))
     program = programs.Program(power_sum, layout)
     out = batch_layout.unpad(program(*arguments), 8)
-    return layout, arguments, out, machine.needed_bytes(program._compiled.result())
+    return layout, arguments, out, machine.needed_bytes(program._waited())
 
 
 def test_a_program_that_does_not_fit_is_not_run_and_says_how_many_would(monkeypatch, sums):

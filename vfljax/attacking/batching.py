@@ -117,6 +117,7 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
     width = 1 if alone else width_of(plan.experiment, group.spec)
     draws = draws_of(attack, plan.experiment.known_draws)
     capacity = jax.device_count() if alone else _capacity(plan, group, common, draws)
+    diagnosed = {"attackers": group.attackers, "spec": group.spec} if attack.diagnostic else {}
     static = AttackProgram(
         name=attacks.TABLE[variant.name].computed_as or variant.name,
         options=tuple(variant.options.items()),
@@ -124,9 +125,8 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
         num_classes=plan.dataset.num_classes,
         agreed=Agreed(group.spec.batch_size),
         draws=1 if attack.host else draws,  # what a reader on the host is given depends on no label
+        **diagnosed,
     )
-    if attack.diagnostic:
-        static = static._replace(attackers=group.attackers, spec=group.spec)
     return AttackBatch(
         layout=batch_layout.layout(capacity, width, plan.devices),
         static=static,
@@ -179,16 +179,11 @@ def run_attack_batch(
       The program, and each figure [jobs] by name.
     """
     inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(batch.load, jobs))
-    on_devices = batch.layout.pad(inputs)
+    arguments = batch.layout.pad(inputs), batch.common
     program = programs.program(
-        make_attack_member,
-        (batch.static,),
-        batch.layout,
-        on_devices,
-        batch.common,
-        level=batch.level,
+        make_attack_member, (batch.static,), batch.layout, *arguments, level=batch.level
     )
-    scores = program(on_devices, batch.common)
+    scores = program(*arguments)
     if batch.attack.host:
         features = np.asarray(scores.train)[:, 0]
         scores = batch.layout.pad(_read(features, batch, jobs, inputs, stored))

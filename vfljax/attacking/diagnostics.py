@@ -50,9 +50,12 @@ def _named(owner: str, layers: PyTree) -> dict[str, Array]:
     }
 
 
-def _make_clean(spec: Spec, attackers: tuple[int, ...]) -> Diagnostic:
-    """``clean(weights, features, labels)``: the gradients [B, D] of the undefended loss with respect to the
-    attackers' embeddings, scaled as those of a batch-mean loss."""
+def _make_diagnostic(spec: Spec, name: str, attackers: tuple[int, ...]) -> Diagnostic:
+    """``diagnostic(weights, features, labels) -> [B, W]``: a layer; or, of CLEAN, the gradients of the
+    undefended loss with respect to the attackers' embeddings, scaled as those of a batch-mean loss."""
+    if name != CLEAN:
+        layers = make_layers(spec)
+        return lambda weights, features, labels: layers(weights, features)[name]
     embed, (_, top, aggregate) = make_embed(spec), parties(spec)
 
     def clean(weights: Weights, features: tuple[Array, ...], labels: Array) -> Array:
@@ -67,14 +70,6 @@ def _make_clean(spec: Spec, attackers: tuple[int, ...]) -> Diagnostic:
         return jnp.concatenate([gradients[p] for p in attackers], axis=-1)
 
     return clean
-
-
-def _make_diagnostic(spec: Spec, name: str, attackers: tuple[int, ...]) -> Diagnostic:
-    """``diagnostic(weights, features, labels) -> [B, W]``: a layer, or of CLEAN the attackers' gradients."""
-    if name == CLEAN:
-        return _make_clean(spec, attackers)
-    layers = make_layers(spec)
-    return lambda weights, features, labels: layers(weights, features)[name]
 
 
 def diagnosis(
@@ -102,17 +97,6 @@ def diagnosis(
         return {name: over_chunks(of, table.train[run.seed], chunk)}
 
     return diagnose
-
-
-def layer_names(spec: Spec, weights: PyTree, features: tuple[PyTree, ...]) -> list[str]:
-    """Returns the names of the layers of a model.
-
-    Args:
-      spec: of the model.
-      weights: arrays or their shapes (``jax.ShapeDtypeStruct``).
-      features: likewise, one a party.
-    """
-    return list(jax.eval_shape(make_layers(spec), weights, features))
 
 
 def belongs_to(name: str, attackers: tuple[int, ...]) -> bool:

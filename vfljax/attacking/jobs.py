@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 
 from vfljax import attacks, store
-from vfljax.attacking.diagnostics import layer_names
+from vfljax.attacking.diagnostics import make_layers
 from vfljax.attacks.core import CLEAN, Attack
 from vfljax.store import exchange
-from vfljax.sweep.attack_variants import AttackVariant, attackers_of, make_attack, serves
+from vfljax.sweep.attack_variants import AttackVariant, attackers_of, make_attack
 from vfljax.sweep.grid import knowers
 from vfljax.sweep.initial import plain, weight_shapes
 from vfljax.sweep.plan import Plan
@@ -144,25 +144,23 @@ def plan_variant(variant: AttackVariant, plan: Plan, sweep: store.StoredSweep) -
       plan: of the sweep.
       sweep: as it is stored.
     """
-    bottoms = plan.groups[0].spec.bottoms
-    attack = make_attack(
-        variant, tuple(bottoms[p] for p in variant.attackers), plan.dataset.num_classes
-    )
+    bottoms = tuple(plan.groups[0].spec.bottoms[p] for p in variant.attackers)
+    attack = make_attack(variant, bottoms, plan.dataset.num_classes)
     rows = sweep.results.select(COLUMNS).to_pylist() if sweep.results.num_rows else []
-    rows = [row for row in rows if serves(variant, attack, row["federation"])]
+    rows = [row for row in rows if attackers_of(variant, attack, row["federation"])]
     skipped = ""
     if attacks.TABLE[variant.name].whole_batches:
         whole = _whole_batches(variant.name, plan, sweep)
         rows = [row for row in rows if row["shard"] in whole]
         skipped = "" if whole else NOT_WHOLE
     skipped = skipped or _refusal(variant, attack, bool(rows), plan)
-    jobs = {} if skipped else _jobs(variant, attack.baselines, rows, plan, sweep)
+    jobs = {} if skipped else _jobs(variant, attack, rows, plan, sweep)
     return VariantPlan(variant, attack, jobs, sum(row["status"] != "ok" for row in rows), skipped)
 
 
 def _jobs(
     variant: AttackVariant,
-    baselines: Sequence[str],
+    attack: Attack,
     rows: Sequence[dict[str, Any]],
     plan: Plan,
     sweep: store.StoredSweep,
@@ -175,19 +173,21 @@ def _jobs(
     spec_of = {s["name"]: spec_of_group.get(s["group"]) for s in sweep.header["shards"]}
     rows_of: dict[ViewGroup, list[dict[str, Any]]] = {}
     for row in rows:
-        attackers, spec = attackers_of(row["federation"], variant), spec_of[row["shard"]]
+        spec = spec_of[row["shard"]]
         assert spec is not None, "the plan is another sweep's"
+        attackers = attackers_of(variant, attack, row["federation"])
         group = ViewGroup(row["federation"], attackers, spec, specs.index(spec))
         rows_of.setdefault(group, []).append(row)
     jobs: dict[ViewGroup, list[Job]] = {group: [] for group in rows_of}
     for group, of_group in rows_of.items():
         first = {row["seed"]: row for row in reversed(of_group)}
+        seeds = sorted(first) if UNTRAINED in attack.baselines else []
         for point in range(len(variant.knobs)):
-            todo = [(UNTRAINED, first[seed]) for seed in sorted(first) if UNTRAINED in baselines]
+            todo = [(UNTRAINED, first[seed]) for seed in seeds]
             for row in of_group:
                 if row["status"] == "ok":
                     todo.append((ATTACK, row))
-                    todo += [(ALL_LABELS, row)] if ALL_LABELS in baselines else []
+                    todo += [(ALL_LABELS, row)] if ALL_LABELS in attack.baselines else []
             jobs[group] += [
                 Job(what, variant, group, point, row["seed"], row) for what, row in todo
             ]
@@ -253,5 +253,5 @@ def layers(plan: Plan) -> list[str]:
     for spec in dict.fromkeys(plain(g.spec) for g in plan.groups if g.spec.top is not None):
         shapes = weight_shapes(spec, plan.seeds, plan.table)
         weights = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), shapes)
-        names.append(layer_names(spec, weights, columns))
+        names.append(list(jax.eval_shape(make_layers(spec), weights, columns)))
     return [name for name in names[0] if all(name in others for others in names)]

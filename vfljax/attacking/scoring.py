@@ -52,19 +52,6 @@ class TrueLabels(NamedTuple):
     candidates: Array | None = None  # [Q, N, 2] of canaries, None without any
 
 
-def true_labels(arrays: Mapping[str, np.ndarray]) -> TrueLabels:
-    """From the plan's splits (``plan.split_arrays``)."""
-    labels = arrays["labels"].astype(np.int32)
-    return TrueLabels(
-        labels=jnp.asarray(labels[arrays["train"]]),
-        test_labels=jnp.asarray(labels[arrays["test"]]),
-        known_order=jnp.asarray(arrays["known_order"]),
-        selects=jnp.asarray(arrays["selects"]),
-        null=jnp.asarray(permuted_labels(labels[arrays["train"]])),
-        candidates=jnp.asarray(arrays["candidates"]) if "candidates" in arrays else None,
-    )
-
-
 def permuted_labels(labels: np.ndarray) -> HostArray:
     """Each seed's training labels [Q, N] permuted NULL times [Q, NULL, N]: what scores that say nothing
     are compared with. From the seed alone, so that a resumed run scores alike."""
@@ -262,15 +249,25 @@ class Scorer:
     def __init__(
         self, arrays: Mapping[str, np.ndarray], width: int | None, naming: int, level: int | None
     ) -> None:
-        """``naming``: by how many known labels the classes of an attack that knows none are named; ``level``:
-        of the compiler's effort."""
-        true = true_labels(arrays)
-        self._true = batch_layout.share(with_places(true, len(true.labels)))
+        """``arrays``: the plan's splits (``plan.split_arrays``); ``naming``: by how many known labels the
+        classes of an attack that knows none are named; ``level``: of the compiler's effort."""
+        labels = arrays["labels"].astype(np.int32)
+        train = labels[arrays["train"]]
+        on_host: Any = {
+            "labels": train,
+            "test_labels": labels[arrays["test"]],
+            "known_order": arrays["known_order"],
+            "selects": arrays["selects"],
+            "null": permuted_labels(train),
+            "candidates": arrays.get("candidates"),
+        }
+        true = TrueLabels(**jax.tree.map(jnp.asarray, on_host))
+        self._true = batch_layout.share(with_places(true, len(train)))
         self._width, self._naming, self._level = width, naming, level
         number = len(arrays["labels"])
         marked = np.random.default_rng(number).choice(number, min(number, MARKED), replace=False)
         # where they are among each seed's training rows, -1 where they are not
-        self._marked = np.full((len(true.labels), len(marked)), -1)
+        self._marked = np.full((len(train), len(marked)), -1)
         for places, rows in zip(self._marked, arrays["train"], strict=True):
             _, among_rows, among_marked = np.intersect1d(rows, marked, True, True)
             places[among_marked] = among_rows

@@ -1,7 +1,7 @@
 """What an attacker sees of a stored run: where labels stop.
 
 True labels stay in ``CommonData``, which no attack is given. Only what a diagnostic computes of them
-(``diagnostics.make_clean``) enters the view, of oracle forms.
+(``attacking.diagnostics``) enters the view, of oracle forms.
 """
 
 from __future__ import annotations

@@ -32,8 +32,6 @@ GAFM are refused beside it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import chex
 import jax
@@ -43,8 +41,8 @@ from jax.core import Tracer
 from vfljax import keys
 from vfljax.defenses import core
 from vfljax.defenses.grad_perturb import SMALLEST, best_guess_of_entries
-from vfljax.defenses.rows import DefenseRow, Knower, Strengths, odds_text, private_remarks
-from vfljax.types import Array, Context, HostArray, PyTree
+from vfljax.defenses.rows import DefenseRow, Knower, Strengths, private_remarks
+from vfljax.types import Array, Context, PyTree
 
 DRAWS = ("once", "step")
 
@@ -121,20 +119,6 @@ def _largest(o: Array) -> Array:
     return jnp.argmax(o, axis=-1).astype(jnp.int32)
 
 
-def _promised(options: Mapping[str, Any]) -> bool:
-    return options.get("draw", "once") == "once"
-
-
-def bound(
-    knobs: Mapping[str, float], options: Mapping[str, Any], prior: Array | HostArray
-) -> tuple[str, str] | None:
-    """The texts of (posterior odds at most, best guess from o alone); None with draw="step". See
-    ``Remarks.bound``."""
-    if not _promised(options):
-        return None
-    return odds_text(knobs["epsilon"]), f"{best_guess_of_entries(knobs['epsilon'], prior):.3f}"
-
-
 ROW = DefenseRow(
     factory=alibi,
     example={"epsilon": 2.0},
@@ -153,8 +137,9 @@ ROW = DefenseRow(
     neutral={"epsilon": math.inf},
     strengths=Strengths("epsilon", (8.0, 4.0, 2.0, 1.0, 0.5)),
     remarks=private_remarks(
-        _promised,
-        bound,
+        lambda options: options.get("draw", "once") == "once",
+        # from o alone
+        lambda epsilon, options, prior: f"{best_guess_of_entries(epsilon, prior):.3f}",
         "ALIBI's noise, drawn once a row, bounds how much an attacker learns, not how often it is right: "
         "its posterior odds of two labels are at most e^epsilon times its prior odds, and the prior "
         "includes whatever it knows from features.",

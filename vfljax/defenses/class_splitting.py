@@ -55,7 +55,7 @@ from jax.core import Tracer
 
 from vfljax import keys
 from vfljax.defenses import core
-from vfljax.defenses.label_dp import bound, randomized_response
+from vfljax.defenses.label_dp import guess_text, randomized_response
 from vfljax.defenses.rows import DefenseRow, Knower, Strengths, private_remarks
 from vfljax.models import MLP, Head
 from vfljax.models.two_heads import TwoHeads
@@ -233,7 +233,7 @@ ROW = DefenseRow(
     strengths=Strengths("epsilon", (8.0, 4.0, 2.0, 1.0, 0.5)),
     remarks=private_remarks(
         lambda options: True,
-        lambda knobs, options, prior: bound(knobs, {}, prior),
+        guess_text,
         "Class splitting bounds what crosses the wire in training: an attacker's posterior odds of two labels "
         "are at most e^epsilon times its prior odds, which include what it knows from features. The bound "
         "does not cover the true head, which learns the true labels, nor shares that were taken from them.",

@@ -40,7 +40,6 @@ Neither is offered.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import chex
@@ -51,7 +50,7 @@ from jax.core import Tracer
 
 from vfljax import keys
 from vfljax.defenses import core
-from vfljax.defenses.rows import DefenseRow, Knower, Strengths, odds_text, private_remarks
+from vfljax.defenses.rows import DefenseRow, Knower, Strengths, private_remarks
 from vfljax.types import Array, Context, CutLayer, HostArray, PyTree
 
 DRAWS = ("row", "step")
@@ -219,20 +218,6 @@ def best_guess_of_entries(epsilon: float, prior: Array | HostArray) -> float:
     return float(min(1.0, np.exp(grid[0]) + np.sum(exceeded * np.diff(np.exp(grid)))))
 
 
-def bound(
-    knobs: Mapping[str, float], options: Mapping[str, Any], prior: Array | HostArray
-) -> tuple[str, str] | None:
-    """The texts of (posterior odds at most, best guess from the noisy targets alone); None for the
-    forms without a guarantee. See ``Remarks.bound``."""
-    if not _promised(options):
-        return None
-    return odds_text(knobs["epsilon"]), f"{best_guess(knobs['epsilon'], prior):.3f}"
-
-
-def _promised(options: Mapping[str, Any]) -> bool:
-    return private(options.get("draw", "row"), options.get("reach", "all"))
-
-
 ROW = DefenseRow(
     factory=grad_perturb,
     example={"epsilon": 2.0},
@@ -252,8 +237,9 @@ ROW = DefenseRow(
     neutral={"epsilon": math.inf},
     strengths=Strengths("epsilon", (8.0, 4.0, 2.0, 1.0, 0.5)),
     remarks=private_remarks(
-        _promised,
-        bound,
+        lambda options: private(options.get("draw", "row"), options.get("reach", "all")),
+        # from the noisy targets alone
+        lambda epsilon, options, prior: f"{best_guess(epsilon, prior):.3f}",
         "GradPerturb's noise, drawn once a row and trained on by everybody, bounds how much an attacker "
         "learns, not how often it is right: its posterior odds of two labels are at most e^epsilon "
         "times its prior odds, and the prior includes whatever it knows from features.",

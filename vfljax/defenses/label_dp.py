@@ -46,7 +46,7 @@ from jax.core import Tracer
 
 from vfljax import keys
 from vfljax.defenses import core
-from vfljax.defenses.rows import DefenseRow, Knower, Strengths, odds_text, private_remarks
+from vfljax.defenses.rows import DefenseRow, Knower, Strengths, private_remarks
 from vfljax.types import Array, Context, HostArray, PyTree
 
 MECHANISMS = ("randomized_response", "rr_with_prior")
@@ -234,25 +234,14 @@ def label_dp(
     )
 
 
-def _promised(options: Mapping[str, Any]) -> bool:
-    return options.get("guarantee") != "none"
-
-
-def bound(
-    knobs: Mapping[str, float], options: Mapping[str, Any], prior: Array | HostArray
-) -> tuple[str, str] | None:
-    """The texts of (posterior odds at most, best guess from the noisy label alone); see
-    ``Remarks.bound``. ``prior`` [C] holds the classes' shares."""
-    if not _promised(options):
-        nothing = "no guarantee (its prior has seen the raw labels)"
-        return nothing, nothing
-    epsilon = knobs["epsilon"]
-    odds = odds_text(epsilon)
+def guess_text(epsilon: float, options: Mapping[str, Any], prior: Array | HostArray) -> str:
+    """The best guess from the noisy label alone, for ``Remarks.bound``. ``prior`` [C] holds the classes'
+    shares."""
     if options.get("mechanism") == "rr_with_prior":
-        return odds, "differs from row to row"
+        return "differs from row to row"
     uniform = jnp.full(len(prior), 1 / len(prior))
     guess = best_guess(jnp.asarray(prior, jnp.float32), channel(uniform, epsilon))
-    return odds, f"{float(guess):.3f}"
+    return f"{float(guess):.3f}"
 
 
 ROW = DefenseRow(
@@ -271,11 +260,12 @@ ROW = DefenseRow(
     neutral={"epsilon": math.inf},
     strengths=Strengths("epsilon", (8.0, 4.0, 2.0, 1.0, 0.5)),
     remarks=private_remarks(
-        _promised,
-        bound,
+        lambda options: options.get("guarantee") != "none",
+        guess_text,
         "Label DP bounds how much an attacker learns, not how often it is right: its posterior odds of "
         "two labels are at most e^epsilon times its prior odds, and the prior includes whatever it "
         "knows from features. Attacks that use features may exceed what the noisy label alone gives "
         "without breaking the guarantee; the table below has both.",
+        unbound="no guarantee (its prior has seen the raw labels)",
     ),
 )

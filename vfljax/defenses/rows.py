@@ -94,19 +94,26 @@ class Remarks:
     knob's name where that name would promise something the options do not keep."""
 
 
-def odds_text(epsilon: float) -> str:
-    """The first cell of ``Remarks.bound`` under label differential privacy: e^epsilon."""
-    return f"{math.exp(epsilon):.3g}" if epsilon < 700 else "no bound"
-
-
 def private_remarks(
-    promised: Callable[[Mapping[str, Any]], bool], bound: Callable[..., Any], sentence: str
+    promised: Callable[[Mapping[str, Any]], bool],
+    guess: Callable[[float, Mapping[str, Any], Any], str],
+    sentence: str,
+    unbound: str = "",
 ) -> Remarks:
     """The remarks of a defense whose knob epsilon is that of label differential privacy.
 
-    It is so where ``promised(options)``; elsewhere nothing is guaranteed, and the label of a point calls
-    the knob "strength". ``bound`` and the ``sentence`` are those of ``Remarks``.
+    It is so where ``promised(options)``; elsewhere nothing is guaranteed, both cells of ``Remarks.bound`` are
+    ``unbound``, if any, and the label of a point calls the knob "strength". ``guess(epsilon, options, prior)``
+    is the second cell of ``Remarks.bound``, of which the first is e^epsilon, and ``sentence`` its sentence.
     """
+
+    def bound(knobs: Mapping[str, float], options: Mapping[str, Any], prior: Any) -> Any:
+        if not promised(options):
+            return (unbound, unbound) if unbound else None
+        epsilon = knobs["epsilon"]
+        odds = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "no bound"
+        return odds, guess(epsilon, options, prior)
+
     return Remarks(
         bound=bound,
         epsilon=lambda knobs, options: float(knobs["epsilon"]) if promised(options) else None,

@@ -101,7 +101,7 @@ def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
     """
     stored = store.header_of(workdir)
     check(experiment)
-    before = programs.tracing_seconds(), programs.compile_seconds()
+    before = programs.compile_seconds("tracing"), programs.compile_seconds()
     plan, needs = planned(experiment, workdir)
     if stored is not None:
         store.refuse_another(workdir, stored, header(plan, ""))
@@ -123,7 +123,7 @@ def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
     table = [terminal.aligned(ATTACKING, rows, left=2)] if rows else []
     skipped = [f"skipped {label}: {why}" for label, why in attacked.skipped.items()]
     lines.append("\n".join(table + skipped))
-    tracing = programs.tracing_seconds() - before[0]
+    tracing = programs.compile_seconds("tracing") - before[0]
     compiling = programs.compile_seconds() - before[1]
     lines.append(_total(plan, trained, attacked, tracing, compiling - tracing))
     return "\n\n".join(line for line in lines if line)

@@ -90,25 +90,18 @@ def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
         origin = Origin(about["plugin"], about["version"], about["sha256"], loaded=False)
         factory = _Absent(name, origin.plugin, about.get("knobs", {}), about["options"])
         if about["kind"] == "attack":
-            row = AttackRow(
-                factory=factory,
-                published_steps=about["published_steps"],
-                rule=about["rule"],
-                origin=origin,
-            )
+            row = AttackRow(factory, about["published_steps"], rule=about["rule"], origin=origin)
         else:
+            same = {k: about[k] for k in ("example", "neutral", "needs_top", "two_classes")}
             row = DefenseRow(
                 factory=factory,
-                example=about["example"],
                 known_by={
                     federation: tuple(Knower(*knower) for knower in knowers)
                     for federation, knowers in about["known_by"].items()
                 },
-                neutral=about["neutral"],
-                needs_top=about["needs_top"],
-                two_classes=about["two_classes"],
                 remarks=_remarks(about["remarks"]),
                 origin=origin,
+                **same,
             )
         table_of(row)[name] = row
 

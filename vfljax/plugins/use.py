@@ -152,11 +152,10 @@ def _imported(name: str, path: pathlib.Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except KeyboardInterrupt:
-        sys.modules.pop(name)
-        raise
     except BaseException as error:  # SystemExit too: the file may raise anything
         sys.modules.pop(name)
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise UserError(f"the plugin {name} cannot be imported: {raised(error, file)}") from error
     return module
 

@@ -95,13 +95,11 @@ def _build(
 ) -> Attack:
     try:
         return attacks.TABLE[name](bottoms, num_classes, **options)
-    except (ValueError, TypeError) as error:
-        raise UserError(field=f"attacks.{name}", remedy=str(error)) from error
     except Exception as error:  # a plugin's factory is somebody's code
-        if attacks.TABLE[name].origin is None:
+        expected = isinstance(error, ValueError | TypeError)
+        if not expected and attacks.TABLE[name].origin is None:
             raise
-        kind = type(error).__name__
-        remedy = f"its factory raised {kind}: {error}"
+        remedy = str(error) if expected else f"its factory raised {type(error).__name__}: {error}"
         raise UserError(field=f"attacks.{name}", remedy=remedy) from error
 
 
@@ -141,26 +139,20 @@ def make_attack(variant: AttackVariant, bottoms: tuple[nn.Module, ...], num_clas
     return attacks.TABLE[variant.name](bottoms, num_classes, **variant.options)
 
 
-def attackers_of(federation: str, variant: AttackVariant) -> tuple[int, ...]:
-    """Returns who attacks: the malicious parties, else those that the variant names.
-
-    Args:
-      federation: its name.
-      variant: of the attack.
-    """
-    return federation_of(federation).malicious or variant.attackers
-
-
-def serves(variant: AttackVariant, attack: Attack, federation: str) -> bool:
-    """Returns whether a variant is run in a federation.
+def attackers_of(variant: AttackVariant, attack: Attack, name: str) -> tuple[int, ...]:
+    """Returns who attacks: the malicious parties, else those that the variant names; () where it is not run.
 
     Args:
       variant: of the attack.
       attack: as ``make_attack`` makes it.
-      federation: its name.
+      name: of the federation.
     """
-    kind = federation_of(federation).kind
-    return kind in attack.federations and (variant.with_malicious or kind != MALICIOUS)
+    federation = federation_of(name)
+    if federation.kind not in attack.federations:
+        return ()
+    if federation.malicious:
+        return federation.malicious if variant.with_malicious else ()
+    return variant.attackers
 
 
 def federations(

@@ -77,9 +77,9 @@ class TooLarge(jax.errors.JaxRuntimeError):
     """A program would exhaust a device's memory, and was not run; ``width`` members at once would fit."""
 
     def __init__(self, needed: int, width: int) -> None:
-        self.needed, self.width = needed, width
-        memory = f"{bytes_text(needed)} of a device's {bytes_text(machine.offered().memory)}"
-        super().__init__(f"RESOURCE_EXHAUSTED: the program needs {memory}")
+        self.width = width
+        self.memory = f"{bytes_text(needed)} of a device's {bytes_text(machine.offered().memory)}"
+        super().__init__(f"RESOURCE_EXHAUSTED: the program needs {self.memory}")
 
 
 def fewer(layout: Layout, what: str, error: Exception, say: Callable[[str], None]) -> int:
@@ -97,9 +97,7 @@ def fewer(layout: Layout, what: str, error: Exception, say: Callable[[str], None
     width, devices = layout.width // 2, jax.device_count()
     why = "exhaust the device's memory"
     if isinstance(error, TooLarge):
-        width = error.width
-        memory = bytes_text(machine.offered().memory)
-        why = f"need {bytes_text(error.needed)} of a device's {memory}"
+        width, why = error.width, f"need {error.memory}"
     elif not exhausted(error) or not width:
         raise error
     say(f"{what}: {layout.width * devices} trials at once {why}, goes on with {width * devices}")

@@ -87,10 +87,8 @@ class Experiment:
     limits: SizeLimits = LIMITS
 
     def __post_init__(self) -> None:
-        at_least("seeds", self.seeds, 1)
-        at_least("first_seed", self.first_seed, 0)
-        at_least("known_draws", self.known_draws, 1)
-        at_least("canaries", self.canaries, 0)
+        for field, low in {"seeds": 1, "first_seed": 0, "known_draws": 1, "canaries": 0}.items():
+            at_least(field, getattr(self, field), low)
         if self.attacks and not self.attackers:
             raise UserError("config.attackers=() names nobody: give ((0,),), or no config.attacks.")
         for field, groups in self.party_groups.items():

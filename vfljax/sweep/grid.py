@@ -100,7 +100,7 @@ def check_counts(experiment: Experiment, federations: Sequence[Federation]) -> N
         chains = {(model_name(method.model), repr(chain.specs)) for chain in method.chains}
         programs |= {(f.split, *chain) for f in method.trained(federations) for chain in chains}
         for name, values in method.axes.items():
-            static = {k: v for k, v in values.items() if k in defenses.TABLE[name].options}
+            _, static = defenses.TABLE[name].knobs_and_options(values)
             options |= lengths(f"grid.{method.name}.{name}", static)
     experiment.limits.check_count("programs", len(programs), options, "programs to compile")
 

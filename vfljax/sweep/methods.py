@@ -91,14 +91,15 @@ class Method:
     def chains(self) -> tuple[Chain, ...]:
         """Every combination of the knobs and options of its defenses, the last one fastest."""
         choices = [_choices(name, values) for name, values in self.axes.items()]
+        named = (
+            dict(zip(self.axes, chosen, strict=True)) for chosen in itertools.product(*choices)
+        )
         return tuple(
             Chain(
-                knobs={name: knobs for name, (knobs, _) in zip(self.axes, chosen, strict=True)},
-                options={
-                    name: options for name, (_, options) in zip(self.axes, chosen, strict=True)
-                },
+                {name: knobs for name, (knobs, _) in by_name.items()},
+                {name: o for name, (_, o) in by_name.items()},
             )
-            for chosen in itertools.product(*choices)
+            for by_name in named
         )
 
     def top_columns(self) -> dict[str, str]:
@@ -187,10 +188,7 @@ def _choices(name: str, values: Any) -> list[tuple[dict[str, float], dict[str, A
     row = defenses.TABLE[name]
     # knobs at their default are columns of results too, after those that are named
     defaults = {k: p.default for k, p in row.knobs.items() if k not in values}
+    pairs = map(row.knobs_and_options, combinations(values, f"grid.{name}"))
     return [
-        (
-            {k: float(v) for k, v in combination.items() if k in row.knobs} | defaults,
-            {k: v for k, v in combination.items() if k not in row.knobs},
-        )
-        for combination in combinations(values, f"grid.{name}")
+        ({k: float(v) for k, v in given.items()} | defaults, options) for given, options in pairs
     ]

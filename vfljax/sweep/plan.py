@@ -272,12 +272,7 @@ def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
     """
     number = {group.name: i for i, group in enumerate(plan.groups)}
     shards = [
-        Shard(
-            shard["name"],
-            group=number[shard["group"]],
-            trials=tuple(shard["trials"]),
-            capacity=shard["capacity"],
-        )
+        Shard(shard["name"], number[shard["group"]], tuple(shard["trials"]), shard["capacity"])
         for shard in header["shards"]
         if shard["group"] in number
     ]

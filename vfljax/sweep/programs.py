@@ -12,7 +12,7 @@ import pathlib
 import threading
 import time
 from collections.abc import Callable, Hashable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 import jax
@@ -111,7 +111,7 @@ class Program:
             donate_argnums=2,
         )
         self._signature: Hashable = None
-        self._compiled: Future[Any] | None = None
+        self._compiled: Callable[[], Any] | None = None  # waits for another thread, if one compiles
         self._fits = False  # whether it was asked and found to fit into the devices' memory
 
     def compile(
@@ -131,11 +131,10 @@ class Program:
         lowered = _timed("tracing", lambda: self._call.lower(members, shared, into))
         work = functools.partial(lowered.compile, compiler_options=self.options)
         if pool is not None:
-            self._compiled = pool.submit(_timed, "compiling", work)
+            self._compiled = pool.submit(_timed, "compiling", work).result
             return
-        compiled: Future[Any] = Future()
-        compiled.set_result(_timed("compiling", work))
-        self._compiled = compiled
+        compiled = _timed("compiling", work)
+        self._compiled = lambda: compiled
 
     def __call__(self, members: PyTree, shared: PyTree, into: PyTree = None) -> PyTree:
         # ahead of time here too: what jit keeps is lost when JAX's caches are cleared (``make_room``)
@@ -143,7 +142,6 @@ class Program:
             self.compile(members, shared, into)
         elif _abstract((members, shared, into)) != self._signature:
             self._call.lower(members, shared, into)  # a second trace, which raises
-        assert self._compiled is not None
         if not self._fits and (too_large := self.too_large()) is not None:
             raise too_large
         self._fits = True
@@ -158,7 +156,7 @@ class Program:
         """What was compiled, or will be by another thread."""
         assert self._compiled is not None
         with profile.span("wait for a compile", self.name):
-            return self._compiled.result()
+            return self._compiled()
 
     def too_large(self) -> TooLarge | None:
         """What to raise instead of running it, which is compiled already, where a device's memory has room
@@ -208,17 +206,11 @@ def _timed(what: str, do: Callable[[], Any]) -> Any:
             _SPENT[what] += time.monotonic() - began
 
 
-def tracing_seconds() -> float:
-    """Seconds that this process has spent tracing programs of trials: every process does so again."""
+def compile_seconds(*what: str) -> float:
+    """Seconds that this process has spent "tracing" and "compiling" programs of trials, added over threads.
+    Every process traces again; what is compiled is kept for others (``vfljax.use_this_machine``)."""
     with _LOCK:
-        return _SPENT["tracing"]
-
-
-def compile_seconds() -> float:
-    """Seconds that this process has spent tracing and compiling programs of trials, added over
-    threads; what is compiled is kept for other processes (``vfljax.use_this_machine``)."""
-    with _LOCK:
-        return sum(_SPENT.values())
+        return sum(_SPENT[name] for name in what or _SPENT)
 
 
 _PROGRAMS: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()

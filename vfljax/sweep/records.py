@@ -23,6 +23,7 @@ from vfljax.models.making import NetworkFields
 SCOPES = ("all", "passive")
 EVALUATIONS = ("final", "released")
 SCALES = ("full", "reduced", "sample")
+TEXTS = ("table", "dataset", "scale", "variant")  # fields of ``config.reproduces``
 MOST_WHOLE = 2**31 - 1  # JAX counts in int32
 Axis = tuple[float, ...]  # the values of a number that may differ between trials
 
@@ -222,8 +223,7 @@ class Malicious:
     strength: Axis
 
     def __post_init__(self) -> None:
-        at_least("malicious.gamma", self.gamma, 0)
-        at_least("malicious.strength", self.strength, 0)
+        _check_lowest(self, "malicious", {"gamma": 0, "strength": 0})
         _check_choices(self, "malicious", {"rule": optimizers.RULES, "upload": uploads.TABLE})
         strength, most = max(self.strength, default=0.0), uploads.TABLE[self.upload].most
         if strength > most:
@@ -316,16 +316,13 @@ class Reproduces:
     setting: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for field in ("table", "dataset", "scale", "variant"):
-            if not isinstance(getattr(self, field), str):
-                raise UserError(f"config.reproduces.{field}={getattr(self, field)!r} is no text.")
-        if self.scale not in SCALES:
-            raise unknown("config.reproduces.scale", self.scale, SCALES)
-        for field in ("arms", "attacks", "setting"):
-            if not isinstance(getattr(self, field), Mapping):
-                raise UserError(
-                    f"config.reproduces.{field}={getattr(self, field)!r} must be a group of fields."
-                )
+        for field, value in vars(self).items():
+            kind, what = (
+                (str, "is no text") if field in TEXTS else (Mapping, "must be a group of fields")
+            )
+            if not isinstance(value, kind):
+                raise UserError(f"config.reproduces.{field}={value!r} {what}.")
+        _check_choices(self, "reproduces", {"scale": SCALES})
 
 
 def parse_reproduces(group: Any) -> Reproduces | None:

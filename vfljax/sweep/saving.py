@@ -41,7 +41,10 @@ def save(workdir: pathlib.Path, name: str, count: int, width: int, now: Saved) -
       width: how many are trained at once on each device.
       now: what to save.
     """
-    tree: dict[str, Any] = {"progress": _pack(now.snapshot, count)}
+    leaves = _numbered(now.snapshot)
+    raw = {k: jax.random.key_data(a) if _is_key(a) else a for k, a in leaves.items()}
+    progress = {k: np.asarray(a)[:count] for k, a in jax.device_get(raw).items()}
+    tree: dict[str, Any] = {"progress": progress}
     if now.recorded:
         tree["recorded"] = {str(k): v for k, v in now.recorded.items()}
     store.write_partial(workdir, name, now.epoch, {"pieces": jax.tree.map(_pieces, tree)}, width)
@@ -62,7 +65,17 @@ def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved 
     epoch, tree = partial
     tree = jax.tree.map(lambda a: a.reshape(count, *a.shape[2:]), tree["pieces"])
     recorded = {int(k): v for k, v in tree.get("recorded", {}).items()}
-    return Saved(epoch, _unpack(tree["progress"], count, like), recorded)
+    leaves, structure = jax.tree.flatten(like)
+    saved = _numbered(like)
+
+    def restored(place: str, leaf: Any) -> Any:
+        if place not in saved:
+            return np.zeros((count, *leaf.shape[1:]), leaf.dtype)
+        array = jnp.asarray(tree["progress"][place][:count])
+        return jax.random.wrap_key_data(array) if _is_key(leaf) else array
+
+    every = [restored(f"{i:05d}", leaf) for i, leaf in enumerate(leaves)]
+    return Saved(epoch, jax.tree.unflatten(structure, every), recorded)
 
 
 def _pieces(a: HostArray) -> HostArray:
@@ -86,23 +99,3 @@ def _numbered(snapshot: Snapshot) -> dict[str, Any]:
     record = jax.tree.unflatten(structure, range(len(leaves))).record
     exchange = set(jax.tree.leaves([getattr(record, field) for field in EXCHANGE]))
     return {f"{i:05d}": leaf for i, leaf in enumerate(leaves) if i not in exchange}
-
-
-def _pack(snapshot: Snapshot, count: int) -> dict[str, HostArray]:
-    raw = {k: jax.random.key_data(a) if _is_key(a) else a for k, a in _numbered(snapshot).items()}
-    return {name: np.asarray(a)[:count] for name, a in jax.device_get(raw).items()}
-
-
-def _unpack(packed: dict[str, HostArray], count: int, like: Snapshot) -> Snapshot:
-    leaves, structure = jax.tree.flatten(like)
-    saved = _numbered(like)
-
-    def restored(name: str, leaf: Any) -> Any:
-        if name not in saved:
-            return np.zeros((count, *leaf.shape[1:]), leaf.dtype)
-        array = jnp.asarray(packed[name][:count])
-        return jax.random.wrap_key_data(array) if _is_key(leaf) else array
-
-    return jax.tree.unflatten(
-        structure, [restored(f"{i:05d}", leaf) for i, leaf in enumerate(leaves)]
-    )

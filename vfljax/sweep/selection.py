@@ -90,11 +90,7 @@ def _selection_experiment(experiment: Experiment, candidates: tuple[float, ...])
             "seeds": REPEATS,
             "data.train": share if rows < 1 else fewer,
             "training.batch_size": min(batch_size, fewer) if rows >= 1 else batch_size,
-            **{
-                f"training.{name}": values[0]
-                for name, values in experiment.numbers.items()
-                if f"training.{name}" in AXES
-            },
+            **{path: values[0] for path, values in zip(AXES, experiment.numbers.values())},
             # no party is: only the honest federation is trained
             "malicious.gamma": 1.0,
             "malicious.strength": 0.0,

@@ -21,10 +21,8 @@ def check(plan: Plan) -> None:
     trained = {trial.federation.kind for group in plan.groups for trial in group.trials}
     named = plan.experiment.federations
     for variant in plan.attack_variants:
-        for values in variant.knobs:
-            if "known" in values and (
-                error := known_error(variant.name, values["known"], known_to)
-            ):
+        for known in (point["known"] for point in variant.knobs if "known" in point):
+            if error := known_error(variant.name, known, known_to):
                 raise error
         bottoms = tuple(plan.groups[0].spec.bottoms[party] for party in variant.attackers)
         attack = make_attack(variant, bottoms, classes)

@@ -128,14 +128,12 @@ def needs(plan: Plan, workdir: pathlib.Path) -> str:
         f"record fewer of the {rows:,} rows (config.training.record_rows) or epochs "
         "(config.training.record)"
     )
-    limits.check_free(
-        f"training {members:,} trial{'s' * (members > 1)} at a time",
-        *("memory", size.memory, memory, f"choose smaller networks, {fewer}"),
-    )
-    limits.check_free(
-        f"training {size.trials:,} trials",
-        *("disk", size.disk + size.progress, disk, f"choose fewer trials, {fewer}"),
-    )
+    at_a_time = f"{members:,} trial{'s' * (members > 1)} at a time"
+    for trained, what, needed, free, choose in (
+        (at_a_time, "memory", size.memory, memory, "smaller networks"),
+        (f"{size.trials:,} trials", "disk", size.disk + size.progress, disk, "fewer trials"),
+    ):
+        limits.check_free(f"training {trained}", what, needed, free, f"choose {choose}, {fewer}")
     return (
         f"about {bytes_text(size.memory)} of memory ({bytes_text(memory)} free) and "
         f"{bytes_text(size.disk)} of disk ({bytes_text(disk)} free)"

@@ -88,9 +88,7 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
     places: dict[tuple[int, bytes, bytes], int] = {}
     kept: list[tuple[int, HostArray, HostArray]] = []
     teacher_of: dict[int, int] = {}
-    for group in groups:
-        if not _reads_scores(group):
-            continue
+    for group in filter(_reads_scores, groups):
         spec = group.spec
 
         def labels_of(member: Member, spec: Spec = spec) -> tuple[Array, Array]:
@@ -105,10 +103,9 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
         )(members)
         for trial, labels, weights in zip(group.trials, *map(np.asarray, drawn), strict=True):
             identity = (trial.seed, labels.tobytes(), weights.tobytes())
-            if identity not in places:
-                places[identity] = len(kept)
+            teacher_of[trial.id] = places.setdefault(identity, len(kept))
+            if len(kept) < len(places):
                 kept.append((trial.seed, labels, weights))
-            teacher_of[trial.id] = places[identity]
     if not kept:
         return None, {}
     seeds, labels, weights = zip(*kept, strict=True)
