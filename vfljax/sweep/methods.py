@@ -96,8 +96,8 @@ class Method:
         )
         return tuple(
             Chain(
-                {name: knobs for name, (knobs, _) in by_name.items()},
-                {name: o for name, (_, o) in by_name.items()},
+                knobs={name: knobs for name, (knobs, _) in by_name.items()},
+                options={name: options for name, (_, options) in by_name.items()},
             )
             for by_name in named
         )

@@ -272,7 +272,12 @@ def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
     """
     number = {group.name: i for i, group in enumerate(plan.groups)}
     shards = [
-        Shard(shard["name"], number[shard["group"]], tuple(shard["trials"]), shard["capacity"])
+        Shard(
+            name=shard["name"],
+            group=number[shard["group"]],
+            trials=tuple(shard["trials"]),
+            capacity=shard["capacity"],
+        )
         for shard in header["shards"]
         if shard["group"] in number
     ]
