@@ -9,7 +9,7 @@ criteo-lambda1 is Criteo with lambda_u = 1 in place of 50, which for two classes
 
 9 settings: undefended, KDk as released and KDk as the paper's equation 9 has it, 3 seeds. For CIFAR-10 that
 is 560 core hours, on a GPU about 7 with the attacks; Criteo takes minutes on 2 cores. cifar10-reduced
-takes about 3 minutes on 2 cores, criteo-sample 2. Beside the published attack stand its form that trains
+takes about 8 minutes on 2 cores, criteo-sample 2. Beside the published attack stand its form that trains
 the whole model ("passive/finetune_bottom", the paper's text) and attackers with the same labels who know of
 defenses: a probe of embeddings and gradients, and the same learning from its own calls.
 """

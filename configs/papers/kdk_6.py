@@ -9,7 +9,7 @@ criteo-sample; `configs/papers/kdk.py` describes each, what DIR must hold, and w
 9 settings without model splitting, as Table 4's. The published attack is "direct/first_negative/epoch=0":
 the first class with a negative entry in epoch 0. Beside it stand the most and the least negative entry, which
 a reader of KDk's paper would try, averages and votes over epochs, own logits fused with averaged gradients,
-and a probe. For CIFAR-10 560 core hours, on a GPU about 5; cifar10-reduced takes about 4 minutes on 2
+and a probe. For CIFAR-10 560 core hours, on a GPU about 5; cifar10-reduced takes about 10 minutes on 2
 cores.
 """
 

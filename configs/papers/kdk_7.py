@@ -9,7 +9,7 @@ DATASET-nosplit is the same without model splitting.
 
 No attack is run. The table does not say which epsilon and k its KDk row has: "kdk" has those of Table 4, and
 "kdk_table5" is run too. 12 settings, 9 for Criteo. For CIFAR-10 740 core hours, on a GPU about 6
-hours; cifar10-reduced takes about 4 minutes on 2 cores.
+hours; cifar10-reduced takes about 10 minutes on 2 cores.
 """
 
 from configs.papers import kdk, kdk_4, kdk_5

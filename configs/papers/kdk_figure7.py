@@ -7,8 +7,8 @@ VARIANT is cifar10, cifar100, cinic10, one of them with -resnet20, or cifar10-re
 `configs/papers/kdk.py` describes each, what DIR must hold, and what one trial costs.
 
 30 points, honest and malicious, 3 seeds: for CIFAR-10 11,000 core hours, on a GPU about six days. PPDL and
-DiscreteSGD as in Table 8. cifar10-reduced has 10 points without malicious parties, 2 seeds, and takes about
-8 minutes on 2 cores.
+DiscreteSGD as in Table 8. cifar10-reduced has 10 points without malicious parties, 5 seeds, and takes about
+20 minutes on 2 cores.
 """
 
 from configs.papers import kdk
