@@ -8,6 +8,7 @@ import pytest
 from vfljax import defenses
 from vfljax.auditing.planning import (
     FEWEST,
+    LATER,
     MOST,
     Cost,
     Times,
@@ -109,17 +110,18 @@ def test_a_pilot_tries_as_many_as_there_is_time_for():
 
 
 def test_without_a_pilot_the_first_defenses_have_two_operating_points_between_weak_and_strong():
-    every, times = ["noise", "max_norm", "compression"], {"undefended": QUICK}
-    chosen = without_pilot(every, 1e9, times, 3)
+    every = ["noise", "max_norm", "compression"]
+    chosen = without_pilot(every, 1e9, QUICK, 3)
     assert list(chosen) == every
     for name, values in chosen.items():
         among = values_of(name)
         assert len(values) == min(FEWEST, len(among))
         assert not {*values} & {*among[:1], *among[-1:]}
+    times = {"undefended": QUICK, "pilot": QUICK._replace(train=2.0 + LATER * 6.0)}
     two = seconds({"noise": 2, "max_norm": 0}, times, 3, margin=1.0)
-    assert list(without_pilot(every, two, times, 3)) == every[:2]
-    assert list(without_pilot(every, two - 1, times, 3)) == every[:1]
-    assert without_pilot(every, 1.0, times, 3) == {}
+    assert list(without_pilot(every, two, QUICK, 3)) == every[:2]
+    assert list(without_pilot(every, two - 0.01, QUICK, 3)) == every[:1]
+    assert without_pilot(every, 1.0, QUICK, 3) == {}
 
 
 def test_fewer_seeds_do_where_they_leave_time_for_more_defenses():

@@ -10,10 +10,10 @@ from vfljax.attacking.jobs import VariantPlan
 from vfljax.attacking.run import RunVariants, run_variants
 
 # of the budget, after which no attack but ``ALWAYS`` is begun on the undefended federation
-SHARE = 0.4
-LEADING = ("reader", "ranks", "probe", "spectral", "mean", "posterior", "surrogate", "joint")
+SHARE = 0.3
+LEADING = ("reader", "probe", "ranks", "spectral", "mean", "posterior", "surrogate", "joint")
 """The attacks that are run first: those that read most in the stored audits, and one that knows label DP."""
-ALWAYS = LEADING[:3]
+ALWAYS = LEADING[:2]
 
 
 def until(end: float, left_out: set[str]) -> RunVariants:

@@ -96,15 +96,18 @@ def pilot_defenses(
 
 
 def without_pilot(
-    applicable: Sequence[str], left: float, times: Mapping[str, Times], seeds: int
+    applicable: Sequence[str], left: float, undefended: Times, seeds: int
 ) -> dict[str, list[float]]:
     """Returns the first defenses for which there is time without a pilot, each with its second and fourth
     operating point.
 
     Args:
-      applicable, left, times, seeds: as for ``pilot_defenses`` and ``seconds``.
+      applicable, left, undefended, seeds: as for ``pilot_defenses``.
     """
     chosen: dict[str, list[float]] = {}
+    train = LATER * undefended.overhead * undefended.programs + undefended.running
+    # with the overhead that a pilot would have measured
+    times = {"undefended": undefended, "pilot": undefended._replace(train=train)}
     for name in applicable:
         more = {**chosen, name: [*values_of(name)[1 : 2 * FEWEST : 2]]}
         if seconds({n: len(v) for n, v in more.items()}, times, seeds, margin=1.0) > left:

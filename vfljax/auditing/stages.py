@@ -151,7 +151,7 @@ def _decision(
     if "tried" not in journal.stored:
         within = applicable, journal.left
         piloted = functools.partial(planning.pilot_defenses, *within, undefended)
-        quick = functools.partial(planning.without_pilot, *within, journal.times)
+        quick = functools.partial(planning.without_pilot, *within, undefended)
         seeds = planning.affordable_seeds(piloted, request.seeds, fewest)
         tried = piloted(seeds)
         if len(tried) < min(planning.ENOUGH, len(applicable)):
@@ -166,7 +166,7 @@ def _decision(
         costs, allowed = planning.costs(pilot, goal)
         chosen = planning.choose(costs, allowed, journal.left, journal.times, seeds)
     else:
-        chosen = planning.without_pilot(applicable, journal.left, journal.times, seeds)
+        chosen = planning.without_pilot(applicable, journal.left, undefended, seeds)
     left_out = [name for name in applicable if name not in chosen]
     journal.say(sentences.chosen_lines(chosen, left_out))
     grid = {name: suite.method(name, values) for name, values in chosen.items()}
