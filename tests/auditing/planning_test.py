@@ -10,6 +10,7 @@ from vfljax.auditing.planning import (
     FEWEST,
     LATER,
     MOST,
+    QUICK_MARGIN,
     Cost,
     Times,
     affordable_seeds,
@@ -118,10 +119,9 @@ def test_without_a_pilot_the_first_defenses_have_two_operating_points_between_we
         assert len(values) == min(FEWEST, len(among))
         assert not {*values} & {*among[:1], *among[-1:]}
     times = {"undefended": QUICK, "pilot": QUICK._replace(train=2.0 + LATER * 6.0)}
-    two = seconds({"noise": 2, "max_norm": 0}, times, 3, margin=1.0)
-    assert list(without_pilot(every, two, QUICK, 3)) == every[:2]
-    assert list(without_pilot(every, two - 0.01, QUICK, 3)) == every[:1]
-    assert without_pilot(every, 1.0, QUICK, 3) == {}
+    two = seconds({"noise": 2, "max_norm": 0}, times, 3, QUICK_MARGIN)
+    found = [[*without_pilot(every, left, QUICK, 3)] for left in (two, two - 0.01, 1.0)]
+    assert found == [every[:2], every[:1], []]
 
 
 def test_fewer_seeds_do_where_they_leave_time_for_more_defenses():

@@ -20,7 +20,7 @@ from vfljax.store import StoredSweep
 from vfljax.sweep.records import Goal
 
 TOGETHER = 32  # trials that one call attacks, however few there are
-MARGIN = 1.2  # on an estimate after a pilot
+MARGIN, QUICK_MARGIN = 1.2, 1.1  # on an estimate after a pilot, and without one
 LATER = 0.75  # of the first program's overhead that each of several takes; measured
 REPORT = 15.0  # seconds
 FEWEST, MOST = 2, 5  # operating points of each defense
@@ -110,7 +110,7 @@ def without_pilot(
     times = {"undefended": undefended, "pilot": undefended._replace(train=train)}
     for name in applicable:
         more = {**chosen, name: [*values_of(name)[1 : 2 * FEWEST : 2]]}
-        if seconds({n: len(v) for n, v in more.items()}, times, seeds, margin=1.0) > left:
+        if seconds({n: len(v) for n, v in more.items()}, times, seeds, QUICK_MARGIN) > left:
             break
         chosen = more
     return chosen
