@@ -14,7 +14,7 @@ from tests.auditing.survey_test import asked, values, written
 from tests.refusals import refused
 from vfljax import store
 from vfljax.auditing import deadline, stages, suite
-from vfljax.auditing.planning import Times, confirming, seconds
+from vfljax.auditing.planning import Times, confirming, without_pilot
 from vfljax.auditing.stages import audit
 from vfljax.auditing.survey import survey
 from vfljax.errors import UserError
@@ -188,7 +188,7 @@ def test_where_a_pilot_leaves_no_time_for_enough_defenses_there_is_none(finished
     journal.stored["times"] = {"undefended": slow._asdict()}
     monkeypatch.setattr(journal, "stage", None)  # nothing is trained
     every = ["label_dp", "noise", "proj_pert", "marvell"]
-    needed = seconds(dict.fromkeys(every[:3], 2), journal.times, 3, margin=1.0)
+    needed = next(s for s in range(999) if len(without_pilot(every, s, slow, 3)) == 3)
     journal.request = dataclasses.replace(request, budget=journal.spent + needed)
     config = stages._decision(journal, {"grid": {}, "seeds": 5}, every, [])
     assert list(config["grid"]) == ["undefended", *every[:3]]

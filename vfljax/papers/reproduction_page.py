@@ -7,6 +7,7 @@ was run and what the papers do not claim. Their words are Jinja2 templates, in t
 from __future__ import annotations
 
 import datetime
+import json
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -25,8 +26,8 @@ from vfljax.sweep import train
 from vfljax.sweep.experiment import experiment_of
 
 LEAKS = "_leaks.csv"
-RUNS = "runs.csv"  # of every comparison that was stored: when, by what and on what it was run
-PROVENANCE = ("run", "date", "revision", "python", "jax", "numpy", "backend", "machine")
+RUNS = "runs.json"  # of every comparison that was stored: when, by what and on what it was run
+PROVENANCE = ("date", "revision", "python", "jax", "numpy", "backend", "machine")
 FIRST, APPENDIX = "REPRODUCTION.md", "reproduction/appendix.md"
 TEMPLATES = pathlib.Path(__file__).with_name("templates")
 Command = Callable[[str, str, str], str]
@@ -35,7 +36,7 @@ Command = Callable[[str, str, str], str]
 
 def stored(folder: pathlib.Path) -> list[Compared]:
     """Returns every comparison in the folder, by file name."""
-    files = sorted(f for f in folder.glob("*.csv") if not f.name.endswith((LEAKS, RUNS)))
+    files = sorted(f for f in folder.glob("*.csv") if not f.name.endswith(LEAKS))
     return [compared for file in files for compared in comparisons.read(file)]
 
 
@@ -60,13 +61,12 @@ def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compare
     found = assess(stored_rows.read(sweep, named=False))
     rows = evidence.leak_rows(experiment.reproduces.table, found)
     store.write_text(folder / f"{name}{LEAKS}", evidence.leaks_text(rows))
-    found = sweep.header | sweep.header["versions"] | {"run": name, "machine": train.processor()}
+    found = sweep.header | sweep.header["versions"] | {"machine": train.processor()}
     found["date"] = f"{datetime.date.today()}"
     file = folder / RUNS
-    known = comparisons.read_rows(file, PROVENANCE, dict) if file.exists() else []
-    runs = {row["run"]: row for row in known} | {name: found}
-    lines = [[str(runs[run][column]) for column in PROVENANCE] for run in sorted(runs)]
-    store.write_text(file, tables.csv_text(PROVENANCE, lines))
+    runs = json.loads(file.read_text()) if file.exists() else {}
+    runs[name] = {field: found[field] for field in PROVENANCE}
+    store.write_text(file, json.dumps(runs, indent=1, sort_keys=True) + "\n")
 
 
 def scatters(folder: pathlib.Path) -> dict[str, Figure]:
