@@ -13,8 +13,8 @@ VARIANT is cifar10, cifar100, cinic10, yahoo, criteo or bhi, with
 DIR holds the set; for what, and for what a setting costs, see `configs/papers/kdk.py`. BHI holds Kaggle's
 patch folders, 86,477 pairs of patches of one patient, where the released code pairs files across patients;
 a setting takes 4 core hours, estimated from a step of 64 patches, 1.2 s of one core. 6 settings a set, 3 seeds,
-honest and malicious: for CIFAR-10 60 core hours, on a GPU an hour. cifar10-reduced takes about 10 minutes
-on 2 cores, bhi-sample (2,000 patches in one .npz, width 8) about 10.
+honest and malicious: for CIFAR-10 60 core hours, on a GPU an hour. cifar10-reduced took 16 minutes beside
+other work on 2 cores, bhi-sample (2,000 patches in one .npz, width 8) about 10.
 """
 
 from configs.papers import fu, kdk

@@ -9,8 +9,8 @@ each, what DIR must hold, and what one trial costs.
 Without model splitting (see there). 29 configurations, 3 seeds: the table's 20, the undefended federation,
 and PPDL and DiscreteSGD as the papers have them ("ppdl_paper", "discrete_sgd_paper"), while "ppdl" sends
 untreated entries where it runs out of them and "discrete_sgd" has the fixed bound .03, both as released. For
-CIFAR-10 5,400 core hours, on a GPU about two days. cifar10-reduced has 21 configurations and 5 seeds, and
-takes about 25 minutes on 2 cores. The stored run of it has 2 seeds.
+CIFAR-10 5,400 core hours, on a GPU about two days. cifar10-reduced has 21 configurations and 2 seeds, and
+takes about 10 minutes on 2 cores.
 """
 
 from configs.papers import kdk
@@ -42,6 +42,7 @@ def of_table(table, variant, offered):
         attacks={**kdk.DIRECT, **kdk.known_defense(values["completion"])},
         federations=("no_split",),
         values=values,
+        reduced=2,
         methods=METHODS,
         names=kdk.PUBLISHED_DIRECT,
     )

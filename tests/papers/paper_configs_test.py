@@ -245,7 +245,7 @@ SUN = {"training.batch_size": 128, "training.record_rows": 0}
         ("gafm_figure3", "isic", 2400, {}, 30),
         ("gafm_f1", "criteo-reduced", 2400, {}, 30),
         ("gafm_d6", "criteo-reduced", 2400, {}, 50),
-        ("kdk_figure6", "cifar10-reduced", 120, FEW, 50),
+        ("kdk_figure6", "cifar10-reduced", 120, FEW, 20),
         ("kdk_5", "criteo-sample", 200, {}, 20),
         ("sun_1", "criteo", 400, SUN, 60),
         ("sun_2", "avazu-sample", 400, SUN, 10),

@@ -204,7 +204,7 @@ def machine(suite: str) -> dict[str, Any]:
         "suite": suite,
         "backend": jax.default_backend(),
         "devices": [str(d.device_kind) for d in jax.devices()],
-        "machine": train.processor(),
+        "machine": train.processor_name(),
         "versions": train.versions(),
         "revision": train.revision(),
     }

@@ -28,7 +28,7 @@ class Growing:
         if like.dtype.kind not in KINDS or not like.ndim:
             raise UserError(f"{path.name}: a {like.ndim}-d array of {like.dtype} is not rows.")
         self.path, self.dtype, self.shape, self.rows = path, like.dtype, like.shape[1:], 0
-        self.file: BinaryIO = open(path, "wb")  # noqa: SIM115 - finish closes it, or its user
+        self.file: BinaryIO = open(path, "wb")  # noqa: SIM115 - finish or close closes it
         self._header()
         self.start = self.file.tell()  # of the data
 
@@ -55,6 +55,10 @@ class Growing:
         assert self.file.tell() == self.start
         self.file.flush()
         os.fsync(self.file.fileno())
+        self.file.close()
+
+    def close(self) -> None:
+        """Leave the file unfinished."""
         self.file.close()
 
 

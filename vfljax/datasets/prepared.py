@@ -57,7 +57,7 @@ class Writer:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         for file in self._files.values():
             with contextlib.suppress(OSError):  # of a full disk, once more
-                file.file.close()
+                file.close()
         shutil.rmtree(self.partial, ignore_errors=True)
         if isinstance(error, OSError):
             raise UserError(f"{self.folder} cannot be written: {error}.") from error

@@ -255,8 +255,8 @@ def _dcor(low: float, high: float) -> Callable[[LeakRow], bool]:
 
 def _gradient_defense(row: LeakRow) -> bool:
     """Whether a row is of Figure 2 (b) or (c): Marvell at s = 8, or label DP at epsilon = .5, alone."""
-    found = row.knobs.get("marvell.power"), row.knobs.get("label_dp.epsilon")
-    return len(row.defenses) == 1 and found in ((8, None), (None, 0.5))
+    strengths = row.knobs.get("marvell.power"), row.knobs.get("label_dp.epsilon")
+    return len(row.defenses) == 1 and strengths in ((8, None), (None, 0.5))
 
 
 def _bounded_by_utility(evidence: Evidence) -> Iterator[Weighed]:

@@ -61,11 +61,11 @@ def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compare
     found = assess(stored_rows.read(sweep, named=False))
     rows = evidence.leak_rows(experiment.reproduces.table, found)
     store.write_text(folder / f"{name}{LEAKS}", evidence.leaks_text(rows))
-    found = sweep.header | sweep.header["versions"] | {"machine": train.processor()}
-    found["date"] = f"{datetime.date.today()}"
+    about = sweep.header | sweep.header["versions"] | {"machine": train.processor_name()}
+    about["date"] = f"{datetime.date.today()}"
     file = folder / RUNS
     runs = json.loads(file.read_text()) if file.exists() else {}
-    runs[name] = {field: found[field] for field in PROVENANCE}
+    runs[name] = {field: about[field] for field in PROVENANCE}
     store.write_text(file, json.dumps(runs, indent=1, sort_keys=True) + "\n")
 
 

@@ -50,7 +50,7 @@ def versions() -> dict[str, str]:
     return installed
 
 
-def processor() -> str:
+def processor_name() -> str:
     """The name of this machine's processor, its architecture where the system does not tell."""
     cpuinfo = pathlib.Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
