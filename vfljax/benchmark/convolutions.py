@@ -53,6 +53,32 @@ def ours(
       settings: trials of the program.
       images: the sizes.
     """
+    train, start = training_of(implementation, width, images)
+    layout = batch_layout.layout(settings, 1 if mode == "map" else settings)
+    program = programs.Program(train, layout)
+    drawn = jax.jit(start)(jax.random.key(0))
+    copies = jax.tree.map(lambda a: np.repeat(np.asarray(a)[None], settings, axis=0), drawn)
+    variables = layout.pad(copies)
+    jax.block_until_ready(program(variables, ()))
+
+    def measure() -> float:
+        began = time.perf_counter()
+        jax.block_until_ready(program(variables, ()))
+        return (time.perf_counter() - began) / (settings * images.steps) * 1e3
+
+    return measure
+
+
+def training_of(
+    implementation: str, width: int, images: Images
+) -> tuple[Callable[[PyTree, tuple[()]], PyTree], Callable[[Any], PyTree]]:
+    """Returns ``train(variables, ())`` of one trial, which takes all steps, and ``start(key) -> variables``.
+
+    Args:
+      implementation: "matmul" or "xla".
+      width: of the ResNet.
+      images: the sizes.
+    """
     net = network(implementation, width, images)
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.random((images.batch, *images.image)), jnp.float32)
@@ -77,20 +103,10 @@ def ours(
         carry = (variables, optimizer.init(variables["params"]))
         return jax.lax.scan(step, carry, None, length=images.steps)[0][0]
 
-    layout = batch_layout.layout(settings, 1 if mode == "map" else settings)
-    program = programs.Program(train, layout)
-    start = dict(jax.jit(lambda key: net.init(key, x))(jax.random.key(0)))
-    start.pop("layers", None)
-    copies = jax.tree.map(lambda a: np.repeat(np.asarray(a)[None], settings, axis=0), start)
-    variables = layout.pad(copies)
-    jax.block_until_ready(program(variables, ()))
+    def start(key: Any) -> PyTree:
+        return {name: a for name, a in net.init(key, x).items() if name != "layers"}
 
-    def measure() -> float:
-        began = time.perf_counter()
-        jax.block_until_ready(program(variables, ()))
-        return (time.perf_counter() - began) / (settings * images.steps) * 1e3
-
-    return measure
+    return train, start
 
 
 def network(implementation: str, width: int, images: Images) -> Any:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from vfljax.benchmark import convolutions
+from vfljax.benchmark import convolutions, jaxprs
 from vfljax.benchmark.convolutions import Images
 from vfljax.benchmark.grid_speed import COLUMNS, GRID
 from vfljax.benchmark.measuring import (
@@ -165,23 +165,16 @@ def forward_operations(width: int, images: Images) -> int:
     net = convolutions.network("xla", width, images)
     x = jax.ShapeDtypeStruct((images.batch, *images.image), jnp.float32)
     variables = jax.eval_shape(net.init, jax.random.key(0), x)
-    return _operations(jax.make_jaxpr(net.apply)(variables, x).jaxpr)
-
-
-def _operations(jaxpr: Any) -> int:
     total = 0
-    for equation in jaxpr.eqns:
-        shapes = [v.aval.shape for v in (*equation.invars, *equation.outvars)]
+    for *_, equation in jaxprs.equations(jax.make_jaxpr(net.apply)(variables, x).jaxpr):
+        variables: list[Any] = [*equation.invars, *equation.outvars]
+        shapes = [v.aval.shape for v in variables]
         if equation.primitive.name == "conv_general_dilated":
             outputs = equation.params["dimension_numbers"].rhs_spec[0]
             total += 2 * math.prod(shapes[-1]) * math.prod(shapes[1]) // shapes[1][outputs]
         elif equation.primitive.name == "dot_general":
             (contracted, _), _ = equation.params["dimension_numbers"]
             total += 2 * math.prod(shapes[-1]) * math.prod(shapes[0][a] for a in contracted)
-        for value in equation.params.values():
-            inner = getattr(value, "jaxpr", value)  # closed or not
-            if hasattr(inner, "eqns"):
-                total += _operations(inner)
     return total
 
 

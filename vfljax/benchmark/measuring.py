@@ -15,14 +15,14 @@ import numpy as np
 from vfljax import defenses
 from vfljax.federation import training
 from vfljax.sweep import batch_layout, programs, train, trainer
-from vfljax.types import HostArray, HParams, Spec
+from vfljax.types import HostArray, HParams, PyTree, Spec
 
 SEEDS = 3
 
 
-def _table(spec: Spec, columns: int) -> training.Table:
+def _table(spec: Spec, columns: int | tuple[int, ...]) -> training.Table:
     """Random columns, labels and teacher: the time of a step does not depend on their values."""
-    rng = np.random.default_rng(0)
+    rng, shape = np.random.default_rng(0), np.zeros(columns).shape
     parties, rows = len(spec.bottoms), spec.num_rows
     places = np.tile(np.arange(rows, dtype=np.int32), (SEEDS, 1))
     reads_scores = defenses.build(
@@ -31,16 +31,74 @@ def _table(spec: Spec, columns: int) -> training.Table:
     scores = rng.dirichlet(np.ones(spec.num_classes), (SEEDS, rows)) if reads_scores else None
     return training.Table(
         features=tuple(
-            jnp.asarray(rng.normal(size=(rows, columns)), jnp.float32) for _ in range(parties)
+            jnp.asarray(rng.normal(size=(rows, *shape)), jnp.float32) for _ in range(parties)
         ),
         labels=jnp.asarray(rng.integers(0, spec.num_classes, rows), jnp.int32),
         train=jnp.asarray(places),
         validation=jnp.asarray(places[:, :1]),
         test=jnp.asarray(places[:, :1]),
-        mean=(jnp.zeros((SEEDS, columns)),) * parties,
-        scale=(jnp.ones((SEEDS, columns)),) * parties,
+        mean=(jnp.zeros((SEEDS, *shape)),) * parties,
+        scale=(jnp.ones((SEEDS, *shape)),) * parties,
         scores=None if scores is None else jnp.asarray(scores, jnp.float32),
     )
+
+
+def members_of(
+    spec: Spec, settings: int, knobs: Mapping[str, Mapping[str, float]]
+) -> training.Member:
+    """Returns the numbers of trials of ``SEEDS`` seeds, which differ in their learning rate.
+
+    Args:
+      spec: theirs.
+      settings: how many they are.
+      knobs: of their defenses.
+    """
+
+    def column(value: float) -> HostArray:
+        return np.full(settings, value, np.float32)
+
+    rates: HostArray = np.linspace(0.01, 0.1, settings, dtype=np.float32)
+    honest: HostArray = np.zeros((settings, len(spec.bottoms)), np.float32)
+    hparams = HParams(
+        learning_rate=rates,
+        momentum=column(0.9),
+        weight_decay=column(5e-4),
+        milestones=honest[:, :0],
+        decay=column(0.1),
+        gamma=honest,
+        strength=honest,
+        defenses={
+            name: {k: column(v) for k, v in values.items()} for name, values in knobs.items()
+        },
+    )
+    seeds: HostArray = (np.arange(settings) % SEEDS).astype(np.int32)
+    return training.Member(seeds, seeds, hparams)
+
+
+def epoch_shapes(
+    spec: Spec,
+    settings: int,
+    columns: int | tuple[int, ...],
+    knobs: Mapping[str, Mapping[str, float]],
+) -> tuple[PyTree, PyTree]:
+    """Returns the arguments of ``training.make_run`` for many trials by shape: of each, and of all at once.
+
+    Args:
+      spec: theirs.
+      settings: how many they are.
+      columns: of every party: their number, or the shape of its images.
+      knobs: of their defenses.
+    """
+    member, seeds = members_of(spec, settings, knobs), jnp.arange(SEEDS, dtype=jnp.uint32)
+
+    def begun(member: training.Member) -> tuple[PyTree, PyTree]:
+        table = _table(spec, columns)
+        initial = training.make_initial(spec)(seeds, table)
+        start = jax.vmap(training.make_start(spec), in_axes=(0, None, None))
+        now = training.epoch_of(jnp.int32(0), seeds, spec.num_rows)
+        return (member, start(member, table, initial)), (table, initial, now)
+
+    return jax.eval_shape(begun, member)
 
 
 class TimedStep:
@@ -54,28 +112,10 @@ class TimedStep:
         knobs: Mapping[str, Mapping[str, float]],
         width: int | None,
     ) -> None:
-        def column(value: float) -> HostArray:
-            return np.full(settings, value, np.float32)
-
-        rates: HostArray = np.linspace(0.01, 0.1, settings, dtype=np.float32)
-        honest: HostArray = np.zeros((settings, len(spec.bottoms)), np.float32)
-        hparams = HParams(
-            learning_rate=rates,
-            momentum=column(0.9),
-            weight_decay=column(5e-4),
-            milestones=honest[:, :0],
-            decay=column(0.1),
-            gamma=honest,
-            strength=honest,
-            defenses={
-                name: {k: column(v) for k, v in values.items()} for name, values in knobs.items()
-            },
-        )
-        seeds: HostArray = (np.arange(settings) % SEEDS).astype(np.int32)
         self.spec, self.settings = spec, settings
         layout = batch_layout.layout(settings, width)
         self.program = programs.Program(training.make_run(spec), layout)
-        member = layout.pad(training.Member(seeds, seeds, hparams))
+        member = layout.pad(members_of(spec, settings, knobs))
         table = _table(spec, columns)
         self.seeds = jnp.arange(SEEDS, dtype=jnp.uint32)
         initial = jax.jit(training.make_initial(spec))(self.seeds, table)

@@ -1,0 +1,103 @@
+"""The operations and the live memory of programs, of constructed ones and beside XLA's own estimate."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vfljax.benchmark import convolutions, grid_speed, jaxprs, measuring
+from vfljax.federation import training
+from vfljax.machine import needed_bytes
+
+N = 100
+LINE = 4 * N  # bytes of a float32 [N]
+
+
+def lines_of(function, *shape, platform="cuda"):
+    """The most that is live beside a float32 argument of this shape, in lines of N numbers."""
+    x = jax.ShapeDtypeStruct((*shape, N), jnp.float32)
+    live = jaxprs.live_bytes(jax.make_jaxpr(function)(x).jaxpr, platform)
+    return (live - 4 * x.size) / LINE
+
+
+def keep_two(x):
+    first = jnp.sin(x)
+    return jnp.cos(jnp.tan(jnp.exp(x))) + first
+
+
+def turns(x):
+    """Five results of a line each, and of each turn: what it reads, two arrays on the way, a new carry and
+    a result."""
+    return jax.lax.scan(lambda c, y: (c + y, jnp.tan(jnp.cos(y))), x[0], x)
+
+
+@pytest.mark.parametrize(
+    ("function", "lines"),
+    [
+        (lambda x: x, 0),  # an argument is the caller's
+        (jnp.sin, 1),
+        (lambda x: jnp.sin(jnp.cos(jnp.tan(x))), 2),  # each is freed once the next is made
+        (keep_two, 3),
+        (jax.jit(keep_two), 3),
+        (lambda x: jnp.sin(x).reshape(10, -1) * 2, 2),  # a view takes nothing
+        (lambda x: jnp.sum(jnp.sin(x)[:, None] + jnp.zeros((N, N)), axis=1), 101),
+        (lambda x: jnp.broadcast_to(x, (7, N)), 7),  # is returned: an array of its own
+        (lambda x: jax.lax.cond(x[0] > 0, keep_two, jnp.sin, x), 3),
+    ],
+)
+def test_live_arrays_of_a_line(function, lines):
+    scalars = 0.03  # x[0], its comparison and the like
+    assert lines_of(function) == pytest.approx(lines, abs=scalars)
+
+
+def test_a_loop_takes_its_results_in_full_and_one_turn():
+    # x[0]; the carry and 5 results; of a turn: y, c + y, cos y, tan cos y
+    assert lines_of(turns, 5) == 1 + (1 + 5) + 4
+
+    def until(x):
+        return jax.lax.while_loop(lambda c: c[0] < 1, lambda c: jnp.sin(jnp.cos(c)), x)
+
+    assert lines_of(until) == 1 + 2
+
+
+def test_the_branch_of_a_platform_is_what_counts():
+    def function(x):
+        return jax.lax.platform_dependent(x, cpu=keep_two, default=jnp.sin)
+
+    number = 0.01  # of the branch
+    assert lines_of(function, platform="cpu") == 3 + number
+    assert lines_of(function) == 1 + number
+    jaxpr = jax.make_jaxpr(function)(jnp.zeros(N)).jaxpr
+    names = {p: {str(e[-1].primitive) for e in jaxprs.equations(jaxpr, p)} for p in ("cpu", "cuda")}
+    assert "exp" in names["cpu"]
+    assert "exp" not in names["cuda"]
+
+
+def by_xla(function, *arguments):
+    return needed_bytes(jax.jit(function).lower(*arguments).compile())[0]
+
+
+def test_it_is_about_what_xla_needs_for_an_epoch_of_many_settings():
+    spec = dataclasses.replace(grid_speed.GRID, num_rows=512, batch_size=64)
+    run = jax.vmap(training.make_run(spec), in_axes=(0, None))
+    arguments = measuring.epoch_shapes(spec, 16, 8, {})
+    live = jaxprs.live_bytes(jax.make_jaxpr(run)(*arguments).jaxpr)
+    assert live / by_xla(run, *arguments) == pytest.approx(1, abs=0.3)
+
+
+@pytest.mark.parametrize("implementation", ["xla", "matmul"])
+def test_it_is_about_what_xla_needs_for_networks_of_convolutions(implementation):
+    images = convolutions.Images(batch=16, image=(16, 8, 3), steps=2, blocks=(1, 1))
+    train, start = convolutions.training_of(implementation, 8, images)
+    drawn = jax.eval_shape(start, jax.random.key(0))
+    two = jax.tree.map(lambda a: jax.ShapeDtypeStruct((2, *a.shape), a.dtype), drawn)
+    run = jax.vmap(train, in_axes=(0, None))
+    live = jaxprs.live_bytes(jax.make_jaxpr(run)(two, ()).jaxpr)
+    assert live / by_xla(run, two, ()) == pytest.approx(1, abs=0.3)
+
+
+def test_keys_count_their_two_words():
+    jaxpr = jax.make_jaxpr(lambda key: key)(jax.random.key(0)).jaxpr
+    assert jaxprs.live_bytes(jaxpr) == np.uint32(0).nbytes * 2
