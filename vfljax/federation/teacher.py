@@ -10,6 +10,7 @@ at 50 % and 80 %. ``config.teacher.network`` names the network; an MLP unless it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import flax.linen as nn
@@ -68,8 +69,28 @@ def teacher_scores(
       teacher: what is trained.
       start: variables [Q, ...] that each seed's teachers start from, in place of random ones.
     """
+    all_teachers = make_teachers(seeds, table.train.shape[1], teacher, start)
+    light = from_module(teacher.network).light
+    together = (8 if light else 1) if machine.offered().cpu else len(lessons.seed)
+    # the table as an argument: a constant of the program would be compiled into it
+    given = tuple(map(jnp.asarray, lessons)), table._replace(scores=None)
+    lower = jax.jit(all_teachers, static_argnums=2).lower
+    train = machine.compile_fitting(lambda together: lower(*given, together).compile(), together)
+    return train(*given)
+
+
+def make_teachers(
+    seeds: Array, rows: int, teacher: TeacherSpec, start: PyTree = None
+) -> Callable[[tuple[Array, ...], Table, int], Array]:
+    """Returns ``all_teachers(lessons, table, together)``, which trains so many of them at once.
+
+    Args:
+      seeds: [Q].
+      rows: how many each is trained on.
+      teacher: what is trained.
+      start: as ``teacher_scores`` takes it.
+    """
     model = from_module(teacher.network)
-    rows = table.train.shape[1]
     batch = min(teacher.batch_size, rows)
     steps = rows // batch
 
@@ -121,13 +142,7 @@ def teacher_scores(
         )
         return jax.nn.softmax(logits / teacher.temperature)
 
-    together = (8 if model.light else 1) if machine.offered().cpu else len(lessons.seed)
-
     def all_teachers(lessons: tuple[Array, ...], table: Table, together: int) -> Array:
         return jax.lax.map(lambda lesson: train_one(lesson, table), lessons, batch_size=together)
 
-    # the table as an argument: a constant of the program would be compiled into it
-    given = tuple(map(jnp.asarray, lessons)), table._replace(scores=None)
-    lower = jax.jit(all_teachers, static_argnums=2).lower
-    train = machine.compile_fitting(lambda together: lower(*given, together).compile(), together)
-    return train(*given)
+    return all_teachers

@@ -1,0 +1,216 @@
+"""What can be known of programs on a GPU without one: they lower for it, no host is called from them, their
+loops are few and known, and an epoch reads nothing of the host. Nothing is compiled for a GPU here.
+
+``python -m pytest tests/gpu_programs_test.py -m ''`` tries every defense and every form of every attack.
+"""
+
+import pathlib
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.attacks_contract_test import ROWS
+from tests.federation.training_test import planned
+from vfljax import defenses
+from vfljax.attacking.batching import AttackProgram, make_attack_member
+from vfljax.benchmark import measuring
+from vfljax.benchmark.jaxprs import equations
+from vfljax.contract import of_attacks
+from vfljax.contract.exchanges import BATCH, seen_of
+from vfljax.contract.federations import make_spec
+from vfljax.federation import optimizers, teacher, training
+from vfljax.models import CNN, MLP, ResNet
+from vfljax.models.rows import Streamed
+from vfljax.sweep import trainer
+from vfljax.types import Agreed, DefenseSpec
+
+PACKAGE = str(pathlib.Path(trainer.__file__).parents[1])
+CUDA = "cuda"
+# where a program loops, and why it may: the turns of none grow with the rows of a batch
+LOOPS = {
+    "federation.training.make_epoch": "over the batches of an epoch",
+    "federation.teacher.make_teachers": "over teachers, epochs and batches",
+    "defenses.cae.train": "the steps of an optimizer",
+    "defenses.compression.keep_largest": "bisection",
+    "defenses.marvell.optimal_noise": "a solver's fixed rounds",
+    "defenses.p3eft.logistic_regression": "a solver's fixed rounds",
+    "attacks.core.minimize": "the steps of an optimizer",
+    "attacks.completion.complete": "the steps of an optimizer",
+    "attacks.joint.joint": "rounds of self-training",
+    "attacks.spectral.directions": "squarings of a matrix",
+    "attacks.spectral.k_means": "rounds of k-means, one start after the other",
+    "attacks.clusters.clusters": "one draw after the other",
+    "attacks.divisions.attack_of": "starts",
+    "attacks.divisions.explained": "starts, and batches one after the other: each has B x B numbers",
+    "attacks.divisions.divided": "rounds, and batches one after the other",
+    "attacks.residual.residual": "batches one after the other: each has B x B numbers",
+    "attacks.similarity.clusters": "rounds of k-means, and classes",
+    "attacks.enumeration.followed": "batches in order: what is learned of one is used in the next",
+    "attacks.enumeration.renamed": "the assignment of classes to clusters, class by class",
+    "attacks.ranks._solve": "conjugate gradients",
+    "attacks.batch_inversion.batch_inversion": "batches one after the other",
+}
+# these do grow with rows: analysis/gpu.md has the reasons
+BY_ROWS = {
+    "attacks.batch_inversion.least_solution": "an elimination, pivot by pivot",
+    "attacks.similarity.nearest": "known rows one after the other",
+}
+REPRESENTATIVE = (("gafm", True), ("marvell", True), ("compression", False), ("ppdl", False))
+OFTEN = ("active", "spectral", "similarity", "correlation")
+
+
+def place_of(path):
+    """The function of vfljax that an operation is of. Of what a jitted function does it is the caller, since a
+    kept trace names whoever called it first."""
+    place = ""
+    for equation in path:
+        frames = [f for f in equation.source_info.traceback.frames if PACKAGE in f.file_name]
+        if frames:
+            module = frames[0].file_name.removeprefix(PACKAGE + "/").removesuffix(".py")
+            place = f"{module.replace('/', '.')}.{frames[0].function_name.split('.<locals>')[0]}"
+        if equation.primitive.name == "jit":
+            break
+    return place
+
+
+def loops(jaxpr, platform=CUDA):
+    """Where a program loops, and how often; None where that is not known before."""
+    found = {}
+    for path in equations(jaxpr, platform):
+        if path[-1].primitive.name in ("scan", "while"):
+            found.setdefault(place_of(path), []).append(path[-1].params.get("length"))
+    return found
+
+
+def callbacks(jaxpr):
+    names = {path[-1].primitive.name for path in equations(jaxpr, CUDA)}
+    return {name for name in names if "callback" in name}
+
+
+def check(traced):
+    """Lower a traced function for CUDA, and look at what it calls and where it loops."""
+    jaxpr = traced.jaxpr.jaxpr
+    assert not callbacks(jaxpr)
+    assert set(loops(jaxpr)) <= {*LOOPS, *BY_ROWS}
+    assert "stablehlo" in traced.lower(lowering_platforms=(CUDA,)).as_text()
+
+
+def epoch(spec, columns=6, settings=3):
+    """The program of an epoch of some settings, traced."""
+    knobs = {d.name: defenses.TABLE[d.name].example for d in spec.defenses}
+    run = jax.vmap(training.make_run(spec), in_axes=(0, None))
+    return jax.jit(run).trace(*measuring.epoch_shapes(spec, settings, columns, knobs))
+
+
+def defended(name, split, rows=8):
+    """A federation with that defense, of three whole batches and one of a single row."""
+    return make_spec(
+        2,
+        (DefenseSpec(name),),
+        passive=1,
+        split=split,
+        batch_size=rows,
+        num_rows=3 * rows + 1,
+        label_features=name != "gafm",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        pytest.param(n, s, marks=[] if (n, s) in REPRESENTATIVE else [pytest.mark.slow])
+        for n, row in defenses.TABLE.items()
+        for s in (True, False)
+        if s or not row.needs_top
+    ],
+)
+def test_an_epoch_lowers_and_loops_as_often_whatever_the_rows_of_a_batch(name, split):
+    small = epoch(defended(name, split))
+    check(small)
+    larger = epoch(defended(name, split, rows=16))
+    assert loops(larger.jaxpr.jaxpr) == loops(small.jaxpr.jaxpr)
+
+
+def test_a_loop_over_rows_is_found():
+    """PPDL on a CPU visits its entries one after the other."""
+    few, many = (epoch(defended("ppdl", True, rows=n)).jaxpr.jaxpr for n in (8, 16))
+    assert [max(loops(j, "cpu")["defenses.ppdl.by_visits"]) for j in (few, many)] == [32, 64]
+
+
+def test_malicious_parties_and_their_uploads():
+    names = (*optimizers.MALICIOUS["sgd"].values(),)
+    check(epoch(make_spec(2, passive=1, optimizers=names, upload="swap")))
+
+
+@pytest.mark.parametrize(
+    "bottom",
+    [
+        ResNet(out=4, blocks=(1, 1), width=4, convolution="xla"),
+        pytest.param(CNN(out=4, convolution="xla"), marks=pytest.mark.slow),
+    ],
+)
+def test_networks_for_images(bottom):
+    spec = make_spec(3, passive=1, bottoms=(bottom,) * 2, precision="bfloat16")
+    check(epoch(spec, columns=(24, 24, 3)))
+
+
+def test_teachers():
+    spec = make_spec(2, passive=1)
+    table = measuring.epoch_shapes(spec, 2, 6, {})[1][0]
+    config = teacher.TeacherSpec(MLP((4,), 2, dropout=0.1), 3, 8, 0.1, 1.0)
+    train = teacher.make_teachers(jnp.arange(2, dtype=jnp.uint32), spec.num_rows, config)
+    labels = np.zeros((2, spec.num_rows), np.int32)
+    lessons = teacher.Lessons(np.arange(2), labels, labels.astype(np.float32))
+    check(jax.jit(train, static_argnums=2).trace(tuple(lessons), table, 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param(n, o, marks=[] if n in OFTEN and not i else [pytest.mark.slow])
+        for n, row in ROWS.items()
+        for i, o in enumerate(row.options)
+    ],
+)
+def test_attacks(name, options):
+    tested = of_attacks.TestedAttack(name, options, ROWS[name].classes[0])
+    case, attack = tested.case(), tested.attack()
+    width = case.run.exchange["embeddings"].shape[-1]
+    static = AttackProgram(
+        name, tuple(options.items()), (MLP((), width),), tested.num_classes, Agreed(BATCH)
+    )
+    if attack.diagnostic:  # which is computed of a whole federation, and constructed here
+        view, known = seen_of(*jax.tree.map(jnp.asarray, case))
+        check(jax.jit(attack.run).trace(jax.random.key(0), view, known, tested.knobs))
+        return
+    run = case.run._replace(knobs={**case.run.knobs, **tested.knobs})
+    two = jax.tree.map(lambda a: np.stack([np.asarray(a)] * 2), run)
+    common = jax.tree.map(jnp.asarray, case.common)
+    check(jax.jit(jax.vmap(make_attack_member(static), in_axes=(0, None))).trace(two, common))
+
+
+def test_only_rows_that_stay_on_the_host_are_called_for():
+    table = Streamed(np.zeros((9, 2), np.float32))
+    found = callbacks(jax.make_jaxpr(lambda rows: table[rows])(jnp.arange(3)).jaxpr)
+    assert found == {"pure_callback"}
+
+
+def test_no_epoch_moves_anything_between_host_and_devices():
+    plan = planned()
+    with ThreadPoolExecutor(1) as pool:
+        ready = trainer.Trainer(plan, plan.shards[0], pool, trainer.Orders(plan))
+    member, snapshot = ready.start(plan.shards[0])
+    for number in range(ready.group.spec.epochs):
+        ready.shared(number)
+    with jax.transfer_guard("disallow"):
+        ends = [finite for _, finite in ready.epochs(member, snapshot)]
+    assert len(ends) == ready.group.spec.epochs
+    assert np.all(ends[-1])
+    with (
+        jax.transfer_guard("disallow"),
+        pytest.raises(Exception, match="Disallowed host-to-device"),
+    ):
+        trainer.Orders(ready.plan).of(0)  # the number of the epoch
