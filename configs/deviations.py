@@ -48,6 +48,15 @@ TWO_CLASSES = {
         "epoch": ("mean", 0),
     }
 }
+SWAPPING = {  # VILLAIN's own reading, beside known labels and almost alone
+    "swapping": {
+        "known": 40,
+        "signal": ("direction", "norm"),
+        "epoch": (-1, 1),
+        "mu": (1.0, 100.0),
+        "weight": (0.3, 30.0),
+    }
+}
 STRENGTHS = {"scale": (1.0, 9.0), "constant": (0.5, 1.0), "repeat": (0.1, 0.5), "swap": (0.1, 0.5)}
 
 
@@ -93,6 +102,7 @@ def get_config(variant="digits-swap"):
                 "ranks": {"known": 40, "learner": ("kernel", "lda")},
                 "reader": {"known": 40, "learner": ("extra trees", "self-trained")},
                 **({} if name == "digits" else TWO_CLASSES),
+                **(SWAPPING if upload == "swap" else {}),
             },
         }
     )

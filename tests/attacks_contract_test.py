@@ -17,7 +17,6 @@ from tests import harness
 from tests.attacks import cases
 from vfljax import attacks, contract
 from vfljax.contract import of_attacks
-from vfljax.contract.planted import LEAKS
 from vfljax.types import KINDS, MALICIOUS, NO_SPLIT, SPLIT, Scores
 
 pytestmark = pytest.mark.usefixtures("real_learners")
@@ -33,7 +32,7 @@ FAST = (
 
 class Row(NamedTuple):
     classes: tuple[int, ...]
-    leak: str  # what gives the labels away: a name in LEAKS
+    leak: str  # what gives the labels away: a name in ``cases.LEAKS``
     bad: tuple  # static options refused, with the message's start
     options: tuple = ({},)
     knobs: tuple = ()  # (name, value) pairs
@@ -171,6 +170,12 @@ ROWS = {
     "clusters": Row(
         (2, 5), "tops_and_features", (("names", "x"), ("count", 13)), knobs=(("gradient", 0.5),)
     ),
+    "swapping": Row(
+        *((2,), "swaps", (("signal", "x"), ("epoch", "mean")), ({"signal": "norm"},)),
+        knobs=(("weight", 10.0),),
+        deterministic=True,
+        tolerance=1e-3,
+    ),
     "batch_inversion": Row(
         (2, 5),
         "sums",
@@ -199,6 +204,7 @@ every_form = pytest.mark.parametrize(("name", "options", "classes"), FORMS)
 # the first federation of every attack: papers attack it, and it is trained for the attack's sake
 FIRST = {
     "active": MALICIOUS,
+    "swapping": MALICIOUS,
     "direct": NO_SPLIT,
     "two_stage": NO_SPLIT,
     "fusion": NO_SPLIT,
@@ -221,7 +227,7 @@ def _case_of(name, classes, leaky, turned):
     rng = np.random.default_rng(7)
     labels = labels_of(name, np.arange(ROWS_OF_A_RUN), classes)
     leaked = labels if leaky else rng.permutation(labels)
-    arrays = LEAKS[ROWS[name].leak](rng, leaked, classes)
+    arrays = cases.LEAKS[ROWS[name].leak](rng, leaked, classes)
     # the shapes of the contract's own runs, so that its programs and these are the same
     arrays.setdefault("gradients", np.zeros((2, ROWS_OF_A_RUN, classes)))
     arrays.setdefault("inputs", rng.normal(size=(2, ROWS_OF_A_RUN, cases.BATCH + 10)))

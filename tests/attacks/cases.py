@@ -9,13 +9,24 @@ import numpy as np
 from tests import harness
 from vfljax import keys
 from vfljax.attacks.core import Attack
-from vfljax.contract import exchanges
+from vfljax.contract import exchanges, planted
 from vfljax.contract.exchanges import BATCH, BOTTOMS, CUT, LAYER, WIDTH, Case, make_case
 from vfljax.contract.of_attacks import finished, jitted
 from vfljax.models import MLP
 from vfljax.types import Known, Scores, View
 
-__all__ = ["BATCH", "BOTTOMS", "CUT", "LAYER", "WIDTH", "Case", "jitted", "make_case"]
+
+def swaps(rng, labels, classes):
+    """Rows that all send one embedding in the last epoch, where those of its class receive less."""
+    z, g = rng.normal(size=(2, 2, len(labels), classes))
+    z[1] = z[1, 0]
+    g = g / np.linalg.norm(g, axis=-1, keepdims=True)
+    g[1] *= np.where(labels == labels[0], 0.2, 2.0)[:, None]
+    return {"embeddings": z, "gradients": g}
+
+
+LEAKS = {**planted.LEAKS, "swaps": swaps}
+__all__ = ["BATCH", "BOTTOMS", "CUT", "LAYER", "LEAKS", "WIDTH", "Case", "jitted", "make_case"]
 
 _seen_of = harness.quick_jit(exchanges.seen_of)
 

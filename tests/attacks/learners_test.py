@@ -70,7 +70,7 @@ COUNTERPARTS = {
     "ranks": "discriminants on ranks",
     "reader": "extra trees",
     **dict.fromkeys(("probe", "surrogate", "charge", "correlation"), "logistic"),
-    **dict.fromkeys(("enumeration", "clusters"), "logistic"),
+    **dict.fromkeys(("enumeration", "clusters", "swapping"), "logistic"),
     **dict.fromkeys(("mean", "median", "cosine", "inner", "hint")),
 }
 

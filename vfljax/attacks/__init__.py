@@ -29,6 +29,7 @@ from vfljax.attacks import (
     similarity,
     spectral,
     surrogate,
+    swapping,
     two_stage,
 )
 from vfljax.attacks.core import Attack, AttackRow
@@ -57,6 +58,7 @@ TABLE: dict[str, AttackRow] = {
     "surrogate": surrogate.ROW,
     "enumeration": enumeration.ROW,
     "clusters": clusters.ROW,
+    "swapping": swapping.ROW,
     "batch_inversion": batch_inversion.ROW,
     "charge": charge.ROW,
     "correlation": charge.CORRELATION,

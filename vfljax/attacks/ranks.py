@@ -101,7 +101,7 @@ def taught(known: Known, sent: Array, num_classes: int, most: int) -> Taught:
     return Taught(rows, real, (2 * classes - 1) * real[:, None], classes)
 
 
-def _solve(matrix: Array, right: Array) -> Array:
+def solve(matrix: Array, right: Array) -> Array:
     """matrix^-1 right, of a positive definite matrix [n, n] and [n, C].
 
     Conjugate gradients: LAPACK, which ``jnp.linalg`` calls, hangs in programs over several CPU devices.
@@ -114,7 +114,7 @@ def ridge(x: Array, sent: Array, known: Taught) -> Array:
     del sent
     near = jnp.where(known.real[:, None], x[known.rows], 0.0)
     gram = core.multiply(near, near.T) + RIDGE * jnp.eye(len(near))
-    dual = _solve(gram, known.targets)
+    dual = solve(gram, known.targets)
     return core.multiply(x, core.multiply(near.T, dual))
 
 
@@ -129,7 +129,7 @@ def kernel(x: Array, sent: Array, known: Taught) -> Array:
     median = jnp.nan_to_num(jnp.nanmedian(jnp.where(pairs, between, jnp.nan)))
     similar = jnp.exp(-jnp.maximum(distances, 0.0) / jnp.maximum(median, 1e-6)) * known.real[None]
     system = similar[known.rows] * known.real[:, None] + KERNEL_RIDGE * jnp.eye(len(near))
-    return core.multiply(similar, _solve(system, known.targets))
+    return core.multiply(similar, solve(system, known.targets))
 
 
 def lda(x: Array, sent: Array, known: Taught) -> Array:
@@ -141,7 +141,7 @@ def lda(x: Array, sent: Array, known: Taught) -> Array:
     counts = jnp.sum(known.classes, axis=0)
     means = core.multiply(known.classes.T, centered[known.rows])
     means = means / jnp.maximum(counts, 1.0)[:, None]
-    directions = _solve(covariance, means.T)
+    directions = solve(covariance, means.T)
     offsets = jnp.sum(means.T * directions, axis=0, keepdims=True) / 2
     scores = core.multiply(centered, directions) - offsets
     return jnp.where(counts[None] > 0, scores, jnp.min(scores) - 1.0)

@@ -17,8 +17,7 @@ swap      with the probability ``strength`` a row sends the ``anchor``, the embe
 ========  ===============================================================================================
 
 The swap is that of VILLAIN (Bai et al., USENIX Security 2023), which reads from the norm of what comes back
-whether two rows have the same label. There the label of the anchor is known. Here no label is needed to
-send, and attacks read the exchange with the labels that they know.
+whether two rows have the same label (``vfljax.attacks.swapping``). There the label of the anchor is known.
 """
 
 from __future__ import annotations
