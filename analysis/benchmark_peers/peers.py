@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -86,6 +86,24 @@ def torch_rows(problem: Problem, alive: contextlib.ExitStack) -> tuple[Measures,
             measure = functools.partial(workers.measure, group[:first], SECONDS)
             rows[f"PyTorch {name}"] = measure
     return rows, [*([f"PyTorch is {version}."] if version else []), *left_out]
+
+
+@contextlib.contextmanager
+def eager(
+    spec: Spec, columns: int, settings: int
+) -> Iterator[tuple[Callable[[], float] | None, str]]:
+    """Gives ``measure() -> microseconds a setting and step`` of eager PyTorch, which trains one setting at a
+    time on JAX's device, and a note: PyTorch's version. Where it cannot, it gives None and why."""
+    with contextlib.ExitStack() as alive:
+        measure, note = None, workers.absent()
+        if not note:
+            pool = [Worker("eager", problem_of(spec, columns, settings), 0, 1, device())]
+            try:
+                note = f"PyTorch is {alive.enter_context(workers.started(pool))}."
+                measure = functools.partial(workers.measure, pool, SECONDS)
+            except Failed as failed:
+                note = str(failed)
+        yield measure, note
 
 
 def measured(case: TimedStep, problem: Problem, turns: int) -> tuple[dict[str, Any], str]:

@@ -43,8 +43,8 @@ IMAGES = Images()
 
 def ours(
     implementation: str, mode: str, width: int, settings: int, images: Images = IMAGES
-) -> Callable[[], float]:
-    """Returns ``measure() -> milliseconds a setting and step`` of a compiled program.
+) -> tuple[Callable[[], float], int]:
+    """Returns ``measure() -> milliseconds a setting and step`` of a compiled program, and a setting's bytes.
 
     Args:
       implementation: "matmul" or "xla".
@@ -66,7 +66,7 @@ def ours(
         jax.block_until_ready(program(variables, ()))
         return (time.perf_counter() - began) / (settings * images.steps) * 1e3
 
-    return measure
+    return measure, program.member_bytes(variables)
 
 
 def training_of(
@@ -140,7 +140,7 @@ def measured(
     for width in WIDTHS:
         slow = jax.default_backend() == "cpu" and width > min(WIDTHS)
         cases = {
-            f"{how} {mode}": ours(how, mode, width, settings, images)
+            f"{how} {mode}": ours(how, mode, width, settings, images)[0]
             for how, mode in FORMS
             if not (slow and how == "xla")
         }

@@ -1,8 +1,10 @@
 """What a GPU makes of many trials at once: a suite of ``vfljax benchmark``.
 
-It times 1,024 trials of the grid suite's structure and 16 of ResNet-18 (``convolutions``), whose share of the
-device's matrix rate has an aim, and compares XLA's convolutions, which over trials become grouped ones ("xla
-vmap"), with matrix products ("matmul vmap"), and both with trials one after the other ("map").
+It times 1,024 trials of the grid suite's structure: as a sweep runs them, without the time between calls, with
+products of lower precision, and beside eager PyTorch. Of 16 trials of ResNet-18 (``convolutions``), whose share
+of the device's matrix rate has an aim, it compares XLA's convolutions, which over trials become grouped ones
+("xla vmap"), with matrix products ("matmul vmap"), and both with trials one after the other ("map"). The
+memory of each program is counted before it runs (``jaxprs``), at the sizes of the aims without a GPU too.
 
 Useful operations of a step are three times those of the forward pass: 6 a weight and row of a linear
 layer. The matrix rate is measured on the same devices, with the same precision of products. On a machine
@@ -11,18 +13,23 @@ without a GPU the suite runs at sizes that take seconds, and its first line tell
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from vfljax.benchmark import convolutions, jaxprs
 from vfljax.benchmark.convolutions import Images
 from vfljax.benchmark.grid_speed import COLUMNS, GRID
 from vfljax.benchmark.measuring import (
     TimedStep,
+    epoch_shapes,
     in_turn,
     markdown,
     matmul_rate,
@@ -30,23 +37,35 @@ from vfljax.benchmark.measuring import (
     ratios,
     times,
 )
+from vfljax.federation import training
 from vfljax.models import MLP
+from vfljax.sweep import programs
 from vfljax.types import Spec
 
 GROUPED, PRODUCTS = "xla vmap", "matmul vmap"
 FORMS = (("xla", "vmap"), ("matmul", "vmap"), ("xla", "map"), ("matmul", "map"))
-LEAST_SHARE = 0.4  # the aim
+OURS, QUEUED, EAGER = "float32", "float32, all epochs queued", "eager PyTorch"
+# of products: JAX's setting, and the networks'
+PRECISIONS = {"TF32": ("tensorfloat32", "float32"), "bfloat16": ("float32", "bfloat16")}
+FORM = {
+    OURS: "tabular settings, as a sweep runs them",
+    GROUPED: "grouped convolutions",
+    PRODUCTS: "matrix products",
+}
+LEAST_SHARE, MOST_BETWEEN, LEAST_OF_EAGER = 0.4, 0.05, 100  # the aims
+NO_EAGER = contextlib.nullcontext((None, "A checkout has it: run this command in its folder."))
 HEADER = (
     *("what", "us a setting and step (median; range)", "useful GFLOP/s", "of the matrix rate"),
     "peak so far, GiB",
 )
+MEMORY = ("program", "members", "counted, GB", "by XLA, GB", "members that fit a device")
 
 
 class Sizes(NamedTuple):
     """How much is trained; by default what the aims are about."""
 
     settings: int = 1024  # tabular
-    spec: Spec = GRID
+    spec: Spec = dataclasses.replace(GRID, epochs=8)
     networks: int = 16  # settings of a ResNet
     width: int = 64  # its
     images: Images = convolutions.IMAGES
@@ -78,37 +97,41 @@ class Measurement(NamedTuple):
         return self.operations / times(self.microseconds).median / 1e3 / rate
 
 
-def measured(turns: int, sizes: Sizes | None = None) -> tuple[dict[str, Any], str]:
-    """Returns figures and table.
+def measured(
+    turns: int, sizes: Sizes | None = None, eager: Any = None
+) -> tuple[dict[str, Any], str]:
+    """Returns figures and tables.
 
     Args:
       turns: in which everything is measured.
       sizes: what is trained; None for the aims' on a GPU, and for small ones elsewhere.
+      eager: gives PyTorch's times; see ``analysis.benchmark_peers.peers``. None: they are left out.
     """
     gpu = jax.default_backend() != "cpu"
     sizes = sizes or (Sizes() if gpu else SMALL)
-    tabular, networks = _tabular(sizes, turns), _networks(sizes, turns)
+    tabular, about = _tabular(sizes, turns, eager or (lambda *_: NO_EAGER))
+    networks, needed = _networks(sizes, turns)
     rate = matmul_rate(sizes.matrix)
-    lines = [tabular, *networks]
+    lines = [*tabular, *networks]
     config: Any = jax.config
     precision = config.jax_default_matmul_precision or "the backend's default"
     note = (
         f"Matrix rate: {rate:,.0f} GFLOP/s, products of {sizes.matrix:,} x {sizes.matrix:,} float32 "
         f"matrices, precision {precision}."
     )
+    memory, held = _memory(sizes, {OURS: about.pop("bytes_a_setting"), **needed})
     result = {
         "gpu": gpu,
-        "settings": sizes.settings,
-        "networks": sizes.networks,
-        "width": sizes.width,
         "matmul_gflops": rate,
         "precision": precision,
         "rows": [{**line._asdict(), **_figures(line, rate)} for line in lines],
-        "notes": [note],
+        "memory": memory,
+        **about,
     }
-    ending = [f"- {line}" for line in (*_verdicts(networks, rate), note)]
+    verdicts = (*_tabular_verdicts(tabular, about), *_verdicts(networks, rate), note)
+    ending = [f"- {line}" for line in verdicts]
     table = markdown(HEADER, [_row(line, rate) for line in lines])
-    return result, "\n".join([_device(gpu), "", table, "", *ending])
+    return result, "\n".join([_device(gpu), "", table, "", held, "", *ending])
 
 
 def _device(gpu: bool) -> str:
@@ -123,23 +146,106 @@ def _device(gpu: bool) -> str:
     return f"{count} {first.device_kind}{text}."
 
 
-def _tabular(sizes: Sizes, turns: int) -> Measurement:
-    """Many tabular trials of vfljax."""
-    case = TimedStep(sizes.spec, sizes.settings, COLUMNS, {}, None)
-    microseconds = tuple(case.measure(1.0) for _ in range(turns))
-    operations = 6.0 * case.weights * sizes.spec.batch_size
-    name = f"{sizes.settings:,} tabular settings"
-    return Measurement(name, microseconds, operations, case.memory)
+def _tabular(sizes: Sizes, turns: int, eager: Any) -> tuple[list[Measurement], dict[str, Any]]:
+    """Many tabular trials in every way, in turn; and what the JSON has of them besides."""
+    spec, count = sizes.spec, sizes.settings
+    cases = {OURS: TimedStep(spec, count, COLUMNS, {}, None)}
+    for name, (products, networks) in PRECISIONS.items():
+        rounded = dataclasses.replace(spec, precision=networks)
+        with jax.default_matmul_precision(products):
+            cases[name] = TimedStep(rounded, count, COLUMNS, {}, None)
+    measures: Any = {n: functools.partial(case.measure, 1.0) for n, case in cases.items()}
+    measures[QUEUED] = functools.partial(cases[OURS].measure, 1.0, True)
+    with eager(spec, COLUMNS, count) as (measure, note):
+        every = in_turn({**measures, **({EAGER: measure} if measure else {})}, turns)
+    records = {name: case.train().record for name, case in cases.items()}
+    last = {  # loss and accuracy of the last epoch
+        name: np.asarray([r.loss[:count, -1], r.accuracy[:count, -1]])
+        for name, r in records.items()
+    }
+    ours = cases[OURS]
+    about = {
+        "bytes_a_setting": ours.program.member_bytes((ours.member, ours.state)),
+        "between_calls": ratios(every[QUEUED], every[OURS])._asdict(),
+        "accuracy": float(last[OURS][1].mean()),
+        "changes": {
+            name: {"loss": float(np.abs(loss).max()), "accuracy": float(accuracy.mean())}
+            for name, (loss, accuracy) in ((n, last[n] - last[OURS]) for n in PRECISIONS)
+        },
+        "eager": note,
+    }
+    operations = 6.0 * ours.weights * spec.batch_size
+    lines = [
+        Measurement(name, tuple(each), operations, cases[name].memory if name in cases else None)
+        for name, each in every.items()
+    ]
+    return lines, about
 
 
-def _networks(sizes: Sizes, turns: int) -> list[Measurement]:
-    """Every form of the ResNet's settings, in turn."""
+def _tabular_verdicts(lines: list[Measurement], about: dict[str, Any]) -> list[str]:
+    """The time between calls, what precision changes, and eager PyTorch's time."""
+    every = {line.name: line.microseconds for line in lines}
+    # of the turns' ratios, the largest is the least time between calls
+    between, most, least = (1 - about["between_calls"][k] for k in ("median", "lowest", "highest"))
+    eager = f"Eager PyTorch is left out: {about['eager']}"
+    if EAGER in every:
+        ratio = ratios(every[EAGER], every[OURS]).shown(",.1f")
+        eager = f"Eager PyTorch takes {ratio} times as long as vfljax; the aim is at least {LEAST_OF_EAGER}."
+    return [
+        f"Time between calls takes {between:.1%} ({least:.1%} to {most:.1%}) of an epoch; the aim is below "
+        f"{MOST_BETWEEN:.0%}.",
+        *(
+            f"{name} takes {ratios(every[name], every[OURS]).shown('.2f')} of float32's time; the last loss "
+            f"of a setting differs by {change['loss']:.1g} at most, and training accuracy, "
+            f"{about['accuracy']:.3f} in float32, by {change['accuracy']:+.4f} on average."
+            for name, change in about["changes"].items()
+        ),
+        eager,
+    ]
+
+
+def _memory(sizes: Sizes, needed: dict[str, int]) -> tuple[list[dict[str, Any]], str]:
+    """Rows and table of every program's memory: at the sizes that were measured, whose members ``needed`` so
+    many bytes by XLA's count, and at the aims'."""
+    rows, cells = [], []
+    for each in dict.fromkeys((sizes, Sizes())):
+        for name, (members, counted) in _counted(each).items():
+            by_xla = needed.get(name) if each is sizes else None
+            fitting = programs.fitting_members(by_xla) if by_xla else None
+            figures = {"counted": counted, "bytes_a_member": by_xla, "fitting": fitting}
+            rows.append({"name": name, "members": members, **figures})
+            shown = [f"{counted / 1e9:.2g}", f"{members * by_xla / 1e9:.2g}" if by_xla else "-"]
+            cells.append([_shown(name), f"{members:,}", *shown, f"{fitting:,}" if fitting else "-"])
+    return rows, markdown(MEMORY, cells)
+
+
+def _counted(sizes: Sizes) -> dict[str, tuple[int, int]]:
+    """Each program's members, and the bytes that its arrays take, without running it."""
+
+    def live(function: Callable[..., Any], *shapes: Any) -> int:
+        return jaxprs.live_bytes(jax.make_jaxpr(function)(*shapes).jaxpr)
+
+    run = jax.vmap(training.make_run(sizes.spec), in_axes=(0, None))
+    shapes = epoch_shapes(sizes.spec, sizes.settings, COLUMNS, {})
+    found = {OURS: (sizes.settings, live(run, *shapes))}
+    keys = jax.random.split(jax.random.key(0), sizes.networks)
+    for implementation, mode in FORMS:
+        train, start = convolutions.training_of(implementation, sizes.width, sizes.images)
+        alone = functools.partial(lambda train, variables: train(variables, ()), train)
+        run = jax.vmap(alone) if mode == "vmap" else functools.partial(jax.lax.map, alone)
+        starts = jax.eval_shape(jax.vmap(start), keys)
+        found[f"{implementation} {mode}"] = sizes.networks, live(run, starts)
+    return found
+
+
+def _networks(sizes: Sizes, turns: int) -> tuple[list[Measurement], dict[str, int]]:
+    """Every form of the ResNet's settings, in turn, and the bytes of a setting in each."""
     operations = 3.0 * forward_operations(sizes.width, sizes.images)
-    measures, peaks, too_large = {}, {}, []
+    measures, needed, peaks, too_large = {}, {}, {}, []
     for implementation, mode in FORMS:
         form = f"{implementation} {mode}"
         try:
-            measures[form] = convolutions.ours(
+            measures[form], needed[form] = convolutions.ours(
                 implementation, mode, sizes.width, sizes.networks, sizes.images
             )
         except jax.errors.JaxRuntimeError as error:
@@ -152,7 +258,7 @@ def _networks(sizes: Sizes, turns: int) -> list[Measurement]:
         Measurement(form, tuple(1e3 * each for each in milliseconds), operations, peaks[form])
         for form, milliseconds in in_turn(measures, turns).items()
     ]
-    return [*lines, *(Measurement(form, (), operations, None) for form in too_large)]
+    return [*lines, *(Measurement(form, (), operations, None) for form in too_large)], needed
 
 
 def forward_operations(width: int, images: Images) -> int:
@@ -186,9 +292,12 @@ def _figures(line: Measurement, rate: float) -> dict[str, Any]:
     return {**times(line.microseconds)._asdict(), "useful_gflops": share * rate, "share": share}
 
 
+def _shown(name: str) -> str:
+    return f"{name} ({FORM[name]})" if name in FORM else name
+
+
 def _row(line: Measurement, rate: float) -> list[str]:
-    forms = {GROUPED: "grouped convolutions", PRODUCTS: "matrix products"}
-    name = f"{line.name} ({forms[line.name]})" if line.name in forms else line.name
+    name = _shown(line.name)
     if not line.microseconds:
         return [name, "exhausts the memory", "", "", ""]
     share = line.share(rate)

@@ -75,22 +75,18 @@ def _added(jaxpr: Jaxpr, platform: str) -> int:
     live = most = 0
     for place, equation in enumerate(jaxpr.eqns):
         made = [v for v in equation.outvars if v not in origin]
-        running = [_running(equation, f, platform) for f in _called(equation, platform)]
-        most = max(most, live + max([_bytes(made), *running]))
+        most = max(most, live + _bytes(made))
+        for function in _called(equation, platform):
+            running, there = _added(function, platform), len(function.invars)
+            if equation.primitive.name in ("scan", "while"):
+                running += _bytes(equation.outvars)
+            if (
+                equation.primitive.name == "scan"
+            ):  # a turn finds constants and what is carried in place
+                there = equation.params["num_consts"] + equation.params["num_carry"]
+            most = max(most, live + running + _bytes(function.invars[there:]))
         live += _bytes(v for v in made if v in last) - _bytes(ending.get(place, ()))
     return most
-
-
-def _running(equation: JaxprEqn, function: Jaxpr, platform: str) -> int:
-    """The bytes that a call takes beside its operands. A turn of a loop finds constants and what is carried
-    in place."""
-    added = _added(function, platform)
-    if equation.primitive.name not in ("scan", "while"):
-        return added
-    there = len(function.invars)
-    if equation.primitive.name == "scan":
-        there = equation.params["num_consts"] + equation.params["num_carry"]
-    return _bytes(equation.outvars) + _bytes(function.invars[there:]) + added
 
 
 def _bytes(variables: Iterable[Any]) -> int:

@@ -21,7 +21,7 @@ SEEDS = 3
 
 
 def _table(spec: Spec, columns: int | tuple[int, ...]) -> training.Table:
-    """Random columns, labels and teacher: the time of a step does not depend on their values."""
+    """Random columns and teacher, and labels that are linear in the first party's columns."""
     rng, shape = np.random.default_rng(0), np.zeros(columns).shape
     parties, rows = len(spec.bottoms), spec.num_rows
     places = np.tile(np.arange(rows, dtype=np.int32), (SEEDS, 1))
@@ -29,11 +29,12 @@ def _table(spec: Spec, columns: int | tuple[int, ...]) -> training.Table:
         spec.defenses, {d.name: defenses.TABLE[d.name].example for d in spec.defenses}
     ).reads_scores
     scores = rng.dirichlet(np.ones(spec.num_classes), (SEEDS, rows)) if reads_scores else None
+    features = [rng.normal(size=(rows, *shape)) for _ in range(parties)]
+    flat = features[0].reshape(rows, -1)
+    labels = np.argmax(flat @ rng.normal(size=(flat.shape[1], spec.num_classes)), axis=1)
     return training.Table(
-        features=tuple(
-            jnp.asarray(rng.normal(size=(rows, *shape)), jnp.float32) for _ in range(parties)
-        ),
-        labels=jnp.asarray(rng.integers(0, spec.num_classes, rows), jnp.int32),
+        features=tuple(jnp.asarray(x, jnp.float32) for x in features),
+        labels=jnp.asarray(labels, jnp.int32),
         train=jnp.asarray(places),
         validation=jnp.asarray(places[:, :1]),
         test=jnp.asarray(places[:, :1]),
@@ -43,16 +44,10 @@ def _table(spec: Spec, columns: int | tuple[int, ...]) -> training.Table:
     )
 
 
-def members_of(
+def _members_of(
     spec: Spec, settings: int, knobs: Mapping[str, Mapping[str, float]]
 ) -> training.Member:
-    """Returns the numbers of trials of ``SEEDS`` seeds, which differ in their learning rate.
-
-    Args:
-      spec: theirs.
-      settings: how many they are.
-      knobs: of their defenses.
-    """
+    """Trials of ``SEEDS`` seeds, which differ in their learning rate."""
 
     def column(value: float) -> HostArray:
         return np.full(settings, value, np.float32)
@@ -89,7 +84,7 @@ def epoch_shapes(
       columns: of every party: their number, or the shape of its images.
       knobs: of their defenses.
     """
-    member, seeds = members_of(spec, settings, knobs), jnp.arange(SEEDS, dtype=jnp.uint32)
+    member, seeds = _members_of(spec, settings, knobs), jnp.arange(SEEDS, dtype=jnp.uint32)
 
     def begun(member: training.Member) -> tuple[PyTree, PyTree]:
         table = _table(spec, columns)
@@ -115,7 +110,7 @@ class TimedStep:
         self.spec, self.settings = spec, settings
         layout = batch_layout.layout(settings, width)
         self.program = programs.Program(training.make_run(spec), layout)
-        member = layout.pad(members_of(spec, settings, knobs))
+        member = layout.pad(_members_of(spec, settings, knobs))
         table = _table(spec, columns)
         self.seeds = jnp.arange(SEEDS, dtype=jnp.uint32)
         initial = jax.jit(training.make_initial(spec))(self.seeds, table)
@@ -132,30 +127,47 @@ class TimedStep:
                 )
                 for _ in self.results
             ]
+        self.orders: dict[int, Any] = {}  # of rows, by epoch
         began = time.perf_counter()
         self.train()
         self.first = time.perf_counter() - began  # tracing and compilation included
         self.memory = peak_memory()
 
-    def train(self) -> training.Snapshot:
+    def train(self, queued: bool = False) -> training.Snapshot:
         """All epochs of all settings, as a sweep runs them; what they end with, padded lanes included, until
-        it is called again."""
-        state = self.state
+        it is called again.
+
+        Args:
+          queued: whether the devices are given all epochs at once, with orders of rows that are there already.
+        """
+        state, finite, earlier = self.state, None, None
         for number in range(self.spec.epochs):
-            order = training.epoch_of(jnp.int32(number), self.seeds, self.spec.num_rows)
-            shared, place = (*self.shared, batch_layout.share(order)), number % 2
+            if not queued or number not in self.orders:
+                order = training.epoch_of(jnp.int32(number), self.seeds, self.spec.num_rows)
+                self.orders[number] = batch_layout.share(order)
+            shared, place = (*self.shared, self.orders[number]), number % 2
             ended = self.program((self.member, state), shared, self.results[place])
             state, finite = ended
-            jax.block_until_ready(finite)
+            if (
+                not queued
+            ):  # what needs no memory twice is computed while the host waits for the one before
+                jax.block_until_ready(finite if earlier is None else earlier)
+            earlier = finite if self.results[place] is None else None
             if self.results[place] is not None:
                 self.results[place] = ended
+        jax.block_until_ready(finite)
         return state
 
-    def measure(self, seconds: float = 0.5) -> float:
-        """Train for at least ``seconds``; returns microseconds a trial and step."""
+    def measure(self, seconds: float = 0.5, queued: bool = False) -> float:
+        """Trains for at least some seconds; returns microseconds a trial and step.
+
+        Args:
+          seconds: how long.
+          queued: as ``train`` takes it.
+        """
         runs, began = 0, time.perf_counter()
         while runs == 0 or time.perf_counter() - began < seconds:
-            self.train()
+            self.train(queued)
             runs += 1
         steps = runs * self.spec.epochs * self.spec.steps_per_epoch * self.settings
         return (time.perf_counter() - began) / steps * 1e6

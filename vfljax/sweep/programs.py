@@ -7,6 +7,7 @@ from __future__ import annotations
 import collections
 import functools
 import gc
+import math
 import os
 import pathlib
 import threading
@@ -178,6 +179,12 @@ class Program:
         each = self.layout.capacity // jax.device_count()
         arguments = sum(leaf.nbytes for leaf in jax.tree.leaves(members)) // self.layout.capacity
         return arguments + (needed.output_size_in_bytes + needed.temp_size_in_bytes) // each
+
+
+def fitting_members(needed: int) -> int | None:
+    """Returns how many members of so many bytes fit into a device's memory, None where that is not known."""
+    room = machine.FITS * machine.offered().memory
+    return int(room / needed) if math.isfinite(room) else None
 
 
 def _map_into(run: Callable[[PyTree], PyTree], groups: PyTree, into: PyTree) -> PyTree:
