@@ -7,7 +7,8 @@ each defense, upload and strength: the attack with the highest mean leak over th
 deviating federation, the best learner of the local-only baseline, and of both federations the utility on test
 rows, and what the label party sees: the utility on validation rows, and of the last epoch the accuracy and the
 loss while training, under the deviation. At predictions every party sends its embeddings as they are. An attack
-that is chosen as the highest of many is biased upward, in both federations alike.
+that is chosen as the highest of many is biased upward, in both federations alike. VILLAIN's own reading of the
+swap (``swapping``) has a column. Lines that OUT/deviations.csv has of other sweeps are kept.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ def _mean(rows: Iterable[Mapping[str, Any]], name: str) -> float:
     return float(np.mean(values)) if values else float("nan")
 
 
-def _strongest(rows: stored_rows.StoredRows, trials: set[int]) -> tuple[float, str]:
-    """The highest mean leak over these trials, and the attack's label."""
+def _strongest(rows: stored_rows.StoredRows, trials: set[int], only: str = "") -> tuple[float, str]:
+    """The highest mean leak over these trials, of all attacks or ``only`` one, and the attack's label."""
     by_attack: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for row in rows.attacks:
-        if row.trial in trials and not row.oracle:
+        if row.trial in trials and not row.oracle and only in ("", row.identity.attack):
             by_attack.setdefault((row.identity.label, row.point), []).append(row.figures)
     means = [(_mean(found, LEAK), label) for (label, _), found in by_attack.items()]
     return max((mean for mean in means if not np.isnan(mean[0])), default=(float("nan"), "-"))
@@ -75,13 +76,40 @@ def lines(workdir: pathlib.Path) -> list[Row]:
                 f"{prefix}_training_accuracy": _mean(figures, "train_accuracy"),
                 f"{prefix}_loss": _mean(figures, "loss"),
             }
+            swapping, attack = _strongest(rows, {trial.trial for trial in here}, "swapping")
+            if not np.isnan(swapping):
+                line |= {"swapping_leak": swapping, "swapping_attack": attack}
         out.append(line)
     return out
 
 
+def stored_lines(path: pathlib.Path) -> list[Row]:
+    """The lines of a ``deviations.csv``; none where there is no such file."""
+
+    def value(cell: str) -> float | str:
+        try:
+            return float(cell)
+        except ValueError:
+            return cell
+
+    if not path.exists():
+        return []
+    with path.open() as file:
+        return [{k: value(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
+
+
 def text(every: list[Row]) -> str:
     """The table of all sweeps, as Markdown."""
-    header = ["data", "method", "upload", "local-only", "leak: honest", "deviating", "strongest"]
+    header = [
+        "data",
+        "method",
+        "upload",
+        "local-only",
+        "leak: honest",
+        "deviating",
+        "strongest",
+        "swapping",
+    ]
     header += ["test utility: honest", "deviating", "validation: honest", "deviating"]
     header += ["training accuracy: honest", "deviating", "loss: honest", "deviating"]
     body = []
@@ -93,7 +121,9 @@ def text(every: list[Row]) -> str:
         cells = [f"{figure:.3f}" for figure in [*leaks, *figures]]
         upload = f"{line['upload']} {line['strength']:g}"
         attack = line["deviating_attack"]
-        body.append([line["data"], line["method"], upload, *cells[:3], attack, *cells[3:]])
+        swapping = f"{line['swapping_leak']:.3f}" if "swapping_leak" in line else "-"
+        first = [line["data"], line["method"], upload, *cells[:3], attack, swapping]
+        body.append([*first, *cells[3:]])
     return "\n".join(tables.markdown(header, body)) + "\n"
 
 
@@ -115,7 +145,12 @@ def main() -> None:
     parser.add_argument("workdirs", nargs="+", type=pathlib.Path)
     parser.add_argument("--out", required=True, type=pathlib.Path)
     arguments = parser.parse_args()
-    every = [line for workdir in arguments.workdirs for line in lines(workdir)]
+    by_sweep: dict[tuple[str, str], list[Row]] = {}
+    for line in stored_lines(arguments.out / "deviations.csv"):
+        by_sweep.setdefault((line["data"], line["upload"]), []).append(line)
+    for new in map(lines, arguments.workdirs):
+        by_sweep[new[0]["data"], new[0]["upload"]] = new
+    every = [line for found in by_sweep.values() for line in found]
     arguments.out.mkdir(parents=True, exist_ok=True)
     store.write_text(arguments.out / "deviations.csv", as_csv(every))
     store.write_text(arguments.out / "tables.md", text(every))

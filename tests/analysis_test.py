@@ -153,6 +153,12 @@ def test_deviations_are_tabulated_beside_the_honest_federation(tmp_path, monkeyp
             np.mean([r["loss"][-1] for r in rows]), 1e-4
         )
     assert line["honest_leak"] != line["deviating_leak"]
+    path = tmp_path / "deviations.csv"  # lines of other sweeps are kept
+    others = [{**x, "data": "other"} for x in deviations.stored_lines(path)]
+    path.write_text(deviations.as_csv(others))
+    deviations.main()
+    assert deviations.stored_lines(path)[: len(others)] == others
+    assert len(deviations.stored_lines(path)) == 2 * len(others)
 
 
 def test_a_search_and_a_grid_of_as_many_points_are_compared_by_area(tmp_path, monkeypatch):
