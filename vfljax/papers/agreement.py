@@ -80,13 +80,10 @@ def agreement(number: Number, ours: Sequence[float]) -> Agreement:
     mean, half, count = interval(values)
     spread = float(values.std(ddof=1)) if count > 1 else math.nan
     found = Agreement(mean, spread, mean - half, mean + half, mean - number.value, Status.SHOWN)
-    return found if count < 2 or number.kind == "approx" else _judged(number, found, count)
-
-
-def _judged(number: Number, found: Agreement, count: int) -> Agreement:
-    """Returns the agreement with its verdict."""
+    if count < 2 or number.kind == "approx":
+        return found
     sides = SIDES.get(number.kind, (-1, 1))
-    error, freedom, borrowed = _error(number, found.spread, count)
+    error, freedom, borrowed = _error(number, spread, count)
     rounding = number.half_unit if len(sides) == 2 else 0.0
     margin = max(4 * number.half_unit, 0.0 if number.metric in GRADIENTS else MARGIN)
     apart = max(side * found.difference for side in sides)

@@ -32,9 +32,7 @@ class Compared(NamedTuple):
     number: Number
     variant: str = ""
     scale: str = "full"
-    point: str = (
-        ""  # the label of our configuration; "" where no method of the sweep is the number's
-    )
+    point: str = ""  # our configuration's label; "" where no method of the sweep is the number's
     federation: str = ""
     figure: str = ""  # of ours: a column, and the attack's label where there is one
     ours: tuple[float, ...] = ()  # by seed, runs that did not diverge; () where it was not measured

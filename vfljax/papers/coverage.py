@@ -14,6 +14,7 @@ from vfljax import papers
 from vfljax.papers import Number, causes
 from vfljax.papers.agreement import JUDGED, Status, after_correction
 from vfljax.papers.comparisons import Compared
+from vfljax.report.stored_rows import grouped
 
 
 class Covered(NamedTuple):
@@ -29,10 +30,7 @@ class Covered(NamedTuple):
 
 def coverage(stored: Iterable[Compared]) -> list[Covered]:
     """Returns an entry for each printed number, in the papers' order."""
-    runs: dict[str, list[Compared]] = {}
-    for compared in stored:
-        if compared.ours:
-            runs.setdefault(compared.number.id, []).append(compared)
+    runs = grouped((run for run in stored if run.ours), lambda run: run.number.id)
     covered = [_covered(number, runs.get(number.id, [])) for number in papers.numbers()]
     judged = {e.number.id: e.main.agreement for e in covered if e.main and e.status in JUDGED}
     corrected = after_correction([ours.p for ours in judged.values() if ours is not None])
@@ -65,9 +63,7 @@ def counts(covered: Iterable[Covered]) -> Counter[Status]:
 
 def table(covered: Sequence[Covered]) -> tuple[list[str], list[list[str]]]:
     """Returns header and rows of text: a row a table and data set, and their sum."""
-    groups: dict[tuple[str, str], list[Covered]] = {}
-    for entry in covered:
-        groups.setdefault((entry.number.table, entry.number.dataset), []).append(entry)
+    groups = grouped(covered, lambda entry: (entry.number.table, entry.number.dataset))
     rows = [_row(*key, counts(members), "") for key, members in groups.items()]
     header = ["table", "data set", *(status.value for status in Status), "numbers"]
     return header, [*rows, _row("all", "", counts(covered), "0")]

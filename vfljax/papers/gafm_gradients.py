@@ -11,8 +11,8 @@ The first is what remains.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -46,17 +46,6 @@ def _unit(g: np.ndarray) -> np.ndarray:
     return g / (norm if norm > 0 else 1.0)
 
 
-def _knobs(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the knobs and options of a trial whose only defense is gafm."""
-    if row["defenses"] != "gafm":
-        raise UserError(
-            f"trial {row['trial']} has the defenses {row['defenses']!r}: only the gradients of gafm "
-            "alone are its two parts."
-        )
-    stored = {k: v for k, v in row.items() if k.startswith("gafm.") and v is not None}
-    return {"gafm.terms": "both", "gafm.ce_input": "released", **stored}
-
-
 def parts(sweep: StoredSweep, setting: int) -> Parts:
     """Returns the two parts of what the parties of a trial received in its last recorded epoch.
 
@@ -70,7 +59,14 @@ def parts(sweep: StoredSweep, setting: int) -> Parts:
     """
     stored = sweep.trial(setting)
     row, exchange, splits = stored.row, stored.exchange(), sweep.splits()
-    knobs, experiment = _knobs(row), experiment_of(sweep)
+    if row["defenses"] != "gafm":
+        raise UserError(
+            f"trial {row['trial']} has the defenses {row['defenses']!r}: only the gradients of gafm "
+            "alone are its two parts."
+        )
+    knobs = {"gafm.terms": "both", "gafm.ce_input": "released"}
+    knobs |= {k: v for k, v in row.items() if k.startswith("gafm.") and v is not None}
+    experiment = experiment_of(sweep)
     model, training = experiment.model, experiment.training
     train = splits["train"][row["seed"]]
     order, sent = exchange["order"][-1], exchange["sent"][-1]

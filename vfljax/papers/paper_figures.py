@@ -22,7 +22,7 @@ from vfljax.papers import gafm_gradients
 from vfljax.report.configurations import ConfigurationSummary, configurations, stored_configurations
 from vfljax.report.estimates import Interval
 from vfljax.report.figures import COLORS, MARKERS, STYLE
-from vfljax.report.stored_rows import read
+from vfljax.report.stored_rows import grouped, read
 from vfljax.store import StoredSweep
 from vfljax.sweep.records import Reproduces
 from vfljax.types import MALICIOUS, SPLIT, HostArray
@@ -64,8 +64,7 @@ def _panels(
     """Returns a figure with ``count`` panels, at least one, of this size, with a shared vertical axis."""
     wide = min(columns, max(1, count))
     high = max(1, -(-count // wide))
-    size = width * wide, height * high
-    figure = Figure(figsize=size)
+    figure = Figure(figsize=(width * wide, height * high))
     axes = figure.subplots(high, wide, sharey=shared, squeeze=False)
     for ax in axes.ravel()[max(1, count) :]:
         ax.axis("off")
@@ -116,10 +115,7 @@ def _kdk_figure6(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     panel a k, undefended at epsilon 0."""
     every = stored_configurations(sweep)
     undefended = [c for c in every if not c.defended]
-    by_k: dict[int, list[ConfigurationSummary]] = {}
-    for c in every:
-        if "kdk" in c.defenses:
-            by_k.setdefault(int(c.knobs["kdk.k"]), []).append(c)
+    by_k = grouped((c for c in every if "kdk" in c.defenses), lambda c: int(c.knobs["kdk.k"]))
     figure, axes = _panels(len(by_k), 3.6, 3.4)
     for ax, (k, members) in zip(axes, sorted(by_k.items()), strict=False):
         drawn = [*undefended, *sorted(members, key=lambda c: c.knobs["kdk.epsilon"])]
@@ -296,7 +292,13 @@ def _sun_alphas(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
         raise UserError(
             "the sweep has no method with dcor: give config.grid one with several alpha."
         )
-    printed = _sun_numbers(reproduces.dataset)
+    # what the text and Table 1 (the large model) print over alpha_d
+    text, table = (papers.numbers_of(name, reproduces.dataset) for name in ("sun/text", "sun/1"))
+    large = [n for n in table if n.setting["label_party_model"] == "large"]
+    printed = {
+        "leak AUC": [(n.setting["alpha_d"], n.value) for n in text if "alpha_d" in n.setting],
+        "test AUC": [(n.setting["alpha_d"], n.value) for n in large],
+    }
     figure, axes = _panels(2 * len(series), 3.1, 2.8)
     for number, (others, pairs) in enumerate(series.items()):
         x = sorted(alpha for alpha, _ in pairs)
@@ -321,16 +323,6 @@ def _sun_alphas(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
             ax.tick_params(labelleft=True)
     axes[0].legend(loc="lower left", fontsize=7)
     return figure
-
-
-def _sun_numbers(dataset: str) -> dict[str, list[tuple[float, float]]]:
-    """What the text and Table 1 (the large model) print over alpha_d."""
-    text, table = (papers.numbers_of(name, dataset) for name in ("sun/text", "sun/1"))
-    large = [n for n in table if n.setting["label_party_model"] == "large"]
-    return {
-        "leak AUC": [(n.setting["alpha_d"], n.value) for n in text if "alpha_d" in n.setting],
-        "test AUC": [(n.setting["alpha_d"], n.value) for n in large],
-    }
 
 
 FIGURES: dict[str, Callable[[StoredSweep, Reproduces], Figure]] = {

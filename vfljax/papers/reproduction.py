@@ -176,7 +176,8 @@ class _Finder:
         """Returns our figure on the trials of a configuration."""
         key = (number.metric, number.split)
         if key in ATTACKED:
-            label = self._label(number.attack or number.metric)
+            name = number.attack or number.metric
+            label = self._reproduces.attacks.get(name, name)
             return self._attacked(label, ATTACKED[key], trials)
         split = [trial for trial in trials if trial.federation == SPLIT]
         if number.metric == "leak_auc_over_train_auc":
@@ -201,12 +202,10 @@ class _Finder:
         rows = [row for row in rows if row.identity.federation == first]
         return first, f"{label} {column}", _by_seed(rows, column)
 
-    def _label(self, attack: str) -> str:
-        return self._reproduces.attacks.get(attack, attack)
-
     def _ratio(self, trials: Sequence[TrialFigures]) -> Found:
         """Returns the mean over the norm, mean and median attacks of leak AUC / oriented training AUC."""
-        labels, numbers = [self._label(name) for name in AVERAGED], {t.trial for t in trials}
+        labels = [self._reproduces.attacks.get(name, name) for name in AVERAGED]
+        numbers = {trial.trial for trial in trials}
         attacked = {row.identity.label for row in self._attacks if row.trial in numbers}
         ratios = gafm_gradients.ratios(self._sweep, labels) if attacked >= set(labels) else {}
         by_seed = {t.seed: ratios[t.trial] for t in trials if t.trial in ratios}

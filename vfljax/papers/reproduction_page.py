@@ -21,6 +21,7 @@ from vfljax.papers.agreement import MARGIN, Status
 from vfljax.papers.comparisons import Compared
 from vfljax.report import page, stored_rows, tables
 from vfljax.report.assessment import assess
+from vfljax.report.stored_rows import grouped
 from vfljax.report.templates import templates
 from vfljax.sweep import train
 from vfljax.sweep.experiment import experiment_of
@@ -71,12 +72,9 @@ def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compare
 
 def scatters(folder: pathlib.Path) -> dict[str, Figure]:
     """Returns the figures of ours against printed, by the file's name: of each paper of which any was run."""
-    covered = coverage.coverage(stored(folder))
     drawn = {
-        f"{paper}_scatter.png": scatter.draw(
-            [e for e in covered if paper_of(e.number.table) == paper]
-        )
-        for paper in PAPERS
+        f"{paper}_scatter.png": scatter.draw(members)
+        for paper, members in _by_paper(coverage.coverage(stored(folder))).items()
     }
     return {name: figure for name, figure in drawn.items() if figure is not None}
 
@@ -94,9 +92,7 @@ def pages(folder: pathlib.Path, command: Command) -> dict[str, str]:
     covered = coverage.coverage(compared)
     values: dict[str, Any] = {
         "papers": PAPERS,
-        "covered": {
-            paper: [e for e in covered if paper_of(e.number.table) == paper] for paper in PAPERS
-        },
+        "covered": _by_paper(covered),
         "claims": [(claim, claim.weigh(found)) for claim in claims.claims()],
         "figures": sorted(f.name for f in folder.glob("*.png")),
         "runs": list(_runs(compared, command)),
@@ -118,12 +114,15 @@ def pages(folder: pathlib.Path, command: Command) -> dict[str, str]:
     }
 
 
+def _by_paper(covered: Sequence[coverage.Covered]) -> dict[str, list[coverage.Covered]]:
+    return grouped(covered, lambda entry: paper_of(entry.number.table))
+
+
 def _runs(compared: Sequence[Compared], command: Command) -> Iterator[dict[str, Any]]:
     """Yields a title, a command and the comparisons of every run."""
-    groups: dict[tuple[str, str, str, str, str], list[Compared]] = {}
-    for c in compared:
-        key = (c.number.table, c.number.dataset, c.scale, c.variant, c.run)
-        groups.setdefault(key, []).append(c)
+    groups = grouped(
+        compared, lambda c: (c.number.table, c.number.dataset, c.scale, c.variant, c.run)
+    )
     for (table, dataset, scale, variant, run), members in sorted(groups.items()):
         words = [scale] * (scale != "full") + [f"variant {variant}"] * bool(variant)
         yield {

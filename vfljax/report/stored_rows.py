@@ -11,8 +11,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import pathlib
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from vfljax import attacks as attack_table
 from vfljax import plugins, store
@@ -30,7 +30,21 @@ Table = tuple[list[str], list[list[str]]]
 """Header and rows of text."""
 Described = Mapping[str, Any]
 """An entry of ``attacks.json``: an attack's options, steps and seconds, or why it was skipped."""
+Key, Member = TypeVar("Key"), TypeVar("Member")
 NOT_RENAMED = ("leak_error", "success", "f1", "test_", "logistic_", "untrained_", "all_labels_")
+
+
+def grouped(members: Iterable[Member], key: Callable[[Member], Key]) -> dict[Key, list[Member]]:
+    """Returns the members by key, keys and members in the order in which they come.
+
+    Args:
+      members: of all groups.
+      key: gives the group of a member.
+    """
+    out: dict[Key, list[Member]] = {}
+    for member in members:
+        out.setdefault(key(member), []).append(member)
+    return out
 
 
 def federation_of_kind(kind: str) -> str:
