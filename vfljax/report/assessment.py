@@ -24,7 +24,7 @@ from vfljax.report.configurations import (
 )
 from vfljax.report.estimates import interval
 from vfljax.report.judging import Verdict
-from vfljax.report.stored_rows import FEDERATIONS, StoredRows, federation_of_kind
+from vfljax.report.stored_rows import FEDERATIONS, StoredRows, federation_of_kind, grouped
 from vfljax.report.strongest import Tried, run_names
 from vfljax.report.worth import Worth
 from vfljax.sweep.experiment import Experiment, experiment_of
@@ -245,13 +245,10 @@ def _corrected(members: list[Assessment], base: _Base) -> list[Assessment]:
 
 def _with_representatives(members: list[Assessment], base: _Base) -> list[Assessment]:
     """The assessments, of which one of each method is marked as what represents it."""
-    methods: dict[str, list[Assessment]] = {}
-    for a in members:
-        # where a method is not trained nothing was to be chosen
-        if a.configuration.defended and a.federation in a.configuration.validation:
-            methods.setdefault(a.method, []).append(a)
-    shown = (_representative(of_method, base) for of_method in methods.values())
-    return _changed(members, dict(shown))
+    # where a method is not trained nothing was to be chosen
+    trained = (a for a in members if a.federation in a.configuration.validation)
+    methods = grouped((a for a in trained if a.configuration.defended), lambda a: a.method)
+    return _changed(members, dict(_representative(m, base) for m in methods.values()))
 
 
 def _representative(

@@ -12,12 +12,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from vfljax.report.estimates import Bools, Floats, Ints
 
 MEAN_LOSS = 0.02
 """The most validation utility that an operating point may cost as the mean over seeds, where what the
@@ -48,7 +46,9 @@ def leave_one_out(leaks: ArrayLike, certain: float = 1.0) -> Folds:
         of their figures, and the pick is still the first of the highest.
     """
     leaks = np.asarray(leaks, np.float64)
-    means = _means_without(leaks)  # [..., K, seeds]
+    seeds = range(leaks.shape[-1])
+    # [..., K, seeds], of all seeds but one
+    means = np.stack([_means(np.delete(leaks, seed, axis=-1)) for seed in seeds], axis=-1)
     scored = np.where(np.isfinite(leaks), means, -np.inf)
     picks = np.argmax(scored, axis=-2)
     picks = np.where(np.max(scored, axis=-2) > -np.inf, picks, NOBODY)
@@ -132,9 +132,3 @@ def _means(leaks: Floats) -> Floats:
     total = np.where(present, leaks, 0.0).sum(-1)
     # rounded, so that equal figures tie whichever seeds they come from
     return np.where(count > 0, np.round(total / np.maximum(count, 1), 12), -np.inf)
-
-
-def _means_without(leaks: Floats) -> Floats:
-    """``_means`` of all seeds but one, [..., candidates, seeds]."""
-    seeds = range(leaks.shape[-1])
-    return np.stack([_means(np.delete(leaks, seed, axis=-1)) for seed in seeds], axis=-1)

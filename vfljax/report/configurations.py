@@ -22,6 +22,7 @@ from vfljax.report.stored_rows import (
     StoredRows,
     TrialFigures,
     chance_of,
+    grouped,
     read,
 )
 from vfljax.store import StoredSweep
@@ -173,9 +174,7 @@ def configurations(rows: StoredRows) -> tuple[ConfigurationSummary, ...]:
     varied = {n for n in NUMBERS if len({t.figures.get(n) or 0.0 for t in rows.trials}) > 1}
     named = _named(rows.trials, varied)
     attacked = attacks_of(rows)
-    members: dict[int, list[TrialFigures]] = {}
-    for trial in rows.trials:
-        members.setdefault(trial.configuration, []).append(trial)
+    members = grouped(rows.trials, lambda trial: trial.configuration)
     return tuple(
         _configuration(
             trials, named, varied, attacked.get(number, ()), worth.utility_of(rows.balance)
@@ -192,11 +191,9 @@ def stored_configurations(sweep: StoredSweep) -> tuple[ConfigurationSummary, ...
 def attacks_of(rows: StoredRows) -> dict[int, list[AttackFigures]]:
     """The rows of attacks on each configuration, trial by trial."""
     place = {trial.trial: (trial.configuration, k) for k, trial in enumerate(rows.trials)}
-    out: dict[int, list[AttackFigures]] = {}
     placed = [row for row in rows.attacks if row.trial in place]
-    for row in sorted(placed, key=lambda row: place[row.trial][1]):
-        out.setdefault(place[row.trial][0], []).append(row)
-    return out
+    placed.sort(key=lambda row: place[row.trial][1])
+    return grouped(placed, lambda row: place[row.trial][0])
 
 
 def _configuration(
@@ -209,13 +206,8 @@ def _configuration(
     first = trials[0]
     knobs = {k: v for k, v in first.figures.items() if "." in k and v is not None}
     knobs |= {name: first.figures[name] or 0.0 for name in sorted(varied)}
-    kinds: dict[str, list[TrialFigures]] = {}
-    for trial in trials:
-        kinds.setdefault(trial.federation, []).append(trial)
-    attacks: dict[AttackIdentity, list[AttackFigures]] = {}
-    for row in attacked:
-        if row.point == 0:
-            attacks.setdefault(row.identity, []).append(row)
+    kinds = grouped(trials, lambda trial: trial.federation)
+    attacks = grouped((row for row in attacked if row.point == 0), lambda row: row.identity)
     oriented = "oriented_" if "test_oriented_accuracy" in first.figures else ""
     test = f"test_{oriented}accuracy"
 

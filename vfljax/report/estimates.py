@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
 
 
 class Limits(NamedTuple):

@@ -10,7 +10,7 @@ from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.configurations import ConfigurationSummary
 from vfljax.report.estimates import Estimate
 from vfljax.report.judging import Verdict
-from vfljax.report.stored_rows import FEDERATIONS
+from vfljax.report.stored_rows import FEDERATIONS, grouped
 from vfljax.report.templates import paragraphs
 from vfljax.types import NO_SPLIT
 
@@ -56,22 +56,17 @@ def _understated(assessed: Assessed) -> list[tuple[str, Assessment, int]]:
     """Methods whose published figures hold against published attacks only, with the assessment that shows it
     best and the number of those that show it: by the limits, another attack reads more by as much as a defense
     may leave over the local-only baseline."""
-    methods: dict[str, list[Assessment]] = {}
-    for a in assessed.assessments:
-        if a.unpublished.limits.lower > judging.EXCESS:
-            methods.setdefault(a.method, []).append(a)
+    found = (a for a in assessed.assessments if a.unpublished.limits.lower > judging.EXCESS)
     return [
         (method, max(shown, key=lambda a: a.unpublished.limits.lower), len(shown))
-        for method, shown in methods.items()
+        for method, shown in grouped(found, lambda a: a.method).items()
     ]
 
 
 def _turned(every: tuple[ConfigurationSummary, ...]) -> list[tuple[str, int, int]]:
     """Methods that learned two classes the wrong way round, with how many of their runs did and ran."""
-    out = []
-    for method in dict.fromkeys(c.method for c in every):
-        members = [c for c in every if c.method == method]
-        inverted = sum(c.inverted for c in members)
-        if inverted:
-            out.append((method, inverted, sum(c.trials for c in members)))
-    return out
+    counts = (
+        (method, sum(c.inverted for c in members), sum(c.trials for c in members))
+        for method, members in grouped(every, lambda c: c.method).items()
+    )
+    return [count for count in counts if count[1]]

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.configurations import ConfigurationSummary
 from vfljax.report.figures import COLORS, MARKERS, STYLE, numbers
-from vfljax.report.stored_rows import FEDERATIONS
+from vfljax.report.stored_rows import FEDERATIONS, grouped
 
 KNOBS = {"epsilon": "ε", "keep_rate": "p", "alpha": "\N{GREEK SMALL LETTER ALPHA}", "scale": ""}
 
@@ -112,8 +112,7 @@ def alone(assessed: Assessed, federation: str) -> float:
 def _points(ax: Any, drawn: Sequence[Assessment], places: dict[str, int]) -> None:
     """Every configuration with its intervals; annotations keep clear of each other and of undefended."""
     taken = [(a.utility.mean, a.leak.mean) for a in drawn if not a.configuration.defended]
-    for method in dict.fromkeys(a.method for a in drawn):
-        members = [a for a in drawn if a.method == method]
+    for method, members in grouped(drawn, lambda a: a.method).items():
         defended = members[0].configuration.defended
         number = places.get(method, 0)
         color = COLORS[number % len(COLORS)] if defended else "black"

@@ -6,9 +6,8 @@ file, and nothing is fetched.
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.resources
 import math
-import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 
 UNDEFENDED = "star"
 MARKERS = (
-    *("circle", "square", "diamond", "triangle", "inverted_triangle", "plus", "hex"),
-    "square_pin",
+    *("circle", "square", "diamond", "triangle", "inverted_triangle", "plus", "hex", "square_pin"),
 )
 """Of the defended methods; with the colors no two of many look alike."""
 
@@ -49,11 +47,8 @@ class Panel(NamedTuple):
 
 def script() -> str:
     """BokehJS, to stand in a page."""
-    spec = importlib.util.find_spec("bokeh")
-    assert spec is not None
-    assert spec.origin is not None
-    folder = pathlib.Path(spec.origin).parent
-    return (folder / "server" / "static" / "js" / "bokeh.min.js").read_text(encoding="utf-8")
+    file = importlib.resources.files("bokeh") / "server" / "static" / "js" / "bokeh.min.js"
+    return file.read_text(encoding="utf-8")
 
 
 def marks(assessed: Assessed) -> list[Mark]:
@@ -69,7 +64,9 @@ def marks(assessed: Assessed) -> list[Mark]:
 
 def panels(assessed: Assessed) -> list[Panel]:
     """A figure for every federation in which anything was attacked."""
+    from bokeh.core.properties import value
     from bokeh.embed import json_item
+    from bokeh.models import HoverTool, Legend, LegendItem
 
     out = []
     for federation in assessed.federations:
@@ -81,8 +78,21 @@ def panels(assessed: Assessed) -> list[Panel]:
             of_method = [a for a in members if a.method == mark.method and a.utility.count]
             if of_method:
                 drawn.append((mark, _draw(figure, mark, of_method, assessed.reference)))
-        _hover(figure, [parts[-1] for _, parts in drawn], any(a.auc.count for a in members))
-        _legend(figure, drawn)
+        auc = any(a.auc.count for a in members)
+        tooltip = templates().get_template("tooltip.html").render(auc=auc)
+        points = [parts[-1] for _, parts in drawn]
+        figure.add_tools(HoverTool(renderers=points, tooltips=tooltip, limit=2, visible=False))
+        # a click on a method hides or shows everything that is drawn for it
+        items = [LegendItem(label=value(mark.method), renderers=parts) for mark, parts in drawn]
+        legend = Legend(
+            items=items,
+            click_policy="hide",
+            orientation="horizontal",
+            ncols=min(3, max(1, len(items))),
+            border_line_color=None,
+            label_text_font_size="13px",
+        )
+        figure.add_layout(legend, "below")
         title = FEDERATIONS[federation]
         if axis.beyond:
             title += f" ({axis.beyond} configuration{'s' * (axis.beyond != 1)} further left)"
@@ -209,29 +219,3 @@ def _draw(
             fill_alpha=0.9,
         ),
     ]
-
-
-def _legend(figure: BokehFigure, drawn: Sequence[tuple[Mark, Sequence[Any]]]) -> None:
-    """Bokeh's legend: a click on a method hides or shows everything that is drawn for it."""
-    from bokeh.core.properties import value
-    from bokeh.models import Legend, LegendItem
-
-    items = [LegendItem(label=value(m.method), renderers=list(parts)) for m, parts in drawn]
-    figure.add_layout(
-        Legend(
-            items=items,
-            click_policy="hide",
-            orientation="horizontal",
-            ncols=min(3, max(1, len(items))),
-            border_line_color=None,
-            label_text_font_size="13px",
-        ),
-        "below",
-    )
-
-
-def _hover(figure: BokehFigure, drawn: Sequence[Any], auc: bool) -> None:
-    from bokeh.models import HoverTool
-
-    tooltip = templates().get_template("tooltip.html").render(auc=auc)
-    figure.add_tools(HoverTool(renderers=list(drawn), tooltips=tooltip, limit=2, visible=False))

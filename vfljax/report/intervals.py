@@ -26,15 +26,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from vfljax.report import choosing, spread
-from vfljax.report.estimates import Limits
+from vfljax.report.estimates import Bools, Floats, Ints, Limits
 from vfljax.report.spread import FEWEST_SEEDS, moments
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 LEVEL = 0.95
 """The level of every one-sided limit on which a verdict rests."""
@@ -89,16 +86,13 @@ def certain(rows: int) -> float:
     return 1 - 0.5 / (rows + 1)
 
 
-def sample(
-    leaks: ArrayLike, rows: int, errors: ArrayLike | None = None, tried: ArrayLike = True
-) -> LeakSample:
-    """Returns the ``LeakSample`` of some figures.
+def sample(leaks: ArrayLike, rows: int, errors: ArrayLike | None = None) -> LeakSample:
+    """Returns the ``LeakSample`` of some figures, of candidates that were all tried.
 
     Args:
       leaks: [..., candidates, seeds].
       rows: the number of judged rows, at least one of every class.
       errors: the standard deviation of each figure, if it is known.
-      tried: which candidates were tried, [..., candidates].
 
     Raises:
       ValueError: where there is no candidate or no seed, or ``rows`` is below 1.
@@ -108,7 +102,7 @@ def sample(
         raise ValueError(f"leaks are [candidates, seeds], at least one of each; here {leaks.shape}")
     if rows < 1:
         raise ValueError(f"rows={rows}: a figure needs at least one judged row of every class")
-    tried = np.broadcast_to(np.asarray(tried, bool), leaks.shape[:-1])
+    tried = np.ones(leaks.shape[:-1], bool)
     return LeakSample(leaks, _row_errors(leaks, rows, errors), tried, rows)
 
 
@@ -144,7 +138,7 @@ class _Contenders(NamedTuple):
     """Which candidates may be the strongest, and how their limits are corrected for choosing among them."""
 
     among: Bools  # [..., candidates]
-    number: NDArray[np.intp]  # [...], of those that differ
+    number: Ints  # [...], of those that differ
     folds: Bools  # [...], whether the folds' scores are to be used instead
     scores: Floats  # [..., seeds], of the folds, chosen on the other seeds
     weights: Floats  # [..., candidates, seeds], of the candidates in these scores
@@ -237,16 +231,15 @@ def excess_limits(candidates: LeakSample, local_only: LeakSample, level: float =
     return Limits(lower, np.max(upper, axis=-1))
 
 
-def change_limits(candidates: LeakSample, undefended: LeakSample, level: float = LEVEL) -> Limits:
+def change_limits(candidates: LeakSample, undefended: LeakSample) -> Limits:
     """Returns the limits [..., points] of d (``most_changed``).
 
     Args:
       candidates: [..., points, candidates, seeds].
       undefended: [..., 1, others, seeds].
-      level: of each of the two limits.
     """
-    upper = most_changed(candidates, undefended, level)
-    return Limits(-most_changed(undefended, candidates, level), upper)
+    upper = most_changed(candidates, undefended)
+    return Limits(-most_changed(undefended, candidates), upper)
 
 
 def most_changed(candidates: LeakSample, undefended: LeakSample, level: float = LEVEL) -> Floats:

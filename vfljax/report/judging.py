@@ -36,12 +36,9 @@ from scipy import special
 
 from vfljax.report import intervals
 from vfljax.report.candidates import EXCESS, Candidates, Strongest, floats, with_baseline
-from vfljax.report.estimates import NO_LIMITS, Estimate, Limits
+from vfljax.report.estimates import NO_LIMITS, Bools, Estimate, Floats, Limits
 from vfljax.report.intervals import LeakSample
 from vfljax.report.spread import FEWEST_SEEDS, Means
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 SHARE = 0.25
 """The share of undefended's excess that it may leave."""

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-Floats = NDArray[np.float64]
+from vfljax.report.estimates import Bools, Floats, Ints
 
 FEWEST_SEEDS = 3
 """With fewer seeds nothing is chosen by folds, no figure has limits, and nothing is judged."""
@@ -47,7 +47,7 @@ class Means(NamedTuple):
         return np.clip(self.value + side * away, -1.0, 1.0)
 
 
-def moments(values: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
+def moments(values: Floats) -> tuple[Ints, Floats, Floats]:
     """Returns number, mean and standard deviation (n - 1) of what is present, along the last axis."""
     present = np.isfinite(values)
     count = present.sum(-1)
@@ -124,7 +124,7 @@ def pooled_means(
     )
 
 
-def _prior(own: Floats, whole: NDArray[np.bool_], degrees: int) -> tuple[Floats, Floats]:
+def _prior(own: Floats, whole: Bools, degrees: int) -> tuple[Floats, Floats]:
     """Smyth's estimates of s0^2 and d0, both [..., 1, attacks], of variances [..., points, attacks]."""
     count = np.maximum(whole.sum(-2, keepdims=True), 1)
     logs = np.log(np.where(whole, own, 1.0)) - special.digamma(degrees / 2) + np.log(degrees / 2)

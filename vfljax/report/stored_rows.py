@@ -30,7 +30,8 @@ Table = tuple[list[str], list[list[str]]]
 """Header and rows of text."""
 Described = Mapping[str, Any]
 """An entry of ``attacks.json``: an attack's options, steps and seconds, or why it was skipped."""
-Key, Member = TypeVar("Key"), TypeVar("Member")
+Key = TypeVar("Key")
+Member = TypeVar("Member")
 NOT_RENAMED = ("leak_error", "success", "f1", "test_", "logistic_", "untrained_", "all_labels_")
 
 

@@ -30,6 +30,7 @@ from vfljax.report.stored_rows import (
     StoredRows,
     brief,
     federation_of_kind,
+    grouped,
 )
 from vfljax.types import AttackIdentity
 
@@ -66,13 +67,11 @@ def run_names(rows: Iterable[AttackFigures]) -> dict[Run, Candidate]:
     texts: dict[AttackIdentity, str] = {}
     for federation in FEDERATIONS:
         texts |= titles(run.attack for run in runs if run.panel == federation)
-    points: dict[AttackIdentity, list[dict[str, float]]] = {}
-    for run, knobs in runs.items():
-        points.setdefault(run.attack, []).append(knobs)
+    points = grouped(runs, lambda run: run.attack)
     out = {}
     for run, knobs in runs.items():
-        values = points[run.attack]
-        varying = [k for k in values[0] if any(v.get(k) != values[0][k] for v in values)]
+        first, *others = (runs[point] for point in points[run.attack])
+        varying = [k for k in first if any(other.get(k) != first[k] for other in others)]
         name = " ".join([texts[run.attack], *(f"{k}={knobs[k]:g}" for k in varying)])
         short = brief(run.identity) + name.removeprefix(run.identity.label)
         out[run] = Candidate(name=name, brief=short, identity=run.identity)
@@ -92,9 +91,7 @@ class Tried:
         self._names, self._rows, self._reference = names, rows, reference
         self._seeds = tuple(sorted({trial.seed for trial in rows.trials}))
         self._figure = "leak_crossed" if reference.crossed else "leak_report"
-        runs: dict[Run, list[AttackFigures]] = {}
-        for row in attacked:
-            runs.setdefault(run_of(row), []).append(row)
+        runs = grouped(attacked, run_of)
         leaks = self._by_seed(runs.values(), self._figure)
         trained = np.isfinite(leaks).any(axis=0)
         broken = broken_attacks(leaks[:, trained], reference) & trained.any()
