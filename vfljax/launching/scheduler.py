@@ -273,18 +273,14 @@ def _wait(handles: Sequence[Handle], look: Callable[[], None]) -> list[Outcome |
             look()
             time.sleep(POLL)
     except BaseException:
-        _cancel(handles)
+        for handle in handles:
+            with contextlib.suppress(Exception):  # one that has ended
+                handle.cancel()
+        end = time.monotonic() + GRACE
+        while time.monotonic() < end and not all(handle.done() for handle in handles):
+            time.sleep(POLL / 5)
         raise
     return [handle.outcome() for handle in handles]
-
-
-def _cancel(handles: Sequence[Handle]) -> None:
-    for handle in handles:
-        with contextlib.suppress(Exception):  # one that has ended
-            handle.cancel()
-    end = time.monotonic() + GRACE
-    while time.monotonic() < end and not all(handle.done() for handle in handles):
-        time.sleep(POLL / 5)
 
 
 def _blamed(job: ShardJob, why: str) -> dict[str, str]:

@@ -79,7 +79,6 @@ def explained(number: str, variants: Sequence[Compared], remains: bool) -> Expla
         return CONTRADICTIONS[number]
     if Status.COMPATIBLE in released:
         return Explained(Cause.LIKELY, variant=released[Status.COMPATIBLE])
-    for status in (Status.EQUIVALENT, Status.COMPATIBLE):
-        if status in inferred:
-            return Explained(Cause.INFERRED, variant=inferred[status])
+    if inferred_run := inferred.get(Status.EQUIVALENT) or inferred.get(Status.COMPATIBLE):
+        return Explained(Cause.INFERRED, variant=inferred_run)
     return Explained(Cause.OPEN if remains else Cause.CHANCE)

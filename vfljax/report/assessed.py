@@ -19,16 +19,13 @@ from vfljax.report.stored_rows import FEDERATIONS, StoredRows
 from vfljax.report.worth import NOT_KNOWN, Kept, Worth
 
 
-class MethodOutcome(enum.Enum):
+class MethodOutcome(enum.StrEnum):
     """What stands in a verdict's place where a method has no chosen operating point."""
 
     NONE_KEEPS = "no operating point keeps the accuracy"
     NOT_ATTACKED = "not attacked"
     DIVERGED = "diverged on every seed"
     NOT_COMPARED = "not compared: nothing undefended"
-
-    def __str__(self) -> str:
-        return self.value
 
     @property
     def rank(self) -> int:

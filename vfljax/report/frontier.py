@@ -21,15 +21,12 @@ KNOBS = {"epsilon": "ε", "keep_rate": "p", "alpha": "\N{GREEK SMALL LETTER ALPH
 def short(configuration: ConfigurationSummary) -> str:
     """'ε.45 k3' for annotations."""
     parts = []
-    for key, value in configuration.knobs.items():
-        if key not in configuration.named:
-            continue
-        name = key.split(".")[-1]
-        if isinstance(value, str):
-            parts.append(value)
-            continue
+    for key in (key for key in configuration.knobs if key in configuration.named):
+        name, value = key.split(".")[-1], configuration.knobs[key]
         text = f"{value:g}" if isinstance(value, float) else str(value)
-        parts.append(f"{KNOBS.get(name, name)}{text.removeprefix('0') if '.' in text else text}")
+        if not isinstance(value, str):
+            text = KNOBS.get(name, name) + (text.removeprefix("0") if "." in text else text)
+        parts.append(text)
     return " ".join(parts)
 
 

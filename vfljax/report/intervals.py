@@ -57,24 +57,6 @@ class LeakSample(NamedTuple):
     rows: int  # m, the judged rows
 
 
-def _row_errors(leaks: Floats, rows: int, errors: ArrayLike | None) -> Floats:
-    """The standard deviation [...] that a finite number of judged rows gives figures [..., seeds].
-
-    It is the mean over seeds of ``errors`` [..., seeds] (``metrics.leak_error``: DeLong's for an AUC, and that
-    of C binomials for a balanced top-1). Without these it is sqrt(p (1 - p) / m), m ``rows`` and p the mean:
-    for a balanced top-1 of C classes m is C times the judged rows of the rarest class, and for an AUC
-    those of the rarer class, with which it is the most that an AUC can spread. It is never below what half
-    a row of m gives.
-    """
-    count, mean, _ = moments((leaks * rows + 0.5) / (rows + 1))
-    mean = np.where(count > 0, mean, 0.5)
-    bound = np.sqrt(mean * (1 - mean) / rows)
-    if errors is None:
-        return bound
-    known, scored, _ = moments(np.asarray(errors, np.float64))
-    return np.maximum(np.where(known > 0, scored, bound), half_row(rows))
-
-
 def half_row(rows: int) -> float:
     """Returns the standard deviation of a figure of which half a row of ``rows`` is expected to be wrong."""
     wrong = 1 - certain(rows)
@@ -89,10 +71,16 @@ def certain(rows: int) -> float:
 def sample(leaks: ArrayLike, rows: int, errors: ArrayLike | None = None) -> LeakSample:
     """Returns the ``LeakSample`` of some figures, of candidates that were all tried.
 
+    The spread that a finite number of judged rows gives is the mean over seeds of ``errors``
+    (``metrics.leak_error``: DeLong's for an AUC, and that of C binomials for a balanced top-1). Without these
+    it is sqrt(p (1 - p) / m), m ``rows`` and p the mean: for a balanced top-1 of C classes m is C times the
+    judged rows of the rarest class, and for an AUC those of the rarer class, with which it is the most that
+    an AUC can spread. It is never below what half a row of m gives.
+
     Args:
       leaks: [..., candidates, seeds].
       rows: the number of judged rows, at least one of every class.
-      errors: the standard deviation of each figure, if it is known.
+      errors: the standard deviation of each figure, [..., candidates, seeds], if it is known.
 
     Raises:
       ValueError: where there is no candidate or no seed, or ``rows`` is below 1.
@@ -102,8 +90,13 @@ def sample(leaks: ArrayLike, rows: int, errors: ArrayLike | None = None) -> Leak
         raise ValueError(f"leaks are [candidates, seeds], at least one of each; here {leaks.shape}")
     if rows < 1:
         raise ValueError(f"rows={rows}: a figure needs at least one judged row of every class")
-    tried = np.ones(leaks.shape[:-1], bool)
-    return LeakSample(leaks, _row_errors(leaks, rows, errors), tried, rows)
+    count, mean, _ = moments((leaks * rows + 0.5) / (rows + 1))
+    mean = np.where(count > 0, mean, 0.5)
+    spreads = np.sqrt(mean * (1 - mean) / rows)
+    if errors is not None:
+        known, scored, _ = moments(np.asarray(errors, np.float64))
+        spreads = np.maximum(np.where(known > 0, scored, spreads), half_row(rows))
+    return LeakSample(leaks, spreads, np.ones(leaks.shape[:-1], bool), rows)
 
 
 def _figure_limit(

@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from vfljax.report import intervals
-from vfljax.report.candidates import EXCESS, Candidates, Strongest, floats, with_baseline
+from vfljax.report.candidates import EXCESS, Strongest, floats, with_baseline
 from vfljax.report.estimates import NO_LIMITS, Bools, Estimate, Floats, Limits
 from vfljax.report.intervals import LeakSample
 from vfljax.report.spread import FEWEST_SEEDS, Means
@@ -48,7 +48,7 @@ MOST_SEEDS = 100
 """More seeds than this are not named as what would decide."""
 
 
-class Verdict(enum.Enum):
+class Verdict(enum.StrEnum):
     """What the limits allow to conclude; of several, the first holds."""
 
     IS_UNDEFENDED = "is undefended"
@@ -60,9 +60,6 @@ class Verdict(enum.Enum):
     UNCLEAR = "leaks less, what remains is unclear"
     CANNOT_SAY = "cannot say"
     NO_VERDICT = f"no verdict: fewer than {FEWEST_SEEDS} seeds"
-
-    def __str__(self) -> str:
-        return self.value
 
     @property
     def helps(self) -> bool:
@@ -179,19 +176,15 @@ def _aligned(every: Sequence[Strongest]) -> tuple[list[str], LeakSample, LeakSam
         at = [names.index(a.name) for a in among.attacks]
         leaks[place, at], errors[place, at] = among.figures.leaks, among.figures.errors
         tried[place, at] = True
-        baselines.append(_of_attacks(among, at, len(names)))
+        # the baseline with the draws of each attack; its own, in the last row, for those not tried
+        baseline = [x[-1:].repeat(len(names) + 1, 0) for x in among.local_only[:3]]
+        for every_row, drawn in zip(baseline[:2], among.local_only[:2], strict=True):
+            every_row[at] = drawn[: len(at)] if len(drawn) > 1 else drawn
+        baselines.append(baseline)
     rows = every[0].candidates.figures.rows
     figures = LeakSample(leaks, errors, tried, rows)
     leaks, errors, tried = map(np.stack, zip(*baselines, strict=True))
     return names, figures, LeakSample(leaks, errors, tried, rows)
-
-
-def _of_attacks(among: Candidates, at: Sequence[int], number: int) -> list[np.ndarray]:
-    """The baseline's figures with the draws of each of so many attacks, of which those tried are ``at`` some
-    places; its own are in the last row and stand for the other attacks."""
-    leaks, errors, tried = (x[-1:].repeat(number + 1, 0) for x in among.local_only[:3])
-    leaks[at], errors[at] = (x[: len(at)] if len(x) > 1 else x for x in among.local_only[:2])
-    return [leaks, errors, tried]
 
 
 class VerdictLimits(NamedTuple):

@@ -21,11 +21,9 @@ def first_lines(assessed: Assessed) -> str:
         for h in headline.headlines(assessed)
     ]
     methods = assessed.methods
-    return "\n\n".join([*sentences, *([_verdict_table(methods)] if methods else [])])
-
-
-def _verdict_table(methods: Sequence[Assessment]) -> str:
-    """A line a method and federation: verdict, operating point, leak with limits, and cost."""
+    if not methods:
+        return "\n\n".join(sentences)
+    # a line a method and federation: verdict, operating point, leak with limits, and cost
     columns: dict[str, Callable[[Assessment], str]] = {
         "defense": lambda a: a.label if a.strongest else a.method,
         "federation": lambda a: a.federation,
@@ -39,7 +37,7 @@ def _verdict_table(methods: Sequence[Assessment]) -> str:
         del columns["federation"]
     rows = [[cell(a) for cell in columns.values()] for a in methods]
     optional = ("strongest attack", "utility")
-    return fitted(list(columns), rows, optional, left=len(columns))
+    return "\n\n".join([*sentences, fitted([*columns], rows, optional, left=len(columns))])
 
 
 def _brief(text: str) -> str:

@@ -41,16 +41,13 @@ SHOWN_GAIN = 0.01
 BySeed = Mapping[int, float]
 
 
-class CostOutcome(enum.Enum):
+class CostOutcome(enum.StrEnum):
     """What the limits allow to conclude on what a configuration costs."""
 
     KEPT = "kept"
     TOO_MUCH = "costs too much"
     UNCLEAR = "cost unclear"
     UNKNOWN = "cost not known"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 class Worth(NamedTuple):
