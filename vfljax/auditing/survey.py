@@ -24,6 +24,7 @@ from vfljax.datasets.partition import owned_columns
 from vfljax.datasets.reading import arrow_of, read
 from vfljax.datasets.table_errors import one_line
 from vfljax.errors import UserError, options_in, unknown
+from vfljax.report.stored_rows import grouped
 
 REVEALING = 0.5  # advantage over chance from which a column is named; leak AUC .75 of two classes
 COPY = 0.98  # advantage from which a column is taken for a copy of the label
@@ -142,9 +143,7 @@ def _leaks(dataset: Dataset) -> dict[str, float]:
     counts = np.bincount(dataset.labels[rows])
     rows = rows[counts[dataset.labels[rows]] >= FOLDS]  # rarer classes cannot be in all folds
     y = dataset.labels[rows]
-    places: dict[str, list[int]] = {}
-    for place, column in enumerate(dataset.columns):
-        places.setdefault(column.name, []).append(place)
+    places = grouped(range(len(dataset.columns)), lambda place: dataset.columns[place].name)
     if len(np.unique(y)) < 2:
         return dict.fromkeys(places, math.nan)
     return {

@@ -82,11 +82,9 @@ def _line(
 
 
 def _printed(ax: Axes, points: Points, number: int) -> None:
-    pairs = list(points)
-    if pairs:
-        x, y = zip(*pairs, strict=True)
+    if pairs := list(points):
         color = COLORS[number % len(COLORS)]
-        ax.plot(x, y, "D", ms=7, mfc="none", color=color, ls="", label="printed")
+        ax.plot(*zip(*pairs), "D", ms=7, mfc="none", color=color, ls="", label="printed")
 
 
 def _attack_line(

@@ -236,8 +236,6 @@ def _corrected(members: list[Assessment], base: _Base) -> list[Assessment]:
         for a in members
         if a.strongest is not None and a.configuration.defended and base.keeps(a)
     }
-    if not rivals:
-        return members
     protecting = judging.still_protecting([*rivals.values()], undefended_attack).tolist()
     pairs = zip(rivals, protecting, strict=True)
     return _changed(members, {a: {"corrected": protects} for a, protects in pairs})

@@ -140,26 +140,20 @@ def _lines(figure: BokehFigure, assessed: Assessed, federation: str) -> None:
     title_of_line = "guess" if place == reference.guess else "label party alone"
     lines.append((False, place, title_of_line, "#666666", "dotted"))
     for across, place, text, color, dash in lines:
-        figure.add_layout(
-            Span(
-                location=place,
-                dimension="width" if across else "height",
-                line_color=color,
-                line_dash=dash,
-                line_width=1.5,
-            )
-        )
+        dimension, look = "height", {"line_color": color, "line_dash": dash, "line_width": 1.5}
+        at = {"x": place, "y": 1.02, "text_align": "right", "text_baseline": "top"}
+        if across:
+            dimension = "width"
+            at = {"x": 6, "y": place, "text_align": "left", "text_baseline": "bottom"}
+        figure.add_layout(Span(location=place, dimension=dimension, **look))
         figure.add_layout(
             Label(
-                x=6 if across else place,
-                y=place if across else 1.02,
+                **at,
                 x_units="screen" if across else "data",
-                text_align="left" if across else "right",
+                angle=0 if across else math.pi / 2,
                 text=f"{text} {place:.2f}",
                 text_color=color,
                 text_font_size="12px",
-                angle=0 if across else math.pi / 2,
-                text_baseline="bottom" if across else "top",
                 background_fill_color="#ffffff",
                 background_fill_alpha=0.6,
             )
