@@ -81,7 +81,6 @@ def report(workdir: pathlib.Path) -> str:
 
 def drawings(assessed: Assessed) -> dict[str, tuple[str, tables.Draw]]:
     """Returns the title of each figure of an assessed sweep's report and what draws it, by name."""
-    assert assessed.rows is not None
     sweep = assessed.rows.sweep
     return page.drawings(assessed, reproduction.extend(sweep, experiment_of(sweep)))
 

@@ -110,7 +110,7 @@ class Assessed:
     reference: Reference
     configurations: tuple[ConfigurationSummary, ...]
     assessments: tuple[Assessment, ...]  # by configuration, then by federation
-    rows: StoredRows | None = None
+    rows: StoredRows
     worth: Mapping[str, Worth] = dataclasses.field(default_factory=dict)  # by federation, test rows
     # by federation, the utility on validation rows that may be lost
     allowed: Mapping[str, float] = dataclasses.field(default_factory=dict)

@@ -109,7 +109,7 @@ def compare(
     every: Sequence[ConfigurationSummary],
     found: Sequence[Assessment],
     reference: Reference,
-    rows: StoredRows | None = None,
+    rows: StoredRows,
 ) -> Assessed:
     """Compares every configuration with undefended, and chooses the operating point of every method.
 

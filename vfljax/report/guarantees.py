@@ -66,8 +66,6 @@ def _measured_without(assessed: Assessed) -> Measured:
             for kind, accuracy in bare.accuracy.items()
             if accuracy.count and kind in FEDERATIONS
         ]
-    if assessed.rows is None:
-        return max(best)
     reached: dict[str, list[float | None]] = {}
     for row in assessed.rows.local_only:
         owners = "+".join(map(str, row.attackers))
@@ -91,8 +89,6 @@ def _most_accurate(assessed: Assessed) -> dict[tuple[int, str], Measured]:
     It is by configuration and federation, of the attacks that an attacker with the leading number of labels
     can run.
     """
-    if assessed.rows is None:
-        return {}
     names = run_names(assessed.rows.attacks)
     reached: dict[tuple[int, str], dict[Run, list[float | None]]] = {}
     for number, rows in attacks_of(assessed.rows).items():
@@ -188,8 +184,6 @@ def bound_table(assessed: Assessed) -> Table:
         *(f"strongest attack, {FEDERATIONS[f]}" for f in federations),
         "crosses the line",
     ]
-    if assessed.rows is None:
-        return header, []
     prior, without = prior_of(assessed.rows.balance), _measured_without(assessed).accuracy
     lower = lower_limits(assessed)
     drawn = {(x.configuration.number, x.defense, x.federation): x for x in lines(assessed)}

@@ -20,7 +20,6 @@ from vfljax.report.templates import paragraphs
 def not_attacked(assessed: Assessed) -> list[str]:
     """What was not attacked, and why."""
     rows = assessed.rows
-    assert rows is not None
     scored = {row.known for row in rows.local_only}
     return paragraphs(
         "not_attacked",

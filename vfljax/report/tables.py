@@ -66,7 +66,6 @@ def sections(assessed: Assessed, permuted: float, extra: Sequence[Section] = ())
       extra: the caller's sections.
     """
     rows, scale = assessed.rows, assessed.reference.scale
-    assert rows is not None
     verdicts = captions.strongest_attack(assessed, permuted)
     allowed = guarantees.caption(assessed), guarantees.bound_table(assessed)
     every = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vfljax import defenses
+from vfljax.report import guarantees
 from vfljax.report.assessed import Assessed
 from vfljax.report.stored_rows import StoredRows, Table
 from vfljax.report.templates import paragraphs
@@ -39,16 +39,10 @@ def parties(rows: StoredRows, experiment: Experiment) -> Table:
 def assumptions(assessed: Assessed, experiment: Experiment) -> list[str]:
     """What an attacker sees, knows and wants, a paragraph each."""
     reference, attackers = assessed.reference, experiment.attackers
-    guarded = {
-        name
-        for c in assessed.configurations
-        for name in c.defenses
-        if defenses.TABLE[name].remarks.epsilon(*c.values_of(name)) is not None
-    }
     return paragraphs(
         "threat_model",
         reference=reference,
         groups=[" and ".join(map(reference.party_name, group)) for group in attackers],
         several=any(len(group) > 1 for group in attackers),
-        guarded=sorted(guarded),
+        guarded=sorted({name for _, name, _ in guarantees.claimed(assessed)}),
     )
