@@ -137,14 +137,7 @@ def lines(assessed: Assessed) -> list[Line]:
         return []
     without, reached = _measured_without(assessed).accuracy, _most_accurate(assessed)
     return [
-        Line(
-            configuration=c,
-            defense=name,
-            epsilon=epsilon,
-            federation=federation,
-            allowed=_accuracy_bound(epsilon, without),
-            reached=figure,
-        )
+        Line(c, name, epsilon, federation, _accuracy_bound(epsilon, without), figure)
         for c, name, epsilon in kept
         for federation in FEDERATIONS
         if (figure := reached.get((c.number, federation))) is not None
