@@ -20,8 +20,30 @@ from tests.attacks_contract_test import (
     labels_of,
 )
 from vfljax import attacks
-from vfljax.contract.planted import SHARES
+from vfljax.contract import planted
 from vfljax.types import NO_SPLIT
+
+
+def shares(rng, labels, classes):
+    """Gradients without model splitting, softmax less target, of models that find class 0 likely."""
+    alpha = np.where(np.arange(classes) == 0, 45, 15 / (classes - 1))
+    g = rng.dirichlet(alpha, len(labels)) - np.eye(classes)[labels]
+    return {"gradients": [g, g]}
+
+
+def noise(rng, labels, classes):
+    z = rng.uniform(-1, 1, size=(len(labels), classes))
+    return {"embeddings": [z, z]}
+
+
+# in place of ``planted.LEAKS``: gradients are of logits here, and another leak would be read in place of
+# the one named. The entry "shares" stands for every other name
+SHARES = {
+    "shares": shares,
+    "clusters": planted._together(planted._embedded, shares),
+    "pulls": planted._together(noise, shares),
+    **{name: planted.LEAKS[name] for name in ("features", "charges", "correlations")},
+}
 
 
 def make_without_splitting(name, options, classes):

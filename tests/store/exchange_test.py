@@ -1,5 +1,7 @@
 """What crossed the wire: what is written is what is read, by setting and by party."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -20,8 +22,10 @@ def written(folder):
     by_epoch = {}
     for epoch in EPOCHS:
         order = np.stack([rng.permutation(ROWS) for _ in range(SETTINGS)]).astype(np.int32)
-        sent, parties = order < 4, [cut(width) for width in WIDTHS]
-        by_epoch[epoch] = exchange.epoch_arrays(order, sent, parties, [-z for z in parties])
+        parties = [cut(width) for width in WIDTHS]
+        crossed = {"embeddings": parties, "gradients": [-z for z in parties], "inputs": ()}
+        record = SimpleNamespace(order=order, sent=order < 4, **crossed)
+        by_epoch[epoch] = exchange.epoch_arrays(record)
     counts = np.full((SETTINGS, ROWS), 5, np.int32)
     sums = [Sums(cut(width), cut(width), cut(width), counts + p) for p, width in enumerate(WIDTHS)]
     exchange.write(folder, exchange.all_arrays(by_epoch, EPOCHS, sums))

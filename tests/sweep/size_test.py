@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -41,7 +42,8 @@ def test_a_large_shard_is_as_large_as_estimated(tmp_path):
     members, rows = len(shard.trials), spec.recorded_rows
     z = np.zeros((members, rows, 16), np.float32)
     order, sent = np.zeros((members, rows), np.int32), np.zeros((members, rows), bool)
-    epoch = exchange.epoch_arrays(order, sent, [z], [z])
+    record = SimpleNamespace(order=order, sent=sent, embeddings=[z], gradients=[z], inputs=())
+    epoch = exchange.epoch_arrays(record)
     arrays = exchange.all_arrays(
         dict.fromkeys(range(3), epoch),
         range(3),

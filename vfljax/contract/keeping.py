@@ -14,7 +14,6 @@ import numpy as np
 from vfljax.errors import UserError, raised
 
 BRANCHES = (
-    jax.errors.TracerBoolConversionError,
     jax.errors.TracerIntegerConversionError,
     jax.errors.TracerArrayConversionError,
     jax.errors.ConcretizationTypeError,

@@ -86,8 +86,7 @@ def built(name: str, options: tuple[tuple[str, Any], ...], num_classes: int, cut
       num_classes: C.
       cut: how many numbers the bottom gives of a row.
     """
-    bottom = MLP((), cut)
-    return attacks.TABLE[name]((bottom,), num_classes, **dict(options))
+    return attacks.TABLE[name]((MLP((), cut),), num_classes, **dict(options))
 
 
 @functools.cache

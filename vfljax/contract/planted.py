@@ -1,8 +1,6 @@
 """Exchanges and columns that give the labels away, drawn so that an attack can read them.
 
-``LEAKS`` are called after what reveals the labels. ``SHARES`` take their place without a top model, where
-gradients are of logits and another leak would be read in place of the one named. Their entry ``shares`` stands
-for every other name of ``LEAKS``.
+``LEAKS`` are called after what reveals the labels.
 """
 
 from __future__ import annotations
@@ -117,17 +115,6 @@ def _tops(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
     return {"embeddings": [z, z], **_twice((p - np.eye(classes)[labels]) / BATCH)}
 
 
-def _shares(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
-    """Gradients without model splitting, softmax less target, of models that find class 0 likely."""
-    shares = np.where(np.arange(classes) == 0, 45, 15 / (classes - 1))
-    return _twice(rng.dirichlet(shares, len(labels)) - np.eye(classes)[labels])
-
-
-def _noise(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
-    z = rng.uniform(-1, 1, size=(len(labels), classes))
-    return {"embeddings": [z, z]}
-
-
 LEAKS: dict[str, Draw] = {
     "features": _features,
     "signs": _signs,
@@ -142,14 +129,6 @@ LEAKS: dict[str, Draw] = {
     "tops": _tops,
     "tops_and_features": _together(_features, _tops),
     "sums": _sums,
-    "charges": _charges,
-    "correlations": _correlations,
-}
-SHARES: dict[str, Draw] = {
-    "shares": _shares,
-    "features": _features,
-    "clusters": _together(_embedded, _shares),
-    "pulls": _together(_noise, _shares),
     "charges": _charges,
     "correlations": _correlations,
 }

@@ -57,7 +57,6 @@ class Bottleneck(nn.Module):
     """
 
     light: ClassVar[bool] = True
-    mixable: ClassVar[bool] = True
     top: nn.Module
     widths: tuple[int, ...]  # D of every party
     passive: int
@@ -77,9 +76,7 @@ class Bottleneck(nn.Module):
         embeddings = jnp.split(x, starts, axis=1)
         for p, z in enumerate(embeddings[: self.passive]):
             mu, sigma, _ = Law(self.offset, self.weights, name=law_name(p))(z)
-            t = mu
-            if train:
-                t = mu + sigma * jax.random.normal(self.make_rng("dropout"), mu.shape)
+            t = mu + sigma * jax.random.normal(self.make_rng("dropout"), mu.shape) if train else mu
             self.sow("layers", "bottleneck", t)
             hidden = (self.expansion * z.shape[1],)
             decoder = MLP(hidden, z.shape[1], "relu", self.output, self.weights, name=f"decoder{p}")

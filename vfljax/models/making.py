@@ -70,7 +70,7 @@ def _network_class(name: str) -> Any:
 
 def _checked(where: str, field: str, value: Any, default: Any) -> Any:
     """An option's value, lists as tuples, if it is of its default's type and in range."""
-    value = _tuples(value)
+    value = tuples(value)
     kinds = {float: (int, float), tuple: (tuple,)}.get(type(default), (type(default),))
     whole = isinstance(value, bool) == isinstance(default, bool)
     if default is not None and not (isinstance(value, kinds) and whole):
@@ -103,8 +103,9 @@ def sizes(name: str, values: Any) -> tuple[int, ...]:
     return numbers
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value
+def tuples(value: Any) -> Any:
+    """JSON's lists as tuples, at every depth."""
+    return tuple(map(tuples, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _refuse_unreadable(fields: NetworkFields, reads: Input) -> None:
@@ -155,7 +156,7 @@ def make_network(fields: NetworkFields, out: int, output: str, reads: Input) -> 
     shared = SHARED.get(name, ("weights",))
     for field in fields.chosen:
         if field not in shared:
-            value = _tuples(getattr(fields, field))
+            value = tuples(getattr(fields, field))
             remedy = f"use {where}.options.{field}" if field in defaults else "leave it out"
             raise UserError(
                 f"{where}.{field}={value!r} is not read by the network {name!r}: {remedy}."

@@ -27,7 +27,6 @@ class Mixed(nn.Module):
     """
 
     light: ClassVar[bool] = True
-    mixable: ClassVar[bool] = True
     reader: nn.Module  # not "top", which is taken where the model behind is such a layer too
     width: int  # 2D
     deviation: float = 1.0

@@ -10,8 +10,9 @@ Fu et al.'s FCNN-3 for Criteo is ``hidden=(64, 16)`` with ``cut=4``; their breas
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import flax.linen as nn
 import jax
@@ -34,11 +35,7 @@ WEIGHTS = ("default", "torch")
 def torch_uniform(fan_in: int) -> Callable[..., Array]:
     """Returns PyTorch's initializer of kernels and biases: uniform within 1 / sqrt(fan_in)."""
     bound = fan_in**-0.5
-
-    def uniform(key: Array, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Array:
-        return jax.random.uniform(key, shape, dtype, -bound, bound)
-
-    return uniform
+    return functools.partial(jax.random.uniform, minval=-bound, maxval=bound)
 
 
 def dense(x: Array, width: int, weights: str) -> Array:
@@ -103,7 +100,6 @@ class Generator(nn.Module):
     hidden: tuple[int, ...]
     out: int  # always 2
     weights: str = "default"  # or "torch": ``dense``
-    mixable: ClassVar[bool] = True
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
@@ -125,7 +121,6 @@ class Probability(nn.Module):
     hidden: tuple[int, ...]  # always ()
     out: int  # always 2
     weights: str = "default"  # has none
-    mixable: ClassVar[bool] = True
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
@@ -148,7 +143,6 @@ class Head(nn.Module):
     out: int
     weights: str = "default"  # or "ones", or "torch": ``dense``
     batch_norm: bool = True
-    mixable: ClassVar[bool] = True
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:

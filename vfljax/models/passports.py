@@ -31,7 +31,6 @@ class Passports(nn.Module):
     """
 
     light: ClassVar[bool] = True
-    mixable: ClassVar[bool] = True
     top: nn.Module
     count: int = 1  # n
     loc: float = 1.0

@@ -156,6 +156,7 @@ def from_torch(
         elif state[name].shape != expected:
             what = f"tensor {name!r} is of shape {state[name].shape}"
             faults[name] = f"{what}, expected {expected}"
+    sizes = f"blocks {module.blocks} of {module.block!r}, width {module.width}, out {module.out}"
     left_out = []
     for part in (("conv1.", "bn1."), ("fc.",)) if partial else ():
         if any(name.startswith(part) for name in faults):
@@ -163,11 +164,11 @@ def from_torch(
             names = {n: path for n, path in names.items() if not n.startswith(part)}
     for name, path in names.items():
         if name in faults:
-            raise UserError(f"{faults[name]}: these are not the weights of this {_words(module)}.")
+            raise UserError(f"{faults[name]}: these are not the weights of this ResNet ({sizes}).")
         flat[path] = as_variable(name, state[name], flat[path], path[-1] == "kernel")
     for name in state:
         if name not in names and name not in left_out:
-            raise UserError(f"tensor {name!r} has no place in this {_words(module)}.")
+            raise UserError(f"tensor {name!r} has no place in this ResNet ({sizes}).")
     return traverse_util.unflatten_dict(flat), left_out
 
 
@@ -178,7 +179,3 @@ def _torch_name(path: tuple[str, ...]) -> str:
     """("params", "layer1_0", "conv1", "kernel") -> "layer1.0.conv1.weight"."""
     owner = [part.replace("_", ".") for part in path[1:-1]]
     return ".".join([*owner, _LEAVES.get(path[-1], path[-1])]).replace("Dense.0.", "fc.")
-
-
-def _words(module: ResNet) -> str:
-    return f"ResNet (blocks {module.blocks} of {module.block!r}, width {module.width}, out {module.out})"

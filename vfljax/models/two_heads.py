@@ -20,7 +20,6 @@ class TwoHeads(nn.Module):
     """
 
     light: ClassVar[bool] = True
-    mixable: ClassVar[bool] = True
     first: nn.Module
     second: nn.Module
     weights: str = "default"  # of both, for what stands before them

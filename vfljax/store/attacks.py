@@ -201,10 +201,9 @@ def unknown_units(workdir: pathlib.Path, summary: Summary) -> list[str]:
       workdir: the folder of the sweep.
       summary: ``attacks.json``.
     """
-    units = set(map(unit_of, with_rows(summary)))
-    folders = [p for p in _folders(workdir) if any(p.glob("*.parquet"))]
-    named = {f"attacks/{p.name}": p for p in folders if not (p / DROPPED).exists()}
-    return [unit for unit in named if unit not in units]
+    others = [p for p in _folders(workdir) if p.name not in with_rows(summary)]
+    others = [p for p in others if any(p.glob("*.parquet")) and not (p / DROPPED).exists()]
+    return [unit_of(p.name) for p in others]
 
 
 def local_only_key(row: Mapping[str, Any]) -> tuple[Any, ...]:

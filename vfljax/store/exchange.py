@@ -32,27 +32,17 @@ FIELDS = (*BY_PARTY, "sum_count", "order", "sent", "epochs")
 MATES = "mates_"
 
 
-def epoch_arrays(
-    order: HostArray,
-    sent: HostArray,
-    embeddings: Sequence[HostArray],
-    gradients: Sequence[HostArray],
-    inputs: Sequence[HostArray] = (),
-) -> dict[str, HostArray]:
+def epoch_arrays(record: Any) -> dict[str, Any]:
     """Returns a recorded epoch's arrays by name.
 
     Args:
-      order: of the rows.
-      sent: which rows were sent.
-      embeddings: one a passive party.
-      gradients: likewise.
-      inputs: likewise, of the last layers, where they are recorded.
+      record: a ``vfljax.federation.training.Record``: the order of the rows, which were sent, and, of each
+        passive party, embeddings, gradients and, where they are recorded, inputs of the last layer are read.
     """
-    arrays: dict[str, HostArray] = {"order": order, "sent": sent}
-    for p, (z, g) in enumerate(zip(embeddings, gradients, strict=True)):
+    arrays = {"order": record.order, "sent": record.sent}
+    for p, (z, g) in enumerate(zip(record.embeddings, record.gradients, strict=True)):
         arrays |= {f"party{p}_embeddings": z, f"party{p}_gradients": g}
-    arrays |= {f"party{p}_{INPUTS}": a for p, a in enumerate(inputs)}
-    return arrays
+    return arrays | {f"party{p}_{INPUTS}": a for p, a in enumerate(record.inputs)}
 
 
 def all_arrays(

@@ -141,11 +141,11 @@ class StoredSweep(NamedTuple):
 
     def require_finished(self) -> None:
         """Raise UserError where something is not trained or attacked yet."""
-        lines = list(self.unfinished)
-        if lines:
-            more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+        if self.unfinished:
+            first, *others = self.unfinished
+            more = f" (and {len(others)} more)" if others else ""
             raise UserError(
-                f"{self.workdir} is not finished: {lines[0]}{more}. "
+                f"{self.workdir} is not finished: {first}{more}. "
                 f"`vfljax sweep --workdir={self.workdir}` goes on with it; --unfinished takes "
                 "what there is."
             )

@@ -20,6 +20,7 @@ from vfljax import attacks, plugins
 from vfljax.config import AXES, resolve
 from vfljax.datasets.partition import Parties
 from vfljax.errors import UserError, unknown, unknown_row
+from vfljax.models.making import tuples
 from vfljax.store import StoredSweep
 from vfljax.sweep.limits import (
     LIMITS,
@@ -45,7 +46,6 @@ from vfljax.sweep.records import (
     as_axis,
     at_least,
     parse_reproduces,
-    tuples,
 )
 from vfljax.types import KINDS, MALICIOUS, NO_SPLIT, SPLIT, Federation
 

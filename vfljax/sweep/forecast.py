@@ -24,7 +24,7 @@ from vfljax.store import exchange
 from vfljax.sweep import batch_layout, codebooks, programs, teachers
 from vfljax.sweep.plan import Plan, Shard, trial_seconds
 from vfljax.sweep.progress import spoken
-from vfljax.sweep.trainer import Orders, Trainer, empty_snapshot, epoch_arrays
+from vfljax.sweep.trainer import Orders, Trainer, empty_snapshot
 from vfljax.types import HostArray, PyTree
 
 LONG = 20.0  # seconds of an epoch, by the rough estimate, beyond which a few steps stand for it
@@ -145,7 +145,7 @@ def _measured(trainer: Trainer, shards: Sequence[Shard]) -> tuple[TrainingCost, 
     record, rows = batch_layout.unpad(snapshot.record, 1), spec.recorded_rows
     record = jax.tree.map(lambda a: _of_rows(a, len(record.order[0]), rows), record)
     record = record._replace(order=np.arange(rows, dtype=np.int32)[None])
-    by_epoch = dict.fromkeys(epochs, epoch_arrays(record))
+    by_epoch = dict.fromkeys(epochs, exchange.epoch_arrays(record))
     scored = settings.scored_rows(spec.num_rows)
     arrays = exchange.all_arrays(by_epoch, epochs, record.sums, scored)
     return cost, Sample(tree, arrays)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from vfljax import defenses
 from vfljax.config import DEFAULT, typed
 from vfljax.errors import UserError, unknown, unknown_row
-from vfljax.models.making import sizes
-from vfljax.sweep.records import Model, as_axis, is_number, tuples
+from vfljax.models.making import sizes, tuples
+from vfljax.sweep.records import Model, as_axis, is_number
 from vfljax.types import DefenseSpec, Federation
 
 METHOD_MODEL = ("top", "top_hidden")  # a method's own; every bottom is the whole sweep's

@@ -33,11 +33,6 @@ def as_axis(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def tuples(value: Any) -> Any:
-    """JSON's lists as tuples, at every depth."""
-    return tuple(map(tuples, value)) if isinstance(value, list) else value
-
-
 def written(number: float) -> str:
     """A number of a message; Python itself refuses to write integers of thousands of digits."""
     if isinstance(number, int) and abs(number) >= 10**18:

@@ -240,7 +240,7 @@ def _train_epochs(
             progress.update(0, spec.steps_per_epoch * count, trainer.group.name)
             recorded = now.recorded
             if now.epoch in recorded_epochs:
-                crossed = batch_layout.unpad(epoch_arrays(snapshot.record), count)
+                crossed = batch_layout.unpad(exchange.epoch_arrays(snapshot.record), count)
                 # a copy, where the host's array is the device's memory
                 recorded = recorded | {now.epoch: {k: np.array(a) for k, a in crossed.items()}}
             now = Saved(now.epoch + 1, snapshot, recorded)
@@ -311,12 +311,6 @@ def _training_seconds(began: float, ends: Sequence[float], epochs: int) -> float
     if len(ends) > 1:
         return (ends[-1] - ends[0]) / (len(ends) - 1) * epochs
     return ends[-1] - began if ends else 0.0
-
-
-def epoch_arrays(record: training.Record) -> dict[str, Any]:
-    """What is stored of a recorded epoch."""
-    crossed = record.embeddings, record.gradients, record.inputs
-    return exchange.epoch_arrays(record.order, record.sent, *crossed)
 
 
 def _row(
