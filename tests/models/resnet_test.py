@@ -10,7 +10,6 @@ from tests.datasets.refusals import one_line
 from tests.harness import assert_close, quick_jit
 from tests.models.drawing import draw, pixels
 from tests.models.weight_files import resnet_tensors
-from vfljax.errors import UserError
 from vfljax.models import BOTTOMS
 from vfljax.models.parties import from_module
 from vfljax.models.resnet import ResNet, from_torch
@@ -149,11 +148,10 @@ def test_a_missing_ill_shaped_or_foreign_tensor_is_named():
     module = ResNet(**TINY)
     variables, state = zeros(module, X), resnet_tensors()
     more = {**state, "bn1.num_batches_tracked": np.array(3)}
-    for partial in (False, True):  # everything fits: nothing is left out
-        loaded, left_out = from_torch(module, more, variables, partial)
-        assert not left_out
-        kernel = loaded["params"]["Dense_0"]["kernel"]
-        np.testing.assert_allclose(kernel, state["fc.weight"].T, rtol=1e-6)
+    loaded, left_out = from_torch(module, more, variables)
+    assert not left_out  # everything fits
+    kernel = loaded["params"]["Dense_0"]["kernel"]
+    np.testing.assert_allclose(kernel, state["fc.weight"].T, rtol=1e-6)
     without = {k: v for k, v in state.items() if "downsample.1.running_var" not in k}
     for tensors, message in (
         (without, "'layer2.0.downsample.1.running_var' is missing"),
@@ -175,21 +173,18 @@ NO_WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize("partial", [False, True])
 @pytest.mark.parametrize("fault", NO_WEIGHTS)
-def test_tensors_that_are_no_weights_are_named_in_one_line(fault, partial):
+def test_tensors_that_are_no_weights_are_named_in_one_line(fault):
     changes, message = NO_WEIGHTS[fault]
     module = ResNet(**TINY)
     variables, state = zeros(module, X), resnet_tensors()
-    one_line(lambda: from_torch(module, {**state, **changes}, variables, partial), message)
+    one_line(lambda: from_torch(module, {**state, **changes}, variables), message)
 
 
 def test_imagenet_s_stem_and_classes_can_be_left_out_and_are_told():
     module = ResNet(**TINY)
     variables, state = zeros(module, X), resnet_tensors(out=1000, stem=7)
-    with pytest.raises(UserError, match=r"'(conv1|fc)\.(weight|bias)' is of shape"):
-        from_torch(module, state, variables)
-    loaded, left_out = from_torch(module, state, variables, partial=True)
+    loaded, left_out = from_torch(module, state, variables)
     assert set(left_out) == {name for name in state if name.split(".")[0] in ("conv1", "bn1", "fc")}
     for tree in ("params", "batch_stats"):
         for layer, own in variables[tree].items():
@@ -199,9 +194,7 @@ def test_imagenet_s_stem_and_classes_can_be_left_out_and_are_told():
     expected = state["layer2.0.conv1.weight"].transpose(2, 3, 1, 0)
     np.testing.assert_array_equal(kernel, np.float32(expected))
     without = {name: a for name, a in state.items() if not name.startswith("fc.")}
-    assert not any(
-        name.startswith("fc.") for name in from_torch(module, without, variables, True)[1]
-    )
+    assert not any(name.startswith("fc.") for name in from_torch(module, without, variables)[1])
 
 
 def test_convolutions_start_kaiming_normal_by_the_fan_out_and_the_linear_as_asked():

@@ -66,8 +66,7 @@ def find(folder: str, what: str, *patterns: Sequence[str], file: str = "") -> pa
         raise _not_there(folder, "is missing", f"give {what}")
     if path.is_file():
         if file:
-            remedy = ("leave ", FILE, f"={file!r} out")
-            raise UserError(f"{path} is a file", remedy=remedy)
+            raise UserError(f"{path} is a file", remedy=("leave ", FILE, f"={file!r} out"))
         return path
     if file and (path / file).is_file():
         return path / file
@@ -113,17 +112,12 @@ def inside(folder: pathlib.Path) -> list[pathlib.Path]:
         return sorted(p for p in folder.iterdir() if not p.name.startswith("."))
 
 
-def content(path: pathlib.Path, largest: int = LARGEST) -> bytes:
-    """Returns a file's bytes, or raises UserError.
-
-    Args:
-      path: the file.
-      largest: bytes beyond which it is not read.
-    """
+def content(path: pathlib.Path) -> bytes:
+    """Returns a file's bytes, or raises UserError, also beyond ``LARGEST`` bytes."""
     _is_file(path)
     with reading(path, "check the file and its permissions"):
-        if path.stat().st_size > largest:
-            raise fault(path, f"is larger than {largest:,} bytes", "it is not the data set's file")
+        if path.stat().st_size > LARGEST:
+            raise fault(path, f"is larger than {LARGEST:,} bytes", "it is not the data set's file")
         return path.read_bytes()
 
 
@@ -204,10 +198,6 @@ def _lines(path: pathlib.Path, file: Any) -> Iterator[str]:
             raise fault(path, f"holds a NUL byte (byte {raw.index(0) + 1})", line=number)
         text = decoded(raw, path, number)
         yield text.removeprefix("\ufeff") if number == 1 else text
-
-
-def is_archive(path: pathlib.Path) -> bool:
-    return path.name.lower().endswith(ARCHIVES) and path.is_file()
 
 
 def members(path: pathlib.Path) -> list[str]:

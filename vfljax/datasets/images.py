@@ -86,7 +86,8 @@ def find(
     Raises:
       UserError: for two images of one key that differ, a link to a folder above it, and a damaged archive.
     """
-    archives, notes = [p for p in inside(folder) if files.is_archive(p)], []
+    named = [path for path in inside(folder) if path.name.lower().endswith(files.ARCHIVES)]
+    archives, notes = [path for path in named if path.is_file()], []
     images, others = _sorted_out(_loose(folder, (), (folder.resolve(),)))
     if not images:
         images, more = _sorted_out(

@@ -66,14 +66,9 @@ class ResNet(nn.Module):
             x = nn.max_pool(x, (3, 3), (2, 2), pads)
         for stage, count in enumerate(self.blocks):
             for b in range(count):
-                x = ResidualBlock(
-                    self.width * 2**stage,
-                    2 if stage and not b else 1,
-                    self.block == "bottleneck",
-                    self.shortcut,
-                    self.convolution,
-                    name=f"layer{stage + 1}_{b}",
-                )(x, train)
+                channels, stride = self.width * 2**stage, 2 if stage and not b else 1
+                form = self.block == "bottleneck", self.shortcut, self.convolution
+                x = ResidualBlock(channels, stride, *form, name=f"layer{stage + 1}_{b}")(x, train)
             self.sow("layers", "hidden", x)
         return ACTIVATIONS[self.output](dense(jnp.mean(x, axis=(1, 2)), self.out, self.weights))
 
@@ -127,17 +122,18 @@ def _conv_norm(
 
 
 def from_torch(
-    module: ResNet, state: Mapping[str, np.ndarray], variables: PyTree, partial: bool = False
+    module: ResNet, state: Mapping[str, np.ndarray], variables: PyTree
 ) -> tuple[PyTree, list[str]]:
     """Places the tensors of a torchvision state dict.
+
+    The stem (conv1 with bn1) and the Linear (fc) keep their values if one of their tensors is missing or of
+    another shape, as of a 7x7 stem or 1000 classes.
 
     Args:
       module: the network.
       state: tensors by torchvision's names (conv1, bn1, layer1.0.conv1, layer2.0.downsample.0, fc, ...);
         ``num_batches_tracked`` is not read.
       variables: the module's.
-      partial: whether the stem (conv1 with bn1) and the Linear (fc) keep their values if one of their tensors
-        is missing or of another shape, as of a 7x7 stem or 1000 classes.
 
     Returns:
       The variables with the tensors in place, and the names of the tensors left out.
@@ -158,7 +154,7 @@ def from_torch(
             faults[name] = f"{what}, expected {expected}"
     sizes = f"blocks {module.blocks} of {module.block!r}, width {module.width}, out {module.out}"
     left_out = []
-    for part in (("conv1.", "bn1."), ("fc.",)) if partial else ():
+    for part in (("conv1.", "bn1."), ("fc.",)):
         if any(name.startswith(part) for name in faults):
             left_out += [name for name in state if name.startswith(part)]
             names = {n: path for n, path in names.items() if not n.startswith(part)}

@@ -31,12 +31,10 @@ from vfljax.models import bert, resnet
 from vfljax.types import PyTree
 
 # (module, tensors, variables) -> (variables, names left out); what is placed is ``tensors.as_variable``
-FromTorch = Callable[[Any, dict[str, np.ndarray], PyTree], tuple[PyTree, list[str]]]
-
-FROM_TORCH: dict[type[nn.Module], FromTorch] = {
+FROM_TORCH: dict[type[nn.Module], Callable[..., tuple[PyTree, list[str]]]] = {
     bert.Bert: bert.from_torch,
     # a released ImageNet network has another stem and last layer than one for small images
-    resnet.ResNet: functools.partial(resnet.from_torch, partial=True),
+    resnet.ResNet: resnet.from_torch,
 }
 
 FOLDER = ("model.safetensors", "pytorch_model.bin")  # of a Hugging Face model, the first found
