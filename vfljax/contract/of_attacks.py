@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from vfljax import attacks
-from vfljax.attacks import Attack, AttackRow
+from vfljax.attacks import Attack
 from vfljax.attacks.core import BASELINES
 from vfljax.contract.exchanges import BATCH, BOTTOMS, CUT, WIDTH, Case, make_case, seen_of
 from vfljax.contract.keeping import finite, same_bits, shape
@@ -48,10 +48,6 @@ class TestedAttack(NamedTuple):
         """Every knob's value."""
         return {**self.attack().knobs, **self.values}
 
-    @property
-    def row(self) -> AttackRow:
-        return attacks.TABLE[self.name]
-
     def attack(self, cut: int | None = None) -> Attack:
         """Returns the attack on a bottom that gives ``cut`` numbers of a row, C by default."""
         cut = self.num_classes if cut is None else cut
@@ -60,7 +56,7 @@ class TestedAttack(NamedTuple):
     @property
     def split(self) -> bool:
         """Whether it is tried with a top model, as the attack's first federation has it."""
-        attack = self.row(BOTTOMS, self.num_classes, **self.options)
+        attack = attacks.TABLE[self.name](BOTTOMS, self.num_classes, **self.options)
         return not isinstance(attack, Attack) or attack.federations[:1] != (NO_SPLIT,)
 
     def case(self, cut: int | None = None) -> Case:
@@ -202,8 +198,7 @@ def _planted(tested: TestedAttack) -> str:
     best = 0.0
     classes = tested.num_classes
     for labels, arrays in _giveaways(classes, tested.split):
-        cut = arrays["gradients"].shape[-1]
-        case = make_case(labels, classes, known=KNOWN, cut=cut, **arrays)
+        case = make_case(labels, classes, known=KNOWN, cut=arrays["gradients"].shape[-1], **arrays)
         scores = tested.scores(case)
         rows = np.setdiff1d(np.arange(len(labels)), case.common.known_order[0][:KNOWN])
         best = max(best, _leak(np.nan_to_num(scores.train[rows]), labels[rows]))
@@ -229,8 +224,7 @@ def _giveaways(classes: int, split: bool) -> Iterator[tuple[HostArray, dict[str,
         for sign, draw in itertools.product((1, -1), LEAKS.values()):
             rng = np.random.default_rng(7)
             arrays = draw(rng, labels, classes)
-            nothing = np.zeros((2, ROWS, classes))
-            gradients = sign * np.asarray(arrays.get("gradients", nothing))
+            gradients = sign * np.asarray(arrays.get("gradients", np.zeros((2, ROWS, classes))))
             # without a top model gradients are of logits
             if not split and gradients.shape[-1] != classes:
                 continue

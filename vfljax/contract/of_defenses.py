@@ -266,11 +266,9 @@ def _members(tested: TestedDefense) -> str:
     spec, row = tested.spec(), tested.row
     values = [dict(row.example), dict(row.neutral or row.example)]
     hparams = [make_hparams(spec, {tested.name: knobs}) for knobs in values]
-    together = jax.vmap(_program(spec, BATCH), in_axes=(0, 0, None))(
-        jax.tree.map(lambda *leaves: jnp.stack(leaves), *hparams),
-        jnp.zeros(2, jnp.int32),
-        _batches(spec),
-    )
+    numbers = jax.tree.map(lambda *leaves: jnp.stack(leaves), *hparams)
+    run = jax.vmap(_program(spec, BATCH), in_axes=(0, 0, None))
+    together = run(numbers, jnp.zeros(2, jnp.int32), _batches(spec))
     mapped = jax.tree.leaves(jax.device_get(_without_keys(together)))
     for i, knobs in enumerate(values):
         for members, alone in zip(mapped, jax.tree.leaves(tested.run(knobs)), strict=True):

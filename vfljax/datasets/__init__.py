@@ -106,23 +106,16 @@ def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
     maker, recorded = spec["loader"], spec["options"]
     if name != "prepared" and TABLE.get(maker) is not TABLE[name]:
         by = f"by {maker!r}" if maker else "from no loader"
-        raise UserError(
-            (f"{folder} was prepared {by} and ", Field("data.name"), f" is {name!r}"),
-            remedy="correct it, or give 'prepared'",
-        )
+        what = (f"{folder} was prepared {by} and ", Field("data.name"), f" is {name!r}")
+        raise UserError(what, remedy="correct it, or give 'prepared'")
     known = maker in TABLE
     asked = asking.complete(maker, TABLE[maker], options) if known else options
     # a folder made before its loader had an option holds what the option's default makes
     recorded = {**(asking.recorded(options_of(maker)) if known else {}), **recorded}
     if options and not _same(asking.recorded(asked), recorded, FORMS.get(maker, {})):
-        raise UserError(
-            (
-                f"{folder} was prepared with {asking.sentence(recorded)} and ",
-                Field("data.options"),
-                f" are {asking.sentence(options)}",
-            ),
-            remedy="prepare another folder, or leave the options out",
-        )
+        before, given = asking.sentence(recorded), asking.sentence(options)
+        what = (f"{folder} was prepared with {before} and ", Field("data.options"), f" are {given}")
+        raise UserError(what, remedy="prepare another folder, or leave the options out")
 
 
 def _same(asked: Mapping[str, Any], recorded: Mapping[str, Any], forms: Mapping[str, int]) -> bool:

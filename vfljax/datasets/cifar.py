@@ -171,12 +171,11 @@ def _joined(
     """One data set of a training and a test part; ``rows`` is the option that made them small."""
     for which, (_, labels) in zip(("training", "test"), parts):
         if rows and len(np.unique(labels)) < 2:
-            raise UserError(
-                f"leaves {len(labels)} rows of one class in the {which} part",
-                field="data.options.rows",
-                value=rows,
-                remedy=f"rows must be at least {5 * num_classes} for every class to be in the test part",
+            what = f"leaves {len(labels)} rows of one class in the {which} part"
+            remedy = (
+                f"rows must be at least {5 * num_classes} for every class to be in the test part"
             )
+            raise UserError(what, field="data.options.rows", value=rows, remedy=remedy)
         classes(f"{name}, {which} part", labels, num_classes)
     return Dataset(
         name,

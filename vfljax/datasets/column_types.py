@@ -195,8 +195,7 @@ def _numeric(parts: list[Series], place: Place, rule: Rule, kind: str) -> Source
         x, words = _without(x, rule)
         _check_truth(parts, x, place)
         texts = [values for values in parts if values.dtype == TEXT]
-        zeros = (text for values in texts for text in values[matches(values, r"^0\d+$")])
-        padded = next(zeros, "")
+        padded = next((t for values in texts for t in values[matches(values, r"^0\d+$")]), "")
     missing = np.isnan(x)
     _check_missing(missing, place, rule)
     column = Source(name=place.column, missing=missing, numbers=x, words=words, since=since)
@@ -310,8 +309,7 @@ def _merged(column: Series, values: np.ndarray) -> int:
     distinct = len(np.unique(kept))
     if column.dtype == TEXT:
         long = matches(column, r"^[1-9]\d{15,}$")
-        short = values[~long & ~np.isnan(values)]
-        distinct = column[long].nunique() + len(np.unique(short))
+        distinct = column[long].nunique() + len(np.unique(values[~long & ~np.isnan(values)]))
     elif pa.types.is_integer(_type(column)):
         distinct = column.nunique()
     return distinct - len(np.unique(kept.astype(np.float32)))

@@ -39,8 +39,7 @@ def describe(
         lines.append(f"groups: {len(np.unique(dataset.groups)):,}, each kept in one part")
     lines += ["classes:", *_classes(dataset)]
     for p, block in enumerate(blocks):
-        is_label_party = label_features and p == len(blocks) - 1
-        who = "label party" if is_label_party else f"passive party {p}"
+        who = "label party" if label_features and p == len(blocks) - 1 else f"passive party {p}"
         shape = " x ".join(map(str, block.input.shape))
         coded = block.input.kind == "table" and any(block.input.vocabulary)
         kind = block.input.kind + (" with codes" if coded else "")

@@ -166,8 +166,7 @@ def _of_csv(path: pathlib.Path) -> tuple[list[_Review], bool]:
         for column in columns:
             right, remedy = allowed[column]
             if not right(record[column]):
-                what = f"is {record[column][:40]!r}"
-                raise fault(path, what, remedy, line=line, column=column)
+                raise fault(path, f"is {record[column][:40]!r}", remedy, line=line, column=column)
         number = int(record["id"].partition("_")[0]) if "id" in columns else line
         is_test = published and record["split"] == "test"
         label = LABELS[record[labeled].strip().lower()]

@@ -64,10 +64,8 @@ def _plain(option: str, value: Any) -> Any:
         # a set's order depends on the process, and nothing is found by NaN
         plain_value = item is None or isinstance(item, bool | int | float | str)
         if not plain_value or (isinstance(item, float) and not math.isfinite(item)):
-            raise UserError(
-                (Field(f"data.options.{option}"), f"={shown(value)}"),
-                remedy="give a number, a text, True or False, or a list of such",
-            )
+            remedy = "give a number, a text, True or False, or a list of such"
+            raise UserError((Field(f"data.options.{option}"), f"={shown(value)}"), remedy=remedy)
     return tuple(items) if several else items[0]
 
 

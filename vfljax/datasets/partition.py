@@ -93,16 +93,13 @@ def divide(dataset: Dataset, parties: Parties) -> tuple[PartyColumns, ...]:
         does not know.
     """
     shares = _shares(parties.shares, parties.owners)
+    of_kind = f"{dataset.name} is of kind {dataset.kind!r}"
     if parties.rule != "contiguous" and dataset.kind != "image":
-        raise UserError(
-            f"config.parties.rule={parties.rule!r} divides images and {dataset.name} is of kind "
-            f"{dataset.kind!r}: choose 'contiguous'."
-        )
+        what = f"config.parties.rule={parties.rule!r} divides images and {of_kind}"
+        raise UserError(what, remedy="choose 'contiguous'")
     if parties.columns and dataset.kind != "table":
-        raise UserError(
-            f"config.parties.columns names a table's columns and {dataset.name} is of kind "
-            f"{dataset.kind!r}: use rule and shares."
-        )
+        what = f"config.parties.columns names a table's columns and {of_kind}"
+        raise UserError(what, remedy="use rule and shares")
     return _DIVIDE[dataset.kind](dataset, parties, shares)
 
 
@@ -171,14 +168,9 @@ def _table(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Part
         first, last = which[0], which[-1] + 1
         run = which == list(range(first, last))
         vocabulary = tuple(column.vocabulary for column in block)
-        blocks.append(
-            PartyColumns(
-                part(dataset.features, slice(first, last) if run else np.array(which)),
-                Input("table", (len(which),), vocabulary if any(vocabulary) else ()),
-                block if named else (),
-                _few(mine),
-            )
-        )
+        features = part(dataset.features, slice(first, last) if run else np.array(which))
+        reads = Input("table", (len(which),), vocabulary if any(vocabulary) else ())
+        blocks.append(PartyColumns(features, reads, block if named else (), _few(mine)))
     return tuple(blocks)
 
 
@@ -194,10 +186,10 @@ def _by_name(
 ) -> list[list[str]]:
     """Each party's source columns by names and globs; '*' alone takes what no other party names."""
     if len(given) != count:
-        raise UserError(
-            f"config.parties.columns has {len(given)} entries for {count} parties that own columns: "
-            "give one tuple of names or globs each, passive parties first."
+        what = (
+            f"config.parties.columns has {len(given)} entries for {count} parties that own columns"
         )
+        raise UserError(what, remedy="give one tuple of names or globs each, passive parties first")
     patterns = [list(entry) if isinstance(entry, (list, tuple)) else [entry] for entry in given]
     for pattern in itertools.chain.from_iterable(patterns):
         if not isinstance(pattern, str):
@@ -268,14 +260,12 @@ def _image(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Part
         cells = [(a, b, 0, width) for a, b in places(shares, height)]
     else:
         cells = [(0, height, a, b) for a, b in places(shares, width)]
-    return tuple(
-        PartyColumns(
-            part(x, slice(top, bottom), slice(left, right)),
-            Input("image", (bottom - top, right - left, *x.shape[3:])),
-            about=f"rows {top}-{bottom - 1}, columns {left}-{right - 1}",
-        )
-        for top, bottom, left, right in cells
-    )
+    blocks = []
+    for top, bottom, left, right in cells:
+        pixels = part(x, slice(top, bottom), slice(left, right))
+        about = f"rows {top}-{bottom - 1}, columns {left}-{right - 1}"
+        blocks.append(PartyColumns(pixels, Input("image", pixels.shape[1:]), about=about))
+    return tuple(blocks)
 
 
 def _grid(
@@ -298,14 +288,8 @@ def _patches(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Pa
         )
         patches, divided = Field("data.options.patches"), Field("parties.shares")
         raise UserError(what, remedy=("set ", patches, " to their number, and no ", divided))
-    return tuple(
-        PartyColumns(
-            part(dataset.features, p),
-            Input("image", dataset.features.shape[2:]),
-            about=f"patch {p}",
-        )
-        for p in range(count)
-    )
+    x, reads = dataset.features, Input("image", dataset.features.shape[2:])
+    return tuple(PartyColumns(part(x, p), reads, about=f"patch {p}") for p in range(count))
 
 
 def _text(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[PartyColumns, ...]:

@@ -212,12 +212,8 @@ def verify(folder: Folder) -> Dataset:
 def prepared(folder: str) -> Dataset:
     """A prepared data set of whatever name, from its folder."""
     if not is_prepared(folder):
-        raise UserError(
-            f"is not a prepared data set (no {FILE})",
-            field="data.dir",
-            value=folder,
-            remedy="prepare one there",
-        )
+        what = f"is not a prepared data set (no {FILE})"
+        raise UserError(what, field="data.dir", value=folder, remedy="prepare one there")
     return read(folder)
 
 
@@ -254,12 +250,8 @@ def _agree(path: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.
     needed = {"values", "offsets", "labels"} if kind == "text" else {"features", "labels"}
     _must(path, set(arrays) - {"test", "groups"} == needed, f"has the arrays {sorted(arrays)}")
     _must(path, spec["name"] != "", "has no name")
-    tokens = spec["tokens"] is not None
-    _must(
-        path,
-        tokens == (kind == "text"),
-        "has tokens and no text, or none: tokens are of texts alone",
-    )
+    right = (spec["tokens"] is not None) == (kind == "text")
+    _must(path, right, "has tokens and no text, or none: tokens are of texts alone")
     _must(path, named in (0, classes), f"names {named} of {classes} classes")
     labels = arrays["labels"]
     rows = labels.shape[0] if labels.ndim == 1 else -1

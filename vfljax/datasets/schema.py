@@ -59,8 +59,7 @@ def roles_of(file: str, names: Sequence[str], options: SimpleNamespace, hint: Te
         for pattern in patterns if several and globs else [patterns]:
             field = Field(f"data.options.{option}", option)
             if pattern is None or isinstance(pattern, bool):
-                remedy = "give the name of a column"
-                raise UserError(field=field.path, value=pattern, remedy=remedy)
+                raise UserError(field=field.path, value=pattern, remedy="give the name of a column")
             name = one_line(pattern)  # a number is the name of a column called so
             hits = {name} & {*names}
             if not hits and globs:

@@ -132,13 +132,8 @@ def to_dataset(
         tokenizer = wordpiece.learned(texts[:rows], vocabulary_size, lowercase)
         source = f"learned from {rows:,} rows: no pretrained BERT fits it"
     known = wordpiece.vocabulary(tokenizer)
-    return data._replace(
-        features=wordpiece.encode(tokenizer, texts),
-        kind="text",
-        tokens=known,
-        length=length,
-        notes=(f"vocabulary of {known.size:,} tokens {source}",),
-    )
+    ids, note = wordpiece.encode(tokenizer, texts), f"vocabulary of {known.size:,} tokens {source}"
+    return data._replace(features=ids, kind="text", tokens=known, length=length, notes=(note,))
 
 
 def _top_words(texts: Sequence[str], most: int, rows: int) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -149,11 +144,8 @@ def _top_words(texts: Sequence[str], most: int, rows: int) -> tuple[np.ndarray, 
     for text in texts[:rows]:
         counts.update(tokens(text))
     if most < 1 or len(counts) < most:
-        raise UserError(
-            field="data.options.words",
-            value=most,
-            remedy=f"the texts have {len(counts)} different words; choose a number from 1 to that",
-        )
+        remedy = f"the texts have {len(counts)} different words; choose a number from 1 to that"
+        raise UserError(field="data.options.words", value=most, remedy=remedy)
     # not max_features: how that breaks ties is not defined
     words = sorted(counts, key=lambda word: (-counts[word], word))[:most]
     has = CountVectorizer(token_pattern=WORD, vocabulary=words, binary=True)

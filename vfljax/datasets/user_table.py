@@ -152,9 +152,8 @@ def _dataset(files: dict[str, Read], options: dict[str, Any]) -> Dataset:
         if lacking or more:
             what = [f"lacks {', '.join(lacking[:5])}"] if lacking else []
             what += [f"has also {', '.join(more[:5])}"] if more else []
-            raise fault(
-                test_name, " and ".join(what), f"give it the columns of {name}, in any order"
-            )
+            remedy = f"give it the columns of {name}, in any order"
+            raise fault(test_name, " and ".join(what), remedy)
     frames = [table.frame for table in files.values()]
     place = place_of({file: len(table.frame) for file, table in files.items()})
     where = place.at(roles.label)
@@ -168,8 +167,7 @@ def _dataset(files: dict[str, Read], options: dict[str, Any]) -> Dataset:
     sources = []
     for column, kind in roles.features.items():
         kind = kind or ("category" if column in training.marked else "")
-        parts = [frame[column] for frame in frames]
-        sources.append(source(parts, place.at(column), rule, kind))
+        sources.append(source([frame[column] for frame in frames], place.at(column), rule, kind))
     groups = None
     if roles.groups:
         where = place.at(roles.groups)

@@ -69,10 +69,8 @@ def _columns(fields: Any) -> list[int]:
     fields = (fields,) if isinstance(fields, str) else fields
     # a set or a dict has no order to join by
     if not isinstance(fields, list | tuple) or not fields:
-        raise UserError(
-            (Field("data.options.fields"), f"={one_line(repr(fields))[:80]} must be a list"),
-            remedy=f"choose from {', '.join(FIELDS)}, one or more",
-        )
+        what = (Field("data.options.fields"), f"={one_line(repr(fields))[:80]} must be a list")
+        raise UserError(what, remedy=f"choose from {', '.join(FIELDS)}, one or more")
     for field in fields:
         if field not in FIELDS:
             raise unknown(Field("data.options.fields"), str(field), FIELDS)

@@ -93,16 +93,11 @@ def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
             row = AttackRow(factory, about["published_steps"], rule=about["rule"], origin=origin)
         else:
             same = {k: about[k] for k in ("example", "neutral", "needs_top", "two_classes")}
-            row = DefenseRow(
-                factory=factory,
-                known_by={
-                    federation: tuple(Knower(*knower) for knower in knowers)
-                    for federation, knowers in about["known_by"].items()
-                },
-                remarks=_remarks(about["remarks"]),
-                origin=origin,
-                **same,
-            )
+            known_by = {
+                f: tuple(Knower(*k) for k in knowers) for f, knowers in about["known_by"].items()
+            }
+            remarks = _remarks(about["remarks"])
+            row = DefenseRow(factory, known_by=known_by, remarks=remarks, origin=origin, **same)
         table_of(row)[name] = row
 
 
@@ -115,12 +110,9 @@ class _Absent:
         kind, empty = inspect.Parameter, inspect.Parameter.empty
         either, named = kind.POSITIONAL_OR_KEYWORD, kind.KEYWORD_ONLY
         self.name, self.plugin = name, plugin
-        self.__signature__ = inspect.Signature(
-            [
-                *(kind(n, either, default=empty if v is None else v) for n, v in knobs.items()),
-                *(kind(n, named, default=v) for n, v in options.items()),
-            ]
-        )
+        parameters = [kind(n, either, default=empty if v is None else v) for n, v in knobs.items()]
+        parameters += [kind(n, named, default=v) for n, v in options.items()]
+        self.__signature__ = inspect.Signature(parameters)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         raise not_in_use(self.name, self.plugin)

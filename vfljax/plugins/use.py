@@ -140,9 +140,8 @@ def _imported(name: str, path: pathlib.Path) -> ModuleType:
     if before is not None:
         origin = getattr(before, "__file__", None)
         if origin is None or pathlib.Path(origin).resolve() != file.resolve():
-            raise UserError(
-                f"the plugin {name} has the name of another module: rename {shown(file)}."
-            )
+            what = f"the plugin {name} has the name of another module"
+            raise UserError(what, remedy=f"rename {shown(file)}")
         return before
     folders = [str(path)] if path.is_dir() else None
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)

@@ -87,10 +87,8 @@ def load_member(path: pathlib.Path, member: int) -> PyTree:
 
     def read(described: Any) -> np.ndarray:
         base = path.absolute().as_uri()
-        spec = {
-            "driver": "zarr",
-            "kvstore": {"driver": "ocdbt", "base": base, "path": described.name},
-        }
+        kvstore = {"driver": "ocdbt", "base": base, "path": described.name}
+        spec = {"driver": "zarr", "kvstore": kvstore}
         return tensorstore.open(spec, open=True, read=True).result()[member].read().result()
 
     with _reading(path) as (_, described):

@@ -46,17 +46,15 @@ def writing(workdir: pathlib.Path) -> Iterator[None]:
         first = not lock.is_locked
         lock.acquire(timeout=0)
     except filelock.Timeout:
-        raise UserError(
-            f"{workdir} is being written by {_holder(workdir)}: wait for it to end, or stop it."
-        ) from None
+        what = f"{workdir} is being written by {_holder(workdir)}"
+        raise UserError(what, remedy="wait for it to end, or stop it") from None
     except NotImplementedError:
         print(f"{workdir} is on a file system without locks: start one writer.", file=sys.stderr)
         yield
         return
     except OSError as error:
-        raise UserError(
-            f"workdir {workdir} cannot be written ({error}): choose another."
-        ) from error
+        what = f"workdir {workdir} cannot be written ({error})"
+        raise UserError(what, remedy="choose another") from error
     try:
         if first:
             since = datetime.datetime.now().astimezone().isoformat(timespec="seconds")

@@ -39,8 +39,7 @@ def digest_of_arrays(tree: PyTree) -> str:
     total = hashlib.sha256()
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
         array = np.ascontiguousarray(leaf)
-        head = f"{jax.tree_util.keystr(path)} {array.dtype} {array.shape};"
-        total.update(head.encode())
+        total.update(f"{jax.tree_util.keystr(path)} {array.dtype} {array.shape};".encode())
         total.update(array.reshape(-1).view(np.uint8).data)
     return total.hexdigest()
 

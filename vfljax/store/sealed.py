@@ -129,7 +129,6 @@ def damaged_roots(workdir: pathlib.Path) -> list[str]:
     """Returns the names of records, or copies, that are missing or damaged while the other is sound."""
     names = []
     for kind in ("sweep", "attacks"):
-        pair = _places(workdir, kind)
-        damaged = [path.name for path in pair if _read(path, kind) is None]
+        damaged = [path.name for path in _places(workdir, kind) if _read(path, kind) is None]
         names += damaged if len(damaged) == 1 else []
     return names

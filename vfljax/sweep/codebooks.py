@@ -93,12 +93,8 @@ def _make(maker: DefenseSpec, num_classes: int, seed: Array, knobs: dict[str, Ar
 
 
 def _shapes(maker: DefenseSpec, num_classes: int) -> PyTree:
-    knobs = dict(defenses.TABLE[maker.name].example)
-    return jax.eval_shape(
-        functools.partial(_make, maker, num_classes),
-        jnp.uint32(0),
-        jax.tree.map(jnp.float32, knobs),
-    )
+    knobs = jax.tree.map(jnp.float32, dict(defenses.TABLE[maker.name].example))
+    return jax.eval_shape(functools.partial(_make, maker, num_classes), jnp.uint32(0), knobs)
 
 
 def _numbers(shapes: PyTree) -> int:
@@ -116,10 +112,8 @@ def _train(maker: DefenseSpec, identities: Sequence[Identity], num_classes: int)
     together = together if machine.offered().cpu else len(seeds)
 
     def all_of_them(seeds: Array, knobs: dict[str, Array], together: int) -> PyTree:
-        def train(identity: tuple[Array, dict[str, Array]]) -> PyTree:
-            return _make(maker, num_classes, *identity)
-
-        return jax.lax.map(train, (seeds, knobs), batch_size=together)
+        train = functools.partial(_make, maker, num_classes)
+        return jax.lax.map(lambda each: train(*each), (seeds, knobs), batch_size=together)
 
     given = jnp.asarray(seeds), knobs
     lower = jax.jit(all_of_them, static_argnums=2).lower

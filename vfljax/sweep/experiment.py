@@ -165,10 +165,8 @@ class Experiment:
 def _check_parties(field: str, group: tuple[int, ...], passive: int) -> None:
     numbers = all(isinstance(p, int) and not isinstance(p, bool) for p in group)
     if not group or not numbers or not all(0 <= p < passive for p in group):
-        raise UserError(
-            f"config.{field} names {list(group)}, but passive parties are 0..{passive - 1}: "
-            "give a tuple of tuples such as ((0,),)."
-        )
+        what = f"config.{field} names {list(group)}, but passive parties are 0..{passive - 1}"
+        raise UserError(what, remedy="give a tuple of tuples such as ((0,),)")
     if len(set(group)) < len(group):
         raise UserError(f"config.{field} names {list(group)}: a party stands in it twice.")
 
@@ -184,9 +182,8 @@ def _check_federations(experiment: Experiment) -> None:
     if MALICIOUS in kinds and not experiment.malicious.parties:
         raise UserError(f"{named}: config.malicious.parties=() names nobody: give ((0,),).")
     if MALICIOUS in kinds and SPLIT not in kinds:
-        raise UserError(
-            f"{named} has no honest federation to compare 'malicious' with: add 'split'."
-        )
+        what = f"{named} has no honest federation to compare 'malicious' with"
+        raise UserError(what, remedy="add 'split'")
     for method in experiment.methods:
         if method.needs_top and kinds == (NO_SPLIT,):
             raise UserError(f"{named}: config.grid.{method.name} needs a top model: add 'split'.")
@@ -308,12 +305,8 @@ def with_knob(experiment: Experiment, defense: str, knob: str, value: float) -> 
 def _record(kind: Any, group: Mapping[str, Any]) -> Any:
     """A record of a group of fields: lists are tuples in it, an axis always is one."""
     axes = {field.name for field in dataclasses.fields(kind) if field.type == "Axis"}
-    return kind(
-        **{
-            name: tuple(as_axis(value)) if name in axes else tuples(value)
-            for name, value in group.items()
-        }
-    )
+    fields = {name: tuple(as_axis(v)) if name in axes else tuples(v) for name, v in group.items()}
+    return kind(**fields)
 
 
 def _attacks(requests: Any, attackers: int, limits: SizeLimits) -> Mapping[str, Any]:

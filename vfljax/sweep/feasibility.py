@@ -75,10 +75,8 @@ def _check_classes(experiment: Experiment, num_classes: int) -> None:
 def _check_model(trial: Trial, shape: DataShape) -> None:
     model, owners = trial.method.model, len(shape.inputs)
     if model.top in ("generator", "probability") and shape.num_classes != 2:
-        raise UserError(
-            f"config.model.top={model.top!r} predicts 2 classes and the data has "
-            f"{shape.num_classes}: choose 'head' or 'mlp'."
-        )
+        what = f"config.model.top={model.top!r} predicts 2 classes and the data has {shape.num_classes}"
+        raise UserError(what, remedy="choose 'head' or 'mlp'")
     if model.top != "probability" or not trial.federation.split:
         return
     # the top without parameters reads one number that is a probability already
@@ -90,10 +88,8 @@ def _check_model(trial: Trial, shape: DataShape) -> None:
             f"and, for {owners} bottoms, aggregation='mean' (it is {model.aggregation!r})."
         )
     if model.top_hidden:
-        raise UserError(
-            f"config.model.top='probability' has no layers: top_hidden={list(model.top_hidden)!r} "
-            "must be ()."
-        )
+        what, hidden = "config.model.top='probability' has no layers", list(model.top_hidden)
+        raise UserError(what, remedy=f"top_hidden={hidden!r} must be ()")
 
 
 def _check_networks(spec: Spec) -> None:

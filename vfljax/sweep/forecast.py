@@ -147,8 +147,7 @@ def _measured(trainer: Trainer, shards: Sequence[Shard]) -> tuple[TrainingCost, 
     record = record._replace(order=np.arange(rows, dtype=np.int32)[None])
     by_epoch = dict.fromkeys(epochs, exchange.epoch_arrays(record))
     scored = settings.scored_rows(spec.num_rows)
-    arrays = exchange.all_arrays(by_epoch, epochs, record.sums, scored)
-    return cost, Sample(tree, arrays)
+    return cost, Sample(tree, exchange.all_arrays(by_epoch, epochs, record.sums, scored))
 
 
 def _one_epoch(

@@ -263,13 +263,11 @@ def members_of(
         neutral = defenses.TABLE[defense.name].neutral or {}
         values = [s.chain.knobs.get(defense.name, neutral) for s in trials]
         knobs[defense.name] = {k: column([v[k] for v in values]) for k in values[0]}
-    bottoms = range(len(spec.bottoms))
-    malicious = [[p in s.federation.malicious for p in bottoms] for s in trials]
+    malicious = [[p in s.federation.malicious for p in range(len(spec.bottoms))] for s in trials]
     numbers = {k: column([s.numbers[k] for s in trials]) for k in trials[0].numbers}
     for name in ("gamma", "strength"):
         numbers[name] = numbers[name][:, None] * column(malicious)
-    steps = column([milestones] * len(trials))
-    hparams = HParams(milestones=steps, defenses=knobs, **numbers)
+    hparams = HParams(milestones=column([milestones] * len(trials)), defenses=knobs, **numbers)
     taught: HostArray = np.asarray([(teachers or {}).get(s.id, 0) for s in trials], np.int32)
     seeds: HostArray = np.asarray([s.seed for s in trials], np.int32)
     books = [(codebooks or {}).get(s.id, {}) for s in trials]

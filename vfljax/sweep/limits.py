@@ -54,10 +54,8 @@ class SizeLimits:
         """
         most = getattr(self, limit)
         if value > most:
-            raise UserError(
-                (Field(field), f"={written(value)} is beyond the limit of {most:,}"),
-                remedy=("choose at most that", LIFT),
-            )
+            what = (Field(field), f"={written(value)} is beyond the limit of {most:,}")
+            raise UserError(what, remedy=("choose at most that", LIFT))
 
     def check_count(self, limit: str, count: int, axes: Mapping[str, int], what: str) -> None:
         """Raise UserError for a count that is above its limit; the message names the longest axis.
@@ -89,10 +87,10 @@ class SizeLimits:
           remedy: what needs less.
         """
         if needed > self.free * free:
-            raise UserError(
-                f"{who} needs about {bytes_text(needed)} of {what} and {bytes_text(free)} is free",
-                remedy=(remedy, LIFT),
+            needs = (
+                f"{who} needs about {bytes_text(needed)} of {what} and {bytes_text(free)} is free"
             )
+            raise UserError(needs, remedy=(remedy, LIFT))
 
 
 LIMITS = SizeLimits()
@@ -139,10 +137,8 @@ def check_text(what: str, text: Any, allowed: str = "") -> None:
         raise UserError(f"{what} {text!r} is no text: put it between quotation marks.")
     bad = next((c for c in text if not c.isprintable() and c not in allowed), "")
     if bad:
-        raise UserError(
-            f"{what} {_short(text)} holds the character {bad!a}, which cannot be printed: leave "
-            "it out."
-        )
+        held = f"{what} {_short(text)} holds the character {bad!a}, which cannot be printed"
+        raise UserError(held, remedy="leave it out")
 
 
 def check_distinct(field: str, values: Sequence[Any]) -> None:

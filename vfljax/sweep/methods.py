@@ -91,16 +91,12 @@ class Method:
     def chains(self) -> tuple[Chain, ...]:
         """Every combination of the knobs and options of its defenses, the last one fastest."""
         choices = [_choices(name, values) for name, values in self.axes.items()]
-        named = (
-            dict(zip(self.axes, chosen, strict=True)) for chosen in itertools.product(*choices)
-        )
-        return tuple(
-            Chain(
-                knobs={name: knobs for name, (knobs, _) in by_name.items()},
-                options={name: options for name, (_, options) in by_name.items()},
-            )
-            for by_name in named
-        )
+        chains = []
+        for chosen in itertools.product(*choices):
+            knobs = {name: pair[0] for name, pair in zip(self.axes, chosen, strict=True)}
+            options = {name: pair[1] for name, pair in zip(self.axes, chosen, strict=True)}
+            chains.append(Chain(knobs, options))
+        return tuple(chains)
 
     def top_columns(self) -> dict[str, str]:
         """Its own model fields as columns of results."""

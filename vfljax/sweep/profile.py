@@ -69,13 +69,13 @@ def stop() -> list[Span]:
 @functools.cache
 def _listen() -> None:
     """Once a process: a listener of JAX cannot be taken away."""
-    jax.monitoring.register_event_duration_secs_listener(_on_event)
 
+    def on_event(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if event in EVENTS:
+            began = time.monotonic() - duration_secs
+            _add(EVENTS[event], str(kwargs.get("fun_name", "")), began)
 
-def _on_event(event: str, duration_secs: float, **kwargs: str | int) -> None:
-    if event in EVENTS:
-        start = time.monotonic() - duration_secs
-        _add(EVENTS[event], str(kwargs.get("fun_name", "")), start)
+    jax.monitoring.register_event_duration_secs_listener(on_event)
 
 
 @contextlib.contextmanager

@@ -101,16 +101,14 @@ class Program:
             return jax.tree.map(lambda a: a.reshape(local, *a.shape[2:]), out)
 
         over_local_members.__name__ = self.name  # by which profiles and dumps of XLA call it
-        self._call = jax.jit(
-            jax.shard_map(
-                over_local_members,
-                mesh=Mesh(devices, (AXIS,)),
-                in_specs=(BY_MEMBER, SAME, BY_MEMBER),
-                out_specs=BY_MEMBER,
-                check_vma=False,
-            ),
-            donate_argnums=2,
+        over_devices = jax.shard_map(
+            over_local_members,
+            mesh=Mesh(devices, (AXIS,)),
+            in_specs=(BY_MEMBER, SAME, BY_MEMBER),
+            out_specs=BY_MEMBER,
+            check_vma=False,
         )
+        self._call = jax.jit(over_devices, donate_argnums=2)
         self._signature: Hashable = None
         self._compiled: Callable[[], Any] | None = None  # waits for another thread, if one compiles
         self._fits = False  # whether it was asked and found to fit into the devices' memory

@@ -56,14 +56,12 @@ def at_least(field: str, value: Any, low: float, most: float = LARGEST) -> None:
     """
     for number in as_axis(value):
         if not number >= low:
-            raise UserError(
-                f"config.{field}={written(number)} is too small: it must be at least {low}."
-            )
+            what = f"config.{field}={written(number)} is too small"
+            raise UserError(what, remedy=f"it must be at least {low}")
         highest = MOST_WHOLE if isinstance(number, int) else most
         if number > highest:
-            raise UserError(
-                f"config.{field}={written(number)} is too large: it must be at most {highest:,}."
-            )
+            what = f"config.{field}={written(number)} is too large"
+            raise UserError(what, remedy=f"it must be at most {highest:,}")
 
 
 def _check_lowest(record: Any, group: str, lowest: Mapping[str, float]) -> None:
@@ -184,10 +182,8 @@ class Training:
         _numbers("training.class_weights", self.class_weights, 1e-6, "positive")
         for epoch in self.record:
             if type(epoch) is not int or not -1 <= epoch < self.epochs:
-                raise UserError(
-                    f"config.training.record names epoch {epoch!r}: choose 0 to {self.epochs - 1}, or "
-                    "-1 for the last."
-                )
+                what, last = f"config.training.record names epoch {epoch!r}", self.epochs - 1
+                raise UserError(what, remedy=f"choose 0 to {last}, or -1 for the last")
         if self.record_parameter_gradients and self.record_rows:
             raise UserError(
                 f"config.training.record_rows={self.record_rows} leaves out rows whose gradients the "
@@ -326,9 +322,8 @@ def parse_reproduces(group: Any) -> Reproduces | None:
         return None
     known = [field.name for field in dataclasses.fields(Reproduces)]
     if not isinstance(group, Mapping) or "table" not in group:
-        raise UserError(
-            f"config.reproduces={group!r} names no table: give one, for example {{'table': 'gafm/2'}}."
-        )
+        what = f"config.reproduces={group!r} names no table"
+        raise UserError(what, remedy="give one, for example {'table': 'gafm/2'}")
     for name in group:
         if name not in known:
             raise unknown("config field", f"reproduces.{name}", known)

@@ -83,21 +83,19 @@ def _selection_experiment(experiment: Experiment, candidates: tuple[float, ...])
     rows, batch_size = experiment.data.train, experiment.training.batch_size
     share = rows * SHARE
     fewer = max(2, round(share))
-    return changed(
-        experiment,
-        {
-            "name": f"{experiment.name}-select-delta",
-            "seeds": REPEATS,
-            "data.train": share if rows < 1 else fewer,
-            "training.batch_size": min(batch_size, fewer) if rows >= 1 else batch_size,
-            **{path: values[0] for path, values in zip(AXES, experiment.numbers.values())},
-            # no party is: only the honest federation is trained
-            "malicious.gamma": 1.0,
-            "malicious.strength": 0.0,
-            "grid": {method.name: ({"model": dict(method.top)} if method.top else {}) | chain},
-            "attacks": {},
-        },
-    )
+    fields = {
+        "name": f"{experiment.name}-select-delta",
+        "seeds": REPEATS,
+        "data.train": share if rows < 1 else fewer,
+        "training.batch_size": min(batch_size, fewer) if rows >= 1 else batch_size,
+        **{path: values[0] for path, values in zip(AXES, experiment.numbers.values())},
+        # no party is: only the honest federation is trained
+        "malicious.gamma": 1.0,
+        "malicious.strength": 0.0,
+        "grid": {method.name: ({"model": dict(method.top)} if method.top else {}) | chain},
+        "attacks": {},
+    }
+    return changed(experiment, fields)
 
 
 def select(
@@ -132,8 +130,7 @@ def select(
         exchange = stored.trial(row["trial"]).exchange()
         sent = np.asarray(exchange["sent"][-1])
         gradients = np.asarray(exchange["party0_gradients"][-1])[sent]
-        train = recorded(plan).splits[row["seed"]].train
-        labels = plan.dataset.labels[train][sent]
+        labels = plan.dataset.labels[recorded(plan).splits[row["seed"]].train][sent]
         delta = min(candidates, key=lambda c, row=row: abs(c - row["gafm.delta"]))
         leaks[delta].append(_gradient_leaks(gradients, labels))
         aucs[delta].append(row["train_auc"])

@@ -55,8 +55,7 @@ def check(teacher: Teacher, groups: Sequence[Group], table: Table, shape: DataSh
         )
     example = jnp.zeros((1, *table.features[-1].shape[1:]))
     try:
-        init = from_module(spec.network).init
-        variables = jax.eval_shape(init, jax.random.key(0), example)
+        variables = jax.eval_shape(from_module(spec.network).init, jax.random.key(0), example)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise UserError(f"config.teacher: {error}") from error
     if teacher.pretrained:
@@ -144,8 +143,6 @@ def train_teachers(
         start = jax.tree.map(lambda *parts: np.stack(parts), *loaded)
     scores = np.asarray(teacher_scores(table, jnp.asarray(seeds), taught, spec, start))
     if not np.all(np.isfinite(scores)):
-        raise UserError(
-            "the label party's teacher diverged: lower config.teacher.learning_rate "
-            f"({spec.learning_rate:g})."
-        )
+        remedy = f"lower config.teacher.learning_rate ({spec.learning_rate:g})"
+        raise UserError("the label party's teacher diverged", remedy=remedy)
     return scores

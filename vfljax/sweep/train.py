@@ -188,8 +188,7 @@ def _begun(
     experiment = plan.experiment
     if prepared.is_prepared(experiment.data.dir):
         prepared.verify(experiment.data.dir)  # a changed byte must not be trained on
-    stored = store.begin(workdir, header(plan, command))
-    plan = divided_as(plan, stored)
+    plan = divided_as(plan, store.begin(workdir, header(plan, command)))
     say(
         f"{sum(len(g.trials) for g in plan.groups)} trials in {len(plan.groups)} programs on "
         f"{jax.device_count()} {jax.default_backend()} devices, {len(plan.shards)} shards, in {workdir}: "
