@@ -145,10 +145,9 @@ def numbered(
     for name, known in _vocabularies(plan, rewrites, least).items():
         codes = len(known) + (least > 0)
         if codes > EXACT:
-            raise UserError(
-                f"column {name} has {codes:,} codes and networks can tell {EXACT:,} apart",
-                remedy=options_in("choose {form}='codes' with fewer {buckets}"),
-            )
+            what = f"column {name} has {codes:,} codes and networks can tell {EXACT:,} apart"
+            remedy = options_in("choose {form}='codes' with fewer {buckets}")
+            raise UserError(what, remedy=remedy)
         encoder = functools.partial(encode, known, rewrites[name])
         codings.append(Coding(Column(name, "code", "", codes), name, encoder))
     return codings

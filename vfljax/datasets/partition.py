@@ -109,10 +109,9 @@ def _shares(given: Sequence[float], count: int) -> np.ndarray:
         raise UserError(f"config.parties.shares={tuple(given)}: shares must be numbers.")
     shares = np.asarray(given or (1.0,) * count, dtype=np.float64)
     if len(shares) != count:
-        raise UserError(
-            f"config.parties.shares={tuple(given)} has {len(shares)} shares for {count} parties that "
-            "own columns: give one each, passive parties first."
-        )
+        many = f"{len(shares)} shares for {count} parties that own columns"
+        what = f"config.parties.shares={tuple(given)} has {many}"
+        raise UserError(what, remedy="give one each, passive parties first")
     if not (np.isfinite(shares) & (shares > 0)).all():
         raise UserError(f"config.parties.shares={tuple(given)}: every share must be above 0.")
     if shares.max() > HUGE:  # whose sum could overflow

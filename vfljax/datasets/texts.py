@@ -184,8 +184,7 @@ def spans(
     reached = np.cumsum(shares)
     reached = (counts[:, None] * reached[:-1] / reached[-1]).T  # [P - 1, R]
     # shares such as .7, .2, .1 have no exact binary sum: what is whole but for rounding counts as whole
-    inner = np.floor(reached + 1e-9).astype(np.int64)
-    bounds = [np.zeros_like(counts), *inner, counts]
+    bounds = [np.zeros_like(counts), *np.floor(reached + 1e-9).astype(np.int64), counts]
     return tuple(
         _wrapped(ragged, low, high, length, cls, sep, pad)
         for low, high in itertools.pairwise(bounds)

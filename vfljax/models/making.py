@@ -121,10 +121,9 @@ def _refuse_unreadable(fields: NetworkFields, reads: Input) -> None:
             f"{reads.pad}: give config.data.options.vocabulary a vocab.txt with [PAD] first."
         )
     if any(reads.vocabulary) and network.mixable:
-        raise UserError(
-            f"{where}: the network {name!r} reads numbers and the data has columns of codes: choose "
-            "'wide_deep', or give the data set's option that makes numbers of them."
-        )
+        what = f"{where}: the network {name!r} reads numbers and the data has columns of codes"
+        remedy = "choose 'wide_deep', or give the data set's option that makes numbers of them"
+        raise UserError(what, remedy=remedy)
 
 
 def make_network(fields: NetworkFields, out: int, output: str, reads: Input) -> nn.Module:

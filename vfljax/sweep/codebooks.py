@@ -61,7 +61,11 @@ def codebooks(groups: Sequence[Group], workdir: pathlib.Path) -> dict[int, dict[
             leaves = map(np.asarray, jax.tree.leaves(tree))
             arrays |= dict(zip(_names(maker, tree), leaves, strict=True))
         store.write_root_arrays(workdir, FILE, arrays)
-    trained = {maker: _tree(maker, arrays, num_classes) for maker in places}
+    trained = {}
+    for maker in places:
+        shapes = _shapes(maker, num_classes)
+        leaves = [arrays[name] for name in _names(maker, shapes)]
+        trained[maker] = jax.tree.unflatten(jax.tree.structure(shapes), leaves)
     out: dict[int, dict[str, PyTree]] = {}
     for maker, trial in _uses(groups):
         place = places[maker][_identity(maker, trial)]
@@ -131,9 +135,3 @@ def _names(maker: DefenseSpec, tree: PyTree) -> list[str]:
         f"{label}.{jax.tree_util.keystr(path, simple=True, separator='.')}"
         for path, _ in jax.tree_util.tree_leaves_with_path(tree)
     ]
-
-
-def _tree(maker: DefenseSpec, arrays: dict[str, HostArray], num_classes: int) -> PyTree:
-    shapes = _shapes(maker, num_classes)
-    leaves = [arrays[name] for name in _names(maker, shapes)]
-    return jax.tree.unflatten(jax.tree.structure(shapes), leaves)

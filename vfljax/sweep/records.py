@@ -100,10 +100,9 @@ class Data:
     def __post_init__(self) -> None:
         _check_lowest(self, "data", {"train": 0, "validation": 0, "test": 0})
         if not 0 <= self.permute_labels <= 1:
-            raise UserError(
-                f"config.data.permute_labels={written(self.permute_labels)}: choose a share of the rows, "
-                "from 0 (no label is permuted) to 1 (all are)."
-            )
+            what = f"config.data.permute_labels={written(self.permute_labels)}"
+            remedy = "choose a share of the rows, from 0 (no label is permuted) to 1 (all are)"
+            raise UserError(what, remedy=remedy)
         at_least("data.resident_gb", self.resident_gb, 0, most=math.inf)  # inf: nothing is fetched
         _check_choices(self, "data", {"scaling": SCALINGS, "scaling_rows": SCALING_ROWS})
 
@@ -185,18 +184,16 @@ class Training:
                 what, last = f"config.training.record names epoch {epoch!r}", self.epochs - 1
                 raise UserError(what, remedy=f"choose 0 to {last}, or -1 for the last")
         if self.record_parameter_gradients and self.record_rows:
-            raise UserError(
-                f"config.training.record_rows={self.record_rows} leaves out rows whose gradients the "
-                "parameter gradients hold: choose 0, or record_parameter_gradients=False."
-            )
+            leaves = "leaves out rows whose gradients the parameter gradients hold"
+            what = f"config.training.record_rows={self.record_rows} {leaves}"
+            raise UserError(what, remedy="choose 0, or record_parameter_gradients=False")
         tables = {"precision": parties.PRECISIONS, "evaluation": EVALUATIONS}
         _check_choices(self, "training", {**tables, "optimizer": optimizers.TABLE})
 
     @property
     def recorded_epochs(self) -> list[int]:
         """The epochs whose exchange is stored, in order; the last is always one of them."""
-        last = self.epochs - 1
-        return sorted({last if epoch == -1 else epoch for epoch in (*self.record, -1)})
+        return sorted({self.epochs - 1 if epoch == -1 else epoch for epoch in (*self.record, -1)})
 
     def scored_rows(self, rows: int) -> int:
         """Of how many of the ``rows`` to train on the exchange is stored, and attacks are scored."""
