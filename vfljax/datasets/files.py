@@ -113,7 +113,7 @@ def inside(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def content(path: pathlib.Path) -> bytes:
-    """Returns a file's bytes, or raises UserError, also beyond ``LARGEST`` bytes."""
+    """Returns a file's bytes. Raises UserError, also for a file of more than ``LARGEST`` bytes."""
     _is_file(path)
     with reading(path, "check the file and its permissions"):
         if path.stat().st_size > LARGEST:

@@ -185,10 +185,10 @@ def _by_name(
 ) -> list[list[str]]:
     """Each party's source columns by names and globs; '*' alone takes what no other party names."""
     if len(given) != count:
-        what = (
-            f"config.parties.columns has {len(given)} entries for {count} parties that own columns"
+        raise UserError(
+            f"config.parties.columns has {len(given)} entries for {count} parties that own columns: "
+            "give one tuple of names or globs each, passive parties first."
         )
-        raise UserError(what, remedy="give one tuple of names or globs each, passive parties first")
     patterns = [list(entry) if isinstance(entry, (list, tuple)) else [entry] for entry in given]
     for pattern in itertools.chain.from_iterable(patterns):
         if not isinstance(pattern, str):

@@ -13,7 +13,10 @@ from vfljax.models import ACTIVATIONS, BOTTOMS, WEIGHTS, bert
 from vfljax.types import Input
 
 # fields that networks share; the others are a network's options
-SHARED = dict.fromkeys(("mlp", "wide_deep"), ("hidden", "activation", "weights"))
+SHARED = {
+    "mlp": ("hidden", "activation", "weights"),
+    "wide_deep": ("hidden", "activation", "weights"),
+}
 MOST = 2**31 - 1  # XLA counts a dimension in int32
 NOT_OPTIONS = ("parent", "name", "out", "output", "vocabulary")  # not a config's to choose
 

@@ -201,9 +201,9 @@ def unknown_units(workdir: pathlib.Path, summary: Summary) -> list[str]:
       workdir: the folder of the sweep.
       summary: ``attacks.json``.
     """
-    others = [p for p in _folders(workdir) if p.name not in with_rows(summary)]
-    others = [p for p in others if any(p.glob("*.parquet")) and not (p / DROPPED).exists()]
-    return [unit_of(p.name) for p in others]
+    known = with_rows(summary)
+    others = [p for p in _folders(workdir) if p.name not in known and any(p.glob("*.parquet"))]
+    return [unit_of(p.name) for p in others if not (p / DROPPED).exists()]
 
 
 def local_only_key(row: Mapping[str, Any]) -> tuple[Any, ...]:

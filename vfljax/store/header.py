@@ -201,11 +201,10 @@ def refuse_another(
     if stored.get("pretrained", {}) != header["pretrained"]:
         changed.append("the file of pretrained weights has changed")
     if changed:
-        what = f"workdir {workdir} holds another sweep ({'; '.join(changed[:3])})"
-        remedy = (
-            "choose another --workdir, or give the config it was made with. Nothing was changed."
+        raise UserError(
+            f"workdir {workdir} holds another sweep ({'; '.join(changed[:3])}): choose another "
+            "--workdir, or give the config it was made with. Nothing was changed."
         )
-        raise UserError(what, remedy=remedy)
 
 
 def difference(stored: Mapping[str, Any], header: Mapping[str, Any]) -> str:

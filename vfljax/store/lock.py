@@ -128,11 +128,8 @@ def _wait_for_jobs(folder: pathlib.Path) -> None:
             try:
                 lock.acquire(timeout=0)
             except filelock.Timeout:
-                print(
-                    f"{folder}: waiting for a job of an earlier command, {path.name} (host-process): it ends "
-                    "what it has begun",
-                    file=sys.stderr,
-                )
+                waiting = f"waiting for a job of an earlier command, {path.name} (host-process)"
+                print(f"{folder}: {waiting}: it ends what it has begun", file=sys.stderr)
                 lock.acquire()
             path.unlink(missing_ok=True)
             lock.release()

@@ -63,8 +63,7 @@ class Layout:
 
         def on_devices(a: Any) -> Any:
             if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
-                raw = np.asarray(jax.random.key_data(a))
-                return jax.random.wrap_key_data(on_devices(raw))
+                return jax.random.wrap_key_data(on_devices(np.asarray(jax.random.key_data(a))))
             if count < self.capacity:
                 a = np.asarray(a)  # on the host: nothing to compile for each shape
                 a = np.concatenate([a, np.repeat(a[-1:], self.capacity - count, axis=0)])

@@ -87,10 +87,10 @@ class SizeLimits:
           remedy: what needs less.
         """
         if needed > self.free * free:
-            needs = (
-                f"{who} needs about {bytes_text(needed)} of {what} and {bytes_text(free)} is free"
+            raise UserError(
+                f"{who} needs about {bytes_text(needed)} of {what} and {bytes_text(free)} is free",
+                remedy=(remedy, LIFT),
             )
-            raise UserError(needs, remedy=(remedy, LIFT))
 
 
 LIMITS = SizeLimits()

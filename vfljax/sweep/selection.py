@@ -146,8 +146,6 @@ def select(
     store.write_text(folder / "selection.json", json.dumps(chosen._asdict(), indent=1))
     for delta in finite:
         mark = " <- chosen" if delta == chosen.delta else ""
-        say(
-            f"Delta {delta:g}: leak AUC {chosen.leak[delta]:.3f}, oriented training AUC "
-            f"{chosen.train_auc[delta]:.3f}{mark}"
-        )
+        figures = f"leak AUC {chosen.leak[delta]:.3f}, oriented training AUC"
+        say(f"Delta {delta:g}: {figures} {chosen.train_auc[delta]:.3f}{mark}")
     return chosen

@@ -124,10 +124,8 @@ def needs(plan: Plan, workdir: pathlib.Path) -> str:
         return "all of them are stored"
     memory, disk = free_memory(), free_disk(workdir)
     rows, members = plan.groups[0].spec.recorded_rows, max(s.capacity for s in plan.shards)
-    fewer = (
-        f"record fewer of the {rows:,} rows (config.training.record_rows) or epochs "
-        "(config.training.record)"
-    )
+    fields = "(config.training.record_rows) or epochs (config.training.record)"
+    fewer = f"record fewer of the {rows:,} rows {fields}"
     at_a_time = f"{members:,} trial{'s' * (members > 1)} at a time"
     for trained, what, needed, free, choose in (
         (at_a_time, "memory", size.memory, memory, "smaller networks"),
