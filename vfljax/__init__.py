@@ -68,12 +68,13 @@ if TYPE_CHECKING:
     from vfljax import attacks, config, contract, datasets, defenses, models, plugins, store
     from vfljax.defenses import chain
     from vfljax.library.forms import VERDICTS, compare
-    from vfljax.library.sweeps import audit, load, run_sweep
+    from vfljax.library.sweeps import attack_wire, audit, load, run_sweep
     from vfljax.library.tuning import tune
     from vfljax.machine import use_this_machine
 
 __all__ = [
     "VERDICTS",
+    "attack_wire",
     "attacks",
     "audit",
     "chain",
@@ -98,6 +99,7 @@ _NAMES = {
     "chain": "vfljax.defenses",
     "compare": "vfljax.library.forms",
     "load": "vfljax.library.sweeps",
+    "attack_wire": "vfljax.library.sweeps",
     "run_sweep": "vfljax.library.sweeps",
     "tune": "vfljax.library.tuning",
     "use_this_machine": "vfljax.machine",

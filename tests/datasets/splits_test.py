@@ -21,7 +21,7 @@ def test_a_published_test_part_is_where_test_rows_come_from():
     assert sorted([*split.train, *split.validation]) == list(range(120))
     assert len(split.train) == 90
     some = split_rows(made(test=test), 0, 60, 20, 40)
-    assert [len(part) for part in some] == [60, 20, 40]
+    assert [len(part) for part in some[:3]] == [60, 20, 40]
     assert test[some.test].all()
     assert not test[some.train].any()
     with pytest.raises(UserError, match=r"120 training and 80 test rows"):
@@ -32,8 +32,8 @@ def test_a_published_test_part_is_where_test_rows_come_from():
 def test_rows_of_a_group_never_part(seed, size):
     groups = (np.arange(200) // size).astype(np.int32)
     split = split_rows(made(groups=groups), seed, 100, 30, 40)
-    assert [len(part) for part in split] == [100, 30, 40]
-    owners = [set(groups[part]) for part in split]
+    assert [len(part) for part in split[:3]] == [100, 30, 40]
+    owners = [set(groups[part]) for part in split[:3]]
     assert not owners[0] & owners[1] | owners[0] & owners[2] | owners[1] & owners[2]
 
 
@@ -54,7 +54,7 @@ def test_shares_of_all_rows_leave_room_for_what_groups_leave_over(seed, sizes, s
     assert [len(split.validation), len(split.test)] == expected
     lost = 2 * (max(sizes) - 1)  # the same for every seed
     assert len(split.train) == len(groups) - sum(expected) - lost
-    owners = [set(groups[part]) for part in split]
+    owners = [set(groups[part]) for part in split[:3]]
     assert not owners[0] & owners[1] | owners[0] & owners[2] | owners[1] & owners[2]
 
 
@@ -67,7 +67,7 @@ def test_many_rows_are_stratified_as_arrays_by_the_same_law(seed, share):
         split, again = (split_rows(dataset, seed, *share) for _ in range(2))
     few = split_rows(dataset, seed, *share)
     assert np.array_equal(np.sort(np.concatenate(split)), np.arange(997))
-    for part, same, usual in zip(split, again, few, strict=True):
+    for part, same, usual in zip(split[:3], again, few):
         assert np.array_equal(part, same)
         assert not np.array_equal(part, np.sort(part))
         counts = np.bincount(labels[part], minlength=3)
@@ -96,10 +96,10 @@ def test_shares_that_sum_to_one_use_every_row_and_leftovers_of_a_few_rows_do_no_
     for share in (0.9, 0.85, 0.75):
         split = split_rows(odd, 0, share, 1 - share, 1.0)
         assert len(split.train) + len(split.validation) == 60
-    assert [len(part) for part in split_rows(made(200), 0, 150, 30, 19)] == [150, 30, 19]
+    assert [len(part) for part in split_rows(made(200), 0, 150, 30, 19)[:3]] == [150, 30, 19]
     groups = np.arange(200, dtype=np.int32) // 2
     split = split_rows(made(groups=groups), 0, 139, 30, 30)
-    assert [len(part) for part in split] == [139, 30, 30]
+    assert [len(part) for part in split[:3]] == [139, 30, 30]
 
 
 def few(counts, **changes):
@@ -145,7 +145,7 @@ def test_each_part_has_each_class_or_one_line_says_which_it_lacks(
         return
     of_test = np.unique(dataset.labels if dataset.test is None else dataset.labels[dataset.test])
     for part, wanted in zip(
-        split, (rows[: len(counts)], rows[: len(counts)], of_test), strict=True
+        split[:3], (rows[: len(counts)], rows[: len(counts)], of_test), strict=True
     ):
         assert np.array_equal(np.unique(dataset.labels[part]), wanted)
 
@@ -177,4 +177,4 @@ def test_a_count_of_rows_that_is_not_whole_is_refused(sizes):
         UserError, match="rows is no whole number: give a share up to 1 or a number"
     ):
         split_rows(made(), 0, *sizes)
-    assert [len(part) for part in split_rows(made(), 0, 20.0, 5.0, 5)] == [20, 5, 5]
+    assert [len(part) for part in split_rows(made(), 0, 20.0, 5.0, 5)[:3]] == [20, 5, 5]

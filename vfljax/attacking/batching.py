@@ -16,7 +16,7 @@ from vfljax import attacks, keys, machine, store
 from vfljax.attacking.diagnostics import diagnosis
 from vfljax.attacking.jobs import UNTRAINED, Job, ViewGroup, draws_of, key_of
 from vfljax.attacking.processes import in_processes
-from vfljax.attacking.scoring import Scorer
+from vfljax.attacking.scoring import MANY_ROWS, Scorer
 from vfljax.attacking.view import (
     AttackInput,
     CommonData,
@@ -178,6 +178,24 @@ def run_attack_batch(
     Returns:
       The program, and each figure [jobs] by name.
     """
+    program, inputs, scores = batch_scores(batch, jobs, stored)
+    size = batch.static.agreed.batch_size
+    return program, stored.scorer.figures(scores, inputs, batch.attack, size, batch.layout.capacity)
+
+
+def batch_scores(
+    batch: AttackBatch, jobs: Sequence[Job], stored: Stored
+) -> tuple[programs.Program, AttackInput, Scores]:
+    """Loads and attacks the trials of some jobs.
+
+    Args:
+      batch: what the jobs share.
+      jobs: at most as many as the batch takes.
+      stored: the sweep.
+
+    Returns:
+      The program, its inputs [jobs], and the scores [members of the batch, draws, N, C].
+    """
     inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(batch.load, jobs))
     arguments = batch.layout.pad(inputs), batch.common
     program = programs.program(
@@ -187,8 +205,7 @@ def run_attack_batch(
     if batch.attack.host:
         features = np.asarray(scores.train)[:, 0]
         scores = batch.layout.pad(_read(features, batch, jobs, inputs, stored))
-    size = batch.static.agreed.batch_size
-    return program, stored.scorer.figures(scores, inputs, batch.attack, size, batch.layout.capacity)
+    return program, inputs, scores
 
 
 def _read(
@@ -282,9 +299,12 @@ def _capacity(plan: Plan, group: ViewGroup, common: CommonData, draws: int) -> i
     size = 4 * (rows * ((2 * epochs + 3) * cut + columns) + held * columns)
     size = draws * (size + 4 * rows * epochs * recorded_width(spec))
     devices, offer = jax.device_count(), machine.offered()
-    if offer.cpu:
-        most = 2 * plan.devices if not spec.light else BATCH_SIZE
-        return max(devices, min(most, MEMORY // size))
     trials = sum(len(group.trials) for group in plan.groups) + len(plan.seeds)
     whole = 1 << (trials - 1).bit_length()  # few different ones, so that sweeps share programs
+    if offer.cpu:
+        most = 2 * plan.devices if not spec.light else BATCH_SIZE
+        most = (
+            min(most, whole) if rows > MANY_ROWS else most
+        )  # places that no trial fills take long
+        return max(devices, min(most, MEMORY // size))
     return max(devices, min(MOST, whole, devices * offer.part(SHARE, MEMORY) // size))

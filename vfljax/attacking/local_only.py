@@ -61,10 +61,14 @@ class LocalOnlyJob(NamedTuple):
 def jobs(variant_plans: Iterable[VariantPlan], plan: Plan) -> list[LocalOnlyJob]:
     """Returns the baselines of these attacks: of all attackers, with every number of known labels.
 
+    There are none of a recording without the attackers' columns.
+
     Args:
       variant_plans: the attacks.
       plan: of the sweep.
     """
+    if plan.dataset.recording is not None and "columns" in plan.dataset.recording.missing:
+        return []
     plans = list(variant_plans)
     attackers = dict.fromkeys(group.attackers for each in plans for group in each.jobs)
     points = (point for each in plans for point in each.variant.knobs)
@@ -75,7 +79,9 @@ def jobs(variant_plans: Iterable[VariantPlan], plan: Plan) -> list[LocalOnlyJob]
     out = []
     for group in attackers:
         width = sum(_width_of(plan.party_columns[party].input) for party in group)
-        points = itertools.product(draws, known, seeds, learners_of(width))
+        points = itertools.product(
+            draws, known, seeds, learners_of(width, len(plan.splits[0].train))
+        )
         out += [
             LocalOnlyJob(group, labels, seed, learner, count)
             for count, labels, seed, learner in points

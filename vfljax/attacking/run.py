@@ -17,6 +17,7 @@ from vfljax.attacking import local_only, versions
 from vfljax.attacking.batching import Stored, make_attack_batch, run_attack_batch
 from vfljax.attacking.diagnostics import belongs_to
 from vfljax.attacking.jobs import Job, VariantPlan, attacks_among, key_of, plan_variant
+from vfljax.attacking.reads import as_recorded
 from vfljax.attacking.scoring import Scorer
 from vfljax.sweep import batch_layout, profile, programs
 from vfljax.sweep.attack_variants import AttackVariant, attack_variants
@@ -141,7 +142,8 @@ def planned_variants(
     scorer = Scorer(arrays, asked.execution.width or None, naming, plan.effort.attacks)
     stored = Stored(plan, sweep, arrays, scorer, store.attack_summary(workdir))
     _check_plugins(asked, stored)
-    return [plan_variant(variant, plan, sweep) for variant in variants(asked)], stored
+    planned = (plan_variant(variant, plan, sweep) for variant in variants(asked))
+    return [as_recorded(variant_plan, stored) for variant_plan in planned], stored
 
 
 def _check_plugins(experiment: Experiment, stored: Stored) -> None:

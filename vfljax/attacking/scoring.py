@@ -23,6 +23,9 @@ from vfljax.types import Array, HostArray, Scores
 
 HOST_BATCH = 32  # attacks that were run on the host, scored together: as many as on a CPU
 NULL = 64  # permutations of the labels the null band is made of
+MANY_ROWS = (
+    20_000  # of more, fewer permutations do, at least 8: the band is narrow, and they take memory
+)
 NULL_LEVEL = 0.95  # share of them below it
 MARKED = 1024  # rows of the data set of which it is stored whether they are named rightly
 OF_FIRST_DRAW = ("leak_null", "auc_batch_q95", "leak_batch_mean")  # of no known labels
@@ -55,8 +58,9 @@ class TrueLabels(NamedTuple):
 def permuted_labels(labels: np.ndarray) -> HostArray:
     """Each seed's training labels [Q, N] permuted NULL times [Q, NULL, N]: what scores that say nothing
     are compared with. From the seed alone, so that a resumed run scores alike."""
+    count = max(8, min(NULL, NULL * MANY_ROWS // labels.shape[1]))
     out = [
-        np.random.default_rng([seed, 104729]).permuted(np.tile(row_labels, (NULL, 1)), axis=1)
+        np.random.default_rng([seed, 104729]).permuted(np.tile(row_labels, (count, 1)), axis=1)
         for seed, row_labels in enumerate(labels)
     ]
     return np.stack(out)
@@ -312,10 +316,12 @@ class Scorer:
           batch_size: on which the parties agreed.
         """
         rows: list[dict[str, Any]] = []
-        for first in range(0, len(outputs), HOST_BATCH):
-            batch = outputs[first : first + HOST_BATCH]
+        few = self._true.labels.shape[1] > MANY_ROWS  # places that no attack fills take long
+        most = jax.device_count() if few else HOST_BATCH
+        for first in range(0, len(outputs), most):
+            batch = outputs[first : first + most]
             together = jax.tree.map(lambda *leaves: np.stack(leaves), *batch)
-            layout = batch_layout.layout_of(HOST_BATCH, 1)
+            layout = batch_layout.layout_of(most, 1)
             scores = layout.pad(together.scores)
             figures = self._figures(together._replace(scores=scores), batch_size, layout.capacity)
             rows += [{k: v[i].tolist() for k, v in figures.items()} for i in range(len(batch))]

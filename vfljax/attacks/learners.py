@@ -196,6 +196,8 @@ DEAR = (
     "label spreading k=15",
 )
 """Those that take tens of milliseconds to fit to an exchange."""
+MOST_ROWS = 100_000
+"""Of more rows the dear learners take minutes each."""
 LINEAR = ("logistic", "logistic C=.1", "self-trained", "self-trained on ranks")
 """Those that read columns of any number."""
 
@@ -205,9 +207,15 @@ def learn(learner: str, columns: OwnColumns) -> HostArray:
     return LEARNERS[learner](columns)
 
 
-def learners_of(width: int) -> tuple[str, ...]:
-    """Returns the names of the learners that read so many columns."""
-    return LINEAR if width > WIDEST else tuple(LEARNERS)
+def learners_of(width: int, rows: int) -> tuple[str, ...]:
+    """Returns the names of the learners that read so many columns and rows: of many rows not the dear ones.
+
+    Args:
+      width: number of columns.
+      rows: all that scores are asked of.
+    """
+    names = LINEAR if width > WIDEST else tuple(LEARNERS)
+    return names if rows <= MOST_ROWS else tuple(name for name in names if name not in DEAR)
 
 
 def read(

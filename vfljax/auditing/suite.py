@@ -114,10 +114,9 @@ def config(
     rows = int(len(dataset.labels) * SHARES[0])
     batch = next(size for most, size in BATCHES if rows <= most)
     epochs = int(np.clip(round(STEPS * batch / max(rows, 1)), *EPOCHS))
-    known = request.known or _known_labels(dataset.labels, classes)
+    known = request.known or known_labels(dataset.labels, classes)
     parties = [*request.passive, request.label_party]
     attackers = tuple((request.passive.index(name),) for name in request.attacking)
-    suited = _suited(suite, FEDERATIONS[request.federation], known, classes)
     return {
         "name": f"audit of {_printable(pathlib.PurePath(request.data).name.split('.')[0])}",
         "seeds": request.seeds,
@@ -161,7 +160,7 @@ def config(
             "max_cost": request.max_cost,
             "keep_gain": request.keep_gain,
         },
-        "attacks": suited,
+        "attacks": suited(suite, FEDERATIONS[request.federation], known, classes),
     }
 
 
@@ -171,20 +170,31 @@ def _printable(name: str) -> str:
     return kept.strip()[:100] or "a table"
 
 
-def _known_labels(labels: np.ndarray, classes: int) -> int:
+def known_labels(labels: np.ndarray, classes: int) -> int:
     """Returns how many labels an attacker knows by default: 40, or two a class.
 
     Of each class it is at most half of the training rows of the rarest one.
+
+    Args:
+      labels: of all rows.
+      classes: C.
     """
     rarest = int(np.bincount(labels, minlength=classes).min() * SHARES[0])
     most = classes * max(1, rarest // 2)
     return max(classes, min(max(KNOWN, 2 * classes), most))
 
 
-def _suited(
+def suited(
     suite: Mapping[str, Mapping[str, Any]], federations: Sequence[str], known: int, classes: int
 ) -> dict[str, dict[str, Any]]:
-    """Returns the attacks of a suite, and those values of their options, that can be run."""
+    """Returns the attacks of a suite, and those values of their options, that can be run.
+
+    Args:
+      suite: attacks and their options.
+      federations: the kinds that are attacked.
+      known: number of known labels.
+      classes: C.
+    """
     out = {}
     for name, options in suite.items():
         row = attacks.TABLE[name]

@@ -1,14 +1,20 @@
-"""Attack a finished sweep, without training anything.
+"""Attack a finished sweep, or what any federation exchanged, without training anything.
 
     vfljax attack --workdir=runs/quickstart --attacks=passive,norm
+    vfljax attack --wire=run0.npz,run1.npz,run2.npz --workdir=runs/wire  # recorded elsewhere
     vfljax attack --workdir=runs/quickstart --drop=norm      # removes what is stored of it
 
 Attacks named in the sweep's config run with its options, others with published defaults. An attack
 that cannot run on the sweep is skipped, with the reason. Finished attacks are not run again. Where an attack's
 rule has changed since (its rule number), what is stored stays as it is, and --renew_rules attacks anew.
+
+A recorded exchange is a file of arrays (analysis/wire_format.md), and each run of the federation is a seed.
+With --after, the same runs under a defense, the report says what the defense changes.
 """
 
 from __future__ import annotations
+
+import pathlib
 
 from vfljax.cli.common import LAUNCHER, PROFILE, Flag, Options
 from vfljax.errors import UserError
@@ -24,6 +30,13 @@ FLAGS = (
         "attack anew what an earlier rule attacked; its rows are kept and shown as such",
         False,
     ),
+    Flag("wire", "a recorded exchange, a file or folder; several runs between commas", ()),
+    Flag("after", "of a wire: the same runs under a defense", ()),
+    Flag("federation", "of a wire: with a top model (split), or without one (no_split)", "split"),
+    Flag("known", "of a wire: labels that attackers know; 0: 40, or two a class", 0, least=0),
+    Flag("utility", "of a wire: test accuracy (AUC of rare classes), of all runs or one each", ()),
+    Flag("alone", "of a wire: the same of the label party without the others", ()),
+    Flag("after_utility", "of a wire: the same of the runs under a defense", ()),
     Flag("drop", "remove the rows of these attacks, and run none", ()),
     *LAUNCHER,
     PROFILE,
@@ -34,6 +47,9 @@ def run(options: Options) -> None:
     """Run the attacks and write the report again."""
     from vfljax.launching import chosen, running
 
+    if options.wire:
+        _attack_wire(options)
+        return
     workdir = options.folder
     attacks = options.attacks or None
     if options.drop:
@@ -49,3 +65,21 @@ def run(options: Options) -> None:
     with chosen(*where, attacks) as way:
         running.attack_stored(plan, workdir, attacks, way, renew_rules=options.renew_rules)
         print(running.report(workdir))
+
+
+def _attack_wire(options: Options) -> None:
+    """Attack what the flags name, and print the report."""
+    from vfljax.auditing import wires
+    from vfljax.launching import running
+
+    folder = pathlib.Path(options.required("workdir", "the folder that the attacks are written to"))
+    asked = wires.WireRequest(
+        runs=tuple(options.wire),
+        after=tuple(options.after),
+        federation=options.federation,
+        known=options.known,
+        attacks=tuple(options.attacks),
+        **{name: tuple(getattr(options, name)) for name in wires.UTILITIES},
+    )
+    if wires.attack(asked, folder, options.line):
+        print(running.report(folder))

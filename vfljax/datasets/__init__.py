@@ -23,6 +23,7 @@ from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
 from vfljax.datasets.spambase import spambase
 from vfljax.datasets.table_errors import permitted
+from vfljax.datasets.wire import wire
 from vfljax.datasets.yahoo import yahoo
 from vfljax.errors import Field, UserError, unknown
 
@@ -44,6 +45,7 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "ham10000": isic,
     "bhi": bhi,
     "npz": npz,
+    "wire": wire,
 }
 
 EMBEDDED = ("digits", "breast_cancer", "synthetic")  # they need no folder

@@ -43,6 +43,15 @@ class Ragged(NamedTuple):
     offsets: np.ndarray  # [R + 1] int64, from 0 to total
 
 
+class Recording(NamedTuple):
+    """What a data set has of a federation that was trained elsewhere (``vfljax.datasets.wire``). Its rows are
+    the training rows of each run, one after the other."""
+
+    known: np.ndarray  # [runs, K] places in a run that attackers know; K is 0 where they are drawn
+    missing: tuple[str, ...]  # what was not recorded: ``Wire.missing``
+    labeled: bool = True  # whether all labels are true; False: only those of the known rows
+
+
 KINDS = ("table", "image", "patches", "text")
 
 
@@ -67,6 +76,7 @@ class Dataset(NamedTuple):
     length: int = 128  # of a text: tokens each party reads, special ones included
     notes: tuple[str, ...] = ()  # what the loader met and did, for a person to read
     reader: int = 1  # raised where a loader reads the same files otherwise than before
+    recording: Recording | None = None  # of a federation that was trained elsewhere
 
 
 class PartyColumns(NamedTuple):
@@ -137,6 +147,9 @@ def identity(dataset: Dataset, values: str = "") -> str:
     digest.update(repr([tuple(x) if isinstance(x, tuple) else x for x in described]).encode())
     for array in (dataset.test, dataset.groups):
         digest.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
+    if dataset.recording is not None:
+        known, *others = dataset.recording
+        digest.update(repr((known.tolist(), *others)).encode())
     return digest.hexdigest()
 
 

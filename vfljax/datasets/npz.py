@@ -69,14 +69,16 @@ def arrays(
     required: Sequence[str] = (),
     optional: Sequence[str] | None = None,
     max_bytes: int = MAX_BYTES,
+    of_rows: bool = True,
 ) -> dict[str, np.ndarray]:
-    """Reads arrays of one length; the sizes that headers claim are checked before any array is made.
+    """Reads arrays; the sizes that headers claim are checked before any array is made.
 
     Args:
       path: the file.
       required: names of arrays that must be there.
       optional: names of others, read where they are there; None is all.
       max_bytes: of all arrays together.
+      of_rows: whether all must be of one length.
 
     Raises:
       UserError: for any fault of the file.
@@ -98,7 +100,7 @@ def arrays(
     lengths = [len(array) if array.ndim else 0 for array in stored.values()]
     usual = statistics.mode(lengths) if lengths else 0
     for (key, array), length in zip(stored.items(), lengths, strict=True):
-        right = length == usual > 0
+        right = length == usual > 0 or not of_rows
         must(path, key, array, right, f"of {usual or 'some'} rows, as others are")
     return stored
 

@@ -21,6 +21,9 @@ class Split(NamedTuple):
     train: np.ndarray  # [N]
     validation: np.ndarray  # [V]
     test: np.ndarray  # [M]
+    known: np.ndarray = np.zeros(
+        0, np.int32
+    )  # places in train that attackers know; none: they are drawn
 
 
 def _size(size: float, total: int) -> int:
@@ -43,6 +46,9 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
     What a part leaves of its last group is used nowhere: with shares of all rows the training part is
     smaller by the most that can be, which is the same for every seed.
 
+    Of a recording a seed is a run, and all of its rows are training rows, in their order. Nothing was held out:
+    the other parts are the first row of each class, so that they are not empty.
+
     Args:
       dataset: its labels, groups and published test part are read.
       seed: of the draw.
@@ -58,6 +64,11 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
         of a class that the published one lacks too.
     """
     labels, total = dataset.labels, len(dataset.labels)
+    if dataset.recording is not None:
+        of_runs = dataset.recording.known
+        rows = np.split(np.arange(total, dtype=np.int32), len(of_runs))[seed]
+        firsts = rows[np.unique(labels[rows], return_index=True)[1]]
+        return Split(rows, firsts, firsts, of_runs[seed])
     if dataset.groups is not None and len(np.unique(dataset.groups)) == total:
         dataset = dataset._replace(groups=None)  # groups of one row: nothing to keep together
     rest, held = np.arange(total), None
@@ -121,7 +132,7 @@ def _enough(dataset: Dataset, present: np.ndarray, rows: np.ndarray) -> None:
 
 def _complete(dataset: Dataset, present: np.ndarray, split: Split) -> Split:
     """The split, if each part has the ``present`` classes; a published test part, its own ones."""
-    for part, rows in zip(("train", "validation", "test"), split, strict=True):
+    for part, rows in zip(("train", "validation", "test"), split[:3], strict=True):
         expected = present
         if part == "test" and dataset.test is not None:
             expected = np.unique(dataset.labels[dataset.test])

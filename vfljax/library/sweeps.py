@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 
 import vfljax
 from vfljax import store
-from vfljax.auditing import request
+from vfljax.auditing import request, wires
 from vfljax.auditing.stages import audit as run_audit
 from vfljax.auditing.survey import written_frame
 from vfljax.errors import UnknownError, UserError, unknown
@@ -28,6 +28,7 @@ from vfljax.report.assessed import Assessed
 from vfljax.report.assessment import assess
 from vfljax.sweep.experiment import Experiment, experiment_of, parse
 from vfljax.sweep.plan import Plan
+from vfljax.sweep.records import as_axis
 
 WIDTH = 110  # characters of a line of ``repr``
 AUDITED = {  # the types of arguments of ``audit``
@@ -299,3 +300,41 @@ def _tuples(parties: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
             what = f"={{{name!r}: {columns!r}}}"
             raise UserError((request.PARTIES, what), remedy="give a list of names or globs")
     return {name: tuple(columns) for name, columns in parties.items()}
+
+
+def attack_wire(
+    wire: Any,
+    workdir: str | os.PathLike[str],
+    *,
+    after: Any = (),
+    say: Callable[[str], None] = print,
+    **asked: Any,
+) -> Sweep:
+    """Attacks what any federation exchanged, as ``vfljax attack --wire`` does, and returns it as a sweep.
+
+    Args:
+      wire: the arrays of ``vfljax.datasets.wire`` by name, or the path of a file or folder of them; of
+        several runs a list of those. Arrays are written to ``workdir``.
+      workdir: where the attacks are written; the same call goes on with what was stopped.
+      after: the same runs under a defense.
+      say: is given each line of what is being done.
+      **asked: other fields of ``vfljax.auditing.wires.WireRequest``: federation, known, attacks, utility,
+        alone, after_utility.
+
+    Raises:
+      UserError: of one line.
+    """
+    folder = _folder(workdir)
+    try:
+        several: Any = {n: tuple(as_axis(asked[n])) for n in wires.SEVERAL if n in asked}
+        paths = (
+            wires.written(r, folder / f"{n}.npz") for n, r in (("wire", wire), ("after", after))
+        )
+        runs: Any = dict(zip(("runs", "after"), paths))
+        of_wire = wires.WireRequest(**{**runs, **asked, **several})
+    except TypeError as error:
+        raise UserError(f"attack_wire: {error}.") from error
+    labeled = wires.attack(of_wire, folder, "vfljax.attack_wire", say)
+    if labeled:
+        running.report(folder)
+    return load(folder)

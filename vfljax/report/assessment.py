@@ -180,7 +180,8 @@ def _base(draft: Assessed, federation: str) -> _Base:
 
 def _with_cost(a: Assessment, base: _Base) -> Assessment:
     """The assessment with what the configuration costs on test rows, paired by seed."""
-    if base.undefended is None or not a.configuration.defended:
+    unknown = not a.utility.count and not a.configuration.diverged
+    if base.undefended is None or not a.configuration.defended or unknown:
         return a
     ours = a.configuration.test.get(a.federation, {})
     kept = worth.kept(ours, base.worth, base.reference.goal)

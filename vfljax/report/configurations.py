@@ -153,7 +153,10 @@ def reference_of(rows: StoredRows, experiment: Experiment | None = None) -> Refe
         return reference
     parties = experiment.parties
     return reference._replace(
-        goal=experiment.goal, party_name=parties.name_of, label_columns=parties.label_features
+        goal=experiment.goal,
+        party_name=parties.name_of,
+        # of a recorded exchange it is not known
+        label_columns=data.get("label_columns", parties.label_features),
     )
 
 

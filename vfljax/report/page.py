@@ -111,6 +111,7 @@ def _context(shown: _Shown) -> dict[str, Any]:
         "about": _about(shown),
         "verdicts": tables.method_rows(assessed),
         "panels": interactive.panels(assessed) if attacked else [],
+        "plotted": any(a.utility.count for a in assessed.attacked),
         "frontier": images.pop(FRONTIER, ("", ""))[1],
         "cards": cards(assessed),
         "cards_caption": captions.operating_points(assessed) if compared else NOT_COMPARED,

@@ -135,9 +135,9 @@ def method_rows(assessed: Assessed) -> Table:
         ("verdict", lambda a, s: words.outcome(a) if a.configuration.defended else "-"),
         (f"leaks ({assessed.reference.scale})", lambda a, s: words.figure(a.leak)),
         ("without the federation", lambda a, s: words.brief(s.local_only)),
-        ("gain kept", lambda a, s: words.share(a.kept.share)),
-        ("cost", lambda a, s: words.cost_text(a)),
-        (utility, lambda a, s: words.absolute(a.utility)),
+        ("gain kept", lambda a, s: words.if_known(words.share(a.kept.share), a)),
+        ("cost", lambda a, s: words.if_known(words.cost_text(a), a)),
+        (utility, lambda a, s: words.if_known(words.absolute(a.utility), a)),
     ]
     bare = [a for f in assessed.federations if (a := assessed.undefended(f)) is not None]
     return _table(columns, [*bare, *assessed.methods])

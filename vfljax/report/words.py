@@ -60,6 +60,11 @@ def cost_text(a: Assessment) -> str:
     return str(a.kept.cost) if a.configuration.defended else "-"
 
 
+def if_known(text: str, a: Assessment) -> str:
+    """The text on a configuration's utility; "not known" where it has none, as of a recorded exchange."""
+    return text if a.utility.count else "not known"
+
+
 def figure(estimate: Estimate, bound: float | None = None) -> str:
     """Returns '.97 (.95 to .98)'; without limits the mean alone.
 

@@ -322,14 +322,13 @@ def split_arrays(
         for c in np.unique(classes):
             of_class = queue[(classes[queue] == c) & free[queue]]
             turn[of_class] = np.arange(len(of_class))
+        turn[split.known] = -1
         orders.append(queue[np.argsort(turn[queue], kind="stable")])
         if not draw:
             halves.append(rng.permutation(len(classes)) < len(classes) // 2)
     return {
         "labels": labels,
-        "train": np.stack([s.train for s in splits]),
-        "validation": np.stack([s.validation for s in splits]),
-        "test": np.stack([s.test for s in splits]),
+        **{part: np.stack([getattr(s, part) for s in splits]) for part in Split._fields[:3]},
         "known_order": np.stack(orders).astype(np.int32),
         "selects": np.stack(halves),
         **({"candidates": pairs} if len(candidates) > 1 else {}),

@@ -51,8 +51,15 @@ def known_error(name: str, known: float, plan: Plan) -> UserError | None:
     counts = [np.bincount(plan.dataset.labels[rows], minlength=classes) for rows in free]
     rows = len(free[0])
     rarest = int(min(count.min() for count in counts))
-    remedy = "ask for one a class or more, up to all"
-    if known < classes:
+    remedy, given = "ask for one a class or more, up to all", len(plan.splits[0].known)
+    if given and known == given:
+        return None
+    if given:
+        what, remedy = (
+            "labels are asked for",
+            f"the recording gives the labels of {given} rows: ask for those",
+        )
+    elif known < classes:
         what = f"labels are fewer than the {classes} classes"
     elif known > rows:
         what = f"labels are more than the {rows} training rows"

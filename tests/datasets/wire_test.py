@@ -1,0 +1,197 @@
+"""Wires: three forms of file that read alike, and one line for whatever is none."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from vfljax.datasets import load
+from vfljax.datasets.splits import split_rows
+from vfljax.datasets.wire import read
+from vfljax.errors import UserError
+
+E, N, D = 2, 24, 3
+
+
+def arrays(**changes):
+    """A wire of two epochs and one party; a change to None leaves an array out."""
+    random = np.random.default_rng(0)
+    whole = {
+        "party0_embeddings": random.normal(size=(E, N, D)).astype(np.float32),
+        "party0_gradients": random.normal(size=(E, N, D)).astype(np.float32),
+        "party0_columns": random.normal(size=(N, 4)),
+        "order": np.stack([random.permutation(N) for _ in range(E)]),
+        "batch_size": np.array(8),
+        "epochs": np.array([0, 5]),
+        "labels": np.arange(N) % 2,
+        "known_rows": np.array([3, 4, 9]),
+    }
+    return {name: array for name, array in {**whole, **changes}.items() if array is not None}
+
+
+def written(folder, form, values):
+    if form == "npz":
+        np.savez(folder / "wire.npz", **values)
+        return str(folder / "wire.npz")
+    if form == "folder":
+        for name, array in values.items():
+            np.save(folder / f"{name}.npy", array)
+        return str(folder)
+    by_row = {"labels": values["labels"], "party0_columns": list(values["party0_columns"])}
+    known = [int(values["labels"][i]) if i in values["known_rows"] else None for i in range(N)]
+    for name in ("party0_embeddings", "party0_gradients", "order"):
+        by_row[name] = np.moveaxis(values[name], 1, 0).tolist()
+    about = {
+        "epochs": ",".join(map(str, values["epochs"])),
+        "batch_size": str(values["batch_size"]),
+    }
+    table = pa.table({**by_row, "known_label": known}).replace_schema_metadata(about)
+    pq.write_table(table, folder / "wire.parquet")
+    return str(folder / "wire.parquet")
+
+
+@pytest.mark.parametrize("form", ["npz", "folder", "parquet"])
+def test_every_form_reads_alike(form, tmp_path):
+    values = arrays()
+    wire = read(written(tmp_path, form, values))
+    (party,) = wire.parties
+    np.testing.assert_array_equal(party.embeddings, values["party0_embeddings"])
+    np.testing.assert_array_equal(party.gradients, values["party0_gradients"])
+    np.testing.assert_array_equal(party.columns, values["party0_columns"])
+    np.testing.assert_array_equal(wire.order, values["order"])
+    np.testing.assert_array_equal(wire.known_labels, values["labels"][values["known_rows"]])
+    assert (wire.batch_size, wire.epochs.tolist(), wire.missing) == (8, [0, 5], ("bottoms",))
+    assert wire.sent.all()
+
+
+def test_a_batch_number_tells_as_much_as_an_order(tmp_path):
+    random = np.random.default_rng(1)
+    batch = np.stack([random.permutation(np.arange(N) // 7) for _ in range(E)])  # 7, 7, 7 and 3
+    wire = read(written(tmp_path, "npz", arrays(order=None, batch_size=None, batch=batch)))
+    assert wire.batch_size == 7
+    for epoch in range(E):
+        mates = wire.order[epoch] // 7
+        assert sorted(wire.order[epoch]) == list(range(N))
+        assert all(len({*batch[epoch][mates == b]}) == 1 for b in range(4))
+        assert (mates == 3).sum() == 3
+
+
+def test_one_epoch_needs_no_axis_and_a_wire_needs_little(tmp_path):
+    values = {"party0_gradients": arrays()["party0_gradients"][0]}
+    wire = read(written(tmp_path, "npz", values))
+    assert wire.missing == ("embeddings", "order", "bottoms", "columns")
+    assert wire.labels is None
+    dataset = load("wire", written(tmp_path, "npz", values), {})
+    assert not dataset.recording.labeled
+
+
+def test_runs_are_seeds_with_rows_of_their_own(tmp_path):
+    paths = []
+    for run in range(2):
+        (tmp_path / str(run)).mkdir()
+        values = arrays(labels=(np.arange(N) + run) % 2, known_rows=np.array([run, 7, 8]))
+        paths.append(written(tmp_path / str(run), "npz", values))
+    dataset = load("wire", paths[0], {"runs": tuple(paths[1:])})
+    splits = [split_rows(dataset, seed, 0.6, 0.2, 0.2) for seed in range(2)]
+    assert [s.train.tolist() for s in splits] == [[*range(N)], [*range(N, 2 * N)]]
+    assert [s.known.tolist() for s in splits] == [[0, 7, 8], [1, 7, 8]]
+    assert dataset.labels[splits[1].train].tolist() == ((np.arange(N) + 1) % 2).tolist()
+    assert all(len({*dataset.labels[s.test]}) == 2 for s in splits)
+
+
+def test_runs_that_are_recorded_otherwise_are_refused(tmp_path):
+    (tmp_path / "b").mkdir()
+    paths = written(tmp_path, "npz", arrays()), written(tmp_path / "b", "npz", arrays(order=None))
+    with pytest.raises(UserError, match="differs from .* in what is recorded"):
+        load("wire", paths[0], {"runs": paths[1:]})
+
+
+FIVES = np.array([np.arange(N) % 5 % 4] * E)
+RECEIVED = arrays()["party0_gradients"]
+NOT_A_NUMBER = RECEIVED.copy()
+NOT_A_NUMBER[1, 4, 2] = np.nan
+TWICE = arrays()["order"].copy()
+TWICE[0, :2] = 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"party0_gradients": NOT_A_NUMBER}, "party0_gradients holds NaN or infinity in epoch 1, row 4"),
+        ({"party0_gradients": np.ones((E, N, D))}, "the same float32 numbers in all rows of epoch 0"),
+        ({"party0_gradients": np.ones((E, N - 1, D))}, r"\[2, 23, 3\]: it must be \[E=2, N=24, D=3\]"),
+        ({"party0_gradients": np.array(["a"])}, "holds <U1: give numbers"),
+        ({"party0_columns": np.full((N, 2), np.inf)}, "a large number in row 0"),
+        ({"party1_embeddings": np.ones((E, N, D))}, "of 1 of 2 parties: of every party, or of none"),
+        ({"party2_columns": np.ones((N, 1))}, r"has parties \[0, 2\]"),
+        ({"party0_embeddings": None, "party0_gradients": None}, "neither embeddings nor gradients"),
+        ({"gradients": np.ones((E, N, D))}, "has an unknown array 'gradients'"),
+        ({"order": TWICE}, "order has a place twice"),
+        ({"order": np.full((E, N), N)}, r"order holds 24 at \[0, 0\]: give whole numbers from 0 to 23"),
+        ({"batch_size": None}, "has order and no batch_size"),
+        ({"batch_size": np.array(0)}, "batch_size holds 0"),
+        ({"order": None, "batch_size": None, "batch": FIVES}, "batches of fewer"),
+        ({"sent": np.zeros((E, N), bool)}, "an epoch in which no row was sent"),
+        ({"epochs": np.array([5, 0])}, "epochs do not rise"),
+        ({"epochs": np.array([0, 1, 2])}, "epochs is of shape"),
+        ({"labels": np.zeros(N, int)}, "all labels are 0"),
+        ({"labels": np.arange(N) % 2 + 0.5}, "labels holds 0.5"),
+        ({"known_rows": np.array([1, 1])}, "names a row twice"),
+        ({"known_rows": np.array([0, 2])}, "known_labels lack a class"),
+        ({"known_labels": np.array([0, 0, 0])}, "differ from labels"),
+        ({"known_rows": None, "known_labels": np.array([1])}, "known_labels and no known_rows"),
+        ({"labels": None}, "known_rows and no labels"),
+        ({"party0_gradients": 1e-18 * RECEIVED}, "rescale all by one factor, to between 1e-12 and 1e"),
+        ({"party0_gradients": 1e20 * RECEIVED}, "rescale all by one factor"),
+        ({"party0_gradients": 1e300 * RECEIVED.astype(float)}, "NaN or infinity in epoch 0, row 0"),
+        ({"batch": FIVES}, "has both order and batch"),
+        ({"known_rows": np.arange(N)}, "names all rows"),
+        ({"labels": None, "known_labels": np.array([0, 1, 3])}, "known_labels lack a class"),
+        ({"version": np.array(2)}, "this vfljax reads version 1"),
+    ],
+)  # fmt: skip
+def test_what_is_no_wire_gives_one_line(changes, line, tmp_path):
+    with pytest.raises(UserError, match=line) as error:
+        read(written(tmp_path, "npz", arrays(**changes)))
+    assert "\n" not in str(error.value)
+    assert "wire" in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["wire.npz", "wire.parquet", "a.npy"])
+def test_a_damaged_file_gives_one_line(name, tmp_path):
+    (tmp_path / name).write_bytes(b"PK\x03\x04 and nothing")
+    with pytest.raises(UserError, match="cannot be read") as error:
+        read(str(tmp_path if name == "a.npy" else tmp_path / name))
+    assert "\n" not in str(error.value)
+
+
+def test_a_pickle_is_never_opened(tmp_path):
+    np.savez(tmp_path / "wire.npz", **arrays(), party1_columns=np.array([{}], object))
+    with pytest.raises(UserError, match="never opened"):
+        read(str(tmp_path / "wire.npz"))
+
+
+def test_a_wire_that_is_missing_is_named():
+    with pytest.raises(UserError, match="nowhere.npz is missing: give an .npz or .parquet file"):
+        read("nowhere.npz")
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        ({"party0_gradients": [[[1.0]] * 2] * 11 + [[[1.0]], [[1.0]] * 3]}, "lists of different lengths"),
+        ({"party0_gradients": [[1.0]] * 11 + [[None]]}, "column 'party0_gradients' holds nulls"),
+        ({"labels": [0, 1] * 6 + [None]}, "column 'labels' holds nulls"),
+    ],
+)  # fmt: skip
+def test_rows_of_a_parquet_file_that_are_not_alike_are_refused(columns, line, tmp_path):
+    pq.write_table(pa.table(columns), tmp_path / "wire.parquet")
+    with pytest.raises(UserError, match=line):
+        read(str(tmp_path / "wire.parquet"))
+
+
+def test_one_epoch_needs_no_list_in_a_parquet_file(tmp_path):
+    values = RECEIVED[0]
+    pq.write_table(pa.table({"party0_gradients": values.tolist()}), tmp_path / "wire.parquet")
+    (party,) = read(str(tmp_path / "wire.parquet")).parties
+    np.testing.assert_array_equal(party.gradients[0], values)

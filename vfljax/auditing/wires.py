@@ -1,0 +1,320 @@
+"""Attacks the exchange of a federation that was trained elsewhere, from a recording (``datasets.wire``).
+
+A recording becomes a stored sweep of one configuration, of which each run is a seed, so that it is attacked,
+judged and reported like any other. Recordings of the same runs under a defense are a second configuration. The
+defense is a row that is known by name alone: no attack knows it, and it is never recommended. What is not
+recorded is not known: the bottom models, and utility unless it is given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pandas as pd
+
+from vfljax import attacks, store
+from vfljax.attacking.batching import batch_scores, make_attack_batch
+from vfljax.attacking.jobs import ATTACK
+from vfljax.attacking.run import attack_sweep, planned_variants
+from vfljax.auditing import suite
+from vfljax.datasets.wire import alike, read
+from vfljax.datasets.wire_checks import EXCHANGED, Wire, checked
+from vfljax.errors import Field, UserError, unknown
+from vfljax.report.worth import utility_of
+from vfljax.sweep import train
+from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import Trial
+from vfljax.sweep.initial import initial_weights
+from vfljax.sweep.plan import Plan, Shard, make_plan, split_arrays
+from vfljax.sweep.records import as_axis, is_number
+from vfljax.types import NO_SPLIT, SPLIT, HostArray, Sums
+
+DEFENDED = "defended"
+UNKNOWN_DEFENSE = "wire:defense"
+PREDICTIONS = "predictions.parquet"
+MANY_ROWS = 100_000  # of more, figures are of one draw of known labels
+UTILITIES = ("utility", "alone", "after_utility")
+SEVERAL = (*UTILITIES, "attacks")  # fields that hold several values
+
+
+class WireRequest(NamedTuple):
+    """What is asked of recordings. Utilities are on rows that were not trained on, one for all runs or one a
+    run: accuracy, or AUC where the rarer of two classes has under 30 % of the rows."""
+
+    runs: tuple[str, ...]  # a file or folder each
+    after: tuple[str, ...] = ()  # the same runs under a defense
+    federation: str = "split"  # or "no_split"
+    known: int = 0  # labels that attackers know; 0: those that the wires give, 40, or two a class
+    attacks: tuple[str, ...] = ()  # names; (): all
+    utility: tuple[float, ...] = ()
+    alone: tuple[float, ...] = ()  # of the label party without the others
+    after_utility: tuple[float, ...] = ()
+
+
+def written(runs: Any, path: pathlib.Path) -> tuple[str, ...]:
+    """Returns the paths of runs, which are written where they are arrays by name.
+
+    Args:
+      runs: arrays or a path, or several of these.
+      path: of the first of new files, whose names end in the number of the run.
+    """
+    single = isinstance(runs, str | pathlib.PurePath | Mapping)
+    paths = []
+    for number, run in enumerate([runs] if single else runs):
+        place = path.with_stem(f"{path.stem}{number}")
+        if isinstance(run, Mapping):
+            checked(place, run)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            np.savez(place, allow_pickle=False, **run)
+        paths.append(str(place if isinstance(run, Mapping) else run))
+    return tuple(paths)
+
+
+def attack(
+    request: WireRequest, workdir: pathlib.Path, command: str, say: Callable[[str], None] = print
+) -> bool:
+    """Stores recordings as a sweep, and runs every attack that is not stored yet.
+
+    Args:
+      request: what is asked.
+      workdir: the folder of the sweep.
+      command: what the report says the sweep was made by.
+      say: is given each line of what is being done.
+
+    Returns:
+      Whether labels were given to score with; without them predictions are written in place of figures.
+
+    Raises:
+      UserError: of one line, for recordings or a request that cannot be meant.
+    """
+    request, wires = _checked(request)
+    experiment = parse(_config(request, wires[0][0]))
+    plan = make_plan(experiment)
+    recording = plan.dataset.recording
+    assert recording is not None
+    header = train.header(plan, command) | {"plugins": _described() if request.after else {}}
+    header["data"] |= {"validation": 0, "test": 0, "label_columns": True}
+    with store.writing(workdir):
+        plan = train.divided_as(plan, store.begin(workdir, header))
+        arrays = split_arrays(plan.dataset.labels, plan.splits, experiment.known_draws)
+        store.write_root_arrays(workdir, "splits.npz", arrays)
+        for shard in plan.shards:
+            if not store.finished(workdir, shard.name):
+                _write(plan, shard, wires, request, workdir)
+    if recording.labeled:
+        attack_sweep(plan, workdir, say=say)
+        store.export(workdir)
+    else:
+        _predict(plan, workdir, say)
+    return recording.labeled
+
+
+def _checked(request: WireRequest) -> tuple[WireRequest, list[list[Wire]]]:
+    """The request with utilities as numbers, and the wires of all runs without and with the defense."""
+    count = len(request.runs)
+    of_all = f"names {len(request.after)} recordings of {count} runs"
+    must = functools.partial(_must, request)
+    must(count, "wire", "names no recording", "give a file or folder")
+    must(len(request.after) in (0, count), "after", of_all, "give one of each run, in their order")
+    known = request.federation in (SPLIT, NO_SPLIT)
+    must(known, "federation", "is unknown", f"choose {SPLIT} or {NO_SPLIT}")
+    for name in request.attacks:
+        if name not in attacks.TABLE:
+            raise unknown("attack", name, attacks.TABLE)
+    for name in UTILITIES:
+        values = getattr(request, name)
+        with contextlib.suppress(ValueError, TypeError):
+            values = tuple(map(float, values))
+            request = request._replace(**{name: values})
+        right = all(is_number(u) and 0 <= u <= 1 for u in values) and len(values) in (0, 1, count)
+        remedy = f"give one from 0 to 1, or one for each of the {count} runs"
+        must(right, name, "is no utility", remedy)
+    compared = request.after or not request.after_utility
+    must(compared, "after_utility", "is of no recording", "give --after, or leave it out")
+    runs, after = ([read(path) for path in paths] for paths in (request.runs, request.after))
+    for path, run, bare in zip(request.after, after, runs):
+        common, rows = alike(bare), ("labels", "known_rows")
+        differ = [name for name, value in alike(run).items() if value != common[name]]
+        differ += [n for n in rows if not np.array_equal(getattr(run, n), getattr(bare, n))]
+        remedy = "both are recorded alike, of the same rows in the same order"
+        for what in differ[:1]:
+            raise UserError(f"{path} differs from the run without a defense in {what}: {remedy}.")
+    rows, width, classes = *runs[0].shape[1:], runs[0].classes
+    right = not request.known or classes <= request.known < rows
+    must(right, "known", "is too few or too many", f"give from {classes} to {rows - 1}")
+    what = f"has embeddings of width {width} for {classes} classes"
+    remedy = "without a top model they are logits, of one number a class"
+    must(request.federation == SPLIT or width == classes, "federation", what, remedy)
+    return request, [runs, after]
+
+
+def _must(request: WireRequest, right: Any, name: str, what: str, remedy: str) -> None:
+    """Raises the error of a field of the request, unless it is right."""
+    if not right:
+        value = getattr(request, {"wire": "runs"}.get(name, name))
+        raise UserError(what, field=Field(f"wire.{name}", f"--{name}"), value=value, remedy=remedy)
+
+
+def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
+    """The config of the sweep."""
+    passive, classes, epochs = len(first.parties), first.classes, first.epochs.tolist()
+    known = request.known or len(first.known_rows)
+    if not known and first.labels is not None:
+        known = suite.known_labels(first.labels, classes)
+    attackers = tuple((p,) for p in range(passive))
+    paths = [str(pathlib.Path(path).resolve()) for path in request.runs]
+    suited = suite.suited(suite.ATTACKS, (request.federation,), known, classes)
+    names = request.attacks or [n for n in suited if not attacks.TABLE[n].whole_batches]
+    if not known:  # nobody knows a label
+        names = [n for n in names if "known" not in suited.get(n, {})]
+    return {
+        "name": f"{pathlib.Path(request.runs[0]).stem}: a recorded exchange",
+        "notes": (
+            "The federation was trained elsewhere; its exchange was recorded, and nothing was trained here.",
+        ),
+        "seeds": len(request.runs),
+        "data": {"name": "wire", "dir": paths[0], "options": {"runs": tuple(paths[1:])}},
+        "parties": {
+            "passive": passive,
+            "label_features": False,
+            "columns": tuple((f"party {p} column *",) for p in range(passive)),
+        },
+        "model": suite.model(classes) | {"cut": first.shape[2], "top": "mlp", "top_hidden": ()},
+        "training": {
+            "epochs": epochs[-1] + 1,
+            "batch_size": first.batch_size,
+            "record": tuple(epochs),
+        },
+        "known_draws": 1 if len(first.known_rows) or first.shape[1] > MANY_ROWS else suite.DRAWS,
+        "attackers": attackers,
+        "federations": (request.federation,),
+        "grid": {suite.UNDEFENDED: {}, **({DEFENDED: {}} if request.after else {})},
+        "attacks": {name: _of_epochs(suited.get(name, {}), epochs) for name in names},
+    }
+
+
+def _of_epochs(options: Mapping[str, Any], epochs: Sequence[int]) -> dict[str, Any]:
+    """The options of an attack without epochs that were not recorded."""
+    values = as_axis(options.get("epoch", ()))
+    kept = tuple(v for v in values if v in (-1, *epochs) or isinstance(v, str))
+    rest = {name: axis for name, axis in options.items() if name != "epoch"}
+    return {**rest, "epoch": kept} if kept else rest
+
+
+def _described() -> dict[str, dict[str, Any]]:
+    """The description of a defense of which nothing is known, as of a plugin's row that is not in use."""
+    return {
+        UNKNOWN_DEFENSE: {
+            **dict.fromkeys(("version", "sha256", "syntax"), ""),
+            **{"plugin": "wire", "kind": "defense", "needs_top": False, "two_classes": False},
+            **{"knobs": {}, "options": {}, "example": {}, "neutral": None, "remarks": []},
+            "known_by": {kind: [["", ""]] for kind in (SPLIT, NO_SPLIT)},  # no attack that is run
+        }
+    }
+
+
+def _write(
+    plan: Plan,
+    shard: Shard,
+    wires: Sequence[Sequence[Wire]],
+    request: WireRequest,
+    workdir: pathlib.Path,
+) -> None:
+    """Stores the trials of a shard, with initial weights in place of those that nobody recorded."""
+    group = plan.groups[shard.group]
+    trials = [group.trials[i] for i in shard.trials]
+    weights = initial_weights(group.spec, plan.experiment, plan.seeds, plan.table)
+    seeds = np.array([trial.seed for trial in trials])
+    bottoms, active = jax.tree.map(lambda a: np.asarray(a)[seeds], tuple(weights))
+    tree = {"bottoms": {str(p): bottom for p, bottom in enumerate(bottoms)}, "active": active}
+    members = [_exchange(wires[_is_defended(trial)][trial.seed]) for trial in trials]
+    arrays = {name: np.stack([member[name] for member in members]) for name in members[0]}
+    rows = [
+        _row(trial, request, plan) | {"shard": shard.name, "member": i}
+        for i, trial in enumerate(trials)
+    ]
+    store.write_shard(workdir, shard.name, rows, tree, arrays)
+
+
+def _is_defended(trial: Trial) -> bool:
+    return trial.method.name == DEFENDED
+
+
+def _exchange(wire: Wire) -> dict[str, HostArray]:
+    """The arrays of a trial's exchange, as ``store.exchange`` has them, without the member axis."""
+    sent, rows = wire.sent, np.arange(wire.shape[1], dtype=np.int32)
+    places = np.tile(rows, (len(sent), 1)) if wire.order is None else wire.order
+    arrays: dict[str, HostArray] = {"epochs": wire.epochs, "order": places, "sent": sent}
+    for p, party in enumerate(wire.parties):
+        for name in EXCHANGED:
+            array = getattr(party, name)
+            array = np.zeros(wire.shape) if array is None else np.where(sent[..., None], array, 0)
+            arrays[f"party{p}_{name}"] = array.astype(np.float32)
+        g = arrays[f"party{p}_gradients"]
+        count = sent.sum(axis=0, dtype=np.float32)
+        sums = Sums(g.sum(0), np.sign(g).sum(0), np.square(g).sum(0), count)
+        arrays |= {f"party{p}_sum_{name}": array for name, array in sums._asdict().items()}
+    return arrays
+
+
+def _row(trial: Trial, request: WireRequest, plan: Plan) -> dict[str, Any]:
+    """A trial's row of results, whose utility is null where it is not given."""
+    two = plan.dataset.num_classes == 2
+    balance = np.bincount(plan.dataset.labels).tolist()
+    accuracy = "oriented_accuracy" if two else "accuracy"
+    counted = "oriented_auc" if utility_of(balance) == "AUC" else accuracy
+    defended = _is_defended(trial)
+
+    def of_seed(values: Sequence[float]) -> float | None:
+        return float(values[trial.seed % len(values)]) if values else None
+
+    given = {"": of_seed(request.after_utility if defended else request.utility)}
+    given |= {} if defended else {"alone_": of_seed(request.alone)}
+    names = (accuracy, *["oriented_auc"] * two)
+    return {
+        **trial.row(),
+        "defenses": UNKNOWN_DEFENSE if defended else "",
+        **{
+            f"{who}{part}_{name}": value if name == counted else None
+            for who, value in given.items()
+            for part in ("validation", "test")
+            for name in names
+        },
+        "status": "ok",
+        "diverged_epoch": None,
+        "loss": [],
+        "train_accuracy": [],
+        "seconds": 0.0,
+    }
+
+
+def _predict(plan: Plan, workdir: pathlib.Path, say: Callable[[str], None]) -> None:
+    """Writes what every attack, at its first knobs, takes each row for, and its margin over the next class."""
+    planned, stored = planned_variants(plan, workdir, None)
+    tables: dict[tuple[int, int], dict[str, HostArray]] = {}
+    for variant_plan in planned:
+        label = variant_plan.variant.label
+        if variant_plan.skipped:
+            say(f"skipped {label}: {variant_plan.skipped}")
+        for group, jobs in variant_plan.jobs.items():
+            batch = make_attack_batch(variant_plan.variant, group, stored)
+            for job in (job for job in jobs if job.what == ATTACK and not job.point):
+                _, _, scores = batch_scores(batch, [job], stored)
+                by_class: HostArray = np.asarray(scores.train)[0].mean(axis=0)
+                first, second = np.sort(by_class, axis=1)[:, :-3:-1].T
+                columns = tables.setdefault((job.row["trial"], job.seed), {})
+                columns[label] = np.where(np.isnan(first), -1, by_class.argmax(axis=1))
+                columns[f"{label}: margin"] = first - second
+    frames = [
+        pd.DataFrame({"trial": trial, "run": run, **columns}).rename_axis("row").reset_index()
+        for (trial, run), columns in tables.items()
+    ]
+    if frames:
+        pd.concat(frames).to_parquet(workdir / PREDICTIONS, index=False)
+    say(f"no labels to score with: predictions are in {workdir / PREDICTIONS}")

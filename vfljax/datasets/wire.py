@@ -1,0 +1,142 @@
+"""A wire: what crossed between the parties of a federation that was trained anywhere, recorded to be attacked.
+
+It is an .npz file, a folder of .npy files or a Parquet file (``analysis/wire_format.md``) with these arrays of
+N rows and E epochs. Of the first two one may be missing:
+
+    party<p>_embeddings  [E, N, D] or [N, D] of passive party p as the label party received them
+    party<p>_gradients   likewise, as they came back, of the mean loss of a batch
+    party<p>_columns     [N, F] the party's own columns, NaN where a number is missing
+    order, batch_size    [E, N] place of a row in its epoch's sending order, 0..N-1; rows of a batch
+    batch                [E, N] number of a row's batch, in place of ``order`` and ``batch_size``
+    sent                 [E, N] whether the row was sent; all rows by default
+    epochs               [E] which epochs those are; 0, 1, ... by default
+    labels               [N] true classes 0..C-1, to score with
+    known_rows, known_labels  [K] rows whose labels the attackers know
+    version              [] 1
+"""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from vfljax.datasets.core import Column, Dataset, Recording
+from vfljax.datasets.npz import arrays as arrays_of
+from vfljax.datasets.table_errors import fault, reading
+from vfljax.datasets.wire_checks import AGAIN, Wire, checked
+
+
+def wire(folder: str, *, runs: tuple[str, ...] = ()) -> Dataset:
+    """The rows of recorded wires, run by run: the passive parties' own columns, and labels to score with.
+
+    Args:
+      folder: the first run, a file or folder.
+      runs: the others. All have as many rows, parties, columns and known labels.
+    """
+    found = [read(path) for path in (folder, *runs)]
+    first = found[0]
+    for path, run in zip(runs, found[1:]):
+        for what in (name for name, value in alike(run).items() if value != alike(first)[name]):
+            remedy = "runs are recorded alike"
+            raise fault(path, f"differs from {folder} in {what}", remedy)
+    parts, columns = [], []
+    for party, own in enumerate(first.parties):
+        # a party of unknown columns has one that tells nothing
+        width = 1 if own.columns is None else own.columns.shape[1]
+        columns += [Column(f"party {party} column {j}") for j in range(width)]
+        values = [run.parties[party].columns for run in found]
+        parts.append([np.zeros((first.shape[1], 1)) if v is None else v for v in values])
+    features = np.concatenate([np.concatenate(of_run, axis=1) for of_run in zip(*parts)])
+    labels = np.concatenate([_labels(run) for run in found])
+    return Dataset(
+        name=first.name,
+        features=features.astype(np.float32),
+        labels=labels,
+        num_classes=first.classes,
+        columns=tuple(columns),
+        notes=(f"read {', '.join((folder, *runs))}",),
+        recording=Recording(
+            known=np.stack([run.known_rows for run in found]),
+            missing=first.missing,
+            labeled=first.labels is not None,
+        ),
+    )
+
+
+def _labels(run: Wire) -> np.ndarray:
+    """The true labels of a run. Where only some are known, every class has rows, and nothing is scored."""
+    if run.labels is not None:
+        return run.labels
+    labels = np.arange(run.shape[1], dtype=np.int32) % run.classes
+    labels[run.known_rows] = run.known_labels
+    return labels
+
+
+def alike(run: Wire) -> dict[str, Any]:
+    """Returns what all runs have in common, by name."""
+    widths = [0 if own.columns is None else own.columns.shape[1] for own in run.parties]
+    return {
+        "its shape": run.shape,
+        "its parties": len(run.parties),
+        "what is recorded": (*run.missing, run.labels is None),
+        "the width of its columns": widths,
+        "its classes": run.classes,
+        "its batch size": run.batch_size,
+        "its epochs": run.epochs.tolist(),
+        "its known labels": len(run.known_rows),
+    }
+
+
+def read(path: str) -> Wire:
+    """Reads and checks a wire: an .npz or Parquet file, or a folder of .npy files, which are mapped from disk.
+
+    Raises:
+      UserError: of one line, for whatever is no wire.
+    """
+    place, remedy = pathlib.Path(path), "give an .npz or .parquet file, or a folder of .npy files"
+    with reading(path or "the wire", remedy):  # also of names that no file system has
+        if not path or not (place.is_dir() or place.is_file()):
+            raise fault(path or "the wire", "is missing", remedy)
+        if place.is_dir():
+            files = sorted(place.glob("*.npy"))
+            arrays = {f.stem: np.load(f, mmap_mode="r", allow_pickle=False) for f in files}
+        else:
+            arrays = (
+                _parquet(place) if place.suffix == ".parquet" else arrays_of(place, of_rows=False)
+            )
+    return checked(place, arrays)
+
+
+def _parquet(path: pathlib.Path) -> dict[str, Any]:
+    """The arrays of a Parquet file, a line a row: lists of E lists of D numbers, lists of E numbers, lists of
+    F columns, labels, and known_label, which is null where it is not known."""
+    with reading(path, AGAIN):
+        table = pq.read_table(path)
+        about = table.schema.metadata or {}
+        arrays: dict[str, Any] = {
+            name: np.array(about[name.encode()].decode().split(","), np.int64)
+            for name in ("epochs", "batch_size", "version")
+            if name.encode() in about
+        }
+        for name, chunks in zip(table.column_names, table.columns):
+            column, shape = chunks.combine_chunks(), [len(table)]
+            while pa.types.is_nested(column.type):
+                lengths = pc.call_function("list_value_length", [column]).unique().to_pylist()
+                if len(lengths) != 1 or lengths == [None]:
+                    raise fault(path, "holds lists of different lengths", AGAIN, column=name)
+                column, shape = column.flatten(), [*shape, *lengths]
+            if column.null_count and name != "known_label":
+                raise fault(path, "holds nulls", "give a number in every row", column=name)
+            values = column.to_numpy(zero_copy_only=False).reshape(shape)
+            of_epochs = len(shape) == 3 or (len(shape) == 2 and name in ("order", "batch", "sent"))
+            arrays[name] = np.moveaxis(values, 1, 0) if of_epochs else values
+        if "known_label" in arrays:
+            labels = np.asarray(arrays.pop("known_label"), float)
+            arrays["known_rows"] = np.flatnonzero(~np.isnan(labels))
+            arrays["known_labels"] = labels[arrays["known_rows"]]
+    return arrays

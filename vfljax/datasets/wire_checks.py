@@ -1,0 +1,252 @@
+"""The record of a wire (``vfljax.datasets.wire``), and the checks that arrays pass before they are one."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vfljax.datasets.npz import labels_of
+from vfljax.datasets.table_errors import fault, shown
+
+VERSION = 1
+EXCHANGED = ("embeddings", "gradients")
+OF_PARTY = re.compile(rf"party(\d|[1-9]\d)_({'|'.join(EXCHANGED)}|columns)")
+LARGEST, LEAST = (
+    1e12,
+    1e-12,
+)  # of the largest number of an epoch: squares stay far from float32's limits
+FEWEST = 10  # rows
+AGAIN = "record the wire again"
+
+
+class Form(NamedTuple):
+    """What an array of a wire holds."""
+
+    axes: str  # epochs E, rows N, width D, columns F, known rows K; E may be left out where it is 1
+    low: float  # whole numbers from here
+    most: str  # to this number, or to the last place of an axis; "": any numbers
+
+
+FORMS = {
+    "embeddings": Form("END", 0, ""),
+    "gradients": Form("END", 0, ""),
+    "columns": Form("NF", 0, ""),
+    "order": Form("EN", 0, "N"),
+    "batch": Form("EN", 0, "N"),
+    "sent": Form("EN", 0, "1"),
+    "epochs": Form("E", 0, "99999"),
+    "batch_size": Form("", 1, "N"),
+    "labels": Form("N", 0, "N"),
+    "known_rows": Form("K", 0, "N"),
+    "known_labels": Form("K", 0, "N"),
+    "version": Form("", 1, "999"),
+}
+
+
+SHARED = tuple(FORMS)[3:]  # the others are a party's
+
+
+class WireParty(NamedTuple):
+    """One passive party's part of a wire."""
+
+    embeddings: np.ndarray | None  # [E, N, D]
+    gradients: np.ndarray | None  # [E, N, D]
+    columns: np.ndarray | None  # [N, F]
+
+
+class Wire(NamedTuple):
+    """A wire, checked. ``order`` is None where it is not known which rows shared a batch."""
+
+    name: str
+    parties: tuple[WireParty, ...]
+    order: np.ndarray | None  # [E, N] int32
+    sent: np.ndarray  # [E, N] bool
+    epochs: np.ndarray  # [E] int32, rising
+    batch_size: int
+    labels: np.ndarray | None  # [N] int32
+    known_rows: np.ndarray  # [K] int32
+    known_labels: np.ndarray  # [K] int32
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """E, N and D."""
+        embeddings, gradients, _ = self.parties[0]
+        either = gradients if embeddings is None else embeddings
+        assert either is not None
+        return either.shape
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What was not recorded: fields of ``types.View``, and "columns" where a party's are not known."""
+        recorded = self.parties[0]._asdict() | {"order": self.order}
+        unknown = ["columns"] * any(party.columns is None for party in self.parties)
+        return (*(n for n in (*EXCHANGED, "order") if recorded[n] is None), "bottoms", *unknown)
+
+    @property
+    def classes(self) -> int:
+        """How many classes the labels have that were given; 2 where none was."""
+        given = self.known_labels if self.labels is None else self.labels
+        return int(given.max(initial=1)) + 1
+
+
+class _Arrays(NamedTuple):
+    """The arrays of what may be a wire, and checks of them."""
+
+    place: pathlib.Path
+    by_name: Mapping[str, np.ndarray]
+    sizes: dict[str, int]  # of axes, as far as they are known
+
+    def must(self, right: Any, name: str, what: str, remedy: str = AGAIN) -> None:
+        """Raises the error of an array, or of the whole wire (""), unless it is right."""
+        if not right:
+            raise fault(f"{self.place}: {name}" if name else self.place, what, remedy)
+
+    def get(self, name: str, form: str = "") -> Any:
+        """The array in its form, with all axes; None where it is not there."""
+        axes, low, most = FORMS[form or name]
+        if name not in self.by_name:
+            return None
+        array = self.by_name[name]
+        self.must(array.dtype.kind in "biuf", name, f"holds {array.dtype}", "give numbers")
+        given = axes[1:] if len(axes) > 1 and array.ndim == len(axes) - 1 else axes
+        be = ", ".join(f"{a}={self.sizes[a]}" if a in self.sizes else a for a in axes)
+        fits = array.ndim == len(given) or (not axes and array.size == 1)
+        fits &= given == axes or self.sizes.setdefault("E", 1) == 1
+        fits = fits and all(self.sizes.setdefault(a, n) == n for a, n in zip(given, array.shape))
+        remedy = f"it must be [{be}], of at least one number"
+        self.must(fits and array.size, name, f"is of shape {list(array.shape)}", remedy)
+        array = array.reshape([self.sizes[axis] for axis in axes])
+        if not most:
+            return array
+        high = int(most) if most.isdecimal() else self.sizes[most] - (low == 0)
+        with np.errstate(invalid="ignore"):
+            right = (array == np.floor(array)) & (array >= low) & (array <= high)
+        for at in np.argwhere(~right)[:1].tolist():
+            remedy = f"give whole numbers from {low:g} to {high}"
+            self.must(False, name, f"holds {array[tuple(at)]}{f' at {at}' * bool(at)}", remedy)
+        return array.astype(np.int32)
+
+
+def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
+    """Returns the wire of these arrays.
+
+    Args:
+      place: the file or folder, for messages.
+      arrays: by their names.
+
+    Raises:
+      UserError: of one line, for whatever is no wire.
+    """
+    given = _Arrays(place, {name: np.asanyarray(array) for name, array in arrays.items()}, {})
+    matches = {name: OF_PARTY.fullmatch(name) for name in arrays}
+    for name, match in matches.items():
+        known = ", ".join((*(f"party0_{part}" for part in (*EXCHANGED, "columns")), *SHARED))
+        remedy = f"rename it, or leave it out; there are {known}"
+        given.must(match or name in SHARED, "", f"has an unknown array {shown(name)}", remedy)
+    version = given.get("version")
+    reads = f"this vfljax reads version {VERSION} of the format"
+    given.must(version in (None, VERSION), "version", f"is {version}", reads)
+    numbers = sorted({int(match[1]) for match in matches.values() if match})
+    remedy = "record party0_embeddings or party0_gradients"
+    present = any(f"_{part}" in name for part in EXCHANGED for name in arrays)
+    given.must(present, "", "has neither embeddings nor gradients", remedy)
+    rising = numbers == list(range(len(numbers)))
+    given.must(rising, "", f"has parties {numbers}", "number them from 0: party0_embeddings")
+    for part in EXCHANGED:
+        has = sum(f"party{p}_{part}" in arrays for p in numbers)
+        remedy, what = (
+            "of every party, or of none",
+            f"has {part} of {has} of {len(numbers)} parties",
+        )
+        given.must(has in (0, len(numbers)), "", what, remedy)
+    parties = [
+        WireParty(*(_real(given, f"party{p}_{part}", part) for part in (*EXCHANGED, "columns")))
+        for p in numbers
+    ]
+    epochs, rows = given.sizes["E"], given.sizes["N"]
+    given.must(rows >= FEWEST, "", f"has {rows} rows", f"give at least {FEWEST}")
+    sent = given.get("sent")
+    sent = np.ones((epochs, rows), bool) if sent is None else sent.astype(bool)
+    given.must(sent.any(axis=1).all(), "sent", "has an epoch in which no row was sent")
+    numbered = given.get("epochs")
+    numbered = np.arange(epochs, dtype=np.int32) if numbered is None else numbered
+    given.must((np.diff(numbered) > 0).all(), "epochs", "do not rise", "give them in order")
+    order, size = _order(given)
+    labels, known_rows, known_labels = _labels(given)
+    name, owners = place.stem, tuple(parties)
+    return Wire(name, owners, order, sent, numbered, size, labels, known_rows, known_labels)
+
+
+def _real(given: _Arrays, name: str, part: str) -> np.ndarray | None:
+    """The array of what a party sent, received or owns, None where it was not recorded."""
+    array = given.get(name, part)
+    for epoch, numbers in enumerate(array if part in EXCHANGED and array is not None else ()):
+        with np.errstate(over="ignore"):
+            values = np.asarray(numbers, np.float32)
+        finite = np.isfinite(values).all(axis=1)
+        what = f"holds NaN or infinity in epoch {epoch}, row {int(np.argmin(finite))}"
+        given.must(
+            finite.all(), name, f"{what}, counted from 0", "give numbers, 0 where none was sent"
+        )
+        alike = (values == values[0]).all()
+        given.must(not alike, name, f"has the same float32 numbers in all rows of epoch {epoch}")
+        largest = float(np.abs(values).max())
+        remedy = f"rescale all by one factor, to between {LEAST:g} and {LARGEST:g}"
+        what = f"has {largest:.3g} as its largest number in epoch {epoch}"
+        given.must(LEAST < largest < LARGEST, name, what, remedy)
+    if part == "columns" and array is not None:
+        wrong = (np.abs(array) >= LARGEST).any(axis=1)
+        remedy = f"give numbers below {LARGEST:g}, or NaN for missing ones"
+        where = f"holds a large number in row {int(np.argmax(wrong))}, counted from 0"
+        given.must(not wrong.any(), name, where, remedy)
+    return array
+
+
+def _order(given: _Arrays) -> tuple[np.ndarray | None, int]:
+    """The places of rows in the order of sending, and the size of a batch."""
+    order, batch, size = (given.get(name) for name in ("order", "batch", "batch_size"))
+    rows, size = given.sizes["N"], 0 if size is None else int(size)
+    remedy = "they say the same: give one"
+    given.must(order is None or batch is None, "", "has both order and batch", remedy)
+    if order is not None:
+        given.must(size, "", "has order and no batch_size", "give both, or batch in their place")
+        once = all(len(np.unique(places)) == rows for places in order)
+        given.must(once, "order", "has a place twice in an epoch", "every row has its own")
+        return order, size
+    if batch is None:
+        return None, size or min(32, rows)
+    counts = [np.bincount(numbers, minlength=rows) for numbers in batch]
+    size, order = max(int(count.max()) for count in counts), np.empty_like(batch)
+    for numbers, count, places in zip(batch, counts, order):
+        smaller = np.flatnonzero((count > 0) & (count < size))
+        what = f"has {len(smaller)} batches of fewer than {size} rows in an epoch"
+        given.must(len(smaller) < 2, "batch", what, "all but one must be of one size")
+        # the smaller one is the last
+        places[np.lexsort((numbers, np.isin(numbers, smaller)))] = np.arange(rows)
+    return order, size
+
+
+def _labels(given: _Arrays) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+    """The true labels, and the known rows with theirs."""
+    labels, rows, of_rows = (given.get(n) for n in ("labels", "known_rows", "known_labels"))
+    if labels is not None:
+        labels = labels_of(given.place, "labels", labels)
+    if rows is None:
+        given.must(of_rows is None, "", "has known_labels and no known_rows", "give both")
+        return labels, np.zeros(0, np.int32), np.zeros(0, np.int32)
+    once, all_known = len(np.unique(rows)) == len(rows), len(rows) >= given.sizes["N"]
+    given.must(once, "known_rows", "names a row twice", "name each once, by its place")
+    given.must(not all_known, "known_rows", "names all rows", "leave some to be read")
+    if of_rows is None:
+        given.must(labels is not None, "", "has known_rows and no labels", "give known_labels")
+        of_rows = np.asarray(labels)[rows]
+    agree = labels is None or (of_rows == labels[rows]).all()
+    given.must(agree, "known_labels", "differ from labels in some row", "make them agree")
+    classes = int((of_rows if labels is None else labels).max()) + 1
+    every = len(np.unique(of_rows)) == max(2, classes)
+    given.must(every, "known_labels", "lack a class", "name rows of every class")
+    return labels, rows, of_rows
