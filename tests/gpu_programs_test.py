@@ -4,6 +4,7 @@ loops are few and known, and an epoch reads nothing of the host. Nothing is comp
 ``python -m pytest tests/gpu_programs_test.py -m ''`` tries every defense and every form of every attack.
 """
 
+import functools
 import pathlib
 from concurrent.futures import ThreadPoolExecutor
 
@@ -99,24 +100,18 @@ def check(traced):
     assert "stablehlo" in traced.lower(lowering_platforms=(CUDA,)).as_text()
 
 
-def epoch(spec, columns=6, settings=3):
-    """The program of an epoch of some settings, traced."""
+def epoch(spec, columns=6):
+    """The program of an epoch of three settings, traced."""
     knobs = {d.name: defenses.TABLE[d.name].example for d in spec.defenses}
     run = jax.vmap(training.make_run(spec), in_axes=(0, None))
-    return jax.jit(run).trace(*measuring.epoch_shapes(spec, settings, columns, knobs))
+    return jax.jit(run).trace(*measuring.epoch_shapes(spec, 3, columns, knobs))
 
 
 def defended(name, split, rows=8):
-    """A federation with that defense, of three whole batches and one of a single row."""
-    return make_spec(
-        2,
-        (DefenseSpec(name),),
-        passive=1,
-        split=split,
-        batch_size=rows,
-        num_rows=3 * rows + 1,
-        label_features=name != "gafm",
-    )
+    """The program of an epoch with that defense, of three whole batches and one of a single row."""
+    sizes = {"batch_size": rows, "num_rows": 3 * rows + 1, "passive": 1}
+    changes = {"split": split, "label_features": name != "gafm", **sizes}
+    return epoch(make_spec(2, (DefenseSpec(name),), **changes))
 
 
 @pytest.mark.parametrize(
@@ -129,33 +124,32 @@ def defended(name, split, rows=8):
     ],
 )
 def test_an_epoch_lowers_and_loops_as_often_whatever_the_rows_of_a_batch(name, split):
-    small = epoch(defended(name, split))
+    small, larger = (defended(name, split, rows) for rows in (8, 16))
     check(small)
-    larger = epoch(defended(name, split, rows=16))
     assert loops(larger.jaxpr.jaxpr) == loops(small.jaxpr.jaxpr)
 
 
 def test_a_loop_over_rows_is_found():
     """PPDL on a CPU visits its entries one after the other."""
-    few, many = (epoch(defended("ppdl", True, rows=n)).jaxpr.jaxpr for n in (8, 16))
-    assert [max(loops(j, "cpu")["defenses.ppdl.by_visits"]) for j in (few, many)] == [32, 64]
+    programs = (defended("ppdl", True, rows).jaxpr.jaxpr for rows in (8, 16))
+    assert [max(loops(j, "cpu")["defenses.ppdl.by_visits"]) for j in programs] == [32, 64]
 
 
-def test_malicious_parties_and_their_uploads():
-    names = (*optimizers.MALICIOUS["sgd"].values(),)
-    check(epoch(make_spec(2, passive=1, optimizers=names, upload="swap")))
+def of_images(network):
+    bottom = network(out=4, convolution="xla")
+    return {"bottoms": (bottom,) * 2, "precision": "bfloat16"}
 
 
 @pytest.mark.parametrize(
-    "bottom",
+    ("columns", "changes"),
     [
-        ResNet(out=4, blocks=(1, 1), width=4, convolution="xla"),
-        pytest.param(CNN(out=4, convolution="xla"), marks=pytest.mark.slow),
+        (6, {"optimizers": (*optimizers.MALICIOUS["sgd"].values(),), "upload": "swap"}),
+        ((24, 24, 3), of_images(functools.partial(ResNet, blocks=(1, 1), width=4))),
+        pytest.param((24, 24, 3), of_images(CNN), marks=pytest.mark.slow),
     ],
 )
-def test_networks_for_images(bottom):
-    spec = make_spec(3, passive=1, bottoms=(bottom,) * 2, precision="bfloat16")
-    check(epoch(spec, columns=(24, 24, 3)))
+def test_malicious_parties_and_networks_for_images(columns, changes):
+    check(epoch(make_spec(3, passive=1, **changes), columns))
 
 
 def test_teachers():
@@ -208,10 +202,7 @@ def test_no_epoch_moves_anything_between_host_and_devices():
         ready.shared(number)
     with jax.transfer_guard("disallow"):
         ends = [finite for _, finite in ready.epochs(member, snapshot)]
+        with pytest.raises(Exception, match="Disallowed host-to-device"):
+            trainer.Orders(ready.plan).of(0)  # the number of the epoch
     assert len(ends) == ready.group.spec.epochs
     assert np.all(ends[-1])
-    with (
-        jax.transfer_guard("disallow"),
-        pytest.raises(Exception, match="Disallowed host-to-device"),
-    ):
-        trainer.Orders(ready.plan).of(0)  # the number of the epoch

@@ -45,6 +45,8 @@ def turns(x):
         (lambda x: jnp.sum(jnp.sin(x)[:, None] + jnp.zeros((N, N)), axis=1), 101),
         (lambda x: jnp.broadcast_to(x, (7, N)), 7),  # is returned: an array of its own
         (lambda x: jax.lax.cond(x[0] > 0, keep_two, jnp.sin, x), 3),
+        # a loop: its results in full, and what one turn takes
+        (lambda x: jax.lax.while_loop(lambda c: c[0] < 1, lambda c: jnp.sin(jnp.cos(c)), x), 1 + 2),
     ],
 )
 def test_live_arrays_of_a_line(function, lines):
@@ -52,14 +54,9 @@ def test_live_arrays_of_a_line(function, lines):
     assert lines_of(function) == pytest.approx(lines, abs=scalars)
 
 
-def test_a_loop_takes_its_results_in_full_and_one_turn():
+def test_a_scan_takes_its_results_in_full_and_one_turn():
     # x[0]; the carry and 5 results; of a turn: y, c + y, cos y, tan cos y
     assert lines_of(turns, 5) == 1 + (1 + 5) + 4
-
-    def until(x):
-        return jax.lax.while_loop(lambda c: c[0] < 1, lambda c: jnp.sin(jnp.cos(c)), x)
-
-    assert lines_of(until) == 1 + 2
 
 
 def test_the_branch_of_a_platform_is_what_counts():
@@ -75,27 +72,27 @@ def test_the_branch_of_a_platform_is_what_counts():
     assert "exp" not in names["cuda"]
 
 
-def by_xla(function, *arguments):
-    return needed_bytes(jax.jit(function).lower(*arguments).compile())[0]
-
-
-def test_it_is_about_what_xla_needs_for_an_epoch_of_many_settings():
+def many_settings():
     spec = dataclasses.replace(grid_speed.GRID, num_rows=512, batch_size=64)
-    run = jax.vmap(training.make_run(spec), in_axes=(0, None))
-    arguments = measuring.epoch_shapes(spec, 16, 8, {})
-    live = jaxprs.live_bytes(jax.make_jaxpr(run)(*arguments).jaxpr)
-    assert live / by_xla(run, *arguments) == pytest.approx(1, abs=0.3)
+    return training.make_run(spec), measuring.epoch_shapes(spec, 16, 8, {})
 
 
-@pytest.mark.parametrize("implementation", ["xla", "matmul"])
-def test_it_is_about_what_xla_needs_for_networks_of_convolutions(implementation):
+def networks(implementation):
     images = convolutions.Images(batch=16, image=(16, 8, 3), steps=2, blocks=(1, 1))
     train, start = convolutions.training_of(implementation, 8, images)
     drawn = jax.eval_shape(start, jax.random.key(0))
-    two = jax.tree.map(lambda a: jax.ShapeDtypeStruct((2, *a.shape), a.dtype), drawn)
+    return train, (jax.tree.map(lambda a: jax.ShapeDtypeStruct((2, *a.shape), a.dtype), drawn), ())
+
+
+@pytest.mark.parametrize(
+    ("make", "options"), [(many_settings, ()), (networks, ("xla",)), (networks, ("matmul",))]
+)
+def test_it_is_about_what_xla_needs(make, options):
+    train, arguments = make(*options)
     run = jax.vmap(train, in_axes=(0, None))
-    live = jaxprs.live_bytes(jax.make_jaxpr(run)(two, ()).jaxpr)
-    assert live / by_xla(run, two, ()) == pytest.approx(1, abs=0.3)
+    live = jaxprs.live_bytes(jax.make_jaxpr(run)(*arguments).jaxpr)
+    needed = needed_bytes(jax.jit(run).lower(*arguments).compile())[0]
+    assert live / needed == pytest.approx(1, abs=0.3)
 
 
 def test_keys_count_their_two_words():
