@@ -152,10 +152,6 @@ def federation(name, classes, knobs, options=()):
     return spec, harness.make_hparams(spec, {name: knobs})
 
 
-def batches_of(spec, steps=STEPS):
-    return [harness.make_batch(spec, i) for i in range(steps)]
-
-
 def shared_parts(result):
     """What a run leaves that exists without defenses too."""
     state, exchanges, metrics = result
@@ -254,7 +250,8 @@ def test_neutral_knobs_change_some_steps_by_rounding_at_most(name, classes, spli
     hparams = harness.make_hparams(spec, {name: dict(TABLE[name].neutral)})
     # code as users run it; Marvell's solver takes long to optimize and is tried so with splitting alone
     jit = harness.quick_jit if (name, split) == ("marvell", False) else harness.optimized_jit
-    for batches in (batches_of(spec), [constant(b) for b in batches_of(spec)]):
+    drawn = harness.make_batches(spec, STEPS)
+    for batches in (drawn, [constant(b) for b in drawn]):
         defended = harness.run_steps(spec, hparams, batches, jit=jit)
         undefended = harness.run_steps(plain, harness.make_hparams(plain), batches, jit=jit)
         # two programs are fused differently, which rounds differently on some processors (AVX2)
@@ -266,27 +263,23 @@ def constant(batch):
     return batch._replace(features=tuple(jnp.ones_like(x) for x in batch.features))
 
 
-def differ(one, other):
-    """Whether two runs end at other weights."""
-    pairs = zip(harness.numbers(one[0].weights), harness.numbers(other[0].weights))
-    return any(np.any(a != b) for a, b in pairs)
-
-
 @every_form
 def test_one_trace_serves_all_knobs_and_a_static_option_changes_the_run(name, options):
     classes = classes_of(name)[-1]
     spec, hparams = federation(name, classes, knobs_of(name), options)
-    batches = batches_of(spec)
+    batches = harness.make_batches(spec, STEPS)
     first = harness.run_steps(spec, hparams, batches)
     harness.assert_finite(first)
     traces = harness.TRACES[spec]
     hparams = harness.make_hparams(spec, {name: ROWS[name].other})
     second = harness.run_steps(spec, hparams, batches)
     assert harness.TRACES[spec] == traces
-    assert differ(first, second) == (knobs_of(name) != ROWS[name].other)
+    changed = harness.differ(first[0].weights, second[0].weights)
+    assert changed == (knobs_of(name) != ROWS[name].other)
     if options:
         by_default = federation(name, classes, knobs_of(name))
-        assert differ(first, harness.run_steps(*by_default, batches))
+        plain = harness.run_steps(*by_default, batches)
+        assert harness.differ(first[0].weights, plain[0].weights)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import os
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.stats
 
 from vfljax import defenses as table
 from vfljax import keys, metrics
@@ -129,6 +130,38 @@ def run_steps(spec: Spec, hparams: HParams, batches, seed: int = 0, jit=quick_ji
         exchanges.append(exchange)
         metrics.append(seen)
     return state, exchanges, metrics
+
+
+def tensor(seed: int, shape=(8, 4), scale: float = 1.0, mean: float = 0.0) -> np.ndarray:
+    """Normal numbers of deviation ``scale``."""
+    drawn = np.random.default_rng(seed).normal(mean, 1.0, size=shape) * scale
+    return drawn.astype(np.float32)
+
+
+def make_batches(spec: Spec, count: int) -> list:
+    """The first batches of a federation."""
+    return [make_batch(spec, number) for number in range(count)]
+
+
+def differ(one, other) -> bool:
+    """Whether two trees of the same shapes hold other numbers."""
+    return any(np.any(a != b) for a, b in zip(numbers(one), numbers(other)))
+
+
+def assert_law(samples, law, other) -> None:
+    """Samples follow a law of SciPy, and not the other one; of fixed keys, or this would flicker."""
+    assert scipy.stats.kstest(samples, law.cdf).pvalue > 1e-3
+    assert scipy.stats.kstest(samples, other.cdf).pvalue < 1e-6
+
+
+def loss_beside(spec: Spec, knobs, batch):
+    """(exchange of a defended step, its loss less the undefended one)"""
+    plain = dataclasses.replace(spec, defenses=())
+    (_, exchange, metrics), (_, _, undefended) = (
+        jitted_step(s)(make_state(s, hparams), batch, hparams)
+        for s, hparams in ((spec, make_hparams(spec, knobs)), (plain, make_hparams(plain)))
+    )
+    return exchange, float(metrics.loss) - float(undefended.loss)
 
 
 def numbers(tree) -> list[np.ndarray]:

@@ -22,10 +22,11 @@ from vfljax.report.estimates import Interval, interval
 from vfljax.report.stored_rows import StoredRows, brief
 from vfljax.store import manifest
 from vfljax.store.loading import TIMES
+from vfljax.sweep import feasibility, grid
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import Plan, make_plan
 from vfljax.sweep.train import train_sweep
-from vfljax.types import AttackIdentity
+from vfljax.types import AttackIdentity, Federation, Input
 
 TINY: dict[str, Any] = {
     "name": "tiny",
@@ -63,6 +64,15 @@ def tiny(**changes: Any) -> dict[str, Any]:
             group = group.setdefault(name, {})
         group[last] = value
     return config
+
+
+def groups_beside(chain: Mapping[str, Any], **changes: Any) -> list[grid.Group]:
+    """The groups of a chain beside undefended trials on a table of two classes, if they are feasible."""
+    experiment = parse(tiny(grid={"undefended": {}, "x": chain}, **changes))
+    shape = grid.DataShape(2, 40, (Input("table", (3,)),) * 2)
+    trials = grid.trials(experiment, [Federation(), Federation(split=False)])
+    feasibility.check(experiment, shape, trials)
+    return grid.groups(experiment, shape, trials)
 
 
 def plan_of(config: Mapping[str, Any]) -> Plan:

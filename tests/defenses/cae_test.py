@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests import harness, sweeps
+from tests.federation.protocol_test import nets_of
 from tests.reference import cae as reference
 from tests.reference import protocol as twin
 from vfljax import defenses, store
@@ -148,15 +149,7 @@ def test_a_step_agrees_with_the_protocols_twin_on_codes():
     state, batch = harness.make_state(spec, hparams), harness.make_batch(spec, 0)
     book = np.float64(state.defense["cae"]["codebook"])
     features = [np.float64(x) for x in batch.features]
-
-    def layers(variables):
-        params = variables["params"]
-        return [
-            twin.Dense(*(np.float64(params[f"Dense_{i}"][n]) for n in ("kernel", "bias")))
-            for i in range(len(params))
-        ]
-
-    bottoms, top = [layers(v) for v in state.weights.bottoms], layers(state.weights.active)
+    bottoms, top = nets_of(state.weights)
     goal = book[np.asarray(batch.labels)]
     *_, expected = twin.step(
         *(bottoms, top, twin.start([*bottoms, top]), features, goal), lr=0.1, mu=0.9, wd=5e-4

@@ -10,15 +10,13 @@ import pytest
 
 from tests import harness
 from tests.reference import class_splitting as reference
-from tests.sweeps import tiny
+from tests.sweeps import groups_beside
 from vfljax import defenses
 from vfljax.defenses import class_splitting as ours
 from vfljax.errors import UserError
 from vfljax.federation import protocol
 from vfljax.models import MLP
-from vfljax.sweep import feasibility, grid
-from vfljax.sweep.experiment import parse
-from vfljax.types import DefenseSpec, Federation, Input
+from vfljax.types import DefenseSpec
 
 CLASSES, INFINITE = 3, float("inf")
 
@@ -27,10 +25,6 @@ def federation(epsilon=1.0, classes=CLASSES, changes=None, **options):
     chain = (DefenseSpec("class_splitting", tuple(options.items())),)
     spec = harness.make_spec(classes, chain, **(changes or {}))
     return spec, harness.make_hparams(spec, {"class_splitting": {"epsilon": epsilon}})
-
-
-def batches_of(spec):
-    return [harness.make_batch(spec, i) for i in range(4)]
 
 
 def of_head(params):
@@ -109,10 +103,12 @@ def test_the_sum_and_the_norms_are_the_twin_s():
 def test_without_flips_and_one_pseudo_class_each_it_is_no_defense(changes):
     """Bit for bit of all that the parties do; with head="sum" of the top model too."""
     plain = harness.make_spec(CLASSES, **changes)
-    undefended = harness.run_steps(plain, harness.make_hparams(plain), batches_of(plain))
+    undefended = harness.run_steps(
+        plain, harness.make_hparams(plain), harness.make_batches(plain, 4)
+    )
     for head in ("true", "sum"):
         spec, hparams = federation(INFINITE, changes=changes, pseudo=CLASSES, head=head)
-        state, exchanges, seen = harness.run_steps(spec, hparams, batches_of(spec))
+        state, exchanges, seen = harness.run_steps(spec, hparams, harness.make_batches(spec, 4))
         harness.assert_same_bits(state.weights.bottoms, undefended[0].weights.bottoms)
         harness.assert_same_bits(exchanges, undefended[1])
         if head == "sum":
@@ -123,12 +119,11 @@ def test_without_flips_and_one_pseudo_class_each_it_is_no_defense(changes):
 def test_nothing_on_the_wire_depends_on_a_label_but_by_the_draws_before_training(head):
     """Labels of batches may be anything; the true head alone learns them."""
     spec, hparams = federation(head=head)
-    true = batches_of(spec)
+    true = harness.make_batches(spec, 4)
     false = [batch._replace(labels=(batch.labels + 1) % CLASSES) for batch in true]
     a, b = (harness.run_steps(spec, hparams, batches) for batches in (true, false))
     harness.assert_same_bits((a[0].weights.bottoms, a[1]), (b[0].weights.bottoms, b[1]))
-    pairs = zip(harness.numbers(a[0].weights.active), harness.numbers(b[0].weights.active))
-    assert any(np.any(x != y) for x, y in pairs) == (head == "true")
+    assert harness.differ(a[0].weights.active, b[0].weights.active) == (head == "true")
 
 
 @pytest.mark.parametrize("head", ["true", "sum"])
@@ -137,14 +132,6 @@ def test_predictions_are_scores_of_the_classes(head):
     state, features = harness.make_state(spec, hparams), harness.make_batch(spec, 0).features
     scores = protocol.make_predict(spec)(state.weights, features, state.defense)
     assert scores.shape == (spec.batch_size, CLASSES)
-
-
-def planned(chain, **changes):
-    experiment = parse(tiny(grid={"undefended": {}, "x": chain}, **changes))
-    shape = grid.DataShape(2, 40, (Input("table", (3,)),) * 2)
-    settings = grid.trials(experiment, [Federation(), Federation(split=False)])
-    feasibility.check(experiment, shape, settings)
-    return grid.groups(experiment, shape, settings)
 
 
 @pytest.mark.parametrize(
@@ -161,24 +148,26 @@ def planned(chain, **changes):
 )
 def test_what_it_cannot_be_is_refused_when_planned(options, message):
     with pytest.raises(UserError, match=message):
-        planned({"class_splitting": {"epsilon": 1.0, **options}})
+        groups_beside({"class_splitting": {"epsilon": 1.0, **options}})
 
 
 def test_it_stands_before_mid_and_not_after():
     members = {"class_splitting": {"epsilon": 1.0}, "mid": {"lambda_kl": 0.1}}
-    assert planned(members)
+    assert groups_beside(members)
     with pytest.raises(UserError, match="list class_splitting before"):
-        planned(dict(reversed(members.items())))
+        groups_beside(dict(reversed(members.items())))
     spec = harness.make_spec(CLASSES, tuple(members))
     hparams = harness.make_hparams(spec, members)
-    harness.assert_finite(harness.run_steps(spec, hparams, batches_of(spec)))
+    harness.assert_finite(harness.run_steps(spec, hparams, harness.make_batches(spec, 4)))
 
 
 @pytest.mark.parametrize("head", ["true", "sum"])
 def test_a_top_model_of_two_logits_has_an_mlp_beside_it(head):
     chain = {"class_splitting": {"epsilon": 1.0, "head": head}}
     changes = {"model.top": "generator", "model.top_hidden": (3,)}
-    (spec,) = {g.name: g.spec for g in planned(chain, **changes) if "class" in g.name}.values()
+    (spec,) = {
+        g.name: g.spec for g in groups_beside(chain, **changes) if "class" in g.name
+    }.values()
     weights = harness.make_weights(dataclasses.replace(spec, bottoms=(MLP((), 4),) * 2), 0)
     assert weights.active["params"]["Dense_1"]["kernel"].shape == (3, 4)
     assert ("second" in weights.active["params"]) == (head == "true")

@@ -10,14 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import harness
+from tests.harness import tensor
 from tests.reference import compression as reference
 from vfljax.defenses.compression import keep_largest, quota
 
 keep = harness.quick_jit(keep_largest)
-
-
-def tensor(seed, shape=(6, 5)):
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
 @given(seed=st.integers(0, 2**16), parts=st.integers(0, 40), exponent=st.integers(-30, 30))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests import harness
+from tests.harness import tensor
 from tests.reference import discrete_sgd as reference
 from vfljax.defenses.discrete_sgd import discrete_sgd, fixed, measured, merge, start
 from vfljax.types import Context
@@ -15,11 +16,6 @@ from vfljax.types import Context
 measured_fn, fixed_fn = harness.quick_jit(measured), harness.quick_jit(fixed)
 merge_fn = harness.quick_jit(merge)
 SHAPES = [(8, 4), (5, 1), (1, 3), (1, 1)]
-
-
-def tensor(seed, shape=(8, 4), scale=1.0, mean=0.0):
-    g = np.random.default_rng(seed).normal(mean, 1.0, size=shape) * scale
-    return g.astype(np.float32)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

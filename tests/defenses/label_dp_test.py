@@ -167,10 +167,10 @@ def test_draws_with_a_prior_follow_the_channel_of_epsilon_and_of_no_other(epsilo
             assert max(p_value(drawn, w[true]) for w in wrong) < REJECT
 
 
-def training_data(rows=400, seed=0, scores=True):
-    rng = np.random.default_rng(seed)
-    teacher = jnp.asarray(rng.dirichlet(np.ones(5), rows), jnp.float32) if scores else None
-    return TrainingData(jnp.asarray(rng.integers(5, size=rows), jnp.int32), teacher, 5)
+def training_data():
+    rng = np.random.default_rng(0)
+    teacher = jnp.asarray(rng.dirichlet(np.ones(5), 400), jnp.float32)
+    return TrainingData(jnp.asarray(rng.integers(5, size=400), jnp.int32), teacher, 5)
 
 
 def context_of(index, labels, step):
@@ -214,7 +214,7 @@ def test_a_teacher_of_raw_labels_is_refused_unless_the_guarantee_is_given_up():
     with pytest.raises(ValueError, match="guarantee"):
         label_dp(1.0, guarantee="none")
     with pytest.raises(ValueError, match="label_features=True"):
-        label_dp(1.0, mechanism="rr_with_prior").init(KEY, training_data(scores=False))
+        label_dp(1.0, mechanism="rr_with_prior").init(KEY, training_data()._replace(scores=None))
 
 
 def test_the_bounds_a_report_prints_are_those_of_the_channel():

@@ -13,16 +13,14 @@ import scipy.stats
 from tests import harness
 from tests.reference import mid as reference
 from tests.reference.dcor import differences
-from tests.sweeps import tiny
+from tests.sweeps import groups_beside
 from vfljax import defenses, keys
 from vfljax.defenses.mid import divergence, mid
 from vfljax.errors import UserError
 from vfljax.federation import protocol
 from vfljax.models.bottleneck import Law
 from vfljax.models.parties import AGGREGATIONS, parties
-from vfljax.sweep import feasibility, grid
-from vfljax.sweep.experiment import parse
-from vfljax.types import DefenseSpec, Federation, Input
+from vfljax.types import DefenseSpec
 
 ROWS, CLASSES = 8, 3
 KEY = jax.random.key(0)
@@ -204,19 +202,8 @@ def test_no_other_defense_changes_a_network():
             assert spec == dataclasses.replace(harness.make_spec(2), defenses=spec.defenses)
 
 
-def shape():
-    return grid.DataShape(2, 40, (Input("table", (3,)),) * 2)
-
-
-def planned(chain, **changes):
-    experiment = parse(tiny(grid={"undefended": {}, "x": chain}, **changes))
-    settings = grid.trials(experiment, [Federation(), Federation(split=False)])
-    feasibility.check(experiment, shape(), settings)
-    return grid.groups(experiment, shape(), settings)
-
-
 def test_a_sweep_trains_it_before_any_top_model_and_with_model_splitting_only():
-    groups = planned({"mid": {"lambda_kl": (0.1, 1.0)}}, **{"model.aggregation": "mean"})
+    groups = groups_beside({"mid": {"lambda_kl": (0.1, 1.0)}}, **{"model.aggregation": "mean"})
     specs = {g.name: g.spec for g in groups}
     assert {g.name for g in groups if "mid" in g.name} == {"mid"}
     wrapped, plain = specs["mid"].top, specs["undefended"].top
@@ -240,7 +227,7 @@ def test_a_sweep_trains_it_before_any_top_model_and_with_model_splitting_only():
 )
 def test_what_it_cannot_be_is_refused_when_planned(chain, message):
     with pytest.raises(UserError, match=message):
-        planned(chain, **{"model.aggregation": "mean"})
+        groups_beside(chain, **{"model.aggregation": "mean"})
 
 
 def test_a_top_model_without_a_bottleneck_is_refused():
