@@ -211,6 +211,12 @@ def tiny_sweep(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return made_once(tmp_path_factory, "tiny", lambda folder: train(folder, TINY))
 
 
+@pytest.fixture
+def workdir(tiny_sweep: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
+    """A copy of the tiny sweep, to be changed."""
+    return shutil.copytree(tiny_sweep, tmp_path / "w")
+
+
 @pytest.fixture(scope="session")
 def defended(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A stored sweep of label DP and GAFM on two classes. Tests must not change it."""

@@ -1,8 +1,6 @@
 """The jobs of an attack form; and what a stored sweep cannot serve is said in one line with the value
 and the remedy, while the rest runs."""
 
-import shutil
-
 import pyarrow as pa
 import pytest
 
@@ -97,8 +95,7 @@ def test_layers_that_only_one_arm_has_are_not_offered():
     assert "top.hidden.0" not in names
 
 
-def test_what_cannot_be_served_is_said_and_stored_and_the_others_run_on(tiny_sweep, tmp_path):
-    workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
+def test_what_cannot_be_served_is_said_and_stored_and_the_others_run_on(workdir):
     config = {
         **TINY,
         "attacks": {

@@ -1,11 +1,11 @@
 """The attacker who stays away: scored as attacks are, once a seed, stored with the sweep."""
 
 import itertools
-import shutil
 
 import numpy as np
 import pytest
 
+from tests.damage import silent
 from tests.sweeps import TINY, by_label, comparable, plan_of, tiny
 from vfljax import store
 from vfljax.attacking import jobs, local_only, run
@@ -16,10 +16,6 @@ from vfljax.report.stored_rows import read
 from vfljax.sweep import attack_variants
 
 pytestmark = pytest.mark.usefixtures("real_learners")
-
-
-def silent(line):
-    del line
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +88,7 @@ def test_a_worst_case_is_never_below_him_where_it_is_chosen(tiny_sweep):
         assert np.mean(chosen) >= his  # two seeds: chosen by halves
 
 
-def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(
-    tiny_sweep, tmp_path, monkeypatch
-):
-    workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
+def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(workdir, monkeypatch):
     before, fitted = comparable(store.load(workdir).local_only), []
     learn = local_only.learn
 
@@ -121,8 +114,7 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(
     assert set(read(sweep).learners) == {(20, (0,)), (30, (0,))}
 
 
-def test_a_sweep_killed_before_he_was_scored_is_not_finished(tiny_sweep, tmp_path, monkeypatch):
-    workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
+def test_a_sweep_killed_before_he_was_scored_is_not_finished(workdir, monkeypatch):
     killed = tiny(attacks={"mean": {"known": 30}}, federations=("split", "no_split"))
     monkeypatch.setattr(local_only, "run", lambda *_: None)
     run.attack_sweep(plan_of(killed), workdir, say=silent)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tests.damage import silent
 from tests.sweeps import TINY, comparable, drop_blocks, folder_of, plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import batching, jobs, local_only, run, view
@@ -35,12 +36,8 @@ def plan():
     return plan_of(TINY)
 
 
-def silent(line):
-    del line
-
-
-def common_of(plan, attackers=(0,)):
-    return view.common_data(plan.table, split_arrays(plan.dataset.labels, plan.splits), attackers)
+def common_of(plan):
+    return view.common_data(plan.table, split_arrays(plan.dataset.labels, plan.splits), (0,))
 
 
 def test_known_rows_are_balanced_and_no_other_label_is_given(plan):
@@ -147,10 +144,7 @@ def computed(monkeypatch):
 
 
 @pytest.mark.parametrize("missing", ["nothing", "some rows"])
-def test_a_resumed_attack_computes_only_what_is_missing(
-    tiny_sweep, plan, tmp_path, computed, missing
-):
-    workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
+def test_a_resumed_attack_computes_only_what_is_missing(workdir, plan, computed, missing):
     before = comparable(store.load(workdir).attacks)
     folder = workdir / folder_of(workdir, "passive")
     removed = []
@@ -189,9 +183,9 @@ def blocks_of(workdir, label):
 
 
 @pytest.fixture
-def direct(tiny_sweep, tmp_path, monkeypatch):
+def direct(tiny_sweep, workdir, monkeypatch):
     """A sweep with the direct attack in three blocks, its plan, and its rows."""
-    workdir, config = shutil.copytree(tiny_sweep, tmp_path / "w"), tiny(attacks={"direct": RULE})
+    config = tiny(attacks={"direct": RULE})
     drop_blocks(workdir, DIRECT)
     monkeypatch.setattr(batching, "BATCH_SIZE", 4)
     run.attack_sweep(plan_of(config), workdir, ["direct"], silent)
@@ -221,8 +215,7 @@ def test_an_attack_does_not_end_with_rows_missing(direct, monkeypatch):
         run.attack_sweep(plan, workdir, ["direct"], silent)
 
 
-def test_killed_before_its_end_an_oracle_is_still_no_attack(tiny_sweep, tmp_path, monkeypatch):
-    workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
+def test_killed_before_its_end_an_oracle_is_still_no_attack(workdir, monkeypatch):
     original = store.write_chunk
 
     def killed(*arguments):
@@ -252,10 +245,7 @@ def jobs_of(rows):
     return dict.fromkeys(row["what"] for row in rows)
 
 
-def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defense(
-    tiny_sweep, tmp_path
-):
-    workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
+def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defense(workdir):
     drop_blocks(workdir, "passive")
     options = {**TINY["attacks"]["passive"], "learning_rate": 1e30}
     attacks, both = {"passive": options, "norm": {}}, ("split", "no_split")

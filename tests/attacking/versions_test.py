@@ -1,7 +1,6 @@
 """Rows of attacks whose rule has another number now: shown as such, never mixed, attacked anew on request."""
 
 import dataclasses
-import shutil
 
 import pytest
 
@@ -21,11 +20,6 @@ VARIANT = "direct_most_negative.rule1"
 @pytest.fixture(scope="module")
 def plan():
     return plan_of(tiny(attacks={"direct": {"rule": "most_negative"}}))
-
-
-@pytest.fixture
-def workdir(tiny_sweep, tmp_path):
-    return shutil.copytree(tiny_sweep, tmp_path / "w")
 
 
 @pytest.fixture

@@ -9,11 +9,6 @@ from tests.sweeps import comparable, flip
 from vfljax import store
 
 
-@pytest.fixture
-def workdir(tiny_sweep, tmp_path):
-    return shutil.copytree(tiny_sweep, tmp_path / "w")
-
-
 def last_shard(workdir):
     return sorted((workdir / "shards").iterdir())[-1]
 

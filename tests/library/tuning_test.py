@@ -5,6 +5,7 @@ import math
 import pytest
 
 import vfljax
+from tests.damage import Killed
 from tests.refusals import refused
 from tests.sweeps import plan_of, tiny
 from vfljax.library import tuning
@@ -14,10 +15,6 @@ RANGES = {"noise": {"scale": (1e-3, 1.0, "log")}, "compression": {"keep_rate": (
 TABLE = {"name": "breast_cancer", "train": 64, "validation": 64, "test": 64}
 CONFIG = tiny(data=TABLE, attacks={"norm": {}}, federations=("split",), **{"training.epochs": 1})
 QUIET = {"say": lambda line: None}
-
-
-class Killed(BaseException):
-    """What ends a process in a test."""
 
 
 def search(folder, patch, **changes):

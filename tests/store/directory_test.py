@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
+from tests.damage import Killed, silent
 from tests.sweeps import TINY, comparable, flip, plan_of, train
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
@@ -41,7 +42,7 @@ def test_a_damaged_shard_is_named_with_its_remedy_and_nothing_is_lost(workdir, p
     flip(path)
     others = {p: p.read_bytes() for p in workdir.rglob("*.parquet") if shard not in p.parents}
     with pytest.raises(UserError) as error:
-        attack_sweep(planned, workdir, say=lambda line: None)
+        attack_sweep(planned, workdir, say=silent)
     assert f"{shard} is damaged" in str(error.value)
     assert f"`vfljax sweep --workdir={workdir} --mend`" in str(error.value)
     assert len(str(error.value).splitlines()) == 1
@@ -79,10 +80,6 @@ def test_a_field_that_came_later_had_its_default_then(workdir):
 def test_a_folder_without_a_sweep_says_so(tmp_path):
     with pytest.raises(UserError, match="holds no sweep"):
         store.load(tmp_path)
-
-
-class Killed(BaseException):
-    """Stands for a kill."""
 
 
 def tree(value):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests import sweeps
+from tests.damage import Killed
 from tests.sweeps import TINY, by_label, comparable, plan_of, tiny
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
@@ -18,12 +19,6 @@ from vfljax.sweep.progress import Progress
 from vfljax.types import Federation
 
 UNDEFENDED = {"grid": {"undefended": {}}, "attacks": {}}
-
-
-@pytest.fixture
-def workdir(tiny_sweep, tmp_path):
-    """A copy of the tiny sweep, to be broken."""
-    return shutil.copytree(tiny_sweep, tmp_path / "w")
 
 
 def test_each_structure_compiles_once_in_a_process_whatever_the_data_s_shape(
@@ -224,10 +219,6 @@ FIVE = tiny(**UNDEFENDED, **{"training.epochs": 5})
 def whole(tmp_path_factory):
     """The results of five epochs without an interruption."""
     return comparable(sweeps.train(tmp_path_factory.mktemp("whole") / "w", FIVE).results)
-
-
-class Killed(BaseException):
-    """Stands for a kill, which leaves no time to save."""
 
 
 @pytest.mark.parametrize("ends", [KeyboardInterrupt, SystemExit])
