@@ -1,21 +1,18 @@
 """Names of classes: from the attack, else from known rows, else from the half that is not scored."""
 
-import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from tests import harness
-from tests.attacking.scoring_test import BATCH, KNOWN, ROWS, labels_of, numbers
+from tests.attacking.scoring_test import BATCH, KNOWN, ROWS, jitted, labels_of, numbers, output_of
 from tests.reference import naming as reference
 from vfljax import metrics, store
-from vfljax.attacking.scoring import AttackOutput, score
 from vfljax.report import stored_rows
 from vfljax.report.assessment import assess
 from vfljax.report.stored_rows import read
-from vfljax.types import AttackIdentity, Scores
+from vfljax.types import AttackIdentity
 
-jitted = harness.quick_jit(score, static_argnums=2)
 names_of = harness.quick_jit(metrics.names)
 leak_named = harness.quick_jit(metrics.leak_named)
 
@@ -60,14 +57,7 @@ def test_names_are_the_attack_s_own_where_no_row_says_otherwise():
 
 
 def figures_of(train, classes, known=0, by=None):
-    true = labels_of(classes)
-    rows = np.arange(ROWS, dtype=np.int32)
-    output = AttackOutput(
-        Scores(train),
-        *(jnp.int32(1), jnp.int32(known), rows, rows >= 0, np.bool_(False)),
-        None if by is None else jnp.int32(by),
-    )
-    return numbers(jitted(output, true, BATCH))
+    return numbers(jitted(output_of(train, known, 1, by), labels_of(classes), BATCH))
 
 
 @pytest.mark.parametrize("classes", [2, 5])

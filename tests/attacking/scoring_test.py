@@ -39,6 +39,14 @@ def numbers(figures):
     }
 
 
+def output_of(train, known=0, seed=0, by=None):
+    """Scores of rows that were all sent, in their own order."""
+    rows = np.arange(ROWS, dtype=np.int32)
+    known, by = np.int32(known), by if by is None else np.int32(by)
+    every, untrained = np.ones(ROWS, bool), np.bool_(False)
+    return AttackOutput(Scores(train), np.int32(seed), known, rows, every, untrained, by)
+
+
 @functools.cache
 def constructed(classes):
     """An output that knows a little, the rows of it that were sent, and its figures: seed 1, 30 known
@@ -91,14 +99,7 @@ def test_the_direction_is_that_of_the_half_on_which_attacks_are_chosen():
     sign = np.where(true.selects[0], 1, -1) * np.where(true.labels[0] == 1, 1, -1)
     for turn in (1, -1):
         scores = np.float32(turn * np.stack([-sign, sign], axis=1))
-        rows = np.arange(ROWS, dtype=np.int32)
-        figures = jitted(
-            AttackOutput(
-                Scores(scores), jnp.int32(0), jnp.int32(0), rows, rows >= 0, np.bool_(False)
-            ),
-            true,
-            BATCH,
-        )
+        figures = jitted(output_of(scores), true, BATCH)
         assert figures["leak_select"] == 1
         assert figures["leak_report"] < 1e-6
         curve = np.asarray(figures["roc"])
@@ -123,9 +124,8 @@ def test_a_trained_attack_without_any_guess_diverged_and_one_that_is_silent_did_
 
 
 def test_an_attacker_who_knows_every_label_leaves_no_row_to_score():
-    true, rows = labels_of(4), np.arange(ROWS, dtype=np.int32)
-    scores = Scores(np.float32(np.eye(4)[true.labels[0]]))
-    output = AttackOutput(scores, jnp.int32(0), jnp.int32(ROWS), rows, rows >= 0, np.bool_(False))
+    true = labels_of(4)
+    output = output_of(np.float32(np.eye(4)[true.labels[0]]), known=ROWS)
     figures = jitted(output, true, BATCH)
     assert figures["success"] == 1
     assert np.isnan(figures["leak"])
@@ -224,15 +224,12 @@ def test_about_one_in_twenty_outputs_without_information_exceeds_its_null_band(c
     outputs = 600
     scores = np.float32(rng.normal(size=(outputs, ROWS, classes)))
 
-    def one(train, order, true):
-        output = AttackOutput(
-            Scores(train), jnp.int32(0), jnp.int32(KNOWN), order, order >= 0, np.bool_(False)
-        )
-        figures = score(output, true, BATCH)
+    def one(train, true):
+        figures = score(output_of(train, KNOWN), true, BATCH)
         return figures["leak_report"] > figures["leak_null"]
 
-    many = harness.quick_jit(jax.vmap(one, in_axes=(0, None, None)))
-    exceeded = np.mean(many(scores, np.arange(ROWS, dtype=np.int32), true))
+    many = harness.quick_jit(jax.vmap(one, in_axes=(0, None)))
+    exceeded = np.mean(many(scores, true))
     expected = 1 - (0.95 * (NULL - 1) + 1) / (NULL + 1)
     assert abs(exceeded - expected) < 4 * np.sqrt(expected * (1 - expected) / outputs)
 

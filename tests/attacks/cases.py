@@ -36,6 +36,12 @@ def seen_of(case: Case) -> tuple[View, Known]:
     return _seen_of(case.run, case.common)
 
 
+def known_of(case: Case) -> np.ndarray:
+    """The rows whose labels the attacker knows."""
+    _, known = seen_of(case)
+    return np.asarray(known.rows)[: int(known.count)]
+
+
 def build(factory, num_classes, **options) -> Attack:
     """The factory's attack on ``BOTTOMS``: one object, hence one program, for equal options."""
     return _build(factory, num_classes, CUT, tuple(options.items()))

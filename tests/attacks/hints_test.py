@@ -18,9 +18,7 @@ def problem(known=20, seed=0):
     labels = rng.integers(0, 2, ROWS)
     g = rng.normal(size=(1, ROWS, 3)) + labels[None, :, None]
     case = cases.make_case(labels, 2, gradients=g, known=known)
-    _, known_rows = cases.seen_of(case)
-    rows = np.asarray(known_rows.rows)[: int(known_rows.count)]
-    positives = [int(i) for i in rows if labels[i] == 1]
+    positives = [int(i) for i in cases.known_of(case) if labels[i] == 1]
     return np.float32(g[0]), positives, case
 
 
@@ -69,8 +67,7 @@ def test_of_several_classes_each_row_is_compared_with_every_class_s_known_rows()
     g = rng.normal(size=(1, ROWS, 3)) + np.eye(3)[labels]
     sent = np.ones((1, ROWS), bool)
     case = cases.make_case(labels, 3, gradients=g, sent=sent, known=12)
-    _, known = cases.seen_of(case)
-    rows = np.asarray(known.rows)[:12]
+    rows = cases.known_of(case)
     lost = rows[1]
     sent[0, lost] = False
     case = cases.make_case(labels, 3, gradients=g, sent=sent, known=12)

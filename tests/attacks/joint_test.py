@@ -35,11 +35,6 @@ def scores(case, steps=40, key=None, known=KNOWN, **changes):
     return np.asarray(cases.attack(one, case, key, known=known, **changes).train)
 
 
-def known_of(case):
-    _, known = cases.seen_of(case)
-    return np.asarray(known.rows)[: int(known.count)]
-
-
 def inputs(parts, blocks, scale):
     z, g = parts["embeddings"], np.float32(parts["gradients"])
     columns = [parts["features"]] * BLOCKS[blocks][0]
@@ -54,7 +49,7 @@ def inputs(parts, blocks, scale):
 def test_agrees_with_the_numpy_twin(blocks, scale, ridge):
     labels, parts, case = run()
     x = inputs(parts, blocks, scale)
-    expected = reference.scores(x, labels, known_of(case), CLASSES, ridge, tau=0.5, steps=40)
+    expected = reference.scores(x, labels, cases.known_of(case), CLASSES, ridge, tau=0.5, steps=40)
     ours = scores(case, blocks=blocks, scale=scale, ridge=ridge)
     np.testing.assert_allclose(ours, expected, atol=2e-3)
 
@@ -70,7 +65,7 @@ WIRE = {name: NOISE.normal(size=(2, ROWS, CLASSES)) for name in ("embeddings", "
 def test_the_best_blocks_are_the_numpy_twin_s_and_leave_noise_out(changes, blocks):
     labels, parts, case = run(known=90, changes=changes.items())
     every_x = [inputs(parts, b, "column") for b in BLOCKS]
-    best = reference.best(every_x, labels, known_of(case), CLASSES, 1.0, steps=100)
+    best = reference.best(every_x, labels, cases.known_of(case), CLASSES, 1.0, steps=100)
     assert list(BLOCKS)[best] == blocks
     ours, theirs = (scores(case, 100, known=90, blocks=b) for b in ("best", blocks))
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
@@ -84,7 +79,7 @@ def test_a_known_row_a_class_does_not_choose_blocks():
 
 def test_without_rounds_it_is_scikit_learn_s_logistic_regression_on_the_known_rows():
     labels, parts, case = run()
-    x, known = inputs(parts, "all", "column"), known_of(case)
+    x, known = inputs(parts, "all", "column"), cases.known_of(case)
     model = LogisticRegression(max_iter=1000).fit(x[known], labels[known])
     ours = scores(case, rounds=0, steps=500, weight_decay=0.0, learning_rate=0.03)
     ours = ours - ours.mean(axis=1, keepdims=True)  # theirs sum to 0 over the classes
@@ -130,7 +125,7 @@ def test_columns_read_nothing_that_crossed_the_wire_and_the_exchange_no_column()
 def test_rows_missing_in_an_epoch_are_scored_and_rows_never_sent_neither_score_nor_teach():
     sent = np.ones((2, ROWS), bool)
     _, parts, case = run()
-    hidden = known_of(case)[:3]
+    hidden = cases.known_of(case)[:3]
     sent[:, hidden], sent[1, 20:30] = False, False
     garbage = parts["gradients"].copy()
     garbage[~sent] = 1e6

@@ -29,11 +29,6 @@ def scores(case, **options):
     return np.asarray(cases.attack(cases.build(similarity, CLASSES, **options), case).train)
 
 
-def known_of(case):
-    _, known = cases.seen_of(case)
-    return np.asarray(known.rows)[: int(known.count)]
-
-
 def twin(rule, x, known, labels, cosine):
     if rule == "nearest":
         return reference.nearest(x, known, labels, CLASSES, cosine)
@@ -45,7 +40,7 @@ def twin(rule, x, known, labels, cosine):
 def test_agrees_with_the_numpy_twin(rule, signal, epoch):
     labels, z, g, case = run(spread=0.8)
     x = z[-1] if signal == "embeddings" else g.mean(axis=0)
-    expected = twin(rule, np.float32(x), known_of(case), labels, signal == "gradients")
+    expected = twin(rule, np.float32(x), cases.known_of(case), labels, signal == "gradients")
     ours = scores(case, signal=signal, rule=rule, epoch=epoch)
     np.testing.assert_allclose(ours, expected, atol=1e-4)
 
@@ -63,7 +58,7 @@ def test_one_known_row_of_each_class_names_every_row(signal, rule):
 def test_a_class_without_a_known_row_that_was_sent_leaves_finite_scores(rule):
     sent = np.ones((2, ROWS), bool)
     labels, z, g, case = run()
-    lost = [k for k in known_of(case) if labels[k] == 2]
+    lost = [k for k in cases.known_of(case) if labels[k] == 2]
     sent[:, lost] = False
     case = cases.make_case(labels, CLASSES, embeddings=z, gradients=g, sent=sent, known=12)
     ours = scores(case, rule=rule)[sent[-1]]
