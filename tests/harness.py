@@ -148,6 +148,17 @@ def differ(one, other) -> bool:
     return any(np.any(a != b) for a, b in zip(numbers(one), numbers(other)))
 
 
+def assert_left_alone(treat, g, labels, strength) -> None:
+    """One class, equal class means, no strength, zeros and one row are sent as they are."""
+    same, halves = np.repeat(g[::2], 2, axis=0), np.arange(len(g)) % 2
+    for tensor, classes, power in (
+        *((g, 0 * labels, strength), (g, 0 * labels + 1, strength), (g, labels, 0.0)),
+        *((same, halves, strength), (0 * g, labels, strength), (g[:1], labels[:1], strength)),
+    ):
+        sent = treat(jax.random.key(0), tensor, classes, power)
+        np.testing.assert_array_equal(sent, tensor)
+
+
 def assert_law(samples, law, other) -> None:
     """Samples follow a law of SciPy, and not the other one; of fixed keys, or this would flicker."""
     assert scipy.stats.kstest(samples, law.cdf).pvalue > 1e-3

@@ -1,7 +1,6 @@
 """Class splitting: its draws, losses and gradients against the twin, what crosses the wire, and its limits."""
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -63,15 +62,10 @@ def test_draws_have_the_law_of_the_twin_once_a_row(epsilon):
     assert np.log(law.max(axis=0) / law.min(axis=0)).max() <= epsilon + 1e-9
 
 
-@functools.cache
-def first_step():
-    spec, hparams = federation(changes={"label_features": False})
-    batch = harness.make_batch(spec, 0)
-    return spec, batch, harness.run_steps(spec, hparams, [batch]), harness.make_state(spec, hparams)
-
-
 def test_a_step_is_the_twin_s_and_the_true_head_sends_no_gradient():
-    _, batch, (after, exchanges, seen), before = first_step()
+    spec, hparams = federation(changes={"label_features": False})
+    batch, before = harness.make_batch(spec, 0), harness.make_state(spec, hparams)
+    after, exchanges, seen = harness.run_steps(spec, hparams, [batch])
     h = np.concatenate([np.asarray(z, np.float64) for z in exchanges[0].embeddings], axis=1)
     params = before.weights.active["params"]
     first, second = of_head(params["Dense_0"]), of_head(params["second"]["Dense_0"])

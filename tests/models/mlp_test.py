@@ -62,20 +62,25 @@ def test_torch_s_initial_values_are_uniform_within_one_over_the_root_of_the_inpu
 X = jnp.asarray(np.random.default_rng(0).normal(size=(16, 14)), jnp.float32)
 
 
+def assert_pytorch_s(nets, net, module, x, tolerance):
+    """In evaluation, and to a tolerance in training; returns the statistics after that."""
+    variables, tensor = nets.variables_of(net), nets.torch.from_numpy(x)
+    expected = net.eval()(tensor).detach().numpy()
+    np.testing.assert_allclose(module.apply(variables, x), expected, rtol=1e-4, atol=1e-4)
+    expected = nets.in_training(net, tensor).detach().numpy()
+    got, moved = module.apply(variables, x, train=True, mutable=["batch_stats"])
+    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
+    after = {"batch_stats": {}, **nets.variables_of(net)}["batch_stats"]
+    harness.assert_close(dict(moved).get("batch_stats", {}), after, 1e-4)
+    return after
+
+
 @pytest.mark.parametrize("batch_norm", [False, True])
 def test_the_net_for_bcw_is_pytorch_s_in_evaluation_and_training(batch_norm):
     nets = pytest.importorskip("tests.reference.torch_nets")
     net = nets.randomize(nets.mlp(14, (20, 20), 2, batch_norm), 1)
-    module, variables = MLP((20, 20), 2, batch_norm=batch_norm), nets.variables_of(net)
-    tensor = nets.torch.from_numpy(np.array(X))
-    expected = net.eval()(tensor).detach().numpy()
-    np.testing.assert_allclose(module.apply(variables, X), expected, rtol=1e-4, atol=1e-4)
-    expected = nets.in_training(net, tensor).detach().numpy()
-    got, moved = module.apply(variables, X, train=True, mutable=["batch_stats"])
-    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
-    after = {"batch_stats": {}, **nets.variables_of(net)}["batch_stats"]
+    after = assert_pytorch_s(nets, net, MLP((20, 20), 2, batch_norm=batch_norm), np.array(X), 1e-4)
     assert len(after) == 2 * batch_norm
-    harness.assert_close(dict(moved).get("batch_stats", {}), after, 1e-4)
 
 
 def test_batches_far_from_0_are_normalized_to_variance_1():
@@ -122,13 +127,8 @@ def test_a_head_is_pytorch_s_in_evaluation_and_training():
         *(nn.BatchNorm1d(9), nn.ReLU(), nn.Linear(9, 3)),
     )
     net, small = nets.randomize(net, 1), np.array(X) * 0.01  # so that epsilon is seen
-    module, variables, tensor = Head((9,), 3), nets.variables_of(net), nets.torch.from_numpy(small)
-    expected = net.eval()(tensor).detach().numpy()
-    np.testing.assert_allclose(module.apply(variables, small), expected, rtol=1e-4, atol=1e-4)
-    expected = nets.in_training(net, tensor).detach().numpy()
-    got, moved = module.apply(variables, small, train=True, mutable=["batch_stats"])
-    np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
-    harness.assert_close(dict(moved)["batch_stats"], nets.variables_of(net)["batch_stats"], 1e-4)
+    variables = nets.variables_of(net)
+    assert assert_pytorch_s(nets, net, Head((9,), 3), small, 1e-3)
     plain = Head((9,), 3, batch_norm=False)
     params = {k: v for k, v in variables["params"].items() if k.startswith("Dense")}
     h = np.maximum(small, 0) @ np.asarray(params["Dense_0"]["kernel"])
