@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.refusals import line_of
+from tests.refusals import refused
 from tests.sweeps import tiny
 from vfljax.config import DEFAULT, ordered, resolve
 from vfljax.errors import UserError
@@ -26,11 +26,6 @@ def test_listing_order_is_kept_at_every_level():
 # what the fields' names and types refuse; values are refused where they are parsed
 BAD = [
     ({"training.epoch": 3}, "training.epoch", "did you mean 'training.epochs'? choose"),
-    (
-        {"training.lr": 3},
-        "field 'training.lr': did",
-        "did you mean 'training.learning_rate'? choose",
-    ),
     ({"training.LR": 3}, "training.LR", "did you mean 'training.learning_rate'? choose"),
     ({"training.batch-size": 3}, "batch-size", "did you mean 'training.batch_size'? choose"),
     ({"batch_size": 3}, "'batch_size'", "'training.batch_size' or 'teacher.batch_size'? choose"),
@@ -45,9 +40,8 @@ BAD = [
 
 @pytest.mark.parametrize(("changes", "value", "remedy"), BAD, ids=[str(b[0])[:60] for b in BAD])
 def test_what_is_no_field_or_of_another_type_is_one_line_with_the_remedy(changes, value, remedy):
-    line = line_of(lambda: resolve(changes if 5 in changes else tiny(**changes)))
-    assert value in line
-    assert remedy in line
+    with refused(value, remedy):
+        resolve(changes if 5 in changes else tiny(**changes))
 
 
 json_values = st.recursive(

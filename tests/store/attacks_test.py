@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.refusals import refused
+from tests.refusals import damaged, refused
 from tests.sweeps import by_label, comparable, drop_blocks, flip
 from vfljax import store
 from vfljax.errors import UserError
@@ -23,12 +23,8 @@ def blocks(workdir):
 
 
 def damage(workdir, why, unit=UNIT):
-    with pytest.raises(store.Damaged, match=why) as error:
+    with damaged(workdir, unit, why):
         store.load(workdir)
-    assert error.value.unit == unit
-    assert str(error.value).startswith(f"{workdir / unit} is damaged (")
-    assert f"`vfljax sweep --workdir={workdir} --mend`" in str(error.value)
-    assert len(str(error.value).splitlines()) == 1
 
 
 def test_a_block_is_named_by_its_rows_and_takes_no_other_s_place(tmp_path):

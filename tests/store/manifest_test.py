@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.refusals import damaged
 from tests.store.header_test import SMALL
 from tests.sweeps import flip
 from vfljax import store
@@ -30,12 +31,8 @@ def workdir(tmp_path):
 
 
 def refused(workdir, why, unit=UNIT):
-    with pytest.raises(store.Damaged, match=why) as error:
+    with damaged(workdir, unit, why):
         manifest.open_folder(workdir, unit).check_all()
-    assert error.value.unit == unit
-    assert str(error.value).startswith(f"{workdir / unit} is damaged (")
-    assert store.remedy(workdir) in str(error.value)
-    assert len(str(error.value).splitlines()) == 1
 
 
 def test_a_sound_folder_gives_the_paths_of_its_files(workdir):

@@ -1,19 +1,12 @@
 """How hard programs are optimized: by the plan's estimate, stored, and the same on every resume."""
 
 import jax
-import pytest
 
 from tests.sweeps import plan_of, tiny
 from vfljax import store
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.plan import QUICK, divided_as
 from vfljax.sweep.programs import Effort
-
-
-@pytest.fixture
-def no_flags(monkeypatch):
-    """As users run it: ``conftest`` sets a level for all programs."""
-    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=true")
 
 
 def test_small_plans_compile_quickly_and_long_kinds_of_programs_do_not():
@@ -40,8 +33,9 @@ def test_a_level_that_the_user_names_is_that_of_every_program(monkeypatch):
     assert programs.compiler_options(QUICK) == {}
 
 
-@pytest.mark.usefixtures("no_flags")
-def test_a_level_is_the_compiler_s_option_and_another_program():
+def test_a_level_is_the_compiler_s_option_and_another_program(monkeypatch):
+    # as users run it: conftest sets a level for all programs
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=true")
     assert programs.compiler_options(None) == {}
     layout = batch_layout.layout(2)
     arguments = layout.pad(jax.numpy.ones(2)), batch_layout.share(jax.numpy.float32(3))

@@ -20,8 +20,8 @@ from vfljax.sweep.methods import combinations
 from vfljax.sweep.records import written
 from vfljax.types import DefenseSpec
 
+# what config_misuses_test refuses by the public function is not listed again
 BAD = [
-    ({"federations": ("split", "no_spilt")}, "'no_spilt'", "did you mean 'no_split'"),
     ({"federations": ("split", 1)}, "federations 1", "choose from split, malicious, no_split"),
     ({"federations": ("split", "split")}, "'split' twice", "leave one"),
     ({"federations": ("malicious", "no_split")}, "['malicious', 'no_split']", "add 'split'"),
@@ -31,14 +31,8 @@ BAD = [
         "config.grid.x needs a top model",
         "add 'split'",
     ),
-    ({"grid": {"x": {"kdkk": {}}}}, "kdkk", "did you mean 'kdk'"),
-    ({"grid": {"x": {"kdk": {"eps": 1, "k": 2}}}}, "eps", "epsilon"),
-    ({"grid": {"x": {"kdk": {"epsilon": 0.5}}}}, "gives no k", "name its value"),
-    ({"grid": {"x": {"kdk": {"epsilon": (), "k": 2}}}}, "epsilon is empty", "at least one"),
-    ({"grid": {"x": {"kdk": {"epsilon": "a", "k": 2}}}}, "'a'", "not a number"),
     ({"grid": {"x": {"max_norm": {"scale": 1}}}}, "unknown knob of max_norm", "scale"),
     ({"grid": {"x": {"noise": {"scale": 10**400}}}}, "noise.scale", "too large"),
-    ({"grid": [1, 2]}, "config.grid=[1, 2]", "{method"),
     ({"model.top_hidden": (0,)}, "config.model.top_hidden=(0,)", "at least 1"),
     ({"model.top_hidden": (-2,)}, "config.model.top_hidden=(-2,)", "at least 1"),
     ({"model.top_hidden": ("a",)}, "config.model.top_hidden=('a',)", "whole numbers"),
@@ -49,14 +43,7 @@ BAD = [
     ({"grid": {"x": {"model": {"top_hidden": 3}}}}, "config.grid.x.model.top_hidden=3", "tuple"),
     ({"grid": {"x": {"model": {"top": "mlpp"}}}}, "mlpp", "did you mean 'mlp'"),
     ({"grid": {"x": {"model": "mlp"}}}, "config.grid.x.model='mlp'", "group of fields"),
-    ({"grid": {"x": 3}}, "config.grid.x=3", "{defense"),
-    ({"grid": {}}, "config.grid is empty", "undefended"),
-    ({"attacks": {"pasive": {}}}, "pasive", "did you mean 'passive'"),
     ({"attackers": ()}, "attackers=()", "names nobody"),
-    ({"attacks": 5}, "config.attacks=5", "{attack"),
-    ({"seeds": 0}, "config.seeds=0", "at least 1"),
-    ({"first_seed": -1}, "config.first_seed=-1", "at least 0"),
-    ({"malicious.parties": ((3,),)}, "[3]", "0..0"),
 ]
 
 
