@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.configs_test import FOLDER, load
+from tests.datasets import clicks
 from tests.sweeps import train
 
 RNG = np.random.default_rng(0)
@@ -46,30 +47,6 @@ def imdb(folder):
                 out.writerow([part, label, 9 if label else 2, i // 2, text])
 
 
-def criteo(folder):
-    lines = []
-    for i in range(80):
-        numbers = [str(n) if n else "" for n in RNG.integers(0, 5, 13)]
-        fields = [f"{v:08x}" for v in RNG.integers(0, 4, 26) + i % 2]
-        lines.append("\t".join([str(i % 2), *numbers, *fields]))
-    (folder / "train.txt").write_text("\n".join(lines) + "\n")
-
-
-AVAZU = [
-    "id,click,hour,C1,banner_pos,site_id,site_domain,site_category,app_id,app_domain,app_category",
-    "device_id,device_ip,device_model,device_type,device_conn_type,C14,C15,C16,C17,C18,C19,C20,C21",
-]
-
-
-def avazu(folder):
-    names = ",".join(AVAZU)
-    lines = [names]
-    for i in range(80):
-        values = [str(v) for v in RNG.integers(0, 4, names.count(",") - 2)]
-        lines.append(",".join([str(i), str(i % 2), "14102100", *values]))
-    (folder / "train.csv").write_text("\n".join(lines) + "\n")
-
-
 def credit(folder):
     module = load(FOLDER / "datasets" / "default_credit.py")
     history = [f"{name}{i}" for name in ("PAY_", "BILL_AMT") for i in range(3)]
@@ -82,14 +59,18 @@ def credit(folder):
     return folder / "credit.csv"
 
 
+def put(path, content):
+    path.write_bytes(content)
+
+
 WRITE = {
     "cifar10": cifar10,
     "bhi": lambda folder: images(folder, 50, "patient"),
     "ham10000": lambda folder: images(folder, 32, "lesion_id"),
     "imdb": imdb,
     "imdb_bert": imdb,
-    "criteo": criteo,
-    "avazu": avazu,
+    "criteo": lambda folder: put(folder / "train.txt", clicks.tsv(clicks.criteo_rows(80))),
+    "avazu": lambda folder: put(folder / "train.csv", clicks.avazu_csv(clicks.avazu_rows(80))),
     "default_credit": credit,
 }
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import real_data
 from tests.datasets import small
+from tests.datasets.image_faults_test import ARCHIVE, CINIC, X, Y
 from vfljax.datasets import TABLE, load
 from vfljax.datasets.bhi import _together, bhi
 from vfljax.datasets.cifar import NAMES10, cifar10, cifar100, cinic10
@@ -15,11 +16,7 @@ from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
 from vfljax.datasets.splits import split_rows
 
-ARCHIVE = "cifar-10-binary.tar.gz"
 TWO, THREE = ("train", "test"), ("train", "valid", "test")
-CINIC = small.class_folders(THREE, NAMES10)
-Y = np.array([0, 1, 2, 0])
-X = np.arange(4 * 5 * 6, dtype=np.uint8).reshape(4, 5, 6)
 
 
 def bhi_patch(seed):

@@ -58,13 +58,13 @@ def test_a_file_that_may_not_be_opened_is_not_called_damaged(tmp_path, monkeypat
     loader, path, where, options = place(tmp_path, case)
     real = io.open
 
-    def deny(file, *args, **kwargs):
+    def guarded(file, *args, **kwargs):
         if not isinstance(file, int) and os.fspath(file) == str(path):
             raise PermissionError(13, "Permission denied", str(file))
         return real(file, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "open", deny)
-    monkeypatch.setattr(io, "open", deny)
+    monkeypatch.setattr(builtins, "open", guarded)
+    monkeypatch.setattr(io, "open", guarded)
     refused(path, loader, where, options)
 
 
@@ -76,11 +76,12 @@ def test_a_file_without_permission_is_not_called_damaged(tmp_path, case):
     refused(path, loader, where, options)
 
 
+def deny(self):
+    raise PermissionError(13, "Permission denied", str(self))
+
+
 @pytest.mark.parametrize("loader", ["spambase", "prepared", "npz", "bhi"])
 def test_a_folder_that_may_not_be_entered_is_one_line(tmp_path, monkeypatch, loader):
-    def deny(self):
-        raise PermissionError(13, "Permission denied", str(self))
-
     monkeypatch.setattr(pathlib.Path, "is_file", deny)  # as Python up to 3.13 lets it through
     refused(tmp_path, loader, str(tmp_path), {})
     with pytest.raises(UserError, match="may not be read: check its permissions"):
@@ -88,8 +89,5 @@ def test_a_folder_that_may_not_be_entered_is_one_line(tmp_path, monkeypatch, loa
 
 
 def test_a_table_s_folder_that_may_not_be_listed_is_one_line(tmp_path, monkeypatch):
-    def deny(self):
-        raise PermissionError(13, "Permission denied", str(self))
-
     monkeypatch.setattr(pathlib.Path, "iterdir", deny)
     refused(tmp_path, "table", str(tmp_path), {"label": "y"})

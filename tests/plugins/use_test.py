@@ -179,6 +179,13 @@ def run(experiment, workdir):
     finish(experiment, workdir, "a test", say=lambda line: None)
 
 
+def use_anew(mine, tables, text):
+    """As another process that uses the plugin, whose file holds this text."""
+    forget(tables)
+    pathlib.Path(mine).write_text(text)
+    plugins.use(mine)
+
+
 def figures(workdir):
     sweep = store.load(workdir)
     found = assess(read(sweep))
@@ -216,16 +223,12 @@ def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tabl
         ):
             go_on()
 
-    pathlib.Path(mine).write_text(OWN.read_text() + "changed = True\n")
-    forget(tables)
-    plugins.use(mine)
+    use_anew(mine, tables, OWN.read_text() + "changed = True\n")
     with pytest.raises(UserError, match="was made with another file of the plugin mine"):
         run(parse(CONFIG), workdir)
 
     documented = OWN.read_text().replace('"""The sum of', '"""Sums of')
-    forget(tables)
-    pathlib.Path(mine).write_text(f"# new\n{documented}")
-    plugins.use(mine)
+    use_anew(mine, tables, f"# new\n{documented}")
     run(parse(CONFIG), workdir)
     assert figures(workdir) == trained
 
@@ -235,9 +238,7 @@ def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tabl
     sealed.write_root(workdir, "sweep", header)
     with pytest.raises(UserError, match="was made with another file of the plugin mine"):
         run(parse(CONFIG), workdir)
-    forget(tables)
-    pathlib.Path(mine).write_text(OWN.read_text())
-    plugins.use(mine)
+    use_anew(mine, tables, OWN.read_text())
     run(parse(CONFIG), workdir)
 
 
@@ -251,14 +252,10 @@ def test_an_attack_of_ones_own_on_a_sweep_that_does_not_name_it(mine, tmp_path, 
     before = figures(workdir)
     forget(tables)
     assert figures(workdir) == before
-    pathlib.Path(mine).write_text(OWN.read_text() + "changed = True\n")
-    plugins.use(mine)
+    use_anew(mine, tables, OWN.read_text() + "changed = True\n")
     with pytest.raises(UserError, match="another file of the plugin mine"):
         attack_sweep(make_plan(experiment), workdir, ["mine:guess"], say=lines.append)
-    forget(tables)
-    text = OWN.read_text().replace("AttackRow(total)", "AttackRow(total, rule=2)")
-    pathlib.Path(mine).write_text(text)
-    plugins.use(mine)
+    use_anew(mine, tables, OWN.read_text().replace("AttackRow(total)", "AttackRow(total, rule=2)"))
     attack_sweep(make_plan(experiment), workdir, ["mine:guess"], lines.append, renew_rules=True)
     names = {row["label"] for row in store.load(workdir).attacks.to_pylist()}
     assert names == {"norm", "mine:guess", "mine:guess/rule=1"}
