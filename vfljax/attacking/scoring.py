@@ -59,11 +59,9 @@ def permuted_labels(labels: np.ndarray) -> HostArray:
     """Each seed's training labels [Q, N] permuted NULL times [Q, NULL, N]: what scores that say nothing
     are compared with. From the seed alone, so that a resumed run scores alike."""
     count = max(8, min(NULL, NULL * MANY_ROWS // labels.shape[1]))
-    out = [
-        np.random.default_rng([seed, 104729]).permuted(np.tile(row_labels, (count, 1)), axis=1)
-        for seed, row_labels in enumerate(labels)
-    ]
-    return np.stack(out)
+    draws = (np.random.default_rng([seed, 104729]) for seed in range(len(labels)))
+    tiled = (np.tile(row_labels, (count, 1)) for row_labels in labels)
+    return np.stack([draw.permuted(rows, axis=1) for draw, rows in zip(draws, tiled)])
 
 
 def _turns(true: TrueLabels, seed: Array, draw: Array | int) -> Array:
@@ -316,14 +314,13 @@ class Scorer:
           batch_size: on which the parties agreed.
         """
         rows: list[dict[str, Any]] = []
-        few = self._true.labels.shape[1] > MANY_ROWS  # places that no attack fills take long
-        most = jax.device_count() if few else HOST_BATCH
+        many = self._true.labels.shape[1] > MANY_ROWS
+        most = jax.device_count() if many else HOST_BATCH
         for first in range(0, len(outputs), most):
             batch = outputs[first : first + most]
             together = jax.tree.map(lambda *leaves: np.stack(leaves), *batch)
-            layout = batch_layout.layout_of(most, 1)
-            scores = layout.pad(together.scores)
-            figures = self._figures(together._replace(scores=scores), batch_size, layout.capacity)
+            scores = batch_layout.layout_of(most, 1).pad(together.scores)
+            figures = self._figures(together._replace(scores=scores), batch_size, most)
             rows += [{k: v[i].tolist() for k, v in figures.items()} for i in range(len(batch))]
         return rows
 
