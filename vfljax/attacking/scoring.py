@@ -319,8 +319,9 @@ class Scorer:
         for first in range(0, len(outputs), most):
             batch = outputs[first : first + most]
             together = jax.tree.map(lambda *leaves: np.stack(leaves), *batch)
-            scores = batch_layout.layout_of(most, 1).pad(together.scores)
-            figures = self._figures(together._replace(scores=scores), batch_size, most)
+            layout = batch_layout.layout_of(most, 1)
+            padded = together._replace(scores=layout.pad(together.scores))
+            figures = self._figures(padded, batch_size, layout.capacity)
             rows += [{k: v[i].tolist() for k, v in figures.items()} for i in range(len(batch))]
         return rows
 
