@@ -41,7 +41,7 @@ def numbers(figures):
 
 def output_of(train, known=0, seed=0, by=None):
     """Scores of rows that were all sent, in their own order."""
-    rows = np.arange(ROWS, dtype=np.int32)
+    rows = jnp.arange(ROWS, dtype=jnp.int32)
     known, by = np.int32(known), by if by is None else np.int32(by)
     every, untrained = np.ones(ROWS, bool), np.bool_(False)
     return AttackOutput(Scores(train), np.int32(seed), known, rows, every, untrained, by)
