@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.reference import malicious as reference
@@ -97,6 +97,7 @@ def twin_path(rule, gradients, theta, **numbers):
 )
 @settings(deadline=None, max_examples=30, database=None, derandomize=True)
 def test_agrees_with_the_numpy_twin(rule, seed, gamma, momentum, weight_decay):
+    assume(gamma > 0 or rule == "intended")  # at 0 the others are SGD, without any aliasing
     gradients, name = random_gradients(seed), optimizers.MALICIOUS["sgd"][rule]
     numbers = {"lr": 0.1, "mu": momentum, "wd": weight_decay, "gamma": gamma}
     expected = twin_path(rule, gradients.astype(np.float64), np.full(5, 0.7), **numbers)
