@@ -28,7 +28,7 @@ def test_parts_are_disjoint_and_stratified(seed, train, rest):
     split = split_rows(made, seed, train, rest, rest)
     rows = np.concatenate(split)
     assert len(rows) == len(set(rows))
-    for part in split:
+    for part in split[:3]:
         assert abs(labels[part].mean() - 0.25) < 0.05
 
 

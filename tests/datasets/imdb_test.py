@@ -100,7 +100,7 @@ def test_a_redrawn_split_keeps_rows_and_words_and_divides_all_rows_by_seed(tmp_p
     tests = []
     for seed in range(4):
         parts = split_rows(data, seed, 0.5, 1 / 6, 1 / 3)
-        assert [len(part) for part in parts] == [6, 2, 4]
+        assert [len(part) for part in parts[:3]] == [6, 2, 4]
         assert sorted(np.concatenate(parts).tolist()) == list(range(12))
         tests.append(set(parts.test.tolist()))
     published = set(np.flatnonzero(want.test).tolist())
