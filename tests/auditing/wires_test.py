@@ -137,6 +137,7 @@ def test_without_labels_there_are_predictions_alone(sweep, tmp_path):
         ({"utility": ("abc",)}, "is no utility"),
         ({"after_utility": (0.5,)}, "give --after, or leave it out"),
         ({"known": 1}, "give from 2 to 284"),
+        ({"known": "abc"}, "give from 2 to 284"),
         ({"alone": (0.5, 0.6)}, "give one from 0 to 1, or one for each of the 1 runs"),
     ],
 )

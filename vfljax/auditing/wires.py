@@ -146,7 +146,7 @@ def _checked(request: WireRequest) -> tuple[WireRequest, list[list[Wire]]]:
         for what in differ[:1]:
             raise UserError(f"{path} differs from the run without a defense in {what}: {remedy}.")
     rows, width, classes = *runs[0].shape[1:], runs[0].classes
-    right = not request.known or classes <= request.known < rows
+    right = request.known in range(classes, rows) or request.known == 0
     must(right, "known", "is too few or too many", f"give from {classes} to {rows - 1}")
     what = f"has embeddings of width {width} for {classes} classes"
     remedy = "without a top model they are logits, of one number a class"
