@@ -54,9 +54,9 @@ def test_kernel_ridge_and_discriminants_are_their_formulas(own):
 
 
 def test_wide_columns_are_read_by_linear_models_alone():
-    assert learners_of(learners.WIDEST, learners.MOST_ROWS) == tuple(LEARNERS)
+    assert learners_of(learners.WIDEST, learners.MANY_ROWS) == tuple(LEARNERS)
     assert learners_of(learners.WIDEST + 1, 1) == LINEAR
-    many = learners_of(learners.WIDEST, learners.MOST_ROWS + 1)
+    many = learners_of(learners.WIDEST, learners.MANY_ROWS + 1)
     assert {*LEARNERS} - {*many} == {*learners.DEAR}
     words = sparse.random(60, learners.WIDEST + 1, 0.01, "csr", np.float32, random_state=0)
     own = OwnColumns(words, np.arange(10), np.arange(10) % 2, 2, 0)

@@ -149,6 +149,17 @@ def test_what_cannot_be_meant_gives_one_line(changes, line, sweep, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_without_a_top_model_every_party_reads_the_sign_of_its_gradients(tmp_path):
+    random = np.random.default_rng(0)
+    labels = np.arange(60) % 2
+    received = random.uniform(0.1, 0.9, size=(1, 60, 1)) * (1 - 2 * np.eye(2)[labels])
+    wire = {f"party{p}_gradients": received * (p + 1) for p in range(2)} | {"labels": labels}
+    asked = {"federation": "no_split", "attacks": ("direct",), "say": quiet}
+    leaks = vfljax.attack_wire(wire, tmp_path, **asked).leaks().set_index("variant")["leak"]
+    for variant in ("direct/most_negative/epoch=0", "direct/most_negative/epoch=0/parties=1"):
+        assert leaks[variant] == 1
+
+
 def test_a_defended_run_is_of_the_same_rows(sweep, tmp_path):
     runs = [recorded(sweep, seed) for seed in range(2)]
     first, other = wires.written(runs, tmp_path / "run.npz")

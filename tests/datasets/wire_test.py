@@ -122,6 +122,7 @@ TWICE[0, :2] = 5
         ({"party0_gradients": np.ones((E, N - 1, D))}, r"\[2, 23, 3\]: it must be \[E=2, N=24, D=3\]"),
         ({"party0_gradients": np.array(["a"])}, "holds <U1: give numbers"),
         ({"party0_columns": np.full((N, 2), np.inf)}, "a large number in row 0"),
+        ({"party0_columns": np.ones(N)}, r"is of shape \[24\]: it must be \[N=24, F\]"),
         ({"party1_embeddings": np.ones((E, N, D))}, "of 1 of 2 parties: of every party, or of none"),
         ({"party2_columns": np.ones((N, 1))}, r"has parties \[0, 2\]"),
         ({"party0_embeddings": None, "party0_gradients": None}, "neither embeddings nor gradients"),

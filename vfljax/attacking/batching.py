@@ -16,7 +16,7 @@ from vfljax import attacks, keys, machine, store
 from vfljax.attacking.diagnostics import diagnosis
 from vfljax.attacking.jobs import UNTRAINED, Job, ViewGroup, draws_of, key_of
 from vfljax.attacking.processes import in_processes
-from vfljax.attacking.scoring import MANY_ROWS, Scorer
+from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import (
     AttackInput,
     CommonData,
@@ -28,6 +28,7 @@ from vfljax.attacking.view import (
     view_of,
 )
 from vfljax.attacks.core import Attack
+from vfljax.attacks.learners import MANY_ROWS
 from vfljax.federation.protocol import make_embed
 from vfljax.federation.training import Table, rows_of
 from vfljax.models.last_layer import recorded_width

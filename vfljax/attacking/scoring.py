@@ -17,15 +17,13 @@ from vfljax import metrics
 from vfljax.attacking.certainty import certainty
 from vfljax.attacking.view import AttackInput, with_places
 from vfljax.attacks.core import Attack
+from vfljax.attacks.learners import MANY_ROWS
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.canaries import PREFIX, guess_figures
 from vfljax.types import Array, HostArray, Scores
 
 HOST_BATCH = 32  # attacks that were run on the host, scored together: as many as on a CPU
-NULL = 64  # permutations of the labels the null band is made of
-MANY_ROWS = (
-    20_000  # of more, fewer permutations do, at least 8: the band is narrow, and they take memory
-)
+NULL = 64  # permutations of the labels the null band is made of; of many rows at least 8
 NULL_LEVEL = 0.95  # share of them below it
 MARKED = 1024  # rows of the data set of which it is stored whether they are named rightly
 OF_FIRST_DRAW = ("leak_null", "auc_batch_q95", "leak_batch_mean")  # of no known labels

@@ -196,8 +196,8 @@ DEAR = (
     "label spreading k=15",
 )
 """Those that take tens of milliseconds to fit to an exchange."""
-MOST_ROWS = 100_000
-"""Of more rows the dear learners take minutes each."""
+MANY_ROWS = 100_000
+"""Of more rows the dear learners take minutes each; figures take memory, and are made more sparingly."""
 LINEAR = ("logistic", "logistic C=.1", "self-trained", "self-trained on ranks")
 """Those that read columns of any number."""
 
@@ -215,7 +215,7 @@ def learners_of(width: int, rows: int) -> tuple[str, ...]:
       rows: all that scores are asked of.
     """
     names = LINEAR if width > WIDEST else tuple(LEARNERS)
-    return names if rows <= MOST_ROWS else tuple(name for name in names if name not in DEAR)
+    return names if rows <= MANY_ROWS else tuple(name for name in names if name not in DEAR)
 
 
 def read(

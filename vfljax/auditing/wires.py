@@ -22,6 +22,7 @@ from vfljax import attacks, store
 from vfljax.attacking.batching import batch_scores, make_attack_batch
 from vfljax.attacking.jobs import ATTACK
 from vfljax.attacking.run import attack_sweep, planned_variants
+from vfljax.attacks.learners import MANY_ROWS
 from vfljax.auditing import suite
 from vfljax.datasets.wire import alike, read
 from vfljax.datasets.wire_checks import EXCHANGED, Wire, checked
@@ -38,7 +39,6 @@ from vfljax.types import NO_SPLIT, SPLIT, HostArray, Sums
 DEFENDED = "defended"
 UNKNOWN_DEFENSE = "wire:defense"
 PREDICTIONS = "predictions.parquet"
-MANY_ROWS = 100_000  # of more, figures are of one draw of known labels
 UTILITIES = ("utility", "alone", "after_utility")
 SEVERAL = (*UTILITIES, "attacks")  # fields that hold several values
 
@@ -106,7 +106,7 @@ def attack(
         store.write_root_arrays(workdir, "splits.npz", arrays)
         for shard in plan.shards:
             if not store.finished(workdir, shard.name):
-                _write(plan, shard, wires, request, workdir)
+                _write(plan, shard, workdir, request, wires)
     if recording.labeled:
         attack_sweep(plan, workdir, say=say)
         store.export(workdir)
@@ -122,8 +122,12 @@ def _checked(request: WireRequest) -> tuple[WireRequest, list[list[Wire]]]:
     must = functools.partial(_must, request)
     must(count, "wire", "names no recording", "give a file or folder")
     must(len(request.after) in (0, count), "after", of_all, "give one of each run, in their order")
-    known = request.federation in (SPLIT, NO_SPLIT)
-    must(known, "federation", "is unknown", f"choose {SPLIT} or {NO_SPLIT}")
+    must(
+        request.federation in (SPLIT, NO_SPLIT),
+        "federation",
+        "is unknown",
+        f"choose {SPLIT} or {NO_SPLIT}",
+    )
     for name in request.attacks:
         if name not in attacks.TABLE:
             raise unknown("attack", name, attacks.TABLE)
@@ -167,12 +171,11 @@ def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
     known = request.known or len(first.known_rows)
     if not known and first.labels is not None:
         known = suite.known_labels(first.labels, classes)
-    attackers = tuple((p,) for p in range(passive))
     paths = [str(pathlib.Path(path).resolve()) for path in request.runs]
-    suited = suite.suited(suite.ATTACKS, (request.federation,), known, classes)
-    names = request.attacks or [n for n in suited if not attacks.TABLE[n].whole_batches]
+    options = suite.suited(suite.ATTACKS, (request.federation,), known, classes)
+    names = request.attacks or [n for n in options if not attacks.TABLE[n].whole_batches]
     if not known:  # nobody knows a label
-        names = [n for n in names if "known" not in suited.get(n, {})]
+        names = [n for n in names if "known" not in options.get(n, {})]
     return {
         "name": f"{pathlib.Path(request.runs[0]).stem}: a recorded exchange",
         "notes": (
@@ -192,10 +195,10 @@ def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
             "record": tuple(epochs),
         },
         "known_draws": 1 if len(first.known_rows) or first.shape[1] > MANY_ROWS else suite.DRAWS,
-        "attackers": attackers,
+        "attackers": tuple((p,) for p in range(passive)),
         "federations": (request.federation,),
         "grid": {suite.UNDEFENDED: {}, **({DEFENDED: {}} if request.after else {})},
-        "attacks": {name: _of_epochs(suited.get(name, {}), epochs) for name in names},
+        "attacks": {name: _of_epochs(options.get(name, {}), epochs) for name in names},
     }
 
 
@@ -220,13 +223,9 @@ def _described() -> dict[str, dict[str, Any]]:
 
 
 def _write(
-    plan: Plan,
-    shard: Shard,
-    wires: Sequence[Sequence[Wire]],
-    request: WireRequest,
-    workdir: pathlib.Path,
+    plan: Plan, shard: Shard, workdir: pathlib.Path, request: WireRequest, wires: list[list[Wire]]
 ) -> None:
-    """Stores the trials of a shard, with initial weights in place of those that nobody recorded."""
+    """Stores the trials of a shard. Weights were not recorded, so that each seed's initial ones are stored."""
     group = plan.groups[shard.group]
     trials = [group.trials[i] for i in shard.trials]
     weights = initial_weights(group.spec, plan.experiment, plan.seeds, plan.table)

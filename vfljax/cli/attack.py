@@ -42,12 +42,23 @@ FLAGS = (
     PROFILE,
 )
 
+OF_WIRES = ("after", "federation", "known", "utility", "alone", "after_utility")
+OF_SWEEPS = (
+    *("data_dir", "unfinished", "renew_rules", "drop"),
+    *("launcher", "jobs", "launcher_options"),
+)
+
 
 def run(options: Options) -> None:
     """Run the attacks and write the report again."""
     from vfljax.launching import chosen, running
 
-    if options.wire:
+    wire = options["wire"].present
+    for name in OF_SWEEPS if wire else OF_WIRES:
+        if options[name].present:
+            kind = "a stored sweep" if wire else "a recorded exchange, --wire"
+            raise UserError(f"--{name} is of {kind}: leave it out.")
+    if wire:
         _attack_wire(options)
         return
     workdir = options.folder

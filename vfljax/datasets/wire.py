@@ -38,30 +38,28 @@ def wire(folder: str, *, runs: tuple[str, ...] = ()) -> Dataset:
       folder: the first run, a file or folder.
       runs: the others. All have as many rows, parties, columns and known labels.
     """
-    found = [read(path) for path in (folder, *runs)]
-    first = found[0]
-    for path, run in zip(runs, found[1:]):
+    wires = [read(path) for path in (folder, *runs)]
+    first = wires[0]
+    for path, run in zip(runs, wires[1:]):
         for what in (name for name, value in alike(run).items() if value != alike(first)[name]):
-            remedy = "runs are recorded alike"
-            raise fault(path, f"differs from {folder} in {what}", remedy)
+            raise fault(path, f"differs from {folder} in {what}", "runs are recorded alike")
     parts, columns = [], []
-    for party, own in enumerate(first.parties):
+    for number, party in enumerate(first.parties):
         # a party of unknown columns has one that tells nothing
-        width = 1 if own.columns is None else own.columns.shape[1]
-        columns += [Column(f"party {party} column {j}") for j in range(width)]
-        values = [run.parties[party].columns for run in found]
+        width = 1 if party.columns is None else party.columns.shape[1]
+        columns += [Column(f"party {number} column {j}") for j in range(width)]
+        values = [run.parties[number].columns for run in wires]
         parts.append([np.zeros((first.shape[1], 1)) if v is None else v for v in values])
     features = np.concatenate([np.concatenate(of_run, axis=1) for of_run in zip(*parts)])
-    labels = np.concatenate([_labels(run) for run in found])
     return Dataset(
         name=first.name,
         features=features.astype(np.float32),
-        labels=labels,
+        labels=np.concatenate([_labels(run) for run in wires]),
         num_classes=first.classes,
         columns=tuple(columns),
         notes=(f"read {', '.join((folder, *runs))}",),
         recording=Recording(
-            known=np.stack([run.known_rows for run in found]),
+            known=np.stack([run.known_rows for run in wires]),
             missing=first.missing,
             labeled=first.labels is not None,
         ),
@@ -79,7 +77,7 @@ def _labels(run: Wire) -> np.ndarray:
 
 def alike(run: Wire) -> dict[str, Any]:
     """Returns what all runs have in common, by name."""
-    widths = [0 if own.columns is None else own.columns.shape[1] for own in run.parties]
+    widths = [0 if p.columns is None else p.columns.shape[1] for p in run.parties]
     return {
         "its shape": run.shape,
         "its parties": len(run.parties),

@@ -15,10 +15,7 @@ from vfljax.datasets.table_errors import fault, shown
 VERSION = 1
 EXCHANGED = ("embeddings", "gradients")
 OF_PARTY = re.compile(rf"party(\d|[1-9]\d)_({'|'.join(EXCHANGED)}|columns)")
-LARGEST, LEAST = (
-    1e12,
-    1e-12,
-)  # of the largest number of an epoch: squares stay far from float32's limits
+LEAST, LARGEST = 1e-12, 1e12  # of an epoch's largest number, whose square float32 must hold
 FEWEST = 10  # rows
 AGAIN = "record the wire again"
 
@@ -45,8 +42,6 @@ FORMS = {
     "known_labels": Form("K", 0, "N"),
     "version": Form("", 1, "999"),
 }
-
-
 SHARED = tuple(FORMS)[3:]  # the others are a party's
 
 
@@ -112,11 +107,11 @@ class _Arrays(NamedTuple):
             return None
         array = self.by_name[name]
         self.must(array.dtype.kind in "biuf", name, f"holds {array.dtype}", "give numbers")
-        given = axes[1:] if len(axes) > 1 and array.ndim == len(axes) - 1 else axes
+        present = axes[1:] if axes[:1] == "E" and array.ndim == len(axes) - 1 else axes
         be = ", ".join(f"{a}={self.sizes[a]}" if a in self.sizes else a for a in axes)
-        fits = array.ndim == len(given) or (not axes and array.size == 1)
-        fits &= given == axes or self.sizes.setdefault("E", 1) == 1
-        fits = fits and all(self.sizes.setdefault(a, n) == n for a, n in zip(given, array.shape))
+        fits = array.ndim == len(present) or (not axes and array.size == 1)
+        fits &= present == axes or self.sizes.setdefault("E", 1) == 1
+        fits = fits and all(self.sizes.setdefault(a, n) == n for a, n in zip(present, array.shape))
         remedy = f"it must be [{be}], of at least one number"
         self.must(fits and array.size, name, f"is of shape {list(array.shape)}", remedy)
         array = array.reshape([self.sizes[axis] for axis in axes])
@@ -141,81 +136,81 @@ def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
     Raises:
       UserError: of one line, for whatever is no wire.
     """
-    given = _Arrays(place, {name: np.asanyarray(array) for name, array in arrays.items()}, {})
+    raw = _Arrays(place, {name: np.asanyarray(array) for name, array in arrays.items()}, {})
     matches = {name: OF_PARTY.fullmatch(name) for name in arrays}
     for name, match in matches.items():
         known = ", ".join((*(f"party0_{part}" for part in (*EXCHANGED, "columns")), *SHARED))
         remedy = f"rename it, or leave it out; there are {known}"
-        given.must(match or name in SHARED, "", f"has an unknown array {shown(name)}", remedy)
-    version = given.get("version")
+        raw.must(match or name in SHARED, "", f"has an unknown array {shown(name)}", remedy)
+    version = raw.get("version")
     reads = f"this vfljax reads version {VERSION} of the format"
-    given.must(version in (None, VERSION), "version", f"is {version}", reads)
+    raw.must(version in (None, VERSION), "version", f"is {version}", reads)
     numbers = sorted({int(match[1]) for match in matches.values() if match})
     remedy = "record party0_embeddings or party0_gradients"
     present = any(f"_{part}" in name for part in EXCHANGED for name in arrays)
-    given.must(present, "", "has neither embeddings nor gradients", remedy)
+    raw.must(present, "", "has neither embeddings nor gradients", remedy)
     rising = numbers == list(range(len(numbers)))
-    given.must(rising, "", f"has parties {numbers}", "number them from 0: party0_embeddings")
+    raw.must(rising, "", f"has parties {numbers}", "number them from 0: party0_embeddings")
     for part in EXCHANGED:
         has = sum(f"party{p}_{part}" in arrays for p in numbers)
         remedy, what = (
             "of every party, or of none",
             f"has {part} of {has} of {len(numbers)} parties",
         )
-        given.must(has in (0, len(numbers)), "", what, remedy)
+        raw.must(has in (0, len(numbers)), "", what, remedy)
     parties = [
-        WireParty(*(_real(given, f"party{p}_{part}", part) for part in (*EXCHANGED, "columns")))
+        WireParty(*(_real(raw, f"party{p}_{part}", part) for part in (*EXCHANGED, "columns")))
         for p in numbers
     ]
-    epochs, rows = given.sizes["E"], given.sizes["N"]
-    given.must(rows >= FEWEST, "", f"has {rows} rows", f"give at least {FEWEST}")
-    sent = given.get("sent")
+    epochs, rows = raw.sizes["E"], raw.sizes["N"]
+    raw.must(rows >= FEWEST, "", f"has {rows} rows", f"give at least {FEWEST}")
+    sent = raw.get("sent")
     sent = np.ones((epochs, rows), bool) if sent is None else sent.astype(bool)
-    given.must(sent.any(axis=1).all(), "sent", "has an epoch in which no row was sent")
-    numbered = given.get("epochs")
+    raw.must(sent.any(axis=1).all(), "sent", "has an epoch in which no row was sent")
+    numbered = raw.get("epochs")
     numbered = np.arange(epochs, dtype=np.int32) if numbered is None else numbered
-    given.must((np.diff(numbered) > 0).all(), "epochs", "do not rise", "give them in order")
-    order, size = _order(given)
-    labels, known_rows, known_labels = _labels(given)
+    raw.must((np.diff(numbered) > 0).all(), "epochs", "do not rise", "give them in order")
+    order, size = _order(raw)
+    labels, known_rows, known_labels = _labels(raw)
     name, owners = place.stem, tuple(parties)
     return Wire(name, owners, order, sent, numbered, size, labels, known_rows, known_labels)
 
 
-def _real(given: _Arrays, name: str, part: str) -> np.ndarray | None:
+def _real(raw: _Arrays, name: str, part: str) -> np.ndarray | None:
     """The array of what a party sent, received or owns, None where it was not recorded."""
-    array = given.get(name, part)
+    array = raw.get(name, part)
     for epoch, numbers in enumerate(array if part in EXCHANGED and array is not None else ()):
         with np.errstate(over="ignore"):
             values = np.asarray(numbers, np.float32)
         finite = np.isfinite(values).all(axis=1)
         what = f"holds NaN or infinity in epoch {epoch}, row {int(np.argmin(finite))}"
-        given.must(
+        raw.must(
             finite.all(), name, f"{what}, counted from 0", "give numbers, 0 where none was sent"
         )
         alike = (values == values[0]).all()
-        given.must(not alike, name, f"has the same float32 numbers in all rows of epoch {epoch}")
+        raw.must(not alike, name, f"has the same float32 numbers in all rows of epoch {epoch}")
         largest = float(np.abs(values).max())
         remedy = f"rescale all by one factor, to between {LEAST:g} and {LARGEST:g}"
         what = f"has {largest:.3g} as its largest number in epoch {epoch}"
-        given.must(LEAST < largest < LARGEST, name, what, remedy)
+        raw.must(LEAST < largest < LARGEST, name, what, remedy)
     if part == "columns" and array is not None:
         wrong = (np.abs(array) >= LARGEST).any(axis=1)
         remedy = f"give numbers below {LARGEST:g}, or NaN for missing ones"
         where = f"holds a large number in row {int(np.argmax(wrong))}, counted from 0"
-        given.must(not wrong.any(), name, where, remedy)
+        raw.must(not wrong.any(), name, where, remedy)
     return array
 
 
-def _order(given: _Arrays) -> tuple[np.ndarray | None, int]:
+def _order(raw: _Arrays) -> tuple[np.ndarray | None, int]:
     """The places of rows in the order of sending, and the size of a batch."""
-    order, batch, size = (given.get(name) for name in ("order", "batch", "batch_size"))
-    rows, size = given.sizes["N"], 0 if size is None else int(size)
+    order, batch, size = (raw.get(name) for name in ("order", "batch", "batch_size"))
+    rows, size = raw.sizes["N"], 0 if size is None else int(size)
     remedy = "they say the same: give one"
-    given.must(order is None or batch is None, "", "has both order and batch", remedy)
+    raw.must(order is None or batch is None, "", "has both order and batch", remedy)
     if order is not None:
-        given.must(size, "", "has order and no batch_size", "give both, or batch in their place")
+        raw.must(size, "", "has order and no batch_size", "give both, or batch in their place")
         once = all(len(np.unique(places)) == rows for places in order)
-        given.must(once, "order", "has a place twice in an epoch", "every row has its own")
+        raw.must(once, "order", "has a place twice in an epoch", "every row has its own")
         return order, size
     if batch is None:
         return None, size or min(32, rows)
@@ -224,29 +219,29 @@ def _order(given: _Arrays) -> tuple[np.ndarray | None, int]:
     for numbers, count, places in zip(batch, counts, order):
         smaller = np.flatnonzero((count > 0) & (count < size))
         what = f"has {len(smaller)} batches of fewer than {size} rows in an epoch"
-        given.must(len(smaller) < 2, "batch", what, "all but one must be of one size")
+        raw.must(len(smaller) < 2, "batch", what, "all but one must be of one size")
         # the smaller one is the last
         places[np.lexsort((numbers, np.isin(numbers, smaller)))] = np.arange(rows)
     return order, size
 
 
-def _labels(given: _Arrays) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+def _labels(raw: _Arrays) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
     """The true labels, and the known rows with theirs."""
-    labels, rows, of_rows = (given.get(n) for n in ("labels", "known_rows", "known_labels"))
+    labels, rows, of_rows = (raw.get(n) for n in ("labels", "known_rows", "known_labels"))
     if labels is not None:
-        labels = labels_of(given.place, "labels", labels)
+        labels = labels_of(raw.place, "labels", labels)
     if rows is None:
-        given.must(of_rows is None, "", "has known_labels and no known_rows", "give both")
+        raw.must(of_rows is None, "", "has known_labels and no known_rows", "give both")
         return labels, np.zeros(0, np.int32), np.zeros(0, np.int32)
-    once, all_known = len(np.unique(rows)) == len(rows), len(rows) >= given.sizes["N"]
-    given.must(once, "known_rows", "names a row twice", "name each once, by its place")
-    given.must(not all_known, "known_rows", "names all rows", "leave some to be read")
+    once, all_known = len(np.unique(rows)) == len(rows), len(rows) >= raw.sizes["N"]
+    raw.must(once, "known_rows", "names a row twice", "name each once, by its place")
+    raw.must(not all_known, "known_rows", "names all rows", "leave some to be read")
     if of_rows is None:
-        given.must(labels is not None, "", "has known_rows and no labels", "give known_labels")
+        raw.must(labels is not None, "", "has known_rows and no labels", "give known_labels")
         of_rows = np.asarray(labels)[rows]
     agree = labels is None or (of_rows == labels[rows]).all()
-    given.must(agree, "known_labels", "differ from labels in some row", "make them agree")
+    raw.must(agree, "known_labels", "differ from labels in some row", "make them agree")
     classes = int((of_rows if labels is None else labels).max()) + 1
     every = len(np.unique(of_rows)) == max(2, classes)
-    given.must(every, "known_labels", "lack a class", "name rows of every class")
+    raw.must(every, "known_labels", "lack a class", "name rows of every class")
     return labels, rows, of_rows
