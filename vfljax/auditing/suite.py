@@ -261,22 +261,35 @@ def applicable(
       The names of those that apply, in the order in which they are tried, and of the others why they do not.
     """
     allowed, refused = [], {}
-    classes, inputs = plan.dataset.num_classes, tuple(block.input for block in plan.party_columns)
-    shape = grid.DataShape(classes, len(plan.splits[0].train), inputs)
     every = [name for name in defenses.TABLE if names is None or name in names]
     for name in sorted(every, key=lambda n: FIRST.index(n) if n in FIRST else len(FIRST)):
-        row = defenses.TABLE[name]
-        strengths = row.strengths.values[:1] if row.strengths else ()
-        try:
-            experiment = parse({**values, "grid": {name: method(name, strengths)}})
-            variants = attack_variants.attack_variants(experiment, classes, inputs[0])
-            trained = attack_variants.federations(experiment, variants, classes, inputs[0])
-            trials = grid.trials(experiment, trained)
-            if not trials:
-                raise UserError("it is part of a top model, which this federation has not.")
-            feasibility.check(experiment, shape, trials)
-        except UserError as error:
-            refused[name] = "".join(map(str, error.reason))
+        strengths = defenses.TABLE[name].strengths
+        why = refusal(values, plan, method(name, strengths.values[:1] if strengths else ()))
+        if why:
+            refused[name] = why
         else:
             allowed.append(name)
     return allowed, refused
+
+
+def refusal(values: Mapping[str, Any], plan: Plan, chain: Mapping[str, Any]) -> str:
+    """Returns why a federation and its data do not allow a chain of defenses; "" where they do.
+
+    Args:
+      values: the config of the federation.
+      plan: of that config, for its data.
+      chain: of defenses, as in ``config.grid``.
+    """
+    classes, inputs = plan.dataset.num_classes, tuple(block.input for block in plan.party_columns)
+    shape = grid.DataShape(classes, len(plan.splits[0].train), inputs)
+    try:
+        experiment = parse({**values, "grid": {"chain": chain}})
+        variants = attack_variants.attack_variants(experiment, classes, inputs[0])
+        trained = attack_variants.federations(experiment, variants, classes, inputs[0])
+        trials = grid.trials(experiment, trained)
+        if not trials:
+            raise UserError("it is part of a top model, which this federation has not.")
+        feasibility.check(experiment, shape, trials)
+    except UserError as error:
+        return "".join(map(str, error.reason))
+    return ""

@@ -11,7 +11,18 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import NoReturn
 
-from vfljax.cli import attack, audit, benchmark, common, data, report, reproduce, sweep, verify
+from vfljax.cli import (
+    attack,
+    audit,
+    benchmark,
+    common,
+    data,
+    leakbench,
+    report,
+    reproduce,
+    sweep,
+    verify,
+)
 from vfljax.errors import unknown
 
 COMMANDS: dict[str, ModuleType] = {
@@ -21,6 +32,7 @@ COMMANDS: dict[str, ModuleType] = {
     "report": report,
     "data": data,
     "reproduce": reproduce,
+    "leakbench": leakbench,
     "verify": verify,
     "benchmark": benchmark,
 }

@@ -1,0 +1,75 @@
+"""LeakBench's launch entries: undefended, and every defense of the table at the strengths of its row.
+
+    python -m analysis.leakbench.launch_entries
+
+An entry that is there keeps its scores and its breaks; its method, title and claims are written again.
+"""
+
+import json
+import pathlib
+from typing import Any
+
+import msgspec
+
+from vfljax import defenses
+from vfljax.auditing import entries
+from vfljax.auditing.boards import UNDEFENDED
+from vfljax.auditing.entries import Entry, Reported
+
+FOLDER = pathlib.Path("analysis/leakbench/entries")
+FU = "Fu et al., USENIX Security 2022"
+# title, venue, and the claims of ``vfljax/papers/claims.json`` that are of the method
+ABOUT = {
+    "kdk": ("KDk", "Arazzi, Nicolazzo, Nocera 2024", ("passive", "active", "direct", "accuracy")),
+    "label_dp": ("Label DP", "Ghazi et al., NeurIPS 2021", ()),
+    "grad_perturb": ("GradPerturb", "Yang et al. 2022", ()),
+    "class_splitting": ("Class splitting", "PSLF and SecDT, from released code", ()),
+    "alibi": ("ALIBI", "Malek et al., NeurIPS 2021", ()),
+    "cae": ("CAE", "Zou et al., IEEE Transactions on Big Data 2022", ()),
+    "dcor": ("dCor", "Sun et al. 2022", ("dcor_leak", "dcor_auc")),
+    "pe_loss": ("PELoss", "Zheng et al. 2024", ()),
+    "adversary": ("Adversary", "vfljax, after Ganin and Lempitsky, ICML 2015", ()),
+    "mid": ("MID", "Zou, Liu, Zhang 2023", ()),
+    "fedpass": ("FedPass", "Gu et al., IJCAI 2023", ()),
+    "p3eft": ("P3EFT", "Zmushko et al. 2024", ()),
+    "gafm": ("GAFM", "Han, Guan 2023", ("undefended", "similar", "above_marvell_2")),
+    "noise": ("Noisy gradients", FU, ()),
+    "compression": ("Gradient compression", FU, ()),
+    "discrete_sgd": ("DiscreteSGD", FU, ()),
+    "ppdl": ("PPDL", f"Shokri, Shmatikov, CCS 2015; {FU}", ()),
+    "max_norm": ("MaxNorm", "Li et al., ICLR 2022", ()),
+    "marvell": ("Marvell", "Li et al., ICLR 2022", ()),
+    "proj_pert": ("ProjPert", "IEEE TKDE 2024, from released code", ()),
+}
+
+
+def main() -> None:
+    """Write the entries."""
+    claims = json.loads(pathlib.Path("vfljax/papers/claims.json").read_text())
+    of_method = {"kdk": "kdk", "dcor": "sun", "gafm": "gafm"}
+    every = [Entry(name=UNDEFENDED, title="Undefended", method={})]
+    for name, (title, venue, ids) in ABOUT.items():
+        row = defenses.TABLE[name]
+        knobs: dict[str, Any] = {knob: row.example[knob] for knob in row.required}
+        if row.strengths is not None:
+            knobs |= {**row.strengths.fixed, row.strengths.knob: [*row.strengths.values]}
+        reported = tuple(
+            Reported(claim=claim["quote"], source=claim["place"])
+            for claim in claims
+            if claim["paper"] == of_method.get(name) and claim["id"] in ids
+        )
+        every.append(
+            Entry(name=name, title=title, venue=venue, method={name: knobs}, reported=reported)
+        )
+    for entry in every:
+        path = FOLDER / f"{entry.name}.json"
+        if path.exists():
+            stored = entries.read(path)
+            entry = msgspec.structs.replace(entry, results=stored.results, broken=stored.broken)
+        print(f"written: {entries.write(FOLDER, entry)}")
+    missing = {n for n, row in defenses.TABLE.items() if row.origin is None} - {*ABOUT}
+    assert not missing, f"defenses without an entry: {missing}"
+
+
+if __name__ == "__main__":
+    main()

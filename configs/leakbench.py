@@ -1,0 +1,115 @@
+"""The data sets of LeakBench: parties, networks, training and attacks, frozen with AutoLeak's version.
+
+    python -m launch.leakbench --data=digits --entry=mine.json --workdir=runs/mine
+
+The variant is a data set's name, `configs/leakbench.py:spambase`. Networks, shares, batches and epochs are
+those that an audit takes for a table of that size. Five seeds; each seed has its own split, the same for every
+entry. The grid holds the undefended federation alone, to which an entry adds its method.
+"""
+
+from vfljax.auditing import boards, suite
+from vfljax.config import ordered
+
+TWO_CLASSES = {"cut": 4, "top": "generator", "aggregation": "mean"}
+MORE_CLASSES = {"cut": 10, "top": "head", "aggregation": "concatenate"}
+TABLES = {
+    "digits": {
+        "data": {"name": "digits", "scaling": "range"},
+        "model": MORE_CLASSES,
+        "training": {"epochs": 24, "batch_size": 32},
+    },
+    "breast_cancer": {
+        "data": {"name": "breast_cancer"},
+        "shares": (0.9, 0.1),  # in halves the federation gains nothing
+        "model": TWO_CLASSES,
+        "training": {"epochs": 30, "batch_size": 16},
+    },
+    "spambase": {
+        "data": {"name": "spambase", "dir": ""},
+        "model": TWO_CLASSES,
+        "training": {"epochs": 19, "batch_size": 64},
+    },
+    "default_credit": {
+        "data": {
+            "name": "table",
+            "dir": "",
+            "options": {
+                "label": "default.payment.next.month",
+                "drop": ("ID",),
+                "categorical": ("SEX", "EDUCATION", "MARRIAGE"),
+            },
+        },
+        "columns": (("PAY_[0-9]",), "*"),
+        "model": TWO_CLASSES,
+        "training": {"epochs": 11, "batch_size": 256, "record_rows": 2000},
+    },
+    # "duration" is known after the call alone, and tells its outcome
+    "bank_marketing": {
+        "data": {
+            "name": "table",
+            "dir": "",
+            "options": {"label": "y", "drop": ("duration",), "delimiter": ";"},
+        },
+        "columns": (("contact", "day", "month", "campaign", "pdays", "previous", "poutcome"), "*"),
+        "model": TWO_CLASSES,
+        "training": {"epochs": 8, "batch_size": 256, "record_rows": 2000},
+    },
+    "cifar10": {
+        "data": {"name": "cifar10", "dir": "", "train": 4000, "validation": 1000, "test": 1000},
+        "model": {**MORE_CLASSES, "bottom": "cnn"},
+        "training": {"epochs": 13, "batch_size": 64, "record_rows": 2000},
+    },
+}
+
+
+FEDERATIONS = ("split", "malicious", "no_split")
+
+
+def get_config(variant="digits"):
+    table = TABLES[variant]
+    classes = 2 if table["model"]["top"] == "generator" else 10
+    return ordered(
+        {
+            "name": f"leakbench_{variant}",
+            "seeds": 5,
+            "data": {
+                "scaling": "standard",
+                "train": 0.6,
+                "validation": 0.2,
+                "test": 0.2,
+                **table["data"],
+            },
+            "parties": {
+                "passive": 1,
+                "label_features": True,
+                "columns": table.get("columns", ()),
+                "shares": table.get("shares", ()),
+            },
+            "model": {
+                "bottom": "mlp",
+                "hidden": (32,),
+                "activation": "leaky_relu",
+                "top_hidden": (16,),
+                **table["model"],
+            },
+            "training": {
+                "optimizer": "adam",
+                "learning_rate": 1e-3,
+                "momentum": 0.0,  # not read by Adam
+                "weight_decay": 0.0,
+                "record": (0, 1, -1),
+                **table["training"],
+            },
+            "known_draws": 5,
+            "malicious": {"parties": ((0,),), "gamma": 1.0},
+            "teacher": {
+                "hidden": (20,),
+                "epochs": 10,
+                "batch_size": table["training"]["batch_size"],
+                "learning_rate": 1e-3,
+            },
+            "federations": FEDERATIONS,
+            "grid": {boards.UNDEFENDED: {}},
+            "attacks": suite.suited(boards.autoleak().attacks, FEDERATIONS, boards.KNOWN, classes),
+        }
+    )

@@ -1,0 +1,130 @@
+"""LeakBench on a small board: strengths by cost alone, scores on every board, and an entry that is broken."""
+
+import dataclasses
+import sys
+
+import pytest
+
+import vfljax
+from tests.sweeps import tiny
+from vfljax import attacks, defenses
+from vfljax.auditing import bench, boards
+from vfljax.auditing.boards import BOARDS, Board, Suite
+from vfljax.auditing.entries import Entry
+from vfljax.errors import UserError, packaged
+
+SUITE = Suite("0.1", {"direct": {}, "similarity": {"known": 40}}, {"direct": 1, "similarity": 1})
+CONFIG = tiny(
+    data={"name": "digits", "train": 640, "validation": 300, "test": 300, "scaling": "range"},
+    seeds=3,
+    federations=("split", "malicious", "no_split"),
+    grid={"undefended": {}},
+    attacks={"direct": {}},
+    **{"training.epochs": 6, "training.batch_size": 32, "training.learning_rate": 0.1},
+)
+FOLDER = packaged("analysis/leakbench")
+ENTRIES = (
+    Entry(name="undefended", method={}),
+    Entry(name="mild", method={"noise": {"scale": [0.0, 1e-9, 30.0]}}),
+    Entry(name="exchanged", method={"exchanged_classes:exchanged": {}}),
+    Entry(name="two_classes", method={"gafm": {"delta": 0.1}}),
+)
+HONEST, NO_LABELS = Board("split", 40, False), Board("no_split", 0, False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables():
+    before = dict(defenses.TABLE), dict(attacks.TABLE)
+    vfljax.plugins.use(FOLDER / "entries/exchanged_classes.py")
+    vfljax.plugins.use(FOLDER / "attacks/exchange_back.py")
+    yield
+    for table, rows in zip((defenses.TABLE, attacks.TABLE), before, strict=True):
+        table.clear()
+        table.update(rows)
+    for name in ("exchanged_classes", "exchange_back"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return bench.Bench(
+        "digits", CONFIG, tmp_path_factory.mktemp("bench"), "test", lambda line: None
+    )
+
+
+@pytest.fixture(scope="module")
+def ran(place):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bench, "autoleak", lambda: SUITE)
+        return {entry.name: entry for entry in place.run(ENTRIES)}
+
+
+def test_every_board_has_a_score_at_both_shares(ran):
+    for entry in ran.values():
+        scores = entry.results["digits"].scores
+        assert [score.place for score in scores] == [(b, g) for b in BOARDS for g in (0.5, 0.9)]
+
+
+def test_the_strongest_strength_that_keeps_the_gain_is_taken(ran):
+    scores = [s for s in ran["mild"].results["digits"].scores if s.reading]
+    assert {tuple(score.knobs.items()) for score in scores} == {(("noise.scale", 1e-9),)}
+
+
+def test_a_board_without_an_attack_has_no_figure(ran):
+    nobody = ran["undefended"].score("digits", Board("split", 0, False), 0.5)
+    assert (nobody.reading, nobody.outcome) == (None, bench.FAILED)
+
+
+def test_what_a_data_set_cannot_serve_has_the_reason(ran):
+    outcomes = {score.outcome for score in ran["two_classes"].results["digits"].scores}
+    assert len(outcomes) == 1
+    assert "gafm is defined for 2 classes" in outcomes.pop()
+
+
+def test_attackers_of_a_board_know_what_it_allows(ran):
+    scores = {s.board: s for s in ran["undefended"].results["digits"].scores}
+    assert scores[NO_LABELS].reading.attack == "direct"
+    assert scores[NO_LABELS].reading.leak > 0.99
+    assert scores[NO_LABELS].local_only == pytest.approx(0.1)
+    assert scores[HONEST].local_only > 0.3
+
+
+def test_an_entry_that_hides_names_is_broken_by_who_knows_it(place, ran):
+    exchanged = ran["exchanged"]
+    hidden = exchanged.score("digits", NO_LABELS, 0.5)
+    assert hidden.reading.leak == pytest.approx(0.4, abs=0.01)  # six of ten classes are exchanged
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bench, "autoleak", lambda: SUITE)
+        broken = place.attack(
+            exchanged, ["exchange_back:exchange_back"], "Eve", "it exchanges them back"
+        )
+        again = place.attack(
+            broken, ["exchange_back:exchange_back"], "Eve", "it exchanges them back"
+        )
+    assert {b.board for b in broken.broken} == {NO_LABELS}
+    reading, record = broken.best_known("digits", NO_LABELS, 0.5)
+    assert (record.by, reading.attack) == ("Eve", "exchange_back:exchange_back")
+    assert reading.leak > 0.99
+    assert len(record.sha256) == 64
+    assert again == broken  # what is known is not broken twice
+
+
+def test_scores_are_judged_without_the_attacks_that_broke_an_entry(place, ran):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bench, "autoleak", lambda: SUITE)
+        again = place.run(ENTRIES)
+    for entry in again:
+        assert entry.results["digits"].scores == ran[entry.name].results["digits"].scores
+
+
+def test_a_suite_of_other_rules_is_refused(place, monkeypatch):
+    row = dataclasses.replace(attacks.TABLE["norm"], rule=attacks.TABLE["norm"].rule + 1)
+    monkeypatch.setitem(attacks.TABLE, "norm", row)
+    boards.autoleak.cache_clear()
+    with pytest.raises(UserError, match="frozen with other rules of norm"):
+        place.run(ENTRIES)
+
+
+def test_a_plugin_that_is_not_named_is_asked_for(place):
+    with pytest.raises(UserError, match=r"name it by --plugin=mine"):
+        place.run([Entry(name="mine", method={"mine:shuffle": {}})])

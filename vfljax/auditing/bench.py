@@ -1,0 +1,290 @@
+"""LeakBench: entries trained on a data set, attacked by AutoLeak, and judged on every board.
+
+    WORKDIR/tuning/            undefended and every strength of every entry, on all seeds, under no attack
+    WORKDIR/split/             undefended and the strengths chosen with a top model, under AutoLeak
+    WORKDIR/no_split/          likewise without a top model
+    WORKDIR/split/canaries/    entries that claim an epsilon, on one seed with label canaries; no_split likewise
+
+A strength is chosen on validation rows and by cost alone: the strongest that keeps at least so much of what the
+federation gains over the label party alone. No leak is read before all strengths are chosen.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import pathlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from vfljax import contract, defenses, store
+from vfljax.attacking.run import attack_sweep
+from vfljax.attacks import TABLE
+from vfljax.auditing import suite
+from vfljax.auditing.boards import BOARDS, GAINS, KNOWN, UNDEFENDED, Board, autoleak
+from vfljax.auditing.entries import SCORED, Break, Data, Entry, Reading, Result, Score
+from vfljax.auditing.stages import CANARIES
+from vfljax.errors import unknown_row
+from vfljax.report import choosing, lower_limits, stored_rows, worth
+from vfljax.report.assessed import Assessment
+from vfljax.report.assessment import assess
+from vfljax.report.candidates import EXCESS
+from vfljax.report.configurations import configurations, reference_of, undefended
+from vfljax.report.estimates import Estimate
+from vfljax.report.stored_rows import StoredRows
+from vfljax.sweep.experiment import experiment_of, parse
+from vfljax.sweep.plan import make_plan
+from vfljax.sweep.records import Goal
+from vfljax.sweep.train import train_sweep
+from vfljax.types import MALICIOUS
+
+TUNING = "tuning"
+TRAINED = {"split": ("split", MALICIOUS), "no_split": ("no_split",)}
+"""What is trained for the boards of a federation."""
+NOT_KEPT, NO_TOP = "no strength keeps so much", "not trained without a top model"
+DIVERGED, FAILED = "diverged on every seed", "no attack gave a figure above chance"
+NOISE = 0.01  # leak by which an attack must read more than is known, or than of an untrained bottom
+Places = Mapping[tuple[str, float], int | None]
+"""The place of the chosen strength among those that were tried, by the federation in which the method was
+trained and the share of the gain; None where no strength keeps so much."""
+
+
+class Bench(NamedTuple):
+    """A data set of LeakBench, where its sweeps are, and how they are made."""
+
+    data: Data
+    config: Mapping[str, Any]  # the data set's, without any entry
+    workdir: pathlib.Path
+    command: str
+    say: Callable[[str], None] = print
+
+    def sweep(
+        self, folder: str, fields: Mapping[str, Any], attacks: Sequence[str] | None = None
+    ) -> StoredRows:
+        """Trains and attacks what is missing of a sweep, and returns its rows.
+
+        Args:
+          folder: of the sweep, below ``workdir``.
+          fields: of the config that differ from the data set's.
+          attacks: names; None for those of the config.
+        """
+        config, path = {**self.config, **fields}, self.workdir / folder
+        plan = train_sweep(parse(config), path, self.command, self.say)
+        if config["attacks"]:
+            attack_sweep(plan, path, attacks, self.say)
+        store.export(path)
+        return stored_rows.load(path)
+
+    def run(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Trains, attacks and judges entries on all boards of the data set, or what is left of that.
+
+        Returns:
+          The entries with their results on this data set, also of those that it cannot serve.
+
+        Raises:
+          UserError: where attacks have other rules than the suite's, and whatever a sweep raises.
+          ContractError: of a plugin's defense.
+        """
+        autoleak().require_current()
+        chains = {entry.name: entry.chain(self.data) for entry in entries}
+        for name in dict.fromkeys(name for chain in chains.values() for name in chain):
+            if name not in defenses.TABLE:
+                raise unknown_row("defense", name, defenses.TABLE)
+        plan = make_plan(parse(dict(self.config)))
+        refused = {name: suite.refusal(self.config, plan, chain) for name, chain in chains.items()}
+        served = [entry for entry in entries if not refused[entry.name]]
+        tried = {UNDEFENDED: {}, **{entry.name: chains[entry.name] for entry in served}}
+        fields = {"grid": tried, "attacks": {}, "federations": tuple(TRAINED)}
+        contract.check_plugins(parse({**self.config, **fields}).defense_values, {})
+        tuning = self.sweep(TUNING, fields)
+        places = {entry.name: _chosen(tuning, entry.name) for entry in served}
+        rows = {}
+        for federation, kinds in TRAINED.items():
+            grid: dict[str, Any] = {UNDEFENDED: {}} | {
+                entry.name: entry.chain(self.data, kept)
+                for entry in served
+                if (kept := _kept(places[entry.name], federation))
+            }
+            attacks = suite.suited(autoleak().attacks, kinds, KNOWN, plan.dataset.num_classes)
+            fields = {"grid": grid, "attacks": attacks, "federations": kinds}
+            rows[federation] = self.sweep(federation, fields)
+            claiming = {name: grid[name] for name in grid if _claims(grid[name])}
+            if claiming:
+                train = rows[federation].sweep.header["data"]["train"]
+                planted = {"grid": claiming, "canaries": min(CANARIES, train // 5)}
+                planted |= {"seeds": 1, "known_draws": 1}
+                self.sweep(f"{federation}/{lower_limits.FOLDER}", fields | planted)
+        header = rows["split"].sweep.header
+        out = []
+        for entry in entries:
+            if refused[entry.name]:
+                scores = [Score(b, gain, refused[entry.name]) for b in BOARDS for gain in GAINS]
+            else:
+                scores = [*_scores(rows, entry.name, places[entry.name], autoleak().attacks)]
+            result = Result(
+                autoleak=autoleak().version,
+                revision=header["revision"],
+                date=f"{datetime.date.today()}",
+                versions=header["versions"],
+                plugins={name: about["sha256"] for name, about in tuning.sweep.plugins.items()},
+                scores=tuple(scores),
+            )
+            results = {**entry.results, self.data: result}
+            out.append(msgspec.structs.replace(entry, results=results))
+        return out
+
+    def attack(self, entry: Entry, attacks: Sequence[str], by: str, how: str) -> Entry:
+        """Attacks the sweep of ``run`` further, and notes where an attack reads more than is known.
+
+        Args:
+          entry: with its results on the data set.
+          attacks: names of attacks, of plugins or of the table.
+          by: who breaks the entry.
+          how: what the attacks do.
+
+        Returns:
+          The entry with a record for each board and share of the gain where they read more.
+        """
+        rows = {
+            federation: self.sweep(
+                federation, store.load(self.workdir / federation).header["config"], attacks
+            )
+            for federation in TRAINED
+        }
+        places = _chosen(stored_rows.load(self.workdir / TUNING), entry.name)
+        found = []
+        for score in _scores(rows, entry.name, places, {*autoleak().attacks, *attacks}):
+            known, reading = entry.best_known(self.data, *score.place), score.reading
+            if known is None or reading is None or reading.attack not in attacks:
+                continue
+            if reading.leak > known[0].leak + NOISE:
+                origin, today = TABLE[reading.attack].origin, f"{datetime.date.today()}"
+                sha256 = origin.sha256 if origin else ""
+                of = score.board, score.gain, score.knobs, reading
+                found.append(Break(self.data, *of, sha256, by, how, today))
+        return msgspec.structs.replace(entry, broken=(*entry.broken, *found))
+
+
+def _claims(chain: Mapping[str, Any]) -> bool:
+    """Whether any defense of a chain claims an epsilon at its example."""
+    rows = (defenses.TABLE[name] for name in chain)
+    return any(row.remarks.epsilon(row.example, {}) is not None for row in rows)
+
+
+def _chosen(tuning: StoredRows, method: str) -> Places:
+    """The places of the strongest of a method's strengths that keep so much."""
+    every, guess = configurations(tuning), reference_of(tuning).guess
+    bare = undefended(every)
+    assert bare is not None, "the grid begins with undefended"
+    members = [point for point in every if point.method == method]
+    places: dict[tuple[str, float], int | None] = {}
+    for federation in members[0].validation:
+        base = bare.validation[federation]
+        gained = worth.worth(bare.alone_validation.get(federation, {}), base)
+        for gain in GAINS:
+            places[federation, gain] = None
+            for place, point in enumerate(members):
+                utility = [point.validation[federation][seed] for seed in base]
+                losses = choosing.accuracy_losses(utility, [*base.values()], guess)
+                if choosing.keeps_accuracy(losses, gained.allowed(Goal(keep_gain=gain))):
+                    places[federation, gain] = place
+    return places
+
+
+def _kept(places: Places, federation: str) -> list[int]:
+    """The places of the strengths that are attacked in a federation, from weak to strong."""
+    found = (k for (trained, _), k in places.items() if trained == federation)
+    return sorted({k for k in found if k is not None})
+
+
+def _scores(
+    rows: Mapping[str, StoredRows], method: str, places: Places, counted: Collection[str]
+) -> Iterator[Score]:
+    """Yields a method's score on each board at each share of the gain, of the attacks that count."""
+    for board in BOARDS:
+        of_board = board.rows(rows[board.federation], method, counted)
+        assessed = assess(of_board, experiment_of(of_board.sweep))
+        members = [c for c in assessed.configurations if c.method == method]
+        limits = lower_limits.lower_limits(assessed)
+        attacked = {a.configuration.number: a for a in assessed.attacked_on(board.federation)}
+        alone = assessed.worth[board.federation].alone_mean
+        for gain in GAINS:
+            place = places.get((board.federation, gain))
+            if place is None:
+                trained = (board.federation, gain) in places
+                yield Score(board, gain, NOT_KEPT if trained else NO_TOP)
+                continue
+            point = members[_kept(places, board.federation).index(place)]
+            number, guesses = point.number, limits.get(point.number)
+            epsilon = guesses.epsilon() if guesses else 0.0
+            if number in attacked:
+                yield _score(board, gain, attacked[number], alone, epsilon)
+            else:
+                yield Score(board, gain, DIVERGED if point.diverged == point.trials else FAILED)
+
+
+def _score(board: Board, gain: float, a: Assessment, alone: float, epsilon: float) -> Score:
+    """The score of an assessed strength, whose canaries show at least this epsilon."""
+    strongest, of = a.strongest, a.configuration
+    assert strongest is not None
+    identity = strongest.attack.identity
+    certain = [r.get("tpr_at_1e-2", r.get("read_99")) for r in strongest.attack.rows]
+    return Score(
+        board=board,
+        gain=gain,
+        outcome=SCORED,
+        knobs={name: of.knobs[name] for name in of.named},
+        reading=Reading(
+            leak=round(strongest.leak.mean, 5),
+            limits=_limits(strongest.leak),
+            attack=identity.attack if identity else "",
+            variant=strongest.name,
+        ),
+        local_only=_number(strongest.local_only),
+        certain=None if None in certain else _number(sum(certain) / max(len(certain), 1)),
+        utility=_number(a.utility.mean),
+        alone=_number(alone),
+        kept=_number(a.kept.share.mean) if of.defended else 1.0,
+        kept_limits=_limits(a.kept.share),
+        verdict=str(a.verdict) if of.defended else "",
+        cost=str(a.kept.cost) if of.defended else "",
+        flags=tuple(name for name, raised in _flags(a, alone, epsilon) if raised),
+    )
+
+
+def _number(value: float) -> float | None:
+    """A figure as JSON has it."""
+    return None if math.isnan(value) else round(value, 5)
+
+
+def _limits(estimate: Estimate) -> tuple[float, float] | None:
+    lower, upper = map(float, estimate.limits)
+    return None if math.isnan(lower) else (round(lower, 5), round(upper, 5))
+
+
+def _flags(a: Assessment, alone: float, epsilon: float) -> list[tuple[str, bool]]:
+    """What a reader must know of a score, and whether it is so."""
+    strongest, of = a.strongest, a.configuration
+    assert strongest is not None
+    kind = stored_rows.federation_of_kind
+    ran = [f for who, f in of.attacks.items() if kind(who.federation) == a.federation]
+    untrained = [(f["leak"], f["untrained_leak"]) for f in ran if f["untrained_leak"].count]
+    taught = any(f["all_labels_leak"].mean > strongest.local_only + EXCESS for f in ran)
+    claims = [defenses.TABLE[name].remarks.epsilon(*of.values_of(name)) for name in of.defenses]
+    return [
+        ("worse than no federation", a.utility.mean < alone),
+        (
+            "no attack beats the local-only baseline, though all labels would teach one to",
+            strongest.is_local_only and taught,
+        ),
+        (
+            "embeddings give away no more than those of an untrained bottom",
+            bool(untrained) and all(x.mean <= initial.mean + NOISE for x, initial in untrained),
+        ),
+        ("some seeds diverge", of.diverged > 0),
+        ("classes exchanged", of.inverted > 0),
+        ("canaries exceed the claimed epsilon", any(c is not None and epsilon > c for c in claims)),
+        ("nobody who knows it attacked it", of.defended and not a.known),
+    ]

@@ -1,0 +1,94 @@
+"""LeakBench's boards, and AutoLeak, the frozen suite of attacks that entries are attacked with.
+
+A board is one federation of a data set under one kind of attacker. A data set's config is the variant of its
+name of ``configs/leakbench.py``, and all its boards are judged on the trials of one sweep. ``autoleak.json``
+has the suite: the version, and each attack with its rule number and options.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import pathlib
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from vfljax import attacks
+from vfljax.errors import UserError
+from vfljax.report.stored_rows import StoredRows
+from vfljax.types import MALICIOUS
+
+GAINS = (0.5, 0.9)
+"""Shares of the federation's gain over the label party alone, at which entries are compared."""
+KNOWN = 40  # labels that the attacker of a board knows, if any
+UNDEFENDED = "undefended"
+_SUITE = pathlib.Path(__file__).with_name("autoleak.json")
+
+
+class Suite(NamedTuple):
+    """A version of AutoLeak."""
+
+    version: str
+    attacks: Mapping[str, Mapping[str, Any]]  # options by attack, as ``config.attacks`` has them
+    rules: Mapping[str, int]  # rule numbers by attack
+
+    def require_current(self) -> None:
+        """Raises a UserError where an attack has another rule now: figures of two rules are not compared."""
+        changed = [name for name, rule in self.rules.items() if attacks.TABLE[name].rule != rule]
+        if changed:
+            what = f"AutoLeak {self.version} was frozen with other rules of {', '.join(changed)}"
+            raise UserError(
+                what, remedy=f"give {_SUITE.name} the present rules and the next version"
+            )
+
+
+@functools.cache
+def autoleak() -> Suite:
+    """Returns the suite of this version of vfljax."""
+    stored = json.loads(_SUITE.read_text())
+    rows: dict[str, dict[str, Any]] = stored["attacks"]
+    options = {
+        name: {k: tuple(v) if isinstance(v, list) else v for k, v in row["options"].items()}
+        for name, row in rows.items()
+    }
+    return Suite(stored["version"], options, {name: row["rule"] for name, row in rows.items()})
+
+
+class Board(msgspec.Struct, frozen=True):
+    """What an entry is judged on, of one data set."""
+
+    federation: Literal["split", "no_split"]  # with a top model, or without one
+    known: Literal[0, 40]  # the most labels that an attacker knows
+    malicious: bool  # whether passive parties may train with the malicious optimizer
+
+    def rows(self, rows: StoredRows, method: str, counted: Collection[str]) -> StoredRows:
+        """Returns the rows that count here: of undefended and one method, by attackers of this board.
+
+        The method is judged as if it were alone in its sweep, so that its limits do not depend on others.
+
+        Args:
+          rows: of the sweep.
+          method: the name of the method.
+          counted: the names of the attacks that count.
+        """
+        trials = [trial for trial in rows.trials if trial.method in (UNDEFENDED, method)]
+        numbers = {trial.trial for trial in trials}
+        attacked = (
+            row
+            for row in rows.attacks
+            if row.trial in numbers
+            and row.identity.attack in counted
+            and row.identity.known <= self.known
+            and (self.malicious or row.identity.federation != MALICIOUS)
+        )
+        return dataclasses.replace(rows, trials=tuple(trials), attacks=tuple(attacked))
+
+
+BOARDS = (
+    *(Board("split", known, malicious) for known in (0, KNOWN) for malicious in (False, True)),
+    *(Board("no_split", known, False) for known in (0, KNOWN)),
+)
+"""The malicious optimizer makes a top model lean on an embedding, so that it needs one."""

@@ -1,0 +1,224 @@
+"""Entries of LeakBench: a method with the strengths that are tried, its scores, and who read more.
+
+An entry is a JSON file, and nothing in it is run: a method names rows of the table of defenses, or of a plugin
+that the caller of a command names. ``analysis/leakbench/README.md`` explains every field.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pathlib
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from vfljax import store
+from vfljax.auditing.boards import UNDEFENDED, Board, autoleak
+from vfljax.errors import UserError, shown
+
+Data = Literal["digits", "breast_cancer", "spambase", "default_credit", "bank_marketing", "cifar10"]
+Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Axis = Annotated[list[Any], msgspec.Meta(min_length=1, max_length=12)]
+Chain = dict[str, dict[str, Axis | float | str | bool]]
+"""Defenses with their knobs and options, as in ``config.grid``; one of them has a list, weak to strong."""
+Knobs = dict[str, float | str | bool]
+SCORED = "scored"
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What the strongest attack reads, as a mean over seeds."""
+
+    leak: Rate
+    limits: tuple[float, float] | None
+    attack: str  # its name in the table; "" of the local-only baseline
+    variant: str  # with its options
+
+
+class Score(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A method at its strength for one board and share of the gain, as means over seeds."""
+
+    board: Board
+    gain: float  # of ``GAINS``
+    outcome: str  # SCORED, or why there is no figure
+    knobs: Knobs = {}
+    reading: Reading | None = None  # of AutoLeak
+    local_only: Rate | None = None  # what the passive party reads without the federation
+    certain: Rate | None = None  # TPR at 1 % FPR; of more classes the share read with precision .99
+    utility: float | None = None
+    alone: float | None = None  # that of the label party alone
+    kept: float | None = None  # of the federation's gain; None where that is small
+    kept_limits: tuple[float, float] | None = None
+    verdict: str = ""
+    cost: str = ""
+    flags: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> tuple[Board, float]:
+        """Where it counts."""
+        return self.board, self.gain
+
+
+class Result(msgspec.Struct, frozen=True):
+    """The scores of an entry on one data set, and what made them."""
+
+    autoleak: str  # the suite's version
+    revision: str
+    date: str
+    versions: dict[str, str]
+    plugins: dict[str, str]  # SHA-256 of the plugin of each row
+    scores: tuple[Score, ...]
+
+
+class Break(msgspec.Struct, frozen=True):
+    """An attack that reads more of an entry than AutoLeak did."""
+
+    data: Data
+    board: Board
+    gain: float
+    knobs: Knobs  # of the entry
+    reading: Reading
+    sha256: str  # of the attack's plugin; "" of this library's
+    by: str
+    how: str
+    date: str
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """What a paper states of the method."""
+
+    claim: str
+    source: str
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What an entry's file holds."""
+
+    method: Chain  # {} is undefended
+    title: str = ""
+    venue: str = ""
+    link: str = ""
+    plugin: str = ""  # the file of the method's rows, beside the entry; "" of this library's
+    knobs: dict[Data, Chain] = {}  # a data set's own, in place of the method's
+    reported: tuple[Reported, ...] = ()
+    results: dict[Data, Result] = {}
+    broken: tuple[Break, ...] = ()
+    name: str = ""  # the file's, which does not hold it
+
+    def chain(
+        self, data: Data | None, places: Iterable[int] | None = None
+    ) -> dict[str, dict[str, Any]]:
+        """Returns the method as ``config.grid`` has it.
+
+        Args:
+          data: the name of the data set; None for the method without a data set's own knobs.
+          places: of the strengths that are meant; None for all.
+        """
+        more = self.knobs.get(data, {}) if data else {}
+        whole = {name: knobs | more.get(name, {}) for name, knobs in self.method.items()}
+
+        def axis(values: Any) -> Any:
+            if not isinstance(values, list):
+                return values
+            return tuple(values if places is None else (values[k] for k in places))
+
+        return {n: {knob: axis(v) for knob, v in knobs.items()} for n, knobs in whole.items()}
+
+    def score(self, data: Data, board: Board, gain: float) -> Score | None:
+        """Returns the score of a place; None where it was not run.
+
+        Args:
+          data: the name of the data set.
+          board: of the data set.
+          gain: one of ``GAINS``.
+        """
+        scores = self.results[data].scores if data in self.results else ()
+        return next((s for s in scores if s.place == (board, gain)), None)
+
+    def best_known(
+        self, data: Data, board: Board, gain: float
+    ) -> tuple[Reading, Break | None] | None:
+        """Returns what reads most of the strength of a place, by which entries are ranked, and who broke it.
+
+        Args:
+          data, board, gain: as for ``score``.
+        """
+        score = self.score(data, board, gain)
+        if score is None or score.reading is None:
+            return None
+        further = (b for b in self.broken if (b.data, b.board, b.gain) == (data, board, gain))
+        stronger = ((b.reading, b) for b in further if b.knobs == score.knobs)
+        return max([(score.reading, None), *stronger], key=lambda pair: pair[0].leak)
+
+
+def read(path: pathlib.Path) -> Entry:
+    """Reads an entry and checks it.
+
+    Raises:
+      UserError: of one line, for a file that is none, and for a field that means nothing.
+    """
+    remedy = "give it the fields that analysis/leakbench/README.md explains"
+    try:
+        entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+    except (OSError, msgspec.MsgspecError, RecursionError) as error:
+        raise UserError(f"{shown(path)} is no entry ({error})", remedy=remedy) from error
+    if bool(entry.method) == (path.stem == UNDEFENDED):
+        what = f"{shown(path)} has {'a' if entry.method else 'no'} method"
+        raise UserError(what, remedy=f"{UNDEFENDED}.json alone has the method {{}}")
+    for data in (None, *entry.knobs):
+        chain = entry.chain(data)
+        axes = [f"{n}.{k}" for n, v in chain.items() for k in v if isinstance(v[k], tuple)]
+        if len(axes) > 1:
+            what = f"{shown(path)} has lists of {' and '.join(axes)}"
+            raise UserError(what, remedy="let one knob have a list, from weak to strong")
+    return msgspec.structs.replace(entry, name=path.stem)
+
+
+def read_all(folder: pathlib.Path) -> list[Entry]:
+    """Reads every entry of a folder, in the order of their names.
+
+    Raises:
+      UserError: for the first one that is none, and for a folder without any.
+    """
+    paths = sorted(folder.glob("*.json"))
+    if not paths:
+        raise UserError(f"{shown(folder)} holds no entry", remedy="give a folder of *.json")
+    return [read(path) for path in paths]
+
+
+def write(folder: pathlib.Path, entry: Entry) -> pathlib.Path:
+    """Writes an entry to its file, and returns the path.
+
+    Args:
+      folder: of the file.
+      entry: to be written.
+    """
+    path = folder / f"{entry.name}.json"
+    fields = msgspec.to_builtins(msgspec.structs.replace(entry, name=""))
+    del fields["name"]
+    folder.mkdir(parents=True, exist_ok=True)
+    store.write_bytes(path, msgspec.json.format(msgspec.json.encode(fields), indent=1) + b"\n")
+    return path
+
+
+def check(entries: Sequence[Entry], folder: pathlib.Path) -> None:
+    """Checks what entries store, without running anything.
+
+    Args:
+      entries: that were read from a folder.
+      folder: of their files, below which their plugins are.
+
+    Raises:
+      UserError: for scores of another version of AutoLeak, and for a plugin that has changed since.
+    """
+    version = autoleak().version
+    for entry, data, result in ((e, d, r) for e in entries for d, r in e.results.items()):
+        if result.autoleak != version:
+            what = f"{entry.name} on {data} is of AutoLeak {result.autoleak}, and this is {version}"
+            raise UserError(what, remedy="run the entry again")
+        file = folder / entry.plugin
+        if file.is_file():
+            sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+            if sha256 not in result.plugins.values():
+                what = f"{entry.name} on {data}: {entry.plugin} has changed since its scores"
+                raise UserError(what, remedy="restore the file, or run the entry again")

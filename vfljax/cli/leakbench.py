@@ -1,0 +1,66 @@
+"""Enter a defense into LeakBench, break an entry, and check what entries store.
+
+    vfljax leakbench --data=digits --entry=mine.json --plugin=mine.py --workdir=runs/mine
+    vfljax leakbench --data=digits --entry=mine.json --attacks=theirs:flip --plugin=theirs.py \\
+        --by=NAME --how="what it does" --workdir=runs/mine
+    vfljax leakbench --verify
+
+The first trains every strength of the entry, chooses by cost alone, attacks with AutoLeak and writes the scores
+into the entry's file; several entries between commas share a sweep, and without --entry all of --entries are
+run. The second attacks the same sweep further, and notes what reads more than is known. An entry is data: only
+plugins that the command names are run, and --verify runs none. Rules: analysis/leakbench/README.md.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from typing import get_args
+
+import vfljax
+from vfljax.cli.common import OWN_ROWS, PROFILE, Flag, Options
+from vfljax.errors import UserError, unknown
+
+RESUMES = True
+FLAGS = (
+    Flag("data", "the data set: digits, breast_cancer, spambase, default_credit, ..."),
+    Flag("data_dir", "where the data is, config.data.dir", ""),
+    Flag("entry", "files of entries, between commas; default: all of --entries", ()),
+    Flag("entries", "folder of entries", "analysis/leakbench/entries"),
+    Flag("workdir", "folder of the sweep; the same command continues it"),
+    Flag("attacks", "further attacks than AutoLeak's, to break the entry", ()),
+    Flag("by", "who breaks the entry", ""),
+    Flag("how", "what the further attacks do, in a sentence", ""),
+    Flag("verify", "check the files of the entries, without running anything", False),
+    Flag("plugin", f"{OWN_ROWS}, which entries and --attacks name 'file:row'", []),
+    PROFILE,
+)
+
+
+def run(options: Options) -> None:
+    """Run entries, break them, or check their files."""
+    from vfljax.auditing import bench, entries
+
+    folder, files = pathlib.Path(options.entries), [pathlib.Path(name) for name in options.entry]
+    given = [entries.read(file) for file in files] if files else entries.read_all(folder)
+    if options.verify:
+        entries.check(given, folder)
+        print(f"{len(given)} entries are sound")
+        return
+    if len({entry.name for entry in given}) < len(given):
+        raise UserError("--entry names two entries of one name: rename a file.")
+    known = get_args(entries.Data)
+    if options.required("data", f"one of {', '.join(known)}") not in known:
+        raise unknown("--data", options.data, known)
+    fields = {"data.dir": options.data_dir} if options.data_dir else {}
+    place = bench.Bench(
+        data=options.data,
+        config=vfljax.config.from_file(f"configs/leakbench.py:{options.data}", fields),
+        workdir=pathlib.Path(options.required("workdir", "the folder of the entries' sweeps")),
+        command=options.line,
+    )
+    by = options.required("by", "who breaks the entry") if options.attacks else ""
+    ran = place.run(given)
+    if options.attacks:
+        ran = [place.attack(entry, options.attacks, by, options.how) for entry in ran]
+    for entry, parent in zip(ran, [file.parent for file in files] or [folder] * len(ran)):
+        print(f"written: {entries.write(parent, entry)}")
