@@ -14,7 +14,7 @@
     launching/       a sweep trained and attacked, here or in jobs elsewhere
     report/          what leaks and what it costs, judged once per configuration, then shown
     papers/          the numbers that papers print, and ours compared with them
-    auditing/        a user's table surveyed, planned within a budget, trained and attacked
+    auditing/        a user's table surveyed, planned, trained and attacked; a wire; an entry of LeakBench
     library/         what Python programs and notebooks call
     cli/             the commands
     benchmark/       speed, one file per suite
