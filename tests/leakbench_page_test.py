@@ -4,6 +4,8 @@ import msgspec
 
 from analysis.leakbench.page import page, rankings
 from tests.auditing.entries_test import entry
+from vfljax.auditing.boards import BOARDS, GAINS
+from vfljax.auditing.entries import Entry, Result, Score
 
 
 def test_ranks_follow_the_best_known_leak():
@@ -17,3 +19,11 @@ def test_ranks_follow_the_best_known_leak():
     assert "<script>alert" not in page(
         [msgspec.structs.replace(bare, title="<script>alert(1)</script>")]
     )
+
+
+def test_a_board_without_figures_has_a_table_and_no_figure():
+    score = Score(BOARDS[0], GAINS[0], "no strength keeps so much")
+    result = Result("1.0", "r", "d", {}, {}, (score, msgspec.structs.replace(score, gain=GAINS[1])))
+    text = page([Entry(name="mine", method={"noise": {}}, results={"digits": result})])
+    assert "no strength keeps so much" in text
+    assert "<svg" not in text

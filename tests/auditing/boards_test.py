@@ -1,0 +1,55 @@
+"""AutoLeak is frozen: what changes the figures of a small board is a new version of the suite."""
+
+import pytest
+
+from vfljax import store
+from vfljax.attacking import view
+from vfljax.attacking.run import attack_sweep
+from vfljax.attacks.core import FEW_DRAWS
+from vfljax.auditing import boards
+from vfljax.config import from_file
+from vfljax.sweep import plan
+from vfljax.sweep.experiment import parse
+from vfljax.sweep.train import train_sweep
+
+VERSION = "1.0"
+LAYOUT = {"places": 8, "draws": 2, "quick": 1, "pays": 60.0}
+# the mean leak over two seeds and three epochs; another CPU moves last bits, which exchange few ranks
+NEAR = 0.01
+FIGURES = {
+    "cosine_epoch=-1.rule1": 1.0,
+    "cosine_epoch=0.rule1": 0.986,
+    "norm_epoch=-1.rule1": 0.712,
+    "norm_mean.rule1": 0.744,
+    "residual.rule1": 0.987,
+    "spectral_embeddings.rule1": 0.867,
+    "spectral_embeddings_whole.rule1": 0.98,
+    "spectral_gradients.rule1": 0.819,
+    "spectral_gradients_whole.rule1": 1.0,
+}
+
+
+@pytest.fixture(scope="module")
+def figures(tmp_path_factory):
+    """The mean leak of every variant on the small board."""
+    folder = tmp_path_factory.mktemp("board")
+    config = from_file("configs/leakbench.py:breast_cancer")
+    attacks = {name: config["attacks"][name] for name in ("norm", "cosine", "spectral", "residual")}
+    config |= {"seeds": 2, "known_draws": 1, "federations": ("split",), "attacks": attacks}
+    config["training"] |= {"epochs": 3}
+    quiet = lambda line: None  # noqa: E731
+    attack_sweep(train_sweep(parse(config), folder, "test", quiet), folder, say=quiet)
+    store.export(folder)
+    rows = store.load(folder).attacks.to_pandas()
+    return rows.groupby("variant")["leak_crossed"].mean().to_dict()
+
+
+def test_layout_and_compiler_are_those_of_the_version():
+    assert boards.autoleak().version == VERSION
+    boards.autoleak().require_current()
+    levels = {"quick": plan.QUICK, "pays": plan.PAYS}
+    assert {"places": view.PLACES, "draws": FEW_DRAWS, **levels} == LAYOUT
+
+
+def test_a_small_board_has_the_figures_of_the_version(figures):
+    assert figures == pytest.approx(FIGURES, abs=NEAR)

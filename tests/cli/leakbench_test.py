@@ -1,0 +1,44 @@
+"""``launch.leakbench``: what cannot be meant is one line, and stored entries are checked without being run."""
+
+import json
+
+import pytest
+
+ENTRY = {"method": {"mine:shuffle": {}}, "plugin": "mine.py"}
+
+
+@pytest.fixture
+def folder(launch, tmp_path, monkeypatch):  # ``launch`` changes the folder too
+    (tmp_path / "mine.json").write_text(json.dumps(ENTRY))
+    (tmp_path / "mine.py").write_text("raise SystemExit('a file of an entry was run')\n")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/mine.json").write_text(json.dumps(ENTRY))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "analysis/leakbench/entries holds no entry"),
+        (["--entry=none.json"], "none.json is no entry"),
+        (["--entry=mine.json"], "--data is needed: one of digits, breast_cancer"),
+        (["--entry=mine.json", "--data=mnist"], "--data 'mnist'"),
+        (["--entry=mine.json", "--data=digits"], "--workdir is needed"),
+        (
+            ["--entry=mine.json", "--data=digits", "--workdir=w", "--attacks=norm"],
+            "--by is needed: who breaks the entry",
+        ),
+        (["--entry=mine.json,other/mine.json", "--data=digits"], "two entries of one name"),
+        (["--entry=mine.json", "--data=digits", "--workdir=w"], "name it by --plugin=mine"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line(refused, folder, tmp_path, arguments, message):
+    del folder
+    assert message in refused("leakbench", *arguments)
+    assert not (tmp_path / "w").exists()
+
+
+def test_entries_are_checked_without_running_anything(launch, folder):
+    del folder
+    done = launch("leakbench", "--verify", "--entries=.")
+    assert (done.returncode, done.stdout) == (0, "1 entries are sound\n")
