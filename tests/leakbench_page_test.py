@@ -10,12 +10,14 @@ from vfljax.auditing.entries import Entry, Result, Score
 
 def test_ranks_follow_the_best_known_leak():
     bare = msgspec.structs.replace(entry("undefended", 1.0), method={})
-    every = [entry("broken", 0.6, (0.95, 1.0)), entry("steady", 0.7), bare]
+    every = [entry("broken", 0.6, (0.95, 1.0, "a")), entry("steady", 0.7), bare]
     board = rankings(every)[0]
     assert [line[0].entry.name for line in board.lines] == ["undefended", "steady", "broken"]
     assert [s.entry.name for s, efficient in board.points if efficient] == ["steady"]
     text = page(every)
     assert "Eve" in text
+    assert [board.rank(line) for line in board.lines] == [None, 1, 2]
+    assert page(every[:2])  # also without undefended
     assert "<script>alert" not in page(
         [msgspec.structs.replace(bare, title="<script>alert(1)</script>")]
     )

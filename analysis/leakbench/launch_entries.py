@@ -14,7 +14,7 @@ import msgspec
 from vfljax import defenses
 from vfljax.auditing import entries
 from vfljax.auditing.boards import UNDEFENDED
-from vfljax.auditing.entries import Entry, Reported
+from vfljax.auditing.entries import Entry
 
 FOLDER = pathlib.Path("analysis/leakbench/entries")
 FU = "Fu et al., USENIX Security 2022"
@@ -54,7 +54,7 @@ def main() -> None:
         if row.strengths is not None:
             knobs |= {**row.strengths.fixed, row.strengths.knob: [*row.strengths.values]}
         reported = tuple(
-            Reported(claim=claim["quote"], source=claim["place"])
+            {"claim": claim["quote"], "source": claim["place"]}
             for claim in claims
             if claim["paper"] == of_method.get(name) and claim["id"] in ids
         )
@@ -66,7 +66,8 @@ def main() -> None:
         if path.exists():
             stored = entries.read(path)
             entry = msgspec.structs.replace(entry, results=stored.results, broken=stored.broken)
-        print(f"written: {entries.write(FOLDER, entry)}")
+        entries.write(path, entry)
+        print(f"written: {path}")
     missing = {n for n, row in defenses.TABLE.items() if row.origin is None} - {*ABOUT}
     assert not missing, f"defenses without an entry: {missing}"
 

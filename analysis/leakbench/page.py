@@ -47,13 +47,17 @@ class Ranking(NamedTuple):
     @property
     def points(self) -> list[tuple[Standing, bool]]:
         """Everything with figures, and whether nothing is as useful and leaks less."""
-        every = [
-            (s.score.utility or 0.0, -s.leak, s) for line in self.lines for s in line if s.best
-        ]
+        every = [(s.score.utility, -s.leak, s) for line in self.lines for s in line if s.best]
         return [
             (s, not any(u >= x and v >= y and (u, v) != (x, y) for u, v, _ in every))
             for x, y, s in every
         ]
+
+    def rank(self, line: tuple[Standing, ...]) -> int | None:
+        """The place of an entry, by what leaks at the first share; None of what is not ranked."""
+        others = [x[0].leak for x in self.lines if x[0].entry.method]
+        ranked = line[0].best and line[0].entry.method
+        return 1 + sum(leak < line[0].leak for leak in others) if ranked else None
 
 
 def _figure(mean: float | None, limits: tuple[float, float] | None) -> str:
@@ -107,7 +111,8 @@ def main() -> None:
     parser.add_argument("--entries", type=pathlib.Path, default=ENTRIES)
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(page(stored.read_all(options.entries)))
+    entries = [stored.read(path) for path in sorted(options.entries.glob("*.json"))]
+    options.out.write_text(page(entries), encoding="utf-8")
     print(f"written: {options.out}")
 
 

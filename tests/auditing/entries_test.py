@@ -1,6 +1,8 @@
 """Entries of LeakBench are checked when they are read, and ranked by the strongest reading."""
 
+import hashlib
 import json
+import re
 
 import msgspec
 import pytest
@@ -36,6 +38,9 @@ def with_score(**fields):
         ({"method": {"noise": {"scale": [0.1] * 13}}}, "length <= 12"),
         ({"method": {"kdk": {"epsilon": [0.1], "k": [2]}}}, "lists of kdk.epsilon and kdk.k"),
         ({**NOISE, "knobs": {"mnist": {}}}, "Invalid enum value 'mnist'"),
+        ({**NOISE, "knobs": {"digits": {"typo": {}}}}, "defense in knobs of"),
+        ({"method": {"noise": {"scale": [None]}}}, "got `null`"),
+        (with_score(utility=float("1e308")), "<= 1.0"),
         ({**NOISE, "title": 3}, "got `int` - at `$.title`"),
         ({**NOISE, "results": {"digits": {}}}, "missing required field `autoleak`"),
         (with_score(reading={"leak": 1.5, "limits": None, "attack": "", "variant": ""}), "<= 1.0"),
@@ -58,6 +63,9 @@ def test_a_file_that_is_no_json_is_refused(tmp_path, text):
         entries.read(tmp_path / "mine.json")
 
 
+HASHES = {"mine:row": "a" * 64}
+
+
 def of_board(leak, knobs, **fields):
     reading = Reading(leak=leak, limits=None, attack="norm", variant="norm")
     return {"board": BOARDS[0], "gain": GAINS[0], "knobs": knobs, "reading": reading, **fields}
@@ -65,26 +73,27 @@ def of_board(leak, knobs, **fields):
 
 def entry(name, leak, *broken):
     score = Score(outcome="scored", utility=0.9, **of_board(leak, {"noise.scale": 1.0}))
-    result = Result("1.0", "r", "d", {}, {}, (score, Score(BOARDS[0], GAINS[1], "no strength")))
+    others = [Score(board, gain, "no strength") for board in BOARDS for gain in GAINS]
+    result = Result("1.0", "r", "d", {}, HASHES, (score, *others[1:]))
     breaks = tuple(
         Break(
             **of_board(stronger, {"noise.scale": scale}),
             **{"data": "digits", "sha256": "", "by": "Eve", "how": "so", "date": "d"},
+            plugins={"mine:row": plugin * 64},
         )
-        for stronger, scale in broken
+        for stronger, scale, plugin in broken
     )
     return Entry(name=name, **NOISE, results={"digits": result}, broken=breaks)
 
 
 def test_an_entry_is_read_as_it_was_written(tmp_path):
-    whole = entry("mine", 0.7, (0.8, 1.0))
-    path = entries.write(tmp_path, whole)
-    assert entries.read(path) == whole
-    assert entries.read_all(tmp_path) == [whole]
+    whole = entry("mine", 0.7, (0.8, 1.0, "a"))
+    entries.write(tmp_path / "folder/mine.json", whole)
+    assert entries.read(tmp_path / "folder/mine.json") == whole
 
 
 def test_a_stronger_attack_counts_at_its_strength_alone():
-    whole = entry("mine", 0.7, (0.9, 0.1), (0.8, 1.0), (0.75, 1.0))
+    whole = entry("mine", 0.7, (0.9, 0.1, "a"), (0.9, 1.0, "b"), (0.8, 1.0, "a"), (0.75, 1.0, "a"))
     reading, broken = whole.best_known("digits", BOARDS[0], GAINS[0])
     assert (reading.leak, broken.by) == (0.8, "Eve")
     assert whole.best_known("digits", BOARDS[0], GAINS[1]) is None
@@ -92,18 +101,30 @@ def test_a_stronger_attack_counts_at_its_strength_alone():
 
 
 def test_the_stored_entries_are_sound():
-    every = entries.read_all(STORED)
-    entries.check(every, STORED)
+    for path in STORED.glob("*.json"):
+        entries.check(entries.read(path), STORED)
     boards.autoleak().require_current()
 
 
-def test_changes_since_a_score_are_named(tmp_path):
-    whole = entry("mine", 0.7)
-    result = msgspec.structs.replace(whole.results["digits"], plugins={"mine:row": "0" * 64})
-    changed = msgspec.structs.replace(whole, plugin="mine.py", results={"digits": result})
+@pytest.mark.parametrize(
+    ("result", "fields", "message"),
+    [
+        ({"autoleak": "0.9"}, {}, "AutoLeak 0.9, and this is 1.0"),
+        ({"scores": ()}, {}, "lacks boards of digits"),
+        ({}, {"plugin": "mine.py"}, "mine.py has changed since"),
+        ({}, {"plugin": "none.py"}, "none.py has changed since"),
+        ({}, {"plugin": ""}, "plugin='' is no file of mine:row"),
+        ({}, {"plugin": "../mine.py"}, "no file of mine:row"),
+    ],
+)
+def test_what_does_not_belong_to_the_scores_is_refused(tmp_path, result, fields, message):
     (tmp_path / "mine.py").write_text("")
-    with pytest.raises(UserError, match=r"mine.py has changed since"):
-        entries.check([changed], tmp_path)
-    old = msgspec.structs.replace(whole.results["digits"], autoleak="0.9")
-    with pytest.raises(UserError, match=r"AutoLeak 0.9, and this is 1.0"):
-        entries.check([msgspec.structs.replace(whole, results={"digits": old})], tmp_path)
+    whole = entry("mine", 0.7)
+    of_plugin = {"method": {"mine:row": {}}, "plugin": "mine.py"}
+    scores = {"digits": msgspec.structs.replace(whole.results["digits"], **result)}
+    changed = msgspec.structs.replace(whole, **{**of_plugin, **fields}, results=scores)
+    with pytest.raises(UserError, match=re.escape(message)):
+        entries.check(changed, tmp_path)
+    hashes = {"mine:row": hashlib.sha256(b"").hexdigest()}
+    right = msgspec.structs.replace(whole.results["digits"], plugins=hashes)
+    entries.check(msgspec.structs.replace(whole, **of_plugin, results={"digits": right}), tmp_path)

@@ -26,7 +26,7 @@ from vfljax.auditing import suite
 from vfljax.auditing.boards import BOARDS, GAINS, KNOWN, UNDEFENDED, Board, autoleak
 from vfljax.auditing.entries import SCORED, Break, Data, Entry, Reading, Result, Score
 from vfljax.auditing.stages import CANARIES
-from vfljax.errors import unknown_row
+from vfljax.errors import UserError, unknown_row
 from vfljax.report import choosing, lower_limits, stored_rows, worth
 from vfljax.report.assessed import Assessment
 from vfljax.report.assessment import assess
@@ -75,7 +75,7 @@ class Bench(NamedTuple):
         if config["attacks"]:
             attack_sweep(plan, path, attacks, self.say)
         store.export(path)
-        return stored_rows.load(path)
+        return stored_rows.read(store.load(path), named=False)
 
     def run(self, entries: Sequence[Entry]) -> list[Entry]:
         """Trains, attacks and judges entries on all boards of the data set, or what is left of that.
@@ -116,8 +116,7 @@ class Bench(NamedTuple):
                 planted = {"grid": claiming, "canaries": min(CANARIES, train // 5)}
                 planted |= {"seeds": 1, "known_draws": 1}
                 self.sweep(f"{federation}/{lower_limits.FOLDER}", fields | planted)
-        header = rows["split"].sweep.header
-        out = []
+        header, hashes, out = rows["split"].sweep.header, tuning.sweep.plugins, []
         for entry in entries:
             if refused[entry.name]:
                 scores = [Score(b, gain, refused[entry.name]) for b in BOARDS for gain in GAINS]
@@ -128,7 +127,7 @@ class Bench(NamedTuple):
                 revision=header["revision"],
                 date=f"{datetime.date.today()}",
                 versions=header["versions"],
-                plugins={name: about["sha256"] for name, about in tuning.sweep.plugins.items()},
+                plugins={n: hashes[n]["sha256"] for n in entry.method if n in hashes},
                 scores=tuple(scores),
             )
             results = {**entry.results, self.data: result}
@@ -153,8 +152,10 @@ class Bench(NamedTuple):
             )
             for federation in TRAINED
         }
-        places = _chosen(stored_rows.load(self.workdir / TUNING), entry.name)
-        found = []
+        if not any(score.reading for score in entry.results[self.data].scores):
+            raise UserError(f"{entry.name} has no score on {self.data} that could be broken.")
+        tuning = stored_rows.read(store.load(self.workdir / TUNING), named=False)
+        places, found = _chosen(tuning, entry.name), []
         for score in _scores(rows, entry.name, places, {*autoleak().attacks, *attacks}):
             known, reading = entry.best_known(self.data, *score.place), score.reading
             if known is None or reading is None or reading.attack not in attacks:
@@ -162,8 +163,8 @@ class Bench(NamedTuple):
             if reading.leak > known[0].leak + NOISE:
                 origin, today = TABLE[reading.attack].origin, f"{datetime.date.today()}"
                 sha256 = origin.sha256 if origin else ""
-                of = score.board, score.gain, score.knobs, reading
-                found.append(Break(self.data, *of, sha256, by, how, today))
+                of = score.board, score.gain, score.knobs, entry.results[self.data].plugins
+                found.append(Break(self.data, *of, reading, sha256, by, how, today))
         return msgspec.structs.replace(entry, broken=(*entry.broken, *found))
 
 
@@ -231,11 +232,12 @@ def _score(board: Board, gain: float, a: Assessment, alone: float, epsilon: floa
     assert strongest is not None
     identity = strongest.attack.identity
     certain = [r.get("tpr_at_1e-2", r.get("read_99")) for r in strongest.attack.rows]
+    measured = bool(certain) and None not in certain and not (identity and identity.named)
     return Score(
         board=board,
         gain=gain,
         outcome=SCORED,
-        knobs={name: of.knobs[name] for name in of.named},
+        knobs=of.knobs,
         reading=Reading(
             leak=round(strongest.leak.mean, 5),
             limits=_limits(strongest.leak),
@@ -243,13 +245,12 @@ def _score(board: Board, gain: float, a: Assessment, alone: float, epsilon: floa
             variant=strongest.name,
         ),
         local_only=_number(strongest.local_only),
-        certain=None if None in certain else _number(sum(certain) / max(len(certain), 1)),
-        utility=_number(a.utility.mean),
+        certain=_number(sum(certain) / len(certain)) if measured else None,
+        utility=_number(a.utility.mean) or 0.0,
         alone=_number(alone),
         kept=_number(a.kept.share.mean) if of.defended else 1.0,
         kept_limits=_limits(a.kept.share),
         verdict=str(a.verdict) if of.defended else "",
-        cost=str(a.kept.cost) if of.defended else "",
         flags=tuple(name for name, raised in _flags(a, alone, epsilon) if raised),
     )
 
@@ -272,6 +273,7 @@ def _flags(a: Assessment, alone: float, epsilon: float) -> list[tuple[str, bool]
     ran = [f for who, f in of.attacks.items() if kind(who.federation) == a.federation]
     untrained = [(f["leak"], f["untrained_leak"]) for f in ran if f["untrained_leak"].count]
     taught = any(f["all_labels_leak"].mean > strongest.local_only + EXCESS for f in ran)
+    listed = [defenses.TABLE[name].known_by.get(a.federation) for name in of.defenses]
     claims = [defenses.TABLE[name].remarks.epsilon(*of.values_of(name)) for name in of.defenses]
     return [
         ("worse than no federation", a.utility.mean < alone),
@@ -286,5 +288,5 @@ def _flags(a: Assessment, alone: float, epsilon: float) -> list[tuple[str, bool]
         ("some seeds diverge", of.diverged > 0),
         ("classes exchanged", of.inverted > 0),
         ("canaries exceed the claimed epsilon", any(c is not None and epsilon > c for c in claims)),
-        ("nobody who knows it attacked it", of.defended and not a.known),
+        ("nobody who knows it attacked it", of.defended and not (a.known and all(listed))),
     ]

@@ -16,15 +16,15 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from vfljax import attacks
+from vfljax.attacks import TABLE
+from vfljax.auditing.suite import KNOWN, UNDEFENDED
 from vfljax.errors import UserError
+from vfljax.report import stored_rows
 from vfljax.report.stored_rows import StoredRows
 from vfljax.types import MALICIOUS
 
 GAINS = (0.5, 0.9)
 """Shares of the federation's gain over the label party alone, at which entries are compared."""
-KNOWN = 40  # labels that the attacker of a board knows, if any
-UNDEFENDED = "undefended"
 _SUITE = pathlib.Path(__file__).with_name("autoleak.json")
 
 
@@ -37,7 +37,11 @@ class Suite(NamedTuple):
 
     def require_current(self) -> None:
         """Raises a UserError where an attack has another rule now: figures of two rules are not compared."""
-        changed = [name for name, rule in self.rules.items() if attacks.TABLE[name].rule != rule]
+        changed = [
+            name
+            for name, rule in self.rules.items()
+            if name not in TABLE or TABLE[name].rule != rule
+        ]
         if changed:
             what = f"AutoLeak {self.version} was frozen with other rules of {', '.join(changed)}"
             raise UserError(
@@ -70,20 +74,19 @@ class Board(msgspec.Struct, frozen=True):
         The method is judged as if it were alone in its sweep, so that its limits do not depend on others.
 
         Args:
-          rows: of the sweep.
+          rows: of the sweep, whose classes are not renamed yet.
           method: the name of the method.
           counted: the names of the attacks that count.
         """
-        trials = [trial for trial in rows.trials if trial.method in (UNDEFENDED, method)]
+        members, barred = (UNDEFENDED, method), () if self.malicious else (MALICIOUS,)
+        trials = [t for t in rows.trials if t.method in members and t.federation not in barred]
         numbers = {trial.trial for trial in trials}
-        attacked = (
-            row
-            for row in rows.attacks
-            if row.trial in numbers
-            and row.identity.attack in counted
-            and row.identity.known <= self.known
-            and (self.malicious or row.identity.federation != MALICIOUS)
-        )
+        attacked = [
+            row for row in rows.attacks if row.trial in numbers and row.identity.attack in counted
+        ]
+        if len(rows.balance) > 2:
+            attacked += stored_rows.renamed(attacked)
+        attacked = [row for row in attacked if row.identity.known <= self.known]
         return dataclasses.replace(rows, trials=tuple(trials), attacks=tuple(attacked))
 
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from vfljax import store
-from vfljax.auditing.boards import UNDEFENDED, Board, autoleak
-from vfljax.errors import UserError, shown
+from vfljax.auditing.boards import BOARDS, GAINS, UNDEFENDED, Board, autoleak
+from vfljax.errors import UserError, shown, unknown
 
 Data = Literal["digits", "breast_cancer", "spambase", "default_credit", "bank_marketing", "cifar10"]
 Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
-Axis = Annotated[list[Any], msgspec.Meta(min_length=1, max_length=12)]
+Share = Annotated[float, msgspec.Meta(ge=-100, le=100)]
+Axis = Annotated[list[float | str | bool], msgspec.Meta(min_length=1, max_length=12)]
 Chain = dict[str, dict[str, Axis | float | str | bool]]
 """Defenses with their knobs and options, as in ``config.grid``; one of them has a list, weak to strong."""
 Knobs = dict[str, float | str | bool]
@@ -30,7 +31,7 @@ class Reading(msgspec.Struct, frozen=True):
     """What the strongest attack reads, as a mean over seeds."""
 
     leak: Rate
-    limits: tuple[float, float] | None
+    limits: tuple[Rate, Rate] | None
     attack: str  # its name in the table; "" of the local-only baseline
     variant: str  # with its options
 
@@ -45,12 +46,11 @@ class Score(msgspec.Struct, frozen=True, omit_defaults=True):
     reading: Reading | None = None  # of AutoLeak
     local_only: Rate | None = None  # what the passive party reads without the federation
     certain: Rate | None = None  # TPR at 1 % FPR; of more classes the share read with precision .99
-    utility: float | None = None
-    alone: float | None = None  # that of the label party alone
-    kept: float | None = None  # of the federation's gain; None where that is small
-    kept_limits: tuple[float, float] | None = None
+    utility: Rate = 0.0
+    alone: Rate | None = None  # that of the label party alone
+    kept: Share | None = None  # of the federation's gain; None where that is small
+    kept_limits: tuple[Share, Share] | None = None
     verdict: str = ""
-    cost: str = ""
     flags: tuple[str, ...] = ()
 
     @property
@@ -66,7 +66,7 @@ class Result(msgspec.Struct, frozen=True):
     revision: str
     date: str
     versions: dict[str, str]
-    plugins: dict[str, str]  # SHA-256 of the plugin of each row
+    plugins: dict[str, str]  # SHA-256 of the plugin of each row of the method
     scores: tuple[Score, ...]
 
 
@@ -77,18 +77,12 @@ class Break(msgspec.Struct, frozen=True):
     board: Board
     gain: float
     knobs: Knobs  # of the entry
+    plugins: dict[str, str]  # likewise
     reading: Reading
     sha256: str  # of the attack's plugin; "" of this library's
     by: str
     how: str
     date: str
-
-
-class Reported(msgspec.Struct, frozen=True):
-    """What a paper states of the method."""
-
-    claim: str
-    source: str
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -99,8 +93,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     venue: str = ""
     link: str = ""
     plugin: str = ""  # the file of the method's rows, beside the entry; "" of this library's
-    knobs: dict[Data, Chain] = {}  # a data set's own, in place of the method's
-    reported: tuple[Reported, ...] = ()
+    knobs: dict[Data, Chain] = {}  # a data set's own values
+    reported: tuple[dict[str, str], ...] = ()  # "claim" and "source", of a paper
     results: dict[Data, Result] = {}
     broken: tuple[Break, ...] = ()
     name: str = ""  # the file's, which does not hold it
@@ -146,8 +140,9 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         score = self.score(data, board, gain)
         if score is None or score.reading is None:
             return None
-        further = (b for b in self.broken if (b.data, b.board, b.gain) == (data, board, gain))
-        stronger = ((b.reading, b) for b in further if b.knobs == score.knobs)
+        same = data, board, gain, score.knobs, self.results[data].plugins
+        further = (((b.data, b.board, b.gain, b.knobs, b.plugins), b) for b in self.broken)
+        stronger = ((b.reading, b) for place, b in further if place == same)
         return max([(score.reading, None), *stronger], key=lambda pair: pair[0].leak)
 
 
@@ -165,6 +160,9 @@ def read(path: pathlib.Path) -> Entry:
     if bool(entry.method) == (path.stem == UNDEFENDED):
         what = f"{shown(path)} has {'a' if entry.method else 'no'} method"
         raise UserError(what, remedy=f"{UNDEFENDED}.json alone has the method {{}}")
+    for chain in entry.knobs.values():
+        if unknown_names := {*chain} - {*entry.method}:
+            raise unknown(f"defense in knobs of {shown(path)}", min(unknown_names), entry.method)
     for data in (None, *entry.knobs):
         chain = entry.chain(data)
         axes = [f"{n}.{k}" for n, v in chain.items() for k in v if isinstance(v[k], tuple)]
@@ -174,51 +172,42 @@ def read(path: pathlib.Path) -> Entry:
     return msgspec.structs.replace(entry, name=path.stem)
 
 
-def read_all(folder: pathlib.Path) -> list[Entry]:
-    """Reads every entry of a folder, in the order of their names.
-
-    Raises:
-      UserError: for the first one that is none, and for a folder without any.
-    """
-    paths = sorted(folder.glob("*.json"))
-    if not paths:
-        raise UserError(f"{shown(folder)} holds no entry", remedy="give a folder of *.json")
-    return [read(path) for path in paths]
-
-
-def write(folder: pathlib.Path, entry: Entry) -> pathlib.Path:
-    """Writes an entry to its file, and returns the path.
+def write(path: pathlib.Path, entry: Entry) -> None:
+    """Writes an entry to a file.
 
     Args:
-      folder: of the file.
+      path: of the file.
       entry: to be written.
     """
-    path = folder / f"{entry.name}.json"
-    fields = msgspec.to_builtins(msgspec.structs.replace(entry, name=""))
+    fields = msgspec.to_builtins(entry)
     del fields["name"]
-    folder.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     store.write_bytes(path, msgspec.json.format(msgspec.json.encode(fields), indent=1) + b"\n")
-    return path
 
 
-def check(entries: Sequence[Entry], folder: pathlib.Path) -> None:
-    """Checks what entries store, without running anything.
+def check(entry: Entry, folder: pathlib.Path) -> None:
+    """Checks what an entry stores, without running anything or making a figure again.
 
     Args:
-      entries: that were read from a folder.
-      folder: of their files, below which their plugins are.
+      entry: that was read.
+      folder: of its file, in which its plugin is.
 
     Raises:
-      UserError: for scores of another version of AutoLeak, and for a plugin that has changed since.
+      UserError: for missing boards, scores of another version of AutoLeak, and a plugin that has changed.
     """
-    version = autoleak().version
-    for entry, data, result in ((e, d, r) for e in entries for d, r in e.results.items()):
+    version, places = autoleak().version, [(board, gain) for board in BOARDS for gain in GAINS]
+    rows, named = [n for n in entry.method if ":" in n], pathlib.PurePath(entry.plugin).name
+    if rows and (not named or named != entry.plugin):
+        what = f"{entry.name}: plugin={entry.plugin!r} is no file of {', '.join(rows)}"
+        raise UserError(what, remedy="name the file that lies beside the entry")
+    for data, result in entry.results.items():
         if result.autoleak != version:
             what = f"{entry.name} on {data} is of AutoLeak {result.autoleak}, and this is {version}"
             raise UserError(what, remedy="run the entry again")
+        if [score.place for score in result.scores] != places:
+            raise UserError(f"{entry.name} lacks boards of {data}", remedy="run the entry again")
         file = folder / entry.plugin
-        if file.is_file():
-            sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
-            if sha256 not in result.plugins.values():
-                what = f"{entry.name} on {data}: {entry.plugin} has changed since its scores"
-                raise UserError(what, remedy="restore the file, or run the entry again")
+        sha256 = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+        if rows and result.plugins != dict.fromkeys(rows, sha256):
+            what = f"{entry.name} on {data}: {entry.plugin} has changed since its scores"
+            raise UserError(what, remedy="restore the file, or run the entry again")

@@ -40,10 +40,14 @@ def run(options: Options) -> None:
     """Run entries, break them, or check their files."""
     from vfljax.auditing import bench, entries
 
-    folder, files = pathlib.Path(options.entries), [pathlib.Path(name) for name in options.entry]
-    given = [entries.read(file) for file in files] if files else entries.read_all(folder)
+    files = [pathlib.Path(name) for name in options.entry]
+    files = files or sorted(pathlib.Path(options.entries).glob("*.json"))
+    if not files:
+        raise UserError(f"--entries={options.entries} holds no entry: give a folder of *.json.")
+    given = [entries.read(file) for file in files]
     if options.verify:
-        entries.check(given, folder)
+        for file, entry in zip(files, given, strict=True):
+            entries.check(entry, file.parent)
         print(f"{len(given)} entries are sound")
         return
     if len({entry.name for entry in given}) < len(given):
@@ -59,8 +63,10 @@ def run(options: Options) -> None:
         command=options.line,
     )
     by = options.required("by", "who breaks the entry") if options.attacks else ""
-    ran = place.run(given)
-    if options.attacks:
-        ran = [place.attack(entry, options.attacks, by, options.how) for entry in ran]
-    for entry, parent in zip(ran, [file.parent for file in files] or [folder] * len(ran)):
-        print(f"written: {entries.write(parent, entry)}")
+    for file, entry in zip(files, place.run(given), strict=True):
+        if options.attacks:
+            before, entry = entry, place.attack(entry, options.attacks, by, options.how)
+            more = len(entry.broken) - len(before.broken)
+            print(f"{entry.name}: the attacks read more than is known in {more} places")
+        entries.write(file, entry)
+        print(f"written: {file}")

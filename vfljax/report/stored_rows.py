@@ -192,7 +192,7 @@ def read(sweep: store.StoredSweep, named: bool = True) -> StoredRows:
         for row in sweep.attacks.to_pylist()
     ]
     if named and len(sweep.header["data"]["balance"]) > 2:
-        attacks += _renamed(attacks)
+        attacks += renamed(attacks)
     local_only = tuple(
         LocalOnlyRow(
             attackers=(identity := store.identity_of(row)).attackers,
@@ -227,7 +227,7 @@ def federations_of(entry: Described) -> tuple[str, ...]:
     return tuple(entry.get("federations", ()))
 
 
-def _renamed(rows: list[AttackFigures]) -> list[AttackFigures]:
+def renamed(rows: list[AttackFigures]) -> list[AttackFigures]:
     """The rows of attacks under the names that known labels give their classes, where any is better."""
     better = {row.identity.label for row in rows if not row.oracle and _is_better(row)}
     return [
