@@ -18,6 +18,12 @@ def test_ranks_follow_the_best_known_leak():
     assert "Eve" in text
     assert [board.rank(line) for line in board.lines] == [None, 1, 2]
     assert page(every[:2])  # also without undefended
+    score = every[2].results["digits"].scores[0]
+    reached = msgspec.structs.replace(score, local_only=0.96)  # undefended reads 1.0
+    scores = (reached, *every[2].results["digits"].scores[1:])
+    result = msgspec.structs.replace(every[2].results["digits"], scores=scores)
+    every[2] = msgspec.structs.replace(every[2], results={"digits": result})
+    assert [rankings(every)[0].rank(line) for line in board.lines] == [None] * 3
     assert "<script>alert" not in page(
         [msgspec.structs.replace(bare, title="<script>alert(1)</script>")]
     )

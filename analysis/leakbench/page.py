@@ -17,6 +17,7 @@ from vfljax.auditing import entries as stored
 from vfljax.auditing.boards import BOARDS, GAINS, UNDEFENDED, Board, autoleak
 from vfljax.auditing.entries import Break, Data, Entry, Reading, Score
 from vfljax.report import words
+from vfljax.report.candidates import EXCESS
 from vfljax.report.estimates import Estimate, Limits
 from vfljax.report.page import POLICY
 from vfljax.report.templates import templates
@@ -53,10 +54,17 @@ class Ranking(NamedTuple):
             for x, y, s in every
         ]
 
+    @property
+    def reads(self) -> bool:
+        """Whether undefended leaks beyond the local-only baseline, without which ranks say nothing."""
+        first = self.lines[0][0]
+        known = not first.entry.method and first.best and first.score.local_only is not None
+        return not known or first.leak > (first.score.local_only or 0.0) + EXCESS
+
     def rank(self, line: tuple[Standing, ...]) -> int | None:
         """The place of an entry, by what leaks at the first share; None of what is not ranked."""
         others = [x[0].leak for x in self.lines if x[0].entry.method]
-        ranked = line[0].best and line[0].entry.method
+        ranked = self.reads and line[0].best and line[0].entry.method
         return 1 + sum(leak < line[0].leak for leak in others) if ranked else None
 
 

@@ -125,6 +125,14 @@ def test_a_suite_of_other_rules_is_refused(place, monkeypatch):
         place.run(ENTRIES)
 
 
-def test_a_plugin_that_is_not_named_is_asked_for(place):
-    with pytest.raises(UserError, match=r"name it by --plugin=mine"):
-        place.run([Entry(name="mine", method={"mine:shuffle": {}})])
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ({"mine:shuffle": {}}, r"name it by --plugin=mine"),
+        ({"noise": {"scales": [0.1]}}, r"'scales'"),
+        ({"gafm": {}}, r"gafm gives no delta"),
+    ],
+)
+def test_what_no_data_set_could_be_given_is_refused(place, method, message):
+    with pytest.raises(UserError, match=message):
+        place.run([Entry(name="mine", method=method)])

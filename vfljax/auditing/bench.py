@@ -26,7 +26,7 @@ from vfljax.auditing import suite
 from vfljax.auditing.boards import BOARDS, GAINS, KNOWN, UNDEFENDED, Board, autoleak
 from vfljax.auditing.entries import SCORED, Break, Data, Entry, Reading, Result, Score
 from vfljax.auditing.stages import CANARIES
-from vfljax.errors import UserError, unknown_row
+from vfljax.errors import UserError
 from vfljax.report import choosing, lower_limits, stored_rows, worth
 from vfljax.report.assessed import Assessment
 from vfljax.report.assessment import assess
@@ -89,15 +89,13 @@ class Bench(NamedTuple):
         """
         autoleak().require_current()
         chains = {entry.name: entry.chain(self.data) for entry in entries}
-        for name in dict.fromkeys(name for chain in chains.values() for name in chain):
-            if name not in defenses.TABLE:
-                raise unknown_row("defense", name, defenses.TABLE)
+        # what no data set could be given is refused before anything is trained
+        fields = {"grid": {UNDEFENDED: {}, **chains}, "attacks": {}, "federations": tuple(TRAINED)}
+        contract.check_plugins(parse({**self.config, **fields}).defense_values, {})
         plan = make_plan(parse(dict(self.config)))
         refused = {name: suite.refusal(self.config, plan, chain) for name, chain in chains.items()}
         served = [entry for entry in entries if not refused[entry.name]]
-        tried = {UNDEFENDED: {}, **{entry.name: chains[entry.name] for entry in served}}
-        fields = {"grid": tried, "attacks": {}, "federations": tuple(TRAINED)}
-        contract.check_plugins(parse({**self.config, **fields}).defense_values, {})
+        fields["grid"] = {UNDEFENDED: {}} | {entry.name: chains[entry.name] for entry in served}
         tuning = self.sweep(TUNING, fields)
         places = {entry.name: _chosen(tuning, entry.name) for entry in served}
         rows = {}

@@ -66,7 +66,10 @@ def run(options: Options) -> None:
     for file, entry in zip(files, place.run(given), strict=True):
         if options.attacks:
             before, entry = entry, place.attack(entry, options.attacks, by, options.how)
-            more = len(entry.broken) - len(before.broken)
-            print(f"{entry.name}: the attacks read more than is known in {more} places")
+            found = {b.board for b in entry.broken[len(before.broken) :]}
+            print(f"{entry.name}: the attacks read more than is known on {len(found)} boards")
+        for score in entry.results[options.data].scores:
+            read = f"{score.reading.leak:.2f}" if score.reading else score.outcome
+            print(f"{entry.name}, {score.board}, gain kept >= {score.gain:.0%}: {read}")
         entries.write(file, entry)
         print(f"written: {file}")
