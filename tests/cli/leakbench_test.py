@@ -21,7 +21,7 @@ def folder(launch, tmp_path, monkeypatch):  # ``launch`` changes the folder too
     [
         ([], "analysis/leakbench/entries holds no entry"),
         (["--entry=none.json"], "none.json is no entry"),
-        (["--entry=mine.json"], "--data is needed: one of digits, breast_cancer"),
+        (["--entry=mine.json"], "--data is needed: a data set of LeakBench"),
         (["--entry=mine.json", "--data=mnist"], "--data 'mnist'"),
         (["--entry=mine.json", "--data=digits"], "--workdir is needed"),
         (

@@ -52,8 +52,7 @@ def run(options: Options) -> None:
         return
     if len({entry.name for entry in given}) < len(given):
         raise UserError("--entry names two entries of one name: rename a file.")
-    known = get_args(entries.Data)
-    if options.required("data", f"one of {', '.join(known)}") not in known:
+    if options.required("data", "a data set of LeakBench") not in (known := get_args(entries.Data)):
         raise unknown("--data", options.data, known)
     fields = {"data.dir": options.data_dir} if options.data_dir else {}
     place = bench.Bench(
@@ -66,10 +65,11 @@ def run(options: Options) -> None:
     for file, entry in zip(files, place.run(given), strict=True):
         if options.attacks:
             before, entry = entry, place.attack(entry, options.attacks, by, options.how)
-            found = {b.board for b in entry.broken[len(before.broken) :]}
-            print(f"{entry.name}: the attacks read more than is known on {len(found)} boards")
+            boards = len({b.board for b in entry.broken[len(before.broken) :]})
+            print(f"{entry.name}: the attacks read more than is known on {boards} boards")
         for score in entry.results[options.data].scores:
-            read = f"{score.reading.leak:.2f}" if score.reading else score.outcome
-            print(f"{entry.name}, {score.board}, gain kept >= {score.gain:.0%}: {read}")
+            of, read = score.board, f"{x.leak:.2f}" if (x := score.reading) else score.outcome
+            kind = f"{of.federation}, {of.known} labels{', malicious' * of.malicious}"
+            print(f"{entry.name}: {kind}, at {score.gain:.0%} of the gain: {read}")
         entries.write(file, entry)
         print(f"written: {file}")
