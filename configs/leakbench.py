@@ -1,6 +1,7 @@
 """The data sets of LeakBench: parties, networks, training and attacks, frozen with AutoLeak's version.
 
     python -m launch.leakbench --data=digits --entry=mine.json --workdir=runs/mine
+    python -m launch.sweep --config=configs/leakbench.py:digits --workdir=runs/undefended
 
 The variant is a data set's name, `configs/leakbench.py:spambase`. Networks, shares, batches and epochs are
 those that an audit takes for a table of that size. Five seeds; each seed has its own split, the same for every

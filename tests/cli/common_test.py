@@ -232,7 +232,7 @@ def test_a_signal_within_a_callback_of_jax_waits_for_its_end(stopped, number, st
 
 def test_commands_that_store_as_they_go_name_the_command_that_continues():
     resumes = {name for name, module in cli.COMMANDS.items() if module.RESUMES}
-    assert resumes == {"attack", "audit", "reproduce", "sweep"}
+    assert resumes == {"attack", "audit", "leakbench", "reproduce", "sweep"}
 
 
 def test_every_command_is_a_module_of_launch_too():
