@@ -29,6 +29,10 @@ FIGURES = {
 }
 
 
+def quiet(line):
+    """Nothing is printed."""
+
+
 @pytest.fixture(scope="module")
 def figures(tmp_path_factory):
     """The mean leak of every variant on the small board."""
@@ -37,7 +41,6 @@ def figures(tmp_path_factory):
     attacks = {name: config["attacks"][name] for name in ("norm", "cosine", "spectral", "residual")}
     config |= {"seeds": 2, "known_draws": 1, "federations": ("split",), "attacks": attacks}
     config["training"] |= {"epochs": 3}
-    quiet = lambda line: None  # noqa: E731
     attack_sweep(train_sweep(parse(config), folder, "test", quiet), folder, say=quiet)
     store.export(folder)
     rows = store.load(folder).attacks.to_pandas()

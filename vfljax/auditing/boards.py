@@ -1,8 +1,8 @@
 """LeakBench's boards, and AutoLeak, the frozen suite of attacks that entries are attacked with.
 
 A board is one federation of a data set under one kind of attacker. A data set's config is the variant of its
-name of ``configs/leakbench.py``, and all its boards are judged on the trials of one sweep. ``autoleak.json``
-has the suite: the version, and each attack with its rule number and options.
+name of ``configs/leakbench.py``, and the boards of a federation are judged on the trials of one sweep.
+``autoleak.json`` has the suite: the version, and each attack with its rule number and options.
 """
 
 from __future__ import annotations

@@ -44,13 +44,13 @@ def run(options: Options) -> None:
     files = files or sorted(pathlib.Path(options.entries).glob("*.json"))
     if not files:
         raise UserError(f"--entries={options.entries} holds no entry: give a folder of *.json.")
-    given = [entries.read(file) for file in files]
+    loaded = [entries.read(file) for file in files]
     if options.verify:
-        for file, entry in zip(files, given, strict=True):
+        for file, entry in zip(files, loaded, strict=True):
             entries.check(entry, file.parent)
-        print(f"{len(given)} entries are sound")
+        print(f"{len(loaded)} entries are sound")
         return
-    if len({entry.name for entry in given}) < len(given):
+    if len({entry.name for entry in loaded}) < len(loaded):
         raise UserError("--entry names two entries of one name: rename a file.")
     if options.required("data", "a data set of LeakBench") not in (known := get_args(entries.Data)):
         raise unknown("--data", options.data, known)
@@ -62,7 +62,7 @@ def run(options: Options) -> None:
         command=options.line,
     )
     by = options.required("by", "who breaks the entry") if options.attacks else ""
-    for file, entry in zip(files, place.run(given), strict=True):
+    for file, entry in zip(files, place.run(loaded), strict=True):
         if options.attacks:
             before, entry = entry, place.attack(entry, options.attacks, by, options.how)
             boards = len({b.board for b in entry.broken[len(before.broken) :]})
