@@ -1,7 +1,9 @@
 """LeakBench's page: a ranking and a figure for each board, and a card for each entry.
 
-python -m analysis.leakbench.page --out=leakbench.html
-python -m analysis.leakbench.page --out=mine.html --entries=FOLDER
+    python -m analysis.leakbench.page --out=leakbench.html
+    python -m analysis.leakbench.page --out=mine.html --entries=FOLDER
+
+The second is of the entries of another folder. Nothing is run, and the page needs no network.
 """
 
 from __future__ import annotations
