@@ -77,14 +77,13 @@ def _added(jaxpr: Jaxpr, platform: str) -> int:
         made = [v for v in equation.outvars if v not in origin]
         most = max(most, live + _bytes(made))
         for function in _called(equation, platform):
-            running, there = _added(function, platform), len(function.invars)
+            running = _added(function, platform)
             if equation.primitive.name in ("scan", "while"):
                 running += _bytes(equation.outvars)
-            if (
-                equation.primitive.name == "scan"
-            ):  # a turn finds constants and what is carried in place
-                there = equation.params["num_consts"] + equation.params["num_carry"]
-            most = max(most, live + running + _bytes(function.invars[there:]))
+            if equation.primitive.name == "scan":  # a turn takes its slice of what is scanned
+                arguments = zip(equation.invars, function.invars, strict=True)
+                running += _bytes(v for whole, v in arguments if whole.aval.ndim != v.aval.ndim)
+            most = max(most, live + running)
         live += _bytes(v for v in made if v in last) - _bytes(ending.get(place, ()))
     return most
 
