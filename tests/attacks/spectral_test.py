@@ -48,6 +48,8 @@ def test_a_batch_agrees_with_the_twin_up_to_units(absolute, heuristic, seed, wid
     z = blobs(seed, width=width)
     expected, positive = reference.positives(z, absolute, heuristic)
     scores = ours(z, absolute, heuristic)
+    if 2 * np.sum(positive) == len(z) and (scores > 0)[0] != positive[0]:
+        scores = -scores  # of clusters of equal size either may be called positive
     np.testing.assert_array_equal(scores > 0, positive)
     np.testing.assert_allclose(in_units(scores), in_units(expected), atol=1e-4)
 

@@ -31,14 +31,15 @@ def scales(gradients: Array) -> Array:
     It is 0 for zero rows and for the longest row.
     """
     chex.assert_rank(gradients, 2)
-    # each row in its own units, and sqrt(r^2 - 1) as a product: squares over- and underflow where
-    # norms do not
+    # each row in its own units, sqrt(r^2 - 1) as a product: squares over- and underflow, norms do not
     largest = jnp.max(jnp.abs(gradients), axis=-1)
     unit = gradients / jnp.where(largest > 0, largest, 1.0)[:, None]
     norms = largest * jnp.sqrt(jnp.sum(unit * unit, axis=-1))
-    ratio = jnp.minimum(jnp.max(norms) / jnp.where(norms > 0, norms, 1.0), 1e38)
+    longest = jnp.max(norms)
+    ratio = jnp.minimum(longest / jnp.where(norms > 0, norms, 1.0), 1e38)
     sigma = jnp.sqrt(jnp.maximum(ratio - 1, 0)) * jnp.sqrt(ratio + 1)
-    return jnp.where(norms > 0, sigma, 0.0)
+    # on a GPU a number divided by itself is not always 1, and sigma of the longest would be 5e-4
+    return jnp.where((norms > 0) & (norms < longest), sigma, 0.0)
 
 
 def perturb(key: Array, gradients: Array) -> Array:
