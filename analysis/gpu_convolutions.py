@@ -2,8 +2,8 @@
 
     python -m analysis.gpu_convolutions
 
-It prints the rate of 8,192 x 8,192 products in TF32, and for each form the milliseconds of a setting and step of
-16 ResNet-18, three times; `analysis/gpu.md` has the figures. Compiling takes up to a minute a form.
+It prints the rate of 8,192 x 8,192 products in TF32, and for each form the milliseconds of a setting and step
+of 16 ResNet-18, three times; `analysis/gpu.md` has the figures. Compiling takes up to a minute a form.
 """
 
 from __future__ import annotations

@@ -2,14 +2,17 @@
 
     /usr/bin/time -v python -m launch.sweep --config=configs/growth.py:1000 --workdir=runs/growth-1000
 
-The variant is the number of settings: 10, 100, 1000 (the default) or 10000, noise scales times seeds. All
-share one program. Wisconsin breast cancer in two halves, an MLP of 16 hidden units, 10 epochs; the norm
+The variant is the number of settings, noise scales times seeds: 10, 100, 1000 (the default), 10000 or 100000.
+All share one program. Wisconsin breast cancer in two halves, an MLP of 16 hidden units, 10 epochs; the norm
 attack on every setting. Time and memory by variant stand in `analysis/results/benchmark/README.md`.
 """
 
 from vfljax.config import ordered
 
-SIZES = {"10": (5, 2), "100": (25, 4), "1000": (100, 10), "10000": (200, 50)}  # scales, seeds
+SIZES = {  # noise scales and seeds
+    **{"10": (5, 2), "100": (25, 4), "1000": (100, 10)},
+    **{"10000": (200, 50), "100000": (1000, 100)},
+}
 
 
 def get_config(variant="1000"):

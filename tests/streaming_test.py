@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from analysis import streaming
 from tests.sweeps import comparable, plan_of, tiny, train
 from vfljax import datasets, machine
 from vfljax.datasets import prepared
@@ -169,3 +170,12 @@ def test_attacks_see_and_are_judged_on_recorded_rows(few):
     assert len(known.splits[0].test) == known.table.test.shape[1] == 100
     names = {row["label"] for row in some.attacks.to_pylist()}
     assert {"passive", "probe"} <= names
+
+
+def test_streamed_epochs_are_timed_in_turn_with_resident_ones():
+    config = tiny(
+        attacks={}, **{"training.epochs": 1, "grid": {"noise": {"noise": {"scale": 0.1}}}}
+    )
+    lines = streaming.measured(config, 64, 2).splitlines()
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| resident", "| streamed"]
+    assert lines[2].endswith(" 1.00 (1.00 to 1.00) |")

@@ -144,7 +144,11 @@ X = jnp.ones((2, 9, 6, 3))
 def test_auto_is_the_product_on_a_cpu_or_a_gpu_and_xla_s_elsewhere(monkeypatch):
     assert primitives("xla") == (True, False)
     assert primitives("matmul") == (False, True)
-    for backend, expected in (("cpu", (False, True)), ("gpu", (False, True)), ("tpu", (True, False))):
+    for backend, expected in (
+        ("cpu", (False, True)),
+        ("gpu", (False, True)),
+        ("tpu", (True, False)),
+    ):
         monkeypatch.setattr(jax, "default_backend", lambda backend=backend: backend)
         assert primitives("auto") == expected
 

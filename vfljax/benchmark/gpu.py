@@ -54,10 +54,8 @@ FORM = {
 }
 LEAST_SHARE, MOST_BETWEEN, LEAST_OF_EAGER = 0.4, 0.05, 100  # the aims
 NO_EAGER = contextlib.nullcontext((None, "A checkout has it: run this command in its folder."))
-HEADER = (
-    *("what", "us a setting and step (median; range)", "useful GFLOP/s", "of the matrix rate"),
-    "peak so far, GiB",
-)
+TIME, USEFUL = "us a setting and step (median; range)", "useful GFLOP/s"
+HEADER = ("what", TIME, USEFUL, "of the matrix rate", "peak so far, GiB")
 MEMORY = ("program", "members", "counted, GB", "by XLA, GB", "members that fit a device")
 
 

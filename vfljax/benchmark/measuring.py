@@ -146,11 +146,9 @@ class TimedStep:
                 order = training.epoch_of(jnp.int32(number), self.seeds, self.spec.num_rows)
                 self.orders[number] = batch_layout.share(order)
             shared, place = (*self.shared, self.orders[number]), number % 2
-            ended = self.program((self.member, state), shared, self.results[place])
-            state, finite = ended
-            if (
-                not queued
-            ):  # what needs no memory twice is computed while the host waits for the one before
+            state, finite = ended = self.program((self.member, state), shared, self.results[place])
+            # what needs no memory twice is computed while the host waits for the one before
+            if not queued:
                 jax.block_until_ready(finite if earlier is None else earlier)
             earlier = finite if self.results[place] is None else None
             if self.results[place] is not None:

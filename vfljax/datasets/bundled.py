@@ -27,11 +27,16 @@ def breast_cancer(folder: str = "") -> Dataset:
     return Dataset("breast_cancer", columns, classes("breast_cancer", malignant), 2)
 
 
-def synthetic(folder: str = "") -> Dataset:
-    """52,000 rows of two overlapping Gaussian classes, 32 columns, 50 % positive: for measuring time
-    and memory, not leakage. Drawn from a fixed seed."""
+def synthetic(folder: str = "", *, rows: int = 52_000, columns: int = 32) -> Dataset:
+    """Two overlapping Gaussian classes of a fixed seed, half positive: for measuring time and memory.
+
+    Args:
+      folder: there is none.
+      rows: how many.
+      columns: of all parties together.
+    """
     del folder
     rng = np.random.default_rng(0)
-    labels = rng.integers(0, 2, 52_000)
-    columns = rng.normal(size=(len(labels), 32)).astype(np.float32) + 0.3 * labels[:, None]
-    return Dataset("synthetic", columns.astype(np.float32), classes("synthetic", labels), 2)
+    labels = rng.integers(0, 2, rows)
+    x = rng.normal(size=(rows, columns)).astype(np.float32) + 0.3 * labels[:, None]
+    return Dataset("synthetic", x.astype(np.float32), classes("synthetic", labels), 2)

@@ -237,9 +237,8 @@ def _held_members(group: grid.Group, epochs: int) -> int:
 
 
 def trial_seconds(group: grid.Group) -> float:
-    """Roughly how long a trial of a group trains on a core: 60 us a step plus 6 operations a weight and row at
-    20 GFLOP/s. On an accelerator, all of whose trials share the calls of a step, 6 operations at 2 TFLOP/s:
-    an H100 reaches 14 with 1,024 small networks, and less with few."""
+    """Roughly a trial's time on a core: 60 us a step and 6 operations a weight and row at 20 GFLOP/s. On
+    accelerators, where trials share calls, at 2 TFLOP/s; an H100 reaches 14 with 1,024 small networks."""
     spec = group.spec
     call, rate = (60e-6, 20e9) if machine.offered().cpu else (0.0, 2e12)
     step = call + 6 * group.weights * spec.batch_size / rate
