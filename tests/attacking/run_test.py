@@ -20,7 +20,7 @@ from vfljax.errors import UserError
 from vfljax.report.assessment import assess
 from vfljax.report.stored_rows import read
 from vfljax.store import exchange as wire
-from vfljax.sweep import attack_variants, batch_layout, programs
+from vfljax.sweep import attack_variants, batch_layout, programs, trainer
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.initial import plain
 from vfljax.sweep.limits import SizeLimits
@@ -101,9 +101,11 @@ def probed(tiny_sweep, tmp_path_factory):
     return workdir, plan
 
 
-@pytest.mark.parametrize(("block", "width", "file_count"), [(8, None, 4), (26, 1, 1)])
+@pytest.mark.parametrize(
+    ("block", "width", "seconds", "file_count"), [(8, None, 0, 4), (8, None, 1e9, 1), (26, 1, 5, 1)]
+)
 def test_a_machine_with_other_blocks_continues_a_stored_attack(
-    probed, tmp_path, monkeypatch, block, width, file_count
+    probed, tmp_path, monkeypatch, block, width, seconds, file_count
 ):
     stored, plan = probed
     workdir = shutil.copytree(stored, tmp_path / "w")
@@ -111,6 +113,7 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
     folder = workdir / folder_of(workdir, "probe/embeddings")
     assert len(drop_blocks(workdir, "probe/embeddings", "split-*.parquet")) == 1
     monkeypatch.setattr(batching, "BATCH_SIZE", block)
+    monkeypatch.setattr(trainer, "SAVE_SECONDS", seconds)
     if width:  # as for a large network: scoring's own width does not divide 13 lanes of a device
         monkeypatch.setattr(batching, "width_of", lambda *_: width)
     run.attack_sweep(plan, workdir, ["probe"], silent)
@@ -187,6 +190,7 @@ def direct(tiny_sweep, workdir, monkeypatch):
     config = tiny(attacks={"direct": RULE})
     drop_blocks(workdir, DIRECT)
     monkeypatch.setattr(batching, "BATCH_SIZE", 4)
+    monkeypatch.setattr(trainer, "SAVE_SECONDS", 0.0)
     run.attack_sweep(plan_of(config), workdir, ["direct"], silent)
     monkeypatch.setattr(batching, "BATCH_SIZE", 8)  # the next machine
     assert len(blocks_of(workdir, DIRECT)) == 3

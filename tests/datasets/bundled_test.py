@@ -19,6 +19,7 @@ def test_synthetic_rows_are_the_same_every_time_and_of_two_equal_classes():
     assert abs(one.labels.mean() - 0.5) < 0.01
     gap = one.features[one.labels == 1].mean(0) - one.features[one.labels == 0].mean(0)
     np.testing.assert_allclose(gap, 0.3, atol=0.05)
+    assert TABLE["synthetic"]("", rows=30, columns=4).features.shape == (30, 4)
 
 
 @given(seed=st.integers(0, 1000), train=st.floats(0.2, 0.6), rest=st.floats(0.1, 0.2))

@@ -19,7 +19,7 @@ from vfljax.attacking.diagnostics import belongs_to
 from vfljax.attacking.jobs import Job, VariantPlan, attacks_among, key_of, plan_variant
 from vfljax.attacking.reads import as_recorded
 from vfljax.attacking.scoring import Scorer
-from vfljax.sweep import batch_layout, profile, programs
+from vfljax.sweep import batch_layout, profile, programs, trainer
 from vfljax.sweep.attack_variants import AttackVariant, attack_variants
 from vfljax.sweep.experiment import Experiment, experiment_of
 from vfljax.sweep.plan import Plan, divided_as, recorded, split_arrays
@@ -209,8 +209,7 @@ def run_variant(variant_plan: VariantPlan, stored: Stored) -> Cost:
     used = set()
     for jobs in variant_plan.jobs.values():
         todo = [job for job in jobs if job.key not in done]
-        before = attacks_among(jobs) - attacks_among(todo)
-        progress.resume(before, steps * (len(jobs) - len(todo)))
+        progress.resume(attacks_among(jobs) - attacks_among(todo), steps * (len(jobs) - len(todo)))
         if todo:
             used.add(_run_group(todo, stored, progress))
     progress.close()
@@ -222,10 +221,11 @@ def run_variant(variant_plan: VariantPlan, stored: Stored) -> Cost:
 
 
 def _run_group(todo: Sequence[Job], stored: Stored, progress: Progress) -> programs.Program:
-    """Loads, attacks, scores and writes the jobs of a group, batch by batch."""
+    """Loads, attacks and scores the jobs of a group by batches, and writes as often as training does."""
     variant, group = todo[0].variant, todo[0].group
     batch = make_attack_batch(variant, group, stored)
     steps, program, left = max(1, batch.attack.steps), None, list(todo)
+    rows, saved = {}, time.monotonic()
     while left:
         jobs = left[: batch.layout.capacity]
         try:
@@ -235,12 +235,12 @@ def _run_group(todo: Sequence[Job], stored: Stored, progress: Progress) -> progr
             batch = batch.narrowed(width)
             continue
         del left[: len(jobs)]
-        rows = [
-            job.figures({name: values[i].tolist() for name, values in figures.items()})
-            for i, job in enumerate(jobs)
-        ]
-        chunk, keys = f"{group.federation}-{group.number}", [job.key for job in jobs]
-        store.write_chunk(stored.workdir, variant.key, chunk, keys, rows)
+        for i, job in enumerate(jobs):
+            rows[job.key] = job.figures({name: v[i].tolist() for name, v in figures.items()})
+        if not left or time.monotonic() - saved > trainer.SAVE_SECONDS:
+            chunk = f"{group.federation}-{group.number}"
+            store.write_chunk(stored.workdir, variant.key, chunk, list(rows), [*rows.values()])
+            rows, saved = {}, time.monotonic()
         progress.update(attacks_among(jobs), steps * len(jobs))
     assert program is not None
     return program
