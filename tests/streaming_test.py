@@ -37,19 +37,21 @@ def test_streamed_rows_are_the_rows_under_every_transformation():
     np.testing.assert_array_equal(jax.vmap(lambda r: streamed[r])(which), x[np.asarray(which)])
     scanned = jax.lax.scan(lambda c, r: (c, streamed[r]), 0, which)[1]
     np.testing.assert_array_equal(scanned, x[np.asarray(which)])
-    # one index that members share beside a member's alone: only what differs is fetched twice
+    # one index that members share beside a member's alone
     both = jax.jit(jax.vmap(lambda r: (streamed[r], streamed[which[0]])))(which)
     np.testing.assert_array_equal(both[1][1], x[np.asarray(which[0])])
 
 
-def test_on_an_accelerator_all_members_fetch_their_rows_at_once(monkeypatch):
+def test_all_members_fetch_their_rows_at_once_but_few_at_a_time_on_a_cpu(monkeypatch):
     fetched, fetch = [], Streamed._fetch
     monkeypatch.setattr(
         Streamed, "_fetch", lambda self, which: fetched.append(which.shape) or fetch(self, which)
     )
     x, which = np.arange(24.0, dtype=np.float32).reshape(6, 4), jnp.array([[5, 0], [2, 2], [1, 3]])
-    for cpu, shapes in ((True, [(2,)] * 3), (False, [(3, 2)])):
+    cases = (True, 8, [(3, 2)]), (True, 4, [(4,), (4,)]), (False, 4, [(3, 2)])
+    for cpu, most, shapes in cases:
         monkeypatch.setattr(machine, "offered", lambda cpu=cpu: machine.Offered(cpu))
+        monkeypatch.setattr("vfljax.models.rows.FETCHED", most)
         together = jax.jit(jax.vmap(Streamed(x).__getitem__))(which)
         np.testing.assert_array_equal(together, x[np.asarray(which)])
         assert fetched == shapes

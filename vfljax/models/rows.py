@@ -31,20 +31,26 @@ class Streamed:
         return self.shape[0]
 
     def _fetch(self, which: Array | np.ndarray) -> np.ndarray:
-        return np.asarray(self._rows[np.asarray(which)])
+        rows, which = self._rows, np.asarray(which)
+        # ``take`` is several times as fast, but copies all rows first where they lie apart
+        whole = isinstance(rows, np.ndarray) and rows.flags.c_contiguous
+        return np.asarray(np.take(rows, which, axis=0) if whole else rows[which])
 
     def __getitem__(self, which: Array | np.ndarray) -> Any:
         if isinstance(which, np.ndarray):
             return self._fetch(which)
 
+        @jax.custom_batching.custom_vmap
         def fetch(rows: Array) -> Array:
             out = jax.ShapeDtypeStruct((*rows.shape, *self.shape[1:]), self.dtype)
-            # on an accelerator the members of a call share one way to the host and back
-            method = "sequential" if machine.offered().cpu else "expand_dims"
-            return jax.pure_callback(self._fetch, out, rows, vmap_method=method)
+            return jax.pure_callback(self._fetch, out, rows)
+
+        @fetch.def_vmap
+        def _(_: int, __: Any, rows: Array) -> tuple[Array, bool]:
+            return self[rows], True  # the members of a call share a way to the host and back
 
         flat = which.reshape(-1)
-        if len(flat) <= FETCHED:
+        if len(flat) <= FETCHED or not machine.offered().cpu:
             return fetch(which)
         # JAX copies larger arguments of a callback by another task, which waits forever if every device's
         # thread is inside a program (jax 0.10.2, several host devices)

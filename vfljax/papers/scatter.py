@@ -20,14 +20,11 @@ LOOKS = {
 
 
 def draw(covered: Sequence[Covered]) -> Figure | None:
-    """Returns the figure of a paper's numbers that were run, None where none was.
+    """Returns the figure of a paper's numbers (``coverage.coverage``) that were run, None where none was.
 
     A number is a point at (printed, our mean over seeds). Bars are the printed standard deviation, where there
     is one, and our 95 % interval. The band is the margin of ``agreement``. Gradients, which are no share or
     AUC, are left out. Numbers of smaller runs are gray, because these are compared with no number.
-
-    Args:
-      covered: the paper's numbers (``coverage.coverage``).
     """
     ran = [(e.status, e.main) for e in covered if e.main is not None and e.status in LOOKS]
     points = [

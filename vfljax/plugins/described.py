@@ -75,12 +75,9 @@ def _plain(value: Any) -> Any:
 
 
 def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
-    """Adds rows in place of those of plugins that are not in use.
+    """Adds rows in place of those of plugins that are not in use, by their ``Sweep.plugins``.
 
     They suffice to read and report a stored sweep, but not to train or attack it.
-
-    Args:
-      descriptions: ``Sweep.plugins``, by the rows' names.
     """
     rows = all_rows()
     for name, about in descriptions.items():

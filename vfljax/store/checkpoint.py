@@ -84,12 +84,16 @@ def load_member(path: pathlib.Path, member: int) -> PyTree:
     Raises:
       ValueError: where it cannot be read.
     """
+    base = path.absolute().as_uri()
+    # one context: the index is read once for all arrays, and these are read at the same time
+    context = tensorstore.Context({"cache_pool": {"total_bytes_limit": 1 << 26}})
 
-    def read(described: Any) -> np.ndarray:
-        base = path.absolute().as_uri()
+    def opened(described: Any) -> Any:
         kvstore = {"driver": "ocdbt", "base": base, "path": described.name}
         spec = {"driver": "zarr", "kvstore": kvstore}
-        return tensorstore.open(spec, open=True, read=True).result()[member].read().result()
+        return tensorstore.open(spec, open=True, read=True, context=context)
 
     with _reading(path) as (_, described):
-        return jax.tree.map(read, described)
+        arrays = jax.tree.map(opened, described)
+        values = jax.tree.map(lambda array: array.result()[member].read(), arrays)
+        return jax.tree.map(lambda value: value.result(), values)

@@ -165,15 +165,9 @@ def _results(workdir: pathlib.Path, header: Mapping[str, Any]) -> tuple[pa.Table
 def _attacks(
     tables: Mapping[str, pa.Table], trials: Collection[int], summary: Summary, local_only: pa.Table
 ) -> pa.Table:
-    """One row a trial and attack, with figures of its baselines: the same attack on an untrained bottom and the
-    local-only baseline with the same labels (both by seed), and the same attack knowing every label (by trial).
-
-    Args:
-      tables: the rows of every variant but the local-only baseline.
-      trials: those that are kept.
-      summary: ``attacks.json``.
-      local_only: the rows of that baseline.
-    """
+    """A row for each kept trial and attack, with its baselines: the same attack on an untrained bottom and
+    local-only with the same labels (both by seed), and the same attack knowing every label (by trial).
+    ``tables`` hold the rows of every variant but the local-only baseline."""
     reached = {
         local_only_key(row): row for row in local_only.to_pylist() if learner_of(row) == LOCAL_ONLY
     }
