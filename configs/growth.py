@@ -1,10 +1,11 @@
-"""One small structure with 10 to 10,000 settings: how time and memory grow with a grid.
+"""One small structure with 10 to 100,000 settings: how time and memory grow with a grid.
 
     /usr/bin/time -v python -m launch.sweep --config=configs/growth.py:1000 --workdir=runs/growth-1000
 
-The variant is the number of settings, noise scales times seeds: 10, 100, 1000 (the default), 10000 or 100000.
-All share one program. Wisconsin breast cancer in two halves, an MLP of 16 hidden units, 10 epochs; the norm
-attack on every setting. Time and memory by variant stand in `analysis/results/benchmark/README.md`.
+The variant is the number of settings, noise scales times seeds: 10, 100, 1000 (the default), 10000 or 100000,
+which needs `--beyond_limits`. All share one program. Wisconsin breast cancer in two halves, an MLP of 16 hidden
+units, 10 epochs; the norm attack on every setting. Time and memory by variant stand in
+`analysis/results/benchmark/README.md`.
 """
 
 from vfljax.config import ordered
