@@ -81,7 +81,7 @@ def _added(jaxpr: Jaxpr, platform: str) -> int:
             if equation.primitive.name in ("scan", "while"):
                 running += _bytes(equation.outvars)
             if equation.primitive.name == "scan":  # a turn takes its slice of what is scanned
-                arguments = zip(equation.invars, function.invars, strict=True)
+                arguments: Any = zip(equation.invars, function.invars, strict=True)
                 running += _bytes(v for whole, v in arguments if whole.aval.ndim != v.aval.ndim)
             most = max(most, live + running)
         live += _bytes(v for v in made if v in last) - _bytes(ending.get(place, ()))
