@@ -210,6 +210,23 @@ def test_what_is_missing_is_written_beside_the_blocks_that_are_there(direct):
     assert comparable(store.load(workdir).attacks) == rows
 
 
+def test_what_was_attacked_before_an_interrupt_is_stored(direct, monkeypatch):
+    workdir, plan, _ = direct
+    drop_blocks(workdir, DIRECT)
+    monkeypatch.setattr(trainer, "SAVE_SECONDS", 1e9)
+    attack, calls = run.run_attack_batch, itertools.count()
+
+    def interrupted(*arguments):
+        if next(calls):
+            raise KeyboardInterrupt
+        return attack(*arguments)
+
+    monkeypatch.setattr(run, "run_attack_batch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run.attack_sweep(plan, workdir, ["direct"], silent)
+    assert any("has 8 of 12 rows" in line for line in store.load(workdir).unfinished)
+
+
 def test_an_attack_does_not_end_with_rows_missing(direct, monkeypatch):
     workdir, plan, _ = direct
     drop_blocks(workdir, DIRECT)

@@ -225,23 +225,31 @@ def _run_group(todo: Sequence[Job], stored: Stored, progress: Progress) -> progr
     variant, group = todo[0].variant, todo[0].group
     batch = make_attack_batch(variant, group, stored)
     steps, program, left = max(1, batch.attack.steps), None, list(todo)
-    rows, saved = {}, time.monotonic()
-    while left:
-        jobs = left[: batch.layout.capacity]
-        try:
-            program, figures = run_attack_batch(batch, jobs, stored)
-        except jax.errors.JaxRuntimeError as error:
-            width = batch_layout.fewer(batch.layout, variant.label, error, progress.say)
-            batch = batch.narrowed(width)
-            continue
-        del left[: len(jobs)]
-        for i, job in enumerate(jobs):
-            rows[job.key] = job.figures({name: v[i].tolist() for name, v in figures.items()})
-        if not left or time.monotonic() - saved > trainer.SAVE_SECONDS:
-            chunk = f"{group.federation}-{group.number}"
+    rows, saved, chunk = {}, time.monotonic(), f"{group.federation}-{group.number}"
+
+    def write() -> None:
+        if rows:
             store.write_chunk(stored.workdir, variant.key, chunk, list(rows), [*rows.values()])
-            rows, saved = {}, time.monotonic()
-        progress.update(attacks_among(jobs), steps * len(jobs))
+        rows.clear()
+
+    try:
+        while left:
+            jobs = left[: batch.layout.capacity]
+            try:
+                program, figures = run_attack_batch(batch, jobs, stored)
+            except jax.errors.JaxRuntimeError as error:
+                width = batch_layout.fewer(batch.layout, variant.label, error, progress.say)
+                batch = batch.narrowed(width)
+                continue
+            del left[: len(jobs)]
+            for i, job in enumerate(jobs):
+                rows[job.key] = job.figures({name: v[i].tolist() for name, v in figures.items()})
+            if time.monotonic() - saved > trainer.SAVE_SECONDS:
+                write()
+                saved = time.monotonic()
+            progress.update(attacks_among(jobs), steps * len(jobs))
+    finally:  # on Ctrl-C too
+        write()
     assert program is not None
     return program
 

@@ -211,18 +211,10 @@ def _send(
     progress: Progress,
     is_done: Callable[[str], bool],
 ) -> tuple[dict[str, str], dict[str, run.Cost]]:
-    """Have ``job`` done for some shards, and again for those that fail, ``TRIES`` times at most.
+    """Have ``job``, without shards, done for some, and again for those that fail, ``TRIES`` times at most.
 
-    Args:
-      engine: runs the jobs.
-      job: without shards.
-      weights: the steps that each shard takes, for the division among jobs and for ``progress``.
-      trials: how many trials each shard has, for ``progress``.
-      progress: is told of shards that are finished.
-      is_done: whether a shard is finished, where its files show it.
-
-    Returns:
-      Why shards were given up, by their names; and what attacks cost, by their labels.
+    ``weights`` are the steps that each shard takes, ``trials`` how many it has; ``is_done`` looks at its files.
+    Returns why shards were given up, by their names, and what attacks cost, by their labels.
     """
     folder = pathlib.Path(job.config).parent
     tries: collections.Counter[str] = collections.Counter()
