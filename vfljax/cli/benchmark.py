@@ -49,10 +49,11 @@ def run(options: Options) -> None:
     out = RESULTS if options.write else options.required("out", "a folder for JSON and table")
     out = pathlib.Path(out)
     repeats, width = options.repeats or 5, options.width or None
+    networks = 2 * jax.device_count() if jax.default_backend() == "cpu" else 16
     suites = {
         "grid": lambda: grid_speed.measured(repeats, width),
         "defenses": lambda: defense_cost.measured(repeats, width, options.only),
-        "convolutions": lambda: convolutions.measured(repeats, 2 * jax.device_count()),
+        "convolutions": lambda: convolutions.measured(repeats, networks),
         "gpu": lambda: gpu.measured(options.repeats or 9, eager=_eager()),
     }
     result, text = suites[options.suite]()
