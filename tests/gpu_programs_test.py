@@ -15,7 +15,7 @@ import pytest
 
 from tests.attacks_contract_test import ROWS
 from tests.federation.training_test import planned
-from vfljax import defenses
+from vfljax import defenses, machine
 from vfljax.attacking.batching import AttackProgram, make_attack_member
 from vfljax.benchmark import measuring
 from vfljax.benchmark.jaxprs import equations
@@ -187,7 +187,8 @@ def test_attacks(name, options):
     check(jax.jit(jax.vmap(make_attack_member(static), in_axes=(0, None))).trace(two, common))
 
 
-def test_only_rows_that_stay_on_the_host_are_called_for():
+def test_only_rows_that_stay_on_the_host_are_called_for(monkeypatch):
+    monkeypatch.setattr(machine, "offered", lambda: machine.Offered(cpu=False))
     table = Streamed(np.zeros((9, 2), np.float32))
     found = callbacks(jax.make_jaxpr(lambda rows: table[rows])(jnp.arange(3)).jaxpr)
     assert found == {"pure_callback"}

@@ -42,24 +42,31 @@ def test_streamed_rows_are_the_rows_under_every_transformation():
     np.testing.assert_array_equal(both[1][1], x[np.asarray(which[0])])
 
 
-def test_all_members_fetch_their_rows_at_once_but_few_at_a_time_on_a_cpu(monkeypatch):
-    fetched, fetch = [], Streamed._fetch
+@pytest.mark.parametrize("cpu", [True, False])
+def test_all_members_fetch_their_rows_at_once(cpu, monkeypatch):
+    fetched, name = [], "_write" if cpu else "_fetch"
+    fetch = getattr(Streamed, name)
     monkeypatch.setattr(
-        Streamed, "_fetch", lambda self, which: fetched.append(which.shape) or fetch(self, which)
+        Streamed, name, lambda *args: fetched.append(np.shape(args[-1])) or fetch(*args)
     )
-    x, which = np.arange(24.0, dtype=np.float32).reshape(6, 4), jnp.array([[5, 0], [2, 2], [1, 3]])
-    cases = (True, 8, [(3, 2)]), (True, 4, [(4,), (4,)]), (False, 4, [(3, 2)])
-    for cpu, most, shapes in cases:
-        monkeypatch.setattr(machine, "offered", lambda cpu=cpu: machine.Offered(cpu))
-        monkeypatch.setattr("vfljax.models.rows.FETCHED", most)
-        together = jax.jit(jax.vmap(Streamed(x).__getitem__))(which)
-        np.testing.assert_array_equal(together, x[np.asarray(which)])
-        assert fetched == shapes
-        fetched.clear()
+    monkeypatch.setattr(machine, "offered", lambda: machine.Offered(cpu))
+    x, which = np.arange(24.0, dtype=np.float32).reshape(6, 4), jnp.array([[5, 0], [2, 2], [1, -1]])
+    together = jax.jit(jax.vmap(Streamed(x).__getitem__))(which)
+    np.testing.assert_array_equal(together, x[np.asarray(which)])
+    assert fetched == [(3, 2)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "int32", "bool"])
+def test_rows_of_every_type_are_written_where_a_program_reads_them(dtype):
+    x, which = np.arange(24).reshape(6, 4).astype(dtype), jnp.array([5, 0, 2])
+    for rows in (x, x[::-1], x.T.copy().T):  # rows that lie together, backwards, apart
+        fetched = jax.jit(Streamed(rows).__getitem__)(which)
+        assert fetched.dtype == dtype
+        np.testing.assert_array_equal(fetched, rows[np.asarray(which)])
 
 
 def test_many_rows_are_fetched_while_every_device_is_inside_a_program():
-    """One callback with that many indices waits forever for a thread (jax 0.10.2)."""
+    """A callback that asks JAX for its indices may wait forever for a thread (jax 0.10.2)."""
     rows, count = np.arange(30_000, dtype=np.int32).reshape(-1, 1), 4 * jax.device_count()
     streamed = Streamed(rows)
     which: Any = np.stack([np.random.default_rng(i).permutation(30_000) for i in range(count)])

@@ -27,7 +27,7 @@ from vfljax.errors import UnmetError, UserError, packaged, unknown
 
 HELP = re.compile(r"--?(help|helpfull|helpshort|h|\?)(=.*)?")
 FIELD = "config.FIELD"  # the flag that collects --config.training.epochs=3 and the like
-CALLBACK = os.path.join("jax", "_src", "callback.py")
+CALLBACKS = tuple(os.path.join("jax", "_src", f"{name}callback.py") for name in ("", "buffer_"))
 DEFINERS: dict[type, Callable[..., Any]] = {
     bool: flags.DEFINE_bool,
     int: flags.DEFINE_integer,
@@ -278,7 +278,7 @@ def _interrupt(number: int, frame: types.FrameType | None) -> None:
     once, since schedulers repeat it while what is trained is saved.
     """
     while frame is not None:
-        if frame.f_code.co_filename.endswith(CALLBACK):
+        if frame.f_code.co_filename.endswith(CALLBACKS):
             _again(number)
             return
         frame = frame.f_back

@@ -9,11 +9,10 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental.buffer_callback import buffer_callback
 
 from vfljax import machine
 from vfljax.types import CHUNK, Array, PyTree
-
-FETCHED = 8192  # rows a callback is asked for
 
 
 @jax.tree_util.register_static
@@ -36,6 +35,14 @@ class Streamed:
         whole = isinstance(rows, np.ndarray) and rows.flags.c_contiguous
         return np.asarray(np.take(rows, which, axis=0) if whole else rows[which])
 
+    def _write(self, _: Any, out: Any, which: Any) -> None:
+        rows, which, out = self._rows, np.asarray(which), np.asarray(out)
+        if isinstance(rows, np.ndarray) and rows.flags.c_contiguous:
+            # a mode that refuses indices would fill a copy of ``out`` first
+            np.take(rows, which, axis=0, out=out, mode="wrap")
+        else:
+            out[...] = rows[which]
+
     def __getitem__(self, which: Array | np.ndarray) -> Any:
         if isinstance(which, np.ndarray):
             return self._fetch(which)
@@ -43,20 +50,15 @@ class Streamed:
         @jax.custom_batching.custom_vmap
         def fetch(rows: Array) -> Array:
             out = jax.ShapeDtypeStruct((*rows.shape, *self.shape[1:]), self.dtype)
+            if machine.offered().cpu:  # rows are written where the program reads them
+                return buffer_callback(self._write, out)(rows)
             return jax.pure_callback(self._fetch, out, rows)
 
         @fetch.def_vmap
         def _(_: int, __: Any, rows: Array) -> tuple[Array, bool]:
             return self[rows], True  # the members of a call share a way to the host and back
 
-        flat = which.reshape(-1)
-        if len(flat) <= FETCHED or not machine.offered().cpu:
-            return fetch(which)
-        # JAX copies larger arguments of a callback by another task, which waits forever if every device's
-        # thread is inside a program (jax 0.10.2, several host devices)
-        pieces = jnp.pad(flat, (0, -len(flat) % FETCHED)).reshape(-1, FETCHED)
-        fetched = jax.lax.map(fetch, pieces).reshape(-1, *self.shape[1:])
-        return fetched[: len(flat)].reshape(*which.shape, *self.shape[1:])
+        return fetch(which)
 
 
 def scaled_rows(features: Any, mean: Array, scale: Array, seed: Any, rows: Any) -> Array:
