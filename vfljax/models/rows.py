@@ -25,20 +25,19 @@ class Streamed:
 
     def __init__(self, rows: np.ndarray) -> None:
         self._rows, self.shape, self.dtype = rows, rows.shape, rows.dtype
+        # ``take`` is several times as fast, but copies all rows first where they lie apart
+        self._together = isinstance(rows, np.ndarray) and rows.flags.c_contiguous
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def _fetch(self, which: Array | np.ndarray) -> np.ndarray:
         rows, which = self._rows, np.asarray(which)
-        # ``take`` is several times as fast, but copies all rows first where they lie apart
-        whole = isinstance(rows, np.ndarray) and rows.flags.c_contiguous
-        return np.asarray(np.take(rows, which, axis=0) if whole else rows[which])
+        return np.take(rows, which, axis=0) if self._together else np.asarray(rows[which])
 
     def _write(self, _: Any, out: Any, which: Any) -> None:
         rows, which, out = self._rows, np.asarray(which), np.asarray(out)
-        if isinstance(rows, np.ndarray) and rows.flags.c_contiguous:
-            # a mode that refuses indices would fill a copy of ``out`` first
+        if self._together:  # the mode that refuses indices would fill a copy of ``out`` first
             np.take(rows, which, axis=0, out=out, mode="wrap")
         else:
             out[...] = rows[which]
