@@ -91,8 +91,9 @@ def test_runs_that_are_all_the_same_are_equivalent_or_differ():
 
 
 @pytest.mark.parametrize(("kind", "sign"), [("lower_bound", 1), ("upper_bound", -1)])
-def test_a_bound_has_one_side_and_no_rounding(kind, sign):
-    number = PLAIN._replace(kind=kind, printed="0.70")
+@pytest.mark.parametrize("printed", ["0.70", "0.7"])
+def test_a_bound_has_one_side_and_no_printed_units(kind, sign, printed):
+    number = PLAIN._replace(kind=kind, printed=printed)
     limit = 0.03 / np.sqrt(10) * stats.t.ppf(0.95, 9)
 
     def judged(beyond):
@@ -105,11 +106,17 @@ def test_a_bound_has_one_side_and_no_rounding(kind, sign):
     assert judged(limit).p == pytest.approx(0.05)
 
 
-def test_about_has_no_verdict_and_one_seed_none_either():
-    about = PLAIN._replace(kind="approx")
-    for result in (agreement(about, ours(0.2, 0.01)), agreement(PLAIN, [0.7])):
-        assert result.status is Status.SHOWN
-        assert math.isnan(result.p)
+def test_about_is_judged_as_a_printed_number():
+    for printed, value in (("0.7", 0.6), ("0.7", 0.2), ("0.70", 0.71), ("0.70", 0.6)):
+        number = PLAIN._replace(printed=printed)
+        about = agreement(number._replace(kind="approx"), ours(value, 0.01))
+        assert about == agreement(number, ours(value, 0.01))
+
+
+def test_one_seed_has_no_verdict():
+    result = agreement(PLAIN, [0.7])
+    assert result.status is Status.SHOWN
+    assert math.isnan(result.p)
 
 
 def test_figures_that_are_no_numbers_are_refused():

@@ -8,8 +8,8 @@
 
 Both tests use both spreads and both counts. Best and worst of n runs give the spread of which their distance
 is the expected range of n normal numbers (3.08 spreads of 10). Where no spread is printed ours stands in for
-it, and where no number of runs is stated there was one. A bound ("at least .7") has one side and no rounding,
-and "about .5" is shown without a word, because how near is near is not defined.
+it, and where no number of runs is stated there was one. A bound ("at least .7") has one side and no printed units.
+"About .5" is judged as .5, of which two printed units are .2.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Status(enum.StrEnum):
     EQUIVALENT = "equivalent"
     COMPATIBLE = "compatible, low power"
     DIFFERS = "differs"
-    SHOWN = "shown"  # "about", or too few seeds
+    SHOWN = "shown"  # of one seed
     CLAIMS = "claims only"  # run with fewer rows or epochs or a smaller network
     NOT_RUN = "not run"  # its config is complete and what it needs is not at hand
     NOT_COMPARABLE = "not comparable"  # no run of ours can measure what is printed
@@ -80,12 +80,12 @@ def agreement(number: Number, ours: Sequence[float]) -> Agreement:
     mean, half, count = interval(values)
     spread = float(values.std(ddof=1)) if count > 1 else math.nan
     found = Agreement(mean, spread, mean - half, mean + half, mean - number.value, Status.SHOWN)
-    if count < 2 or number.kind == "approx":
+    if count < 2:
         return found
     sides = SIDES.get(number.kind, (-1, 1))
     error, freedom, borrowed = _error(number, spread, count)
     rounding = number.half_unit if len(sides) == 2 else 0.0
-    margin = max(4 * number.half_unit, 0.0 if number.metric in GRADIENTS else MARGIN)
+    margin = max(4 * rounding, 0.0 if number.metric in GRADIENTS else MARGIN)
     apart = max(side * found.difference for side in sides)
     p = float(apart <= rounding + ROUNDING)  # of runs that are all the same
     if error:

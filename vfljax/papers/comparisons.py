@@ -121,7 +121,7 @@ def row(compared: Compared) -> list[str]:
     if compared.scale != "full":
         word = f"{compared.scale} run: no verdict"
     elif ours.status is Status.SHOWN:
-        word = "shown, no verdict" if limits else "too few seeds"
+        word = "too few seeds"
     return [*cells, f"{ours.mean:.{digits}f}{limits}", _printed(number), word]
 
 
