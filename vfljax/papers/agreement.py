@@ -8,8 +8,8 @@
 
 Both tests use both spreads and both counts. Best and worst of n runs give the spread of which their distance
 is the expected range of n normal numbers (3.08 spreads of 10). Where no spread is printed ours stands in for
-it, and where no number of runs is stated there was one. A bound ("at least .7") has one side and no printed units.
-"About .5" is judged as .5, of which two printed units are .2.
+it, and where no number of runs is stated there was one. A bound ("at least .7") has one side and no printed
+units. "About .5" is judged as .5, of which two printed units are .2.
 """
 
 from __future__ import annotations
