@@ -53,10 +53,10 @@ def _choosing(cell: Cell, runs: int) -> dict[str, list[Row]]:
     return out
 
 
-def _verdicts(cell: Cell, runs: int) -> dict[str, list[Row]]:
-    """The rates of verdicts in every world."""
+def _verdicts(cell: Cell, world: str, runs: int) -> dict[str, list[Row]]:
+    """The rates of verdicts in one world."""
     rows: list[Row] = []
-    for world, truth in itertools.product(simulation.WORLDS, simulation.TRUTHS):
+    for truth in simulation.TRUTHS:
         random = np.random.default_rng(0)
         pair = simulation.WORLDS[world], simulation.TRUTHS[truth]
         rates = simulation.rates(cell, *pair, runs, random)
@@ -68,7 +68,10 @@ def simulated(runs: int, workers: int = 2) -> dict[str, list[Row]]:
     """The rows of every file, by as many processes."""
     judged = itertools.product(JUDGED_SEEDS, JUDGED_ATTACKS, (0.5,), JUDGED_SPREADS)
     jobs = [
-        *((_verdicts, Cell(*values), max(1, runs // 5)) for values in judged),
+        *(
+            (_verdicts, Cell(*values), world, max(1, runs // 5))
+            for values, world in itertools.product(judged, simulation.WORLDS)
+        ),
         *((_choosing, cell, runs) for cell in cells(ATTACKS)),
     ]
     out: dict[str, list[Row]] = {"choosing": [], "limits": [], "verdicts": []}
@@ -245,6 +248,7 @@ def main() -> None:
     group.add_argument("--again", action="store_true", help="draw cells of high rates once more")
     group.add_argument("--biases", action="store_true", help="write the report's table instead")
     parser.add_argument("--runs", type=int, default=1000, help="runs of a verdict's cell")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
     arguments = parser.parse_args()
     if arguments.biases:
         rows = bias_rows(BIAS_SEEDS, BIAS_ATTACKS, simulation.BIAS_RUNS)
@@ -252,10 +256,10 @@ def main() -> None:
         return
     if arguments.again:
         with (arguments.out / "verdicts.csv").open() as lines:
-            rows = again(list(csv.DictReader(lines)), arguments.runs)
+            rows = again(list(csv.DictReader(lines)), arguments.runs, arguments.workers)
         store.write_text(arguments.out / "again.csv", as_csv(rows))
         return
-    out = simulated(arguments.runs)
+    out = simulated(arguments.runs, arguments.workers)
     for name, rows in out.items():
         store.write_text(arguments.out / f"{name}.csv", as_csv(rows))
     store.write_text(arguments.out / "tables.md", text(out))
