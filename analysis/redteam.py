@@ -4,9 +4,10 @@
 
 Each ``--workdir`` is a finished sweep. Every reader is a model of scikit-learn, fitted to the known rows of
 what crossed the wire: the mean of all gradients a row received, and its embedding and gradient in each
-recorded epoch. It writes ``<sweep>.csv``, a line a configuration and federation, and ``tables.md``, the cells
-where a reader's mean over seeds beats the suite by more than .01 beyond its own spread over seeds. As many
-labels are known as the suite's attacks knew at most, of the first draw; ``--seeds`` are read.
+recorded epoch. It writes ``<sweep>.csv``, a line a configuration and federation. ``tables.md`` is of all such
+files in the folder, so that one sweep can be read again without the others; it has the cells where a reader's
+mean over seeds beats the suite by more than .01 beyond its own spread over seeds. As many labels are known as
+the suite's attacks knew at most, of the first draw; ``--seeds`` are read.
 """
 
 from __future__ import annotations
@@ -235,6 +236,14 @@ def as_csv(every: Sequence[Cell]) -> str:
     return file.getvalue()
 
 
+def from_csv(file: pathlib.Path) -> list[Cell]:
+    """The cells of one sweep, as ``as_csv`` wrote them."""
+    with file.open() as lines:
+        rows = list(csv.DictReader(lines))
+    numbers = {"suite", "leak", "spread"}
+    return [Cell(*(float(r[n]) if n in numbers else r[n] for n in Cell._fields)) for r in rows]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Read stored exchanges with other readers.")
     add = functools.partial(parser.add_argument, type=pathlib.Path, required=True)
@@ -243,14 +252,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds are read")
     arguments = parser.parse_args()
-    every = []
     for workdir in arguments.workdir:
         found = cells(workdir, arguments.jobs, arguments.seeds)
         store.write_text(arguments.out / f"{workdir.name}.csv", as_csv(found))
-        every += found
-    said = text(every)
-    store.write_text(arguments.out / "tables.md", said)
-    print(said)
+    page = text([c for file in sorted(arguments.out.glob("*.csv")) for c in from_csv(file)])
+    store.write_text(arguments.out / "tables.md", page)
+    print(page)
 
 
 if __name__ == "__main__":

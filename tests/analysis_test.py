@@ -100,7 +100,13 @@ def test_readers_outside_the_suite_are_compared_cell_by_cell(tiny_sweep, tmp_pat
     assert all(line["wins"] == "1" and 0.1 < float(line["leak"]) <= 1 for line in lines)
     suite = [round(a.strongest.by_seed[0], 4) for a in assess_sweep(tiny_sweep).attacked]
     assert sorted(float(line["suite"]) for line in lines) == pytest.approx(sorted(suite), abs=1e-4)
-    assert f"| {len(lines)} | {len(lines)} |" in (tmp_path / "tables.md").read_text()
+    page = (tmp_path / "tables.md").read_text()
+    assert f"| {len(lines)} | {len(lines)} |" in page
+    stored = (tmp_path / f"{tiny_sweep.name}.csv").read_text()
+    (tmp_path / "another.csv").write_text(stored.replace(f"\n{tiny_sweep.name},", "\nanother,"))
+    redteam.main()  # the sweep whose file is there stays in the tables
+    both = (tmp_path / "tables.md").read_text()
+    assert all(f"| {name} | {len(lines)} |" in both for name in ("another", tiny_sweep.name))
 
 
 def test_a_reader_reads_labels_that_are_given_away_and_none_from_noise():
