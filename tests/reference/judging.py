@@ -64,13 +64,13 @@ def figure_limit(figures, m, side, level, share=0.0, error=None):
     return min(max((moved * (m + 1) - 0.5) / m, 0.0), 1.0)
 
 
-def difference_limit(differences, floor, side, level, share=0.0):
+def difference_limit(differences, floor, side, level, chosen=0.0):
     differences = present(differences)
     n = len(differences)
     if n < 3:
         return float(side)
     spread = max(statistics.stdev(differences), floor)
-    away = quantile(level, n) * math.sqrt(1 / n + share) * spread
+    away = quantile(level, n) * math.sqrt(spread**2 / n + chosen)
     return min(max(statistics.fmean(differences) + side * away, -1.0), 1.0)
 
 
@@ -108,6 +108,12 @@ class Contenders:
         self.level = 1 - (1 - level) / len(different)
         self.folds = n <= 5 and len(different) > 2
 
+    def chosen(self, scores, error):
+        """What choosing adds to the variance of the mean of scores."""
+        scores = present(scores)
+        spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
+        return self.share * max(spread, error) ** 2
+
 
 def worst_limits(leaks, m, level=0.95):
     rivals, half = Contenders(leaks, m, level), (1 + level) / 2
@@ -130,7 +136,7 @@ def excess_limits(leaks, away, m):
     if rivals.folds:
         least = floor(rivals.error, base, m)
         behind = minus(rivals.scores, away)
-        return difference_limit(behind, least, -1, 0.975, rivals.share), upper
+        return difference_limit(behind, least, -1, 0.975, rivals.chosen(behind, least)), upper
     return max([limit(leaks[k], -1, rivals.level) for k in rivals.among], default=-1.0), upper
 
 
@@ -138,7 +144,7 @@ def most(leaks, others, m, level, weight=1.0, away=None):
     """The upper limit of the strongest of leaks less w times that of others and (1 - w) times away."""
     rivals = Contenders(others, m, level)
 
-    def limit(figures, other, error, level, share=0.0):
+    def limit(figures, other, error, level, chosen=0.0):
         error = weight * error
         if away is not None:
             error += (1 - weight) * row_error(away, m)
@@ -149,12 +155,13 @@ def most(leaks, others, m, level, weight=1.0, away=None):
         else:
             mixed = other
         least = floor(row_error(figures, m), error, m)
-        return difference_limit(minus(figures, mixed), least, 1, level, share)
+        return difference_limit(minus(figures, mixed), least, 1, level, chosen)
 
     limits = []
     for figures in leaks:
         if rivals.folds:
-            limits.append(limit(figures, rivals.scores, rivals.error, level, rivals.share))
+            chosen = weight**2 * rivals.chosen(rivals.scores, half_row(m))
+            limits.append(limit(figures, rivals.scores, rivals.error, level, chosen))
             continue
         pairs = [
             limit(figures, others[j], row_error(others[j], m), rivals.level) for j in rivals.among

@@ -53,7 +53,8 @@ def test_what_rows_alone_let_a_figure_spread_is_taken_where_it_is_known():
 
 def test_a_change_uses_that_no_figure_passes_one():
     defended, plain = np.array([[0.99, 0.97, 0.985]]), np.array([[0.999, 0.99, 1.0]])
-    low, high = intervals.change_limits(points(defended), points(plain))
+    low = -intervals.most_changed(points(plain), points(defended)).max()
+    high = intervals.most_changed(points(defended), points(plain)).max()
     least = intervals.worst_limits(points(plain), 0.975).lower
     assert high <= 1 - least < 0.07
     assert low >= intervals.worst_limits(points(defended), 0.975).lower - 1

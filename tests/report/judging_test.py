@@ -52,6 +52,12 @@ def points(*configurations):
     return intervals.sample(np.stack(configurations), ROWS)
 
 
+def change_limits(ours, others):
+    """The limits of d at each point."""
+    upper = intervals.most_changed(ours, others).max(-1)
+    return -intervals.most_changed(others, ours).max(-1), upper
+
+
 def constant(*figures, seeds=5):
     """A candidate a figure, the same on every seed."""
     return np.repeat(np.array(figures)[:, None], seeds, axis=1)
@@ -95,13 +101,13 @@ def test_choice_and_limits_are_those_of_the_plain_twin(seeds, candidates, missin
         (intervals.excess_limits(read, base), twin.excess_limits(certain, away, ROWS)),
         (intervals.worst_limits(figures), twin.worst_limits(leaks, ROWS)),
         (intervals.excess_limits(figures, base), twin.excess_limits(leaks, away, ROWS)),
-        (intervals.change_limits(figures, others), twin.change_limits(leaks, undefended, ROWS)),
+        (change_limits(figures, others), twin.change_limits(leaks, undefended, ROWS)),
         (
-            intervals.change_limits(figures, points(near_one)),
+            change_limits(figures, points(near_one)),
             twin.change_limits(leaks, plain(near_one), ROWS),
         ),
         (
-            intervals.most_beyond(figures, others, 0.95, 0.25, base),
+            intervals.most_beyond(figures, others, 0.95, 0.25, base).max(-1),
             twin.most(leaks, undefended, ROWS, 0.95, 0.25, away),
         ),
     ):
@@ -203,8 +209,8 @@ def test_equal_seeds_get_the_verdict_that_their_figures_say(leaks, undefended, v
 def test_a_verdict_is_the_first_that_its_limits_allow(plain, excess, contrast, change, verdict):
     evidence = judging.VerdictLimits(
         intervals.Limits(*np.array([(0.0, plain), excess]).T),
-        np.array([0.0, contrast]),
-        np.array([0.0, change]),
+        np.array([[0.0], [contrast]]),
+        np.array([[0.0], [change]]),
         spread.means(np.zeros((2, 1, 3)), 0.1),
     )
     assert judging.VERDICTS[int(judging.verdict_codes(evidence)[0])] == verdict
@@ -233,6 +239,29 @@ def test_what_leaves_a_verdict_open_is_named_with_the_seeds_that_would_decide():
     at_the_margin = judged(constant(0.65), constant(0.8), rows=3000)
     assert at_the_margin.blocking == ("attack 0", 0)
     assert judged(constant(0.6), constant(0.9), rows=3000).blocking is None
+    # every excess is below .05, and the contrast to a quarter of undefended's excess is not below 0
+    contrast = judged(constant(0.55, 0.63), constant(0.66), rows=3000)
+    assert contrast.verdict == Verdict.UNCLEAR
+    assert contrast.blocking == ("attack 1", None)
+
+
+def test_choosing_adds_to_the_spread_of_the_scores_that_were_chosen_and_to_nothing_else():
+    defended = np.array([[0.80, 0.90, 0.85, 0.95, 0.75]])
+    same = np.repeat(constant(0.9), 3, axis=0)
+    certain = same + 1e-7 * np.eye(
+        3, 5
+    )  # three contenders that differ, and whose scores do not spread
+    found = intervals.most_beyond(points(defended), points(certain)).item()
+    error = defended.std(ddof=1) / math.sqrt(5)
+    expected = defended.mean() - 0.9 + special.stdtrit(4, 0.95) * error
+    assert found == pytest.approx(expected, abs=1e-3)
+    assert found < expected + 0.1 * error
+    spread_out = np.array([[0.9, 0.86, 0.94, 0.9, 0.9], [0.94, 0.9, 0.86, 0.9, 0.9], defended[0]])
+    scores = choosing.leave_one_out(spread_out).scores
+    of_pairs = (defended[0] - scores).std(ddof=1) ** 2 / 5
+    wider = intervals.most_beyond(points(defended), points(spread_out)).item()
+    away = special.stdtrit(4, 0.95) * math.sqrt(of_pairs + scores.var(ddof=1) / 4)
+    assert wider == pytest.approx((defended[0] - scores).mean() + away, abs=1e-6)
 
 
 def test_holm_rejects_as_its_stepped_down_p_values_do():
@@ -347,7 +376,7 @@ def test_an_attack_that_reads_more_never_makes_a_limit_lower():
         for limits in (
             lambda x: intervals.worst_limits(points(x)).upper,
             lambda x: intervals.excess_limits(points(x), points(AWAY[None])).upper,
-            lambda x: intervals.change_limits(points(x), points(undefended)).upper,
+            lambda x: change_limits(points(x), points(undefended))[1],
         ):
             assert limits(stronger) >= limits(leaks)
     few, more = (intervals.worst_limits(points(x)) for x in (leaks, np.vstack([leaks, away])))

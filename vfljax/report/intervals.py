@@ -100,19 +100,14 @@ def sample(leaks: ArrayLike, rows: int, errors: ArrayLike | None = None) -> Leak
 
 
 def _figure_limit(
-    figures: Floats,
-    error: Floats,
-    rows: int,
-    side: int,
-    level: ArrayLike = LEVEL,
-    share: ArrayLike = 0.0,
+    figures: Floats, error: Floats, rows: int, side: int, level: ArrayLike, share: ArrayLike = 0.0
 ) -> Floats:
     """The one-sided limit of the mean of bounded figures [..., seeds], [...] in [0, 1].
 
     ``rows`` is m, the judged rows. A figure x becomes (x m + 1/2) / (m + 1), which is never 0 or 1. The
     logit of the mean p of these moves by t times its standard error: the seeds' spread over p (1 - p)
     and the root of their number. The spread is never below ``error`` [...], that of the rows. Back on the
-    figure's scale the limit is clipped to [0, 1]. ``share`` is that of ``spread.means``.
+    figure's scale the limit is clipped to [0, 1]. ``share`` is that of ``_chosen``.
     With fewer than 3 figures the limits are 0 and 1; for m large and p far from 0 and 1 they are Student's.
     The mean is taken before the logit, because the mean of logits is the logit of another mean.
     """
@@ -120,7 +115,7 @@ def _figure_limit(
     count, mean, _ = moments(shrunk)
     enough = count >= FEWEST_SEEDS
     mean = np.where(count > 0, mean, 0.5)
-    of_mean = spread.means(shrunk, error, share)
+    of_mean = spread.means(shrunk, error, _chosen(shrunk, error, share))
     away = special.stdtrit(of_mean.freedom, level) * np.where(enough, of_mean.error, 0.0)
     moved = special.expit(special.logit(mean) + side * away / (mean * (1 - mean)))
     limit = np.clip((moved * (rows + 1) - 0.5) / rows, 0.0, 1.0)
@@ -135,7 +130,7 @@ class _Contenders(NamedTuple):
     folds: Bools  # [...], whether the folds' scores are to be used instead
     scores: Floats  # [..., seeds], of the folds, chosen on the other seeds
     weights: Floats  # [..., candidates, seeds], of the candidates in these scores
-    share: Floats  # [...], of ``spread.means`` for these scores
+    share: Floats  # [...], of ``_chosen`` for these scores
     error: Floats  # [...], that rows alone give them
 
     def level(self, level: float) -> Floats:
@@ -218,30 +213,19 @@ def excess_limits(candidates: LeakSample, local_only: LeakSample, level: float =
     highest = np.max(np.where(rivals.among, lower, -1.0), axis=-1)
     floor = _difference_error(rivals.error, local_only.errors[..., -1], candidates.rows)
     beyond = choosing.weighted(candidates.leaks - matched(local_only).leaks, rivals.weights)
-    of_folds = spread.means(beyond, floor, rivals.share)
+    of_folds = spread.means(beyond, floor, _chosen(beyond, floor, rivals.share))
     lower = np.where(rivals.folds, of_folds.limit(LOWER, _half_risk(level)), highest)
     upper = np.where(candidates.tried, each.limit(UPPER, level), -1.0)
     return Limits(lower, np.max(upper, axis=-1))
 
 
-def change_limits(candidates: LeakSample, undefended: LeakSample) -> Limits:
-    """Returns the limits [..., points] of d (``most_changed``).
-
-    Args:
-      candidates: [..., points, candidates, seeds].
-      undefended: [..., 1, others, seeds].
-    """
-    upper = most_changed(candidates, undefended)
-    return Limits(-most_changed(undefended, candidates), upper)
-
-
 def most_changed(candidates: LeakSample, undefended: LeakSample, level: float = LEVEL) -> Floats:
-    """Returns the upper limit [..., points] of d, what the strongest candidate leaks more than undefended's.
+    """Returns the upper limit [..., points, candidates] of d, what each candidate leaks more than undefended's
+    strongest; the highest is that of the strongest candidate.
 
-    The two are paired by seed; the candidates need not be the same. It is the highest of every candidate's
-    limit against undefended's contenders, corrected for choosing among these. As no figure passes 1, d is at
-    most 1 less what undefended leaks. Where that is above ``NEAR_ONE`` the better of the two limits is taken,
-    each at half the risk.
+    The two are paired by seed; the candidates need not be the same. The limits are against undefended's
+    contenders, corrected for choosing among these. As no figure passes 1, d is at most 1 less what undefended
+    leaks. Where that is above ``NEAR_ONE`` the better of the two limits is taken, each at half the risk.
 
     Args:
       candidates: [..., points, candidates, seeds].
@@ -255,8 +239,8 @@ def most_changed(candidates: LeakSample, undefended: LeakSample, level: float = 
         return limit
     half = _half_risk(level)
     least = np.asarray(worst_limits(undefended, half).lower)
-    both = np.minimum(most_beyond(candidates, undefended, half), 1 - least)
-    return np.where(near, both, limit)
+    both = np.minimum(most_beyond(candidates, undefended, half), (1 - least)[..., None])
+    return np.where(near[..., None], both, limit)
 
 
 def most_beyond(
@@ -266,7 +250,8 @@ def most_beyond(
     weight: float = 1.0,
     rest: LeakSample | None = None,
 ) -> Floats:
-    """Returns the upper limit [..., points] of max_k mu_k - w max_j nu_j - (1 - w) b.
+    """Returns the upper limit [..., points, candidates] of mu_k - w max_j nu_j - (1 - w) b, -1 of one that was
+    not tried; the highest is that of the strongest candidate.
 
     Args:
       candidates: mu, [..., points, candidates, seeds].
@@ -276,17 +261,16 @@ def most_beyond(
       rest: b (``matched``); needed for a weight below 1.
     """
     rivals = _contenders(others)
-    leaks = candidates.leaks
-    points = np.broadcast_shapes(leaks.shape[:-2], others.leaks.shape[:-2])
-    limit = np.ones((*points, leaks.shape[-2]))
+    points = np.broadcast_shapes(candidates.leaks.shape[:-2], others.leaks.shape[:-2])
+    limit = np.ones((*points, candidates.leaks.shape[-2]))
 
-    def against(figures: Floats, error: Floats, share: Floats | float = 0.0) -> spread.Means:
+    def against(figures: Floats, error: Floats, chosen: Floats | float = 0.0) -> spread.Means:
         figures, error = weight * figures[..., None, :], weight * error[..., None]
         if rest is not None:
             baseline = matched(rest)
             figures = figures + (1 - weight) * baseline.leaks
             error = error + (1 - weight) * baseline.errors
-        return _differences(candidates, figures, error, share)
+        return _differences(candidates, figures, error, chosen)
 
     paired = rivals.among & ~rivals.folds[..., None]
     for j in np.flatnonzero(paired.any(axis=tuple(range(paired.ndim - 1)))):
@@ -294,9 +278,10 @@ def most_beyond(
         upper = pairs.limit(UPPER, rivals.level(level))
         limit = np.minimum(limit, np.where(rivals.among[..., j, None], upper, 1.0))
     if np.any(rivals.folds):
-        of_folds = against(rivals.scores, rivals.error, rivals.share[..., None])
+        chosen = weight**2 * _chosen(rivals.scores, half_row(others.rows), rivals.share)
+        of_folds = against(rivals.scores, rivals.error, chosen[..., None])
         limit = np.where(rivals.folds[..., None], of_folds.limit(UPPER, level), limit)
-    return np.max(np.where(candidates.tried, limit, -1.0), axis=-1)
+    return np.where(candidates.tried, limit, -1.0)
 
 
 def differences(candidates: LeakSample, local_only: LeakSample) -> spread.Means:
@@ -311,18 +296,24 @@ def differences(candidates: LeakSample, local_only: LeakSample) -> spread.Means:
 
 
 def _differences(
-    candidates: LeakSample, figures: Floats, error: Floats, share: ArrayLike = 0.0
+    candidates: LeakSample, figures: Floats, error: Floats, chosen: ArrayLike = 0.0
 ) -> spread.Means:
     """Candidates [..., points, candidates, seeds] less figures [..., points, 1 or candidates, seeds]; a learned
     spread where the figures are not near 1."""
     differences = candidates.leaks - figures
     floor = _difference_error(candidates.errors, error, candidates.rows)
     if differences.ndim == 2:  # one point without an axis
-        return spread.means(differences, floor, share)
+        return spread.means(differences, floor, chosen)
     count, mean, _ = moments(figures)
     pool = (count > 0) & (mean <= SATURATED)
     pool = np.broadcast_to(pool, differences.shape[:-1])
-    return spread.pooled_means(differences, np.broadcast_to(floor, pool.shape), share, pool)
+    return spread.pooled_means(differences, np.broadcast_to(floor, pool.shape), chosen, pool)
+
+
+def _chosen(scores: Floats, error: ArrayLike, share: ArrayLike) -> Floats:
+    """What choosing adds to the variance of the mean of scores [..., seeds]: a share of their variance, which
+    is at least the square of ``error``."""
+    return np.asarray(share) * np.maximum(moments(scores)[2], error) ** 2
 
 
 def _half_risk(level: float) -> float:

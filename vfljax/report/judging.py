@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from vfljax.report import intervals
-from vfljax.report.candidates import EXCESS, Strongest, floats, with_baseline
+from vfljax.report.candidates import EXCESS, LOCAL_ONLY, Strongest, floats, with_baseline
 from vfljax.report.estimates import NO_LIMITS, Bools, Estimate, Floats, Limits
 from vfljax.report.intervals import LeakSample
 from vfljax.report.spread import FEWEST_SEEDS, Means
@@ -90,10 +90,13 @@ VERDICTS = tuple(MEANINGS)
 
 
 class Blocking(NamedTuple):
-    """The attack whose excess is the least certain to be below ``EXCESS``."""
+    """The attack that leaves a verdict open: whose excess is the least certain to be below ``EXCESS``, or where
+    every excess is, whose change or contrast is the least certain to be below 0."""
 
     attack: str
-    seeds: int  # so many would decide, if its mean and spread stay; 0 where no number would
+    seeds: (
+        int | None
+    )  # that would decide, if its mean and spread stay; 0 of none, None if not known
 
 
 class Comparison(NamedTuple):
@@ -103,7 +106,7 @@ class Comparison(NamedTuple):
     change: Estimate  # d
     verdict: Verdict
     missing: tuple[str, ...]  # attacks with figures on too few of the seeds that were trained
-    blocking: Blocking | None = None  # where limits leave open whether it leaks
+    blocking: Blocking | None = None  # where limits leave something open
 
 
 def judge(
@@ -128,7 +131,7 @@ def judge(
     names, figures, local_only = _aligned(every)
     evidence = evidence_on(figures, local_only)
     everyone = with_baseline(figures, local_only)
-    least = -intervals.most_changed(_first(everyone), everyone)
+    least = -intervals.most_changed(_first(everyone), everyone).max(-1)
     verdicts = [VERDICTS[code] for code in verdict_codes(evidence, same or False)]
     out = []
     for place, (strongest, verdict) in enumerate(zip(configurations, verdicts, strict=True), 1):
@@ -138,17 +141,16 @@ def judge(
         missing = tuple(a.name for a, count in zip(among.attacks, counts) if count < needed)
         change = strongest.leak.mean - undefended.leak.mean
         if not strongest.enough:
-            change = Estimate(change, NO_LIMITS)
-            out.append(Comparison(strongest, change, Verdict.NO_VERDICT, missing))
+            none = Estimate(change, NO_LIMITS)
+            out.append(Comparison(strongest, none, Verdict.NO_VERDICT, missing))
             continue
         lower, upper = _at(evidence.excess, place)
-        excess = Limits(lower, max(upper, 0.0)) if among.has_local_only else NO_LIMITS
+        limits = Limits(lower, max(upper, 0.0)) if among.has_local_only else NO_LIMITS
+        excess = strongest.excess._replace(limits=limits)
         out.append(
             Comparison(
-                strongest=dataclasses.replace(
-                    strongest, excess=strongest.excess._replace(limits=excess)
-                ),
-                change=Estimate(change, _at(Limits(least, evidence.change), place)),
+                strongest=dataclasses.replace(strongest, excess=excess),
+                change=Estimate(change, _at(Limits(least, evidence.change.max(-1)), place)),
                 verdict=verdict,
                 missing=missing,
                 blocking=_blocking(evidence, place, names, len(among.seeds)),
@@ -191,9 +193,9 @@ class VerdictLimits(NamedTuple):
     """What verdicts rest on: arrays [..., points], of which the first is undefended."""
 
     excess: Limits
-    contrast: Floats  # upper limit of e - SHARE e_u
-    change: Floats  # upper limit of d
-    excesses: Means  # [..., points, attacks], of each attack
+    contrast: Floats  # upper limit of e - SHARE e_u, [..., points, attacks]
+    change: Floats  # upper limit of d, [..., points, attacks and the baseline]
+    excesses: Means  # [..., points, attacks]
 
 
 def evidence_on(
@@ -229,12 +231,12 @@ def verdict_codes(evidence: VerdictLimits, same: ArrayLike = False) -> NDArray[n
       same: which of the other points are undefended bit for bit too.
     """
     lower, upper = (np.asarray(limit)[..., 1:] for limit in evidence.excess)
-    change = np.asarray(evidence.change)[..., 1:]
+    contrast, change = (x.max(-1)[..., 1:] for x in (evidence.contrast, evidence.change))
     nothing = np.asarray(evidence.excess.upper)[..., :1] < EXCESS
     holds = {
         Verdict.IS_UNDEFENDED: np.broadcast_to(same, change.shape),
         Verdict.NOTHING_TO_PROTECT: np.broadcast_to(nothing, change.shape),
-        Verdict.PROTECTS: (upper < EXCESS) & (evidence.contrast[..., 1:] < 0) & (change < 0),
+        Verdict.PROTECTS: (upper < EXCESS) & (contrast < 0) & (change < 0),
         Verdict.LEAKS_MUCH_LESS: (lower > EXCESS) & (change < MUCH_LESS),
         Verdict.LEAKS_LESS: (lower > EXCESS) & (change < LESS),
         Verdict.LEAKS_AS_BEFORE: lower > EXCESS,
@@ -280,9 +282,14 @@ def still_protecting(configurations: Sequence[Strongest], undefended: Strongest)
 def _blocking(
     evidence: VerdictLimits, place: int, names: Sequence[str], seeds: int
 ) -> Blocking | None:
-    """The attack that keeps the excess from being below or above ``EXCESS``; None where none does."""
+    """The attack that leaves the excess open, or else the contrast or the change; None where none does."""
     lower, upper = _at(evidence.excess, place)
-    if upper < EXCESS or lower > EXCESS:
+    if lower > EXCESS:
+        return None
+    if upper < EXCESS:
+        for limits in (evidence.contrast[place], evidence.change[place]):
+            if limits.max() >= 0:
+                return Blocking([*names, LOCAL_ONLY.name][int(np.argmax(limits))], None)
         return None
     each = Means(*(x[place] for x in evidence.excesses))
     limit = np.where(np.isfinite(each.error), each.limit(intervals.UPPER, intervals.LEVEL), -1.0)
@@ -306,4 +313,5 @@ def beyond(worst: Strongest, fewer: Strongest) -> Estimate:
     if not worst.enough:
         return Estimate(more, NO_LIMITS)
     ours, others = (strongest.candidates.all_figures for strongest in (worst, fewer))
-    return Estimate(more, floats(intervals.change_limits(ours, others)))
+    lower, upper = -intervals.most_changed(others, ours), intervals.most_changed(ours, others)
+    return Estimate(more, floats(Limits(lower.min(-1), upper.max(-1))))

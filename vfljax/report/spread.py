@@ -56,18 +56,18 @@ def moments(values: Floats) -> tuple[Ints, Floats, Floats]:
     return count, mean, np.sqrt(squares.sum(-1) / np.maximum(count - 1, 1))
 
 
-def means(differences: Floats, floor: ArrayLike, share: ArrayLike = 0.0) -> Means:
+def means(differences: Floats, floor: ArrayLike, chosen: ArrayLike = 0.0) -> Means:
     """Returns the means of differences, each with its own spread.
 
     Args:
       differences: [..., seeds].
       floor: the least spread.
-      share: is added to 1/n in the variance of the mean: 1/(n - 1) for scores of folds.
+      chosen: the variance that choosing by folds adds to that of the mean.
     """
     count, mean, spread = moments(differences)
     enough = count >= FEWEST_SEEDS
     spread = np.maximum(spread, floor)
-    error = spread * np.sqrt(1 / np.maximum(count, 1) + np.asarray(share))
+    error = np.sqrt(spread**2 / np.maximum(count, 1) + np.asarray(chosen))
     return Means(
         np.where(enough, mean, 0.0),
         np.where(enough, error, np.inf),
@@ -76,7 +76,7 @@ def means(differences: Floats, floor: ArrayLike, share: ArrayLike = 0.0) -> Mean
 
 
 def pooled_means(
-    differences: Floats, floor: ArrayLike, share: ArrayLike = 0.0, pool: ArrayLike = True
+    differences: Floats, floor: ArrayLike, chosen: ArrayLike = 0.0, pool: ArrayLike = True
 ) -> Means:
     """Returns ``means`` whose spreads are learned from all points.
 
@@ -87,11 +87,11 @@ def pooled_means(
     Args:
       differences: [..., points, attacks, seeds].
       floor: the least spread, as of ``means``.
-      share: as of ``means``.
+      chosen: as of ``means``.
       pool: [..., points, attacks], whether a point takes part.
     """
     floor = np.asarray(floor, np.float64)
-    alone = means(differences, floor, share)
+    alone = means(differences, floor, chosen)
     seeds, points = differences.shape[-1], differences.shape[-3]
     if points < POOLED_POINTS or seeds < FEWEST_SEEDS:
         return alone
@@ -115,7 +115,7 @@ def pooled_means(
     freedom = total**2 / (
         seed_part**2 / degrees + posterior**2 / (prior_degrees + degrees) + 1e-300
     )
-    error = np.sqrt(total * (1 / seeds + np.asarray(share)))
+    error = np.sqrt(total / seeds + np.asarray(chosen))
     learned = typical & (number >= POOLED_POINTS)
     return Means(
         alone.value,

@@ -23,9 +23,10 @@ def verdict_text(a: Assessment) -> str:
     if a.verdict is Verdict.CANNOT_SAY and a.missing:
         parts.append(f"{', '.join(a.missing)} on fewer than {FEWEST_SEEDS} seeds")
     elif a.verdict in (Verdict.CANNOT_SAY, Verdict.UNCLEAR) and a.blocking is not None:
-        seeds = a.blocking.seeds
-        would = f"{seeds} seeds would decide" if seeds else "no number of seeds is likely to decide"
-        parts.append(f"open because of {a.blocking.attack}, {would}")
+        attack, seeds = a.blocking
+        few = {None: "", 0: ", no number of seeds is likely to decide"}
+        would = few.get(seeds, f", {seeds} seeds would decide")
+        parts.append(f"open because of {attack}{would}")
     text, of = ": ".join(parts), a.configuration
     if of.defended and not a.known:
         return f"{text}; {NOT_KNOWN}"
