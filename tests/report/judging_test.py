@@ -247,10 +247,8 @@ def test_what_leaves_a_verdict_open_is_named_with_the_seeds_that_would_decide():
 
 def test_choosing_adds_to_the_spread_of_the_scores_that_were_chosen_and_to_nothing_else():
     defended = np.array([[0.80, 0.90, 0.85, 0.95, 0.75]])
-    same = np.repeat(constant(0.9), 3, axis=0)
-    certain = same + 1e-7 * np.eye(
-        3, 5
-    )  # three contenders that differ, and whose scores do not spread
+    # three contenders that differ, and whose scores do not spread
+    certain = np.repeat(constant(0.9), 3, axis=0) + 1e-7 * np.eye(3, 5)
     found = intervals.most_beyond(points(defended), points(certain)).item()
     error = defended.std(ddof=1) / math.sqrt(5)
     expected = defended.mean() - 0.9 + special.stdtrit(4, 0.95) * error

@@ -91,12 +91,11 @@ VERDICTS = tuple(MEANINGS)
 
 class Blocking(NamedTuple):
     """The attack that leaves a verdict open: whose excess is the least certain to be below ``EXCESS``, or where
-    every excess is, whose change or contrast is the least certain to be below 0."""
+    every excess is, whose contrast or change is the least certain to be below 0. So many seeds would decide, if
+    its mean and spread stay: 0 where no number would, None where the number is not known."""
 
     attack: str
-    seeds: (
-        int | None
-    )  # that would decide, if its mean and spread stay; 0 of none, None if not known
+    seeds: int | None
 
 
 class Comparison(NamedTuple):
@@ -141,8 +140,8 @@ def judge(
         missing = tuple(a.name for a, count in zip(among.attacks, counts) if count < needed)
         change = strongest.leak.mean - undefended.leak.mean
         if not strongest.enough:
-            none = Estimate(change, NO_LIMITS)
-            out.append(Comparison(strongest, none, Verdict.NO_VERDICT, missing))
+            unlimited = Estimate(change, NO_LIMITS)
+            out.append(Comparison(strongest, unlimited, Verdict.NO_VERDICT, missing))
             continue
         lower, upper = _at(evidence.excess, place)
         limits = Limits(lower, max(upper, 0.0)) if among.has_local_only else NO_LIMITS

@@ -24,9 +24,9 @@ def verdict_text(a: Assessment) -> str:
         parts.append(f"{', '.join(a.missing)} on fewer than {FEWEST_SEEDS} seeds")
     elif a.verdict in (Verdict.CANNOT_SAY, Verdict.UNCLEAR) and a.blocking is not None:
         attack, seeds = a.blocking
-        few = {None: "", 0: ", no number of seeds is likely to decide"}
-        would = few.get(seeds, f", {seeds} seeds would decide")
-        parts.append(f"open because of {attack}{would}")
+        without = {None: "", 0: ", no number of seeds is likely to decide"}
+        outlook = without.get(seeds, f", {seeds} seeds would decide")
+        parts.append(f"open because of {attack}{outlook}")
     text, of = ": ".join(parts), a.configuration
     if of.defended and not a.known:
         return f"{text}; {NOT_KNOWN}"
