@@ -5,16 +5,16 @@ the sum over a batch. Of its last linear layer, whose inputs a_i it knows, that 
 
     G = sum_i (a_i, 1) g_i^T = A^T R              A [B, H + 1], R [B, D] the rows' gradients
 
-so that the least R that explains G is R = (A^T)^+ G, and ``direct`` reads the labels off its rows. It is
-exact where A has rank B, which takes a batch of at most H + 1 rows, and fades beyond.
+so that the least R that explains G is R = (A^T)^+ G, and ``direct`` reads the labels off its rows. R is
+exact if A has rank B, which is possible in batches of at most H + 1 rows, and is worse the larger the batch.
 
 Reference: Zou et al. "Defending Batch-Level Label Inference and Replacement Attacks in Vertical Federated
 Learning", IEEE Transactions on Big Data 2022, arXiv 2112.05409, which descends on dummy labels and logits
 for 10,000 steps. This closed form is ours, and needs no trainable head. It is meant
 for defenses by encryption alone: a party that receives rows' gradients has stronger attacks.
 
-The equations are orthogonalized one by one, that with most left first, until none has ``TOLERANCE`` of its
-length left. They are consistent, so that the scale of an equation does not matter.
+The equations, scaled to length 1, are orthogonalized one by one. The next is always the one with the longest
+remainder, until no remainder exceeds ``TOLERANCE``. As they are consistent, the scaling changes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TOLERANCE = 1e-4  # of an equation's length; float32 leaves some 1e-6 of noise
 def least_solution(equations: Array, sums: Array) -> Array:
     """The X [B, D] of least length with ``equations`` [m, B] X = ``sums`` [m, D], by pivoted Gram-Schmidt.
 
-    It is ``pinv(equations) @ sums`` without a factorization: products alone, in m rounds.
+    It is ``pinv(equations) @ sums``, computed in m rounds of products and without a factorization.
     """
     chex.assert_rank([equations, sums], 2)
     chex.assert_equal_shape_prefix([equations, sums], 1)
@@ -62,7 +62,7 @@ def batch_inversion(
 ) -> Attack:
     """Solve each batch's parameter gradient for its rows' gradients, and read the labels off their signs.
 
-    Each colluder solves for the rows alone, and they average.
+    Each colluder solves for the rows by itself, and their solutions are averaged.
 
     Args:
       rule: which entry is the label's, a name in ``direct.RULES``.

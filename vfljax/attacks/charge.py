@@ -13,7 +13,7 @@ of the batch, unit vectors u_ij from z_j to z_i, weighed by doubly centered dist
 
     sum_j (c b_ij - c' a_ij) u_ij,   b_ij = -sqrt(2) sum_c (y_ic - m_c) (y_jc - m_c),   m_c = sum_j p_jc / n.
 
-The attacker knows u and a. It leaves out the direction of sum_j a_ij u_ij, and with e_c the unit vector of c
+The attacker knows u and a. It leaves out the direction of sum_j a_ij u_ij. With the unit vector e_c of c,
 
     U_ij = u_ij,   w_jc = -(e_c - m) . (p_j - m),   v_jc = sum_k (e_c - m)_k^2 p_jk - ((e_c - m) . p_j)^2.
 
@@ -35,8 +35,8 @@ from vfljax.types import Array
 
 
 def _apart(z: Array, softening: Array) -> tuple[list[Array], Array, Array]:
-    """Of each pair its differences, one [B, B] a column, their squared length, and that softened."""
-    # differences and not products of matrices, which lose those of near rows, whose forces are the largest
+    """The differences of all pairs, one [B, B] a column, their squared lengths, and these plus s^2."""
+    # a product of matrices would lose the differences of near rows, whose forces are the largest
     apart = [x[:, None] - x[None] for x in z.T]
     squared = sum((x * x for x in apart), jnp.zeros(()))
     return apart, squared, squared + softening**2
@@ -58,7 +58,7 @@ def charge_weights(p: Array) -> tuple[Array, Array]:
 
 
 def directions(z: Array, sent: Array, softening: Array) -> Pushes:
-    """u of dCor in a batch z [B, D], and the direction that no label decides."""
+    """u of dCor in a batch z [B, D], and the direction that is left out because no label decides it."""
     apart, squared, near = _apart(z, softening)
     pairs = (sent[:, None] & sent[None]).astype(z.dtype)
     distance, count = jnp.sqrt(near) * pairs, jnp.maximum(jnp.sum(sent), 1)

@@ -6,15 +6,15 @@ z and g of epoch 0 as in ``surrogate``, and a linear top model h that nobody tra
     d_ic = grad_z CE(h(z_i), c),   cos(m) = sum_i <d_i,m(k_i), g_i> / (||d(m)|| ||g||),   norms over all rows.
 
 Both sums are those of clusters, A_kc = sum_(i in k) <d_ic, g_i> and S_kc = sum_(i in k) ||d_ic||^2, so that all
-C^K maps are tried. Beyond ``MOST`` it takes K = C and the one-to-one map of largest sum_k A_k,m(k) (Hungarian
-algorithm). Of several draws of h the one counts whose map has the largest cosine: exchanging h's outputs
-exchanges the classes, so that a mean over draws tells nothing, and any class may get any name.
+C^K maps can be tried. If these are more than ``MOST``, K must be C, and the one-to-one map of largest
+sum_k A_k,m(k) is taken (Hungarian algorithm). Of several draws of h, that of largest cosine counts.
+Exchanging h's outputs exchanges the classes: a mean over draws tells nothing, and any class may get any name.
 
     s_ic = sum_(k with m(k) = c) w_ik + gradient cos(m) cos(d_ic, g_i),   w_i = softmax_k(-|x_i - mu_k|^2 / v)
 
 with the row's columns x_i, the clusters' means mu_k, and the mean v of a row's squared distance to its own.
 
-Reference: LEA, arXiv 2603.03777 (abstract). It reads what clusters tell (``gradient`` = 0); more is ours.
+Reference: LEA, arXiv 2603.03777 (abstract), which scores by clusters (``gradient`` = 0); the rest is ours.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DRAWS = 32  # of h
 
 
 def shares(x: Array, members: Array) -> Array:
-    """w [N, K] of columns x [N, W], and ``members`` [N, K] that are 1 for a row's cluster if it was sent."""
+    """w [N, K] from columns x [N, W]. ``members`` [N, K] is 1 at a row's cluster if the row was sent."""
     means = core.multiply(members.T, x) / jnp.maximum(jnp.sum(members, axis=0), 1.0)[:, None]
     apart = jnp.stack([jnp.sum((x - mean[None]) ** 2, axis=1) for mean in means], axis=1)
     spread = jnp.sum(members * apart) / jnp.maximum(jnp.sum(members), 1.0)
@@ -43,7 +43,7 @@ def shares(x: Array, members: Array) -> Array:
 
 
 def best_map(along: Array, squares: Array) -> tuple[Array, Array]:
-    """The map [K] of largest cosine, and that times ||g||, of A and S [K, C]."""
+    """The map [K] of largest cosine, and this cosine times ||g||, from A and S [K, C]."""
     count, classes = along.shape
     if classes**count > MOST:
         places, found = optax.assignment.hungarian_algorithm(-along)
@@ -57,13 +57,13 @@ def best_map(along: Array, squares: Array) -> tuple[Array, Array]:
 
 
 def clusters(bottoms: Bottoms, num_classes: int, *, names: str = "known", count: int = 0) -> Attack:
-    """Cluster the attacker's columns, and give clusters the classes that the first gradients speak for.
+    """Cluster the attacker's columns, and give clusters the classes that agree most with the first gradients.
 
     Knobs: how many labels are ``known``, and the weight ``gradient`` of each row's own cosine.
 
     Args:
       names: "known" for classes named by the known rows, "none" for an attacker without any label.
-      count: K, 0 for as many clusters as classes.
+      count: the number K of clusters, 0 for as many as there are classes.
 
     Returns:
       An attack whose scores [N, C] are shares plus weighed cosines; NaN for rows not sent in epoch 0.

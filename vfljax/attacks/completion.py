@@ -13,15 +13,15 @@ the average is evaluated. The ramp grows linearly over the whole attack and reac
 Reference: Fu et al. "Label Inference Attacks Against Vertical Federated Learning", USENIX Security 2022,
 section 4.1 (passive) and 4.2 (active); MixMatch: Berthelot et al. 2019, algorithm 1.
 
-``finetune_bottom=False`` trains the head only. That is what the released code does, whose optimizer is
-built before the trained bottom is plugged in, and what the published numbers are. True is what the text
-describes. A frozen bottom is evaluated as it was: it is neither decayed nor averaged, and its batch
-statistics do not move, as the released code collects what it decays and averages before the bottom is
-plugged in. With every row labeled nothing is unlabeled, and lambda_u counts as 0.
+``finetune_bottom=False`` trains the head only. The published numbers are of this form, as the released code
+builds its optimizer before the trained bottom is plugged in. True is what the text describes. A frozen bottom
+is evaluated as it was: it is neither decayed nor averaged, and its batch statistics do not move, as the
+released code collects what it decays and averages before the bottom is plugged in. If every row is labeled,
+lambda_u counts as 0.
 
 For two classes the published lambda_u = 50 is five times the weight that it is for ten, as the error is a mean
-over classes, and can push every row to one class. ``lambda_u = 1`` beside it, and
-``threshold="known_share"``, show how much of a low accuracy that is.
+over classes, and can push every row to one class. How much of a low accuracy is due to this is seen beside
+``lambda_u = 1`` and ``threshold="known_share"``.
 
 Deviations:
 
@@ -65,13 +65,13 @@ from vfljax.types import (
 )
 
 KNOBS = {
-    "known": 40.0,  # labels the attacker knows; all rows from N on
+    "known": 40.0,  # how many labels the attacker knows; N or more: all
     "learning_rate": 2e-3,
     "temperature": 0.8,
     "alpha": 0.75,
     "lambda_u": 50.0,
     "ema": 0.999,
-    "weight_decay": 0.02,  # what trains, statistics too, times (1 - weight_decay * rate) a step
+    "weight_decay": 0.02,  # a step multiplies what trains, and statistics, by 1 - weight_decay * rate
 }
 PUBLISHED_STEPS = 25 * 1024  # 25 epochs of 1,024 steps
 DRAWN = 1024  # steps whose random numbers are drawn at once
@@ -80,10 +80,10 @@ THRESHOLDS = ("plain", "known_share")
 
 
 def at_known_share(logits: Array, among: Array, share: Array) -> Array:
-    """Class scores [n, 2] whose signs call ``share`` of some rows positive, from logits [n, 2].
+    """Class scores [n, 2] from logits [n, 2], whose signs call the ``share`` of the rows ``among`` positive.
 
-    The log odds less those that the given share of the rows ``among`` [m, 2] exceed; their ranks are those of
-    the log odds. ``share`` is a scalar in [0, 1].
+    They are minus and plus half of the log odds minus a threshold, which the given share of the log odds of
+    ``among`` [m, 2] exceeds. Ranks are those of the log odds. ``share`` is a scalar in [0, 1].
     """
     chex.assert_rank([logits, among, share], [2, 2, 0])
     odds = logits[:, 1] - logits[:, 0]
@@ -121,11 +121,11 @@ def complete(
     """Train the completed model, and score all training and test rows.
 
     ``view``, ``known`` and ``knobs`` (``KNOBS``) are those of ``Attack.run``; ``bottom`` is the
-    attackers' model, together if they are several, and ``head`` reads its embeddings. One step takes
+    attacker's model, or those of all colluders in one, and ``head`` reads its embeddings. One step takes
     ``batch_size`` labeled and as many unlabeled rows.
 
-    Returns class probabilities of all training rows [N, C] and test rows [M, C], or for the ``threshold``
-    "known_share" what ``at_known_share`` makes of their logits.
+    Returns class probabilities of all training rows [N, C] and test rows [M, C], or with the ``threshold``
+    "known_share" their scores by ``at_known_share``.
     """
     chex.assert_rank([known.rows, known.labels, known.count], [1, 1, 0])
     chex.assert_equal_shape([known.rows, known.labels])
@@ -165,7 +165,7 @@ def complete(
     lambda_u = jnp.where(known.count >= rows, 0.0, knobs["lambda_u"])
 
     def draw(number: Array) -> Mixing:
-        """The random numbers of ``DRAWN`` steps: drawn step by step they cost more than the step."""
+        """The random numbers of ``DRAWN`` steps; to draw them step by step would cost more than the step."""
         labeled_key, unlabeled_key, beta_key, mix_key = jax.random.split(
             keys.fold(key, "draws", number), 4
         )
@@ -248,7 +248,7 @@ def completion_run(
     batch_size: int,
     threshold: str,
 ) -> Callable[[Array, View, Known, Mapping[str, Array]], Scores]:
-    """What completes a model with the options of ``passive``: the ``run`` of an attack."""
+    """Returns the ``run`` of an attack that completes a model with the options of ``passive``."""
     core.check_whole("layers", layers, 1, 5)
     core.check_whole("steps", steps, 1)
     core.check_whole("batch_size", batch_size, 1)
@@ -328,8 +328,7 @@ def active(bottoms: Bottoms, num_classes: int, **options: Any) -> Attack:
     return passive(bottoms, num_classes, **options)._replace(federations=(MALICIOUS,))
 
 
-# rule 2: the unlabeled rows are drawn from an order that does not depend on labels. Their draws are as
-# uniform as before, but others
+# rule 2: unlabeled rows are drawn, uniformly as before, from an order that does not depend on labels
 # rule 3: a frozen bottom is neither decayed nor averaged, and with every row labeled lambda_u is 0
 PASSIVE = AttackRow(passive, published_steps=PUBLISHED_STEPS, rule=3)
 ACTIVE = AttackRow(active, published_steps=PUBLISHED_STEPS, computed_as="passive", rule=3)

@@ -44,7 +44,7 @@ KNOWN = {"known": 40.0}
 """The knob of an attack that is given the labels of a few rows, and its usual value."""
 
 MANY_DRAWS, FEW_DRAWS = 1 << 30, 2
-"""How many draws of known labels (``config.known_draws``) cheap and dear attacks afford."""
+"""The most draws of known labels (``config.known_draws``) with which a cheap and a costly attack are run."""
 
 Bottoms = tuple[nn.Module, ...]
 """The attackers' bottom models."""
@@ -76,12 +76,12 @@ class Attack(NamedTuple):
     oracle: bool = False  # is given every row's label, and so is never the strongest attack
     adaptive: bool = False  # in no paper: an attacker that knows the defense
     diagnostic: str = ""  # the entry of ``View.diagnostics`` it reads: a layer's name, or CLEAN
-    steps: int = 0  # optimizer steps; with any, every row has a guess unless the attack diverged
+    steps: int = 0  # optimizer steps; if > 0, every row has a guess unless the attack diverged
     epoch: int = -1  # the recorded epoch it reads; -1: the last, which always is recorded
     over_epochs: bool = False  # it reads the sums over all epochs
-    draws: int = MANY_DRAWS  # of known labels: the most that it is run with
+    draws: int = MANY_DRAWS  # the most draws of known labels with which it is run
     parameter_gradients: bool = False  # it reads ``View.parameter_gradients``
-    # where it is given, ``run`` gives features [N, W] in place of scores, and this makes the scores
+    # if given, ``run`` returns features [N, W] in place of scores, and ``host`` computes the scores
     host: HostReader | None = None
 
 
@@ -101,7 +101,7 @@ class AttackRow:
     """Optimizer steps of the published attack, 0 where it trains nothing."""
 
     computed_as: str = ""
-    """The attack that computes the same for equal options, on other federations: they share programs."""
+    """An attack that computes the same from equal options on other federations, and shares its programs."""
 
     whole_batches: bool = False
     """Whether it reads what all rows of a batch exchanged. It is run only under defenses that it knows
@@ -112,7 +112,7 @@ class AttackRow:
     takes the next number, so that rows of different rules are never mixed or averaged."""
 
     origin: Origin | None = None
-    """The plugin that it is of (``vfljax.plugins`` sets it); None for a row of this library."""
+    """The plugin that the row is from (``vfljax.plugins`` sets it); None for a row of this library."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Attack:
         return self.factory(*args, **kwargs)
@@ -150,7 +150,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
 
 
 def reads_epoch(epoch: int | str, adaptive: bool = False) -> dict[str, Any]:
-    """The fields of ``Attack`` that describe what it reads, ``epoch`` being checked.
+    """The fields of ``Attack`` that say which epochs it reads, for an ``epoch`` that has been checked.
 
     Sums over epochs need no recorded epoch but the last. An attack that averages over epochs assumes a
     defense, hence is adaptive.
@@ -239,7 +239,7 @@ def batches_at(view: View, place: Array | int) -> Batches:
 
 
 def with_mates(view: View) -> View:
-    """The view with the batch mates after its rows, in the fields that ``Mates`` has: whole batches."""
+    """The view of whole batches: in each field that ``Mates`` has, the batch mates follow the view's rows."""
     chex.assert_rank([view.embeddings, view.gradients, view.sent, view.order], [3, 3, 2, 2])
     if view.mates is None:
         return view
@@ -309,8 +309,8 @@ def columns_of(features: Sequence[Array]) -> Array:
 
 def adamw(knobs: Knobs) -> optax.GradientTransformation:
     """AdamW with the ``knobs`` of ``ADAMW``."""
-    # optax's 1e-8 makes whole steps of a gradient that is 0 but for rounding: that of a bias where as
-    # many labels of each class are known
+    # with optax's eps of 1e-8 a gradient that is 0 but for rounding would cause whole steps; that of the
+    # bias is such a gradient if equally many labels of each class are known
     return optax.adamw(knobs["learning_rate"], eps=1e-6, weight_decay=knobs["weight_decay"])
 
 

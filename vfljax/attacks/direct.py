@@ -21,11 +21,11 @@ most_positive    (ours) The class with the most positive entry: for targets that
                  2022). While predictions are near uniform, the label's entry is the largest.
 largest          (ours) The class with the entry of largest magnitude, for more than two classes. It is the
                  label's whatever factor multiplied the row, of either sign, since 1 - p_y is the sum of
-                 all other p_c: for who knows of MaxNorm.
+                 all other p_c. It is for an attacker that knows of MaxNorm.
 ===============  ========================================================================================
 
-A row without a negative entry has no guess, which counts as wrong; for ``most_positive``, a row without a
-positive one, and for ``largest`` a row of zeros.
+A row without a negative entry has no guess, which counts as wrong. With ``most_positive`` this holds for rows
+without a positive entry, and with ``largest`` for rows of zeros.
 
 Over epochs (ours): against zero-mean noise ``epoch="mean"`` reads a row's average gradient; against
 compression, PPDL and rounding ``epoch="votes"`` reads its average sign. Colluders average what they
@@ -62,7 +62,7 @@ def most_negative(g: Array) -> Array:
 
 
 def least_negative(g: Array) -> Array:
-    """Scores [N, C] of gradients [N, C]: the gradient where it is negative, less than that elsewhere."""
+    """Scores [N, C] of gradients [N, C]: negative entries as they are, and lower scores for all others."""
     lowest = jnp.min(g, axis=-1, keepdims=True)
     return _guessed(jnp.where(g < 0, g, 2 * lowest - g), g < 0)
 

@@ -1,30 +1,31 @@
 """What the attacks ``charge`` and ``correlation`` share: labels that explain a gradient of known formula.
 
 A defense that adds its own term to the loss sends row i, beside the cross entropy's gradient, a force that
-depends on the classes of the batch. If row i is of class c it is, with p_jc the probability that j is,
+depends on the classes of the batch. If row i is of class c, and each row j with the probability p_jc, this
+force has a mean M, and a variance V that is summed over all entries:
 
-    M_ic = alpha sum_j U_ij w_jc(p)   on average,   V_ic = alpha^2 sum_j |U_ij|^2 v_jc(p)   in all entries.
+    M_ic = alpha sum_j U_ij w_jc(p),   V_ic = alpha^2 sum_j |U_ij|^2 v_jc(p).
 
 An attacker that holds the embeddings of a batch knows U (``Pushes``), and w and v of any p (``Formula``).
-The rest of the gradient is taken for noise of a share r of its square. With s_ic = V_ic + r |g_i|^2 a class
-has the log likelihood
+The rest of the gradient is taken for noise whose square is the share r of |g_i|^2. A class has the log
+likelihood l_ic, with s_ic = V_ic + r |g_i|^2:
 
     l_ic = -D |g_i - M_ic|^2 / (2 s_ic) - D / 2 log s_ic.
 
-The logits L of p, with the mean 0 over classes, start at a guess L0 and are refined in rounds over every
-recorded epoch and batch, each l less its mean over classes:
+The logits L of p, of mean 0 over classes, start at a guess L0. They are refined in rounds over every recorded
+epoch and batch, with each l centered over classes:
 
     L <- .7 L + .3 clip(.3 L0 + sum over batches of clip(l, -4, 4), -4, 4)
 
-r falls from 1 to .25 and .05, with ``rounds`` of each. alpha starts where the squares of gradients and forces
-agree under L0, as the median over rows of sqrt(|g|^2 / (|M|^2 + V)) for alpha = 1. After the rounds of each r
-it is the median of <g, M> / |M|^2 under the likeliest classes.
+r falls from 1 to .25 and .05, with ``rounds`` rounds at each. alpha starts where the squares of gradients and
+forces agree under L0, as the median over rows of sqrt(|g|^2 / (|M|^2 + V)), with M and V for alpha = 1. After
+the rounds of each r it is the median of <g, M> / |M|^2 under the likeliest classes.
 
-The rounds may end at a division of the rows that explains little. They are therefore taken from up to
-``starts`` L0 in turn: a kernel ridge regression of the known labels on ranks of the exchange, then draws. The
-one counts whose median over rows of |g - M|^2 / |g|^2 is least, and below ``EXPLAINED`` no other is tried.
-Known rows stay at their labels. Two classes that were found the other way round, by what the batches tell of
-the known rows, are exchanged. Without known labels every L0 is drawn, and any class may get any name.
+The rounds may end at a division of the rows that explains little. They therefore start from up to ``starts``
+L0 in turn: a kernel ridge regression of the known labels on ranks of the exchange, then draws. The
+result of least median over rows of |g - M|^2 / |g|^2 counts, and below ``EXPLAINED`` no other L0 is tried.
+Known rows stay at their labels. Two classes are exchanged if the batches' evidence on the known rows is
+against their labels. Without known labels every L0 is drawn, and any class may get any name.
 
 Such an attack needs the batch mates of the rows that it is scored on: where few rows are scored
 (``config.training.record_rows``) a sweep that names it records all rows under the defenses that it knows
@@ -51,8 +52,8 @@ KEPT, PRIOR = 0.7, 0.3  # shares of the earlier logits in a round, and of L0 bes
 NAMES = ("known", "none")
 NOISES = (1.0, 0.25, 0.05)  # r: the share of |g|^2 that is no force
 MOST_TAUGHT = 256  # known labels that L0 is learned from
-EXPLAINED = 0.02  # of |g|^2 is left: other divisions of the rows leave more
-# what a pass over all batches is made for: one of the figures of ``BatchEvidence``, or new logits
+EXPLAINED = 0.02  # the most of |g|^2 that the right division leaves; others leave more
+# what a pass over all batches computes: one of the figures of ``BatchEvidence``, or new logits
 SLOPE, SIZE, MISFIT, LOGITS = range(4)
 SURE = 1e3  # the logit of a class that is taken for certain
 
@@ -82,7 +83,7 @@ class PartyBatches(NamedTuple):
 
 
 class BatchEvidence(NamedTuple):
-    """What a batch tells of its rows; NaN where a row tells nothing, and logits 0."""
+    """What a batch tells of its rows. Where it tells nothing, logits are 0 and the figures NaN."""
 
     logits: Array  # [B, C]
     slope: Array  # [B] alpha by the force of the row's likeliest class
@@ -103,7 +104,7 @@ def _centered(x: Array) -> Array:
 
 
 def _beside(x: Array, direction: Array) -> Array:
-    """x [..., D] without its part along directions [..., D]; 0 is none."""
+    """x [..., D] without its part along directions [..., D]; a direction of 0 takes nothing away."""
     length = jnp.sum(direction * direction, axis=-1, keepdims=True)
     along = jnp.sum(x * direction, axis=-1, keepdims=True) / jnp.where(length > 0, length, 1.0)
     return x - along * direction
@@ -161,7 +162,7 @@ def divided(
     fixed: Array,
     rounds: int,
 ) -> Division:
-    """What the batches of all parties, with their pushes, make of one L0, ``start`` [N, C]; the other
+    """Refines one L0, ``start`` [N, C], by the batches of all parties, whose pushes are ``pushed``. The other
     arguments are those of ``explained``."""
     known = jnp.any(fixed != 0, axis=-1, keepdims=True)
 
@@ -189,7 +190,7 @@ def divided(
         new = jnp.clip(PRIOR * start + by_batches, -MOST, MOST)
         new = jnp.where(known, fixed, KEPT * logits + (1 - KEPT) * new)
         logits = jnp.where(wanted == LOGITS, new, logits)
-        # one program of a pass over all batches for every step: only the figure that is wanted is sorted
+        # every step is the same program, one pass over all batches; only the wanted figure is sorted
         medians = [lambda x=x: jnp.nan_to_num(jnp.nanmedian(x)) for x in of_rows[1:]]
         figure = jax.lax.switch(wanted, [*medians, lambda: alpha])
         alpha = jnp.where(wanted == MISFIT, alpha, figure)
@@ -257,7 +258,7 @@ def attack_of(
       formula: the defense's.
       softening: the published or usual value of that knob.
       bottoms: the attackers' bottom models, whose widths part the cut.
-      names: whether the classes are named by "known" labels, or by "none".
+      names: "known" for classes named by the known rows, "none" for an attacker without any label.
       rounds: how often the logits are refined under each of ``NOISES``.
       starts: how many L0 are tried at most.
 
@@ -270,11 +271,11 @@ def attack_of(
     core.check_whole("starts", starts, 1)
     places = list(itertools.accumulate((bottom.out for bottom in bottoms), initial=0))
 
-    # mapped, products of many small matrices would take twice as long on CPU
+    # under vmap the products of many small matrices would take twice as long on CPU
     @sequential_vmap
     def solve(key: Array, whole: View, known: Known, softening: Array) -> Array:
         rows = whole.order.shape[1]
-        # in units of the largest gradient: alpha is not asked for in any
+        # in units of the largest gradient: alpha is fitted, so that its unit does not matter
         largest = jnp.max(jnp.abs(jnp.where(whole.sent[:, :, None], whole.gradients, 0.0)))
         scale = jnp.where(largest > 0, largest, 1.0)
         learned = guess(whole, known, num_classes)
@@ -304,7 +305,7 @@ def attack_of(
         {**core.KNOWN, **public} if names == "known" else public,
         baselines=("logistic",) if names == "known" else (),
         **core.reads_epoch("mean"),
-        draws=1,  # one takes seconds
+        draws=1,  # because a draw takes seconds
     )
 
 

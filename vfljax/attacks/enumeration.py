@@ -5,8 +5,8 @@ W [D, C], stands for the label party's top model. For each batch in turn, with z
 
     r_ic = || grad_z CE(h(z_i), c) - B g_i ||^2,   q_i = argmin_c r_ic,   h <- a step on mean CE(q_i, h(z_i)).
 
-h is drawn, takes first steps on the known rows, whose q is their label, and these name the classes. Of several
-draws the one counts that leaves least in the last epoch, sum_i min_c r_ic. Scores are minus means over epochs.
+h is drawn, and first trained on the known rows, which name the classes and whose q is their label. Of several
+draws, that of least sum_i min_c r_ic in the last epoch counts. Scores are minus the mean of r over epochs.
 
 References: UnSplit (Erdogan, Kupcu, Cicek 2022; its code compares gradients of the top model's weights, which
 nobody receives), BlindSage (abstract). Known rows, several draws and graded scores are ours.
@@ -25,7 +25,7 @@ from vfljax.attacks.surrogate import NAMES, Seen, seen_of
 from vfljax.types import MALICIOUS, SPLIT, Array, Known, Scores, View
 
 Linear = tuple[Array, Array]  # W [D, C] and b [C] of h
-WARM, MOST_TAUGHT = 100, 256  # first steps, and the known rows that they read
+WARM, MOST_TAUGHT = 100, 256  # steps on the known rows alone, and the most of these that they read
 
 
 def drawn(key: Array, width: int, classes: int) -> Linear:
@@ -47,7 +47,7 @@ def cross_entropy(h: Linear, z: Array, labels: Array, weights: Array) -> Array:
 
 
 def followed(h: Linear, batches: Seen, adam: optax.GradientTransformation, steps: int) -> Array:
-    """r [T, B, C] of rows when their batch is met, of T ``batches`` in order, with ``steps`` on each."""
+    """r [T, B, C] of T ``batches`` in order, each by the h before its own ``steps`` on this batch."""
 
     def meet(carry: tuple, batch: Seen) -> tuple[tuple, Array]:
         h, state = carry
@@ -62,7 +62,7 @@ def followed(h: Linear, batches: Seen, adam: optax.GradientTransformation, steps
 
 
 def renamed(scores: Array, known: Known) -> Array:
-    """The scores [N, C] with classes exchanged such that most known rows score their label."""
+    """The scores [N, C] with classes permuted such that as many known rows as possible score their label."""
     labels, called = core.labels_by_row(known, len(scores)), jnp.argmax(scores, axis=1)
     by_label, by_column = (jax.nn.one_hot(c, scores.shape[1]) for c in (labels, called))
     true, column = optax.assignment.hungarian_algorithm(-core.multiply(by_label.T, by_column))
@@ -78,8 +78,8 @@ def enumeration(
 
     Args:
       names: "known" for classes named by the known rows, "none" for an attacker without any label.
-      steps: of the surrogate on each batch.
-      draws: of the surrogate.
+      steps: how many the surrogate takes on each batch.
+      draws: how many surrogates are tried.
 
     Returns:
       An attack whose scores [N, C] are minus squared distances; NaN for rows that no recorded epoch sent.

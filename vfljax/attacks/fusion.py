@@ -10,11 +10,11 @@ much of the prediction as of the target, and a w well below 1 reads more (KDk).
 
 ``sign="subtract"`` is for the usual gradient, whose entry of the label is the smallest. Where a target
 gives the label less mass than its companions (KDk beyond epsilon = (k - 1) / k, or a fixed code of the
-classes), the label's entry is the largest, and ``sign="add"`` is the form that reads it. Which of the two
-counts is chosen as any attack is.
+classes), the label's entry is the largest, and ``sign="add"`` is the form that reads it. The two forms are
+attack variants like any others, and the strongest attack is chosen among all.
 
-Where the gradients are destroyed it is no better than the logits alone. With model splitting there are no
-logits of one party: what a party sends has no entry of a class.
+If the gradients are destroyed, the attack is no better than the logits alone. With model splitting a party
+has no logits: no entry of its embedding stands for a class.
 """
 
 from __future__ import annotations

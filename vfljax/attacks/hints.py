@@ -29,10 +29,10 @@ from vfljax.types import KINDS, Array, Known, Scores, View
 
 
 def _first(known: Known, label: int, usable_rows: Array, count: int) -> Array:
-    """The first ``count`` rows [count] known to be of class ``label`` of which there is a gradient.
+    """The first ``count`` rows [count] that are known to be of class ``label`` and have a gradient.
 
-    ``usable_rows`` [N] bool are those of which there is one. The first such row fills up the rest
-    where there are fewer; where there are none, known rows without a gradient are taken.
+    ``usable_rows`` [N] bool says which rows have one. If there are fewer such rows than ``count``, the first
+    is repeated. If there are none, known rows without a gradient are taken.
     """
     members = known.labels == label
     usable = members & usable_rows[known.rows]
@@ -42,7 +42,7 @@ def _first(known: Known, label: int, usable_rows: Array, count: int) -> Array:
 
 
 def _mean(known: Known, label: int, usable_rows: Array, g: Array) -> Array:
-    """The mean gradient [1, D] of the rows known to be of class ``label`` of which there is one."""
+    """The mean gradient [1, D] of the rows that are known to be of class ``label`` and have a gradient."""
     members = (known.labels == label) & usable_rows[known.rows]
     total = jnp.sum(jnp.where(members[:, None], g[known.rows], 0.0), axis=0, keepdims=True)
     return total / jnp.maximum(jnp.sum(members), 1)
@@ -132,8 +132,8 @@ def hint(
     """Score each row by minus the distance to the nearest of ``count`` known positives.
 
     Published: 1, 3 and 5 hints. The other options, and the scores' form, are those of ``cosine``; the
-    distances are in the gradients' units. With fewer known positives than ``count``, all are used. With
-    more classes the scores [N, C] are the distances to the nearest of ``count`` known rows of each.
+    distances are in the gradients' units. With fewer known positives than ``count``, all are used. With more
+    classes the scores [N, C] are minus the distances to the nearest of ``count`` known rows of each class.
     """
     del bottoms
     core.check_whole("count", count, 1)

@@ -2,7 +2,7 @@
 
     x_i = [columns_i, z_i, g mean_i, votes_i, g_i of each recorded epoch]
 
-An attacker that owns columns, sent embeddings and received gradients need not choose among them. Each block
+An attacker owns columns, sent embeddings and received gradients, and need not choose among them. Each block
 is standardized by column over the rows that have it. The classifier is linear, or an MLP with one hidden
 layer, and AdamW minimizes over all labeled rows at once
 
@@ -20,12 +20,12 @@ Self-training: each of the ``rounds`` calls the rows by the last classifier and 
 start, on the known rows and on the most confident share of the rows called each class, whose calls count
 ``tau`` times as much as a known label. The shares are .1, .2, .4 and .8. tau = 0 is no self-training.
 
-``blocks="columns"`` is the same learner on the attacker's own columns, without what any federation sent. It
-belongs beside every figure of the others: what it reaches, the federation did not leak.
+``blocks="columns"`` is the same learner on the attacker's own columns, without what any federation sent. Its
+figure belongs beside those of the other blocks: what it reaches, the federation did not leak.
 ``blocks="exchange"`` leaves the columns out, and is a self-trained ``probe``.
-``blocks="best"`` leaves "all" for one of these two where known rows left out of training, in ``FOLDS`` parts,
-have a mean cross-entropy that is less by ``SURE`` standard errors. What a defense leaves of an exchange may be
-noise, which drowns the columns.
+``blocks="best"`` replaces "all" by one of these two if, in cross-validation on the known rows with ``FOLDS``
+parts, its mean cross-entropy is less by more than ``SURE`` standard errors. All that a defense leaves of an
+exchange may be noise, which drowns the columns.
 
 Scores are logits: probabilities near 1 are equal in float32, and logits still rank them. Confidence is the
 log odds of the class called, for the same reason.
@@ -51,7 +51,7 @@ Blocks = Mapping[str, tuple[bool, bool]]
 BLOCKS: Blocks = {"all": (True, True), "columns": (True, False), "exchange": (False, True)}
 """Whether the columns, and what crossed the wire, are read."""
 CHOICES: Blocks = {**BLOCKS, "best": (True, True)}
-MOST, FOLDS, SURE = 200, 5, 2.5  # of the known rows by which the best blocks are chosen
+MOST, FOLDS, SURE = 200, 5, 2.5  # by which the best blocks are chosen, from ``MOST`` known rows
 
 SCALES = ("column", "block")
 
@@ -108,7 +108,7 @@ def best_blocks(
 ) -> Array:
     """Which columns of x [N, W] are read [W] bool: all, the attacker's ``columns`` [W] bool, or the others.
 
-    ``fitted(x [W, n], labels [C, n], weights [n])`` gives the logits [C, n] of rows by which it was trained.
+    ``fitted(x [W, n], labels [C, n], weights [n])`` trains on these rows and gives their logits [C, n].
     """
     rows = known.rows[:MOST]
     usable = (jnp.arange(len(rows)) < known.count) & sent[rows]

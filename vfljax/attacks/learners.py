@@ -1,4 +1,4 @@
-"""Learners on the host: what numbers of all rows and a few known labels tell.
+"""Learners on the host, which score all rows from their columns and a few known labels.
 
 A learner is a function from ``OwnColumns`` to scores. On an attacker's own columns they are the local-only
 baseline: an attack is worth what it reads beyond the strongest of them, because what a better learner reads
@@ -24,8 +24,8 @@ from vfljax.attacks.core import HostReader
 from vfljax.types import HostArray
 
 RANK_SCALE = 3.46  # a uniform variable of this width has a standard deviation of 1
-WIDEST = 4096  # columns that ranks, neighbors and kernels read; of more (texts) linear models do
-SHARES = (0.1, 0.2, 0.4, 0.8)  # of a predicted class, that a round of self-training adds
+WIDEST = 4096  # the most columns that others than linear models read; texts have more
+SHARES = (0.1, 0.2, 0.4, 0.8)  # of each predicted class that the rounds of self-training add
 PSEUDO_WEIGHT = 0.5
 TREES = 100
 
@@ -47,7 +47,7 @@ class OwnColumns(NamedTuple):
 
     def ranked(self) -> OwnColumns:
         """Returns the same with each column replaced by its midranks over all rows, centered, of width
-        ``RANK_SCALE``; wide columns stay as they are."""
+        ``RANK_SCALE``; more than ``WIDEST`` columns stay as they are."""
         if self.numbers.shape[1] > WIDEST:
             return self
         ranks = stats.rankdata(self.dense, axis=0) / self.numbers.shape[0] - 0.5
@@ -59,7 +59,7 @@ Learner = Callable[[OwnColumns], HostArray]
 
 
 def _of_classes(scores: HostArray, present: HostArray, classes: int) -> HostArray:
-    """Scores [n, C] from those of the classes that known labels have; the others are the least likely."""
+    """Scores [n, C] from those of the ``present`` classes; classes without a known label score least."""
     scores = np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
     out = np.tile(scores.min(axis=1, keepdims=True) - 1, classes)
     out[:, present] = scores
@@ -119,7 +119,7 @@ def naive_bayes(own: OwnColumns) -> HostArray:
 def extra_trees(own: OwnColumns) -> HostArray:
     """Returns the class shares of ``TREES`` extremely randomized trees."""
     dense, near = own.dense, own.dense[own.known]
-    # the trees of ExtraTreesClassifier, which takes as long again to copy and check each of them
+    # the trees of ExtraTreesClassifier, which takes twice as long because it copies and checks each tree
     tree = ExtraTreeClassifier(max_features="sqrt", random_state=np.random.RandomState(own.seed))
     shares = 0.0
     for _ in range(TREES):
@@ -187,7 +187,7 @@ LEARNERS: Mapping[str, Learner] = {
     "discriminants on ranks": lambda own: discriminants(own.ranked()),
     "kernel and discriminants": lambda own: kernel_and_discriminants(own.ranked()),
 }
-"""By name, the first of which is the baseline beside every attack."""
+"""The learners by name. The first is the baseline beside every attack."""
 DEAR = (
     "extra trees",
     "self-trained",
@@ -195,11 +195,11 @@ DEAR = (
     "label spreading k=7",
     "label spreading k=15",
 )
-"""Those that take tens of milliseconds to fit to an exchange."""
+"""The learners that take tens of milliseconds to fit to an exchange."""
 MANY_ROWS = 100_000
-"""Of more rows the dear learners take minutes each; figures take memory, and are made more sparingly."""
+"""With more rows the learners of ``DEAR`` are left out, as each takes minutes, and scoring saves memory."""
 LINEAR = ("logistic", "logistic C=.1", "self-trained", "self-trained on ranks")
-"""Those that read columns of any number."""
+"""The learners that read any number of columns."""
 
 
 def learn(learner: str, columns: OwnColumns) -> HostArray:
@@ -208,11 +208,11 @@ def learn(learner: str, columns: OwnColumns) -> HostArray:
 
 
 def learners_of(width: int, rows: int) -> tuple[str, ...]:
-    """Returns the names of the learners that read so many columns and rows: of many rows not the dear ones.
+    """Returns the names of the learners for so many columns and rows.
 
     Args:
       width: number of columns.
-      rows: all that scores are asked of.
+      rows: number of rows to be scored, known ones included; more than ``MANY_ROWS`` leave out ``DEAR``.
     """
     names = LINEAR if width > WIDEST else tuple(LEARNERS)
     return names if rows <= MANY_ROWS else tuple(name for name in names if name not in DEAR)
@@ -229,7 +229,7 @@ def read(
       known: [K] places of known rows.
       labels: [K].
       classes: C.
-      seed: of what the learner draws.
+      seed: of the learner's random numbers.
     """
     sent = np.isfinite(features).all(axis=1)
     places, taught = np.flatnonzero(sent), sent[known]
@@ -244,4 +244,4 @@ def read(
 
 
 READERS: Mapping[str, HostReader] = {name: functools.partial(read, name) for name in LEARNERS}
-"""By the learner's name: what scores the features of an attack."""
+"""The functions that score the features of an attack, by the name of their learner."""

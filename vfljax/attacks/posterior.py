@@ -13,7 +13,7 @@ fitted to it through the mechanism, by the likelihood
     P(y~_i | x_i) = (1 + (e^epsilon - 1) p_{y~_i}(x_i)) / (e^epsilon + C - 1)
 
 (loss correction: Patrini et al. "Making Deep Neural Networks Robust to Label Noise", CVPR 2017, section 4.)
-epsilon is a public parameter of the mechanism (``vfljax.defenses.label_dp``). At 0 all scores are 0; at
+epsilon is a public parameter of the mechanism (``vfljax.defenses.label_dp``). At 0 all scores are equal; at
 infinity, which no knob takes, the attack is ``direct``. For RRWithPrior, which responds among a row's
 likeliest classes only, the odds are the same within those.
 
@@ -21,8 +21,8 @@ With model splitting and two classes (``signal="direction"``) a row's gradient i
 top model, so that its sign along the direction that the gradients share, the top right singular vector of
 their unit rows, estimates y~. Which sign is which class is left open: known rows, or the figures, name them.
 
-A row's own y~ also is among the labels p is fitted to. To fit p on other rows only, in two halves or in ten
-parts, read no more on UCI Spambase under label DP and GradPerturb: up to .08 less AUC, and at best as much.
+The labels that p is fitted to include the row's own y~. On UCI Spambase under label DP and GradPerturb,
+fitting p on other rows only, in two halves or ten parts, read no more: the AUC was equal or up to .08 less.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def posterior(
     Args:
       signal: what names y~, the "entries" of gradients without model splitting, or of two classes with it
         the "direction".
-      columns: whether their "values" are read, standardized, or their "ranks", which skewed columns ask for.
+      columns: "values" to read the columns standardized, or "ranks", which are better for skewed columns.
       epoch: whose gradients name y~, a recorded one's number or "mean" of all. Before the federation has
-        learned, the most negative entry is that of y~; a mean over epochs is of what noise it memorized, too.
+        learned, the most negative entry is that of y~; later gradients also depend on noise it has memorized.
       steps: optimizer steps, each on all rows.
 
     Returns:

@@ -4,8 +4,7 @@ It is the adaptive attacker that assumes nothing about the defense. Its input is
 column standardized over all rows, which needs no label. Its model is linear, or an MLP with one hidden
 layer, and is trained by AdamW on batches drawn from the known rows with replacement.
 
-Where x tells nothing, its known labels tell it as much as they do without any federation: hence its
-baselines.
+The known labels have a value without any federation too, which the attack's baselines show.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def probe(
 
         def loss(params: PyTree, places: Array) -> Array:
             rows, labels = known.rows[places], known.labels[places]
-            weights = sent[rows].astype(jnp.float32)  # nothing crossed for the others
+            weights = sent[rows].astype(jnp.float32)  # other rows were not sent
             each = optax.softmax_cross_entropy_with_integer_labels(logits_of(params, rows), labels)
             return jnp.sum(weights * each) / jnp.maximum(jnp.sum(weights), 1.0)
 

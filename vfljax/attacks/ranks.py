@@ -15,8 +15,8 @@ Learners, of targets t_kc = 1 for the class of known row k and -1 for the others
     lda     m_c^T S^-1 (x_i - m_c / 2),   S = Cov(x) + .2 I over all rows sent, m_c the mean of known rows of c
     both    the mean of the midranks of the scores of kernel and lda
 
-The covariance of ``lda`` needs no label, hence is that of thousands of rows where few labels are known. All
-are one linear solve, and nothing is drawn.
+The covariance of ``lda`` needs no label, so it is that of thousands of rows when few labels are known.
+Each learner is one linear solve, and nothing is drawn.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from vfljax.attacks.joint import BLOCKS, check_blocks
 from vfljax.types import KINDS, Array, Known, Scores, View
 
 WIDTH = 12**0.5  # a uniform variable of this width has variance 1
-FEW = 8  # own columns that weigh as much as so many columns of the exchange
+FEW = 8  # all own columns together weigh at most as much as so many columns of the exchange
 LEARNERS = ("ridge", "kernel", "lda", "both")
 RIDGE, KERNEL_RIDGE, SHRINKAGE = 10.0, 1.0, 0.2
 
@@ -94,7 +94,7 @@ class Taught(NamedTuple):
 
 
 def taught(known: Known, sent: Array, num_classes: int, most: int) -> Taught:
-    """The first ``most`` known rows."""
+    """Returns the first ``most`` known rows."""
     rows = known.rows[:most]
     real = (jnp.arange(len(rows)) < known.count) & sent[rows]
     classes = jax.nn.one_hot(known.labels[:most], num_classes) * real[:, None]
@@ -119,7 +119,7 @@ def ridge(x: Array, sent: Array, known: Taught) -> Array:
 
 
 def kernel(x: Array, sent: Array, known: Taught) -> Array:
-    """The scores [N, C] of a kernel ridge regression of the targets, of a Gaussian kernel."""
+    """The scores [N, C] of a kernel ridge regression of the targets, with a Gaussian kernel."""
     del sent
     near = x[known.rows]
     squares = jnp.sum(near * near, axis=-1)[None]

@@ -3,7 +3,7 @@
     nearest   y_i = y_k of the known row k whose signal is most like row i's
     clusters  k-means with C clusters of all rows' signals; a cluster is named by the known rows in it
 
-Signals: the gradient, alike by its cosine, or the embedding, alike by its Euclidean distance.
+The signal is a row's gradient, compared by cosines, or its embedding, compared by Euclidean distances.
 
 Reference: Liu et al. "Similarity-based Label Inference Attack against Training and Inference of Split
 Learning", IEEE TIFS 2024, arXiv 2203.05222, for any number of classes and one known row of each. The rules
@@ -13,8 +13,8 @@ The clusters' centers start at the means of the classes' known rows. For cosines
 length (spherical k-means). Clusters are named one to one, such that as many known rows as possible are in
 the cluster of their class.
 
-Known rows only name: without one of its rows a class cannot be named. A class whose rows stand around two
-points splits ``clusters``, and not ``nearest``.
+A class without a known row cannot be named. A class whose rows stand around two points is split by
+``clusters``, but not by ``nearest``.
 
 Deviations:
 
@@ -81,7 +81,7 @@ def nearest(metric: Metric, x: Array, known: Known, sent: Array, num_classes: in
 
 
 def clusters(metric: Metric, x: Array, known: Known, sent: Array, num_classes: int) -> Array:
-    """Scores [N, C]: a row's likeness to the center of the cluster that is named by each class.
+    """Scores [N, C]: a row's likeness to the center of the cluster that bears each class's name.
 
     ``x`` [N, D] is prepared. Rows not ``sent`` [N] bool move no center and name none.
     """

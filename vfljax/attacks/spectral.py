@@ -8,9 +8,9 @@ Madry 2018.
 
 The sign of v is arbitrary. "signed" scores (algorithm 1) are cut into two clusters, by exact 2-means on the
 line, and turned so that the smaller cluster is the positive class: the attacker is supposed to know that
-this is the rarer one. As the s_i sum to 0, the smaller cluster also has the larger mean score, so that for
+this is the rarer one. As the s_i sum to 0, the smaller cluster also has the larger mean |s|, so that for
 signed scores the paper's heuristic for balanced data decides the same. For "absolute" scores, |s_i| (section
-5), it does not: ``heuristic="minority"`` calls the smaller cluster positive, "larger" the one of larger |s|.
+5), it does not: ``heuristic="minority"`` calls the smaller cluster positive, "larger" that of larger |s|.
 
 More than two classes: k-means with C clusters in the span of the C - 1 top directions, over the whole
 epoch. A cluster is named by the majority of its known rows; matching by size (appendix E) is chance on
@@ -113,8 +113,8 @@ def threshold(s: Array, weights: Array) -> Array:
 def two_clusters(x: Array, weights: Array, absolute: bool, minority: bool) -> Array:
     """Scores [n] of rows x [n, D], above 0 for the cluster called positive.
 
-    ``weights`` [n] are 0 or 1 and leave rows out. ``absolute`` scores are the sizes of the signed ones;
-    of those, ``minority`` calls the smaller cluster positive instead of the larger scores.
+    ``weights`` [n] are 0 or 1 and leave rows out. With ``absolute`` the scores are absolute values, and
+    ``minority`` then calls the smaller cluster positive instead of the one with larger values.
     """
     _check_rows(x, weights)
     x = centered(x, weights)
@@ -199,13 +199,13 @@ def spectral(
       scores: "signed" or "absolute", for two classes.
       heuristic: "minority" or "larger": which cluster is positive, for two classes.
       whole: whether the rows of an epoch are clustered at once instead of batch by batch, for two
-        classes. More classes always are.
+        classes. With more classes they always are.
       epoch: which embeddings or gradients are read, see ``core.received``.
       oracle: whether clusters are named by all labels, for more than two classes.
 
     Returns:
-      An attack whose scores are NaN for rows never sent. For two classes they [N, 2] are above 0 for the
-      class called; for more they [N, C] are the classes' shares among the known rows of the cluster.
+      An attack whose scores are NaN for rows never sent. For two classes the scores [N, 2] are above 0 for
+      the class called; for more, scores [N, C] are the classes' shares among the cluster's known rows.
     """
     del bottoms
     core.check_epoch(epoch)

@@ -4,16 +4,16 @@ Its attacker replays what the label party does. A surrogate h (D -> hidden -> C,
 model, and q_i = softmax(u_i) for row i's label. Both are trained such that h with the labels q would have
 sent the gradients g_i that came back for the embeddings z_i. With p_i = softmax(h(z_i)),
 
-    L(S) = sum_S || B g_i - grad_z CE(q_i, h(z_i)) || / sum || B g_i ||            (the gradients)
+    L(S) = mean_S || B g_i - grad_z CE(q_i, h(z_i)) || / mean || B g_i ||          (the gradients)
            + cross_entropy  mean_S CE(q_i, p_i) / H(prior)                         (the labels)
 
     minimize over h and u    L(all rows) + anchor L(known rows) + balance KL(prior || mean p_i)
 
-The sums of the denominator and the last mean are over all rows, so that h = constant has gradient term 1. B
-undoes the mean of the batch: a batch's last, shorter one is read as if it were whole.
+Means without S are over all rows, so that a constant h has the gradient term 1 in L(all rows). B undoes the
+mean over the batch; the last, shorter batch of an epoch is read as if it were whole.
 
 Exchanging h's outputs exchanges q's classes and changes no gradient. Classes get their names from the known
-rows, whose q is their label, and without them from the prior alone: from nothing where it is uniform.
+rows, whose q is their label. Without known rows the uniform prior names none.
 
 Reference: Kariyappa and Qureshi, "ExPLoit: Extracting Private Labels in Split Learning", arXiv 2112.01299.
 Only its abstract was read. The loss is that of two restatements, of which SecretFlow's minimizes
@@ -88,12 +88,12 @@ def make_loss(
 ) -> Callable[[tuple[PyTree, Array]], Array]:
     """The loss of the module's docstring as a function of ``(surrogate's parameters, u [N, C])``.
 
-    The prior is uniform: the known rows are as many of each class, whatever the classes' shares are.
+    The prior is uniform, because equally many rows of each class are known, whatever the classes' shares.
     """
     named, sent = seen.labels >= 0, seen.sent
     count = jnp.maximum(jnp.sum(sent), 1)
     total = jnp.sum(length(seen.g))
-    # of all rows, plus of the known ones
+    # the weights of the mean over all rows, plus those of the mean over the known ones
     anchors = jnp.where(named & sent, knobs["anchor"] / jnp.maximum(jnp.sum(named & sent), 1), 0)
     weights = sent / count + anchors
 

@@ -1,21 +1,21 @@
 """Embedding swapping: what comes back for another row's embedding tells which rows are of its class.
 
-Under the upload ``swap`` a row sends now its own embedding, and now that of one other row, the anchor. VILLAIN
-takes row i for one of the anchor's class if r_i = l_i / b_i <= theta and b_i <= mu. Here l_i is the length of
-what came back for the anchor in the ``epoch`` that is read, and b_i the mean for its own embedding in the other
-recorded epochs, in units of the epochs' mean lengths. The grade of the rows swapped in that epoch is
+Under the upload ``swap`` a row sends its own embedding in some epochs, and in others that of a fixed row, the
+anchor. VILLAIN gives row i the anchor's class if r_i = l_i / b_i <= theta and b_i <= mu. Here l_i is the
+length of what came back for the anchor in the ``epoch`` that is read, and b_i the mean for its own embedding
+in the other recorded epochs, in units of the epochs' mean lengths. The grade of a row swapped in that epoch is
 
-    t_i = theta / (theta + r_i) mu / (mu + b_i), less its mean over them
-          for signal="direction" what a ridge regression of it on g_i / ||g_i|| gives
+    t_i = theta / (theta + r_i) mu / (mu + b_i), less its mean over these rows;
+          for signal="direction", a ridge regression of this on g_i / ||g_i||
 
-Another, on ranks of the attacker's columns, spreads t, as a classifier does in VILLAIN. The anchor is of the
-class a whose known rows then have the largest sum. With T_i = e_label - 1/C of known rows, and of others
-t_i (C e_a - 1) / (C - 1), scores are H, the regression of T on the ranks, where a swapped row weighs ``weight``
-and a known one 1, and of swapped rows (H + weight T) / (1 + weight).
+A ridge regression on ranks of the attacker's columns extends t to all rows, as a classifier does in VILLAIN.
+The anchor is of the class a whose known rows have the largest sum of it. With T_i = e_label - 1/C for known
+rows and t_i (C e_a - 1) / (C - 1) for others, H is the regression of T on the ranks, in which a swapped row
+weighs ``weight`` and a known one 1. Scores are H, and for swapped rows (H + weight T) / (1 + weight).
 
 With weight = 0, or no row swapped, H is the regression of the known labels alone. One anchor tells its class
 from the others, and not these from each other. A swapped row is one that sent the same bits as a row of other
-columns. Not found are the anchor, and rows swapped alone in a batch, in all epochs or by one of many colluders.
+columns. It misses the anchor, and rows swapped alone in a batch, in all epochs or by one of many colluders.
 
 Reference: VILLAIN (Bai et al., USENIX Security 2023), after a re-implementation, where the label of the anchor
 is known. Grades, directions and known rows are ours.

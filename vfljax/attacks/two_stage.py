@@ -32,9 +32,9 @@ def two_stage(
     """Direct, then model completion.
 
     Every row for which the direct attack (``rule``, ``epoch``) has a guess is a known row of the
-    completion, so that no label need be known at all. Beyond the direct attack it reads rows never
-    trained on, and under label DP, whose noise the direct attack reads as it is, it adds what the
-    attacker's own columns tell. The other options and the scores are those of ``passive``.
+    completion, so that no label need be known at all. Unlike the direct attack it scores rows never
+    trained on. Under label DP the direct attack reads the noisy labels, and the completion adds what
+    the attacker's own columns tell. The other options and the scores are those of ``passive``.
     """
     first = direct(bottoms, num_classes, rule=rule, epoch=epoch)
     second = completion_run(

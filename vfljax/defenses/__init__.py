@@ -1,5 +1,5 @@
-"""The visible table of defenses. A new one is one file that ends in its row, and one line here; the
-contract (``tests/defenses_contract_test.py``) asks for test values (``analysis/how_to_add_a_defense.md``)."""
+"""The visible table of defenses. A new defense is one file that ends in its row, and one line of ``TABLE``.
+The contract (``tests/defenses_contract_test.py``) needs test values: ``analysis/how_to_add_a_defense.md``."""
 
 from __future__ import annotations
 
@@ -69,20 +69,19 @@ def build(specs: tuple[DefenseSpec, ...], knobs: Mapping[str, Mapping[str, Any]]
 
 
 def having(slot: str, specs: tuple[DefenseSpec, ...]) -> tuple[DefenseSpec, ...]:
-    """The defenses in ``specs`` that act in a slot, by the name of the slot's field of ``Defense``."""
+    """The defenses in ``specs`` that act in ``slot``, which is the name of a field of ``Defense``."""
     idle = getattr(Defense(), slot)
     return tuple(spec for spec in specs if getattr(_at_its_example(spec), slot) is not idle)
 
 
 def readers(specs: tuple[DefenseSpec, ...]) -> tuple[DefenseSpec, ...]:
-    """The defenses in ``specs`` through which predictions are read; of them the state is stored with
-    the weights."""
+    """Defenses of ``specs`` through which predictions are read; their states are stored with the weights."""
     return having("read", specs)
 
 
 def reader(specs: tuple[DefenseSpec, ...]) -> Callable[[Mapping[str, PyTree], Array], Array]:
-    """``read(states, logits) -> scores [M, C]`` of the chain of ``specs``; ``states`` holds
-    the states of its ``readers`` by name. Knobs play no part in it."""
+    """Returns ``read(states, logits) -> scores [M, C]`` of the chain of ``specs``, where ``states`` holds the
+    states of its ``readers`` by name. The values of knobs do not affect it."""
     return chain(**{spec.name: _at_its_example(spec) for spec in readers(specs)}).read
 
 

@@ -3,8 +3,8 @@
 For every passive party the label party keeps an adversary a, a network of one hidden layer that reads
 labels from the party's embedding z alone. On each batch
 
-    (1) a descends CE(a(z), y) with Adam, z as it is
-    (2) the loss becomes CE - lambda * CE(a(z), y), with the new a as it is
+    (1) a descends CE(a(z), y) with Adam, while z is held constant
+    (2) the loss becomes CE - lambda * CE(a(z), y), with the new a held constant
 
 so that embeddings are pushed towards what the adversary reads wrongly.
 
@@ -107,7 +107,7 @@ ROW = DefenseRow(
     known_by={
         # gradients still carry the label
         "no_split": (Knower("direct", "most_negative"), *READING),
-        # readers fitted after training, on what this adversary did not read too
+        # readers that are fitted after training, and that read the gradients too
         "split": (Knower("probe"), Knower("joint"), Knower("similarity")),
     },
     neutral={"lambda_adv": 0.0, "learning_rate": 1e-2},

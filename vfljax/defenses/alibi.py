@@ -8,7 +8,8 @@ passes through t. As |o_c| - |o_c - 1| = clip(2 o_c - 1, -1, 1), it is
 
     t_i = softmax(log softmax(logits_i) + (eps/2) clip(2 o_i - 1, -1, 1))
 
-so that a gradient without model splitting is softmax(logits) - t: it points to the largest o.
+so that without model splitting the gradient is softmax(logits) - t. While predictions are near uniform, its
+most negative entry is that of the largest o, where every o above 1 counts as 1.
 
     draw   "once"  (default) u is drawn once a row, for the whole training
            "step"  (one released version) u is drawn anew at each step
@@ -18,8 +19,8 @@ ALIBI", NeurIPS 2021, section 4.
 
 Guarantee: with draw="once" training is eps-label-differentially private: e_y changes by 2 in L1, and all
 that happens is computed from o. Later slots and the label party's teacher see the class of largest o;
-metrics alone see the true labels. With draw="step" there is none: eps is spent in every epoch, and the
-noise averages away. Float32 cuts the tails of the noise off, at a probability of 1e-7.
+metrics alone see the true labels. With draw="step" nothing is guaranteed: eps is spent in every epoch, and
+the noise averages away. Float32 cuts the tails of the noise off, at a probability of 1e-7.
 
 Edge cases
     epsilon = inf    o = e_y and t = e_y, the one-hot labels
@@ -58,7 +59,7 @@ def observed(key: Array, labels: Array, num_classes: int, epsilon: Array | float
 def denoised(logits: Array, o: Array, epsilon: Array | float) -> Array:
     """t [B, C], the posterior of the labels given ``o`` [B, C] with the prior softmax(``logits`` [B, C]).
 
-    Its rows sum to 1. Where ``epsilon``, a scalar, is infinite, it is ``o``, which is one-hot then.
+    Its rows sum to 1. ``epsilon`` is a scalar. If it is infinite, ``o`` is one-hot and is returned.
     """
     chex.assert_rank([logits, o, epsilon], [2, 2, 0])
     chex.assert_equal_shape([logits, o])
@@ -138,7 +139,7 @@ ROW = DefenseRow(
     strengths=Strengths("epsilon", (8.0, 4.0, 2.0, 1.0, 0.5)),
     remarks=private_remarks(
         lambda options: options.get("draw", "once") == "once",
-        # from o alone
+        # the best guess from o alone
         lambda epsilon, options, prior: f"{best_guess_of_entries(epsilon, prior):.3f}",
         "ALIBI's noise, drawn once a row, bounds how much an attacker learns, not how often it is right: "
         "its posterior odds of two labels are at most e^epsilon times its prior odds, and the prior "

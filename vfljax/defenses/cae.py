@@ -15,20 +15,20 @@ DCAE is CAE with rounded gradients, a chain: ``{"dcae": {"cae": {"confusion": 1.
 
 Reference: Zou, Liu, Kang, Liu, He, Yi, Yang, Zhang. "Defending Batch-Level Label Inference and
 Replacement Attacks in Vertical Federated Learning", IEEE Transactions on Big Data 2022; details after
-VFLAIR's released code. There CE applies a softmax to what is one already, which bounds -CE, and H is
-the mean over batch AND classes of -p ln p, so that ``confusion`` does not carry over between codes.
+VFLAIR's released code. There CE applies a second softmax to probabilities, which bounds -CE, and H is
+the mean over batch AND classes of -p ln p, so that other implementations need other values of ``confusion``.
 
-Guarantee: none. The code is one of the classes, not of the row.
+Guarantee: none. A code belongs to a class, not to a row.
     - An attacker that knows a labeled row of each class reads codes as well as labels.
-    - No label is needed either. With some confusion a code gives nearly no mass to its own class and
-      some to every other, so that the label is the class whose gradient is the most POSITIVE while
-      predictions are near uniform (``direct``, rule="most_positive").
-    - Attacks that name classes by the sign of a gradient name the code's classes. That they miss is
-      no protection: a renaming of the classes does as much, and known rows undo it.
+    - An attacker without any label can read labels too. With some confusion a code gives nearly no mass
+      to its own class and some to every other, so that the label is the class whose gradient is the most
+      POSITIVE while predictions are near uniform (``direct``, rule="most_positive").
+    - Attacks that read a class off the sign of a gradient find the classes of the code. Their errors are
+      no protection: renaming the classes has the same effect, and known rows undo it.
 
-Set-up: released are width (6 C + 2)^2 (``width=0``; (2 C + 2)^2 for 100 classes), learning_rate 5e-4
-(1e-5 for 100), T .025 (.028 for 20, .05 for 100) and 50 epochs for 2 classes, 20 for 5, 50 to 75 for
-10, of 235 batches of 128 rows each. The default is smaller: width 64, 5000 steps, learning_rate 1e-2.
+Set-up: the released code has width (6 C + 2)^2 (``width=0``; (2 C + 2)^2 for 100 classes), learning_rate
+5e-4 (1e-5 for 100), T .025 (.028 for 20, .05 for 100), and 50 epochs for 2 classes, 20 for 5, 50 to 75 for
+10, each of 235 batches of 128 rows. The default is smaller: width 64, 5000 steps, learning_rate 1e-2.
 Its codebooks over 3 seeds, by ``python -m pytest -m slow -s tests/defenses/cae_test.py``:
 
     C   confusion   own mass   classes that are the     least mass of    classes that
@@ -70,7 +70,7 @@ from vfljax.types import Array, Context, PyTree
 BATCH = 128
 DEVIATION = 0.01  # of initial kernels; biases start at 0
 DECODABLE = 10.0  # weight of the decoder's cross entropy
-MOST_NUMBERS = 100_000_000  # of both networks: with gradients and Adam's moments 1.6 GB
+MOST_NUMBERS = 100_000_000  # in both networks; with gradients and Adam's moments 1.6 GB
 
 
 def init_network(key: Array, num_classes: int, width: int) -> PyTree:
@@ -92,14 +92,14 @@ def forward(network: PyTree, x: Array) -> Array:
 
 
 def cross_entropy_of_probabilities(p: Array, y: Array) -> Array:
-    """The released CE []: of softmax(``p``) against ``y``, with ``p`` [B, C] probabilities already."""
+    """The released CE []: that of softmax(``p``) against ``y``, although ``p`` [B, C] are probabilities."""
     chex.assert_rank([p, y], 2)
     chex.assert_equal_shape([p, y])
     return -jnp.mean(jnp.sum(y * jax.nn.log_softmax(p), axis=-1))
 
 
 def loss(networks: PyTree, y: Array, confusion: Array | float) -> Array:
-    """What encoder and decoder descend on rows ``y`` [B, C]: []."""
+    """The loss [] that encoder and decoder descend, on rows ``y`` [B, C]."""
     chex.assert_rank([y, confusion], [2, 0])
     code = jax.nn.softmax(forward(networks["encoder"], y))
     decoded = jax.nn.softmax(forward(networks["decoder"], code))
@@ -145,8 +145,8 @@ def train(
 
 
 def decode(decoder: PyTree, logits: Array) -> Array:
-    """V's logits [M, C] of the model's ``logits`` [M, C]: the log of V(softmax(logits)), but for a
-    constant of each row. Logits rank without the ties of probabilities that round to 1."""
+    """V's logits [M, C] of the model's ``logits`` [M, C]: the log of V(softmax(logits)), up to a constant
+    for each row. Probabilities that round to 1 would be ties, which these logits still rank."""
     return forward(decoder, jax.nn.softmax(logits))
 
 
@@ -213,7 +213,7 @@ ROW = DefenseRow(
     factory=cae,
     example={"confusion": 1.0, "learning_rate": 1e-2},
     known_by={
-        # the class without mass; and known rows, which tell codes apart as well as labels
+        # the class without mass is the label, and known rows tell codes apart as well as labels
         "no_split": (
             *(Knower("direct", "most_positive"), Knower("probe"), Knower("similarity")),
             Knower("joint"),

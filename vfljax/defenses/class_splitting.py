@@ -1,17 +1,17 @@
 """Class splitting: the parties learn flipped labels, each split into pseudo classes (PSLF; SecDT).
 
-Before training every row draws once, of its label y,
+Before training, for every row of label y, the label party draws once
 
     a flipped label     y with probability e^eps / (e^eps + C - 1), else uniform over the other classes
     a pseudo class      uniform over those of its flipped label; class c has k_c = round(pi_c K) of the K
-                        pseudo classes, at least one, and all of them are given away
+                        pseudo classes, at least one, and the k_c sum to K
 
 The top model has two heads on the aggregated cut h. The cut gradients are those of the pseudo head alone:
 
     loss = CE(pseudo class, softmax(pseudo head(h))) + CE(y, softmax(true head(stop_gradient(h))))
 
     head="true"   predictions are the true head's                                            default
-    head="sum"    there is no true head: the score of a class is the log of its pseudo classes' sum of e^logit
+    head="sum"    there is no true head: a class scores the log of the sum of e^logit over its pseudo classes
 
 ``normalize=True`` scales each row's gradient to the mean norm of the batch's rows (SecDT). SecDT is
 ``epsilon=inf, head="sum", normalize=True`` here. It also adds dimensions of noise, which are not offered.
@@ -26,16 +26,16 @@ ones. It does not cover
 
 - the true head, which learns the true labels (or what a defense listed before makes of them): neither
   its weights nor its predictions are private. With head="sum" the released model is covered too.
-- shares taken from the labels that are to be protected, as in the released code: the shares are
+- shares taken from the labels that are to be protected, as in the released code. Here the shares are
   equal, or fixed beforehand by ``shares``, which must be public knowledge.
 
 Scale: epsilon has the scale of ``label_dp``. The loss is the sum of two means over the batch, but no gradient
 of the second reaches a party. Class weights weigh a pseudo class as its class.
 
 Edge cases
-    epsilon = inf               no label is flipped, and nothing is guaranteed
-    and one pseudo class each   the parties train as without the defense, with head="true" too
-    normalize=True              rows whose gradient is 0 stay 0
+    epsilon = inf              no label is flipped, and nothing is guaranteed
+    epsilon = inf and K = C    the parties train as without the defense, also with head="true"
+    normalize=True             rows whose gradient is 0 stay 0
 
 It is not trained without model splitting: the logits would be sums of embeddings, where a true head has
 no place. It must be listed after other defenses on targets and before MID.
@@ -67,8 +67,8 @@ HEADS = ("true", "sum")
 def counts_of(num_classes: int, pseudo: int = 0, shares: str = "equal") -> tuple[int, ...]:
     """How many of the K pseudo classes each class has, [C] numbers of at least 1 whose sum is K.
 
-    The quotas pi_c K are rounded by largest remainders, of equal ones the lower class first. Of two classes
-    that is round(pi K).
+    The quotas pi_c K are rounded by largest remainders; of equal remainders that of the lower class counts as
+    the larger. For two classes this is round(pi K).
 
     Args:
       num_classes: C.
@@ -104,7 +104,7 @@ def _numbers(shares: str) -> list[float]:
 
 
 def pseudo_classes(key: Array, labels: Array, counts: Array) -> Array:
-    """A uniform pseudo class of each of the ``labels`` [N], where class c has ``counts`` [C] of them: [N]."""
+    """A pseudo class [N] for each of the ``labels`` [N], uniform over the ``counts`` [C] of its class."""
     chex.assert_rank([labels, counts], 1)
     first = jnp.cumsum(counts) - counts
     draw = jax.random.uniform(key, labels.shape) * counts[labels]
@@ -112,7 +112,7 @@ def pseudo_classes(key: Array, labels: Array, counts: Array) -> Array:
 
 
 def summed(logits: Array, counts: Array) -> Array:
-    """Scores [M, C]: the log of the sum of e^logit over the pseudo classes of each class, of [M, K]."""
+    """Scores [M, C] from logits [M, K]: the log of the sum of e^logit over each class's pseudo classes."""
     chex.assert_rank([logits, counts], [2, 1])
     last = jnp.cumsum(counts)
     place = jnp.arange(logits.shape[1])[:, None]
@@ -195,11 +195,11 @@ def network(
     head: str = "true",
     normalize: bool = False,
 ) -> Spec:
-    """The ``spec`` whose top model has the pseudo head and, with head="true", a true head, a copy of the top
-    model. Without a top model the spec stays as it is.
+    """The ``spec`` whose top model has the pseudo head and, with head="true", the old top model as true head.
+    Without a top model the spec stays as it is.
 
-    A top model of two logits has an MLP with its hidden layers as pseudo head. Raises ``ValueError`` for a
-    top model that another defense has extended.
+    For a top model that always has two logits the pseudo head is an MLP with its hidden layers. Raises
+    ``ValueError`` for a top model that another defense has extended.
     """
     del normalize
     if spec.top is None:
@@ -211,7 +211,7 @@ def network(
         )
     counts = counts_of(spec.num_classes, pseudo, shares)
     top: Any = MLP(spec.top.hidden, sum(counts), "leaky_relu", weights=spec.top.weights)
-    if isinstance(spec.top, (MLP, Head)):  # others have two logits, whatever they are asked for
+    if isinstance(spec.top, (MLP, Head)):  # other top models always have two logits
         top = dataclasses.replace(spec.top, out=sum(counts))
     weights = tuple(np.repeat(spec.class_weights, counts).tolist()) if spec.class_weights else ()
     heads = (sum(counts),)

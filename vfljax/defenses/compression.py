@@ -9,7 +9,7 @@ Security 2022, section 6 (after Lin et al. 2018). Published rates: .75, .5, .25,
 Guarantee: none. The entries that are kept are exact.
 
 Deviation: the released code keeps the entries strictly above the floor(pn)-th value, hence
-floor(pn) - 1 of them. This keeps floor(pn), and all entries that tie with the last one kept.
+floor(pn) - 1 of them. Ours keeps floor(pn), and all entries that tie with the smallest of these.
 
 Edge cases: keep_rate = 1 changes nothing; floor(pn) = 0 sends zeros.
 """
@@ -28,10 +28,10 @@ from vfljax.types import Array
 def quota(rate: Array | float, size: int) -> Array:
     """floor(rate * size), exact in whole numbers: [] int32.
 
-    ``rate`` [] is in [0, 1] and may be traced; ``size`` is static and at most 2**30. Float32
-    products lose whole numbers, so the rate is read as one of the real numbers that round to it. If
-    one of these has at most four decimals, that one is counted: .7 of 10 is 7. Otherwise the
-    largest count among them is taken, in 30-bit fixed point: 1/49 of 49 is 1.
+    ``rate`` [] is in [0, 1] and may be traced; ``size`` is static and at most 2**30. A product in
+    float32 may miss a whole number, so the rate stands for all real numbers that round to it. If one
+    of these numbers has at most four decimals, it gives the count: .7 of 10 is 7. Otherwise the count
+    is the largest that any of them gives, in 30-bit fixed point: 1/49 of 49 is 1.
     """
     chex.assert_rank(rate, 0)
     rate = jnp.asarray(rate, jnp.float32)

@@ -30,13 +30,13 @@ passive parties' [B, D] and ``targets`` are [B, C]. In a defense's loss slot ``s
 
 
 class TrainingData(NamedTuple):
-    """What a defense may prepare itself with before training."""
+    """What the ``init`` of a defense may read before training."""
 
     labels: Array  # [N] int32; after label DP in a chain, the randomized ones
     scores: Array | None  # [N, C] teacher probabilities, None without a teacher
     num_classes: int  # C, static
     cut_layer: CutLayer = CutLayer()  # static
-    codebook: PyTree | None = None  # ``Defense.codebook``'s, of a chain by name; None: not yet
+    codebook: PyTree | None = None  # from ``Defense.codebook`` (a chain's: by name); None: not made
 
 
 class Scoped(NamedTuple):
@@ -62,10 +62,10 @@ class Defense(NamedTuple):
     """
 
     codebook: Callable[[Array, int], PyTree] = lambda key, num_classes: ()
-    """``codebook(key, num_classes) -> codebook``: what a defense trains before the federation and
-    without its data, as arrays in dicts. It receives the same key as ``init``, so that a sweep may
-    make it once for all trials of a seed and of these knobs; ``init`` makes it where it is not in
-    its ``data``."""
+    """``codebook(key, num_classes) -> codebook``: arrays in dicts that a defense trains before the
+    federation and without its data. It receives the same key as ``init``, so that a sweep may make
+    the codebook once for all trials with one seed and the same knobs. If ``init`` receives no codebook
+    in its ``data``, it makes it."""
 
     init: Callable[[Array, TrainingData], PyTree] = lambda key, data: ()
     """``init(key, data) -> state``, once before training."""
@@ -94,10 +94,10 @@ class Defense(NamedTuple):
     ``context``."""
 
     read: Callable[[PyTree, Array], Array] = lambda state, logits: logits
-    """``read(state, logits) -> scores [M, C]``: what the label party makes of the model's logits, [M, C] unless
-    a ``network`` has other ``heads``, wherever they are compared with labels; the larger a score, the
-    likelier the class. It may use the state alone and no knob, because the state is all that is stored with
-    the weights: a mapping of names to arrays, or to such mappings."""
+    """``read(state, logits) -> scores [M, C]``: the scores that are compared with labels in place of the
+    model's logits, which are [M, C] unless a ``network`` has other ``heads``. The larger a score, the
+    likelier the class. ``read`` may use the state but no knob, because only the state is stored with the
+    weights. The state is then a mapping of names to arrays, or to such mappings."""
 
     reads_scores: bool = False
     """Whether the defense needs the teacher's scores."""
@@ -106,7 +106,7 @@ class Defense(NamedTuple):
     """Whether it discards what reaches its targets or loss slot, instead of changing it."""
 
     widens: bool = False
-    """Whether its targets have another width than the classes, which no later member could treat."""
+    """Whether its targets are wider than the number of classes, so that no later member can treat them."""
 
 
 IDLE = Defense()
@@ -162,8 +162,9 @@ def chain(**defenses: Defense) -> Defense:
     Each member draws from keys folded by its name. No two members share a draw, and inserting or
     removing one leaves the others' draws as they were.
 
-    Raises ``ValueError`` if a member that replaces what reaches its slot (label DP the targets,
-    GAFM the loss) is listed after another member of that slot, or makes another member useless.
+    Raises ``ValueError`` if a member that replaces what reaches its slot (label DP the targets, GAFM the
+    loss) is listed after another member of that slot or makes another member useless, and if a member that
+    acts on targets or predictions is listed after one that ``widens`` the targets.
     """
     _check_order(defenses)
 
@@ -275,7 +276,7 @@ def with_gradient(x: Array, gradient: Array) -> Array:
 
 
 def for_two_classes(name: str) -> Callable[[Array, TrainingData], PyTree]:
-    """The ``Defense.init`` without state of a defense that is defined for two classes."""
+    """Returns an ``init`` without state for a defense that is defined for two classes."""
 
     def init(key: Array, data: TrainingData) -> PyTree:
         del key
@@ -286,7 +287,7 @@ def for_two_classes(name: str) -> Callable[[Array, TrainingData], PyTree]:
 
 
 def for_top_model(name: str, part: str) -> Callable[[Array, TrainingData], PyTree]:
-    """The ``Defense.init`` without state of a defense whose ``part`` is before or in a top model."""
+    """Returns an ``init`` without state for a defense whose ``part`` is before or in the top model."""
 
     def init(key: Array, data: TrainingData) -> PyTree:
         del key
@@ -297,7 +298,7 @@ def for_top_model(name: str, part: str) -> Callable[[Array, TrainingData], PyTre
 
 
 def require_top_model(name: str, part: str, cut_layer: CutLayer) -> None:
-    """Raise ``ValueError`` without a top model, before or in which ``part`` of the defense has its place."""
+    """Raise ``ValueError`` if there is no top model. ``part`` says what of the defense is before or in it."""
     if not cut_layer.split:
         raise ValueError(
             f"{name}'s {part} the top model and this federation has none: train it with model splitting."
@@ -305,7 +306,7 @@ def require_top_model(name: str, part: str, cut_layer: CutLayer) -> None:
 
 
 def require_two_classes(name: str, num_classes: int) -> None:
-    """Raise ``ValueError`` unless there are 2 classes; for defenses that are defined for two."""
+    """Raise ``ValueError`` unless there are two classes."""
     if num_classes != 2:
         raise ValueError(
             f"{name} is defined for 2 classes and the data has {num_classes}: drop {name} or "
@@ -313,7 +314,7 @@ def require_two_classes(name: str, num_classes: int) -> None:
         )
 
 
-LARGEST = 1e30  # of a knob without an upper bound: squares and products stay in float32's range
+LARGEST = 1e30  # value of a knob without an upper bound, well inside float32's range
 
 
 def check(name: str, value: Any, low: float, high: float, remedy: str = "") -> None:

@@ -114,8 +114,8 @@ def _penalty_and_gradient(
     variance_x, variance_y = jnp.mean(a * a), jnp.mean(b * b)
     r2 = _ratio(jnp.mean(a * b), variance_x, variance_y)
     value, slope = FORMS[form](r2)
-    # centering is a projection and a, b are centered, so by a raw distance the derivative of R2 is
-    # (b / sqrt(var_x var_y) - R2 a / var_x) / B^2; by x_i it is 2 sum_j of that (x_i - x_j) / d_ij
+    # centering is a projection and a, b are centered, so the derivative of R2 by a raw distance is
+    # (b / sqrt(var_x var_y) - R2 a / var_x) / B^2; by x_i it is 2 sum_j of that times (x_i - x_j) / d_ij
     real = r2 > FLOOR
     safe_x, safe_y = jnp.where(real, variance_x, 1.0), jnp.where(real, variance_y, 1.0)
     by_distance = b / (jnp.sqrt(safe_x) * jnp.sqrt(safe_y)) - (r2 / safe_x) * a
@@ -128,7 +128,7 @@ def _penalty_and_gradient(
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
 def penalty(z: Array, labels: Array, num_classes: int, form: str = "log_squared") -> Array:
-    """What alpha multiplies, for one party's ``z`` [B, D] and integer ``labels`` [B]: [].
+    """The term [], without the factor alpha, of one party's ``z`` [B, D] and integer ``labels`` [B].
 
     ``form`` is a key of ``FORMS``. The gradient with respect to z is written out: automatic
     differentiation through root and centering costs three times as much and is not finite at

@@ -85,7 +85,7 @@ def fixed(g: Array, bound: Array | float, intervals: Array | float) -> Array:
     chex.assert_rank([g, bound, intervals], [2, 0, 0])
     width = 2 * jnp.asarray(bound, jnp.float32) / intervals
     steps = g / width
-    return jnp.where(jnp.isfinite(steps), width * jnp.round(steps), g)  # too large to be rounded
+    return jnp.where(jnp.isfinite(steps), width * jnp.round(steps), g)  # not finite: left as it is
 
 
 def discrete_sgd(

@@ -18,12 +18,12 @@ without biases, and the uniform law is loc + U(0, 1).
 
 Guarantee: none.
 
-Scale: passports are of the order of ``loc``, and h of that of the embeddings. There is no strength.
+Scale: passports are of the order of ``loc``, and W2 W1 x of that of the embeddings. No knob sets a strength.
 
 Edge cases
-    gamma -> 0       little reaches the top model, and training starts slowly. It is so where E mean(W2 W1 s)
-                     is negative throughout, which the leaky ReLU makes a hundredth, as few keys do, and at
-                     loc = 0 with many passports
+    gamma -> 0       little reaches the top model, and training starts slowly. This happens with few seeds,
+                     where all entries of E mean(W2 W1 s) are negative and the leaky ReLU divides them by 100,
+                     and with law="normal", loc = 0 and many passports, whose mean is near 0
 
 It is not trained without model splitting. It is not for use beside MID and GAFM, which read the parties'
 embeddings themselves.

@@ -19,15 +19,15 @@ with norms over the whole batch, the new D and the old G. What s is depends on t
                                and IMDB), else sigmoid(sum_d f) (Criteo, ISIC)
     ce_input="double_sigmoid"  s = sigmoid(sum_d f) always (the paper's text)
 
-Ablations: terms="gan" and terms="ce". The latter leaves G as it started: look at attacks, not at its
-utility. Parties are averaged (config.model.aggregation="mean").
+Ablations: terms="gan" and terms="ce". The latter leaves G at its initial weights, so that its utility
+means nothing. Parties are averaged (config.model.aggregation="mean").
 
 Reference: Han, Guan. "GAN-based Vertical Federated Learning for Label Protection in Binary
 Classification", 2023, equations 3-6, algorithm A.1. Released values: c .1, sigma .01, Delta / gamma
 .05 / 1 Spambase, .1 / 1 IMDB, .5 / 1 Criteo, .05 / 20 ISIC; Adam 1e-4 for all parts.
 
 Guarantee: none. Nothing in the loss fixes the sign of the prediction, so many runs learn the labels
-inverted; the sweep's results name them, and orient them.
+inverted; the sweep's results name these runs, and orient their predictions.
 
 Scale: normalization makes the gradient of f at most 1 + gamma long, whatever B; where P parties are
 averaged, a party receives a P-th of it. Absolute scales of other defenses are relative to that, not
@@ -121,8 +121,8 @@ def draws(
 def draws_of(
     seed: int, step: int, labels: Array, delta: Array | float, sigma: Array | float
 ) -> tuple[Array, Array]:
-    """``draws`` of a training step again: those of the run of ``seed`` in its ``step``, counted from 0 over
-    all epochs, for the batch's ``labels`` [B] in the order of the batch."""
+    """Repeats the ``draws`` of one training step: ``step`` of the run of ``seed``, counted from 0 over all
+    epochs. ``labels`` [B] are those of its batch, in the order of the batch."""
     return draws(keys.fold(keys.run_key(seed), "step", step, "gafm"), labels, delta, sigma)
 
 
@@ -241,7 +241,7 @@ def gafm(
             else:
                 by_f = mixed_gradient(by_f, ce_by_f, gamma if terms == "both" else 0.0)
 
-            # a loss whose value is L_GAN + L_CE and whose gradients are the ones above
+            # a loss of the value L_CE - E D(G(f)), whose gradients are the ones above
             value = gan + ce
             value += core.with_gradient(f, by_f)
             if terms != "ce":

@@ -8,7 +8,8 @@ that g~ is the gradient of the targets
 
     t_j = e_y + u_j   (two classes: e_y + u_j (e_0 - e_1), of the same law)
 
-and no further backward pass is needed. Rows of t do not sum to 1, and entries may be negative.
+and no further backward pass is needed. Entries of t may be negative, and from three classes on its rows do
+not sum to 1.
 
     draw   "row"   (ours, default) u is drawn once a row, for the whole training
            "step"  (released) u is drawn anew at every step
@@ -21,8 +22,8 @@ Reference: Yang, Sun, Yao, Xie, Wang. "Differentially Private Label Protection i
 
 Guarantee: with draw="row" and reach="all" training is eps-label-differentially private: e_y changes
 by 2 in L1 (one number by 1 with two classes), and all that happens is computed from t. Later slots
-and the label party's teacher see the class of largest t; metrics alone see the true labels. Every
-other form has none: "step" spends eps in every epoch and averages away, and with "cut" later
+and the label party's teacher see the class of largest t; metrics alone see the true labels. No other
+form has a guarantee: "step" spends eps in every epoch and averages away, and with "cut" later
 gradients come from a top model that has learned the true labels. Float32 cuts the tails of the noise
 off, at a probability of 1e-7.
 
@@ -68,8 +69,8 @@ class Perturbed(NamedTuple):
 def weights(draws: Array, epsilon: Array | float) -> Array:
     """u [B, C] from i.i.d. Lap(1) ``draws`` [B, C]; ``epsilon`` > 0 is a scalar.
 
-    It is Lap(2/eps) an entry. With two classes it is (u, -u) of one u ~ Lap(1/eps), made of the first
-    column. At epsilon = infinity it is 0.
+    Each entry is Lap(2/eps). With two classes a row is (u, -u) with one u ~ Lap(1/eps), made from the first
+    column. At epsilon = infinity all are 0.
     """
     chex.assert_rank([draws, epsilon], [2, 0])
     if draws.shape[1] == 2:
@@ -139,14 +140,14 @@ def private(draw: str, reach: str) -> bool:
 
 
 def _as_they_are(targets: Array, context: Context, state: PyTree) -> Any:
-    """Targets pass. That it is not the default marks the defense as one on targets: a loss that
-    reads none makes it useless, which ``chain`` refuses."""
+    """Leaves targets as they are. It is not the default slot, so that ``chain`` takes the defense for one on
+    targets and refuses it beside a loss that reads none."""
     return targets, context, state
 
 
 def _on_the_cut(drawn: Any) -> Any:
-    """The loss slot of reach="cut": the loss of the clean targets, plus a term that is 0 and whose
-    gradient with respect to the passive parties' embeddings alone is the difference."""
+    """The loss slot of reach="cut": the loss of the clean targets, plus a term of value 0. The term
+    turns the gradient of the passive parties' embeddings, and no other, into that of the noisy targets."""
 
     def loss(loss_fn: core.LossFn) -> core.LossFn:
         def defended(active, f, embeddings, targets, context, scoped):
@@ -180,8 +181,8 @@ def best_guess(epsilon: float, prior: HostArray) -> float:
     """Probability that the best guess from one row of t is right; ``prior`` [C] holds the classes'
     shares, and ``epsilon`` is concrete.
 
-    It is the integral of max_y prior_y p(t | y). Three classes or more: ``best_guess_of_entries``. Two:
-    the likelihood ratio is monotone in t_1, and the best guess a threshold.
+    It is the integral of max_y prior_y p(t | y). For three classes or more ``best_guess_of_entries`` computes
+    it. For two the likelihood ratio is monotone in t_1, and the best guess compares t_1 with a threshold.
     """
     prior = np.asarray(prior, float)
     if epsilon > 100:  # wrong with a probability of about C e^-50
@@ -191,7 +192,7 @@ def best_guess(epsilon: float, prior: HostArray) -> float:
             odds = float(np.log(prior[0]) - np.log(prior[1]))
         if abs(odds) >= epsilon:
             return float(prior.max())
-        below, above = (epsilon - odds) / 2, (epsilon + odds) / 2  # eps times threshold's distances
+        below, above = (epsilon - odds) / 2, (epsilon + odds) / 2  # eps times its distances to 1, 0
         return float(1 - 0.5 * prior[1] * math.exp(-below) - 0.5 * prior[0] * math.exp(-above))
     return best_guess_of_entries(epsilon, prior)
 
@@ -201,7 +202,7 @@ def best_guess_of_entries(epsilon: float, prior: Array | HostArray) -> float:
     classes or more; ``prior`` [C] holds the classes' shares, and ``epsilon`` is concrete.
 
     With v_c = p(t_c | y = c) / p(t_c | y != c), which lies in [e^(-eps/2), e^(eps/2)], it is E max_c
-    prior_c v_c over t without a label, an integral over one number.
+    prior_c v_c over t = u, the noise without a label. That is an integral over one number.
     """
     prior = np.asarray(prior, float)
     if epsilon > 100:  # wrong with a probability of about C e^-50

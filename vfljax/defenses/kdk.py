@@ -39,11 +39,11 @@ def kdk_targets(
 ) -> Array:
     """Soft labels [B, C], rows summing to 1, from teacher ``scores`` and ``targets``, both [B, C].
 
-    ``anchor="label"`` puts the mass 1 - epsilon on the target's argmax (released code; default),
+    ``anchor="label"`` puts the mass 1 - epsilon on the class of a one-hot target (released code; default),
     ``"teacher"`` on the teacher's argmax (paper, equation 9). Ties go to the lower class. Unlike the
     released code's, rows sum to 1 also where the label is outside the teacher's top k: the k classes
-    are the anchor and the k-1 best others. ``k`` and ``epsilon`` are scalars and may be traced;
-    hence ranks by counting, and no ``top_k``.
+    are the anchor and the k-1 best others. ``k`` and ``epsilon`` are scalars. Both may be traced, so that
+    ranks are found by counting and not by ``top_k``.
 
     Reduces to ``targets`` at epsilon = 0 or k = 1 if they are one-hot and ``anchor="label"``.
 

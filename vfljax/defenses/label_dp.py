@@ -27,7 +27,7 @@ Edge cases
     epsilon = 0      independent of the label (C = 2: a coin)
     uniform prior    rr_with_prior is randomized_response (k* = C)
     float32          the chance to flip is never rounded below 2^-23 for a finite epsilon
-    k* = 1           the prior's first class, whatever the label
+    k* = 1           the prior's likeliest class, whatever the label
 
 Deviation: Google's released k* is off by one, and it samples all C classes for y outside the top k*,
 which breaks eps-DP. Neither is offered.
@@ -55,7 +55,7 @@ GUARANTEES = ("epsilon", "none")
 
 
 def _other(key: Array, position: Array, count: Array | int) -> Array:
-    """Uniform draws [N] from 0..count-1 without ``position`` [N]; ``position`` where count is 1."""
+    """Uniform draws [N] from 0..count-1 without ``position`` [N], or ``position`` itself if count is 1."""
     draw = jax.random.uniform(key, position.shape)
     place = jnp.minimum(jnp.floor(draw * (count - 1)), count - 2).astype(jnp.int32)
     moved = place + (place >= position)

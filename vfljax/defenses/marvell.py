@@ -110,7 +110,7 @@ def sum_kl(lambdas: tuple[Array, ...], u: Array, v: Array, g: Array, d: Array | 
 
 
 class _Problem(NamedTuple):
-    """A problem with u <= v, in units of its largest number; q = 1 - p, as exact as p."""
+    """A problem with u <= v, in units of its largest number. p and q = 1 - p both keep all their digits."""
 
     u: Array
     v: Array
@@ -164,7 +164,7 @@ def optimal_noise(
     p, q = jnp.where(exchanged, q, p), jnp.where(exchanged, p, q)
     problem = _Problem(u, v, g, d, p, q, power)
 
-    # l20 <= v - u (more of it hurts), and all of d l20 q must be paid for
+    # l20 <= v - u, as more of it hurts, and the budget must pay for d l20 q
     most = jnp.minimum(v - u, power / (q * d))
     most = jnp.where(d > 1, most, 0.0)
 

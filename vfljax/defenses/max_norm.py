@@ -7,9 +7,9 @@ There is ONE draw xi_j for a row, so that E |g_j|^2 is the same for all rows and
 Reference: Li et al. "Label Leakage and Protection in Two-party Split Learning", ICLR 2022,
 section 4.1 ("max_norm").
 
-Guarantee: none. The direction of every gradient is exact up to its sign, which survives with
-probability Phi(1 / sigma_j) > 1/2, and of more than two classes without model splitting a multiple of
-softmax - target names the label (``direct``, rule="largest"). The defense needs no labels and has no knob.
+Guarantee: none. The direction of every gradient is exact up to its sign, which survives with probability
+Phi(1 / sigma_j) > 1/2. Without model splitting, any multiple of softmax - target names the label if there are
+more than two classes (``direct``, rule="largest"). The defense needs no labels and has no knob.
 
 Edge cases: a zero row is left alone; rows of the same length, or a batch of 1, are sent as they are.
 """

@@ -23,7 +23,7 @@ here they are weights of the top model and have its optimizer and rate.
 Guarantee: none. The bound is on what T tells of z. It is not on what z or the gradients tell of labels.
 
 Scale: the divergence is a sum over D numbers and the parties, in nats, and does not depend on the
-batch's size. lambda is published as .001 where nothing is set.
+batch's size. The released code's default for lambda is .001.
 
 Edge cases
     lambda = 0       not neutral: the noise, sigma >= softplus(-offset), and the network remain, so
@@ -71,8 +71,8 @@ def mid(
 ) -> core.Defense:
     """MID with lambda = ``lambda_kl`` >= 0, with model splitting.
 
-    ``offset`` is what softplus's argument is lowered by, which sets the noise at the start; in
-    [-50, 50]. The network that reads T has ``expansion`` * D hidden units and ends in ``output``,
+    ``offset`` in [-50, 50] is subtracted from the argument of softplus, and so sets the noise at the
+    start. The network that reads T has ``expansion`` * D hidden units and ends in ``output``,
     "relu" (released) or "identity". All four options are static.
 
     Raises ``ValueError`` for a knob out of range or an unknown option; ``init`` does without a top

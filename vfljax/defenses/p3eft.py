@@ -2,16 +2,16 @@
 
 Every party sends embeddings twice as wide, z = [z1, z2]: those of two adapters. The label party reads
 
-    (1/2 + xi) * z1 + (1/2 - xi) * z2,    xi ~ N(0, deviation^2), secret and drawn once
+    (1/2 + xi) * z1 + (1/2 - xi) * z2,    xi ~ N(0, deviation^2) [D], secret and drawn once
 
 (``vfljax.models.mixing``) and adds to its loss, for every passive party and each of its adapters,
 
     alpha * CE(y, softmax(-(z W* + b*)))        two classes: BCE(w*^T z, 1 - y)
 
 where W*, b* is the logistic regression of the batch's targets on its z_i, fitted anew in each batch and held
-constant. Neither adapter then tells the labels in a way that is linear, while their secret mixture does. The
-fit minimizes sum CE + |w|^2 / 2 by ``STEPS`` steps with Boehning's bound of the Hessian, which is the same for
-all classes and in all steps, so that one factorization serves. It comes within some 5 % of the optimum.
+constant. Neither adapter then tells the labels linearly, while their secret mixture does. The fit
+minimizes sum CE + |w|^2 / 2 by ``STEPS`` steps with Boehning's bound of the Hessian, which is the same for
+all classes and in all steps, so that one factorization serves. The fit is within some 5 % of the optimum.
 
 Reference: Zmushko, Mansurov, Svirschevski, Kuznedelev, Ryabinin, Beznosikov. "Label Privacy in Split Learning
 for Large Models with Parameter-Efficient Training", arXiv 2412.16669, after its released code. There adapters
@@ -45,10 +45,7 @@ from vfljax.models.mixing import Mixed
 from vfljax.types import Array, Spec
 
 STEPS = 30  # of the fit
-RIDGE, FREE = (
-    1.0,
-    1e-3,
-)  # of the weights, as in the released code; of the intercept, which is all but free
+RIDGE, FREE = 1.0, 1e-3  # penalties: of the weights, as released, and of the intercept
 
 
 def with_intercept(z: Array) -> Array:
@@ -77,7 +74,7 @@ def logistic_regression(x: Array, targets: Array) -> Array:
 
 
 def regularizer(z: Array, targets: Array) -> Array:
-    """What alpha multiplies, of one adapter's ``z`` [B, D] and ``targets`` [B, C]: []."""
+    """The term [], without the factor alpha, of one adapter's ``z`` [B, D] and ``targets`` [B, C]."""
     x = with_intercept(z)
     weights = jax.lax.stop_gradient(logistic_regression(x, targets))
     return -jnp.mean(jnp.sum(targets * jax.nn.log_softmax(-(x @ weights)), axis=1))
@@ -86,8 +83,8 @@ def regularizer(z: Array, targets: Array) -> Array:
 def p3eft(alpha: Array | float, *, deviation: float = 1.0) -> core.Defense:
     """P3EFT, with model splitting.
 
-    ``alpha`` >= 0 weighs what each adapter may not tell, and ``deviation`` in [0, 1000], static, is that of xi.
-    The targets are those that reach the loss, after label DP or KDk in a chain theirs.
+    ``alpha`` >= 0 weighs the terms added to the loss, and ``deviation`` in [0, 1000], static, is that of xi.
+    The targets are those that reach the loss: in a chain with label DP or KDk, the targets that these make.
 
     Raises ``ValueError`` for a number out of range; ``init`` does without a top model.
     """
@@ -97,7 +94,7 @@ def p3eft(alpha: Array | float, *, deviation: float = 1.0) -> core.Defense:
     def loss(loss_fn: core.LossFn) -> core.LossFn:
         def defended(active, f, embeddings, targets, context, state):
             value, aux = loss_fn(active, f, embeddings, targets, context, state)
-            # those of class splitting are of several heads
+            # targets of class splitting may be those of two heads side by side, which sum to 2
             shares = targets / jnp.sum(targets, axis=1, keepdims=True)
             for z in embeddings:
                 for adapter in jnp.split(z, 2, axis=1):

@@ -51,8 +51,8 @@ ANTIPODAL = 4 - 1e-6  # largest squared chord of unit vectors: the angle's slope
 def squared_distances(x: Array) -> Array:
     """|x_i - x_j|^2 [B, B] of the rows of ``x`` [B, D].
 
-    From differences, as a Gram matrix would lose small distances. The gradient is written out: it
-    needs no [B, B, D] array.
+    They are computed from differences, as a Gram matrix would lose small distances. The gradient is
+    written out so that it needs no [B, B, D] array.
     """
     return jnp.sum((x[:, None, :] - x[None, :, :]) ** 2, axis=-1)
 
@@ -90,7 +90,7 @@ def _squared_angles(unit: Array) -> Array:
 def energy(
     z: Array, labels: Array, softening: Array | float = 1e-3, distance: str = "euclidean"
 ) -> Array:
-    """What alpha multiplies, for one party's ``z`` [B, D] and integer ``labels`` [B]: []."""
+    """The term [], without the factor alpha, of one party's ``z`` [B, D] and integer ``labels`` [B]."""
     chex.assert_rank([z, labels, softening], [2, 1, 0])
     chex.assert_equal_shape_prefix([z, labels], 1)
     chex.assert_type(labels, int)

@@ -1,7 +1,7 @@
 """PPDL: differentially private selection of gradients (Shokri and Shmatikov 2015).
 
 The n entries of a party's [B, D] tensor are visited in random order. An entry is accepted when its
-clipped magnitude, with noise, reaches a noisy threshold. What is sent of it is noisy and clipped.
+clipped magnitude, with noise, reaches a noisy threshold. It is then sent with noise, and clipped.
 With the quota c = floor(theta n), sigma(x) = 2 c S / x, and epsilon_1 = 8/9 and epsilon_2 = 2/9 of
 epsilon:
 
@@ -17,11 +17,11 @@ Guarantee: epsilon is spent on one tensor of one step, so nothing useful holds f
 With on_exhaustion="keep" nothing holds at all: entries that are passed over are sent exactly.
 
 Edge cases
-    noise >> gamma        the usual case: about .36 of the visited entries are accepted, and what is
-                          sent of them is mostly +-gamma
-    fewer than c          are accepted: with on_exhaustion="zero" (the paper's rule) the others are
-                          zero; with "keep" (the released code, which runs out of entries at theta
-                          .75 and .5) the others, about .64 of all, are sent as they are
+    noise >> gamma        the usual case: about .36 of the visited entries are accepted, and most of
+                          them are sent as +-gamma
+    accepted < c          with on_exhaustion="zero" (the paper's rule) the others are zero; with "keep"
+                          (the released code, which runs out of entries at theta .75 and .5) the
+                          others, about .64 of all, are sent as they are
     floor(theta n) = 0    zeros are sent
 """
 
@@ -113,8 +113,8 @@ def by_jumps(query: Array, thresholds: Array, count: Array) -> Array:
     """``accept`` in about 3 log2 n operations on all n entries at once.
 
     Which visit is accepted next depends on the last accepted one alone: it is the first at or after t
-    that reaches ``thresholds[t]``, where t - 1 is the last. So that visit is found for every t, by
-    bisection over the largest query of the 2^k visits from each on. Jumps of 1, 2, 4, ... acceptances
+    that reaches ``thresholds[t]``, where t - 1 is the last. That visit is found for every t, by bisection
+    over tables of the largest query among 2^k visits in a row. Jumps of 1, 2, 4, ... acceptances
     then follow by squaring, and the m-th acceptance is reached by the binary digits of m. Memory is
     n log2 n numbers. Equal to ``by_visits``, unless a query is NaN and its threshold minus infinity.
     """
@@ -123,7 +123,7 @@ def by_jumps(query: Array, thresholds: Array, count: Array) -> Array:
     for k in range(bits - 1):
         later = jnp.pad(largest[k][2**k :], (0, 2**k), constant_values=-jnp.inf)
         largest.append(jnp.maximum(largest[k], later))
-    reaching = jnp.arange(n + 1)  # n where none does
+    reaching = jnp.arange(n + 1)  # becomes the first visit from t on that reaches, or n
     for k in reversed(range(bits)):
         none = ~(largest[k][reaching] >= thresholds)
         reaching = jnp.minimum(reaching + none * 2**k, n)
@@ -141,8 +141,8 @@ def visiting_order(key: Array, n: int) -> Array:
 
     Up to 65,536 entries take ONE sort of numbers that hold random bits above the index. Sorting keys
     beside values, twice, is ten times slower on CPU and was nine tenths of this defense's cost.
-    Entries that draw the same bits stand in index order: n^2 / 2^(33 - log2 n) pairs of neighbors,
-    about 8 of 4,096.
+    Entries that draw the same bits stand in index order. About n^2 / 2^(33 - log2 n) pairs do, which
+    are 8 pairs for n = 4,096.
     """
     width = max(1, (n - 1).bit_length())
     if width > 16:

@@ -24,8 +24,7 @@ from vfljax.types import Array, AttackIdentity, HostArray, Origin, Spec
 
 
 def prior_of(balance: Iterable[int]) -> HostArray:
-    """The classes' shares [C] of rows, of which there are ``balance`` [C] of each: what ``Remarks.bound`` is
-    asked with."""
+    """The classes' shares [C], which ``Remarks.bound`` takes, from their numbers of rows ``balance`` [C]."""
     counts = np.asarray(list(balance), float)
     return np.asarray(counts / counts.sum(), np.float32)
 
@@ -58,8 +57,8 @@ READING = (
     Knower("fusion"),
     *AVERAGING,
 )
-"""Without model splitting the entries of a gradient name the classes: what is left of it once it is
-averaged over epochs can be read directly too, alone or beside the attacker's own logits."""
+"""Attacks without model splitting, where the entries of a gradient name the classes: a row's average gradient
+can then be read directly too, alone or beside the attacker's own logits."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,9 +101,9 @@ def private_remarks(
 ) -> Remarks:
     """The remarks of a defense whose knob epsilon is that of label differential privacy.
 
-    It is so where ``promised(options)``; elsewhere nothing is guaranteed, both cells of ``Remarks.bound`` are
-    ``unbound``, if any, and the label of a point calls the knob "strength". ``guess(epsilon, options, prior)``
-    is the second cell of ``Remarks.bound``, of which the first is e^epsilon, and ``sentence`` its sentence.
+    If ``promised(options)`` is False, nothing is guaranteed: both cells of ``Remarks.bound`` are ``unbound``,
+    if any, and the label of a point calls the knob "strength". Otherwise the cells are e^epsilon and
+    ``guess(epsilon, options, prior)``, and ``sentence`` says how to read them.
     """
 
     def bound(knobs: Mapping[str, float], options: Mapping[str, Any], prior: Any) -> Any:
@@ -125,21 +124,21 @@ def private_remarks(
 
 
 class Strengths(NamedTuple):
-    """How hard a defense can be pressed: values of one knob, from weak to strong.
+    """Values of one knob of a defense, from weak to strong.
 
-    They are where a search for the strength that a data set needs begins, and no recommendation: what
-    a value does depends on the data, the batch and the networks.
+    A search for the strength that a data set needs begins with them. They are no recommendation: what a
+    value does depends on the data, the batch and the networks.
     """
 
     knob: str
     values: tuple[float, ...]
     fixed: Mapping[str, float] = {}
-    """Values of other knobs. Those that neither names are the row's ``example``'s."""
+    """Values of other knobs. Knobs that are neither here nor ``knob`` are as in ``DefenseRow.example``."""
     whole: bool = False
     """Whether the knob counts something, so that no value lies between two whole ones."""
     faint: tuple[float, ...] = ()
-    """The last values, where attacks that know the defense read little of labels that the gradients of 256 rows
-    in forty epochs give away without it (``tests/defenses/knowers_test.py``)."""
+    """Those of the values at which attacks that know the defense read little of the labels, which undefended
+    gradients of 256 rows over forty epochs would give away (``tests/defenses/knowers_test.py``)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,9 +170,9 @@ class DefenseRow:
     """Whether it is defined for two classes only."""
 
     network: Callable[..., Spec] = lambda spec, **options: spec
-    """``network(spec, **options) -> Spec``: the federation with what the defense adds to the label
-    party's networks, whose weights are then trained and stored with the top model's, and with bottoms
-    of another width where it asks for those. By default nothing."""
+    """``network(spec, **options) -> Spec``: the ``spec`` with the networks that the defense adds to the label
+    party's, whose weights are trained and stored with the top model's, and with bottoms of another width if
+    the defense needs them. By default nothing is added."""
 
     strengths: Strengths | None = None
     """Where a search for a strength begins; None for a defense that has no strength."""
@@ -181,7 +180,7 @@ class DefenseRow:
     remarks: Remarks = Remarks()
 
     origin: Origin | None = None
-    """The plugin that it is of (``vfljax.plugins`` sets it); None for a row of this library."""
+    """The plugin that the row is from (``vfljax.plugins`` sets it); None for a row of this library."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Defense:
         return self.factory(*args, **kwargs)
@@ -203,7 +202,7 @@ class DefenseRow:
         return tuple(n for n, p in self.knobs.items() if p.default is p.empty)
 
     def faint(self, values: Mapping[str, Any]) -> bool:
-        """Whether the strength among these knobs and options is ``Strengths.faint``, or beyond."""
+        """Whether these knobs and options have a strength of ``Strengths.faint``, or a stronger one."""
         strengths = self.strengths
         if strengths is None or not strengths.faint or strengths.knob not in values:
             return False
