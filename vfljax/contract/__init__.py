@@ -3,15 +3,15 @@
     vfljax.plugins.use("mine")
     vfljax.contract.check("mine:shuffle")
 
-or, a rule a test, with pytest:
+or with pytest, one test per rule:
 
     @pytest.mark.parametrize("rule", vfljax.contract.rules("mine:shuffle"))
     def test_the_contract(rule):
         vfljax.contract.check("mine:shuffle", rule=rule)
 
-A broken rule raises ``ContractError``, one line that names the rule and, if possible, the line of code. Sweeps
-check its first part, which needs no arrays, of every plugin before they train or attack.
-The contract does not cover what a defense is worth, nor whether ``known_by`` names the attacks that matter.
+A broken rule raises ``ContractError``, one line that names the rule and, if possible, the line of code. Before
+training or attacking, sweeps check the first part of the contract, which needs no arrays, for all plugins.
+The contract does not judge how well a defense protects, or whether ``known_by`` names the attacks that matter.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from vfljax.types import SPLIT
 
 __all__ = ["ContractError", "check", "check_plugins", "rules"]
 
-MANY = 5  # classes, where an attack is defined for more than two
+MANY = 5  # number of classes that is tried if a row is defined for more than two
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def rules(name: str) -> tuple[str, ...]:
-    """The rules that a row of the tables of defenses or attacks must keep, in the order of ``check``.
+    """Returns the rules that a defense or an attack of the tables must keep, in the order of ``check``.
 
     >>> rules("noise")[2]
     'at its example it changes something'
@@ -57,16 +57,16 @@ def check(
     classes: Sequence[int] | None = None,
     knobs: Mapping[str, float] = NOTHING,
 ) -> None:
-    """Tries a row of the tables on small federations or exchanges, for some seconds.
+    """Checks, on small federations or exchanges, that a row keeps the contract. This takes some seconds.
 
     Args:
-      name: of the row, "mine:shuffle"; its plugin must be in use.
+      name: name of the row, "mine:shuffle"; its plugin must be in use.
       rule: one of ``rules(name)``; None tries all of them.
       options: static options other than the row's defaults.
       federation: changes of the federation that a defense is tried in, fields of ``vfljax.types.Spec``, or
         ``label_features=False`` for a label party without columns.
-      classes: the numbers of classes to try; by default 2, and 5 where the row is defined for more.
-      knobs: of an attack, where its published values take more steps than ``options`` leave it.
+      classes: the numbers of classes to try; by default 2, and 5 if the row is defined for more than two.
+      knobs: values of an attack's knobs other than the published ones, which may take too many steps.
 
     Raises:
       ContractError: if the row breaks a rule.
@@ -110,10 +110,10 @@ def check_plugins(
 
     Args:
       points: the pairs of knobs and options of every defense by name (``Experiment.defense_values``).
-      requests: the static options of every attack's variants by name.
+      requests: by name of each attack, the static options of its variants.
 
     Raises:
-      ContractError: if a row breaks it.
+      ContractError: if a row breaks a rule.
     """
     for name, pairs in points.items():
         row = defenses.TABLE[name]

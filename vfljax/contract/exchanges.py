@@ -1,6 +1,6 @@
-"""Constructed runs on which attacks are tried: arrays as a sweep stores them.
+"""Constructed runs on which attacks are tried, as arrays in the form in which a sweep stores them.
 
-Attacks see them through the library's ``view_of`` and ``known_rows``, which keep labels from attackers.
+Attacks see them through the library's ``view_of`` and ``known_rows``, which hide labels from attackers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from vfljax.attacks.core import CLEAN
 from vfljax.models import MLP
 from vfljax.types import Agreed, HostArray, Known, View
 
-WIDTH = 6  # the attacker's columns
+WIDTH = 6  # number of the attacker's columns
 CUT = 6
 BOTTOMS = (MLP((), CUT),)
 BATCH = 20
@@ -22,7 +22,7 @@ LAYER = "party0.hidden.0"
 
 
 class Case(NamedTuple):
-    """A stored run, and what all runs share."""
+    """A stored run, and the data that all runs share."""
 
     run: AttackInput
     common: CommonData
@@ -52,10 +52,10 @@ def make_case(
       num_classes: C.
       gradients, embeddings: [E, N, D].
       sent: [E, N] bool.
-      features, test_features: [N, F] and [M, F] of the attacker.
-      inputs: [E, N, H] of its last layer.
-      known: how many labels it knows.
-      cut: D; the bottom returns its first D columns.
+      features, test_features: [N, F] and [M, F], columns of the attacker.
+      inputs: [E, N, H] of the attacker's last layer.
+      known: number of labels that the attacker knows.
+      cut: D; the attacker's bottom returns the first D columns.
     """
     labels = np.asarray(labels)
     rng, rows = np.random.default_rng(123), len(labels)
@@ -103,11 +103,11 @@ def make_case(
 def seen_of(run: AttackInput, common: CommonData) -> tuple[View, Known]:
     """Returns what the attacker sees and knows of a case.
 
-    Its diagnostics, the clean gradients and one layer, are the received gradients and the embeddings.
+    In the diagnostics, received gradients stand for clean ones, and embeddings for a layer.
 
     Args:
       run: the stored run.
-      common: what all runs share.
+      common: the data that all runs share.
     """
     known = known_rows(common, run.seed, run.knobs["known"])
     e = run.exchange

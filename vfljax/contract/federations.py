@@ -1,4 +1,4 @@
-"""Small federations on which defenses are tried: a Spec, its numbers, its batches and weights."""
+"""Small federations on which defenses are tried: their ``Spec``, numbers, batches and weights."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def make_hparams(
     """Returns the numbers of a trial.
 
     Args:
-      spec: its federation.
-      defenses: knobs by defense; None for none.
-      gamma: one number a bottom; None for honest parties.
-      strength: of the uploads, likewise.
+      spec: the federation.
+      defenses: knobs by defense; None for no defense.
+      gamma: one number per bottom; None for honest parties.
+      strength: strength of the uploads, one number per bottom; None for honest parties.
       changes: other fields of ``HParams``.
     """
     values = {
@@ -86,7 +86,7 @@ def make_batch(spec: Spec, seed: int, rows: int | None = None) -> Batch:
     rows = spec.batch_size if rows is None else rows
     rng = np.random.default_rng(seed)
     scores = rng.dirichlet(np.ones(spec.num_classes), rows)
-    with jax.ensure_compile_time_eval():  # arrays, also where a test asks within a traced function
+    with jax.ensure_compile_time_eval():  # concrete arrays, even if a traced function asks first
         index = jnp.asarray(rng.permutation(spec.num_rows)[:rows], jnp.int32)
         return Batch(
             features=tuple(
@@ -106,7 +106,7 @@ def make_context(rows: int, step: int = 0) -> Context:
 
     Args:
       rows: B.
-      step: of the training, from which its key follows.
+      step: number of the training step, which decides the key.
     """
     return Context(
         index=jnp.arange(rows),
@@ -122,7 +122,7 @@ def make_context(rows: int, step: int = 0) -> Context:
 
 
 def make_labels(spec: Spec) -> jax.Array:
-    """Returns the labels [N] of all training rows, every class among any dozen or so."""
+    """Returns the labels [N] of all training rows, drawn uniformly from the classes."""
     rng = np.random.default_rng(spec.num_classes)
     return jnp.asarray(rng.integers(spec.num_classes, size=spec.num_rows), jnp.int32)
 
@@ -145,5 +145,5 @@ def make_weights(spec: Spec, seed: int) -> Weights:
         spread = 1 / np.sqrt(leaf.shape[0]) if path[-1].key == "kernel" else 0.1
         return jnp.asarray(rng.normal(size=leaf.shape) * spread, jnp.float32)
 
-    with jax.ensure_compile_time_eval():  # kept, hence arrays also where a traced function asks
+    with jax.ensure_compile_time_eval():  # cached, so concrete even if a traced function asks first
         return jax.tree_util.tree_map_with_path(fill, shapes)

@@ -22,7 +22,7 @@ TRACED = (
     "a knob or an array is traced, and its value is needed there: take jax.numpy for NumPy, branch by "
     "jnp.where, and refuse bad knobs by vfljax.defenses.core.check or Attack.ranges"
 )
-LONGEST = 300  # characters of what a row's code raised
+LONGEST = 300  # characters that are kept of an error that a row's code raised
 
 
 class ContractError(UserError):
@@ -31,16 +31,16 @@ class ContractError(UserError):
 
 @contextlib.contextmanager
 def rule(name: str, promise: str, factory: Any) -> Iterator[None]:
-    """Turns whatever is raised within into the error of a broken rule.
+    """Turns any error that is raised in the block into the error of a broken rule.
 
     Args:
-      name: of the row.
+      name: name of the row.
       promise: the rule.
-      factory: of the row, whose file the message names a line of.
+      factory: factory of the row; the message names the line of its file.
     """
     try:
         yield
-    except UserError:  # a line for a person already: a broken rule, or a plugin that is not in use
+    except UserError:  # a clear line already: a broken rule, or a plugin that is not in use
         raise
     except Exception as error:  # a row's factory may raise anything
         code = getattr(inspect.unwrap(factory), "__code__", None)
@@ -54,7 +54,7 @@ def broken(name: str, promise: str, why: str) -> ContractError:
     """Returns the error of a broken rule.
 
     Args:
-      name: of the row.
+      name: name of the row.
       promise: the rule.
       why: what was found instead.
     """
@@ -64,7 +64,7 @@ def broken(name: str, promise: str, why: str) -> ContractError:
 
 
 def shape(tree: Any) -> str:
-    """Returns 'float32[8, 4]', or '(..., ...)' of a tree's leaves."""
+    """Returns types and shapes of a tree's leaves: 'float32[8, 4]', or '(..., ...)' of several leaves."""
     leaves = [f"{leaf.dtype}{list(leaf.shape)}" for leaf in jax.tree.leaves(tree)] or ["nothing"]
     return leaves[0] if len(leaves) == 1 else f"({', '.join(leaves)})"
 
@@ -73,7 +73,7 @@ def same_bits(a: Any, b: Any, equal_nan: bool = False) -> bool:
     """Returns whether all numbers of two trees are equal, not just close; 0 and -0 are equal.
 
     Args:
-      a: a tree of arrays without keys.
+      a: a tree of arrays, none of which are random keys.
       b: a tree of the same structure.
       equal_nan: whether NaN equals NaN.
     """

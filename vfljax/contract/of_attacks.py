@@ -1,8 +1,8 @@
 """The rules that every attack of the table keeps, tried on constructed exchanges.
 
-``shapes`` needs no arrays; sweeps check it for every plugin before they attack. Bottoms give more numbers of a
-row there than there are classes, so that neither passes for the other. The other rules run the attack on
-constructed rows of one shape, C numbers of a row, so that one compiled program serves several rules.
+``shapes`` needs no arrays; sweeps check it for every plugin before they attack. If there is a top model, the
+embeddings in it are wider than C, so that an attack cannot confuse D with C. The other rules run the attack on
+constructed rows with embeddings of width C, so that one compiled program serves several rules.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from vfljax.types import KINDS, NO_SPLIT, HostArray, Scores, View
 
 Options = Mapping[str, Any]
 ROWS, KNOWN = 200, 40
-READ = 0.9  # the leak from which planted labels count as read
-AGREED = 0.95  # share of equal guesses of members mapped together and alone; optimizers multiply roundings
+READ = 0.9  # the least leak at which planted labels count as read
+AGREED = 0.95  # least share of rows guessed alike by a mapped member and alone; optimizers amplify rounding
 
 
 class TestedAttack(NamedTuple):
@@ -41,7 +41,7 @@ class TestedAttack(NamedTuple):
     name: str
     options: Options
     num_classes: int
-    values: Mapping[str, float] = MappingProxyType({})  # of knobs, where not the published ones
+    values: Mapping[str, float] = MappingProxyType({})  # of knobs, if not the published ones
 
     @property
     def knobs(self) -> dict[str, float]:
@@ -49,13 +49,13 @@ class TestedAttack(NamedTuple):
         return {**self.attack().knobs, **self.values}
 
     def attack(self, cut: int | None = None) -> Attack:
-        """Returns the attack on a bottom that gives ``cut`` numbers of a row, C by default."""
+        """Returns the attack on a bottom with embeddings of width ``cut``, by default C."""
         cut = self.num_classes if cut is None else cut
         return built(self.name, tuple(self.options.items()), self.num_classes, cut)
 
     @property
     def split(self) -> bool:
-        """Whether it is tried with a top model, as the attack's first federation has it."""
+        """Whether it is tried with a top model: whether the attack's first federation has one."""
         attack = attacks.TABLE[self.name](BOTTOMS, self.num_classes, **self.options)
         return not isinstance(attack, Attack) or attack.federations[:1] != (NO_SPLIT,)
 
@@ -63,7 +63,7 @@ class TestedAttack(NamedTuple):
         return _case(self.num_classes, self.split, self.num_classes if cut is None else cut)
 
     def scores(self, case: Case | None = None) -> Scores:
-        """Returns what it makes of a case, by default of ``case()``."""
+        """Returns the attack's scores of a case, by default of ``case()``."""
         case = self.case() if case is None else case
         view, known = _seen(*case)
         knobs = {knob: jnp.float32(value) for knob, value in self.knobs.items()}
@@ -74,20 +74,20 @@ class TestedAttack(NamedTuple):
 
 @functools.cache
 def built(name: str, options: tuple[tuple[str, Any], ...], num_classes: int, cut: int) -> Attack:
-    """Returns the attack on one linear bottom: one object, hence one program, for equal arguments.
+    """Returns the attack on one linear bottom. Equal arguments give one object, hence one compiled program.
 
     Args:
-      name: of the row.
-      options: its static options.
+      name: name of the row.
+      options: static options of the attack.
       num_classes: C.
-      cut: how many numbers the bottom gives of a row.
+      cut: D, the width of the bottom's embeddings.
     """
     return attacks.TABLE[name]((MLP((), cut),), num_classes, **dict(options))
 
 
 @functools.cache
 def _case(num_classes: int, split: bool, cut: int) -> Case:
-    """A run whose embeddings, gradients and columns reveal the labels to some degree."""
+    """Returns a run whose embeddings, gradients and columns reveal the labels to some degree."""
     rng, labels = np.random.default_rng(5), np.arange(ROWS) % num_classes
     centers = rng.normal(size=(num_classes, WIDTH))[labels]
     features = centers + 0.3 * rng.normal(size=centers.shape)
@@ -112,7 +112,7 @@ def _case(num_classes: int, split: bool, cut: int) -> Case:
 
 
 def shapes(tested: TestedAttack) -> str:
-    """Returns why it does not give scores [N, C], and perhaps [M, C] of test rows, with traced knobs, or ""."""
+    """Returns "" if the attack, with traced knobs, gives scores [N, C] and perhaps [M, C], else why not."""
     cut = CUT if tested.split else tested.num_classes  # without a top model bottoms give logits
     attack = tested.attack(cut)
     if not isinstance(attack, Attack):
@@ -140,7 +140,7 @@ def shapes(tested: TestedAttack) -> str:
         if given is None and field == "test":
             continue
         if attack.host and isinstance(given, jax.ShapeDtypeStruct):
-            expected = f"float32[{rows}, {given.shape[-1]}]"  # features, of any number
+            expected = f"float32[{rows}, {given.shape[-1]}]"  # features of any width
         if not isinstance(given, jax.ShapeDtypeStruct) or shape(given) != expected:
             return f"{field} is {shape(given)} where {expected} is due"
     return ""
@@ -156,11 +156,11 @@ def jitted(run: Callable[..., Scores]) -> Callable[..., Scores]:
 
 
 def finished(attack: Attack, scores: Scores, case: Case, classes: int) -> Scores:
-    """Returns the scores that the attack's reader on the host makes, if it has one.
+    """Returns the scores that the attack's ``host`` function makes of ``scores``, or ``scores`` without one.
 
     Args:
       attack: the attack.
-      scores: what its ``run`` gave for the case.
+      scores: the result of its ``run`` on the case.
       case: the stored run.
       classes: C.
     """
@@ -172,7 +172,7 @@ def finished(attack: Attack, scores: Scores, case: Case, classes: int) -> Scores
 
 
 def _pure(tested: TestedAttack) -> str:
-    same = same_bits(tested.scores(), tested.scores(), equal_nan=True)  # of rows that were not sent
+    same = same_bits(tested.scores(), tested.scores(), equal_nan=True)  # NaN: rows not sent
     return "" if same else "the same attack twice gives other scores: draw from key"
 
 
@@ -216,8 +216,8 @@ def _leak(scores: HostArray, labels: HostArray) -> float:
 
 
 def _giveaways(classes: int, split: bool) -> Iterator[tuple[HostArray, dict[str, Any]]]:
-    """Yields labels [N], and arrays that give them away: each of ``LEAKS``, with gradients of either sign, for
-    classes of one size and, where they are two, for a rare second one."""
+    """Yields labels [N] and arrays that give them away, for each of ``LEAKS`` and either sign of gradients.
+    Classes have equal sizes. If there are two, labels with a rare second class follow."""
     places = np.arange(ROWS)
     balanced, rare = places % classes, (places % 5 == 0).astype(places.dtype)
     for labels in (balanced, rare)[: 2 if classes == 2 else 1]:
@@ -225,7 +225,7 @@ def _giveaways(classes: int, split: bool) -> Iterator[tuple[HostArray, dict[str,
             rng = np.random.default_rng(7)
             arrays = draw(rng, labels, classes)
             gradients = sign * np.asarray(arrays.get("gradients", np.zeros((2, ROWS, classes))))
-            # without a top model gradients are of logits
+            # without a top model, gradients have one column per class
             if not split and gradients.shape[-1] != classes:
                 continue
             if sign < 0 and not gradients.any():

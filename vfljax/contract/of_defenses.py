@@ -39,8 +39,8 @@ from vfljax.types import NO_SPLIT, SPLIT, Array, Batch, DefenseSpec, HParams, Py
 
 Options = Mapping[str, Any]
 BATCH, STEPS = 8, 4
-CLOSE = 1e-4  # between members mapped together and each alone, relative and absolute
-LOSS = ("active", "f", "embeddings", "targets", "context", "state")  # as ``LossFn`` is called
+CLOSE = 1e-4  # relative and absolute tolerance between members mapped together and each alone
+LOSS = ("active", "f", "embeddings", "targets", "context", "state")  # arguments of a ``LossFn``
 SLOTS = "slots return what they received, and knobs may be traced"
 
 
@@ -65,14 +65,14 @@ class TestedDefense(NamedTuple):
         """Returns the final state, exchanges and metrics of some steps.
 
         Args:
-          knobs: of the defense.
-          batches: None for random ones.
+          knobs: values of the defense's knobs.
+          batches: the batches of the steps; None for random batches.
         """
         spec = self.spec()
         return _ran(spec, make_hparams(spec, {self.name: dict(knobs)}), batches)
 
     def run_undefended(self, batches: Batch | None = None) -> Any:
-        """Returns the same without the defense and what it adds to networks."""
+        """Returns the same as ``run``, but without the defense and the networks that it adds."""
         spec = self.spec(defended=False)
         return _ran(spec, make_hparams(spec), batches)
 
@@ -142,7 +142,7 @@ def targets_returned(targets: Any, context: Any, state: Any) -> Any:
 
 
 def _check_calls(defense: Any) -> None:
-    """Raises TypeError for what is no defense, and for slots that cannot be called as the protocol does."""
+    """Raises TypeError if it is no ``Defense``, or if a slot cannot be called as the protocol calls it."""
     if not isinstance(defense, Defense):
         raise TypeError(f"the factory returned {type(defense).__name__} and no Defense")
     given = defense._asdict()
@@ -169,7 +169,7 @@ def _start(spec: Spec, hparams: HParams, seed: Any = 0, rows: int = BATCH) -> St
 
 @functools.cache
 def _program(spec: Spec, rows: int) -> Callable[..., Any]:
-    """``run(hparams, seed, batches) -> (final state, exchanges, metrics)`` of some steps, compiled."""
+    """Returns the compiled ``run(hparams, seed, batches) -> (final state, (exchanges, metrics))``."""
     step = protocol.make_step(spec)
 
     def run(hparams: HParams, seed: Array, batches: Batch) -> Any:
@@ -202,7 +202,7 @@ def _without_keys(tree: PyTree) -> PyTree:
 
 
 def _shared(run: Any) -> Any:
-    """The part of a run's result that exists without defenses too."""
+    """Returns the part of a run's result that an undefended run has too."""
     state, seen = run
     return state.weights, state.optimizer, seen
 
@@ -227,7 +227,7 @@ def _known(tested: TestedDefense) -> str:
 
 
 def _forms(attack: str, option: str) -> Iterator[Attack]:
-    """Yields the attack, of two classes and of more, with this value for each option that takes it."""
+    """Yields the attack, of 2 and of 5 classes, with the value ``option`` for each option that takes it."""
     row = attacks.TABLE[attack]
     for named in [{name: option} for name in row.options] if option else [{}]:
         for classes in (2, 5):
@@ -251,7 +251,7 @@ def _acts(tested: TestedDefense) -> str:
 def _neutral(tested: TestedDefense) -> str:
     knobs = tested.row.neutral
     if knobs is None or tested.options:
-        return ""  # another option may be another rule
+        return ""  # with other options the defense may follow another rule
     same = same_bits(_shared(tested.run(knobs)), _shared(tested.run_undefended()))
     return "" if same else f"{STEPS} steps at {dict(knobs)} differ from those without it"
 
@@ -297,7 +297,7 @@ def _finite(tested: TestedDefense) -> str:
     one_class = jnp.full_like(given.labels, tested.num_classes - 1)
     cases["where all rows have one class"] = given._replace(labels=one_class)
     for what, batches in cases.items():
-        # what is not finite without a defense need not be with one
+        # a batch that is not finite without the defense need not be finite with it
         if finite(tested.run_undefended(batches)) and not finite(tested.run(knobs, batches)):
             return f"there are infinite numbers or NaN {what}"
     if not finite(tested.run(knobs, _batches(tested.spec(), rows=1))):

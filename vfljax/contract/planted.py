@@ -1,6 +1,6 @@
-"""Exchanges and columns that give the labels away, drawn so that an attack can read them.
+"""Constructed exchanges and columns that give the labels away, so that an attack can read them.
 
-``LEAKS`` are called after what reveals the labels.
+The keys of ``LEAKS`` name what reveals the labels.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from vfljax.contract.exchanges import BATCH, WIDTH
 from vfljax.types import HostArray
 
 Leak = dict[str, Any]  # arguments of ``make_case``
-Draw = Callable[..., Leak]  # of a generator, labels [N] and the number of classes
+Draw = Callable[..., Leak]  # (generator, labels [N], number of classes) -> leak
 
 
 def _together(*draws: Draw) -> Draw:
-    """Returns what makes several draws from the same generator, one after the other."""
+    """Returns a draw that joins several draws, made one after the other from the same generator."""
 
     def draw(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
         return {k: v for draw in draws for k, v in draw(rng, labels, classes).items()}
@@ -28,12 +28,12 @@ def _together(*draws: Draw) -> Draw:
 
 
 def _twice(gradients: HostArray) -> Leak:
-    """Gradients that are received alike in both recorded epochs."""
+    """Returns gradients that are the same in both recorded epochs."""
     return {"gradients": [gradients, gradients]}
 
 
 def _points(rng: np.random.Generator, labels: HostArray, classes: int) -> HostArray:
-    """Numbers around a point for each class, whose sign differs too."""
+    """Returns noisy points [N, C] around a center for each class: 1 in the class's column, else -1."""
     return (2 * np.eye(classes) - 1)[labels] + 0.1 * rng.normal(size=(len(labels), classes))
 
 
@@ -64,33 +64,33 @@ def _centers(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
 
 
 def _drops(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
-    """Positives receive the larger sums."""
+    """Gradients whose entries are the larger, the larger the label."""
     return _twice(labels[:, None] + 0.1 * rng.uniform(size=(len(labels), 3)))
 
 
 def _pulls(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
-    """Gradients that are a function of the embedding, and a little of the label."""
+    """Gradients 0.05 sin(z) - 0.5 y of the embedding z and the label y."""
     z = rng.uniform(-1, 1, size=(len(labels), 1))
     return {"embeddings": [z, z], **_twice(0.05 * np.sin(z) - 0.5 * labels[:, None])}
 
 
 def _charges(rng: np.random.Generator, labels: HostArray, classes: int, alpha: float = 0.5) -> Leak:
-    """PELoss's forces between the rows of a batch, in the units of another loss."""
+    """The forces of PELoss with the factor ``alpha`` between the rows of a batch."""
     return _forces(
         rng, labels, classes, lambda y: -2 * alpha * (y / np.maximum(y.sum(0), 1)) @ y.T, 1.5
     )
 
 
 def _correlations(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
-    """dCor's pulls between the rows of a batch, those that labels decide."""
+    """The part of dCor's forces between the rows of a batch that depends on the labels."""
     return _forces(rng, labels, classes, lambda y: (y.mean(0) - y) @ (y - y.mean(0)).T, 0.5)
 
 
 def _forces(
     rng: np.random.Generator, labels: HostArray, classes: int, weigh: Any, power: float
 ) -> Leak:
-    """Sums over a batch of z_i - z_j, weighed by one-hot labels [B, C] and a power of squared distances."""
-    # classes apart a little, so that batches agree on what they call positive
+    """Sums over a batch of w_ij (z_i - z_j) / d_ij^power, d being squared distances and w = weigh(one-hot)."""
+    # classes are slightly apart, so that batches agree on which class is positive
     z = _points(rng, labels, classes) + rng.normal(size=(2, len(labels), classes))
     g = np.zeros_like(z)
     for epoch, first in itertools.product(range(2), range(0, len(labels), BATCH)):
@@ -103,13 +103,13 @@ def _forces(
 
 
 def _sums(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
-    """What ``_signs`` adds up to in a last layer that reads more numbers than a batch has rows."""
+    """The gradients of ``_signs``, with inputs of a last layer that is wider than a batch has rows."""
     inputs = rng.normal(size=(2, len(labels), BATCH + 10))
     return {**_signs(rng, labels, classes), "inputs": inputs}
 
 
 def _tops(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
-    """Embeddings that overlap, and the exact gradients of the top model h(z) = z."""
+    """Overlapping embeddings, and their exact gradients under the top model h(z) = z."""
     z = 0.7 * _points(rng, labels, classes) + 0.7 * rng.normal(size=(len(labels), classes))
     p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
     return {"embeddings": [z, z], **_twice((p - np.eye(classes)[labels]) / BATCH)}
@@ -119,7 +119,7 @@ LEAKS: dict[str, Draw] = {
     "features": _features,
     "signs": _signs,
     "signs_and_features": _together(_signs, _features),
-    # a party's own logits, and the gradients of logits that are the label party's alone
+    # embeddings that are the party's own logits, and gradients that do not depend on them
     "logits_and_signs": _together(_embedded, _signs),
     "lengths": _lengths,
     "centers": _centers,

@@ -1,6 +1,6 @@
-"""How a vertical federation trains: one batch in seven sentences (``protocol``), and many of them.
+"""Training of a vertical federation: one batch in seven sentences (``protocol``), and trials of many batches.
 
-Read ``protocol`` first. ``optimizers`` holds each party's own optimizer, ``malicious`` the one of a
-malicious party, ``training`` one trial as epochs of scans over the protocol's step, ``evaluation`` how well
-it predicts, and ``teacher`` the label party's own models, which are trained before the federation starts.
+Read ``protocol`` first. ``optimizers`` has the parties' optimizers, ``malicious`` those of malicious parties,
+and ``uploads`` what parties send. ``training`` trains a trial by scans over the protocol's step, and
+``evaluation`` measures how well it predicts. ``teacher`` trains the label party's own models beforehand.
 """

@@ -1,6 +1,6 @@
-"""How well a trained federation predicts: its final weights, or those of every step of an epoch.
+"""How well a trained federation predicts, with its final weights or with those of every step of an epoch.
 
-The functions are pure and of one member; ``vfljax.sweep.batch_layout`` maps them over trials and devices.
+The functions are pure and treat one member; ``vfljax.sweep.batch_layout`` maps them over trials and devices.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from vfljax.types import Array, PyTree, Spec, State, Weights
 
 
 def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
-    """``evaluate((seed, weights, states), table)``: accuracy, balanced accuracy and cross entropy of
-    the joint model on validation and test rows. Of defenses those alone play a part that predictions
-    are read through; ``states`` are theirs by name.
+    """Makes ``evaluate((seed, weights, states), table)``, which returns accuracy, balanced accuracy and cross
+    entropy of the joint model on validation and test rows. ``states`` are those of the defenses through which
+    predictions are read, by name.
 
-    For C = 2 also AUC, and whether the labels were learned inverted (training AUC below 1/2, which
-    the label party can see) with the "oriented" figures after undoing that; equal where it was not. For
-    more than ten classes also the test rows' top-5 accuracy.
+    For C = 2 it adds AUC, and whether the labels were learned inverted: a training AUC below 1/2, which the
+    label party can see. The "oriented" figures undo an inversion; without one they equal the plain figures.
+    For C > 10 it adds the top-5 accuracy on test rows.
     """
     predict = make_predict(spec)
 
@@ -70,14 +70,14 @@ def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
 def pooled_auc(spec: Spec) -> Observer:
     """Returns the observer of GAFM's released evaluation: a test AUC pooled over each epoch's steps.
 
-    After every step a batch of B random test rows is scored under the step's new weights; at the
-    end of an epoch the AUC of all those margins together is its entry of ``Record.observed``. The
-    released code leaves dropout on; here the model is in evaluation mode. For two classes.
+    After every step, a batch of B random test rows is scored with the new weights. At the end of an epoch,
+    the AUC of all these margins together becomes the epoch's entry in ``Record.observed``. The released
+    code leaves dropout on; here the model is in evaluation mode. It is defined for two classes only.
     """
     predict = make_predict(spec)
 
     def step(state: State, member: Member, table: Table) -> PyTree:
-        """(margins [B], labels [B]) of one random batch of test rows."""
+        """Returns (margins [B], labels [B]) of one random batch of test rows."""
         key = keys.fold(state.run_key, "test_batch", state.step)
         rows = jax.random.permutation(key, table.test[member.seed])[: spec.batch_size]
         logits = predict(state.weights, rows_of(table, member.seed, rows), state.defense)

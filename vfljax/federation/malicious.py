@@ -8,8 +8,8 @@ direction that its optimizer would have taken:
 Here v_t is the momentum direction of honest SGD, and the parameters move by -rate * s_t.
 
 Reference: Fu et al. "Label Inference Attacks Against Vertical Federated Learning", USENIX Security 2022,
-section 4.2, algorithm 1. The released class makes the gradient and the momentum buffer one tensor. Its v_t
-is therefore another, and depends on how the gradient is cleared between steps. With
+section 4.2, algorithm 1. In the released class, the gradient and the momentum buffer are one tensor. Its v_t
+therefore differs from the paper's and depends on how the gradient is cleared between steps. With
 G_t = g_t + weight decay * theta and momentum mu, for t > 1:
 
 ===============  ===================================  ====================  =========================
@@ -23,8 +23,8 @@ released_torch2  to None: the buffer keeps the        mu s_{t-1} + G_t      1, 5
 ===============  ===================================  ====================  =========================
 
 The steps are for g = 1, mu = .9, gamma = 1, rate = 1. Without momentum the class has no buffer: v_t = G_t,
-and the three rules are one. gamma = 0 is an honest party's plain momentum SGD under each rule; the released
-class at gamma = 0 is not, where gradients are zeroed in place.
+and the three rules are the same. Here, gamma = 0 is plain momentum SGD of an honest party under each rule. The
+released class at gamma = 0 is not plain momentum SGD if gradients are zeroed in place.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class _State(NamedTuple):
 
 
 def scale_by_malicious(gamma: Array | float) -> optax.GradientTransformation:
-    """Amplify the updates of an optimizer element by element: the intended rule.
+    """Amplifies the updates of an optimizer element by element: the intended rule.
 
-    It follows a transformation that makes updates the momentum direction v_t, such as ``optax.trace``,
-    and replaces them by s_t of the module's docstring.
+    It follows a transformation that returns the momentum direction v_t, such as ``optax.trace``, and
+    replaces v_t by s_t of the module's docstring.
 
     Args:
       gamma: the strength, a number >= 0 that may be traced. 0 changes nothing.
@@ -63,19 +63,19 @@ def scale_by_malicious(gamma: Array | float) -> optax.GradientTransformation:
 
 
 def trace_released(momentum: Array | float, gamma: Array | float) -> optax.GradientTransformation:
-    """Momentum and amplification of the released class where gradients are zeroed in place.
+    """Returns momentum and amplification of the released class if gradients are zeroed in place.
 
-    The gradient G_t overwrites the buffer with which it is one tensor, so that ``mu * buffer + gradient``
-    is 2 mu G_t: there is no memory but s_{t-1}.
+    The gradient G_t overwrites the buffer, which is the same tensor, so that ``mu * buffer + gradient`` is
+    2 mu G_t. The only memory is s_{t-1}.
 
     Args:
       momentum: mu, which may be traced.
-      gamma: that of ``scale_by_malicious``; at 0 this is ``optax.trace(momentum)``.
+      gamma: as in ``scale_by_malicious``; at 0 this is ``optax.trace(momentum)``.
     """
 
     def direction(g: Array, s: Array, first: Array) -> Array:
         factor = jnp.where(first | (momentum == 0), 1.0, 2 * momentum)
-        # of an honest party s is the momentum buffer
+        # for an honest party (gamma = 0), s is the momentum buffer
         return jnp.where(gamma > 0, factor * g, g + momentum * s)
 
     return _amplify(direction, gamma)
@@ -84,14 +84,14 @@ def trace_released(momentum: Array | float, gamma: Array | float) -> optax.Gradi
 def trace_released_torch2(
     momentum: Array | float, gamma: Array | float
 ) -> optax.GradientTransformation:
-    """Momentum and amplification of the released class where gradients are set to None.
+    """Returns momentum and amplification of the released class if gradients are set to None.
 
     The amplified step s_t becomes the momentum buffer. On a constant gradient each step is
     mu (1 + gamma mu) times the one before, so that long runs diverge.
 
     Args:
       momentum: mu, which may be traced.
-      gamma: that of ``scale_by_malicious``; at 0 this is ``optax.trace(momentum)``.
+      gamma: as in ``scale_by_malicious``; at 0 this is ``optax.trace(momentum)``.
     """
     return _amplify(lambda g, s, first: g + momentum * s, gamma)
 
@@ -99,7 +99,7 @@ def trace_released_torch2(
 def _amplify(
     direction: Callable[[Array, Array, Array], Array], gamma: Array | float
 ) -> optax.GradientTransformation:
-    """The transformation s_t = r_t v_t, where v_t = direction(update, s_{t-1}, whether t = 1)."""
+    """Returns the transformation s_t = r_t v_t, where v_t = direction(update, s_{t-1}, whether t = 1)."""
     chex.assert_rank(gamma, 0)
 
     def init(params: PyTree) -> _State:

@@ -3,8 +3,8 @@
 Each factory takes the ``HParams`` of a trial, the learning rate of the epoch and the party's malicious
 strength ``gamma``, all of which may be traced, and returns a gradient transformation.
 
-A malicious party differs from an honest one here and nowhere else. ``gamma`` is one number a party, and 0
-is honest, so that which parties are malicious is an axis of a sweep like any other number.
+A malicious party differs from an honest one only in its optimizer and its upload (``uploads``). ``gamma`` is
+one number per party and 0 for honest parties, so that a sweep may vary it like any other number.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Factory = Callable[[HParams, Array, Array], optax.GradientTransformation]
 
 
 def learning_rate(hparams: HParams, epoch: Array) -> Array:
-    """The learning rate of an epoch, a scalar: times ``decay`` at each milestone reached.
+    """Returns the learning rate of an epoch, a scalar, which is multiplied by ``decay`` at each milestone.
 
     Args:
-      hparams: of the trial. A milestone is reached in the epoch it names; without milestones the rate stays.
+      hparams: numbers of the trial. A milestone takes effect in the epoch that it names.
       epoch: [] int32.
     """
     chex.assert_rank([epoch, hparams.milestones], [0, 1])
@@ -36,8 +36,8 @@ def learning_rate(hparams: HParams, epoch: Array) -> Array:
 def _descent(
     directions: Callable[[HParams, Array], tuple[optax.GradientTransformation, ...]],
 ) -> Factory:
-    """Steps of -rate along the direction that ``directions(hparams, gamma)`` make of the gradient with
-    coupled weight decay."""
+    """Returns a factory of optimizers, which add coupled weight decay to the gradient, apply the
+    transformations ``directions(hparams, gamma)``, and scale the result by -rate."""
 
     def optimizer(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
         decay = optax.add_decayed_weights(hparams.weight_decay)
@@ -46,11 +46,11 @@ def _descent(
     return optimizer
 
 
-# each malicious one is the honest one at gamma = 0
+# at gamma = 0 each malicious optimizer is the honest one
 TABLE: dict[str, Factory] = {
     # as PyTorch's: v <- momentum v + g + weight_decay theta, theta <- theta - rate v
     "sgd": _descent(lambda hparams, gamma: (optax.trace(hparams.momentum),)),
-    # as PyTorch's Adam(weight_decay=...), which is not AdamW; it has no momentum of its own
+    # as PyTorch's Adam(weight_decay=...), which is not AdamW; it does not read hparams.momentum
     "adam": _descent(lambda hparams, gamma: (optax.scale_by_adam(),)),
     "malicious_sgd": _descent(
         lambda hparams, gamma: (optax.trace(hparams.momentum), scale_by_malicious(gamma))
@@ -74,7 +74,7 @@ MALICIOUS = {
     },
     "adam": {"intended": "malicious_adam"},
 }
-"""The malicious forms of an honest optimizer, by rule."""
+"""The malicious forms of each honest optimizer, by rule."""
 
 RULES = tuple(MALICIOUS["sgd"])
-"""Every rule; SGD has them all."""
+"""All rules; SGD has a malicious form for each."""

@@ -1,6 +1,6 @@
 """ONE BATCH of vertical federated learning. Read this first.
 
- 1 embed          each party maps its own columns to its embedding, keeping the way back;
+ 1 embed          each party maps its own columns to its embedding and keeps the pullback;
                   a party may deviate in what it sends
  2 target         the label party turns labels into targets; defenses may soften them
  3 loss           the top model reads all embeddings; gradients with respect to its own
@@ -8,12 +8,12 @@
  4 defend         the defenses treat the cut gradients
  5 exchange       what each passive party sent and received: all that crosses the wire
  6 backpropagate  each party pulls what it received back through its own bottom model
- 7 update         each party's own optimizer; a malicious party's is another
+ 7 update         each party applies its own optimizer; malicious parties have another
 
-What enters: a static ``Spec``. What leaves: ``step(state, batch, hparams) -> (state, Exchange,
-metrics)``, pure, to be jitted, scanned and vmapped by the caller. Everything that may differ
-between trials of one program is an array in ``hparams``. Cut gradients are those of the
-batch-MEAN loss: they carry 1/B, and every absolute scale of a defense is relative to that.
+``make_step`` turns a static ``Spec`` into ``step(state, batch, hparams) -> (state, Exchange, metrics)``,
+a pure function that the caller jits, scans and vmaps. Everything that may differ between trials of one
+program is an array in ``hparams``. Cut gradients are those of the batch-MEAN loss: they carry 1/B, and
+every absolute scale of a defense is relative to that.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from vfljax.types import Array, Batch, Context, Exchange, HParams, PyTree, Spec,
 
 
 class Metrics(NamedTuple):
-    """Of one batch, on the TRUE labels."""
+    """Figures of one batch."""
 
-    loss: Array  # [] the defended loss that was descended
-    correct: Array  # [] int32, rows whose largest logit, as defenses read it, is the label
+    loss: Array  # [] the defended loss on the defended targets, as it was minimized
+    correct: Array  # [] int32, rows whose largest score, as defenses read it, is the TRUE label's
 
 
 def cross_entropy(
     top: Party, class_weights: tuple[float, ...] = (), heads: tuple[int, ...] = ()
 ) -> LossFn:
-    """The undefended loss: mean over the batch of CE(targets, softmax(top(f))).
+    """Returns the undefended loss: the mean over the batch of CE(targets, softmax(top(f))).
 
     Soft targets are allowed (rows summing to 1); for one-hot targets it is the usual CE. With class
     weights w it is sum_bc w_c t_bc (-log q_bc) / sum_bc w_c t_bc, which for one-hot targets is
-    PyTorch's weighted mean (Fu et al. 2022, BHI: .3 and 1) and for equal weights the mean again.
+    PyTorch's weighted mean (Fu et al. 2022, BHI: .3 and 1). Equal weights give the plain mean.
 
     Args:
       top: the label party's top model.
-      class_weights: w, of all columns; () for none.
-      heads: widths of the groups of columns whose cross entropies are added; () for one of all.
+      class_weights: w, one per column of logits; () for the plain mean.
+      heads: widths of groups of columns, whose cross entropies are added; () for one group of all columns.
     """
 
     def loss(
@@ -88,7 +88,7 @@ def _entropy(logits: Array, targets: Array, class_weights: tuple[float, ...]) ->
 
 
 def _check_batch(spec: Spec, batch: Batch) -> None:
-    """Assert the shapes of a batch: features [B, ...] of every bottom, labels and index [B], scores
+    """Asserts the shapes of a batch: features [B, ...] of every bottom, labels and index [B], scores
     [B, C]."""
     chex.assert_rank([batch.labels, batch.index], 1)
     chex.assert_type([batch.labels, batch.index], int)
@@ -99,8 +99,8 @@ def _check_batch(spec: Spec, batch: Batch) -> None:
 
 
 def _check_numbers(spec: Spec, hparams: HParams) -> None:
-    """Assert that the numbers are those of one trial: scalars, but for gamma and strength [bottoms]
-    and the milestones [m]."""
+    """Asserts that the numbers are those of one trial: all are scalars, except gamma and strength [bottoms]
+    and milestones [m]."""
     chex.assert_shape([hparams.gamma, hparams.strength], (len(spec.bottoms),))
     chex.assert_rank(hparams.milestones, 1)
     numbers = hparams._replace(gamma=None, strength=None, milestones=None)
@@ -108,7 +108,7 @@ def _check_numbers(spec: Spec, hparams: HParams) -> None:
 
 
 def _check_features(spec: Spec, features: tuple[Array, ...]) -> None:
-    """Assert features [B, ...], one of every bottom."""
+    """Asserts that features are arrays [B, ...], one per bottom."""
     chex.assert_equal(len(features), len(spec.bottoms))
     chex.assert_equal_shape_prefix(features, 1)
 
@@ -122,13 +122,13 @@ def _in_scope(spec: Spec, cut: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def _strengths(spec: Spec, hparams: HParams) -> tuple[Array, ...]:
-    """Each optimizer's gamma: one a bottom; the top model's owner is honest."""
+    """Returns the gamma of each optimizer: one per bottom, then 0 for the top model, whose owner is honest."""
     return (*(hparams.gamma[p] for p in range(len(spec.bottoms))), jnp.float32(0))
 
 
 def make_weights(spec: Spec) -> Callable[[Array, tuple[Array, ...]], Weights]:
-    """``weights(run_key, features) -> Weights``: initial ones, from the run key alone, so that
-    trials of one seed are paired. ``features`` are a few example rows a bottom."""
+    """Makes ``weights(run_key, features) -> Weights``, which draws initial weights from the run key alone, so
+    that trials of one seed are paired. ``features`` has a few example rows for each bottom."""
     bottoms, top, aggregate = parties(spec)
 
     def weights(run_key: Array, features: tuple[Array, ...]) -> Weights:
@@ -148,7 +148,7 @@ def make_weights(spec: Spec) -> Callable[[Array, tuple[Array, ...]], Weights]:
 
 
 def make_embed(spec: Spec) -> Callable[[Weights, tuple[Array, ...]], tuple[Array, ...]]:
-    """``embed(weights, features)``: every bottom's embedding [B, D] in evaluation mode."""
+    """Makes ``embed(weights, features)``, which returns each bottom's embedding [B, D] in evaluation mode."""
     bottoms, _, _ = parties(spec)
 
     def embed(weights: Weights, features: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -164,8 +164,8 @@ def make_embed(spec: Spec) -> Callable[[Weights, tuple[Array, ...]], tuple[Array
 
 
 def make_init(spec: Spec) -> Callable[..., State]:
-    """``init(run_key, weights, hparams, data, cut) -> State``; ``cut`` has the shapes [B, D] of a
-    batch's embeddings, one of every bottom."""
+    """Makes ``init(run_key, weights, hparams, data, cut) -> State``. ``cut`` are arrays in the shapes [B, D]
+    of a batch's embeddings, one per bottom."""
 
     def init(
         run_key: Array,
@@ -204,7 +204,7 @@ def make_init(spec: Spec) -> Callable[..., State]:
 
 
 def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exchange, Metrics]]:
-    """The seven sentences as one pure function of (state, batch, hparams)."""
+    """Makes the pure function of (state, batch, hparams) that does what the module's seven sentences say."""
     bottoms, top, aggregate = parties(spec)
     send = uploads.TABLE[spec.upload].send
 
@@ -313,9 +313,9 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
 
 
 def make_predict(spec: Spec) -> Callable[..., Array]:
-    """``predict(weights, features, states) -> scores [B, C]`` of the joint model in evaluation mode:
-    its logits, as the defenses of the ``spec`` read them. ``states`` are theirs by name (those of
-    ``defenses.readers``); they may be left out where none reads."""
+    """Makes ``predict(weights, features, states) -> scores [B, C]`` of the joint model in evaluation mode. The
+    scores are the logits as the defenses of the ``spec`` read them. ``states`` are the states, by name, of the
+    defenses that do so (``defenses.readers``), and may be left out if there are none."""
     embed, (_, top, aggregate) = make_embed(spec), parties(spec)
     read = defenses.reader(spec.defenses)
 

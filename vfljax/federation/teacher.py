@@ -1,11 +1,11 @@
 """The label party's teachers: trained on its own columns alone, before the federation starts.
 
 Their class probabilities of the training rows [T, N, C] are a data column. A teacher depends on the seed and
-on the labels it may see: those that a chain's ``teach`` slot gives, so that under label DP it never sees the
-true ones. Trials that agree in both share one.
+on the labels it may see, which the ``teach`` slot of a chain returns: under label DP it never sees the true
+labels. Trials that agree in both share a teacher.
 
-KDk (Arazzi et al. 2024) trains ResNet-50, BERT or FCNN-4 with Adam for 20 epochs, the rate times 0.1
-at 50 % and 80 %. ``config.teacher.network`` names the network; an MLP unless it does.
+KDk (Arazzi et al. 2024) trains ResNet-50, BERT or FCNN-4 with Adam for 20 epochs, and multiplies the rate by
+0.1 after 50 % and 80 % of them. ``config.teacher.network`` names the network; by default it is an MLP.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from vfljax.types import CHUNK, HEAVY_CHUNK, Array, PyTree
 
 
 class TeacherSpec(NamedTuple):
-    """Static: what the teacher is and how it is trained."""
+    """The static description of a teacher and of its training."""
 
     network: nn.Module  # ends in C logits
     epochs: int
@@ -41,16 +41,16 @@ class Lessons(NamedTuple):
 
     seed: np.ndarray  # [T] int32
     labels: np.ndarray  # [T, N] int32, of the seed's training rows
-    weights: np.ndarray  # [T, N] float32, 0 for rows whose label it may not see
+    weights: np.ndarray  # [T, N] float32, 0 for rows whose label the teacher may not see
 
 
 def teacher_start(table: Table, teacher: TeacherSpec, seed: int) -> PyTree:
-    """The random variables of a seed's teacher, for weights of a file to be put into.
+    """Returns the random variables of a seed's teacher, into which weights from a file can be placed.
 
     Args:
       table: the data, of which the teacher reads the last party's columns.
-      teacher: what is trained.
-      seed: of the draw.
+      teacher: description of the teacher.
+      seed: seed of the draw.
     """
     x = jnp.zeros((1, *table.features[-1].shape[1:]), jnp.float32)
     key = keys.fold(keys.run_key(jnp.uint32(seed)), "teacher")
@@ -60,19 +60,19 @@ def teacher_start(table: Table, teacher: TeacherSpec, seed: int) -> PyTree:
 def teacher_scores(
     table: Table, seeds: Array, lessons: Lessons, teacher: TeacherSpec, start: PyTree = None
 ) -> Array:
-    """Probabilities [T, N, C] on every teacher's training rows, from the last party's columns.
+    """Trains all teachers, and returns their probabilities [T, N, C] of their training rows.
 
     Args:
-      table: the data.
-      seeds: [Q].
+      table: the data, of which teachers read the last party's columns.
+      seeds: [Q] seeds of the sweep.
       lessons: what each teacher is trained on.
-      teacher: what is trained.
-      start: variables [Q, ...] that each seed's teachers start from, in place of random ones.
+      teacher: description of the teachers.
+      start: variables [Q, ...] from which each seed's teachers start; None for random ones.
     """
     all_teachers = make_teachers(seeds, table.train.shape[1], teacher, start)
     light = from_module(teacher.network).light
     together = (8 if light else 1) if machine.offered().cpu else len(lessons.seed)
-    # the table as an argument: a constant of the program would be compiled into it
+    # the table is an argument, because a constant would be compiled into the program
     given = tuple(map(jnp.asarray, lessons)), table._replace(scores=None)
     lower = jax.jit(all_teachers, static_argnums=2).lower
     train = machine.compile_fitting(lambda together: lower(*given, together).compile(), together)
@@ -82,13 +82,13 @@ def teacher_scores(
 def make_teachers(
     seeds: Array, rows: int, teacher: TeacherSpec, start: PyTree = None
 ) -> Callable[[tuple[Array, ...], Table, int], Array]:
-    """Returns ``all_teachers(lessons, table, together)``, which trains so many of them at once.
+    """Makes ``all_teachers(lessons, table, together)``, which trains ``together`` teachers at a time.
 
     Args:
-      seeds: [Q].
-      rows: how many each is trained on.
-      teacher: what is trained.
-      start: as ``teacher_scores`` takes it.
+      seeds: [Q] seeds of the sweep.
+      rows: number of training rows of each teacher.
+      teacher: description of the teachers.
+      start: as in ``teacher_scores``.
     """
     model = from_module(teacher.network)
     batch = min(teacher.batch_size, rows)

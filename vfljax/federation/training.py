@@ -1,9 +1,9 @@
 """One trial, trained: epochs as scans over the protocol's step, recorded and evaluated.
 
-``make_run`` makes of a static ``Spec`` a pure function of one trial's ``Member`` and the data of every seed
+``make_run`` turns a static ``Spec`` into a pure function of one trial's ``Member`` and the data of every seed
 (``Table``), which ``vfljax.sweep.batch_layout`` maps over trials and devices. One call trains one epoch, so
-that the host may report, record and save between calls. What all trials of a seed share, the order of rows,
-is made once, outside them.
+that the host may report, record and save between calls. The order of rows, which all trials of a seed share,
+is computed once, outside this function (``epoch_of``).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from vfljax.types import Array, Batch, HParams, PyTree, Spec, State, Sums, Weigh
 
 
 class Table(NamedTuple):
-    """The data on the device, once for all trials. Leading axis R: rows; Q: seeds."""
+    """The data on the device, shared by all trials. The leading axis R is of rows, and Q of seeds."""
 
-    features: tuple[Array, ...]  # one a bottom, [R, ...] raw
+    features: tuple[Array, ...]  # one per bottom, [R, ...] raw
     labels: Array  # [R] int32
     train: Array  # [Q, N] int32, raw rows of each seed's training set
     validation: Array  # [Q, V]
     test: Array  # [Q, M]
-    mean: tuple[Array, ...]  # one a bottom, [Q, ...], of the seed's training rows
+    mean: tuple[Array, ...]  # one per bottom, [Q, ...], of the seed's training rows
     scale: tuple[Array, ...]  # likewise; features are (x - mean) / scale
     scores: Array | None  # [T, N, C] each teacher's probabilities, None without teachers
 
@@ -40,24 +40,24 @@ class Table(NamedTuple):
 class Record(NamedTuple):
     """The last trained epoch's exchange in row order, and what accumulates over epochs."""
 
-    embeddings: tuple[Array, ...]  # one a passive party, [N, D]
+    embeddings: tuple[Array, ...]  # one per passive party, [N, D]
     gradients: tuple[Array, ...]
     order: Array  # [N] int32 place in the sending order (``Epoch.place``, not ``Epoch.order``)
     sent: Array  # [N] bool
     sums: tuple[Sums, ...]
-    loss: Array  # [epochs] mean over the epoch's rows of the descended loss
-    accuracy: Array  # [epochs] training accuracy while training, on true labels
-    observed: Array  # [epochs] what the ``Observer`` makes of each epoch; NaN without one
-    inputs: tuple[Array, ...] = ()  # [N, H] of last layers, one a passive party, if recorded
+    loss: Array  # [epochs] mean of the defended loss over the epoch's rows
+    accuracy: Array  # [epochs] mean training accuracy during the epoch, on true labels
+    observed: Array  # [epochs] the ``Observer``'s figure of each epoch; NaN without an observer
+    inputs: tuple[Array, ...] = ()  # [N, H] of last layers, one per passive party, if recorded
 
 
 class Member(NamedTuple):
     """One trial: its seed, its teacher, its numbers and its codebooks."""
 
     seed: Array  # [] int32; ``Table`` has seeds 0, ..., Q - 1, so it is also the seed's place there
-    teacher: Array  # [] int32, its place in ``Table.scores``; 0 where nothing reads it
+    teacher: Array  # [] int32, its place in ``Table.scores``; 0 if nothing reads it
     hparams: HParams
-    codebooks: PyTree = ()  # by name, of its defenses that train one (``Defense.codebook``)
+    codebooks: PyTree = ()  # of the defenses that train one (``Defense.codebook``), by name
 
 
 class Epoch(NamedTuple):
@@ -76,23 +76,23 @@ class Snapshot(NamedTuple):
 
 
 class Observer(NamedTuple):
-    """What a caller wants to know of the steps of an epoch beside the exchange; by default nothing."""
+    """Computes what a caller wants to know of an epoch's steps beside the exchange; by default nothing."""
 
     # (state after the step, member, table) -> arrays of that step
     step: Callable[[State, Member, Table], PyTree] = lambda state, member, table: ()
-    # (observed [epochs], epoch, the steps' arrays with steps flattened into their first axis, one
-    # entry for the full batches and one for the rest) -> observed
+    # (observed [epochs], epoch, pieces) -> observed. A piece has the arrays of several steps, concatenated
+    # along their first axis: one piece is of the full batches, another of the last smaller batch
     end: Callable[[Array, Array, list[PyTree]], Array] = lambda observed, number, pieces: observed
 
 
 def unobserved(spec: Spec) -> Observer:
-    """No observer: nothing is computed beside training."""
+    """Returns the observer that computes nothing."""
     del spec
     return Observer()
 
 
 def check_table(table: Table) -> None:
-    """Assert the ranks and leading axes of ``Table``."""
+    """Asserts the ranks and leading axes of ``Table``."""
     parts = [table.train, table.validation, table.test]
     chex.assert_rank([table.labels, *parts], [1, 2, 2, 2])
     chex.assert_equal_shape_prefix([table.labels, *table.features], 1)
@@ -103,16 +103,16 @@ def check_table(table: Table) -> None:
 
 
 def _check_member(member: Member) -> None:
-    """Assert that it is one trial; of its numbers the protocol asserts more."""
+    """Asserts that the member is one trial. The protocol checks its ``hparams``."""
     chex.assert_rank([member.seed, member.teacher], 0)
 
 
 def rows_of(table: Table, seed: Array, rows: Array) -> tuple[Array, ...]:
-    """Every bottom's scaled columns [n, ...] of raw rows.
+    """Returns every bottom's scaled columns [n, ...] of some raw rows.
 
     Args:
       table: the data.
-      seed: [] whose training rows scale the columns.
+      seed: [] the seed whose training rows give mean and scale.
       rows: [n] int32 places in ``Table.features``.
     """
     chex.assert_rank([seed, rows], [0, 1])
@@ -123,7 +123,7 @@ def rows_of(table: Table, seed: Array, rows: Array) -> tuple[Array, ...]:
 
 
 def _empty_record(spec: Spec, cut: tuple[Any, ...]) -> Record:
-    """The record of a run that has not begun; ``cut`` are all parties' embeddings [..., D]."""
+    """Returns the record of a run that has not begun. ``cut`` has all parties' embeddings [..., D]."""
     rows = spec.recorded_rows
     zeros = tuple(jnp.zeros((rows, z.shape[-1]), jnp.float32) for z in cut[: spec.passive])
     widths = map(last_layer.width, spec.bottoms[: spec.passive]) if spec.record_inputs else ()
@@ -141,8 +141,8 @@ def _empty_record(spec: Spec, cut: tuple[Any, ...]) -> Record:
 
 
 def make_start(spec: Spec) -> Callable[[Member, Table, Weights], Snapshot]:
-    """``start(member, table, initial)``: optimizer and defense states, empty record; ``initial`` are
-    every seed's weights [Q, ...]."""
+    """Makes ``start(member, table, initial)``, which returns the initial state and an empty record.
+    ``initial`` has the initial weights of every seed [Q, ...]."""
     init, embed = make_init(spec), make_embed(spec)
 
     def start(member: Member, table: Table, initial: Weights) -> Snapshot:
@@ -167,14 +167,14 @@ def make_start(spec: Spec) -> Callable[[Member, Table, Weights], Snapshot]:
 def make_epoch(
     spec: Spec, observe: Callable[[Spec], Observer] = unobserved
 ) -> Callable[[Snapshot, Member, Table, Epoch], Snapshot]:
-    """One epoch: a scan over full batches, then one step of the N mod B rows left, which are never padded:
-    padding corrupts batch statistics and norms.
+    """Makes the function of one epoch: a scan over full batches, then a step on the N mod B remaining rows.
+    These are never padded, because padding corrupts batch statistics and norms.
 
-    The exchange is recorded of the first ``spec.recorded_rows`` training rows: of all at once after the
-    epoch, of fewer as it goes, so that memory does not grow with the rows that are only trained on.
+    The exchange of the first ``spec.recorded_rows`` training rows is recorded: at the end of the epoch if
+    these are all rows, else step by step, so that memory does not grow with the rows that are not recorded.
 
     Args:
-      spec: of the program.
+      spec: structure of the program.
       observe: makes the ``Observer`` of the spec.
     """
     step, observer = make_step(spec), observe(spec)
@@ -204,7 +204,7 @@ def make_epoch(
             watched = observer.step(state, member, table)
             crossed = (exchange.embeddings, exchange.gradients, inputs)
             if few:
-                slot = jnp.where(index < kept, index, kept)  # past the end: dropped
+                slot = jnp.where(index < kept, index, kept)  # ``kept`` is past the end: dropped
                 records = jax.tree.map(
                     lambda buffer, a: buffer.at[slot].set(a, mode="drop"), records, crossed
                 )
@@ -234,8 +234,8 @@ def make_epoch(
         place = place[:kept]
         was_sent = place < sent_rows
         where = jnp.minimum(place, sent_rows - 1)
-        # Recorded rows are numbered anew among themselves: what an attack takes for a batch may then
-        # mix rows of neighboring batches.
+        # Recorded rows get places among themselves, so that what an attack takes for a batch may mix
+        # rows of neighboring batches.
         if few:
             place = jnp.argsort(jnp.argsort(place)).astype(jnp.int32)
 
@@ -270,13 +270,13 @@ def make_epoch(
 def make_run(
     spec: Spec, observe: Callable[[Spec], Observer] = unobserved
 ) -> Callable[..., tuple[Snapshot, Array]]:
-    """``run((member, snapshot), (table, initial, now)) -> (snapshot, finite)``: trains one epoch.
+    """Makes ``run((member, snapshot), (table, initial, now)) -> (snapshot, finite)``, which trains one epoch.
 
-    At epoch 0 the snapshot given is ignored and the run starts from its seed's ``initial`` weights
-    [Q, ...]. ``finite`` is False once a loss or a weight is not finite.
+    At epoch 0 the snapshot is ignored, and the run starts from its seed's ``initial`` weights [Q, ...].
+    ``finite`` is False once a loss or a weight is not finite.
 
     Args:
-      spec: of the program.
+      spec: structure of the program.
       observe: makes the ``Observer`` of the spec.
     """
     start, epoch = make_start(spec), make_epoch(spec, observe)
@@ -285,7 +285,7 @@ def make_run(
         run: tuple[Member, Snapshot], shared: tuple[Table, Weights, Epoch]
     ) -> tuple[Snapshot, Array]:
         (member, snapshot), (table, initial, now) = run, shared
-        # `now` is shared by all members, so this stays a branch: later epochs do not start again
+        # `now` is shared by all members, so `cond` stays a branch, and later epochs skip `start`
         snapshot = jax.lax.cond(
             now.number == 0, lambda: start(member, table, initial), lambda: snapshot
         )
@@ -298,12 +298,12 @@ def make_run(
 
 @functools.partial(jax.jit, static_argnames="rows")
 def epoch_of(number: Array, seeds: Array, rows: int) -> Epoch:
-    """The order of the training rows in an epoch, of each seed alone: one for all trials.
+    """Returns the order of each seed's training rows in an epoch, which all trials of a seed share.
 
     Args:
-      number: [] int32 of the epoch.
-      seeds: [Q].
-      rows: how many, N.
+      number: [] int32, number of the epoch.
+      seeds: [Q] seeds of the sweep.
+      rows: N, the number of training rows.
     """
     chex.assert_rank([number, seeds], [0, 1])
 
@@ -317,7 +317,7 @@ def epoch_of(number: Array, seeds: Array, rows: int) -> Epoch:
 
 
 def make_initial(spec: Spec) -> Callable[[Array, Table], Weights]:
-    """``initial(seeds [Q], table) -> Weights`` with a leading seed axis."""
+    """Makes ``initial(seeds [Q], table) -> Weights``, initial weights with a leading seed axis."""
     weights = make_weights(spec)
 
     def initial(seeds: Array, table: Table) -> Weights:

@@ -1,22 +1,22 @@
-"""What a passive party sends in place of its embeddings, by name.
+"""Uploads: what a passive party sends in place of its embeddings, by name.
 
 An upload is a function ``(key, z [B, D], anchor [1, D], strength []) -> sent [B, D]`` of a party's embeddings
-of a batch. It is part of the party's forward map, so that what the party receives is pulled back through it.
-The strength is traced, and 0 sends the embeddings as they are. Of a deviation the exchange holds what was sent.
+of a batch. It is part of the party's forward map, so that received gradients are pulled back through it. The
+strength is traced, and 0 sends the embeddings as they are. The exchange records what was sent.
 
 ========  ===============================================================================================
 name      sent
 ========  ===============================================================================================
-honest    z; at the strength -1 what comes back is dropped, as of a party that takes no part
+honest    z; at the strength -1 the pulled back gradient is 0, as of a party that takes no part
 scale     (1 + strength) z
-constant  z + strength (mean of the batch - z): at 1 one embedding for all rows of a batch, so that what a
-          row receives depends on its label and on the other parties' columns alone
-repeat    with the probability ``strength`` a row sends the embedding of the row before it in the batch
-swap      with the probability ``strength`` a row sends the ``anchor``, the embedding of one row that is the
+constant  z + strength (mean of the batch - z): at 1 all rows of a batch send the same embedding, so that the
+          gradient of a row depends on its label and on the other parties' columns alone
+repeat    with probability ``strength``, a row sends the embedding of the row before it in the batch
+swap      with probability ``strength``, a row sends the ``anchor``, the embedding of one row that is the
           same for the whole run
 ========  ===============================================================================================
 
-The swap is that of VILLAIN (Bai et al., USENIX Security 2023), which reads from the norm of what comes back
+The swap is that of VILLAIN (Bai et al., USENIX Security 2023), which reads from the norm of the gradient
 whether two rows have the same label (``vfljax.attacks.swapping``). There the label of the anchor is known.
 """
 
@@ -37,7 +37,7 @@ class Upload(NamedTuple):
     """How a party deviates in what it sends."""
 
     send: Callable[[Array, Array, Array, Array], Array]
-    most: float = 1.0  # the largest strength; the smallest is 0
+    most: float = 1.0  # the largest strength that a config may set; the smallest is 0
 
 
 def _honest(key: Array, z: Array, anchor: Array, strength: Array) -> Array:
@@ -67,7 +67,7 @@ def _swap(key: Array, z: Array, anchor: Array, strength: Array) -> Array:
 
 
 def _replaced(key: Array, z: Array, other: Array, strength: Array) -> Array:
-    """``z`` [B, D], of which each row is the row of ``other`` with the probability ``strength``."""
+    """Returns ``z`` [B, D], with each row replaced by that of ``other`` with probability ``strength``."""
     chex.assert_rank([z, strength], [2, 0])
     drawn = jax.random.uniform(key, (len(z), 1)) < strength
     return jnp.where(drawn, other, z)

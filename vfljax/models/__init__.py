@@ -12,7 +12,7 @@ from vfljax.models.mlp import ACTIVATIONS, MLP, WEIGHTS, Generator, Head, Probab
 from vfljax.models.resnet import ResNet
 from vfljax.models.wide_deep import WideDeep
 
-# callables of keyword fields, ``out`` among them; what a row fixes can be given anew
+# callables with keyword fields, among them ``out``; a caller may override what a row fixes
 BOTTOMS = {
     "mlp": MLP,
     "resnet18": ResNet,

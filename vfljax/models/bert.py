@@ -1,4 +1,4 @@
-"""BERT, the bottom model of text: token ids [B, L] as whole float32 numbers, id 0 for padding, to [B, out].
+"""BERT, the bottom model of text. It maps token ids [B, L], whole float32 numbers, 0 for padding, to [B, out].
 
 ``from_torch`` places the weights of released checkpoints, which ``vfljax.models.weights`` reads.
 ``vfljax.datasets.wordpiece`` makes the ids.
@@ -6,8 +6,8 @@
 Devlin, Chang, Lee, Toutanova, BERT: Pre-training of Deep Bidirectional Transformers for Language
 Understanding, NAACL 2019. The encoder computes what transformers' BertModel computes.
 
-Published and not offered: Yahoo's three learning rates (top, BERT, linear layer), here there is one; and
-MixText's mixing in BERT's hidden layers, here at the cut.
+Two published choices are not offered: the three learning rates for Yahoo (top, BERT, linear layer), instead of
+which there is one, and MixText's mixing in BERT's hidden layers, instead of which the cut is mixed.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def from_torch(
         original, value = given[name]
         if value.shape != shape:
             data: tuple[str | Field, ...] = ()
-            if name == _WORDS and value.shape[:1] != shape[:1]:  # the data decides its rows
+            if name == _WORDS and value.shape[:1] != shape[:1]:  # the data decides the row count
                 option = Field("data.options.vocabulary")
                 data = ("give ", option, "=vocab.txt, the checkpoint's, and ")
             what = f"tensor {original!r} has shape {list(value.shape)} and the model needs {list(shape)}"
@@ -169,7 +169,7 @@ def from_torch(
 
 
 def _renamed(state: dict[str, np.ndarray]) -> dict[str, tuple[str, np.ndarray]]:
-    """Today's name without prefix -> (the file's name, value)."""
+    """Returns a dict from transformers' present name, without prefix, to (the file's name, value)."""
     given: dict[str, tuple[str, np.ndarray]] = {}
     for original, value in state.items():
         name = original.removeprefix("bert.")

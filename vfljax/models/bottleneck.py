@@ -7,7 +7,7 @@ aggregated; the label party's own embedding passes none:
     T = mu + sigma xi,          xi ~ N(0, I), drawn anew in every training step
     what is aggregated:         output(A3 ReLU(A2 T + a2) + a3) [B, D], expansion * D hidden units
 
-In evaluation T = mu. (Released code samples there too.) As h is not negative, sigma is at least
+In evaluation T = mu. (The released code samples there too.) As h is not negative, sigma is at least
 softplus(-offset): .474 at the offset .5, .0067 at 5.
 """
 
@@ -31,7 +31,7 @@ class Law(nn.Module):
     """The law N(mu, sigma^2) of T given embeddings [B, D]: (mu, sigma, ln sigma), each [B, D]."""
 
     offset: float = 0.5
-    weights: str = "default"  # or "torch": ``dense``
+    weights: str = "default"  # or "torch", see ``dense``
 
     @nn.compact
     def __call__(self, z: Array) -> tuple[Array, Array, Array]:
@@ -52,8 +52,8 @@ class Bottleneck(nn.Module):
     """A ``top`` model behind a bottleneck for each of the first ``passive`` parties.
 
     It reads the parties' embeddings concatenated, [B, sum of ``widths``], and aggregates them itself.
-    The variables of ``top`` have the names, and from the same key the initial values, that they have
-    without bottlenecks. T is a layer, "bottleneck".
+    The variables of ``top`` have the same names and, drawn from the same key, the same initial values as
+    without bottlenecks. T is sown as the layer "bottleneck".
     """
 
     light: ClassVar[bool] = True
@@ -64,7 +64,7 @@ class Bottleneck(nn.Module):
     offset: float = 0.5
     expansion: int = 5
     output: str = "relu"
-    weights: str = "default"  # or "torch": ``dense``
+    weights: str = "default"  # or "torch", see ``dense``
 
     def setup(self) -> None:
         nn.share_scope(self, self.top)

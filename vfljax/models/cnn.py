@@ -1,23 +1,22 @@
 """Plain convolutional networks: GAFM's and Marvell's bottom models for ISIC skin lesions.
 
-They map images [B, H, W, C], about [0, 1], to embeddings [B, out], and sow every convolution's pooled map and
-every hidden layer.
+They map images [B, H, W, C], with values of about [0, 1], to embeddings [B, out]. They sow the pooled map of
+every convolution and every hidden layer.
 
     (3x3 convolution, ReLU, 2x2 max pool) repeated, flatten, (Linear, ReLU) repeated, Linear -> output
 
 GAFM (Han and Guan 2023, appendix E.2), ``gafm``: 64x64x1 images, channels 6, 16, 32 without padding,
-so 6x6x32, then Linear layers of 120, 84 and 40 units. We read the 40 as the embedding itself, and no
-activation on it: Table 1 calls it a 6-layer network (three convolutions and three Linears), the text
-names an own sigmoid unit for Spambase and IMDB and none here, and section 3 allows a cut of d > 1, whose
-sum is what the cross-entropy loss reads. The paper does not say that ReLU stands between the Linears;
-we put it there. For a last unit of its own: hidden=(120, 84, 40), out=1, output="sigmoid".
+so 6x6x32, then Linear layers of 120, 84 and 40 units. We take the 40 units as the embedding itself, without
+an activation: Table 1 calls it a 6-layer network (three convolutions and three Linears), the text names a
+sigmoid unit for Spambase and IMDB but none here, and section 3 allows a cut of d > 1, whose sum the
+cross-entropy loss reads. The paper does not mention ReLUs between the Linears; we assume them. For a single
+sigmoid unit at the end, set hidden=(120, 84, 40), out=1, output="sigmoid".
 
-Marvell (Li et al. 2022), ``marvell``: six convolutions of 64 channels, padded to the image's size, cut
-after the fourth; the rest and the hidden layer(s) of 64 are the label party's there. Here is the
-passive half only, a deviation: no top of vfljax has convolutions. The bottom is the first four, and its
-embedding the flattened map: 84x84 images leave 5x5x64 = 1600 numbers. Padding, the cut and 84x84 are
-their released code's, which has one hidden layer of 64; two are the paper's. ``linear=True`` puts a
-Linear(out) on it, for a cut of any width.
+Marvell (Li et al. 2022), ``marvell``: six convolutions of 64 channels, padded to the image's size, cut after
+the fourth. In the paper, the label party has the others and the hidden layers of 64. As a deviation, only the
+passive half is offered, for no top model of vfljax has convolutions. Its embedding is the flattened map of the
+fourth convolution: 84x84 images leave 5x5x64 = 1600 numbers. Padding, the cut and 84x84 are from the
+released code, which has one hidden layer of 64 where the paper has two. ``linear=True`` adds a Linear(out).
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ class CNN(nn.Module):
     """The network of the module docstring.
 
     Raises:
-      ValueError: when traced, if images are too small for the poolings; without ``linear``, if ``out`` is not
-        the width of the flattened map or ``hidden`` is not empty, for nothing then follows the map.
+      ValueError: when traced, if images are too small for the poolings or, without ``linear``, if ``out`` is
+        not the width of the flattened map or ``hidden`` is not empty.
     """
 
     out: int
@@ -46,8 +45,8 @@ class CNN(nn.Module):
     channels: tuple[int, ...] = (6, 16, 32)
     hidden: tuple[int, ...] = (120, 84)
     padding: str = "VALID"  # or "SAME"
-    linear: bool = True  # whether a Linear(out) ends it
-    weights: str = "default"  # or "torch": ``vfljax.models.mlp.dense``, of convolutions too
+    linear: bool = True  # whether the network ends in a Linear(out)
+    weights: str = "default"  # or "torch", see ``vfljax.models.mlp.dense``; also of convolutions
     convolution: str = "auto"
     reads: ClassVar[tuple[str, ...]] = ("image",)
     mixable: ClassVar[bool] = True
@@ -58,7 +57,7 @@ class CNN(nn.Module):
         x = images(x)
         self._check(x.shape)
         for channels in self.channels:
-            initial: Any = {}  # flax's, or PyTorch's as in ``dense``
+            initial: Any = {}  # flax's initializers, or PyTorch's as in ``dense``
             if self.weights == "torch":
                 initial = dict.fromkeys(
                     ("kernel_init", "bias_init"), torch_uniform(9 * x.shape[-1])
@@ -103,8 +102,8 @@ class CNN(nn.Module):
 
 def halve(x: Array) -> Array:
     """Returns the 2x2 max pool of stride 2; an odd last row or column is dropped, as PyTorch does."""
-    # a maximum over axes, for XLA's pooling scatters its gradient. After ReLU ties occur only at 0, where ReLU
-    # passes no gradient
+    # a maximum over axes, because the gradient of XLA's pooling is a scatter. After ReLU, ties occur only at
+    # 0, where ReLU passes no gradient
     b, h, w, c = x.shape
     x = x[:, : h // 2 * 2, : w // 2 * 2].reshape(b, h // 2, 2, w // 2, 2, c)
     return jnp.max(x, axis=(2, 4))

@@ -1,9 +1,9 @@
 """Convolutions that stay fast in a loop and over trials: shifted slices and one matrix product.
 
 ``conv`` is the layer of every convolutional network here. ``matmul`` replaces
-``jax.lax.conv_general_dilated``, with the same parameters and result. On a CPU XLA's convolution loses its
-threads inside ``scan`` and ``lax.map``, and over stacked parameters (``vmap``) becomes a grouped convolution;
-either costs several times the matrix product, and on an H100 1.8 to 2.7 times (``analysis/gpu.md``).
+``jax.lax.conv_general_dilated``, with the same parameters and result. On a CPU, XLA's convolution runs on one
+thread inside ``scan`` and ``lax.map``, and becomes a grouped convolution over stacked parameters (``vmap``).
+Either takes several times as long as the matrix product; on an H100, 1.8 to 2.7 times (``analysis/gpu.md``).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import jax.numpy as jnp
 
 from vfljax.types import Array
 
-# "auto": "matmul" where JAX's default backend is a CPU or a GPU, else "xla". Nothing else was measured
+# "auto" is "matmul" if JAX's default backend is a CPU or a GPU, else "xla": other backends were not measured
 IMPLEMENTATIONS = ("auto", "xla", "matmul")
 
 _NHWC = jax.lax.conv_dimension_numbers((1, 1, 1, 1), (1, 1, 1, 1), ("NHWC", "HWIO", "NHWC"))
 
 
 def images(x: Array) -> Array:
-    """Returns images [B, H, W] or [B, H, W, C] with a channel axis; anything else is a ValueError."""
+    """Returns images [B, H, W] or [B, H, W, C] with a channel axis. Other shapes raise ValueError."""
     if x.ndim not in (3, 4):
         raise ValueError(
             f"features of shape {x.shape}: a convolutional network reads [B, H, W(, C)]."
@@ -48,9 +48,9 @@ def conv(
     Args:
       x: [B, H, W, C].
       features: channels of the result [B, H', W', features].
-      size: of the kernel, in both directions, as is ``stride``.
-      implementation: one of ``IMPLEMENTATIONS``; all have the same parameters. The others are flax's, as are
-        ``options``.
+      size: size of the kernel in both directions; ``stride`` likewise.
+      implementation: one of ``IMPLEMENTATIONS``, which all have the same parameters. The other arguments,
+        ``options`` included, are those of ``flax.linen.Conv``.
     """
     if implementation not in IMPLEMENTATIONS:
         raise ValueError(f"convolution={implementation!r}: choose one of {IMPLEMENTATIONS}.")
@@ -72,9 +72,9 @@ def matmul(
     feature_group_count: int = 1,
     precision: Any = None,
 ) -> Array:
-    """Returns ``jax.lax.conv_general_dilated``, whose arguments these are.
+    """Returns the result of ``jax.lax.conv_general_dilated``, whose arguments it takes.
 
-    It holds k (or, for small images and strides, k k) times the input until the gradient is taken.
+    It keeps k times the input (for small images or strides above 1, up to k k times) for the gradient.
 
     Args:
       lhs: images [B, H, W, C].
@@ -108,13 +108,13 @@ def matmul(
 
 
 def _dot(x: Array, weights: Array, precision: Any) -> Array:
-    # two-dimensional on purpose: XLA transposes a copy of x for the weights' gradient otherwise
+    # two-dimensional, because XLA otherwise transposes a copy of x for the weights' gradient
     flat = jnp.matmul(x.reshape(-1, x.shape[-1]), weights, precision=precision)
     return flat.reshape(*x.shape[:-1], weights.shape[-1])
 
 
 def _by_windows(x: Array, kernel: Array, stride: int, precision: Any) -> Array:
-    """The window under each output pixel, as k k C numbers, times the kernel."""
+    """Multiplies the window of each output pixel, k k C numbers, by the kernel."""
     size, _, _, out = kernel.shape
     rows, columns = ((n - size) // stride + 1 for n in x.shape[1:3])
     ends = stride * (rows - 1) + 1, stride * (columns - 1) + 1
@@ -127,9 +127,9 @@ def _by_windows(x: Array, kernel: Array, stride: int, precision: Any) -> Array:
 
 
 def _by_rows(x: Array, kernel: Array, precision: Any) -> Array:
-    """Windows of one row only, k C numbers, times every row of the kernel at once: [k C, k O]; then k
-    results shifted by rows are added. Copies a third of what ``_by_windows`` does for k = 3, at the
-    price of products for rows that are padding."""
+    """Multiplies windows of one image row, k C numbers, by all rows of the kernel at once, [k C, k O], and
+    adds the k results, each shifted by its row. For k = 3 it copies a third of what ``_by_windows`` copies,
+    but some products of the first and last rows are not used."""
     size, _, channels, out = kernel.shape
     rows, columns = (n - size + 1 for n in x.shape[1:3])
     windows = jnp.concatenate([x[:, :, j : j + columns] for j in range(size)], axis=-1)

@@ -1,7 +1,7 @@
 """The last linear layer of a bottom model, as its owner sees it in training.
 
-A layer z = W a + b that reads inputs a_i and receives the gradients g_i contributes to its party's parameter
-gradient, summed over a batch's rows, only
+A layer z = W a + b reads inputs a_i and receives gradients g_i. Its only contribution to the party's parameter
+gradient is a sum over the rows of a batch,
 
     G = sum_i (a_i, 1) g_i^T                      [H + 1, D], the bias's gradient last
 
@@ -23,23 +23,23 @@ from vfljax.types import Array, Batch, Spec, State
 
 
 def width(module: nn.Module) -> int:
-    """Returns H, the width that a bottom's last linear layer reads; 0 if it records no such layer.
+    """Returns H, the input width of a bottom's last linear layer; 0 if the layer cannot be recorded.
 
-    Recorded is a linear layer after a hidden one, at the end of a network with ``linear_end``.
+    A layer can be recorded if it ends a network with ``linear_end`` and follows a hidden layer.
     """
     hidden = getattr(module, "hidden", ())
     return hidden[-1] if getattr(module, "linear_end", False) and hidden else 0
 
 
 def recorded_width(spec: Spec) -> int:
-    """Returns the sum of the widths recorded of all passive bottoms; 0 if nothing is recorded."""
+    """Returns the sum of the recorded widths over all passive bottoms; 0 if nothing is recorded."""
     return sum(map(width, spec.bottoms[: spec.passive])) if spec.record_inputs else 0
 
 
 def make_inputs(spec: Spec) -> Callable[[State, Batch], tuple[Array, ...]]:
-    """Makes ``inputs(state, batch)``, what each passive bottom's last linear layer reads [B, H] in a step.
+    """Makes ``inputs(state, batch)``, which returns the inputs [B, H] of each passive bottom's last layer.
 
-    It has the step's batch statistics and dropout, and returns () if nothing is recorded.
+    It uses the batch statistics and the dropout of the step, and returns () if nothing is recorded.
     """
     bottoms, _, _ = parties(spec)
 
@@ -48,7 +48,7 @@ def make_inputs(spec: Spec) -> Callable[[State, Batch], tuple[Array, ...]]:
         out = []
         passive = zip(bottoms[: spec.passive], state.weights.bottoms, batch.features, strict=False)
         for p, (party, variables, x) in enumerate(passive):
-            # the protocol's own call, which XLA finds to be the same
+            # the protocol makes the same call, and XLA computes it once
             _, (_, layers) = party.apply(variables, x, True, keys.fold(key, "bottom", p))
             out.append(layers["hidden"][-1])
         return tuple(out)

@@ -1,4 +1,4 @@
-"""Bottom networks from the fields of a config, for what one party reads."""
+"""Makes bottom networks from the fields of a config and the columns of a party."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from vfljax.errors import UserError, unknown
 from vfljax.models import ACTIVATIONS, BOTTOMS, WEIGHTS, bert
 from vfljax.types import Input
 
-# fields that networks share; the others are a network's options
+# which of the fields shared by networks each one reads (by default ``weights``); all others are its options
 SHARED = {
     "mlp": ("hidden", "activation", "weights"),
     "wide_deep": ("hidden", "activation", "weights"),
 }
 MOST = 2**31 - 1  # XLA counts a dimension in int32
-NOT_OPTIONS = ("parent", "name", "out", "output", "vocabulary")  # not a config's to choose
+NOT_OPTIONS = ("parent", "name", "out", "output", "vocabulary")  # a config cannot set these
 
 
 class NetworkFields(NamedTuple):
@@ -26,14 +26,14 @@ class NetworkFields(NamedTuple):
 
     Attributes:
       where: the group of these fields, for messages.
-      field: the one that holds the name, for messages.
-      name: of the network.
+      field: the field that holds the network's name, for messages.
+      name: name of the network.
       hidden: widths of hidden layers.
-      activation: of hidden layers.
-      weights: how linear layers start.
+      activation: activation of hidden layers.
+      weights: initialization of linear layers.
       options: the network's own fields.
-      chosen: of ``hidden`` and ``activation`` those that are not at their default; a network that does not
-        read them refuses them.
+      chosen: which of ``hidden`` and ``activation`` differ from their defaults. They are refused if the
+        network does not read them.
     """
 
     where: str  # "config.model"
@@ -57,19 +57,19 @@ def options_of(name: str) -> dict[str, Any]:
 
 
 def networks_for(reads: Input) -> list[str]:
-    """Returns the names of the bottom networks that can read such columns."""
+    """Returns the names of the bottom networks that can read these columns."""
     coded = reads.kind == "table" and any(reads.vocabulary)
     networks = {name: _network_class(name) for name in BOTTOMS}
     return [n for n, c in networks.items() if reads.kind in c.reads and not (coded and c.mixable)]
 
 
 def _network_class(name: str) -> Any:
-    """The class, whose ``reads`` are kinds of columns; codes are read by those that are not ``mixable``."""
+    """Returns a network's class, whose ``reads`` are kinds of columns. If ``mixable``, it reads no codes."""
     return getattr(BOTTOMS[name], "func", BOTTOMS[name])
 
 
 def _checked(where: str, field: str, value: Any, default: Any) -> Any:
-    """An option's value, lists as tuples, if it is of its default's type and in range."""
+    """Returns an option's value, lists as tuples. Raises UserError for a wrong type or range."""
     value = tuples(value)
     kinds = {float: (int, float), tuple: (tuple,)}.get(type(default), (type(default),))
     whole = isinstance(value, bool) == isinstance(default, bool)
@@ -104,12 +104,12 @@ def sizes(name: str, values: Any) -> tuple[int, ...]:
 
 
 def tuples(value: Any) -> Any:
-    """JSON's lists as tuples, at every depth."""
+    """Returns a value with its lists, as JSON has them, as tuples at every depth."""
     return tuple(map(tuples, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _refuse_unreadable(fields: NetworkFields, reads: Input) -> None:
-    """A network for other data than a party's."""
+    """Raises UserError if the network cannot read a party's columns."""
     where, name = fields.where, fields.name
     network = _network_class(name)
     if reads.kind not in network.reads:
@@ -133,14 +133,14 @@ def make_network(fields: NetworkFields, out: int, output: str, reads: Input) -> 
     """Returns the network of a config.
 
     Args:
-      fields: of the config.
+      fields: the config's fields about the network.
       out: width of its embedding.
       output: the activation that it ends in.
       reads: the columns of its party.
 
     Raises:
       UserError: for an unknown name, columns that the network cannot read, and fields or options that it does
-        not have or that build nothing.
+        not have or whose values are not valid.
     """
     where, name = fields.where, fields.name
     if name not in BOTTOMS:
@@ -166,7 +166,7 @@ def make_network(fields: NetworkFields, out: int, output: str, reads: Input) -> 
         if field in defaults
     }
     for field, value in fields.options.items():
-        default = () if defaults[field] is None else defaults[field]  # the MLP's hidden has none
+        default = () if defaults[field] is None else defaults[field]  # None: the MLP's hidden
         arguments[field] = _checked(f"{where}.options", field, value, default)
     for field, table in (("activation", ACTIVATIONS), ("weights", WEIGHTS)):
         if field in arguments and arguments[field] not in table:

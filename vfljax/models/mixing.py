@@ -1,8 +1,8 @@
 """Secret mixing in front of the label party's top model: the network of the defense P3EFT.
 
-Each party's embedding [B, 2D] holds those of two adapters, z1 and z2. What is read of it is
+Each party's embedding [B, 2D] holds those of two adapters, z1 and z2. The top model reads
 
-    a1 * z1 + a2 * z2  [B, D],   a1 = 1/2 + xi,  a2 = 1/2 - xi,   xi ~ N(0, deviation^2) [D], drawn once a party
+    a1 * z1 + a2 * z2  [B, D],   a1 = 1/2 + xi, a2 = 1/2 - xi, xi ~ N(0, deviation^2) [D] drawn once per party
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import jax.numpy as jnp
 
 from vfljax.types import Array
 
-COLLECTION = "mixing"  # of variables that no optimizer changes
+COLLECTION = "mixing"  # the collection of variables that no optimizer changes
 
 
 class Mixed(nn.Module):
     """The model ``reader`` behind secret mixtures of adapters.
 
     The aggregated cut holds one or more embeddings of ``width`` 2D, side by side. The variables of ``reader``
-    have the names, and from the same key the initial values, that they have without mixing.
+    have the same names and, drawn from the same key, the same initial values as without mixing.
     """
 
     light: ClassVar[bool] = True
-    reader: nn.Module  # not "top", which is taken where the model behind is such a layer too
+    reader: nn.Module  # not called "top", a name that ``reader`` may use itself
     width: int  # 2D
     deviation: float = 1.0
-    weights: str = "default"  # of the model behind
+    weights: str = "default"  # of ``reader``
 
     def setup(self) -> None:
         nn.share_scope(self, self.reader)

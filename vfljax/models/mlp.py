@@ -44,9 +44,9 @@ def dense(x: Array, width: int, weights: str) -> Array:
     Args:
       x: [B, in].
       width: of the result [B, width].
-      weights: initial values. "default" is flax's, a kernel normal of variance 1/in and a bias of 0. "torch" is
-        ``torch_uniform``, a third of that variance, which matters where nothing normalizes the columns'
-        tails. "ones" is a kernel of ones and a bias of 0.
+      weights: initial values. "default" is flax's: a normal kernel of variance 1/in and a bias of 0. "torch"
+        is ``torch_uniform``, of a third of that variance, which matters if columns have long tails that
+        nothing normalizes. "ones" is a kernel of ones and a bias of 0.
     """
     if weights == "default":
         return nn.Dense(width)(x)
@@ -70,7 +70,7 @@ class MLP(nn.Module):
     out: int
     activation: str = "relu"
     output: str = "identity"
-    weights: str = "default"  # or "torch": ``dense``
+    weights: str = "default"  # or "torch", see ``dense``
     dropout: float = 0.0
     batch_norm: bool = False
     reads: ClassVar[tuple[str, ...]] = ("table", "image")
@@ -99,7 +99,7 @@ class Generator(nn.Module):
     light: ClassVar[bool] = True
     hidden: tuple[int, ...]
     out: int  # always 2
-    weights: str = "default"  # or "torch": ``dense``
+    weights: str = "default"  # or "torch", see ``dense``
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
@@ -112,15 +112,15 @@ class Generator(nn.Module):
 
 
 class Probability(nn.Module):
-    """The 'top model' of a bottom that predicts by itself: no parameters, f [B, 1] read as the
-    probability of class 1, logits (log(1 - f), log f), f kept 1e-7 off 0 and 1. The cross entropy of
-    these logits is the binary one of f, so the cut gradient is (f - y) / (f (1 - f)) / B; it is 0
-    where f is clipped. The undefended network of GAFM's experiments."""
+    """The 'top model' of a bottom that predicts by itself, as in GAFM's undefended experiments. It has no
+    parameters, reads f [B, 1] as the probability of class 1, clipped to [1e-7, 1 - 1e-7], and returns the
+    logits (log(1 - f), log f). Their cross entropy is the binary cross entropy of f, so that the cut
+    gradient is (f - y) / (f (1 - f)) / B; it is 0 where f is clipped."""
 
     light: ClassVar[bool] = True
     hidden: tuple[int, ...]  # always ()
     out: int  # always 2
-    weights: str = "default"  # has none
+    weights: str = "default"  # not used
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
@@ -133,23 +133,23 @@ class Head(nn.Module):
     """Linear(ReLU(BN(x))), repeated: the top models of Fu et al. and the completion head.
 
     ``hidden=()`` is the one-layer inference head BN -> ReLU -> Linear. ``weights="ones"`` starts
-    every Linear weight at 1 (released code); with two or more layers that keeps all hidden
-    units of a layer identical, which is why it is the default of one-layer heads only.
+    every Linear weight at 1, as the released code does. With two or more layers this keeps all hidden
+    units of a layer identical; therefore it is the default of one-layer heads only.
     ``batch_norm=False`` is their top model for Criteo (8 -> 8 -> 4 -> 2), a config's "head_plain".
     """
 
     light: ClassVar[bool] = True
     hidden: tuple[int, ...]
     out: int
-    weights: str = "default"  # or "ones", or "torch": ``dense``
+    weights: str = "default"  # or "ones", or "torch", see ``dense``
     batch_norm: bool = True
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
         for width in (*self.hidden, self.out):
             if self.batch_norm:
-                # PyTorch's momentum 0.1 and epsilon, which the published numbers were made with;
-                # so was the one-pass variance
+                # PyTorch's momentum 0.1 and epsilon, with which the published numbers were made,
+                # as they were with the one-pass variance
                 x = nn.BatchNorm(use_running_average=not train, momentum=0.9, epsilon=1e-5)(x)
             x = dense(jax.nn.relu(x), width, self.weights)
             self.sow("layers", "hidden", x)

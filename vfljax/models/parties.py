@@ -13,16 +13,16 @@ from vfljax import keys
 from vfljax.models.precision import bfloat16_products
 from vfljax.types import Array, PyTree, Spec
 
-PRECISIONS = ("float32", "bfloat16")  # of products in the networks
+PRECISIONS = ("float32", "bfloat16")  # of the products in networks
 
 
 class Party(NamedTuple):
     """A model as two pure functions.
 
     ``init(key, x) -> variables``, and ``apply(variables, x, train, key) -> (embedding [B, D],
-    (variables, layers))``. The returned variables hold the moved batch statistics, and ``layers`` the
-    activations that the module records. ``key`` is that of dropout; None draws nothing. ``x`` is
-    [B, ...], or a tuple of those for colluding parties (``together``).
+    (variables, layers))``. The returned variables hold the updated batch statistics, and ``layers`` the
+    activations that the module records. ``key`` is the key of dropout, or None to draw nothing. ``x``
+    is [B, ...], or a tuple of such arrays for colluding parties (``together``).
     """
 
     init: Callable[[Array, Any], PyTree]
@@ -36,7 +36,7 @@ def from_module(module: nn.Module, precision: str = "float32") -> Party:
 
     Args:
       module: its ``__call__`` takes ``(x, train)``.
-      precision: of its products, one of ``PRECISIONS``; its variables are float32 in either.
+      precision: one of ``PRECISIONS``, that of its products; its variables are float32 in both cases.
     """
 
     def init(key: Array, x: Array) -> PyTree:
@@ -62,10 +62,10 @@ def from_module(module: nn.Module, precision: str = "float32") -> Party:
 
 
 def together(parties_: Sequence[Party]) -> Party:
-    """Returns colluding parties as one.
+    """Returns colluding parties as a single party.
 
-    Its variables and columns are tuples with one entry a party, and its embedding is the concatenation of
-    theirs. Each party draws from another key.
+    Its variables and columns are tuples with one entry per party, and its embedding is the concatenation of
+    their embeddings. Each party draws from a key of its own.
     """
 
     def init(key: Array, x: tuple[Array, ...]) -> PyTree:
@@ -103,10 +103,10 @@ def _mean(embeddings: Sequence[Array]) -> Array:
     return _sum(embeddings) / len(embeddings)
 
 
-# what replaces the top model without model splitting: the logits [B, C] are the aggregated cut
+# it replaces the top model without model splitting: the logits [B, C] are the aggregated cut
 _NO_TOP = Party(lambda key, x: {}, lambda variables, x, train, key: (x, (variables, {})))
 
-# [B, D] of each party -> the cut; concatenated in the parties' order
+# functions from each party's embedding [B, D] to the cut; "concatenate" keeps the parties' order
 AGGREGATIONS: dict[str, Callable[[Sequence[Array]], Array]] = {
     "concatenate": concatenate,
     "sum": _sum,

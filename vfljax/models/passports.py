@@ -20,14 +20,14 @@ import jax.numpy as jnp
 from vfljax.types import Array
 
 LAWS = {"normal": jax.random.normal, "uniform": jax.random.uniform}
-COLLECTION = "passports"  # of variables that no optimizer changes
+COLLECTION = "passports"  # the collection of variables that no optimizer changes
 
 
 class Passports(nn.Module):
     """A ``top`` model behind a passport layer.
 
-    The variables of ``top`` have the names, and from the same key the initial values, that they have without
-    the layer. Passports that are drawn once are variables of the collection "passports".
+    The variables of ``top`` have the same names and, drawn from the same key, the same initial values as
+    without the layer. Passports that are drawn once are variables of the collection "passports".
     """
 
     light: ClassVar[bool] = True
@@ -35,7 +35,7 @@ class Passports(nn.Module):
     count: int = 1  # n
     loc: float = 1.0
     law: str = "normal"
-    once: bool = True  # False: drawn anew in every training step; predictions take their mean
+    once: bool = True  # False: drawn anew in every training step; predictions use their expectation
     weights: str = "default"  # of ``top``
 
     def setup(self) -> None:

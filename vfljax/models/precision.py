@@ -6,9 +6,9 @@ operands to bfloat16. With r the rounding to the nearest bfloat16, which has 8 s
     z = r(x) r(W) + b        dL/dx = r(g) r(W)^T        dL/dW = r(x)^T r(g)        g = dL/dz
 
 All else is float32: weights, activations, statistics, losses, optimizer states, defenses, teachers, attacks,
-and what crosses the wire. Matrix products are added up and returned in float32; XLA's own convolutions (not on
-a CPU) return bfloat16, for on GPUs XLA has none that return float32. No network knows of this: its function is
-traced, and evaluated with other products in their place.
+and what crosses the wire. Matrix products are added up and returned in float32. XLA's own convolutions (not on
+a CPU) return bfloat16, because XLA has none on GPUs that return float32. Networks need no change: the function
+of a network is traced, and evaluated with its products replaced.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, Var
 from jax.extend.core.primitives import conv_general_dilated_p, dot_general_p, jit_p
 
-# the products, and what XLA returns of bfloat16 operands
+# the operations that are products, and the type in which XLA returns them from bfloat16 operands
 RESULTS: dict[Primitive, Any] = {dot_general_p: jnp.float32, conv_general_dilated_p: jnp.bfloat16}
 
 
 def bfloat16_products(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a pure function of pytrees of arrays with its products of float32 arrays in bfloat16.
 
-    Shapes and types of the results are the same. It may be vmapped and jitted, and differentiated in reverse
-    mode as often as wanted.
+    Shapes and types of the results do not change. The function may be vmapped and jitted, and differentiated
+    in reverse mode any number of times.
 
     Raises:
       ValueError: when traced, if a product is inside a loop, a branch or a function with its own derivative,
@@ -48,7 +48,7 @@ def bfloat16_products(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _evaluate(traced: ClosedJaxpr, arguments: Sequence[Any]) -> list[Any]:
-    """The results of a traced function, with other products."""
+    """Evaluates a traced function with its products replaced."""
     jaxpr = traced.jaxpr
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, traced.consts, strict=True))
     values.update(zip(jaxpr.invars, arguments, strict=True))
@@ -63,7 +63,7 @@ def _evaluate(traced: ClosedJaxpr, arguments: Sequence[Any]) -> list[Any]:
 
 
 def _apply(equation: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
-    """The results of one operation, of a product those of ``_product``."""
+    """Evaluates one operation; ``_product`` replaces it if it is a product."""
     primitive = equation.primitive
     if _is_product(equation):
         return [_product(primitive, equation.params)(*operands)]
@@ -81,13 +81,13 @@ def _apply(equation: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
 
 
 def _is_product(equation: JaxprEqn) -> bool:
-    """Whether it multiplies float32 arrays; of other types products stay as they are."""
+    """Returns whether an operation is a product of float32 arrays. Products of other types are kept."""
     types = [getattr(variable.aval, "dtype", None) for variable in equation.invars]
     return equation.primitive in RESULTS and types == [jnp.float32] * 2
 
 
 def _functions(equation: JaxprEqn) -> Iterable[Jaxpr]:
-    """The functions that an operation calls: a loop's body, branches, what is jitted."""
+    """Yields the functions that an operation calls: bodies of loops, branches, and jitted functions."""
     for leaf in jax.tree.leaves(list(equation.params.values())):
         if isinstance(leaf, ClosedJaxpr | Jaxpr):
             yield leaf.jaxpr if isinstance(leaf, ClosedJaxpr) else leaf
@@ -101,12 +101,12 @@ def _has_product(jaxpr: Jaxpr) -> bool:
 
 
 def _product(primitive: Primitive, parameters: dict[str, Any]) -> Callable[[Array, Array], Array]:
-    """A product of float32 arrays, and those of its gradient, with operands in bfloat16."""
+    """Returns a product of float32 arrays whose operands, also in its gradient, are rounded to bfloat16."""
 
     def exact(x: Array, y: Array) -> Array:
         return primitive.bind(x, y, **parameters)
 
-    # the process's default precision is for operands in float32
+    # precision None, because the default precision of the process is meant for float32 operands
     result = {"precision": None, "preferred_element_type": jnp.dtype(RESULTS[primitive])}
 
     def of_rounded(x: Array, y: Array) -> Array:
@@ -118,7 +118,7 @@ def _product(primitive: Primitive, parameters: dict[str, Any]) -> Callable[[Arra
 
     def forward(x: Array, y: Array) -> tuple[Array, tuple[Array, Array]]:
         x, y = _round(x), _round(y)
-        return of_rounded(x, y), (x, y)  # kept at half the size
+        return of_rounded(x, y), (x, y)  # the operands are kept at half the size
 
     def backward(operands: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
         x, y = (operand.astype(jnp.float32) for operand in operands)
@@ -135,6 +135,6 @@ def _product(primitive: Primitive, parameters: dict[str, Any]) -> Callable[[Arra
 
 
 def _round(x: Array) -> Array:
-    """The nearest bfloat16. A cast alone is not enough: XLA may drop it where it casts back
-    (``xla_allow_excess_precision``), which it never does with ``reduce_precision``."""
+    """Rounds to the nearest bfloat16. A cast alone is not enough: XLA may drop a cast that is followed by its
+    reverse (``xla_allow_excess_precision``), but it never drops ``reduce_precision``."""
     return jax.lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7).astype(jnp.bfloat16)

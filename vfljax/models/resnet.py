@@ -1,6 +1,6 @@
 """Residual networks for images: ResNet-18, ResNet-50 (He et al. 2016) and ResNet-20 for CIFAR.
 
-They map images [B, H, W, C], about [0, 1], to embeddings [B, out], and sow the feature map of each stage.
+They map images [B, H, W, C], with values of about [0, 1], to embeddings [B, out]. They sow each stage's map.
 
 Fu et al.'s released bottoms are ResNet-20 with parameter-free shortcuts ("pad", the paper's option A):
 269,722 parameters with 3 channels and out = 10. With 1x1 convolutions ("project", option B) there are
@@ -34,10 +34,10 @@ class ResNet(nn.Module):
     mean over the image, Linear(out). ``width``: channels of the first stage's 3x3 convolutions.
 
     ``stem="cifar"``: 3x3, stride 1; "imagenet": 7x7, stride 2, then a 3x3 max pool of stride 2.
-    Convolutions have no bias and start kaiming normal, fan out (torchvision's; the released code of Fu
-    et al. takes the fan in), scales at 1; the Linear as ``dense``. Padding and strides are PyTorch's (a
-    bottleneck strides in its 3x3 convolution, torchvision's "v1.5"). The running variance is moved by the
-    biased batch variance, PyTorch's by the unbiased: n / (n - 1) apart, n = B H W.
+    Convolutions have no bias and start kaiming normal with the fan out, as in torchvision (the released code
+    of Fu et al. takes the fan in). Scales start at 1, and the Linear as in ``dense``. Padding and strides are
+    PyTorch's (a bottleneck strides in its 3x3 convolution, torchvision's "v1.5"). The running variance follows
+    the biased batch variance, but PyTorch's the unbiased one, n / (n - 1) times as large with n = B H W.
     """
 
     out: int
@@ -47,7 +47,7 @@ class ResNet(nn.Module):
     block: str = "basic"
     stem: str = "cifar"
     shortcut: str = "project"
-    weights: str = "default"  # of the last Linear, or "torch": ``dense``
+    weights: str = "default"  # of the last Linear; or "torch", see ``dense``
     convolution: str = "auto"
     reads: ClassVar[tuple[str, ...]] = ("image",)
     mixable: ClassVar[bool] = True
@@ -114,7 +114,7 @@ _kaiming = nn.initializers.variance_scaling(2.0, "fan_out", "normal")
 def _conv_norm(
     x: Array, features: int, size: int, stride: int, implementation: str, train: bool, *names: str
 ) -> Array:
-    """A convolution without bias, and its batch norm; their ``names`` are torchvision's."""
+    """Applies a convolution without bias and its batch norm; their ``names`` are torchvision's."""
     pads = ((size // 2, size // 2),) * 2
     options: Any = {"kernel_init": _kaiming, "implementation": implementation}
     x = conv(x, features, size, stride, pads, name=names[0], **options)
@@ -126,8 +126,8 @@ def from_torch(
 ) -> tuple[PyTree, list[str]]:
     """Places the tensors of a torchvision state dict.
 
-    The stem (conv1 with bn1) and the Linear (fc) keep their values if one of their tensors is missing or of
-    another shape, as of a 7x7 stem or 1000 classes.
+    The stem (conv1 with bn1) and the Linear (fc) keep their values if one of their tensors is missing or has
+    another shape, for example that of a 7x7 stem or of 1000 classes.
 
     Args:
       module: the network.
@@ -139,7 +139,7 @@ def from_torch(
       The variables with the tensors in place, and the names of the tensors left out.
 
     Raises:
-      UserError: for the first tensor that is missing, of another shape, no weight, or of another network.
+      UserError: for the first tensor that is missing, has another shape, is no weight, or has no place.
     """
     flat: dict[Any, Any] = dict(traverse_util.flatten_dict(dict(variables)))
     names = {_torch_name(path): path for path in flat if path[0] in ("params", "batch_stats")}

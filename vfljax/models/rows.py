@@ -1,4 +1,4 @@
-"""Rows as networks read them: scaled, in chunks, or on the host until a batch needs them."""
+"""Rows for networks: kept on the host until a batch needs them, scaled, and evaluated in chunks."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from vfljax.types import CHUNK, Array, PyTree
 
 @jax.tree_util.register_static
 class Streamed:
-    """Rows [R, ...] that stay on the host, such as a file mapped into memory; equal only to itself.
+    """Rows [R, ...] that stay on the host, such as a file mapped into memory. An object equals only itself.
 
-    ``streamed[rows]`` fetches those rows alone, in compiled programs too, so that training needs memory for
+    ``streamed[rows]`` fetches these rows only, in compiled programs too, so that training needs memory for
     its batches only.
     """
 
     def __init__(self, rows: np.ndarray) -> None:
         self._rows, self.shape, self.dtype = rows, rows.shape, rows.dtype
-        # ``take`` is several times as fast, but copies all rows first where they lie apart
+        # ``take`` is several times as fast, but it first copies all rows if they are not contiguous
         self._together = isinstance(rows, np.ndarray) and rows.flags.c_contiguous
 
     def __len__(self) -> int:
@@ -37,7 +37,7 @@ class Streamed:
 
     def _write(self, _: Any, out: Any, which: Any) -> None:
         rows, which, out = self._rows, np.asarray(which), np.asarray(out)
-        if self._together:  # the mode that refuses indices would fill a copy of ``out`` first
+        if self._together:  # mode "raise", the default, would fill a copy of ``out`` first
             np.take(rows, which, axis=0, out=out, mode="wrap")
         else:
             out[...] = rows[which]
@@ -49,13 +49,13 @@ class Streamed:
         @jax.custom_batching.custom_vmap
         def fetch(rows: Array) -> Array:
             out = jax.ShapeDtypeStruct((*rows.shape, *self.shape[1:]), self.dtype)
-            if machine.offered().cpu:  # rows are written where the program reads them
+            if machine.offered().cpu:  # rows are written directly to where the program reads them
                 return buffer_callback(self._write, out)(rows)
             return jax.pure_callback(self._fetch, out, rows)
 
         @fetch.def_vmap
         def _(_: int, __: Any, rows: Array) -> tuple[Array, bool]:
-            return self[rows], True  # the members of a call share a way to the host and back
+            return self[rows], True  # all members of a call share one callback to the host
 
         return fetch(which)
 
@@ -64,9 +64,9 @@ def scaled_rows(features: Any, mean: Array, scale: Array, seed: Any, rows: Any) 
     """Returns rows of one party's raw features as networks read them: (x - mean) / scale, float32 [n, ...].
 
     Args:
-      features: [R, ...]; a missing number (NaN) becomes the mean, 0.
+      features: [R, ...]; a missing number (NaN) becomes the mean, which is 0 in the result.
       mean: [Q, ...] of every seed, per column, or [Q] for all columns.
-      scale: of the shape of ``mean``.
+      scale: likewise, in the shape of ``mean``.
       seed: [] the seed whose statistics are used.
       rows: [n] int.
     """
@@ -84,7 +84,7 @@ def over_chunks(fn: Callable[[Array], PyTree], rows: Array, chunk: int = CHUNK) 
     """Returns ``fn(rows)``, computed in chunks of rows.
 
     Args:
-      fn: treats rows alone (evaluation mode); rows [n] -> arrays [n, ...].
+      fn: a function from rows [n] to arrays [n, ...] that treats each row by itself (evaluation mode).
       rows: [n] int.
       chunk: rows at a time on a CPU; an accelerator takes more (``machine.rows_at_once``).
     """

@@ -1,4 +1,4 @@
-"""PyTorch's tensors as flax's variables."""
+"""Conversion of PyTorch's tensors to flax's variables."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Path = tuple[str, ...]
 
 
 def torch_shape(flat: Mapping[Path, Array], path: Path) -> tuple[int, ...]:
-    """Returns the shape of PyTorch's tensor of a variable.
+    """Returns the shape that a variable has as a tensor of PyTorch.
 
     Args:
       flat: all variables of the network by path.
-      path: of a kernel, [out, in] or [out, in, k, k] there, of an embedding, or of a vector.
+      path: path of a kernel ([out, in] or [out, in, k, k] in PyTorch), of an embedding, or of a vector.
     """
     shape = flat[path].shape
     if path[-1] != "kernel":
         return shape if path[-1] == "embedding" else (flat[path].size,)
     if len(shape) == 4:
         return tuple(shape[axis] for axis in (3, 2, 0, 1))
-    # attention's kernels have an axis of heads on either side
+    # an attention kernel has an axis of heads among its inputs or its outputs
     outputs = flat[*path[:-1], "bias"].size
     return outputs, flat[path].size // outputs
 
@@ -34,14 +34,14 @@ def as_variable(name: str, value: np.ndarray, like: Array, kernel: bool) -> Arra
     """Returns a tensor as a variable.
 
     Args:
-      name: of the tensor, for messages.
-      value: of ``torch_shape``.
-      like: the variable in whose place it comes.
-      kernel: whether it is a kernel, whose axes PyTorch orders otherwise.
+      name: name of the tensor, for messages.
+      value: the tensor, in the shape ``torch_shape``.
+      like: the variable that it replaces.
+      kernel: whether it is a kernel, whose axes have another order in PyTorch.
 
     Raises:
-      UserError: if it is not of a floating type, has numbers that float32 cannot hold, or is a running
-        variance below 0.
+      UserError: if its type is not floating, if it has numbers that float32 cannot hold, or if it is a running
+        variance with numbers below 0.
     """
     if value.dtype.kind != "f":
         what = f"tensor {name!r} is {value.dtype} and weights are floating numbers"

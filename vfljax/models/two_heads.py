@@ -1,5 +1,5 @@
-"""A top model of two heads on the aggregated cut, of which the second sends no gradient: the network of the
-defense by class splitting."""
+"""A top model of two heads on the aggregated cut, the network of the defense by class splitting. The second
+head sends no gradient to the cut."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from vfljax.types import Array
 class TwoHeads(nn.Module):
     """Logits [B, K + C]: those of ``first``, then those of ``second``, which reads a stopped gradient.
 
-    The variables of ``first`` have the names, and from the same key the initial values, that they have
-    without ``second``, whose variables are in "second".
+    The variables of ``first`` have the same names and, drawn from the same key, the same initial values as
+    without ``second``. The variables of ``second`` are in "second".
     """
 
     light: ClassVar[bool] = True
     first: nn.Module
     second: nn.Module
-    weights: str = "default"  # of both, for what stands before them
+    weights: str = "default"  # of both heads; defenses that wrap this module read it
 
     def setup(self) -> None:
         nn.share_scope(self, self.first)

@@ -1,11 +1,11 @@
 """Pretrained weights from a user's file: .safetensors, a PyTorch state dict, .npz, or a Hugging Face folder.
 
-Each network's ``from_torch`` places the tensors. Nothing in a file is run: no pickled object is ever made.
+Each network's ``from_torch`` places the tensors. No code of a file is run, and no pickled object is made.
 
-PyTorch is not needed. A file of torch.save (1.6 and later) is a zip archive of ``data.pkl`` and one record of
-raw numbers a storage. A pickle is a program; here it may only build plain containers and the inert records
-below. The operations it may use and the names it may refer to are listed, anything else is refused by name, and
-tensors are made from the records once the program has ended.
+PyTorch is not needed. A file of torch.save (1.6 and later) is a zip archive of ``data.pkl`` and, per storage,
+one record of raw numbers. A pickle is a program; here it may only build plain containers and the inert records
+below. The operations that it may use and the names that it may refer to are listed; any other is refused by
+name. Tensors are made from the records after the program has ended.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from vfljax.errors import UserError, imported
 from vfljax.models import bert, resnet
 from vfljax.types import PyTree
 
-# (module, tensors, variables) -> (variables, names left out); what is placed is ``tensors.as_variable``
+# (module, tensors, variables) -> (variables, names left out); ``tensors.as_variable`` converts the tensors
 FROM_TORCH: dict[type[nn.Module], Callable[..., tuple[PyTree, list[str]]]] = {
     bert.Bert: bert.from_torch,
     # a released ImageNet network has another stem and last layer than one for small images
     resnet.ResNet: resnet.from_torch,
 }
 
-FOLDER = ("model.safetensors", "pytorch_model.bin")  # of a Hugging Face model, the first found
+FOLDER = ("model.safetensors", "pytorch_model.bin")  # of a Hugging Face model: the first found
 
 LARGEST = 8 << 30  # bytes that a .npz may unpack to
-LARGEST_REPEAT = 2**24  # elements a tensor may have beyond its storage's (an expanded tensor)
+LARGEST_REPEAT = 2**24  # elements that an expanded tensor may have, which repeats its storage's
 WEIGHTS_ONLY = "save the weights alone, torch.save(model.state_dict(), file), or as .safetensors"
 
 
@@ -55,14 +55,14 @@ def load(module: nn.Module, variables: PyTree, path: str) -> tuple[PyTree, list[
 
     Args:
       module: the network.
-      variables: the module's.
-      path: of the file.
+      variables: variables of the network.
+      path: path of the file.
 
     Returns:
-      The variables with the weights in place, and the file's tensors left out.
+      The variables with the weights in place, and the names of the file's tensors that have no place.
 
     Raises:
-      UserError: for a network without a rule, and for any fault of the file.
+      UserError: for a network that is not in ``FROM_TORCH``, and for any fault of the file.
     """
     if type(module) not in FROM_TORCH:
         known = ", ".join(sorted(kind.__name__ for kind in FROM_TORCH))
@@ -76,7 +76,7 @@ def load(module: nn.Module, variables: PyTree, path: str) -> tuple[PyTree, list[
 
 
 def read(path: str) -> dict[str, np.ndarray]:
-    """Returns every tensor of the file by name, with the file's type, bfloat16 as float32.
+    """Returns every tensor of a file by name, in the file's type; bfloat16 becomes float32.
 
     A ``module.`` before all names (DataParallel) is dropped.
 
@@ -101,7 +101,7 @@ def read(path: str) -> dict[str, np.ndarray]:
 
 
 def _file(path: str) -> pathlib.Path:
-    """The file to read, known to exist and to begin as its name says."""
+    """Returns the file to read, after checking that it exists and that it begins as its name demands."""
     file = pathlib.Path(path)
     if os.path.isdir(path):  # os.path answers False where pathlib raises: too long a name
         files = [file / name for name in FOLDER if os.path.isfile(file / name)]
@@ -166,7 +166,7 @@ _TYPES = {
 
 
 class _Storage(NamedTuple):
-    """What a persistent id names: ``count`` numbers in the record ``data/<key>``."""
+    """The storage that a persistent id names: ``count`` numbers in the record ``data/<key>``."""
 
     dtype: np.dtype
     key: str
@@ -185,15 +185,15 @@ class _Tensor(NamedTuple):
 _NAMES: dict[str, Any] = {
     "collections.OrderedDict": collections.OrderedDict,
     "torch.Size": tuple,
-    # the rest: whether a gradient is needed, hooks, metadata
+    # the arguments after the fourth are ignored: requires_grad, hooks, metadata
     "torch._utils._rebuild_tensor_v2": lambda *args: _Tensor(*args[:4]),
     "torch._utils._rebuild_parameter": lambda tensor, *rest: tensor,
-    # only ever arguments
+    # storage types only appear as arguments
     **{f"torch.{name}Storage": np.dtype(kind) for name, kind in _TYPES.items()},
 }
 
-# What torch.save writes under pickle protocols 2 and 4. Not among them: every way to make an object
-# other than calling a listed name, and BYTEARRAY8, which reserves memory before it reads.
+# The operations that torch.save writes under pickle protocols 2 and 4. Left out are all ways to make an
+# object other than calling a listed name, and BYTEARRAY8, which reserves memory before it reads.
 _OPERATIONS = (
     "PROTO", "FRAME", "STOP", "MARK", "POP", "POP_MARK", "GLOBAL", "STACK_GLOBAL", "REDUCE",
     "BUILD", "BINPERSID", "BINPUT", "LONG_BINPUT", "MEMOIZE", "BINGET", "LONG_BINGET", "NONE",
@@ -204,7 +204,7 @@ _OPERATIONS = (
 
 
 class _TensorUnpickler(pickle._Unpickler):
-    """pickle's reader written in Python: the one in C reserves memory by numbers found in the file."""
+    """pickle's reader in Python, since the reader in C reserves memory by numbers found in the file."""
 
     dispatch: ClassVar[dict[int, Any]] = {
         code: pickle._Unpickler.dispatch[code]
@@ -236,8 +236,8 @@ class _TensorUnpickler(pickle._Unpickler):
 
 
 def _read_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """The tensors of what torch.save writes, bfloat16 as ``ml_dtypes`` has it; a dict {'state_dict': ...} or
-    {'model': ...} is opened."""
+    """Returns the tensors of a file of torch.save by name, bfloat16 in the type of ``ml_dtypes``. If the file
+    holds a dict {'state_dict': ...} or {'model': ...}, its value is read."""
     with zipfile.ZipFile(path) as archive:
         programs = [n for n in archive.namelist() if n.split("/")[-1] == "data.pkl"]
         if len(programs) != 1:
@@ -268,7 +268,7 @@ def _read_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
 
 
 def _array(name: str, tensor: _Tensor, record: Callable[[str], bytes]) -> np.ndarray:
-    """The tensor as an array of its own; NumPy checks that the view lies within its storage."""
+    """Returns a copy of the tensor as an array. NumPy checks that the view lies within its storage."""
     (dtype, key, count), offset, size, stride = tensor
     raw = record(f"data/{key}")
     if len(raw) != count * dtype.itemsize:

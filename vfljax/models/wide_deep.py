@@ -3,7 +3,7 @@
 It maps x [B, F], number columns and columns of codes, as float32, to embeddings [B, out].
 
     wide = sum_j a[code_j] + numbers A + bias                 linear in codes and numbers, width out
-    deep = MLP([e[code_1], ..., numbers])                     e: one row of ``embedding`` numbers a code
+    deep = MLP([e[code_1], ..., numbers])                     e: one row of ``embedding`` numbers per code
     embedding = output(wide + deep)
 
 Published forms. Sun et al. 2022 (Criteo, Avazu): embedding 4, 5 ReLU layers of 128, the fifth being the
@@ -30,13 +30,13 @@ _EXACT = 2**24  # beyond it float32 misses whole numbers
 class WideDeep(nn.Module):
     """The network of the module docstring.
 
-    ``vocabulary[j]`` is 0 if column j holds numbers, else the count v of its codes 0..v-1. A code beyond them
-    is read as the nearest one, a missing (NaN) one as 0, and a fraction is cut off: no row is ever read from
-    another column's part of the table.
+    ``vocabulary[j]`` is 0 if column j holds numbers, else the count v of its codes 0..v-1. A code outside of
+    these is read as the nearest one, a missing code (NaN) as 0, and a fraction is cut off: no row is ever
+    read from another column's part of the table.
 
-    Both tables are one array for all columns, [sum(vocabulary), embedding] and [.., out]. Initial rows:
-    normal, variance 1/embedding (flax), for ``weights="torch"`` variance 1; the wide table starts at 0,
-    or normal of variance 1.
+    Each table is one array for all columns: e is [sum(vocabulary), embedding] and a is [sum(vocabulary), out].
+    Rows of e start normal with variance 1/embedding (flax's), and a starts at 0. With ``weights="torch"``
+    both start normal with variance 1.
     """
 
     out: int
@@ -89,10 +89,10 @@ class WideDeep(nn.Module):
 
 
 def _rows(x: Array, sizes: np.ndarray) -> Array:
-    """[B, code columns] int32: each code's row in the table of all columns."""
+    """Returns each code's row in the table of all columns: [B, code columns] int32."""
     columns = np.flatnonzero(sizes)
     last = sizes[columns] - 1
     starts = (np.cumsum(sizes) - sizes)[columns]
-    # clipped before the cast, where even huge numbers and infinities have a nearest code
+    # clipped before the cast, because float32 has a nearest code even for huge numbers and infinities
     codes = jnp.clip(jnp.nan_to_num(x[:, columns], nan=0.0), 0.0, last[None].astype(np.float32))
     return codes.astype(jnp.int32) + starts[None].astype(np.int32)

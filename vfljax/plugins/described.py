@@ -20,10 +20,10 @@ def described(
     """Returns what a sweep stores of the rows of plugins, as JSON values by name.
 
     Args:
-      names: of rows; those of this library are left out.
-      points: pairs of the knobs and options that the sweep has, by defense. The row's remarks on them are
-        stored, because remarks are functions.
-      prior: [C] the classes' shares.
+      names: names of rows; rows of this library are left out.
+      points: the sweep's pairs of knobs and options, by defense. The row's remarks on each pair are stored,
+        because remarks are functions, which cannot be stored.
+      prior: [C] the share of each class.
     """
     rows, out = all_rows(), {}
     for name in dict.fromkeys(names):
@@ -68,16 +68,16 @@ def _described_defense(row: DefenseRow, points: Iterable[Any], prior: Any) -> di
 
 
 def _plain(value: Any) -> Any:
-    """An option's value as JSON has it, or its text."""
+    """Returns an option's value as a JSON value, or its ``repr`` if JSON has no such type."""
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return value if isinstance(value, str | int | float | bool | None) else repr(value)
 
 
 def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
-    """Adds rows in place of those of plugins that are not in use, by their ``Sweep.plugins``.
+    """Adds rows made from a sweep's stored descriptions in place of rows of plugins that are not in use.
 
-    They suffice to read and report a stored sweep, but not to train or attack it.
+    They suffice to read and report the sweep, but not to train or attack it.
     """
     rows = all_rows()
     for name, about in descriptions.items():
@@ -99,7 +99,7 @@ def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 class _Absent:
-    """A factory that has the parameters of the absent one, and raises when it is called."""
+    """A factory with the parameters of an absent plugin's factory. It raises an error when it is called."""
 
     def __init__(
         self, name: str, plugin: str, knobs: Mapping[str, Any], options: Mapping[str, Any]
@@ -116,7 +116,7 @@ class _Absent:
 
 
 def _remarks(stored: Iterable[Mapping[str, Any]]) -> Remarks:
-    """Returns the row's remarks on the stored points; it has none on others."""
+    """Returns remarks that find the stored texts, and are empty for other knobs and options."""
 
     def find(knobs: Mapping[str, float] | None, options: Mapping[str, Any]) -> Mapping[str, Any]:
         values = {name: _plain(value) for name, value in options.items()}
@@ -126,7 +126,7 @@ def _remarks(stored: Iterable[Mapping[str, Any]]) -> Remarks:
         return {}
 
     def bound(knobs: Any, options: Any, prior: Any) -> tuple[str, str] | None:
-        del prior  # that of the stored sweep
+        del prior  # the stored text is for the prior of the stored sweep
         texts = find(knobs, options).get("bound")
         return None if texts is None else (texts[0], texts[1])
 
@@ -144,12 +144,12 @@ def required(
     """Checks that a sweep can be trained or attacked with the plugins that are in use.
 
     Args:
-      names: of the rows that are needed.
+      names: names of the rows that are needed.
       stored: the descriptions of the stored sweep.
-      workdir: of the sweep, for messages.
+      workdir: the folder of the sweep, for messages.
 
     Raises:
-      UserError: for a row whose plugin is not in use, or was read from a file of other code.
+      UserError: for a row whose plugin is not in use, or whose code differs from that of the stored sweep.
     """
     rows = all_rows()
     for name in dict.fromkeys(names):

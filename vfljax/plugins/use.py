@@ -88,7 +88,7 @@ def use(source: str | pathlib.Path) -> Plugin:
 
 
 def _found(source: str) -> tuple[str, pathlib.Path]:
-    """The name of a plugin and its file; of a package, its folder."""
+    """Returns the name of a plugin and its file, or its folder if it is a package."""
     path = pathlib.Path(source)
     name = path.stem if source.endswith(".py") else source
     if not name.isidentifier():
@@ -113,7 +113,7 @@ def _found(source: str) -> tuple[str, pathlib.Path]:
 
 
 def _digest(path: pathlib.Path, content: Callable[[pathlib.Path], bytes]) -> str:
-    """The SHA-256 of a file's content; of a package, that of its Python files' names and contents."""
+    """Returns the SHA-256 of a file's content, or of the names and contents of a package's Python files."""
     if path.is_file():
         return hashlib.sha256(content(path)).hexdigest()
     files = sorted(path.rglob("*.py"))
@@ -122,7 +122,8 @@ def _digest(path: pathlib.Path, content: Callable[[pathlib.Path], bytes]) -> str
 
 
 def _syntax(file: pathlib.Path) -> bytes:
-    """A file's syntax tree without comments, docstrings and places, as this version of Python writes it."""
+    """Returns a file's syntax tree without comments, docstrings and line numbers, as this Python dumps it, or
+    the file's bytes if it cannot be parsed."""
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError, RecursionError):
@@ -165,7 +166,7 @@ def table_of(row: Row) -> dict[str, Any]:
 
 
 def _check_row(name: str, row: Row) -> None:
-    """Refuse a row that could not be called, planned or described; what it does is the contract's."""
+    """Refuses a row that cannot be called, planned or described. The contract checks what the row does."""
     if not callable(row.factory):
         raise UserError(f"{name}: its factory is a {type(row.factory).__name__}: give a function.")
     for p in inspect.signature(row.factory).parameters.values():

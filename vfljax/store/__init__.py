@@ -1,10 +1,10 @@
-"""A sweep on disk: self-describing, written atomically, read lazily, every file by its checksum.
+"""A sweep on disk. It describes itself, is written atomically, and every file is checked when it is read.
 
-``directory`` lists the files of a sweep, ``manifest`` has the checksums that make them whole, ``sealed`` the
-two records that have copies, ``header`` what the sweep is, ``attacks`` the rows of attacks, ``checkpoint``
-trees of arrays by orbax, ``exchange`` what crossed the wire, ``atomic`` writes files, ``lock`` admits one
-writer, ``loading`` reads all of it, and ``check`` finds what is damaged. What reads stored files
-raises ``Damaged`` where they are not what was written.
+``directory`` lists the files of a sweep, and ``manifest`` has their checksums. ``header`` describes the sweep,
+``attacks`` stores the rows of attacks, ``checkpoint`` trees of arrays, and ``exchange`` what crossed the wire.
+``sealed`` writes records with a checksum, ``atomic`` writes files, and ``lock`` admits one writer. ``loading``
+reads a whole sweep, and ``check`` finds its damaged parts. Functions that read stored files raise ``Damaged``
+if a file is not what was written.
 """
 
 from vfljax.store.atomic import full, write_bytes, write_table, write_text

@@ -1,7 +1,7 @@
-"""Writing files and folders: the old one or the whole new one, and one clear line on a full disk.
+"""Atomic writes of files and folders, with a one-line error if the disk is full.
 
-What is being written has a name that starts with a dot and ends in ``.<process>.tmp``; it is moved into
-place when it is whole, and removed when writing fails.
+New content is written under a name that starts with a dot and ends in ``.<process>.tmp``. It is moved into
+place when it is complete, and removed if writing fails.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from vfljax.errors import UserError
 from vfljax.machine import bytes_text, free_disk
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-# orbax and tensorstore have no number
+# orbax and tensorstore raise errors without a number, which are recognized by their text
 FULL_TEXTS = ("No space left on device", "Disk quota exceeded")
 TEMPORARY = re.compile(r"\..+\.(\d+)\.tmp")
 
 
 @contextlib.contextmanager
 def replacing(path: pathlib.Path, need: int = 0) -> Iterator[pathlib.Path]:
-    """Replaces a file or makes a folder, all of it or nothing.
+    """Replaces a file or makes a folder atomically.
 
     Args:
-      path: of the file or folder.
-      need: bytes that it takes, if known.
+      path: path of the file or folder.
+      need: its size in bytes; 0 if it is unknown.
 
     Yields:
       A temporary path, which is moved to ``path`` at the end of the block.
 
     Raises:
-      UserError: where the disk is full.
+      UserError: if the disk is full.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     if need > free_disk(path):  # before a library raises an error of its own
@@ -49,7 +49,7 @@ def replacing(path: pathlib.Path, need: int = 0) -> Iterator[pathlib.Path]:
         remove(temporary)
         yield temporary
         os.replace(temporary, path)
-    except BaseException as error:  # an interrupt too: half a file must not fill the disk further
+    except BaseException as error:  # interrupts too: half a file must not stay on a full disk
         remove(temporary)
         if _is_full(error):
             raise full(path, need) from error
@@ -57,7 +57,7 @@ def replacing(path: pathlib.Path, need: int = 0) -> Iterator[pathlib.Path]:
 
 
 def _is_full(error: BaseException | None) -> bool:
-    """Whether an error, or one that led to it, is that of a full disk."""
+    """Returns whether an error, or any error in its chain of causes, means that the disk is full."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in FULL:
             return True
@@ -68,11 +68,11 @@ def _is_full(error: BaseException | None) -> bool:
 
 
 def full(path: pathlib.Path, need: int) -> UserError:
-    """Returns the error of a disk that is full.
+    """Returns the error of a full disk.
 
     Args:
-      path: what does not fit.
-      need: its bytes; 0 where they are not known.
+      path: the file or folder that does not fit.
+      need: its size in bytes; 0 if it is unknown.
     """
     free = bytes_text(free_disk(path))
     needs = f"about {bytes_text(need)} are needed and " if need else ""
@@ -91,32 +91,32 @@ def remove(path: pathlib.Path) -> None:
 
 
 def write_bytes(path: pathlib.Path, content: bytes) -> None:
-    """Replaces a file, all of it or nothing.
+    """Replaces a file atomically.
 
     Args:
-      path: of the file.
-      content: of the file.
+      path: path of the file.
+      content: its new content.
     """
     with replacing(path, len(content)) as temporary:
         temporary.write_bytes(content)
 
 
 def write_text(path: pathlib.Path, text: str) -> None:
-    """Replaces a text file (UTF-8), all of it or nothing.
+    """Replaces a text file (UTF-8) atomically.
 
     Args:
-      path: of the file.
-      text: of the file.
+      path: path of the file.
+      text: its new content.
     """
     write_bytes(path, text.encode())
 
 
 def write_table(path: pathlib.Path, table: pa.Table) -> None:
-    """Replaces a table's file, all of it or nothing.
+    """Replaces the file of a table atomically.
 
     Args:
-      path: of the file; one that ends in .csv is text, others are Parquet.
-      table: its rows.
+      path: path of the file. A path that ends in .csv gives text, any other gives Parquet.
+      table: the rows.
     """
     with replacing(path, table.nbytes) as temporary:
         if path.suffix == ".csv":
@@ -126,11 +126,11 @@ def write_table(path: pathlib.Path, table: pa.Table) -> None:
 
 
 def remove_leftovers(workdir: pathlib.Path) -> None:
-    """Removes what dead writers of a sweep left half written. Only the one writer may call it."""
+    """Removes half-written files that dead writers of a sweep left. Only the lock's holder may call it."""
     for place in ("shards", "partial", "partial/*", "attacks", "attacks/*"):
         for path in workdir.glob(f"{place}/.*.tmp"):
             remove(path)
-    for place in (".", "figures"):  # a report that is being written elsewhere has its own there
+    for place in (".", "figures"):  # another living process may be writing a report there
         for path in workdir.glob(f"{place}/.*.tmp"):
             match = TEMPORARY.fullmatch(path.name)
             if match is None or not _lives(int(match[1])):
@@ -141,7 +141,7 @@ def remove_leftovers(workdir: pathlib.Path) -> None:
 
 
 def _lives(process: int) -> bool:
-    """Whether another process of that number runs on this machine."""
+    """Returns whether another process with this id runs on this machine."""
     if process == os.getpid():
         return False
     try:

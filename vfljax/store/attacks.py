@@ -1,10 +1,10 @@
-"""Rows of attacks, and the table of attack variants that they are of.
+"""Rows of attacks, and the table of attack variants that they belong to.
 
-``attacks.json`` describes every attack variant (an attack with its options and attackers, by one rule) before
-its first row is written: whether it is an oracle, how many rows it will have, or why it was skipped. Its keys,
-the column ``variant`` of rows, name the folders of rows. Rows lie in chunks, files that are named by the rows
-they hold, so that no chunk can take the place of another; the manifest of the folder names those that are
-whole. Rows of two rules (``AttackRow.rule``) never share a folder.
+``attacks.json`` describes every attack variant (an attack, its options, its attackers and its rule) before the
+first row is written: whether it is an oracle, how many rows it will have, or why it was skipped. The key of a
+variant is the column ``variant`` of its rows and the name of their folder. A folder holds chunks, files that
+are named by a digest of the rows they hold, so that no chunk can replace another. The folder's manifest names
+the complete chunks. Rows of two rules (``AttackRow.rule``) never share a folder.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from vfljax.store.manifest import MANIFEST, add_files, open_folder
 from vfljax.store.sealed import Damaged, read_root, write_root
 from vfljax.types import AttackIdentity
 
-Summary = dict[str, dict[str, Any]]  # of ``attacks.json``, by variant
-DROPPED = ".dropped"  # the file in a folder whose rows ``drop`` removes
-LOCAL_ONLY = "logistic"  # the variant of the local-only baseline, whose rows are of no trial
-SHARES = np.logspace(-3, 0, 25)  # at which curves are stored (``attacking.certainty``)
+Summary = dict[str, dict[str, Any]]  # the entries of ``attacks.json``, by variant
+DROPPED = ".dropped"  # this file marks a folder whose rows ``drop`` removes
+LOCAL_ONLY = "logistic"  # the variant of the local-only baseline, whose rows belong to no trial
+SHARES = np.logspace(-3, 0, 25)  # the shares at which curves are stored (``attacking.certainty``)
 
 
 def identity_columns(attack: AttackIdentity) -> dict[str, Any]:
-    """The columns that store which attack a row is of; ``identity_of`` reads them back."""
+    """Returns the columns that store the identity of a row's attack; ``identity_of`` reads them back."""
     return {
         "label": attack.label,
         **attack._asdict(),
@@ -47,7 +47,7 @@ def identity_columns(attack: AttackIdentity) -> dict[str, Any]:
 
 
 def identity_of(row: Mapping[str, Any]) -> AttackIdentity:
-    """Which attack a stored row, or an entry of ``attacks.json``, is of."""
+    """Returns the identity of the attack of a stored row, or of an entry of ``attacks.json``."""
     options = json.loads(row["options"])
     fields = {name: row[name] for name in AttackIdentity._fields}
     return AttackIdentity(**fields)._replace(
@@ -62,18 +62,18 @@ def _hashable(value: Any) -> Any:
 
 
 def variant_of(attack: AttackIdentity) -> str:
-    """The key of an attack variant: its label and rule, as a folder can be called."""
+    """Returns the key of an attack variant: its label and rule, without slashes."""
     return f"{attack.label.replace('/', '_')}.rule{attack.rule}"
 
 
 def unit_of(variant: str) -> str:
-    """The folder of a variant's rows."""
+    """Returns the folder of a variant's rows, relative to the folder of the sweep."""
     return f"attacks/{variant}"
 
 
 def attack_summary(workdir: pathlib.Path) -> Summary:
-    """The contents of ``attacks.json``: each variant's identity, options, steps, seconds, or why it was
-    skipped. Raises Damaged."""
+    """Returns the entries of ``attacks.json`` by variant: identity, options, steps, seconds, or why it was
+    skipped. Before the first attack there are none. Raises Damaged."""
     record = read_root(workdir, "attacks")
     if record is None:
         if _folders(workdir):
@@ -89,7 +89,7 @@ def write_attack_summary(workdir: pathlib.Path, summary: Mapping[str, Any]) -> N
 
     Args:
       workdir: the folder of the sweep.
-      summary: its entries by variant.
+      summary: the new entries by variant.
     """
     write_root(workdir, "attacks", {"sweep": identity(workdir), "attacks": summary})
 
@@ -99,7 +99,7 @@ def _folders(workdir: pathlib.Path) -> list[pathlib.Path]:
 
 
 def open_variant(workdir: pathlib.Path, variant: str) -> None:
-    """Makes a variant's folder ready for rows: it has a manifest, and no chunk that was never finished.
+    """Prepares a variant's folder for rows: makes a missing manifest, and removes unfinished chunks.
 
     Args:
       workdir: the folder of the sweep.
@@ -108,7 +108,7 @@ def open_variant(workdir: pathlib.Path, variant: str) -> None:
     unit = unit_of(variant)
     folder = workdir / unit
     if (folder / DROPPED).exists() and variant not in attack_summary(workdir):
-        _discard(folder)  # ``drop`` was killed before it did
+        _discard(folder)  # ``drop`` was killed before this step
     folder.mkdir(parents=True, exist_ok=True)
     chunks = list(folder.glob("*.parquet"))
     if (folder / MANIFEST).exists():
@@ -123,20 +123,20 @@ def open_variant(workdir: pathlib.Path, variant: str) -> None:
 
 
 def drop(workdir: pathlib.Path, names: Collection[str]) -> list[str]:
-    """Removes attacks with all their rows, or nothing if the process is killed. The caller holds the lock.
+    """Removes attacks and all their rows; if the process is killed, all or none. The caller holds the lock.
 
     Args:
       workdir: the folder of the sweep.
-      names: of attacks ("direct"), or labels of single variants ("direct/most_negative").
+      names: names of attacks ("direct"), or labels of single variants ("direct/most_negative").
 
     Returns:
-      The labels of the variants that were removed, those that were skipped among them.
+      The labels of the removed variants, including variants whose attack was skipped.
 
     Raises:
-      UserError: for a name of which nothing is stored.
+      UserError: if nothing is stored under a name.
     """
     summary = attack_summary(workdir)
-    # the baseline is not one of them: other attacks are compared with it
+    # the local-only baseline cannot be dropped: other attacks are compared with it
     texts = {v: (a["attack"], a["label"]) for v, a in summary.items() if v != LOCAL_ONLY}
     known = dict.fromkeys(itertools.chain(*texts.values()))
     for name in names:
@@ -146,14 +146,14 @@ def drop(workdir: pathlib.Path, names: Collection[str]) -> list[str]:
     folders = [workdir / unit_of(variant) for variant in with_rows(gone)]
     for folder in folders:
         (folder / DROPPED).touch()
-    write_attack_summary(workdir, summary)  # from here on they are gone
+    write_attack_summary(workdir, summary)  # from here on the attacks count as removed
     for folder in folders:
         _discard(folder)
     return [about["label"] for about in gone.values()]
 
 
 def _discard(folder: pathlib.Path) -> None:
-    """Removes a folder of rows; a part of it never has its name."""
+    """Removes a folder of rows. It is renamed first, so that no half-removed folder has its name."""
     hidden = folder.with_name(f".{folder.name}.tmp")
     os.replace(folder, hidden)
     remove(hidden)
@@ -167,19 +167,19 @@ def write_chunk(
     Args:
       workdir: the folder of the sweep.
       variant: its key in ``attacks.json``.
-      name: begins the name of the file.
-      keys: of the rows; a digest of them ends the name of the file.
+      name: the first part of the file's name.
+      keys: the keys of the rows; their digest is the last part of the file's name.
       rows: the rows.
     """
     text, unit = json.dumps(sorted(map(str, keys))), unit_of(variant)
     file = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.parquet"
-    with holding(workdir, unit):  # of which jobs elsewhere may write rows too
+    with holding(workdir, unit):  # other jobs may write rows of this variant too
         write_table(workdir / unit / file, table_of(rows))
         add_files(workdir, unit, [file])
 
 
 def read_variant(workdir: pathlib.Path, variant: str) -> pa.Table:
-    """Returns every stored row of a variant, its baselines' among them.
+    """Returns every stored row of a variant, including the rows of its baselines.
 
     Args:
       workdir: the folder of the sweep.
@@ -195,11 +195,11 @@ def with_rows(summary: Summary) -> list[str]:
 
 
 def unknown_units(workdir: pathlib.Path, summary: Summary) -> list[str]:
-    """Returns the folders with rows that ``attacks.json`` does not name and ``drop`` did not remove from it.
+    """Returns the folders of rows that ``attacks.json`` does not name and ``drop`` did not mark.
 
     Args:
       workdir: the folder of the sweep.
-      summary: ``attacks.json``.
+      summary: the entries of ``attacks.json``.
     """
     known = with_rows(summary)
     others = [p for p in _folders(workdir) if p.name not in known and any(p.glob("*.parquet"))]
@@ -207,8 +207,8 @@ def unknown_units(workdir: pathlib.Path, summary: Summary) -> list[str]:
 
 
 def local_only_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Returns what the local-only baseline beside a row depends on: attackers, known labels and how many draws
-    of them, and seed."""
+    """Returns the key by which a row finds its local-only baseline: attackers, number of known labels, seed,
+    and number of draws of known labels."""
     return row["attackers"], row["known"], row["seed"], row.get("draws") or 1.0
 
 
@@ -222,5 +222,5 @@ def learner_of(row: Mapping[str, Any]) -> str:
 
 
 def learner_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Returns what tells a row of the local-only baseline from the others."""
+    """Returns the unique key of a row of the local-only baseline."""
     return *local_only_key(row), learner_of(row)

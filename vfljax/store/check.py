@@ -1,8 +1,8 @@
-"""What of a sweep is sound, and setting aside what is not.
+"""Finds the damaged parts of a sweep and sets them aside.
 
-``inspect`` checks every file that a sweep's own commands ever read. ``mend`` moves what is damaged to the
-folder ``damaged``, from where nothing is read: the sweep's command then finds it missing and makes it
-again.
+``inspect`` checks every file that the commands of a sweep read. ``mend`` moves damaged parts to the folder
+``damaged``, from which nothing is read. The command of the sweep then finds these parts missing and makes
+them again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def inspect(workdir: pathlib.Path) -> Iterator[Finding]:
     """Yields the state of every part of a sweep.
 
     Raises:
-      UserError: where ``sweep.json`` and its copy are lost.
+      UserError: if ``sweep.json`` and its copy are both lost.
     """
     header = read_header(workdir)
     for name in damaged_roots(workdir):
@@ -71,7 +71,7 @@ def inspect(workdir: pathlib.Path) -> Iterator[Finding]:
 
 
 def _listed(workdir: pathlib.Path) -> list[str]:
-    """The files beside ``sweep.json`` that its manifest names; none where that is damaged."""
+    """Returns the files beside ``sweep.json`` that the manifest there names; none if it is damaged."""
     try:
         return list(open_folder(workdir, ROOT, sizes=False).files)
     except Damaged:
@@ -89,9 +89,9 @@ def _checked(
 
 
 def mend(workdir: pathlib.Path) -> list[Finding]:
-    """Sets aside what is damaged; returns it. The caller holds the lock, and makes it again."""
+    """Sets aside damaged parts and returns the findings. The caller holds the lock, and makes them again."""
     damaged: list[Finding] = []
-    # what is missing now may have hidden other damage
+    # a part that was set aside may have hidden damage of another
     while new := [f for f in inspect(workdir) if f.state == DAMAGED and f not in damaged]:
         for finding in new:
             _set_aside(workdir, finding.unit)
@@ -107,8 +107,8 @@ def _set_aside(workdir: pathlib.Path, unit: str) -> None:
     _move(workdir, unit)
     if unit == "attacks.json":  # its copy is lost too
         _move(workdir, "attacks.copy.json")
-        write_attack_summary(workdir, {})  # what no record describes is attacked again
-    if unit.startswith("attacks/"):  # its form has no rows now
+        write_attack_summary(workdir, {})  # without the record, every attack runs again
+    if unit.startswith("attacks/"):  # the variant keeps a folder, without rows
         (workdir / unit).mkdir(parents=True, exist_ok=True)
         add_files(workdir, unit, [], keep=False)
     listed = _listed(workdir)
@@ -118,7 +118,7 @@ def _set_aside(workdir: pathlib.Path, unit: str) -> None:
 
 
 def _move(workdir: pathlib.Path, unit: str) -> None:
-    """Moves a file or folder, if it is there, to ``damaged``, beside what was moved there before."""
+    """Moves a file or folder, if it exists, to ``damaged``. Earlier versions that are there are kept."""
     if not (workdir / unit).exists():
         return
     folder = workdir / "damaged"

@@ -1,7 +1,7 @@
-"""Trees of arrays with a leading member axis, through orbax and nowhere else.
+"""Stores trees of arrays with a leading member axis. No other module uses orbax.
 
-Chunked by member, so that one trial reads in milliseconds; restored as NumPy, so that the
-devices they were written on do not matter.
+Arrays are chunked by member, so that one trial is read in milliseconds. They are restored as NumPy arrays, so
+that the devices on which they were written do not matter.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _orbax() -> Iterator[ocp.Checkpointer]:
 
 @contextlib.contextmanager
 def _reading(path: pathlib.Path) -> Iterator[tuple[ocp.Checkpointer, PyTree]]:
-    """What reads a folder, and the tree of what is told of its arrays. Raises ValueError where the folder
+    """Yields a checkpointer and the tree of a folder's array metadata. Raises ValueError if the folder
     cannot be read."""
     try:
         with _orbax() as checkpointer:
@@ -43,7 +43,7 @@ def _reading(path: pathlib.Path) -> Iterator[tuple[ocp.Checkpointer, PyTree]]:
             if metadata is None:
                 raise ValueError("it has no metadata")
             yield checkpointer, metadata.tree
-    except Exception as error:  # orbax and tensorstore raise many kinds for a damaged file
+    except Exception as error:  # orbax and tensorstore raise many types for a damaged file
         text = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         raise ValueError(text) from error
 
@@ -52,7 +52,7 @@ def save(path: pathlib.Path, tree: PyTree) -> None:
     """Writes arrays to a new folder.
 
     Args:
-      path: of the folder.
+      path: path of the folder.
       tree: dicts of arrays with a leading member axis.
     """
     tree = jax.tree.map(np.asarray, tree)
@@ -66,7 +66,7 @@ def save(path: pathlib.Path, tree: PyTree) -> None:
 
 
 def load(path: pathlib.Path) -> PyTree:
-    """Returns the whole tree as NumPy arrays. Raises ValueError where it cannot be read."""
+    """Returns the whole tree as NumPy arrays. Raises ValueError if it cannot be read."""
     with _reading(path) as (checkpointer, described):
         as_numpy = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), described)
         return checkpointer.restore(
@@ -78,14 +78,14 @@ def load_member(path: pathlib.Path, member: int) -> PyTree:
     """Returns one member of a stored tree; only that member's chunks are read.
 
     Args:
-      path: of the folder.
-      member: its place.
+      path: path of the folder.
+      member: index of the member along the leading axis.
 
     Raises:
-      ValueError: where it cannot be read.
+      ValueError: if it cannot be read.
     """
     base = path.absolute().as_uri()
-    # one context: the index is read once for all arrays, and these are read at the same time
+    # with one context the index is read once for all arrays, and the arrays are read concurrently
     context = tensorstore.Context({"cache_pool": {"total_bytes_limit": 1 << 26}})
 
     def opened(described: Any) -> Any:

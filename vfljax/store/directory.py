@@ -1,30 +1,30 @@
-"""A sweep on disk: self-describing, written atomically, read lazily, every file by its checksum.
+"""The files of a sweep, and the functions that write and read shards, their progress and common arrays.
 
     sweep.json                     schema, config, command, versions, revision, data checksum, plan
     manifest.json                  sizes and SHA-256 of splits.npz, teacher.npz and codebooks.npz
-    splits.npz                     per seed: train, validation, test rows, labels, known order, halves
+    splits.npz                     labels; per seed: train, validation, test rows, known order, halves
     teacher.npz                    every teacher's scores, where a defense reads them
     codebooks.npz                  every codebook, where a defense trains one
-    shards/<name>/results.parquet  one row a trial, row i = member i
+    shards/<name>/results.parquet  one row per trial, row i = member i
                   checkpoint/      orbax, final weights, leading member axis, chunked by trial
                   exchange/        what crossed the wire (``store.exchange``): memory mapped
                   manifest.json    size and SHA-256 of every file, and of every trial's arrays
     partial/<name>/<epochs>/       progress of an unfinished shard: checkpoint/ and manifest.json
-    attacks.json                   the attack variants: what is run and was run, what was skipped and why
-    attacks/<variant>/*.parquet    one row a trial and attack, by chunk (``store.attacks``); of the variant
-                                   "logistic", the local-only baseline, one a seed and number of known labels
+    attacks.json                   the attack variants: which are run, which were skipped, and why
+    attacks/<variant>/*.parquet    one row per trial and attack, in chunks (``store.attacks``); "logistic", the
+                                   local-only baseline, has one row per seed and number of known labels
                       manifest.json  sizes and SHA-256 of its chunks
     results.parquet, attacks.parquet, *.csv   the same tables in one piece, for people
     report.html, figures/*.png     the report
     select_delta/                  a sweep of its own: GAFM's choice of Delta
     damaged/                       what ``vfljax sweep --mend`` has set aside
 
-sweep.json and attacks.json have copies beside them (sweep.copy.json), which are read where the first is
+sweep.json and attacks.json have copies beside them (sweep.copy.json), which are read if the original is
 damaged. The column ``federation`` holds the name of the federation (``types.Federation``).
 
 A shard's folder is built under another name and moved into place, so that it exists if and only
-if it is complete. ``store.load`` reads a directory, ``store.manifest`` has the rule by which its files are
-checked. This is schema 5 (``store.header``): what was written with it stays readable.
+if it is complete. ``store.load`` reads a directory, and ``store.manifest`` checks its files. This is schema 5
+(``store.header``): sweeps that were written with it stay readable.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from vfljax.types import PyTree
 
 
 def read_tables(paths: Iterable[pathlib.Path]) -> pa.Table:
-    """Returns Parquet files, already checked, as one table, missing columns null; an empty table for none."""
+    """Returns checked Parquet files as one table. Missing columns are null; without files it is empty."""
     tables = []
     for path in paths:
         try:
@@ -65,7 +65,7 @@ def read_tables(paths: Iterable[pathlib.Path]) -> pa.Table:
 
 
 def table_of(rows: list[dict[str, Any]]) -> pa.Table:
-    """Returns rows as a table, whose columns are in order of first appearance."""
+    """Returns rows as a table, with columns in order of first appearance."""
     names = dict.fromkeys(name for row in rows for name in row)
     return pa.table({name: [row.get(name) for row in rows] for name in names})
 
@@ -74,7 +74,7 @@ def table_of(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def shard_unit(name: str) -> str:
-    """Returns the folder of a shard."""
+    """Returns the folder of a shard, relative to the folder of the sweep."""
     return f"shards/{name}"
 
 
@@ -86,17 +86,17 @@ def write_shard(
     arrays: Mapping[str, np.ndarray],
     width: int = 0,
 ) -> None:
-    """Stores a finished shard, all of it or nothing, in place of its progress.
+    """Stores a finished shard atomically and removes its saved progress.
 
     Args:
       workdir: the folder of the sweep.
-      name: of the shard.
-      rows: of results, one a trial.
-      weights: with a leading member axis.
-      arrays: of its exchange, likewise.
+      name: name of the shard.
+      rows: rows of results, one per trial.
+      weights: final weights, with a leading member axis.
+      arrays: arrays of the exchange by name, with a leading member axis.
       width: how many trials were trained at once on each device.
     """
-    # of each trial's weights and exchange, so that it can be checked by itself
+    # digests of each trial's weights and exchange, so that a trial can be checked alone
     digests = [
         {
             "weights": digest_of_arrays(jax.tree.map(lambda a, i=member: a[i], weights)),
@@ -115,14 +115,14 @@ def write_shard(
 def finished(workdir: pathlib.Path, name: str) -> bool:
     """Returns whether a shard is complete.
 
-    One that disagrees with its manifest is refused, not trained again: nothing already computed is overwritten.
+    A damaged shard raises an error and is not trained again, so that no result is overwritten.
 
     Args:
       workdir: the folder of the sweep.
-      name: of the shard.
+      name: name of the shard.
 
     Raises:
-      Damaged: where it is.
+      Damaged: if its manifest is damaged, or a file is missing or has another size.
     """
     unit = shard_unit(name)
     return (workdir / unit).is_dir() and bool(open_folder(workdir, unit))
@@ -133,20 +133,20 @@ def verify(workdir: pathlib.Path, name: str) -> None:
 
     Args:
       workdir: the folder of the sweep.
-      name: of the shard.
+      name: name of the shard.
 
     Raises:
-      Damaged: where it does not match its manifest.
+      Damaged: if a file does not match its manifest.
     """
     open_folder(workdir, shard_unit(name)).check_all()
 
 
 def strangers(workdir: pathlib.Path, header: Mapping[str, Any]) -> list[str]:
-    """Returns folders among the shards that the plan does not name: renamed ones, for example.
+    """Returns the shard folders that the plan does not name, for example renamed ones.
 
     Args:
       workdir: the folder of the sweep.
-      header: of the sweep.
+      header: header of the sweep.
     """
     names = {shard["name"] for shard in header["shards"]}
     folders = sorted(p.name for p in workdir.glob("shards/*") if not p.name.startswith("."))
@@ -159,17 +159,17 @@ def strangers(workdir: pathlib.Path, header: Mapping[str, Any]) -> list[str]:
 def write_partial(
     workdir: pathlib.Path, name: str, done: int, tree: PyTree, width: int = 0
 ) -> None:
-    """Saves an unfinished shard; its last save goes when this one is whole.
+    """Saves an unfinished shard, and removes its earlier saves once this one is complete.
 
     Args:
       workdir: the folder of the sweep.
-      name: of the shard.
-      done: epochs after which it is saved.
-      tree: of arrays.
+      name: name of the shard.
+      done: number of epochs trained.
+      tree: tree of arrays to save.
       width: as in ``write_shard``.
     """
     unit = f"partial/{name}/{done}"
-    if not (workdir / unit).exists():  # the same epochs of the same shard are the same arrays
+    if not (workdir / unit).exists():  # the same epochs of a shard give the same arrays
         with new_folder(workdir, unit, jax.tree.leaves(tree), width=width) as folder:
             checkpoint.save(folder / "checkpoint", tree)
     for path in (workdir / "partial" / name).iterdir():
@@ -178,22 +178,22 @@ def write_partial(
 
 
 def width_of_shard(workdir: pathlib.Path, name: str) -> int:
-    """Returns how many trials of a shard were trained at once on each device, when it was saved or finished;
-    0 where that is not known.
+    """Returns how many trials of a shard were trained at once on each device when it was last saved or
+    finished; 0 if that is unknown.
 
     Args:
       workdir: the folder of the sweep.
-      name: of the shard.
+      name: name of the shard.
 
     Raises:
-      Damaged: where its manifest is.
+      Damaged: if its manifest is damaged.
     """
     saves = sorted((workdir / "partial" / name).glob("[0-9]*"), key=lambda path: -int(path.name))
     for unit in (shard_unit(name), *(f"partial/{name}/{path.name}" for path in saves)):
         if not (workdir / unit / MANIFEST).exists():
             continue
         try:
-            # its record alone: another process may be removing the save that it has replaced
+            # without looking at the files: another process may be removing a save that it replaced
             return open_folder(workdir, unit, sizes=False).record.get("width", 0)
         except Damaged:
             if (workdir / unit / MANIFEST).exists():
@@ -202,14 +202,14 @@ def width_of_shard(workdir: pathlib.Path, name: str) -> int:
 
 
 def read_partial(workdir: pathlib.Path, name: str) -> tuple[int, PyTree] | None:
-    """Returns the epochs done of an unfinished shard and its tree of arrays; None where there is none.
+    """Returns (epochs done, tree of arrays) of the last save of an unfinished shard, or None without a save.
 
     Args:
       workdir: the folder of the sweep.
-      name: of the shard.
+      name: name of the shard.
 
     Raises:
-      Damaged: where it is.
+      Damaged: if the save is damaged.
     """
     saves = [p for p in (workdir / "partial" / name).glob("*") if not p.name.startswith(".")]
     if not saves:
@@ -229,12 +229,12 @@ def read_partial(workdir: pathlib.Path, name: str) -> tuple[int, PyTree] | None:
 
 
 def write_root_arrays(workdir: pathlib.Path, name: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes arrays to a file beside ``sweep.json``, and its place in the manifest.
+    """Writes arrays to a file beside ``sweep.json`` and adds the file to the manifest there.
 
     Args:
       workdir: the folder of the sweep.
       name: "splits.npz", "teacher.npz" or "codebooks.npz".
-      arrays: by name.
+      arrays: arrays by name.
     """
     with (
         replacing(workdir / name, sum(array.nbytes for array in arrays.values())) as temporary,
@@ -245,14 +245,14 @@ def write_root_arrays(workdir: pathlib.Path, name: str, arrays: Mapping[str, np.
 
 
 def read_root_arrays(workdir: pathlib.Path, name: str) -> dict[str, np.ndarray] | None:
-    """Returns the arrays of a file beside ``sweep.json``; None where there is none that was finished.
+    """Returns the arrays of a file beside ``sweep.json``, or None if the file was never completed.
 
     Args:
       workdir: the folder of the sweep.
-      name: as of ``write_root_arrays``.
+      name: as in ``write_root_arrays``.
 
     Raises:
-      Damaged: where it is.
+      Damaged: if the file or the manifest is damaged.
     """
     if not (workdir / MANIFEST).exists():
         if (workdir / name).exists() and (workdir / "shards").exists():

@@ -1,7 +1,7 @@
-"""What crossed the wire, on disk: written and read here, side by side.
+"""Writes and reads what crossed the wire.
 
-A shard's ``exchange`` folder holds one .npy file an array, with a leading member axis S, and is read by
-memory map. E counts the recorded epochs, N the recorded training rows, D a party's cut width::
+A shard's ``exchange`` folder holds one .npy file per array, with a leading member axis S. Arrays are memory
+mapped. E is the number of recorded epochs, N of recorded training rows, and D a party's cut width::
 
     epochs                     [S, E] int32, which epochs those are
     order, sent                [S, E, N] place of a row in its epoch's sending order; whether it was sent
@@ -10,9 +10,9 @@ memory map. E counts the recorded epochs, N the recorded training rows, D a part
     party<p>_sum_gradient      [S, N, D] sums over every epoch of g, of sign(g) and of g ** 2
     party<p>_sum_sign, party<p>_sum_square
     party<p>_sum_count         [S, N] times the row was sent
-    party<p>_inputs            [S, E, N, H] what its last linear layer read, where that was recorded
-    mates_order                [S, E, N + R] place of every row of the same batches, where an attack reads them
-    mates_sent                 [S, E, R] of the R other rows
+    party<p>_inputs            [S, E, N, H] what its last linear layer read, if that was recorded
+    mates_order                [S, E, N + R] place of all rows in the sending order, if mates were recorded
+    mates_sent                 [S, E, R] whether each of the R batch mates was sent
     mates_party<p>_embeddings, mates_party<p>_gradients  [S, E, R, D]
 """
 
@@ -27,7 +27,7 @@ import numpy as np
 from vfljax.types import HostArray, Mates, Sums
 
 BY_PARTY = ("embeddings", "gradients", "sum_gradient", "sum_sign", "sum_square")
-INPUTS = "inputs"  # by party too, and in few sweeps
+INPUTS = "inputs"  # also by party, but only few sweeps record it
 FIELDS = (*BY_PARTY, "sum_count", "order", "sent", "epochs")
 MATES = "mates_"
 
@@ -36,8 +36,8 @@ def epoch_arrays(record: Any) -> dict[str, Any]:
     """Returns a recorded epoch's arrays by name.
 
     Args:
-      record: a ``vfljax.federation.training.Record``: the order of the rows, which were sent, and, of each
-        passive party, embeddings, gradients and, where they are recorded, inputs of the last layer are read.
+      record: a ``vfljax.federation.training.Record``. Its fields ``order`` and ``sent`` are read, and each
+        passive party's ``embeddings``, ``gradients`` and, if they were recorded, ``inputs``.
     """
     arrays = {"order": record.order, "sent": record.sent}
     for p, (z, g) in enumerate(zip(record.embeddings, record.gradients, strict=True)):
@@ -54,10 +54,10 @@ def all_arrays(
     """Returns every array of a shard's exchange.
 
     Args:
-      by_epoch: of each recorded epoch.
-      epochs: those that are recorded.
-      sums: of each passive party.
-      rows: how many attackers are scored on, None for all; further ones are stored as batch mates.
+      by_epoch: the ``epoch_arrays`` of each recorded epoch, with a leading member axis.
+      epochs: the recorded epochs.
+      sums: the running sums of each passive party.
+      rows: number of rows that attackers are scored on, None for all. Other rows are stored as batch mates.
     """
     stacked = {
         name: np.stack([by_epoch[epoch][name] for epoch in epochs], axis=1)
@@ -66,7 +66,7 @@ def all_arrays(
     arrays = {name: array[:, :, :rows] for name, array in stacked.items()}
     if rows is not None and rows < stacked["order"].shape[2]:
         arrays |= {MATES + name: array[:, :, rows:] for name, array in stacked.items()}
-        # places among the rows that are scored, as where no others are recorded; and among all
+        # "order" has places among the scored rows, as without mates, and "mates_order" among all rows
         arrays["order"] = arrays["order"].argsort(-1).argsort(-1).astype(np.int32)
         arrays[MATES + "order"] = stacked["order"]
     arrays["epochs"] = np.tile(np.asarray(epochs, np.int32), (len(arrays["order"]), 1))
@@ -77,11 +77,11 @@ def all_arrays(
 
 
 def write(folder: pathlib.Path, arrays: Mapping[str, HostArray]) -> None:
-    """Writes one .npy file an array.
+    """Writes one .npy file per array.
 
     Args:
-      folder: a new one.
-      arrays: by name.
+      folder: a folder that does not exist yet.
+      arrays: arrays by name.
     """
     folder.mkdir(parents=True)
     for name, array in arrays.items():
@@ -107,10 +107,10 @@ def of_parties(
     Arrays that all parties share are included once.
 
     Args:
-      arrays: of a shard.
-      member: the trial's place in it.
-      parties: who colludes.
-      mates: whether those of batch mates are added, where they were recorded.
+      arrays: the exchange arrays of a shard.
+      member: index of the trial in the shard.
+      parties: the colluding parties.
+      mates: whether to add the arrays of batch mates, if they were recorded.
     """
 
     def field(name: str, prefix: str = "") -> HostArray:

@@ -1,7 +1,7 @@
-"""The header of a sweep, ``sweep.json``: what the sweep is, and whether a new one is the same.
+"""The header of a sweep, ``sweep.json``, and its comparison with the header of a requested sweep.
 
-What was written with schema 5 stays readable; earlier schemas are not read. A header that names no version of
-the loader that read its data is of version 1.
+Headers of schema 5 stay readable; earlier schemas are not read. A header without a version of the loader that
+read its data counts as version 1.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vfljax.store.sealed import SEAL, Damaged, read_root, seal, write_root
 SCHEMA = 5
 LAST_READER = "97df115"  # the last commit that reads earlier schemas
 ID = "id"
-# what is read of sweep.json; fields that came later may be absent
+# the fields that every sweep.json has; fields that were added later may be absent
 FIELDS = (
     *("config", "command", "versions", "revision", "backend", "devices"),
     *("data", "checksum", "trials", "shards", ID),
@@ -29,24 +29,24 @@ DATA_FIELDS = (
     *("train", "validation", "test"),
 )
 SHARD_FIELDS = ("name", "group", "trials", "capacity")
-# no result depends on these; where data and weights lie may change, not what they are
+# fields that may change on resume, for no result depends on them: paths of data may change, not the data
 MAY_CHANGE = (
     "execution.",
     "data.dir",
     "data.resident_gb",
     "model.pretrained",
     "teacher.pretrained",
-    "reproduces",  # what it is compared with
+    "reproduces",  # the paper's table that it is compared with
     "goal",
     "parties.names",
 )
 
 
 def header_of(workdir: pathlib.Path) -> dict[str, Any] | None:
-    """Returns the header of a sweep; None where there is none.
+    """Returns the header of a sweep, or None if there is none.
 
     Raises:
-      UserError: where it is damaged beyond its copy, or another version of vfljax wrote it.
+      UserError: if the header and its copy are damaged, or if their schema is not ``SCHEMA``.
     """
     path = workdir / "sweep.json"
     try:
@@ -64,14 +64,14 @@ def header_of(workdir: pathlib.Path) -> dict[str, Any] | None:
         if schema is None or missing or SEAL not in header:
             why = f"it has no {missing!r}" if missing else "it has no checksum"
             raise Damaged(workdir, path.name, why)
-    except Damaged as error:  # no command mends it: nothing else describes the sweep
+    except Damaged as error:  # no command can mend it, because nothing else describes the sweep
         remedy = "restore it, or start in a new workdir."
         raise UserError(f"{path} is damaged ({error.why}): {remedy}") from error
     return header
 
 
 def _missing(header: Mapping[str, Any]) -> str:
-    """The first field that a header lacks, '' where none is missing."""
+    """Returns the first field that a header lacks, or '' if none is missing."""
 
     def parts() -> Iterator[tuple[str, Mapping[str, Any], tuple[str, ...]]]:
         yield "", header, FIELDS
@@ -88,7 +88,7 @@ def read_header(workdir: pathlib.Path) -> dict[str, Any]:
     """Returns the header of a sweep.
 
     Raises:
-      UserError: where there is none, and as ``header_of``.
+      UserError: if there is none, and as in ``header_of``.
     """
     header = header_of(workdir)
     if header is None:
@@ -97,8 +97,8 @@ def read_header(workdir: pathlib.Path) -> dict[str, Any]:
 
 
 def identity(workdir: pathlib.Path) -> str:
-    """Returns what tells this sweep from others: drawn from its header when that was first written; ''
-    where there is no header, of parts that tests write alone."""
+    """Returns the id of a sweep, a digest of its header made when that was first written. It is '' if there is
+    no header, as in tests that write parts of a sweep only."""
     paths = workdir / "sweep.json", workdir / "sweep.copy.json"
     stats = [path.stat() if path.exists() else None for path in paths]
     return _identity(workdir, tuple((s.st_mtime_ns, s.st_size) if s else None for s in stats))
@@ -106,7 +106,7 @@ def identity(workdir: pathlib.Path) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _identity(workdir: pathlib.Path, written: tuple[Any, ...]) -> str:
-    del written  # when and what size: it is read anew when they change
+    del written  # modification times and sizes: if they change, the header is read again
     header = header_of(workdir)
     return header[ID] if header else ""
 
@@ -116,13 +116,13 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
 
     Args:
       workdir: the folder of the sweep.
-      header: of the sweep that is asked for.
+      header: header of the requested sweep.
 
     Returns:
       The header in force: the stored one on resume, so that its plan is reused.
 
     Raises:
-      UserError: where the folder holds another sweep, or parts of one that has lost its header.
+      UserError: if the folder holds another sweep, or parts of a sweep whose header is lost.
     """
     stored = header_of(workdir)
     if stored is None:
@@ -134,7 +134,7 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
         stored = {**header, ID: seal(header)[SEAL]}
     else:
         refuse_another(workdir, stored, header)
-    write_root(workdir, "sweep", stored)  # both copies, should one have been damaged
+    write_root(workdir, "sweep", stored)  # mends either copy if it was damaged
     return read_header(workdir)
 
 
@@ -154,8 +154,8 @@ def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> l
 
     Args:
       a: the first config, or a group of it.
-      b: the other.
-      path: of the group.
+      b: the other config, or the same group of it.
+      path: dotted name of the group, '' for a whole config.
 
     >>> print(*differences({"seeds": 3, "model": {"cut": 16}}, {"seeds": 3, "model": {"cut": 8}}))
     model.cut: 16 -> 8
@@ -176,23 +176,23 @@ def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> l
 def refuse_another(
     workdir: pathlib.Path, stored: Mapping[str, Any], header: Mapping[str, Any]
 ) -> None:
-    """Refuses a sweep that is not the stored one.
+    """Raises an error if a requested sweep is not the stored one.
 
     Args:
       workdir: the folder of the sweep.
-      stored: its header.
-      header: of the sweep that is asked for.
+      stored: header of the stored sweep.
+      header: header of the requested sweep.
 
     Raises:
-      UserError: where they differ in what results depend on.
+      UserError: if the headers differ in a field on which results depend.
     """
     may_change = MAY_CHANGE
     data = difference(stored, header)
-    if not data and stored.get("identity"):  # other options of the loader may read the same data
+    if not data and stored.get("identity"):  # the data are the same under other options
         may_change = (*MAY_CHANGE, "data.options")
     changed = [
         str(changed_field)
-        # a field that came after the sweep was made had its default then
+        # ``resolve`` gives a field that is newer than the stored sweep its default
         for changed_field in differences(resolve(stored["config"]), resolve(header["config"]))
         if not changed_field.field.startswith(may_change)
     ]
@@ -208,11 +208,11 @@ def refuse_another(
 
 
 def difference(stored: Mapping[str, Any], header: Mapping[str, Any]) -> str:
-    """Returns why the data sets of two headers differ; '' where they do not.
+    """Returns why the data sets of two headers differ, or '' if they are the same.
 
     Args:
-      stored: the header of the stored sweep.
-      header: of the sweep that is asked for.
+      stored: header of the stored sweep.
+      header: header of the requested sweep.
     """
     values = stored["checksum"] != header["checksum"]
     if not values and stored.get("identity", header["identity"]) == header["identity"]:
@@ -222,7 +222,7 @@ def difference(stored: Mapping[str, Any], header: Mapping[str, Any]) -> str:
 
 
 def _reading(stored: Mapping[str, Any], reader: int) -> str:
-    """How to keep the reading of a header that is of another version than ``reader``; '' of the same."""
+    """Returns how to read data as the stored sweep did if its loader's version is not ``reader``, else ''."""
     old = stored.get("reader", 1)
     if old == reader:
         return ""
@@ -237,11 +237,11 @@ def _reading(stored: Mapping[str, Any], reader: int) -> str:
 
 @contextlib.contextmanager
 def explained(stored: Mapping[str, Any] | None, reader: int) -> Iterator[None]:
-    """Adds, to what is refused of a stored sweep's data, what changed since it was read.
+    """Adds to an error about a stored sweep's data that another version of the loader read them, if so.
 
     Args:
-      stored: the sweep's header; None without one.
-      reader: the number of the rules by which the data are read now.
+      stored: header of the sweep, or None without a stored sweep.
+      reader: version of the loader that reads the data now.
     """
     try:
         yield

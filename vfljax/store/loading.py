@@ -1,7 +1,7 @@
 """Reading a sweep.
 
-``load(dir)`` gives the tables now and the arrays of one trial when they are asked for. A trial
-that diverged is reported as diverged and changes no other. What is read is compared with its checksum.
+``load(dir)`` reads the tables at once, and the arrays of a trial when they are asked for. A trial that
+diverged is reported as diverged and does not affect others. Everything is checked when it is read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BASELINES = ("untrained", "logistic", "all_labels")
 
 
 class NamedParts(dict[str, Any]):
-    """Arrays or trees of them by name; the number of a party finds what its text does."""
+    """A dict of arrays or trees by name, in which a party's number finds the same entry as its text."""
 
     def __missing__(self, name: object) -> Any:
         if str(name) in self:
@@ -73,17 +73,17 @@ class StoredTrial(NamedTuple):
         return self.workdir / shard_unit(self.row["shard"])
 
     def weights(self) -> PyTree:
-        """Final variables: {"bottoms": {"0": ...}, "active": ...}, and "defenses": {name: state} of those
-        that predictions are read through (``vfljax.defenses.readers``), if any; reads this member only.
-        Raises UserError where they do not match their checksum."""
+        """Returns the trial's final variables, {"bottoms": {"0": ...}, "active": ...}, and "defenses":
+        {name: state} if there are defenses through which predictions are read (``vfljax.defenses.readers``).
+        Only this trial is read. Raises UserError if the variables do not match their checksum."""
         trees = self._checked(
             "weights", lambda: checkpoint.load_member(self.shard / "checkpoint", self.member)
         )
         return NamedParts(trees | {"bottoms": NamedParts(trees["bottoms"])})
 
     def exchange(self) -> dict[str, np.ndarray]:
-        """This member of every exchange array, e.g. ``"party0_gradients"`` [E, N, D]. Raises UserError
-        where they do not match their checksum."""
+        """Returns the trial's exchange arrays by name, e.g. ``"party0_gradients"`` [E, N, D]. Raises UserError
+        if they do not match their checksum."""
 
         def read() -> dict[str, np.ndarray]:
             arrays = exchange.read(self.shard / "exchange")
@@ -111,8 +111,8 @@ class StoredSweep(NamedTuple):
     header: dict[str, Any]
     results: pa.Table
     attacks: pa.Table
-    unfinished: tuple[str, ...] = ()  # what is not trained or attacked yet, a line each
-    local_only: pa.Table = NO_ROWS  # the baseline: a row for each seed and number of known labels
+    unfinished: tuple[str, ...] = ()  # one line for each part that is not trained or attacked yet
+    local_only: pa.Table = NO_ROWS  # rows of the baseline, by seed, known labels and learner
 
     @property
     def config(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class StoredSweep(NamedTuple):
         return {name: row for record in records for name, row in record.get("plugins", {}).items()}
 
     def trial(self, number: int) -> StoredTrial:
-        """Trial ``number`` (its id): row, weights and exchange, read lazily."""
+        """Returns the trial whose id is ``number``. Its weights and exchange are read lazily."""
         numbers = self.results["trial"].to_pylist() if self.results.num_rows else []
         if number not in numbers:
             raise UnknownError(f"trial {number!r} is not in {self.workdir}: see results['trial'].")
@@ -133,14 +133,14 @@ class StoredSweep(NamedTuple):
         return StoredTrial(row, self.workdir, row["member"])
 
     def splits(self) -> dict[str, np.ndarray]:
-        """Per seed: train, validation, test rows [Q, ...], known order; labels [R]."""
+        """Returns arrays by name: labels [R], and per seed [Q, ...] the rows of each part and known order."""
         arrays = read_root_arrays(self.workdir, "splits.npz")
         if arrays is None:
             raise Damaged(self.workdir, "splits.npz", "it is missing")
         return NamedParts(arrays)
 
     def require_finished(self) -> None:
-        """Raise UserError where something is not trained or attacked yet."""
+        """Raises UserError if a part of the sweep is not trained or attacked yet."""
         if self.unfinished:
             first, *others = self.unfinished
             more = f" (and {len(others)} more)" if others else ""
@@ -152,7 +152,7 @@ class StoredSweep(NamedTuple):
 
 
 def _results(workdir: pathlib.Path, header: Mapping[str, Any]) -> tuple[pa.Table, list[str]]:
-    """The rows of every finished shard, in trial order, and the names of these shards."""
+    """Returns the rows of all finished shards, in the order of trials, and the names of these shards."""
     for unit in strangers(workdir, header):
         raise Damaged(workdir, unit, "the plan names no such shard")
     names = [shard["name"] for shard in header["shards"]]
@@ -165,9 +165,9 @@ def _results(workdir: pathlib.Path, header: Mapping[str, Any]) -> tuple[pa.Table
 def _attacks(
     tables: Mapping[str, pa.Table], trials: Collection[int], summary: Summary, local_only: pa.Table
 ) -> pa.Table:
-    """A row for each kept trial and attack, with its baselines: the same attack on an untrained bottom and
-    local-only with the same labels (both by seed), and the same attack knowing every label (by trial).
-    ``tables`` hold the rows of every variant but the local-only baseline."""
+    """Returns one row per trial and attack, with columns of its baselines: the same attack on an untrained
+    bottom and local-only with the same labels (both of the same seed), and the same attack if it knows every
+    label (of the same trial). ``tables`` has the rows of all variants but the local-only baseline."""
     reached = {
         local_only_key(row): row for row in local_only.to_pylist() if learner_of(row) == LOCAL_ONLY
     }
@@ -177,7 +177,7 @@ def _attacks(
     out = []
     for row in rows:
         if row["what"] != "attack" or row["trial"] not in trials:
-            continue  # a baseline's, or of a shard that was lost and is not trained again yet
+            continue  # a row of a baseline, or of a lost shard that is not trained again yet
         kept = {key: value for key, value in row.items() if key != "what"}
         for what in BASELINES:
             baseline = by_place.get(_place(row, what), {})
@@ -186,7 +186,7 @@ def _attacks(
                 baseline = baseline or reached.get(local_only_key(row), {})
             kept[f"{what}_success"] = baseline.get("success")
             kept[f"{what}_test_success"] = baseline.get("test_success")
-            leak = baseline.get("leak")  # who knows every label leaves no row to score a leak on
+            leak = baseline.get("leak")  # NaN if every label is known: no row is left to score
             kept[f"{what}_leak"] = None if leak is None or math.isnan(leak) else leak
         out.append(kept)
     out.sort(key=lambda row: (row["label"], row["trial"], row["attack_configuration"]))
@@ -194,14 +194,14 @@ def _attacks(
 
 
 def _place(row: Mapping[str, Any], what: str) -> tuple[Any, ...]:
-    """What a row, or the one of its baseline ``what``, is told from others by."""
+    """Returns the unique key of a row, or of the row of its baseline ``what``."""
     names = ("variant", "federation", "view", "attack_configuration")
     return *(row[name] for name in names), what, row["trial" if what == "all_labels" else "seed"]
 
 
 def _with_untrained(local_only: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """The rows of the local-only baseline and, as more of its learners, those of the same attackers' attacks
-    with as many known labels on an untrained bottom model, from the ``tables`` of every other variant."""
+    """Returns the rows of the local-only baseline and, as further learners of it, those of attacks on an
+    untrained bottom with the same attackers and as many known labels, from all other variants' ``tables``."""
     scored = {local_only_key(row) for row in local_only.to_pylist()}
     learns = (pc.field("what") == "untrained") & (pc.field("known") > 0) & ~pc.field("outdated")
     learned = (table.filter(learns).to_pylist() for table in tables.values() if table.num_rows)
@@ -212,8 +212,8 @@ def _with_untrained(local_only: pa.Table, tables: Mapping[str, pa.Table]) -> pa.
 def _unfinished(
     header: Mapping[str, Any], trained: int, summary: Summary, tables: Mapping[str, pa.Table]
 ) -> Iterator[str]:
-    """A line each on shards and attacks that are not done, where so many shards are ``trained``. Attacks were
-    not run, were interrupted, or were run when fewer shards were trained."""
+    """Yields lines on shards that are not trained, and on attacks that were not run, were interrupted, or were
+    run when fewer shards were trained. ``trained`` is the number of shards that are trained now."""
     shards = len(header["shards"])
     if trained < shards:
         yield f"{shards - trained} of {shards} shards are not trained"
@@ -232,7 +232,7 @@ def _unfinished(
 
 
 def load(workdir: str | os.PathLike[str]) -> StoredSweep:
-    """A sweep, finished or not, from its directory; see ``vfljax.load``."""
+    """Returns the sweep of a directory, finished or not; see ``vfljax.load``."""
     path = pathlib.Path(workdir)
     header = read_header(path)
     results, trained = _results(path, header)
@@ -240,7 +240,7 @@ def load(workdir: str | os.PathLike[str]) -> StoredSweep:
     for unit in unknown_units(path, summary):
         raise Damaged(path, unit, "attacks.json does not name it")
     tables = {name: read_variant(path, name) for name in with_rows(summary)}
-    # rows of a rule that a later one took the place of, under labels that show it
+    # rows of a superseded rule get labels that show their rule
     for variant in [name for name, about in summary.items() if about.get("superseded")]:
         rows = tables[variant].to_pylist()
         outdated = [identity_columns(identity_of(row)._replace(outdated=True)) for row in rows]
@@ -266,5 +266,5 @@ def export(workdir: pathlib.Path) -> None:
         for path, rows in ((f"{name}.parquet", table), (f"{name}.csv", table.select(flat))):
             if rows.num_rows:
                 write_table(workdir / path, rows)
-            else:  # those of attacks that were dropped since
+            else:  # an earlier export may have rows of attacks that were dropped since
                 remove(workdir / path)

@@ -1,7 +1,7 @@
-"""One writer at a time. Readers need no lock: files are replaced whole.
+"""Locks that admit one writer at a time. Readers need no lock, because files are replaced atomically.
 
-The writer may have jobs that other processes do, on other machines too: they write what the writer asks for
-while it lives (``working``). Where it dies, they end what they have begun, and the next writer waits for them.
+Other processes, also on other machines, may do jobs for the writer: they write parts of the sweep while it is
+alive (``working``). If the writer dies, they finish what they have begun, and the next writer waits for them.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from vfljax.errors import UserError
 from vfljax.store.atomic import remove_leftovers, write_text
 
 LOCK, WRITER, PARTS = ".lock", ".writer.json", ".parts"
-JOBS = ".jobs"  # a locked file for each process that does jobs
-_LOCKS: dict[pathlib.Path, filelock.BaseFileLock] = {}  # one a folder and process: it is reentrant
+JOBS = ".jobs"  # this folder has a locked file for each process that does jobs
+_LOCKS: dict[pathlib.Path, filelock.BaseFileLock] = {}  # one reentrant lock per folder and process
 
 
 @contextlib.contextmanager
 def writing(workdir: pathlib.Path) -> Iterator[None]:
-    """Hold a sweep's directory for writing; it is made if it is absent.
+    """Holds the lock of a sweep's directory, which is made if it is absent.
 
-    The lock belongs to the process and goes with it, however it dies. What a dead writer left half
-    written is removed first. Within one process it may be taken again. Raises UserError that names
-    the holder where another process has it, and where the folder cannot be made or written. On a file
-    system without locks it says so and goes on.
+    The lock is released when the process ends, however it ends, and is reentrant within a process. Files that
+    a dead writer left half written are removed first. On a file system without locks, a warning is printed
+    and the block runs. Raises UserError if another process holds the lock, which the message names, and if
+    the folder cannot be made or written.
     """
     if workdir.exists() and not workdir.is_dir():
         raise UserError(f"workdir {workdir} is not a folder: choose another --workdir.")
@@ -59,7 +59,7 @@ def writing(workdir: pathlib.Path) -> Iterator[None]:
         if first:
             since = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
             holder = {"host": platform.node(), "process": os.getpid(), "since": since}
-            # first the new writer, then a look at who works for an earlier one: ``working`` does the reverse
+            # ``working`` does these two steps in reverse, so that no job of an earlier writer is missed
             write_text(folder / WRITER, json.dumps({**holder, "id": uuid.uuid4().hex}))
             _wait_for_jobs(folder)
             remove_leftovers(folder)
@@ -69,7 +69,7 @@ def writing(workdir: pathlib.Path) -> Iterator[None]:
 
 
 def _written(workdir: pathlib.Path) -> dict[str, Any]:
-    """What the present writer, or the last one, wrote of itself; nothing where it cannot be read."""
+    """Returns what the present or last writer recorded of itself, or {} if that cannot be read."""
     try:
         return dict(json.loads((workdir / WRITER).read_text()))
     except (OSError, ValueError, TypeError):
@@ -77,22 +77,22 @@ def _written(workdir: pathlib.Path) -> dict[str, Any]:
 
 
 def writer(workdir: pathlib.Path) -> str:
-    """Returns what tells the present writer, or the last one, from others; '' where there was none."""
+    """Returns the unique id of the present or last writer, or '' if there was none."""
     return str(_written(workdir).get("id", ""))
 
 
 @contextlib.contextmanager
 def working(workdir: pathlib.Path, leader: str) -> Iterator[bool]:
-    """Lets a job write parts of a sweep for the writer that leads it.
+    """Lets a job write parts of a sweep on behalf of a writer.
 
     The next writer waits until the block, or the process, has ended.
 
     Args:
       workdir: the folder of the sweep.
-      leader: the identity of the writer (see ``writer``).
+      leader: the id of the writer (see ``writer``).
 
     Yields:
-      Whether it still is the writer.
+      Whether ``leader`` is still the id of the present writer.
     """
     with _held(workdir / JOBS / f"{platform.node()}-{os.getpid()}"):
         yield writer(workdir) == leader
@@ -100,11 +100,11 @@ def working(workdir: pathlib.Path, leader: str) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def holding(workdir: pathlib.Path, part: str) -> Iterator[None]:
-    """Holds a part of a sweep that several jobs write, and waits for the job that has it.
+    """Holds the lock of a part of a sweep that several jobs write, after waiting until it is free.
 
     Args:
       workdir: the folder of the sweep.
-      part: its name.
+      part: name of the part.
     """
     with _held(workdir / PARTS / part.replace("/", "_")):
         yield
@@ -114,14 +114,14 @@ def holding(workdir: pathlib.Path, part: str) -> Iterator[None]:
 def _held(path: pathlib.Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as held:
-        # a file system without locks, of which ``writing`` warns
+        # raised on a file system without locks; ``writing`` prints the warning
         with contextlib.suppress(NotImplementedError):
             held.enter_context(filelock.FileLock(path))
         yield
 
 
 def _wait_for_jobs(folder: pathlib.Path) -> None:
-    """Waits for the jobs of an earlier writer, which died before them."""
+    """Waits for the jobs that still run for an earlier writer, which is dead."""
     for path in sorted((folder / JOBS).glob("*")):
         lock = filelock.FileLock(path)
         with contextlib.suppress(NotImplementedError):
@@ -136,8 +136,8 @@ def _wait_for_jobs(folder: pathlib.Path) -> None:
 
 
 def _holder(workdir: pathlib.Path) -> str:
-    """The process that holds the lock, as far as it is known; one that just took it needs a moment to write
-    that down."""
+    """Returns a text on the process that holds the lock. It tries for a second, because a process that just
+    took the lock needs a moment to write its record."""
     for _ in range(20):
         holder = _written(workdir)
         if {"process", "host", "since"} <= holder.keys():

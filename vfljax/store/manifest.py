@@ -1,11 +1,11 @@
-"""What makes the files of a sweep whole: every one that is read stands in a manifest.
+"""Manifests: the list of a folder's files, by which every file is checked when it is read.
 
-A folder's ``manifest.json`` is a record of which folder it is, of which sweep, and of the size and SHA-256 of
-each of its files. It is written last, so that files which no manifest names were never finished. A folder that
-was renamed, or that belongs to another sweep, does not match its manifest.
+A folder's ``manifest.json`` records the folder's path, the sweep's id, and the size and SHA-256 of each of
+its files. It is written last, so that files which no manifest names were never finished. A folder that was
+renamed, or that belongs to another sweep, does not match its manifest.
 
-``open_folder`` is how files are read. It checks the manifest at once, and a file the first time that a
-process asks for it.
+``open_folder`` opens a folder for reading. It checks the manifest at once, and each file when a process first
+asks for it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def digest_of_arrays(tree: PyTree) -> str:
     return total.hexdigest()
 
 
-_CHECKED: dict[tuple[Any, ...], str] = {}  # what this process has checked
+_CHECKED: dict[tuple[Any, ...], str] = {}  # SHA-256 of the files that this process has checked
 
 
 class Folder(NamedTuple):
@@ -56,11 +56,11 @@ class Folder(NamedTuple):
 
     @property
     def files(self) -> Mapping[str, Mapping[str, Any]]:
-        """The bytes and sha256 of its files, by name."""
+        """The size ("bytes") and SHA-256 ("sha256") of each of its files, by name."""
         return self.record["files"]
 
     def file(self, name: str) -> pathlib.Path:
-        """Returns the path of one of its files, whose SHA-256 is checked once a process. Raises Damaged."""
+        """Returns the path of a file, whose SHA-256 is checked once per process. Raises Damaged."""
         path = self.workdir / self.unit / name
         try:
             if name not in self.files:
@@ -89,14 +89,14 @@ def _check_size(name: str, size: int, expected: Mapping[str, Any]) -> None:
 
 
 def _damaged(workdir: pathlib.Path, unit: str, name: str, error: Exception) -> Damaged:
-    """What must be made again where a file is damaged: its folder, or of those beside ``sweep.json`` the
-    file alone."""
+    """Returns the error of a damaged file. What must be made again is its whole folder, but only the file
+    itself if it is beside ``sweep.json``."""
     why = f"{name}: {reason(error)}" if isinstance(error, OSError) else reason(error)
     return Damaged(workdir, name if unit == ROOT else unit, why)
 
 
 def open_folder(workdir: pathlib.Path, unit: str, sizes: bool = True) -> Folder:
-    """Returns a folder of a sweep, checked by its manifest; a file is when it is asked for.
+    """Returns a folder of a sweep after checking its manifest. Files are checked when they are asked for.
 
     Args:
       workdir: the folder of the sweep.
@@ -104,8 +104,8 @@ def open_folder(workdir: pathlib.Path, unit: str, sizes: bool = True) -> Folder:
       sizes: whether the sizes of all its files are compared now.
 
     Raises:
-      Damaged: where the manifest is missing, is not whole, or is that of another folder or sweep, and where
-        files are missing or have other sizes.
+      Damaged: if the manifest is missing, is damaged, or belongs to another folder or sweep, or if files are
+        missing or have other sizes.
     """
     sweep, blamed = identity(workdir), MANIFEST
     try:
@@ -131,15 +131,15 @@ def _sums(folder: pathlib.Path, names: Iterable[str]) -> dict[str, Any]:
 
 
 def add_files(workdir: pathlib.Path, unit: str, names: Iterable[str], keep: bool = True) -> None:
-    """Writes a folder's manifest anew with these files, as they are now.
+    """Rewrites a folder's manifest with the present sizes and checksums of these files.
 
     A folder without a manifest gets one.
 
     Args:
       workdir: the folder of the sweep.
       unit: the path of the folder within it.
-      names: of the files.
-      keep: whether the files that it has already stay in it.
+      names: names of the files.
+      keep: whether files that the manifest already lists stay in it.
     """
     path = workdir / unit
     files: Mapping[str, Any] = {}
@@ -153,19 +153,19 @@ def add_files(workdir: pathlib.Path, unit: str, names: Iterable[str], keep: bool
 def new_folder(
     workdir: pathlib.Path, unit: str, arrays: Iterable[Any], **more: Any
 ) -> Iterator[pathlib.Path]:
-    """Makes a folder with its manifest, all of it or nothing.
+    """Makes a folder with its manifest atomically.
 
     Args:
       workdir: the folder of the sweep.
       unit: the path of the new folder within it.
-      arrays: which it will hold, by which it is seen whether the disk has room.
+      arrays: the arrays that it will hold; their sizes tell whether the disk has room.
       **more: other fields of the manifest.
 
     Yields:
       The path where the files are written.
     """
     sizes = [np.asarray(array).nbytes for array in arrays]
-    # with what orbax writes beside the arrays: a little more than it will be
+    # an upper estimate, which includes what orbax writes beside the arrays
     need = sum(sizes) + 4096 * len(sizes) + 65_536
     with replacing(workdir / unit, need) as folder:
         folder.mkdir(parents=True)
@@ -176,6 +176,6 @@ def new_folder(
 
 
 def files_below(folder: pathlib.Path) -> list[str]:
-    """Returns every file below a folder, by its path there, but the manifest and temporary ones."""
+    """Returns the relative paths of all files below a folder, except its manifest and temporary files."""
     names = [str(p.relative_to(folder)) for p in sorted(folder.rglob("*")) if p.is_file()]
     return [n for n in names if n != MANIFEST and not pathlib.Path(n).name.startswith(".")]

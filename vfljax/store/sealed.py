@@ -1,7 +1,7 @@
-"""Records: small JSON files that carry the SHA-256 of the rest of their own content.
+"""Records: small JSON files that contain the SHA-256 of the rest of their own content.
 
-``sweep.json`` and ``attacks.json`` have copies (``sweep.copy.json``), which are written first and read where
-the record is damaged, so that no single damaged file loses them. Every folder's manifest is a record too.
+``sweep.json`` and ``attacks.json`` have copies (``sweep.copy.json``), which are written first and read if the
+record is damaged, so that no single damaged file loses them. Every folder's manifest is a record too.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from vfljax.errors import UserError
 from vfljax.store.atomic import write_text
 
-SEAL, KIND = "sha256", "of"  # the keys of a record's own sum, and of what it describes
+SEAL, KIND = "sha256", "of"  # the keys of a record's checksum, and of the name of what it describes
 
 
 class Damaged(UserError):
-    """A file or folder of a sweep that is not what was written; ``unit`` is what must be made again."""
+    """A file or folder of a sweep is not what was written. ``unit`` is the part that must be made again."""
 
     def __init__(self, workdir: pathlib.Path, unit: str, why: str) -> None:
         self.unit, self.why = unit, why
@@ -35,7 +35,7 @@ def remedy(workdir: pathlib.Path) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Returns a short reason of an exception that some reader raised."""
+    """Returns the short reason of an exception that a reader of files raised."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     text = str(error).splitlines()[0][:100] if str(error) else ""
@@ -43,8 +43,8 @@ def reason(error: Exception) -> str:
 
 
 def seal(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a record: the content and its own sum."""
-    # as JSON reads it back: names are strings, tuples lists
+    """Returns a record: the content and its checksum."""
+    # the checksum is of the content as JSON reads it back: names are strings, and tuples are lists
     rest = json.loads(json.dumps({key: value for key, value in content.items() if key != SEAL}))
     text = json.dumps(rest, sort_keys=True)
     return {**rest, SEAL: hashlib.sha256(text.encode()).hexdigest()}
@@ -54,17 +54,17 @@ def write_record(path: pathlib.Path, content: Mapping[str, Any]) -> None:
     """Replaces a record.
 
     Args:
-      path: of its file.
-      content: all of it but its sum.
+      path: path of its file.
+      content: its content without the checksum.
     """
     write_text(path, json.dumps(seal(content), indent=1))
 
 
 def read_record(path: pathlib.Path) -> dict[str, Any]:
-    """Returns the JSON object of a file; one that has no sum is returned as it is.
+    """Returns the JSON object of a file. An object without a checksum is returned unchecked.
 
     Raises:
-      ValueError, OSError: where it cannot be read, or does not match its sum.
+      ValueError, OSError: if it cannot be read, or does not match its checksum.
     """
     record = json.loads(path.read_bytes())
     if not isinstance(record, dict):
@@ -75,17 +75,17 @@ def read_record(path: pathlib.Path) -> dict[str, Any]:
 
 
 def _places(workdir: pathlib.Path, kind: str) -> tuple[pathlib.Path, pathlib.Path]:
-    """The paths of a record and of its copy."""
+    """Returns the paths of a record and of its copy."""
     return workdir / f"{kind}.json", workdir / f"{kind}.copy.json"
 
 
 def write_root(workdir: pathlib.Path, kind: str, content: Mapping[str, Any]) -> None:
-    """Writes a record and its copy; what is written already is left alone.
+    """Writes a record and its copy, except files that hold the same record already.
 
     Args:
       workdir: the folder of the sweep.
       kind: "sweep" or "attacks".
-      content: of the record.
+      content: content of the record.
     """
     record = seal({**content, KIND: kind})
     for path in reversed(_places(workdir, kind)):
@@ -94,7 +94,7 @@ def write_root(workdir: pathlib.Path, kind: str, content: Mapping[str, Any]) -> 
 
 
 def read_root(workdir: pathlib.Path, kind: str) -> dict[str, Any] | None:
-    """Returns a record, from its copy where it is damaged; None where there is neither.
+    """Returns a record or else its copy, None if neither exists. Raises Damaged if neither is sound.
 
     Args:
       workdir: the folder of the sweep.
@@ -117,7 +117,7 @@ def read_root(workdir: pathlib.Path, kind: str) -> dict[str, Any] | None:
 
 
 def _read(path: pathlib.Path, kind: str) -> dict[str, Any] | None:
-    """A sound record of its kind, else None."""
+    """Returns the record of a file if it is sound and of this kind, else None."""
     try:
         record = read_record(path)
     except (ValueError, OSError):
