@@ -1,25 +1,25 @@
 """vfljax: label leakage in vertical federated learning. This is the map of the package.
 
-    federation/      one batch in seven sentences (``protocol``, read it first), optimizers, malicious parties,
-                     teachers of the label party, and a trial trained epoch by epoch
+    federation/      the protocol of one batch (``protocol``, read it first), optimizers, malicious parties,
+                     teachers of the label party, and the training of a trial epoch by epoch
     models/          the parties' networks, and a party as two pure functions
-    defenses/ attacks/ datasets/    visible tables, like models/: a new member is one file and one row
-    plugins/         rows of a user's own in those tables
-    contract/        what every row promises, as functions for plugins and for tests
-    sweep/           a config made concrete and its trials trained: ``experiment`` parses it, ``grid`` groups
+    defenses/ attacks/ datasets/    tables, like models/: a new entry takes one file and one row
+    plugins/         a user's own rows in those tables
+    contract/        checks that every row must pass, as functions for plugins and for tests
+    sweep/           the training of a config's trials: ``experiment`` parses the config, ``grid`` groups
                      trials by program, ``plan`` puts data on the device, ``train`` trains
-    store/           a sweep on disk
-    attacking/       a stored sweep attacked: ``view`` is what attackers see, and only in ``scoring`` do true
-                     labels meet an attack's scores
-    launching/       a sweep trained and attacked, here or in jobs elsewhere
+    store/           reading and writing a sweep on disk
+    attacking/       attacks on a stored sweep: ``view`` builds what attackers see, and only ``scoring``
+                     compares an attack's scores with true labels
+    launching/       training and attacking a sweep in this process, or in jobs on other machines
     report/          what leaks and what it costs, judged once per configuration, then shown
-    papers/          the numbers that papers print, and ours compared with them
-    auditing/        a user's table surveyed, planned, trained and attacked; a wire; an entry of LeakBench
+    papers/          the numbers that papers print, and their comparison with ours
+    auditing/        the audit of a user's table, attacks on a recorded wire, and entries of LeakBench
     library/         what Python programs and notebooks call
     cli/             the commands
     benchmark/       speed, one file per suite
 
-    types.py         records, symbols and the glossary       errors.py      one line for a user's mistake
+    types.py         records, symbols and the glossary       errors.py      one-line errors for users
     config.py        every field and its default             metrics.py     accuracy, AUC, leak
     machine.py       devices, memory, compiled programs      keys.py        random keys by name
 
@@ -28,35 +28,35 @@ Reading order: README, ``federation.protocol``, one defense (``defenses.kdk``), 
 ``attacking.run``, ``report``.
 
 Data flows one way: config -> Experiment -> Plan -> training -> store -> View -> attack -> scores -> report.
-Attacks and notebooks read what was trained from disk.
+Attacks and notebooks read trained sweeps from disk.
 
 Decisions and their reasons:
 
 Structure is static and numbers are arrays. A thousand values of a knob therefore compile once. Honest and
-malicious trials share a program, because each party's gamma and strength of its upload are numbers, and 0 is
-honest. Undefended trials join the first chain whose neutral knobs change nothing.
+malicious trials share a program, because each party's gamma and upload strength are numbers, and 0 is honest.
+Undefended trials share the program of the first chain of defenses that has neutral knobs.
 
 A trial's keys come from its seed alone. Trials of one seed see the same batches and initial weights, so their
 differences are paired. A teacher depends on the seed and on the labels that it may see.
 
-An attack runs on every federation that it is defined on and that was trained. What is trained follows from the
-attacks' first federations, so that trials keep their numbers when an attack learns to run on another.
+An attack runs on every trained federation that it is defined on. By default `split` and each attack's first
+federation are trained, so that trials keep their numbers when an attack is extended to another federation.
 
 Leak is the AUC for two classes and balanced top-1 for more. The strongest attack has the highest mean over
-seeds, and the local-only baseline is a candidate. Verdicts rest on the limits of all attacks, and operating
-points must keep the utility on validation rows. With fewer than three seeds there is no verdict.
+seeds, and the local-only baseline is a candidate. Verdicts rest on the confidence limits of all attacks, and
+operating points must keep the utility on validation rows. With fewer than three seeds there is no verdict.
 
-Shards are independent, and doing one twice changes nothing. The members of a batch and the host devices stay
-those of the plan, so that figures do not depend on where they are computed.
+Shards are independent, and training one twice changes nothing. The plan fixes the members of a batch and the
+number of host devices, so that figures do not depend on the machine.
 
 One jitted call trains one epoch of every trial of a shard; progress, recording and saves happen between calls.
-Convolutions are matrix products on a CPU, where vmapped ones lose their threads, and XLA's own elsewhere.
+Convolutions are matrix products on a CPU, where XLA runs vmapped ones on one thread, and XLA's own elsewhere.
 
-A party reads one float array: pixels, numbers, and codes and token ids as whole numbers, which float32 holds
-exactly below 2^24. Scales, missing numbers and unseen categories follow each seed's training rows.
+A party reads one float32 array of pixels, numbers, category codes and token ids. float32 holds codes and ids
+exactly below 2^24. Scales, missing numbers and unseen categories are decided by each seed's training rows.
 
-What does not exist, cannot be meant or does not fit into memory and disk is refused before anything is written.
-A stored sweep is read whatever would be refused of a new one.
+A config that is invalid, or does not fit into memory and disk, is refused before anything is written. The
+limits of new sweeps do not apply to a stored sweep.
 """
 
 from __future__ import annotations

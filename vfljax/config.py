@@ -1,11 +1,11 @@
-"""Config files: ``ordered``, every field and its default.
+"""Config files: how they are read, and every field with its default.
 
 A config file's ``get_config()`` returns ``ordered({...})`` with any of the fields of ``DEFAULT``.
 In ``grid`` each entry is a method: ``{method: {defense: {knob: value or tuple of values}}}``; a tuple is
-an axis of the grid. Defenses of one method are chained in listing order; an entry ``"model"`` there names
-another ``top`` and ``top_hidden`` than ``config.model``'s. In ``attacks``:
-``{attack: {option: value or tuple of values}}``. Any field can be overridden on the command line,
-``--config.training.epochs=100``.
+an axis of the grid. Defenses of one method are chained in listing order. A method's entry ``"model"``
+replaces ``top`` and ``top_hidden`` of ``config.model``. The field ``attacks`` has the form
+``{attack: {option: value or tuple of values}}``. Any field can be overridden on the command line, for example
+by ``--config.training.epochs=100``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ConfigField(NamedTuple):
 
 
 def _grouped(fields: Mapping[str, ConfigField]) -> dict[str, Any]:
-    """The defaults of fields, by dotted path, as groups of fields."""
+    """Returns the defaults of fields, which are given by dotted path, as nested groups."""
     out: dict[str, Any] = {}
     for path, field in fields.items():
         *groups, name = path.split(".")
@@ -123,13 +123,13 @@ _TABLE: dict[str, tuple[Any, str]] = {
 FIELDS = {path: ConfigField(*row) for path, row in _TABLE.items()}
 DEFAULT = _grouped(FIELDS)
 
-# their keys name methods, defenses, attacks and options: checked where those are known
+# groups whose keys are names of methods, defenses, attacks or options; other modules check them
 FREE = ("grid", "attacks", "reproduces", "data.options", "model.options", "teacher.options")
 
 
 def ordered(values: Mapping[str, Any]) -> ConfigDict:
-    """A config file's values as a ConfigDict that keeps listing order at every level (the default
-    sorts names), with every field it does not name at its default, so that all can be overridden."""
+    """Returns a config file's values as a ConfigDict in listing order (by default it sorts names). All fields
+    that the file does not name have their default, so that every field can be overridden."""
     return _ordered(_filled(DEFAULT, values, ""))
 
 
@@ -137,8 +137,8 @@ def from_file(source: str, fields: Mapping[str, str] | None = None) -> dict[str,
     """Read a config file and change some of its fields.
 
     Args:
-      source: the path of a Python file with ``get_config()``, here or of a config that comes with vfljax,
-        or PATH:VARIANT for ``get_config("VARIANT")``.
+      source: the path of a Python file with ``get_config()``, which may be a config that comes with vfljax.
+        PATH:VARIANT calls ``get_config("VARIANT")``.
       fields: new values as texts, by dotted path, such as {"training.epochs": "100"}.
 
     Returns:
@@ -157,7 +157,7 @@ def from_file(source: str, fields: Mapping[str, str] | None = None) -> dict[str,
         module.__file__ = path
         loader.exec_module(module)
         values = module.get_config(variant) if variant else module.get_config()
-    except (Exception, SystemExit) as error:  # it is a program, and may fail in any way
+    except (Exception, SystemExit) as error:  # a config file is a program: it may raise anything
         raise UserError(f"config: {raised(error, path)}") from error
     if not isinstance(values, (Mapping, ConfigDict)):
         raise UserError(
@@ -170,7 +170,7 @@ def from_file(source: str, fields: Mapping[str, str] | None = None) -> dict[str,
 
 
 def _change(config: dict[str, Any], field: str, text: str) -> None:
-    """Set a field of a config, by its dotted path, to what a text means there."""
+    """Sets the field at a dotted path to the value that a text stands for."""
     *groups, last = field.split(".")
     group: Any = config
     for name in groups:
@@ -187,7 +187,7 @@ def _change(config: dict[str, Any], field: str, text: str) -> None:
 
 
 def _from_text(text: str, present: Any) -> Any:
-    """Return a Python literal, or the text itself; ``typed`` checks its type."""
+    """Returns the value that a text stands for, or the text itself; ``typed`` checks its type later."""
     if isinstance(present, str):
         return text
     if isinstance(present, bool):
@@ -208,8 +208,8 @@ def _ordered(values: Mapping[str, Any]) -> ConfigDict:
 
 
 def _filled(default: Mapping[str, Any], values: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """The file's fields in their order, then the others; whole numbers of a float field as floats,
-    for an override to be either."""
+    """Returns the given fields in their order, then the missing ones at their default. Ints of float fields
+    become floats, so that overrides may be floats; 1 stays an int, as 1 row differs from the share 1.0."""
     out: dict[str, Any] = {}
     for key in [*values, *(key for key in default if key not in values)]:
         name = _below(path, key)
@@ -223,7 +223,7 @@ def _filled(default: Mapping[str, Any], values: Mapping[str, Any], path: str) ->
 
 
 def _unknown_field(path: str) -> UserError:
-    """The error for a field that does not exist, with the nearest: of its group if one of these is near."""
+    """Returns the error for an unknown field. It suggests a similar field of the same group, else of any."""
     group, _, name = str(path).rpartition(".")
     known = [field for field in FIELDS if group and field.startswith(f"{group}.")] or list(DEFAULT)
     last = {field: field.rpartition(".")[2] for field in (*known, *FIELDS)}
@@ -238,7 +238,7 @@ def _below(path: str, name: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON has it: dicts, lists and scalars."""
+    """Returns the value in JSON types: dicts, lists and scalars."""
     if isinstance(value, (ConfigDict, Mapping)):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (np.ndarray, np.generic)):
@@ -270,12 +270,12 @@ def _merge(default: Any, value: Any, path: str) -> Any:
 
 
 def typed(default: Any, value: Any, path: str) -> Any:
-    """Returns a field's value as JSON has it.
+    """Checks the type of a field's value, and returns it in JSON types.
 
     Args:
-      default: of the field, whose type the value must have.
-      value: of the field; numbers of ``AXES`` may be tuples.
-      path: of the field.
+      default: the field's default, whose type the value must have.
+      value: the field's value, which may be a tuple of numbers if the field is one of ``AXES``.
+      path: the field's dotted path.
     """
     value = _plain(value)
     axis = path in AXES and isinstance(value, list)
@@ -302,9 +302,9 @@ AXES = (
 
 
 def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the config with every default filled in, as JSON values: what a sweep stores.
+    """Returns the config with every default filled in, in JSON types. A sweep stores this form.
 
-    What the values mean is checked where they are parsed (``vfljax.sweep.experiment``).
+    ``vfljax.sweep.experiment`` checks what the values mean when it parses them.
 
     Raises:
       UserError: for a field that does not exist or is of another type than its default.

@@ -16,18 +16,18 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-MOST = 40  # names that a message lists all of
-# of a wheel: files by their paths in a checkout
+MOST = 40  # a message lists all known names up to this number
+# the folder of a wheel that holds configs and results, by their paths in a checkout
 PACKAGED = pathlib.Path(__file__).with_name("packaged")
 
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """A config field in a message. Entry points without a config put a flag of theirs in its place.
+    """A config field in a message. Entry points without a config show their own flag instead.
 
     Attributes:
       path: "seeds", "data.dir", or "data.options.drop".
-      text: what messages write; "config." and the path by default.
+      text: how messages write the field; "config." and the path by default.
     """
 
     path: str
@@ -41,7 +41,7 @@ Text = str | Sequence["str | Field"]  # parts are joined without a space
 
 
 def options_in(template: str) -> tuple[str | Field, ...]:
-    """Returns the parts of a text that names options of a data set in braces: "give {decimal}=','"."""
+    """Splits a text into parts. Names in braces become ``data.options`` fields: "give {decimal}=','"."""
     parts: list[str | Field] = []
     for text, name, _, _ in string.Formatter().parse(template):
         parts += [text, Field(f"data.options.{name}", name)] if name else [text]
@@ -51,8 +51,8 @@ def options_in(template: str) -> tuple[str | Field, ...]:
 class UserError(ValueError):
     """Bad input. Entry points print it as one line and exit with status 2.
 
-    The line is ``FIELD=VALUE WHAT: REMEDY.`` of what is given; ``UserError("a whole sentence.")`` is just
-    that sentence.
+    The line is ``FIELD=VALUE WHAT: REMEDY.``, without the parts that are not given. The line of
+    ``UserError("a whole sentence.")`` is that sentence.
 
     >>> print(UserError("is beyond the limit", field="seeds", value=9, remedy="give at most 5"))
     config.seeds=9 is beyond the limit: give at most 5.
@@ -97,7 +97,7 @@ class UnknownError(UserError, KeyError):
 
 
 class UnmetError(UserError):
-    """A sweep that does not meet what was asked of it. Entry points exit with status 3."""
+    """A sweep does not meet a requirement, such as --fail_above. Entry points exit with status 3."""
 
     status = 3
 
@@ -116,12 +116,12 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 
 def check_call(what: str, function: Any, *names: str) -> None:
-    """Raises TypeError for a function that cannot be called with so many positional arguments.
+    """Raises TypeError unless ``function`` can be called with one positional argument per name.
 
     Args:
-      what: the function is called in the message.
-      function: what was given for one.
-      *names: of the arguments, for the message.
+      what: how the message calls the function.
+      function: what is checked; it may be any object.
+      *names: the names of the arguments, for the message.
     """
     given = f"={function!r}"
     try:
@@ -137,7 +137,7 @@ def raised(error: BaseException, path: str | os.PathLike[str]) -> str:
 
     Args:
       error: what was raised.
-      path: of the file; its last line that the error passed is named.
+      path: the file. The line that is named is the file's last one in the traceback.
     """
     file, text = os.path.realpath(path), f"{type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
@@ -151,8 +151,8 @@ def raised(error: BaseException, path: str | os.PathLike[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Returns the known name that was probably meant, if any: the same but for case and dashes, else one that
-    it abbreviates, else a similar one.
+    """Returns the known name that was probably meant, as a list of at most one. This is an equal name up to
+    case, dashes, underscores and blanks, else a name that ``name`` abbreviates, else a similar name.
 
     >>> nearest("lr", ["epochs", "learning_rate"])
     ['learning_rate']
@@ -160,7 +160,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     known = list(known)
     letters = {other: re.sub("[-_ ]", "", other.casefold()) for other in (name, *known)}
     same = [other for other in known if letters[other] == letters[name]]
-    # each letter follows the one before it, or begins a word
+    # an abbreviation: each letter follows the previous letter, or begins a later word
     pattern = "(?:[a-z]*_)?".join(map(re.escape, name))
     longer = [other for other in known if len(name) > 1 and re.match(pattern, other, re.IGNORECASE)]
     return same[:1] or longer[:1] or difflib.get_close_matches(name, known, n=1)
@@ -173,14 +173,14 @@ def unknown(
     remedy: Text = "",
     near: Sequence[str] | None = None,
 ) -> UnknownError:
-    """Returns the error for a name that is in no table, with the nearest known one.
+    """Returns the error for a name that is in no table, with a suggestion.
 
     Args:
       kind: what was looked up, "defense" or a ``Field``.
-      name: what was given; anything but a text is no name either.
+      name: what was given, which may be no string at all.
       known: the names of the table.
       remedy: another sentence, for the end of the line.
-      near: names that were probably meant; None looks for one among the known.
+      near: names that the error suggests; None: the ``nearest`` of the known names.
 
     >>> print(unknown("defense", "nosie", ["kdk", "noise"]))
     unknown defense 'nosie': did you mean 'noise'? choose from kdk, noise.
@@ -188,7 +188,7 @@ def unknown(
     known = list(known)
     if near is None:
         near = nearest(name, known) if isinstance(name, str) else []
-    if len(known) > MOST:  # a message, not the whole table
+    if len(known) > MOST:  # the message shows a part of the table
         known = list(dict.fromkeys([*near, *known[: MOST // 2], "..."]))
     hint = f"did you mean {' or '.join(map(repr, near[:3]))}? " if near else ""
     choice = f"choose from {', '.join(known)}" if known else "there is none"
@@ -196,15 +196,15 @@ def unknown(
 
 
 def imported(package: str, *, extra: str, needed_by: str) -> Any:
-    """Returns a package of an extra.
+    """Imports and returns an optional package.
 
     Args:
-      package: its name.
-      extra: of ``pip install 'vfljax[extra]'``.
-      needed_by: what needs it, for the message.
+      package: the name of the package.
+      extra: the extra of vfljax that installs it, as in ``pip install 'vfljax[extra]'``.
+      needed_by: the feature that needs the package, for the message.
 
     Raises:
-      UserError: if it is not installed.
+      UserError: if the package is not installed.
     """
     try:
         return importlib.import_module(package)
@@ -213,10 +213,10 @@ def imported(package: str, *, extra: str, needed_by: str) -> Any:
 
 
 def packaged(path: str | os.PathLike[str]) -> pathlib.Path:
-    """Returns a path, or the copy that comes with vfljax of what does not exist in the working directory.
+    """Returns the path if it exists, else the copy of that file that comes with vfljax, if there is one.
 
     Args:
-      path: as in a checkout, such as "configs/quickstart.py".
+      path: a path as in a checkout, such as "configs/quickstart.py".
     """
     home = PACKAGED if PACKAGED.exists() else PACKAGED.parents[1]
     if pathlib.Path(path).exists() or not (home / path).exists():
@@ -228,10 +228,10 @@ def packaged(path: str | os.PathLike[str]) -> pathlib.Path:
 
 @contextlib.contextmanager
 def refusals(package: str) -> Iterator[None]:
-    """Turns whatever a call of another package raises into a UserError of one line."""
+    """Turns any exception of another package, raised in the body, into a UserError of one line."""
     try:
         yield
-    except Exception as error:  # MLflow, W&B and their stores raise many kinds, of no common base
+    except Exception as error:  # errors of MLflow, W&B and their stores have no common base class
         line = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"{package} refuses: {line[:300]}") from error
 
@@ -240,8 +240,8 @@ def not_in_use(name: str, plugin: str) -> UserError:
     """Returns the error for a row of a plugin that this process has not been told to use.
 
     Args:
-      name: of the row, "mine:shuffle".
-      plugin: its first part.
+      name: the row's name, such as "mine:shuffle".
+      plugin: the part of the name before the colon.
     """
     return UserError(
         f"{name!r} is of the plugin {plugin}, which is not in use: name it by --plugin={plugin} or "
@@ -250,7 +250,7 @@ def not_in_use(name: str, plugin: str) -> UserError:
 
 
 def unknown_row(kind: str, name: Any, table: Iterable[str]) -> UserError:
-    """Returns the error for a name that is in no table; it may be of a plugin that is not in use.
+    """Returns the error for an unknown name, which may name a row of a plugin that is not in use.
 
     Args:
       kind: what was looked up.

@@ -3,7 +3,7 @@
 A run's key depends on its seed alone, never on its place in a batch or a grid. Trials of one seed are
 therefore paired, and no result depends on what ran beside it.
 
-All keys are threefry's: under ``vmap`` the rbg generators draw from the first member's key alone.
+All keys are threefry keys, because under ``vmap`` the rbg generators draw from the first member's key alone.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def fold(key: Array, *path: str | int | Array) -> Array:
     """Fold names (by CRC-32, stable between processes) and numbers into a key, in order.
 
     Args:
-      key: [] of a run, or one folded already.
-      path: names and numbers.
+      key: [] the key of a run, or a folded key.
+      path: the names and numbers to fold in.
 
     >>> key = run_key(0)
     >>> bool(fold(key, "step", 3) == fold(fold(key, "step"), 3))

@@ -1,11 +1,11 @@
-"""Set JAX up for the machine it runs on: a device a core, whole float32, and compiled programs kept.
+"""Sets up JAX for this machine: one host device per core, full float32 products, and a cache of programs.
 
     from vfljax.machine import use_this_machine
 
     use_this_machine()
 
-A launcher or a notebook calls it once, before JAX's first computation. On a CPU it changes how fast a
-computation is, not what is computed; on accelerators also how products of float32 numbers are rounded.
+A launcher or a notebook calls it once, before JAX's first computation. On a CPU it changes only the speed of
+a computation. On accelerators it also changes how products of float32 numbers are rounded.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ import jax
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 CACHE_BYTES = 2 << 30
-FITS = 0.8  # of a device's memory, what a program may need: other arrays and gaps take the rest
-CHUNK_MEMORY = 8 << 30  # bytes of an accelerator, for each of which a chunk of rows is evaluated
+FITS = 0.8  # share of a device's memory that a program may need; other arrays take the rest
+CHUNK_MEMORY = 8 << 30  # bytes of an accelerator's memory per chunk of rows (``rows_at_once``)
 # the lines of /proc/cpuinfo, on x86 and on ARM, that decide which machine code XLA emits
 CPU_FIELDS = (
     *("vendor_id", "cpu family", "model", "flags"),
@@ -39,30 +39,30 @@ _log = logging.getLogger(__name__)
 
 
 def cores() -> int:
-    """Cores this process may use (not those the machine has)."""
+    """Returns how many cores this process may use, which may be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Offered(NamedTuple):
-    """What JAX's default backend offers, from which the sizes of programs are chosen. On a CPU its caches
-    decide, and no limit is given here: ``free_memory`` is checked when a sweep is planned."""
+    """The memory of JAX's default backend, by which the sizes of programs are chosen. On a CPU its caches
+    decide them, so ``memory`` is infinite; the plan of a sweep is checked against ``free_memory``."""
 
     cpu: bool
-    memory: float = math.inf  # bytes of the smallest device, infinity where that is not known
-    host: float = math.inf  # bytes of the host's memory, likewise
+    memory: float = math.inf  # bytes of the smallest device, infinity if unknown
+    host: float = math.inf  # bytes of the host's memory, infinity if unknown
 
     def part(self, share: float, otherwise: int) -> int:
         """Returns the bytes of a share of a device's memory.
 
         Args:
           share: from 0 to 1.
-          otherwise: where the memory is not known.
+          otherwise: the result if the memory is not known.
         """
         return int(share * self.memory) if math.isfinite(self.memory) else otherwise
 
 
 def offered() -> Offered:
-    """Returns what the default backend offers; everything that is sized by the backend asks here."""
+    """Returns the memory of the default backend. All code that is sized by the backend calls this."""
     if jax.default_backend() == "cpu":
         return Offered(cpu=True)
     limits = map(_limit, jax.local_devices())
@@ -75,7 +75,7 @@ def _limit(device: Any) -> float:
 
 
 def _pages(name: str) -> float:
-    """The bytes of the pages that the system counts by that name, infinity if it counts none."""
+    """Returns the bytes of a number of pages, named as in ``os.sysconf``; infinity if the system has none."""
     try:
         return float(os.sysconf(name) * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
@@ -83,8 +83,8 @@ def _pages(name: str) -> float:
 
 
 def needed_bytes(compiled: Any) -> tuple[int, int]:
-    """Bytes of each device's memory that a compiled program needs, arguments and results included, and
-    those among them that are only needed while it runs. Zeros where the backend has no such analysis."""
+    """Returns the bytes of each device's memory that a compiled program needs in all (arguments, results and
+    temporaries), and those of its temporaries alone. Both are 0 if the backend has no memory analysis."""
     sizes = compiled.memory_analysis()
     if sizes is None:
         return 0, 0
@@ -95,13 +95,13 @@ def needed_bytes(compiled: Any) -> tuple[int, int]:
 def fitting_width(compiled: Any, width: int) -> int:
     """Returns how many members a program may map at once.
 
-    They are all of ``width`` if it needs at most the share ``FITS`` of a device's memory. Otherwise they are as
-    many as would fit if its needs grew with their number, and at most three quarters, so that few programs
-    are compiled until one fits.
+    This is ``width`` if the program needs at most the share ``FITS`` of a device's memory. Otherwise it is
+    the number that would fit if temporaries grew in proportion to it, but at most three quarters of
+    ``width``, so that few programs are compiled until one fits.
 
     Args:
       compiled: a program.
-      width: the members that it was compiled for.
+      width: the number of members that it was compiled for.
     """
     limit = FITS * offered().memory
     if width == 1 or math.isinf(limit):
@@ -117,8 +117,8 @@ def compile_fitting(compile_for: Callable[[int], Any], width: int) -> Any:
     """Returns a compiled program whose members fit into a device's memory.
 
     Args:
-      compile_for: makes the program of so many members.
-      width: the members to begin with.
+      compile_for: compiles the program for a number of members.
+      width: the number of members to begin with.
     """
     compiled = compile_for(width)
     while (fewer := fitting_width(compiled, width)) != width:
@@ -128,9 +128,9 @@ def compile_fitting(compile_for: Callable[[int], Any], width: int) -> Any:
 
 
 def rows_at_once(rows: int) -> int:
-    """Returns how many rows are evaluated at a time, given how many a CPU takes.
+    """Returns how many rows are evaluated at a time, given ``rows``, the number for a CPU.
 
-    An accelerator takes as many for every ``CHUNK_MEMORY`` of its memory, up to eight times as many.
+    On an accelerator they are multiplied by memory / ``CHUNK_MEMORY``, rounded down to 1, 2, 4 or 8.
     """
     count = min(8, offered().part(1.0, 0) // CHUNK_MEMORY)
     return rows << max(count.bit_length() - 1, 0)
@@ -147,7 +147,7 @@ def free_memory(meminfo: str | os.PathLike[str] = "/proc/meminfo") -> float:
 
 
 def free_disk(path: pathlib.Path) -> float:
-    """Returns the bytes that are free for a path, which need not exist; infinity if that cannot be known."""
+    """Returns the free bytes of a path's disk; infinity if that cannot be known. The path need not exist."""
     folder = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
     try:
         return float(shutil.disk_usage(folder).free)
@@ -163,7 +163,7 @@ def device_memory() -> float:
 
 
 def exhausted(error: BaseException) -> bool:
-    """Returns whether a device's memory was exhausted."""
+    """Returns whether the error says that a device's memory was exhausted."""
     return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
 
 
@@ -189,7 +189,7 @@ def use_this_machine(
     min_compile_seconds: float = 0.5,
     max_bytes: int = CACHE_BYTES,
 ) -> pathlib.Path | None:
-    """Give XLA one host device a core, make float32 mean float32, and keep compiled programs.
+    """Gives XLA one host device per core, makes float32 products full float32, and caches compiled programs.
 
     Call it before JAX's first computation: once JAX's backends are initialized, which this call does, the
     number of devices cannot change any more, and a warning says so. Calling it again is harmless, and moves
@@ -198,22 +198,22 @@ def use_this_machine(
     By default XLA rounds the operands of float32 products on accelerators: to TensorFloat-32 (11
     significant bits) on NVIDIA GPUs, to bfloat16 (8) on TPUs. There ``jax_default_matmul_precision`` is
     set to "float32", unless ``jax.config`` or the environment variable ``JAX_DEFAULT_MATMUL_PRECISION``
-    chose it. What computes in bfloat16 on purpose (``vfljax.models.precision``) does so under any setting.
+    chose it. Code that computes in bfloat16 on purpose (``vfljax.models.precision``) is not affected.
 
     JAX's persistent compilation cache is shared by every run of this user on this machine. Entries are code
     that JAX runs: share a folder only with users you trust.
 
     Args:
-      devices: host devices, where other processes share this machine's cores; None: one a core.
-      cache: folder of the cache. Where none is given, it is ``jax_compilation_cache_dir``, as JAX or the
-        environment variable ``JAX_COMPILATION_CACHE_DIR`` is configured, else ``default_cache()``.
+      devices: number of host devices, for machines shared with other processes; None: one per core.
+      cache: folder of the cache. None: ``jax_compilation_cache_dir`` as it is configured in JAX or by the
+        environment variable ``JAX_COMPILATION_CACHE_DIR``, else ``default_cache()``.
       min_compile_seconds: programs that compile faster are not kept: reading them back would save little.
-      max_bytes: size down to which ``trim`` brings the cache, entries of the default folder together with
-        those of other versions and processors. A folder that JAX's configuration or the environment names
-        is never trimmed, since other projects may use it.
+      max_bytes: size to which ``trim`` reduces the cache. The default folder is counted together with those
+        of other versions and processors. A folder that JAX's configuration or the environment names is
+        never trimmed, since other projects may use it.
 
     Returns:
-      The folder of the cache, or None where none is kept: the folder cannot be created or written
+      The folder of the cache, or None if there is none: either the folder cannot be created or written
       (one warning says so), or ``jax_enable_compilation_cache`` is off.
     """
     _host_devices(cores() if devices is None else devices)
@@ -226,7 +226,7 @@ def use_this_machine(
     try:
         folder = pathlib.Path(cache or configured or default_cache()).expanduser().absolute()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()  # whether it can be written
+        tempfile.TemporaryFile(dir=folder).close()  # raises if the folder cannot be written
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
         _log.warning("compiled programs are not kept between runs: %s", error)
         folder = None
@@ -242,19 +242,19 @@ def use_this_machine(
 
 
 def default_cache() -> pathlib.Path:
-    """The cache's folder where none is named: ``<user's cache>/vfljax/<JAX>-<processor>``.
+    """Returns the default folder of the cache: ``<user's cache>/vfljax/<JAX>-<processor>``.
 
-    XLA emits code for the processor it runs on, and machines with different ones may share a home folder.
+    XLA emits code for its own processor, and machines with different processors may share a home folder.
     """
     home = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     return pathlib.Path(home) / "vfljax" / f"{jax.__version__}-{processor()}"
 
 
 def processor(cpuinfo: str | os.PathLike[str] = "/proc/cpuinfo") -> str:
-    """Twelve hexadecimal digits that change with what compiled code depends on.
+    """Returns a hash, twelve hexadecimal digits, of all that compiled code depends on.
 
-    These are the architecture, the processor's model and features (``CPU_FIELDS`` of the first core in
-    ``cpuinfo``, or what ``platform`` knows where there is no such file), and the version of jaxlib.
+    It covers the architecture, the processor's model and features (``CPU_FIELDS`` of the first core in
+    ``cpuinfo``, or ``platform.processor()`` if there is no such file), and the version of jaxlib.
     """
     try:
         first = pathlib.Path(cpuinfo).read_text().split("\n\n")[0]
@@ -274,7 +274,7 @@ def trim(folder: pathlib.Path, max_bytes: int) -> int:
     An entry's last use is its file's access time, or its modification time where the file system keeps none.
     JAX can evict entries itself (``jax_compilation_cache_max_size``), but it takes a lock at every access,
     reads every entry's record at every write, and fails at every write after a process was killed between an
-    entry and its record. What a single run adds is small beside the bound.
+    entry and its record. Trimming between runs suffices, because a single run adds little.
 
     Args:
       folder: folder of a cache, or a folder of several.
@@ -313,25 +313,25 @@ def _host_devices(count: int) -> None:
 
 
 def keep_compiled_programs(folder: pathlib.Path | None, min_compile_seconds: float) -> None:
-    """Choose the compile cache of this process.
+    """Sets the compile cache of this process.
 
-    This initializes JAX's backends: set the number of devices before.
+    This initializes JAX's backends, so the number of devices must be set before.
 
     Args:
       folder: of the cache; None: no program is kept.
-      min_compile_seconds: of the programs that are kept.
+      min_compile_seconds: programs that compile faster are not kept.
     """
     text = None if folder is None else str(folder)
     if _configured("jax_compilation_cache_dir") != text:
         jax.config.update("jax_compilation_cache_dir", text)
-        reset_cache()  # JAX opens the folder once: it would keep to the one it has open
+        reset_cache()  # otherwise JAX keeps using the folder that it has opened already
     jax.config.update("jax_persistent_cache_min_compile_time_secs", min_compile_seconds)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     if jax.default_backend() == "cpu":
-        # XLA's own caches are for GPUs, but the path of one, a subfolder of the cache, would be part of every
-        # key: a cache that is moved, or mounted at another path, would hit nothing
+        # XLA's own caches are for GPUs, but their path, which is inside the cache, would be part of every
+        # key: after a cache is moved, or mounted at another path, no entry would be found
         jax.config.update("jax_persistent_cache_enable_xla_caches", "none")
 
 
 def _configured(name: str) -> Any:
-    return getattr(jax.config, name)  # type checkers know no field of it
+    return getattr(jax.config, name)  # type checkers do not know the fields of jax.config

@@ -1,8 +1,8 @@
 """Metrics of class scores and labels, to be used inside compiled programs.
 
-``scores`` are float, the larger the likelier the class; ``labels`` are int in 0..C-1; and ``weights`` are 0
-or 1 and leave rows out, all of them 1 by default. The results are scalars unless their docstring gives a
-shape. scikit-learn is the tests' oracle.
+``scores`` are float; a larger score means a likelier class. ``labels`` are int in 0..C-1. ``weights`` are 0
+or 1, 1 by default, and rows of weight 0 are left out. The results are scalars unless their docstring gives a
+shape. The tests compare them with scikit-learn's.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import optax
 
 Array = jax.Array
-PREFERRED = 1e-5  # what an agreeing name counts for where several namings are right equally often
+PREFERRED = 1e-5  # bonus of each unchanged name, which decides between equally good namings
 
 
 def accuracy(scores: Array, labels: Array, weights: Array | None = None) -> Array:
-    """The share of rows whose largest score is the label's; the first of equal ones counts.
+    """The share of rows whose largest score is the label's; of equal scores the first counts.
 
     Args:
       scores, labels, weights: [n, C], [n] and [n].
@@ -28,7 +28,7 @@ def accuracy(scores: Array, labels: Array, weights: Array | None = None) -> Arra
 def topk(scores: Array, labels: Array, k: int, weights: Array | None = None) -> Array:
     """The share of rows whose label is among the ``k`` largest scores.
 
-    Of equal scores the lower class comes first. A row without finite scores is wrong.
+    Of equal scores the lower class comes first. A row with a score that is not finite is wrong.
 
     Args:
       scores, labels, weights: [n, C], [n] and [n].
@@ -38,7 +38,7 @@ def topk(scores: Array, labels: Array, k: int, weights: Array | None = None) -> 
     of_label = jnp.take_along_axis(scores, labels[:, None], axis=1)
     classes = jnp.arange(scores.shape[1])[None, :]
     ahead = (scores > of_label) | ((scores == of_label) & (classes < labels[:, None]))
-    # NaN compares false with everything: a row without finite scores is wrong, not right
+    # NaN compares false with everything, so that without this condition a row of NaN would be right
     hit = (jnp.sum(ahead, axis=1) < k) & jnp.all(jnp.isfinite(scores), axis=1)
     return _mean(hit.astype(jnp.float32), weights)
 
@@ -56,8 +56,8 @@ def balanced_accuracy(scores: Array, labels: Array, weights: Array | None = None
 def f1(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     """The F1 score of class 1 for two classes; for more, its mean over the classes that some row has.
 
-    A row without finite scores predicts nothing: it is a miss for its class and a false positive for
-    none. The score is 0 where the class is neither present nor predicted, as scikit-learn's.
+    A row with a score that is not finite predicts no class: it is a miss for its own class and a false
+    positive for none. As in scikit-learn, the score of a class that is neither present nor predicted is 0.
 
     Args:
       scores, labels, weights: [n, C], [n] and [n].
@@ -67,7 +67,7 @@ def f1(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     members = jax.nn.one_hot(labels, classes) * weights[:, None]  # [n, C]
     guessed = jax.nn.one_hot(_guess(scores), classes)  # all zero without a guess
     count, predicted = members.sum(0), (guessed * weights[:, None]).sum(0)
-    # 2 / (1 / precision + 1 / recall), without either's zero denominators
+    # 2 / (1 / precision + 1 / recall), without dividing by a precision or recall of 0
     value = 2 * (members * guessed).sum(0) / jnp.maximum(count + predicted, 1e-12)
     return value[1] if classes == 2 else _over_present(value, count)
 
@@ -87,31 +87,30 @@ def auc(
 ) -> Array:
     """The area under the ROC curve of two classes, exact with ties.
 
-    It is NaN where one class is absent, as scikit-learn's since 1.9, and where a score is not finite; a row
-    that is left out may hold anything. It is computed from ranks (Mann-Whitney), with counts in float32,
-    which are exact up to 2**24 rows. What it sorts depends on the scores alone: the AUCs of one program share
-    one sort, which is most of their cost.
+    It is NaN if a class is absent, as in scikit-learn since 1.9, or if the score of a row that counts is not
+    finite. It is computed from ranks (Mann-Whitney), whose float32 counts are exact up to 2**24 rows. Most of
+    its cost is a sort that depends on the scores alone, so that AUCs of equal scores in a program share it.
 
     Args:
       scores, labels, weights: [n] each, the scores of class 1.
-      turned: [] bool, whether minus the scores count.
+      turned: [] bool, whether the scores are negated.
     """
     weights = _check(scores, labels, weights, rank=1)
     positive, negative = weights * (labels == 1), weights * (labels != 1)
     wins = _ahead(ranked(scores), negative)
     wins = jnp.where(jnp.asarray(turned), negative.sum() - wins, wins)
-    # divide before summing: pairs can exceed float32's whole numbers
+    # divide before summing: the number of pairs can exceed 2**24, to which float32 counts exactly
     value = jnp.sum(positive * (wins / jnp.maximum(negative.sum(), 1))) / positive.sum()
     finite = jnp.all(jnp.isfinite(scores) | (weights == 0))
     return jnp.where((positive.sum() * negative.sum() > 0) & finite, value, jnp.nan)
 
 
 def leak(scores: Array, labels: Array, weights: Array | None = None) -> Array:
-    """The one scale on which attacks are judged.
+    """The scale on which all attacks are judged.
 
     For two classes it is the leak AUC: max(a, 1 - a), with a the AUC of s_1 - s_0. For more it is the
-    balanced top-1 accuracy. Chance is 1/2 and 1/C. Rows without a guess (NaN) tie in the middle of the
-    AUC, and are wrong in the accuracy.
+    balanced top-1 accuracy. Chance is 1/2 and 1/C. A row without a guess (NaN) counts as s_1 - s_0 = 0 in
+    the AUC, and as wrong in the accuracy.
 
     Args:
       scores, labels, weights: [n, C], [n] and [n].
@@ -124,11 +123,11 @@ def leak(scores: Array, labels: Array, weights: Array | None = None) -> Array:
 
 
 def leak_error(scores: Array, labels: Array, weights: Array | None = None) -> Array:
-    """The standard deviation of ``leak`` over draws of the rows, a class each.
+    """The standard deviation of ``leak`` when the rows of each class are drawn anew.
 
-    Of two classes the variance is DeLong's (1988), var(V of class 1) / n_1 + var(V of class 0) / n_0 with V the
-    share of the other class that a row is ahead of; NaN where one is absent. Of more it is that of C binomials,
-    the sum over classes of p_c (1 - p_c) / n_c divided by C^2.
+    For two classes the variance is DeLong's (1988), var(V of class 1) / n_1 + var(V of class 0) / n_0, with V
+    the share of the other class that a row ranks above; it is NaN if a class is absent. For more it is that
+    of C binomials, the sum of p_c (1 - p_c) / n_c divided by C^2, where classes without rows do not count.
 
     Args:
       scores, labels, weights: [n, C], [n] and [n].
@@ -152,12 +151,12 @@ def leak_error(scores: Array, labels: Array, weights: Array | None = None) -> Ar
 
 
 def names(scores: Array, labels: Array, weights: Array | None = None) -> Array:
-    """The one-to-one naming of the scored classes, [C] int32, that the labels of these rows suggest.
+    """The one-to-one naming of the columns of the scores, [C] int32, that fits the labels of these rows best.
 
-    Entry c is the true class that column c of the scores stands for. It is the naming of the largest
+    Entry c is the true class that column c of the scores stands for. This is the naming of the largest
     ``leak``: for two classes the direction in which the AUC is at least 1/2, for more the assignment of
-    largest balanced accuracy (Hungarian algorithm). Where several are as good it changes as few names as
-    it can; without rows it changes none.
+    largest balanced accuracy (Hungarian algorithm). Of equally good namings it is the one that changes the
+    fewest names; without rows it changes none.
 
     Args:
       scores, labels, weights: [n, C], [n] and [n].
@@ -178,10 +177,10 @@ def names(scores: Array, labels: Array, weights: Array | None = None) -> Array:
 
 
 def leak_named(scores: Array, names: Array, labels: Array, weights: Array | None = None) -> Array:
-    """``leak`` where the columns of the scores stand for other classes.
+    """``leak`` of scores whose columns stand for the classes that ``names`` gives.
 
-    For two classes the AUC is not turned: the names give the direction of the scores. With names
-    0, 1, ..., C - 1 and more than two classes it is ``leak``.
+    For two classes it is the AUC in the direction that the names give, not max(a, 1 - a). For more classes
+    and the names 0, 1, ..., C - 1 it is ``leak``.
 
     Args:
       scores, labels, weights: [n, C], [n] and [n].
@@ -199,10 +198,10 @@ def leak_named(scores: Array, names: Array, labels: Array, weights: Array | None
 def auc_by_batch(
     scores: Array, labels: Array, batch: Array, num_batches: int, weights: Array | None = None
 ) -> Array:
-    """The ``auc`` of each batch's rows alone, [num_batches], by one sort; NaN where a batch lacks a class.
+    """The ``auc`` within each batch, [num_batches], by one sort; NaN under the same conditions as ``auc``.
 
     Args:
-      scores, labels, weights: [n] each, the scores of class 1; NaN too where a score that counts is not finite.
+      scores, labels, weights: [n] each, the scores of class 1.
       batch: [n] int32, each row's batch; rows of other numbers than 0..num_batches-1 are left out.
       num_batches: a whole number.
     """
@@ -232,15 +231,15 @@ def leak_under(
 ) -> Array:
     """``leak`` of the same scores under each of many label vectors, [R].
 
-    What depends on the scores alone is computed once; the rest is one product. For two classes, with c the
-    rows' midranks as shares of all rows less 1/2, and P and N the sizes of the classes:
+    What depends on the scores alone is computed once. For two classes the rest is one matrix product. With c
+    a row's midrank as a share of all rows, minus 1/2, and P and N the numbers of rows of class 1 and 0:
 
         AUC = 1/2 + (P + N) / (P N) * sum over rows of (label - P / (P + N)) c
 
     Args:
       scores, weights: [n, C] and [n].
       labels: [R, n]; for a null band, permutations of the true ones.
-      flip: whether the AUC of two classes is max(a, 1 - a).
+      flip: whether the result for two classes is max(AUC, 1 - AUC) instead of the AUC.
     """
     weights = _check(scores, labels[0], weights)
     if scores.shape[1] > 2:
@@ -252,7 +251,7 @@ def leak_under(
     # the default product keeps only some ten bits of each factor on accelerators
     positives = jnp.matmul(positive, weights, precision="highest")
     negatives = count - positives
-    # ranks and labels both centered: the sum stays small whichever class is rare, and float32 exact
+    # ranks and labels are both centered: the sum stays small, and accurate in float32, for any balance
     centered = positive - (positives / count)[:, None]
     shared = jnp.matmul(centered, weights * ranks, precision="highest")
     a = 0.5 + shared / positives * (count / negatives)
@@ -261,7 +260,7 @@ def leak_under(
 
 
 def _check(scores: Array, labels: Array, weights: Array | None = None, rank: int = 2) -> Array:
-    """The weights [n], having asserted scores [n, C], or [n] of ``rank`` 1, and labels [n] int."""
+    """Asserts float scores [n, C], or [n] for ``rank`` 1, and int labels [n]; returns the weights [n]."""
     chex.assert_rank([scores, labels], [rank, 1])
     chex.assert_equal_shape_prefix([scores, labels], 1)
     chex.assert_type([scores, labels], [float, int])
@@ -271,12 +270,12 @@ def _check(scores: Array, labels: Array, weights: Array | None = None, rank: int
 
 
 def _guess(scores: Array) -> Array:
-    """Each row's class of largest score [n], -1 without finite scores."""
+    """Each row's class of largest score [n]; -1 for a row with a score that is not finite."""
     return jnp.where(jnp.all(jnp.isfinite(scores), axis=1), jnp.argmax(scores, axis=1), -1)
 
 
 def difference(scores: Array) -> Array:
-    """s_1 - s_0 [n], 0 for a row without a guess."""
+    """s_1 - s_0 [n], or 0 where that is not finite."""
     difference = scores[:, 1] - scores[:, 0]
     return jnp.where(jnp.isfinite(difference), difference, 0.0)
 
@@ -290,13 +289,13 @@ def _recall(guess: Array, labels: Array, classes: int, weights: Array) -> tuple[
 
 
 def _over_present(values: Array, count: Array) -> Array:
-    """The mean of values [C] over the classes of which some row is."""
+    """The mean of values [C] over the classes whose ``count`` [C] is positive."""
     present = (count > 0).astype(jnp.float32)
     return jnp.sum(values * present) / jnp.maximum(present.sum(), 1.0)
 
 
 def _changes(ordered: Array) -> Array:
-    """Which of the sorted values [n] begin a run of equal ones, [n] bool."""
+    """Whether each of the sorted values [n] begins a run of equal values, [n] bool."""
     return jnp.concatenate([jnp.ones(1, bool), ordered[1:] != ordered[:-1]])
 
 
@@ -310,7 +309,7 @@ def _runs(first: Array) -> tuple[Array, Array]:
 
 
 def ranked(scores: Array) -> tuple[Array, Array, Array]:
-    """What sorts scores [n]; how many are smaller than each, and how many are not larger. NaN reads 0."""
+    """The order that sorts scores [n], how many are smaller than each, and how many not larger; NaN is 0."""
     scores = jnp.where(jnp.isfinite(scores), scores, 0.0)
     order = jnp.argsort(scores)
     each = jnp.zeros_like(order)
@@ -319,7 +318,7 @@ def ranked(scores: Array) -> tuple[Array, Array, Array]:
 
 
 def _ahead(ranks: tuple[Array, Array, Array], mass: Array) -> Array:
-    """The mass [n] of the rows that each row is ahead of, by what ``ranked`` gives; ties count half."""
+    """The sum of ``mass`` over the rows that each row ranks above, [n], given ``ranked``; ties count half."""
     order, left, right = ranks
     below = jnp.concatenate([jnp.zeros(1), jnp.cumsum(mass[order])])
     return (below[left] + below[right]) / 2

@@ -10,7 +10,7 @@ Symbols::
 
 Glossary::
 
-    party             holds columns of the same rows as the others; one, the label party, holds the labels too
+    party             holds some columns of the rows that all parties share; the label party also holds labels
     federation        `split`: with a top model (model splitting), all parties honest; `malicious`: with one and
                       malicious passive parties; `no_split`: without a top model, the logits are a sum
     method            an entry of `config.grid`: a chain of defenses with the values of their knobs
@@ -18,13 +18,13 @@ Glossary::
     trial             a configuration in one federation from one seed: one member of the vmapped batch
     exchange          what each passive party sent (embeddings) and received (cut gradients)
     view              what the attackers see: the exchange, their own columns and bottom models
-    known labels      the few labels that attackers have; knowledge is how many
+    known labels      the few labels that attackers know; their number is called knowledge
     attack variant    an attack with one value of each static option; its numeric knobs may have several values
-    leak              how well scores tell the labels: AUC of two classes, balanced top-1 of more
-    strongest attack  of all attacks with at most so many known labels, the local-only baseline included
+    leak              how well scores predict labels: AUC for two classes, balanced top-1 accuracy for more
+    strongest attack  the attack, or local-only, of highest mean leak with at most so many known labels
     local-only        the baseline of the passive party without the federation: its own columns and known labels
     operating point   a configuration as a candidate for use; the chosen one keeps utility and leaks least
-    verdict           what the limits show of a configuration beside undefended (``report.judging.Verdict``)
+    verdict           what confidence limits allow to say of a configuration (``report.judging.Verdict``)
     shard, chunk      the trials that one process trains; the jobs that one call attacks
 """
 
@@ -39,18 +39,18 @@ import jax
 Array = jax.Array
 PyTree = Any
 CHUNK = 1024  # rows evaluated at a time, so that test sets need no more memory than batches
-HEAVY_CHUNK = 128  # of networks whose layers are many times larger than their input
-HostArray = Any  # a NumPy array on its way to the device, where an Array is expected
+HEAVY_CHUNK = 128  # the same for networks whose layers are many times larger than their input
+HostArray = Any  # a NumPy array, also where it is passed as an Array
 
 
 class Batch(NamedTuple):
     """One batch, as the parties hold it."""
 
-    features: tuple[Array, ...]  # one a bottom model, [B, ...]; the label party's own last
-    anchor: tuple[Array, ...]  # likewise [1, ...], of the row whose embedding an upload may repeat
+    features: tuple[Array, ...]  # one per bottom model, [B, ...]; the label party's own last
+    anchor: tuple[Array, ...]  # likewise [1, ...]: the row whose embedding the upload "swap" sends
     labels: Array  # [B] int32
     index: Array  # [B] int32, the row's place among the training rows
-    scores: Array | None = None  # [B, C] the teacher's probabilities, a data column
+    scores: Array | None = None  # [B, C] the teacher's probabilities; None without a teacher
 
 
 class Input(NamedTuple):
@@ -58,18 +58,18 @@ class Input(NamedTuple):
 
     kind: str  # "table", "image" or "text"
     shape: tuple[int, ...]  # of one row
-    vocabulary: tuple[int, ...] = ()  # of each column of a table, 0 for a number; of a text: one
-    pad: int = 0  # of a text
+    vocabulary: tuple[int, ...] = ()  # sizes: of each table column, 0 for numbers; one for a text
+    pad: int = 0  # the padding token of texts
 
 
 class Origin(NamedTuple):
-    """Where a row of the tables of defenses and attacks is from, if not from this library."""
+    """The plugin that a row of the tables of defenses and attacks comes from."""
 
     plugin: str  # the module's name: the part of the row's name before its colon
     version: str  # its ``__version__``, "" without one
     sha256: str  # of its file or files
     loaded: bool = True  # False: only a stored description of the row is known
-    syntax: str = ""  # the SHA-256 of the syntax trees, without docstrings; "" in records before it
+    syntax: str = ""  # SHA-256 of the syntax trees without docstrings; "" in older records
 
 
 SPLIT, MALICIOUS, NO_SPLIT = "split", "malicious", "no_split"
@@ -80,12 +80,12 @@ KINDS = (SPLIT, MALICIOUS, NO_SPLIT)  # in the order in which trials are numbere
 class Federation(NamedTuple):
     """Which federation is trained: with or without model splitting, and which parties are malicious.
 
-    ``kind`` is what attacks and ``config.federations`` name, one of ``KINDS``, which the glossary explains.
+    ``kind``, one of ``KINDS``, is used by attacks and ``config.federations``; the glossary explains it.
     ``name``, a column of stored sweeps, adds the malicious parties: "malicious-0-1".
     """
 
     split: bool = True
-    malicious: tuple[int, ...] = ()  # passive parties
+    malicious: tuple[int, ...] = ()  # numbers of passive parties
 
     @property
     def kind(self) -> str:
@@ -105,9 +105,9 @@ def federation_of(name: str) -> Federation:
 
 
 class AttackIdentity(NamedTuple):
-    """Which attack a figure is of: what tells it from the figures of every other attack on a trial.
+    """Identifies the attack that a figure belongs to among all attacks on a trial.
 
-    ``label`` is the one place that makes text of it, and nothing reads that text back.
+    ``label`` is its only form as text, and no code parses that text.
     """
 
     attack: str  # its row in attacks.TABLE
@@ -118,7 +118,7 @@ class AttackIdentity(NamedTuple):
     named: bool = False  # whether its classes were matched by known labels
     rule: int = 1  # number of the attack's rule (``attacks.core.AttackRow``)
     known: int = 0  # number of known labels
-    outdated: bool = False  # whether the attack has another rule now, which the label then shows
+    outdated: bool = False  # whether the rule has changed since; the label then shows ``rule``
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -156,16 +156,16 @@ class CutLayer(NamedTuple):
     """What a defense may know of the cut between the parties and the top model; static."""
 
     split: bool = True  # whether there is a top model
-    output: str = "identity"  # the activation bottoms end in: "identity" or "sigmoid"
+    output: str = "identity"  # the activation at the end of the bottoms: "identity" or "sigmoid"
     widths: tuple[int, ...] = (1,)  # D of each bottom
     aggregation: str = "concatenate"
 
 
 class Context(NamedTuple):
-    """What a defense may see of the step it stands in."""
+    """What a defense may see of the current step."""
 
     index: Array  # [B] int32
-    labels: Array  # [B] int32: what later slots may see (label DP replaces them)
+    labels: Array  # [B] int32, the labels that later slots may see (label DP replaces them)
     scores: Array | None  # [B, C] teacher probabilities, None without a teacher
     step: Array  # [] int32, steps done since the start
     epoch: Array  # [] int32
@@ -177,7 +177,7 @@ class Context(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """All that crosses the wire in one batch, passive parties only, and nothing else."""
+    """Everything that the passive parties send and receive in one batch."""
 
     embeddings: tuple[Array, ...]  # [B, D] as sent by each passive party
     gradients: tuple[Array, ...]  # [B, D] as received, of the batch-MEAN loss (1/B inside)
@@ -196,56 +196,56 @@ class Sums(NamedTuple):
 @jax.tree_util.register_static
 @dataclasses.dataclass(frozen=True)
 class Agreed:
-    """What every party agreed on before training, hence what any attacker knows; static."""
+    """What all parties agreed on before training, so that every attacker knows it; static."""
 
     batch_size: int
 
 
 class Mates(NamedTuple):
-    """The batch mates of the N recorded rows: the exchange of the R others, which are not scored."""
+    """The exchange of the R recorded rows that are not scored, which share batches with the N scored rows."""
 
     embeddings: Array  # [E, R, D] as sent
     gradients: Array  # [E, R, D] as received
-    order: Array  # [E, N + R] place of every row, the recorded ones first, in its epoch's sending order
+    order: Array  # [E, N + R] place of every row, scored rows first, in its epoch's sending order
     sent: Array  # [E, R] bool
 
 
 class View(NamedTuple):
     """What one attacker sees of a finished run. No labels are in it, except that ``diagnostics`` of an
-    oracle form may be computed from them (``attacks.core.CLEAN``). Of several colluding parties the cut
-    is concatenated (D is the sum of their widths); columns and bottoms stay one a party."""
+    oracle form may be computed from them (``attacks.core.CLEAN``). Embeddings and gradients of colluding
+    parties are concatenated (D is the sum of their widths); their columns and bottoms stay separate."""
 
     embeddings: Array  # [E, N, D] as sent
     gradients: Array  # [E, N, D] as received
     order: Array  # [E, N] place of the row in its epoch's sending order: batch = order // B
     sent: Array  # [E, N] bool, False where the row was never sent in that epoch
     sums: Sums
-    epochs: Array  # [E] int32, which epochs those are
-    features: tuple[Array, ...]  # one a colluder, [N, ...] its columns, as its bottom reads them
+    epochs: Array  # [E] int32, the numbers of the recorded epochs
+    features: tuple[Array, ...]  # per colluder, [N, ...] its columns, as its bottom reads them
     test_features: tuple[Array, ...]  # [M, ...]
     bottoms: tuple[PyTree, ...]  # the colluders' trained bottom variables
     agreed: Agreed
-    diagnostics: dict[str, Array]  # [N, W] what only diagnostics and oracle forms see; mostly empty
-    # of its bottoms' last linear layers, where they were recorded (``vfljax.models.last_layer``)
-    inputs: Array | None = None  # [E, N, H] what they read, side by side
-    # [E, T, P, H + 1, D] by batch and colluder, the bias's last: D and H of one of them
+    diagnostics: dict[str, Array]  # [N, W] for diagnostics and oracle forms alone; mostly empty
+    # of the bottoms' last linear layers; None unless recorded (``vfljax.models.last_layer``)
+    inputs: Array | None = None  # [E, N, H] inputs of the colluders' layers, concatenated
+    # [E, T, P, H + 1, D] by batch and colluder, the bias's gradient last; H and D are one colluder's
     parameter_gradients: Array | None = None
-    mates: Mates | None = None  # of attacks that read whole batches, where few rows are recorded
+    mates: Mates | None = None  # for attacks that read whole batches, if not all rows are scored
 
 
 class Known(NamedTuple):
     """The few rows whose labels an attacker knows; entries from ``count`` on are padding."""
 
-    rows: Array  # [N] int32: the first `count` are known, the rest are the others, ascending
+    rows: Array  # [N] int32: all rows, the `count` known ones first and the rest in ascending order
     labels: Array  # [N] int32: -1 from `count` on
     count: Array  # [] int32
 
 
 class Scores(NamedTuple):
-    """What an attack makes of each row: the larger, the more likely the class."""
+    """An attack's scores of each row; a larger score means a likelier class."""
 
     train: Array  # [N, C]
-    test: Array | None = None  # [M, C] where the attack is defined on rows never trained on
+    test: Array | None = None  # [M, C]; None if the attack is not defined on rows never trained on
 
 
 class HParams(NamedTuple):
@@ -257,23 +257,23 @@ class HParams(NamedTuple):
     milestones: Array  # [m] epochs at which the rate is multiplied by `decay`
     decay: Array
     gamma: Array  # [bottoms] gamma of each party; 0 is honest
-    strength: Array  # [bottoms] of each party's upload; 0 is honest
+    strength: Array  # [bottoms] strength of each party's upload; 0 is honest
     defenses: dict[str, dict[str, Array]]  # name of the defense -> knob -> value
 
 
 class Weights(NamedTuple):
-    """Every party's model variables; initial ones depend on the seed alone."""
+    """Every party's model variables. Initial weights depend on the seed alone."""
 
-    bottoms: tuple[PyTree, ...]  # one a bottom model, the label party's own last
+    bottoms: tuple[PyTree, ...]  # one per bottom model, the label party's own last
     active: PyTree  # the label party's top model ({} without model splitting)
 
 
 class State(NamedTuple):
-    """What evolves during training. What is merely seen is returned beside it (Exchange)."""
+    """What evolves during training. What is only recorded is returned beside it, as an ``Exchange``."""
 
     step: Array  # [] int32
     weights: Weights
-    optimizer: tuple[PyTree, ...]  # one a bottom, then the top model's
+    optimizer: tuple[PyTree, ...]  # a state per bottom, then the top model's
     defense: PyTree  # the chain's state for the targets and loss slots
     gradient: PyTree  # the chain's state for the gradient slot (optax)
     run_key: Array
@@ -292,7 +292,7 @@ class Spec:
     """What decides the structure of a training program; equal specs share one compiled program.
 
     ``bottoms`` are flax modules, passive parties first, the label party's own (if any) last. ``top`` is
-    None without model splitting: logits are then a sum. ``optimizers`` names a bottom's each, then the top's.
+    None without model splitting: logits are then a sum. ``optimizers`` names each bottom's, then the top's.
     """
 
     bottoms: tuple[nn.Module, ...]
@@ -304,13 +304,13 @@ class Spec:
     epochs: int
     optimizers: tuple[str, ...]
     defenses: tuple[DefenseSpec, ...] = ()
-    upload: str = HONEST  # what parties of a strength above 0 send: ``vfljax.federation.uploads``
+    upload: str = HONEST  # what malicious parties send: ``vfljax.federation.uploads``
     aggregation: str = "concatenate"
     scope: str = "all"  # whose cut gradients the gradient slot treats: "all" or "passive"
     drop_last: bool = False
     class_weights: tuple[float, ...] = ()  # of the label party's cross entropy; (): all 1
     recorded: int = 0  # the first training rows whose exchange is recorded; 0: all
-    record_inputs: bool = False  # also what the passive bottoms' last linear layers read
+    record_inputs: bool = False  # whether inputs of the passive bottoms' last layers are recorded
     precision: str = "float32"  # of products in the networks, "float32" or "bfloat16"
     heads: tuple[int, ...] = ()  # widths of the top's heads, side by side; (): C logits
 
@@ -320,7 +320,7 @@ class Spec:
 
     @property
     def light(self) -> bool:
-        """Whether all networks are small: trials share calls, and evaluation takes many rows at once."""
+        """Whether all networks are small. Many trials, and many rows to evaluate, are then taken at once."""
         modules = (*self.bottoms, self.top) if self.top is not None else self.bottoms
         return all(getattr(module, "light", False) for module in modules)
 
@@ -336,7 +336,7 @@ class Spec:
 
     @property
     def cut_layer(self) -> CutLayer:
-        """What defenses may know of it."""
+        """What defenses may know of the cut."""
         return CutLayer(
             split=self.top is not None,
             output=getattr(self.bottoms[0], "output", "identity"),
@@ -346,5 +346,5 @@ class Spec:
 
     @property
     def label_features(self) -> bool:
-        """Whether the label party owns columns, hence a bottom model, of its own."""
+        """Whether the label party owns columns, and hence has a bottom model."""
         return len(self.bottoms) > self.passive

@@ -20,19 +20,19 @@ from vfljax.types import MALICIOUS, SPLIT, AttackIdentity, Federation, Input, fe
 
 
 class AttackVariant(NamedTuple):
-    """One attack with its static options fixed: a row of results per trial and point of its knobs."""
+    """One attack with its static options fixed. It has a row of results per trial and point of its knobs."""
 
     name: str  # its row in attacks.TABLE
     options: dict[str, Any]  # static
     knobs: list[dict[str, float]]  # points of its numeric knobs
     shown: tuple[str, ...] = ()  # names of the options that its label shows
-    attackers: tuple[int, ...] = (0,)  # who attacks a run without malicious parties
-    # whether it is run where parties are malicious: they attack it themselves, hence in one variant only
+    attackers: tuple[int, ...] = (0,)  # who attacks a federation without malicious parties
+    # whether it also runs on malicious federations, which the malicious parties attack in place of these
     with_malicious: bool = True
 
     @property
     def identity(self) -> AttackIdentity:
-        """What its rows have in common; those of malicious parties have other attackers."""
+        """What the variant's rows have in common. Rows of malicious federations have other attackers."""
         return AttackIdentity(
             attack=self.name,
             options=tuple(sorted(self.options.items())),
@@ -48,7 +48,7 @@ class AttackVariant(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its key in ``attacks.json``, the name of the folder of its rows."""
+        """The variant's key in ``attacks.json``, which is also the name of the folder of its rows."""
         return store.variant_of(self.identity)
 
 
@@ -80,7 +80,7 @@ def attack_variants(experiment: Experiment, num_classes: int, reads: Input) -> l
             given = {knob: values.get(knob, default) for knob, default in attack.knobs.items()}
             points = combinations(given, field)
             _check_ranges(name, points, attack.ranges)
-            # a malicious run is attacked by those who were malicious in it
+            # malicious federations are attacked by their malicious parties: one variant suffices
             honest = [(0,)] if attack.federations == (MALICIOUS,) else experiment.attackers
             shown = tuple(k for k, v in options.items() if _is_shown(axes[k], v))
             variants += [
@@ -95,7 +95,7 @@ def _build(
 ) -> Attack:
     try:
         return attacks.TABLE[name](bottoms, num_classes, **options)
-    except Exception as error:  # a plugin's factory is somebody's code
+    except Exception as error:  # a plugin's factory may raise anything
         expected = isinstance(error, ValueError | TypeError)
         if not expected and attacks.TABLE[name].origin is None:
             raise
@@ -108,7 +108,7 @@ def _check_ranges(
 ) -> None:
     for point in points:
         for knob, value in point.items():
-            low, high = ranges.get(knob, (0, math.inf))  # inf: as far as float32 computes
+            low, high = ranges.get(knob, (0, math.inf))  # inf: up to LARGEST
             if not is_number(value) or not low <= value <= min(high, LARGEST):
                 most = f" and <= {high:g}" if high < math.inf else ""
                 raise UserError(
@@ -117,13 +117,13 @@ def _check_ranges(
 
 
 def _is_shown(values: Any, value: Any) -> bool:
-    """Whether an option belongs in the label: it is an axis, or a string, and not a plain False."""
+    """Whether the label shows an option: it has several values, is a string or is True, and is not False."""
     several = len(as_axis(values)) > 1
     return (several or isinstance(value, str) or value is True) and value is not False
 
 
 def _bottom(experiment: Experiment, reads: Input) -> nn.Module:
-    """A bottom model of the experiment; its cut width does not matter here."""
+    """Returns a bottom model of the experiment, whose cut width does not matter here."""
     model = experiment.model
     return make_network(model.network, model.cut, model.output, reads)
 
@@ -140,7 +140,7 @@ def make_attack(variant: AttackVariant, bottoms: tuple[nn.Module, ...], num_clas
 
 
 def attackers_of(variant: AttackVariant, attack: Attack, name: str) -> tuple[int, ...]:
-    """Returns who attacks: the malicious parties, else those that the variant names; () where it is not run.
+    """Returns the parties that attack: the malicious ones, else the variant's; () if the attack is not run.
 
     Args:
       variant: of the attack.
@@ -158,8 +158,8 @@ def attackers_of(variant: AttackVariant, attack: Attack, name: str) -> tuple[int
 def federations(
     experiment: Experiment, variants: Sequence[AttackVariant], num_classes: int, reads: Input
 ) -> list[Federation]:
-    """Returns the federations to train: those that the experiment names, else the honest one with splitting
-    (for its utility) and the first that each attack is defined on.
+    """Returns the federations to train: those that the experiment names, else the honest one with model
+    splitting (for its utility) and the first one that each attack is defined on.
 
     Args:
       experiment: what is trained.

@@ -1,8 +1,8 @@
-"""Trials in one program: how many it takes, how many of them are mapped at once, and on which devices.
+"""The layout of trials in a program: how many it takes, how many it maps at once, and on which devices.
 
-On CPU: one XLA host device a core (``vfljax.use_this_machine``) and few members at a time within each,
-so that a member's parameters stay in cache; on an accelerator: one wide ``vmap``, of so many members as the
-compiled program's memory analysis says fit. No collectives.
+On a CPU there is one XLA host device per core (``vfljax.use_this_machine``), and each maps few members at a
+time, so that their parameters stay in cache. On an accelerator one wide ``vmap`` takes all members that fit
+by the memory analysis of the compiled program. There are no collectives.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ SAME = PartitionSpec()
 
 
 def default_width() -> int:
-    """Trials mapped at once on each device: about 6 on CPU, elsewhere all, or as many as fit (``TooLarge``).
+    """Returns how many trials each device maps at once: 6 on a CPU, elsewhere all that fit (``TooLarge``).
 
-    On CPU fewer pay for each small operation again, more fall out of the cache. Measured by processor time for
-    widths of 1 to 60: the benchmark's MLP is fastest at 1 or 2, a network of 16 hidden units at 60, and 6
-    is within about a tenth of both (``vfljax benchmark --suite=grid --width=N``).
+    On a CPU smaller widths repeat the cost of each small operation, and larger ones do not fit the cache. Of
+    the widths 1 to 60, 1 or 2 take the least processor time for the benchmark's MLP, and 60 for a network of
+    16 hidden units; 6 is within about a tenth of both (``vfljax benchmark --suite=grid --width=N``).
     """
     return 6 if machine.offered().cpu else 1 << 30
 
@@ -40,7 +40,7 @@ def dividing_width(capacity: int, width: int | None = None) -> int:
 
     Args:
       capacity: members on all devices.
-      width: the largest that it may be; None: the backend's.
+      width: an upper bound of the result; None: ``default_width()``.
     """
     each = capacity // jax.device_count()
     most = min(default_width() if width is None else width, each)
@@ -55,7 +55,7 @@ class Layout:
     width: int
 
     def pad(self, members: PyTree) -> PyTree:
-        """``members`` on the devices, the last one repeated where there are fewer than ``capacity``."""
+        """Places ``members`` on the devices. If these are fewer than the capacity, the last is repeated."""
         count = leading(members)
         if count > self.capacity:
             raise ValueError(f"{count} members given to a program of {self.capacity}")
@@ -65,7 +65,7 @@ class Layout:
             if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
                 return jax.random.wrap_key_data(on_devices(np.asarray(jax.random.key_data(a))))
             if count < self.capacity:
-                a = np.asarray(a)  # on the host: nothing to compile for each shape
+                a = np.asarray(a)  # on the host, so that no program is compiled for each shape
                 a = np.concatenate([a, np.repeat(a[-1:], self.capacity - count, axis=0)])
             return jax.device_put(a, by_member)
 
@@ -86,12 +86,12 @@ def fewer(layout: Layout, what: str, error: Exception, say: Callable[[str], None
 
     Args:
       layout: of the call.
-      what: was computed, for the message.
-      error: of the call. After ``TooLarge`` the width is the one that it names, else half of the layout's.
-      say: is given a line about it.
+      what: the name of the computation, for the message.
+      error: of the call. A ``TooLarge`` names the width; otherwise it is half of the layout's.
+      say: receives a line about it.
 
     Raises:
-      Exception: ``error``, if it is another one, or if only one member was mapped at once.
+      Exception: ``error`` itself, if memory was not the reason, or if only one member was mapped at once.
     """
     width, devices = layout.width // 2, jax.device_count()
     why = "exhaust the device's memory"
@@ -104,21 +104,21 @@ def fewer(layout: Layout, what: str, error: Exception, say: Callable[[str], None
 
 
 def share(shared: PyTree) -> PyTree:
-    """``shared`` on every device, once."""
+    """Returns ``shared`` with one copy on every device."""
     return jax.device_put(shared, NamedSharding(Mesh(jax.devices(), (AXIS,)), SAME))
 
 
 def layout(count: int, width: int | None = None, devices: int | None = None) -> Layout:
     """Returns the layout of some members.
 
-    Members of a device are a multiple of the width (a remainder would be traced a second time): a width
-    up to half as large that pads fewer members is taken instead.
+    The members of a device are padded to a multiple of the width, because a remainder would be traced again.
+    Of the widths from the largest down to half of it, the one that pads the fewest members is chosen.
 
     Args:
-      count: how many they are.
-      width: of them at once on each device, at most; None: the backend's.
-      devices: of the machine whose choice it is, so that figures do not depend on where they are computed;
-        None: those of this process.
+      count: the number of members.
+      width: the largest number of members at once on each device; None: ``default_width()``.
+      devices: the number of devices by which the width is chosen, which a resume on another machine keeps;
+        None: that of this process.
     """
     each = -(-count // (devices or jax.device_count()))
     width = min(default_width() if width is None else width, each)
@@ -127,11 +127,11 @@ def layout(count: int, width: int | None = None, devices: int | None = None) -> 
 
 
 def layout_of(count: int, width: int) -> Layout:
-    """Returns the layout of some members, just ``width`` of them at once on each device, if there are so many.
+    """Returns the layout with exactly ``width`` members at once on each device, or all if there are fewer.
 
     Args:
-      count: how many they are.
-      width: of them at once on each device.
+      count: the number of members.
+      width: the number of members at once on each device.
     """
     each = -(-count // jax.device_count())
     width = min(width, each)
@@ -139,7 +139,7 @@ def layout_of(count: int, width: int) -> Layout:
 
 
 def leading(tree: PyTree) -> int:
-    """Length of the member axis."""
+    """Returns the length of the member axis."""
     return jax.tree.leaves(tree)[0].shape[0]
 
 

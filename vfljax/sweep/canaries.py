@@ -1,11 +1,11 @@
-"""Label canaries: training rows whose labels fair coins decide, to audit a claimed epsilon from below.
+"""Label canaries: training rows whose labels are fair coins, to audit a claimed epsilon from below.
 
-Before anything sees a label, a coin that depends on the seed alone gives each canary one of two candidates.
-With two classes both are; with more, two are drawn without the row's label, so that columns favor neither.
-Epsilon-label-DP gives odds of at most e^epsilon on a coin, whatever candidates and other labels are.
+Before any label is used, a coin that depends on the seed alone gives each canary one of two candidate labels.
+Of more than two classes, two are drawn without reading the row's label, so that its columns favor neither.
+Epsilon-label-DP gives odds of at most e^epsilon on a coin, whatever the candidates and other labels are.
 
-Reference: Steinke, Nasr, Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023. Their coins
-include a row, these choose its label; the proof is the same.
+Reference: Steinke, Nasr, Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023. There a coin
+decides whether a row is included, here which label it has; the proof is the same.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from vfljax.errors import UserError
 from vfljax.sweep.experiment import Experiment
 from vfljax.types import Array, HostArray
 
-SHARES = (100, 50, 25)  # percent of the guesses that are made, the surest ones
+SHARES = (100, 50, 25)  # percent of the canaries that are guessed, those with the surest guesses
 PREFIX = "canaries_"  # of columns
-HALVES = (f"{PREFIX}select_", PREFIX)  # of the half on which an attack is chosen, and of the other
+HALVES = (f"{PREFIX}select_", PREFIX)  # of the half on which attacks are chosen, and of the other
 NONE = np.full((1, 2), -1, np.int32)  # candidates of a row that is no canary
 Columns = tuple[PartyColumns, ...]
 
@@ -43,21 +43,21 @@ def coins(seed: int, rows: int, count: int, num_classes: int) -> tuple[Array, Ar
 def plant(
     dataset: Dataset, columns: Columns, splits: list[Split], experiment: Experiment
 ) -> tuple[Dataset, Columns, list[Split], HostArray]:
-    """Replaces training rows of every seed by copies whose labels are coins, after all rows of the data set.
+    """Replaces training rows of every seed by copies whose labels are coins. The copies are the last rows.
 
-    Seeds may therefore give a row different labels. It needs memory for a copy of all features.
+    A row may therefore have different labels under different seeds. All features are copied in memory.
 
     Args:
-      dataset: its labels are read.
+      dataset: the data set, whose labels are read.
       columns: of each party that owns some.
-      splits: one a seed.
-      experiment: how many canaries a seed has, of the rows whose exchange is recorded; 0 changes nothing.
+      splits: one per seed.
+      experiment: has the number of canaries per seed, of rows whose exchange is recorded; 0 changes nothing.
 
     Returns:
-      The data set, columns and splits with the copies, and the copies' candidates [copies + 1, 2], the last -1.
+      The data set, columns and splits with the copies, and their candidates [copies + 1, 2], the last -1.
 
     Raises:
-      UserError: where fewer rows are recorded.
+      UserError: if the canaries leave no recorded row for known labels.
     """
     count, recorded = experiment.canaries, experiment.training.scored_rows(len(splits[0].train))
     if not count:
@@ -82,14 +82,15 @@ def plant(
 
 
 def guess_figures(scores: Array, labels: Array, candidates: Array, half: Array) -> dict[str, Array]:
-    """Counts an attack's guesses: the candidate with the higher score, the surer the larger the difference.
+    """Counts guesses of the coins, and the right ones. An attack guesses the candidate of higher score.
 
-    ``canaries_right_50`` of ``canaries_guessed_50`` are of the surest 50 %. Columns of the half on which an
-    attack is chosen begin with ``canaries_select_``. How many are made depends on no coin.
+    A guess is surer if the difference of the two scores is larger. ``canaries_guessed_50`` counts the surest
+    50 % of the guesses, which depends on no coin, and ``canaries_right_50`` the right ones among them. On the
+    half on which an attack is chosen, the names begin with ``canaries_select_``.
 
     Args:
-      scores: [N, C]; a difference that is not a number is 0.
-      labels: [N], which tell the coins.
+      scores: [N, C]; a difference that is NaN counts as 0.
+      labels: [N], the coins' results among them.
       candidates: [N, 2], -1 where a row is no canary.
       half: [N] 1 for the half on which an attack is chosen, else 0.
     """

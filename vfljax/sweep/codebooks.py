@@ -1,6 +1,6 @@
-"""The codebooks of a sweep: one for each defense that trains one (its ``codebook`` slot), seed and knobs.
+"""The codebooks of a sweep, one for each seed, defense with a ``codebook`` slot, and values of its knobs.
 
-They are trained before the federations start, each once however many trials share it, and stored.
+They are trained and stored before the federations start. Trials of the same seed and knobs share a codebook.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from vfljax.sweep.grid import Group, Trial
 from vfljax.types import Array, DefenseSpec, HostArray, PyTree, Spec
 
 FILE = "codebooks.npz"
-# codebooks trained at once on CPU; numbers beyond which it is one by one
+# codebooks trained at once on a CPU; above HEAVY numbers in a codebook they are trained one by one
 TOGETHER, HEAVY = 8, 100_000
 Identity = tuple[int, tuple[tuple[str, float], ...]]  # seed and knobs
 
@@ -30,12 +30,12 @@ def _makers(spec: Spec) -> tuple[DefenseSpec, ...]:
 
 
 def _uses(groups: Sequence[Group]) -> Iterator[tuple[DefenseSpec, Trial]]:
-    """Every defense that trains a codebook, with every trial that has it."""
+    """Yields every defense that trains a codebook, with every trial that has the defense."""
     return ((m, trial) for g in groups for m in _makers(g.spec) for trial in g.trials)
 
 
 def numbers(spec: Spec) -> int:
-    """How many numbers the codebooks of one trial have; nothing is computed."""
+    """Returns how many numbers the codebooks of one trial have, without computing them."""
     return sum(_numbers(_shapes(maker, spec.num_classes)) for maker in _makers(spec))
 
 
@@ -75,7 +75,7 @@ def codebooks(groups: Sequence[Group], workdir: pathlib.Path) -> dict[int, dict[
 
 
 def blank(groups: Sequence[Group]) -> dict[int, dict[str, PyTree]]:
-    """``codebooks`` of zeros: what programs are compiled for where nothing is to be trained."""
+    """Returns ``codebooks`` of zeros, with which programs are compiled without training codebooks."""
     zeros: dict[DefenseSpec, PyTree] = {}
     out: dict[int, dict[str, PyTree]] = {}
     for maker, trial in _uses(groups):
@@ -106,7 +106,7 @@ def _numbers(shapes: PyTree) -> int:
 
 
 def _train(maker: DefenseSpec, identities: Sequence[Identity], num_classes: int) -> PyTree:
-    """The codebooks [T, ...] of these identities; raises UserError where one diverged."""
+    """Trains the codebooks [T, ...] of these identities. Raises UserError if one diverged."""
     seeds: HostArray = np.asarray([seed for seed, _ in identities], np.uint32)
     knobs = {
         name: np.asarray([dict(values)[name] for _, values in identities], np.float32)

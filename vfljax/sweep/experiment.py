@@ -1,9 +1,9 @@
 """The config, parsed once into frozen records that the rest of the library reads.
 
-The record of each group refuses what it cannot mean, and ``vfljax.sweep.limits`` what is refused of a new
-sweep alone: a stored one is read as it was trained. After ``parse`` no module sees a dict of the config, but
-for the values of methods and attacks, which stay as they were given. ``Experiment.stored`` is written as it
-came, so that stored sweeps and config files keep their form.
+The record of each group refuses invalid values. The checks of ``vfljax.sweep.limits`` apply to new sweeps
+alone; a stored sweep is read without them. After ``parse`` no module reads a dict of the config, except for
+the values of methods and attacks. ``Experiment.stored`` is the resolved config. It is written unchanged, so
+that stored sweeps and config files have the same form.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Experiment:
     known_draws: int
     canaries: int
     attackers: tuple[tuple[int, ...], ...]
-    federations: tuple[str, ...]  # kinds; () for those that the attacks are for
+    federations: tuple[str, ...]  # kinds; (): ``attack_variants.federations`` chooses them
     goal: Goal
     reproduces: Reproduces | None
     execution: Execution
@@ -99,11 +99,11 @@ class Experiment:
         for name in self.reproduces.arms if self.reproduces else ():
             if name not in names:
                 raise unknown("method of config.reproduces", name, names)
-        self.check_trials([Federation()])  # the honest one, which is always trained
+        self.check_trials([Federation()])  # of one federation; ``grid.check_counts`` checks all
 
     @property
     def trained_seeds(self) -> range:
-        """The seeds of trials. Tables have a place for earlier ones too, so that a seed is its place."""
+        """The seeds of trials. Tables hold all seeds from 0 on, so that a seed is also its index there."""
         return range(self.first_seed, self.first_seed + self.seeds)
 
     @property
@@ -130,7 +130,7 @@ class Experiment:
 
     @property
     def static_options(self) -> dict[str, list[dict[str, Any]]]:
-        """The static options of every attack's variants, by its name."""
+        """The static options of every attack's variants, by the attack's name."""
         return {
             name: combinations(
                 {o: v for o, v in values.items() if o in attacks.TABLE[name].options},
@@ -140,7 +140,7 @@ class Experiment:
         }
 
     def check_trials(self, federations: Sequence[Federation]) -> None:
-        """Raise UserError for more trials in these federations than ``limits``, before any is built."""
+        """Raises UserError for more trials in these federations than ``limits`` allow; none is built yet."""
         numbers = dict(zip(AXES, map(len, self.numbers.values()), strict=True))
         others = math.prod(numbers.values()) * self.seeds
         # of two that are equally long, the message names the first
@@ -154,7 +154,7 @@ class Experiment:
         self.limits.check_count("trials", count, axes, "trials")
 
     def with_attacks(self, names: Iterable[str] | Mapping[str, Any]) -> Experiment:
-        """The same with these attacks alone: with the options that a mapping gives them, else the config's."""
+        """Returns the experiment with these attacks alone. A mapping also gives their options and knobs."""
         given = names if isinstance(names, Mapping) else self.attacks
         requests = {name: given.get(name, {}) for name in names}
         for name, values in requests.items():
@@ -172,8 +172,8 @@ def _check_parties(field: str, group: tuple[int, ...], passive: int) -> None:
 
 
 def _check_federations(experiment: Experiment) -> None:
-    """Refuse federations that do not exist, that no party is malicious in or nothing compares with, and
-    methods that none of them can train."""
+    """Refuses unknown federations, 'malicious' without malicious parties or without 'split' to compare with,
+    and methods that cannot be trained in any of the federations."""
     kinds = experiment.federations
     for kind in kinds:
         if kind not in KINDS:
@@ -194,10 +194,10 @@ def parse(config: Mapping[str, Any], limits: SizeLimits = LIMITS) -> Experiment:
 
     Args:
       config: a mapping with any of the fields of ``vfljax.config.DEFAULT``.
-      limits: of its size.
+      limits: of the sweep's size.
 
     Raises:
-      UserError: in one line, for anything that the config cannot mean.
+      UserError: in one line, for an invalid config.
     """
     fields = resolve(config)
     _check_names(fields)
@@ -262,12 +262,12 @@ def _check_axes(experiment: Experiment) -> None:
 
 
 def parse_stored(config: Mapping[str, Any]) -> Experiment:
-    """The records of a config that a sweep was made by, whatever would be refused of a new one."""
+    """Returns the records of a stored sweep's config, without the checks that apply to new sweeps alone."""
     return _experiment(resolve(config), SizeLimits.none())
 
 
 def experiment_of(sweep: StoredSweep) -> Experiment:
-    """The experiment that a stored sweep was made by. Rows of plugins that are not in use are stood in for."""
+    """Returns the experiment of a stored sweep. Placeholders replace rows of plugins that are not in use."""
     plugins.stand_in(sweep.plugins)
     return parse_stored(sweep.config)
 
@@ -291,9 +291,9 @@ def with_knob(experiment: Experiment, defense: str, knob: str, value: float) -> 
 
     Args:
       experiment: stays as it is.
-      defense: its name.
-      knob: its name.
-      value: of the knob.
+      defense: the name of the defense.
+      knob: the name of the knob.
+      value: the value of the knob.
     """
     grid = copy.deepcopy(experiment.stored["grid"])
     for chain in grid.values():
@@ -303,7 +303,7 @@ def with_knob(experiment: Experiment, defense: str, knob: str, value: float) -> 
 
 
 def _record(kind: Any, group: Mapping[str, Any]) -> Any:
-    """A record of a group of fields: lists are tuples in it, an axis always is one."""
+    """Makes the record of a group of fields. Lists become tuples, and an axis is always a tuple."""
     axes = {field.name for field in dataclasses.fields(kind) if field.type == "Axis"}
     fields = {name: tuple(as_axis(v)) if name in axes else tuples(v) for name, v in group.items()}
     return kind(**fields)

@@ -19,7 +19,7 @@ from vfljax.types import Spec
 
 
 def check(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial]) -> None:
-    """Check that every trial can be trained on data of this shape, before anything is.
+    """Checks that every trial can be trained on data of this shape, before any trial is trained.
 
     Every distinct chain is built once with concrete knobs.
 
@@ -79,7 +79,7 @@ def _check_model(trial: Trial, shape: DataShape) -> None:
         raise UserError(what, remedy="choose 'head' or 'mlp'")
     if model.top != "probability" or not trial.federation.split:
         return
-    # the top without parameters reads one number that is a probability already
+    # this top model has no parameters: it reads one number, which must be a probability already
     single = owners == 1 or model.aggregation == "mean"
     if model.cut != 1 or model.output != "sigmoid" or not single:
         raise UserError(
@@ -93,7 +93,7 @@ def _check_model(trial: Trial, shape: DataShape) -> None:
 
 
 def _check_networks(spec: Spec) -> None:
-    """Refuse a batch of one row where some network takes statistics of a batch, and bottoms whose parameter
+    """Refuses batches of one row if some network computes batch statistics, and bottoms whose parameter
     gradients cannot be recorded."""
     for module in spec.bottoms[: spec.passive] if spec.record_inputs else ():
         if not last_layer.width(module):

@@ -1,8 +1,8 @@
-"""What training a plan takes, without training it: every program is compiled, as the sweep would, and
-called for an epoch or two.
+"""Measures the cost of training a plan without training it: every program is compiled, as the sweep would
+compile it, and called for one or two epochs.
 
-Nothing is written but compiled programs, to the compile cache, so that the sweep does not wait for them again.
-Teachers' scores and codebooks, which would have to be trained, are constants.
+Only compiled programs are written, to the compile cache, so that the sweep does not compile them again.
+Constants take the place of teachers' scores and codebooks, which would have to be trained.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from vfljax.sweep.progress import spoken
 from vfljax.sweep.trainer import Orders, Trainer, empty_snapshot
 from vfljax.types import HostArray, PyTree
 
-LONG = 20.0  # seconds of an epoch, by the rough estimate, beyond which a few steps stand for it
-STEPS = 3  # of these
+LONG = 20.0  # of an epoch that is estimated to take more seconds, only a few steps are measured
+STEPS = 3  # how many steps are measured then
 TRAINING = (
     *("program", "trials", "shards", "members a call", "at once", "memory a member"),
     *("an epoch", "training"),
@@ -36,16 +36,16 @@ TRAINING = (
 
 
 class TrainingCost(NamedTuple):
-    """What is left to train of a group, and what it takes."""
+    """The part of a group that is left to train, and the cost of training it."""
 
     name: str
     trials: int
     shards: int
     capacity: int  # members a call
-    together: int  # of them at once, on all devices
+    together: int  # members mapped at once, over all devices
     member_bytes: int  # memory of each member in training
-    epoch: float  # seconds of an epoch of a call
-    seconds: float  # of all epochs of all shards, and of evaluating them
+    epoch: float  # seconds of one epoch of a call
+    seconds: float  # seconds of training all shards for all epochs and evaluating them
 
     @property
     def cells(self) -> list[str]:
@@ -56,14 +56,14 @@ class TrainingCost(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A member after an epoch, as a shard of one member would be read: its weights and its exchange."""
+    """One member's weights and exchange after an epoch, as they would be read from a shard of one member."""
 
     weights: PyTree
     arrays: dict[str, HostArray]
 
 
 def ready(plan: Plan) -> Plan:
-    """The plan with constants for what would be trained before its federations start."""
+    """Returns the plan with constants in place of teachers' scores and codebooks, which are not trained."""
     taught, teacher_of = teachers.lessons(plan.groups, plan.table)
     plan = plan._replace(codebooks=codebooks.blank(plan.groups))
     if taught is None:
@@ -76,11 +76,11 @@ def ready(plan: Plan) -> Plan:
 def training_costs(
     plan: Plan, shards: Sequence[Shard]
 ) -> tuple[list[TrainingCost], dict[int, Sample]]:
-    """Returns what training takes, and a sample of each group, by its number.
+    """Returns the training cost of each group, and a sample of each group by the group's number.
 
     Args:
-      plan: of the sweep, ``ready``.
-      shards: those to train.
+      plan: of the sweep, as ``ready`` returns it.
+      shards: the shards to train.
     """
     costs, samples, orders = [], {}, Orders(plan)
     plan = plan._replace(shards=list(shards))
@@ -88,7 +88,7 @@ def training_costs(
     trainers: dict[int, Trainer] = {}
     with ThreadPoolExecutor(max_workers=cores()) as pool:
         for place, number in enumerate(numbers):
-            for near in numbers[place : place + 2]:  # one is compiled while another runs
+            for near in numbers[place : place + 2]:  # the next is compiled while this one runs
                 if near not in trainers:
                     first = next(shard for shard in shards if shard.group == near)
                     trainers[near] = Trainer(plan, first, pool, orders)
@@ -100,8 +100,8 @@ def training_costs(
 
 
 def _fitting(trainer: Trainer, shard: Shard, pool: ThreadPoolExecutor) -> Trainer:
-    """The trainer, or one of so few members at once that they fit into the devices' memory, as the sweep
-    comes to when it is exhausted or would be. Raises UserError where one does not fit."""
+    """Returns the trainer, or one with fewer members at once, so that it fits into the devices' memory: the
+    sweep too takes fewer when memory runs out. Raises UserError if not even one at once fits."""
     plan, orders = trainer.plan, trainer.orders
     while (too_large := trainer.program.too_large()) is not None:
         trainer = Trainer(plan, shard, pool, orders, too_large.width)
@@ -153,8 +153,8 @@ def _measured(trainer: Trainer, shards: Sequence[Shard]) -> tuple[TrainingCost, 
 def _one_epoch(
     trainer: Trainer, start: tuple[training.Member, training.Snapshot]
 ) -> tuple[float, training.Snapshot]:
-    """Seconds of an epoch of a call, and what it ends with: of the second, where there are two, because
-    the first has memory to fetch."""
+    """Returns the seconds of one epoch of a call, and the snapshot after it. It is the second epoch, if there
+    is one, because the first also allocates memory."""
     ends, after = [time.monotonic()], start[1]
     for result in itertools.islice(trainer.epochs(*start), 2):
         after, _ = jax.block_until_ready(result)
@@ -163,7 +163,7 @@ def _one_epoch(
 
 
 def _few_steps(trainer: Trainer, shard: Shard) -> tuple[float, training.Snapshot]:
-    """The same by ``STEPS`` steps of as many members as run at once, in a program of their own."""
+    """Returns the same as ``_one_epoch``, scaled up from ``STEPS`` steps of the members that run at once."""
     spec = trainer.group.spec
     rows = min(STEPS * spec.batch_size, spec.num_rows)
     few = dataclasses.replace(spec, num_rows=rows, recorded=min(spec.recorded, rows))
@@ -189,7 +189,7 @@ def _few_steps(trainer: Trainer, shard: Shard) -> tuple[float, training.Snapshot
 
 
 def _of_rows(a: HostArray, has: int, rows: int) -> HostArray:
-    """An array [members, has, ...] with its rows repeated up to so many; any other as it is."""
+    """Returns an array [members, has, ...] with its rows repeated up to ``rows``; others are unchanged."""
     if has == rows or a.ndim < 2 or a.shape[1] != has:
         return a
     return a[:, np.arange(rows) % has]

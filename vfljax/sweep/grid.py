@@ -36,7 +36,7 @@ from vfljax.types import (
 
 
 class DataShape(NamedTuple):
-    """What decides program structures about the data: static, and known before any array is used."""
+    """The facts about the data that decide program structures: static, and known before arrays are used."""
 
     num_classes: int
     num_rows: int  # training rows of a seed
@@ -47,7 +47,7 @@ class Trial(NamedTuple):
     """One value for every knob, option and number of a method, trained in one federation from one seed."""
 
     id: int
-    configuration: int  # what trials of all federations and seeds share has one number
+    configuration: int  # number of its configuration, the same in all federations and seeds
     method: Method
     chain: Chain
     numbers: Mapping[str, float]  # learning_rate, momentum, weight_decay, decay, strength, gamma
@@ -83,20 +83,20 @@ class Group(NamedTuple):
     name: str
     spec: Spec
     trials: tuple[Trial, ...]
-    weights: int = 0  # numbers in the networks and codebooks of a trial
+    weights: int = 0  # how many numbers a trial's networks and codebooks have
 
 
 def check_counts(experiment: Experiment, federations: Sequence[Federation]) -> None:
-    """Raise UserError for more trials or programs than ``experiment.limits``, before any is built.
+    """Raises UserError for more trials or programs than ``experiment.limits`` allow, before any is built.
 
     Args:
       experiment: what is trained.
-      federations: those that it is trained in.
+      federations: the federations that it is trained in.
     """
     experiment.check_trials(federations)
-    programs, options = set(), {"grid": len(experiment.methods)}  # what programs are made of
+    programs, options = set(), {"grid": len(experiment.methods)}  # options: axes of programs
     for method in experiment.methods:
-        # as text: whether its options are hashable, and mean anything, is checked later
+        # as text, because options may be unhashable or invalid: they are checked later
         chains = {(model_name(method.model), repr(chain.specs)) for chain in method.chains}
         programs |= {(f.split, *chain) for f in method.trained(federations) for chain in chains}
         for name, values in method.axes.items():
@@ -178,7 +178,7 @@ def make_spec(
 
 
 def knowers(chain: Sequence[DefenseSpec], split: bool) -> set[str]:
-    """The attacks that know a defense of the chain.
+    """Returns the names of the attacks that take a defense of the chain into account.
 
     Args:
       chain: the defenses.
@@ -192,9 +192,9 @@ def knowers(chain: Sequence[DefenseSpec], split: bool) -> set[str]:
 def groups(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial]) -> list[Group]:
     """Returns trials grouped by equal Spec, in order of first appearance.
 
-    Honest and malicious trials share a program (gamma is a number). Undefended trials join
-    the first chain of their model whose every defense has neutral knobs and default options: one
-    program less, and they differ from that chain's neutral trial in no bit.
+    Honest and malicious trials share a program (gamma is a number). Undefended trials join the first chain of
+    their model in which every defense has neutral knobs and default options. This saves a program, and their
+    results equal those of that chain at its neutral knobs bit for bit.
 
     Args:
       experiment: what is trained.
@@ -205,10 +205,10 @@ def groups(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial
     sweeps_own = model_name(experiment.model)
     models_of = {m.name: model_name(m.model) for m in experiment.methods}
     names = {method: "" if name == sweeps_own else name for method, name in models_of.items()}
-    hosts: dict[str, tuple[DefenseSpec, ...]] = {}  # of each model, the chain that others may join
+    hosts: dict[str, tuple[DefenseSpec, ...]] = {}  # by model, the chain for undefended trials
     for trial in every_trial:
         chain = trial.chain.specs
-        # options are another rule: KDk anchored at its teacher changes labels at epsilon = 0 too
+        # an option may be another rule: KDk anchored at its teacher changes labels at epsilon = 0 too
         if chain and all(
             defenses.TABLE[d.name].neutral is not None and not d.options for d in chain
         ):
@@ -230,7 +230,7 @@ def groups(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial
 
 
 def _group_name(spec: Spec, model: str) -> str:
-    """Unique in a sweep, options and the method's own model included: shards are found again by it."""
+    """Returns a name that is unique in a sweep, because stored shards refer to their group by it."""
     chain = spec.defenses or (DefenseSpec("undefended"),)
     words = ("-".join([d.name, *(str(value) for _, value in d.options)]) for d in chain)
     if spec.top is None:

@@ -18,19 +18,19 @@ from vfljax.types import DefenseSpec, HostArray, Spec, Weights
 
 
 def plain(spec: Spec) -> Spec:
-    """The spec's models alone, which initial weights depend on."""
+    """Returns the spec without defenses and recording, and with "sgd" for every optimizer."""
     optimizers = ("sgd",) * len(spec.optimizers)
     return dataclasses.replace(spec, defenses=(), optimizers=optimizers, recorded=0)
 
 
 def models(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
-    """Returns ``plain`` with one value for every field that neither initial weights nor evaluation read.
+    """Returns ``plain`` with a fixed value for every field that neither initial weights nor evaluation read.
 
-    Sweeps that differ in those alone share programs.
+    Sweeps that differ in those fields alone therefore share programs.
 
     Args:
       spec: of a trial.
-      readers: those of its defenses that evaluation needs.
+      readers: the trial's defenses that evaluation needs.
     """
     return dataclasses.replace(
         plain(spec),
@@ -62,7 +62,7 @@ def _shapes(spec: Spec, seeds: int, table: Table) -> Weights:
 
 
 def _two_rows(table: Table) -> Table:
-    """The shapes of ``table`` with two rows: weights depend on those of a row alone, so that tables of
+    """Returns the shapes of ``table`` with two rows. Weights depend only on the shape of a row, so tables of
     any length share a program."""
 
     def like(array: Any, *rows: int) -> Any:
@@ -86,20 +86,20 @@ def initial_weights(
 ) -> Weights:
     """Returns the initial weights [Q, ...] of every seed, the same for all trials of a seed and model.
 
-    They are drawn at random, except what ``config.model.pretrained`` holds of the bottoms.
+    They are drawn at random, except the bottoms' tensors that the file ``config.model.pretrained`` holds.
 
     Args:
       spec: of the trials.
-      experiment: which may name a file of weights.
+      experiment: the experiment, which may name a file of weights.
       seeds: [Q].
-      table: the data, of which shapes matter.
-      level: of the compiler's effort.
+      table: the data, of which only shapes are read.
+      level: of ``programs.compiler_options``.
     """
     ones = jax.tree.map(lambda a: np.ones(a.shape, a.dtype), _two_rows(table))
     arguments = jnp.asarray(seeds), ones
-    # draws multiply nothing: sweeps of another precision share the program
+    # drawing weights multiplies nothing, so that sweeps of another precision share the program
     models_alone = dataclasses.replace(models(spec), precision="float32")
-    # run once: optimizing the draws of a deep network's kernels took XLA on CPU minutes (ResNet-18)
+    # the program runs once, and on CPU optimizing it took minutes for a deep network (ResNet-18)
     level = level if spec.light else 0
     drawn = programs.compiled(make_initial, (models_alone,), arguments, level)(*arguments)
     path = experiment.model.pretrained
@@ -109,7 +109,7 @@ def initial_weights(
     for module, variables in zip(spec.bottoms, drawn.bottoms, strict=True):
         on_host = jax.device_get(variables)
         by_seed = [jax.tree.map(lambda a, q=q: a[q], on_host) for q in range(len(seeds))]
-        # what the file does not hold differs by seed
+        # tensors that the file does not hold differ by seed
         loaded = [pretrained.load(module, weights, path)[0] for weights in by_seed]
         bottoms.append(jax.tree.map(lambda *parts: np.stack(parts), *loaded))
     return drawn._replace(bottoms=tuple(bottoms))
@@ -120,12 +120,12 @@ def unread_tensors(spec: Spec, experiment: Experiment, seeds: HostArray, table: 
 
     Args:
       spec: of the trials.
-      experiment: which names the file.
+      experiment: the experiment, which names the file.
       seeds: [Q].
-      table: the data, of which shapes matter.
+      table: the data, of which only shapes are read.
 
     Raises:
-      UserError: for a file that holds none that fit.
+      UserError: if no tensor of the file fits.
     """
     shapes = weight_shapes(spec, seeds, table).bottoms
     unread = []

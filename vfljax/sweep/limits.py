@@ -1,9 +1,9 @@
-"""What a new sweep may ask for: sizes, names, and axes without a value twice.
+"""The limits of a new sweep: its size, its names, and no axis with a value twice.
 
-A grid of three axes of a thousand values is a short line of a config and 10^9 trials. Hence sizes are the
-products of the lengths of axes, and are refused before anything is built. A sweep trains for hours before its
-report writes ``figures/heat_<method>.png`` with the method in its title, hence a name is refused that cannot
-be a file's, or that matplotlib reads as a formula. Letters of any script are fine.
+A grid of three axes of a thousand values is a short line of a config and 10^9 trials. Sizes are therefore
+computed from the lengths of axes, and checked before anything is built. A sweep trains for hours before its
+report writes ``figures/heat_<method>.png`` with the method in its title. A name is therefore refused if no
+file can have it, or if matplotlib reads it as a formula. Letters of any script are fine.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from vfljax.errors import Field, UserError
 from vfljax.machine import bytes_text
 from vfljax.sweep.records import as_axis, written
 
-# of a method's name: file systems take 255 bytes, prefix and suffix included
+# characters and bytes of a method's name; file systems allow 255 bytes, with prefix and suffix
 LONGEST, MOST_BYTES = 60, 200
 LONGEST_TITLE = 200
-FORBIDDEN = "/\\$"  # a folder's separators, and what begins a formula in a figure
+FORBIDDEN = "/\\$"  # separators of folders, and the sign that begins a formula in a figure
 LIFT = Field("beyond_limits", ", or lift all limits by `vfljax sweep --beyond_limits`")
 
 
 @dataclasses.dataclass(frozen=True)
 class SizeLimits:
-    """The most that is planned of each. The defaults are far above any sweep that somebody will read,
-    and about where planning alone takes minutes, or the machine's memory."""
+    """The largest sizes of a new sweep. The defaults are far above any sweep whose report somebody reads.
+    They are about where planning alone takes minutes, or exhausts the machine's memory."""
 
     trials: float = 50_000  # 160 times the quickstart's; each is planned one by one
-    seeds: float = 10_000  # intervals shrink by their root; each divides and orders all rows
-    epochs: float = 1_000_000  # of a trial or a teacher; each stands in every row of results
+    seeds: float = 10_000  # intervals shrink by their root; each seed splits and orders all rows
+    epochs: float = 1_000_000  # of a trial or a teacher; every row of results lists a loss for each
     parties: float = 1_000  # each has a network of its own in every program
     programs: float = 500  # each compiles for some seconds to minutes
-    attack_points: float = 10_000  # forms of attacks and points of knobs, run on every trial
+    attack_points: float = 10_000  # attack variants times points of knobs, run on every trial
     attack_steps: float = 10_000_000  # 400 times the published 25 x 1,024
     attack_numbers: float = 1_000_000  # any other number of an attack: a count, a width, a batch
     free: float = 1.0  # share of the free memory, and of the free disk, that may be needed
@@ -63,8 +63,8 @@ class SizeLimits:
         Args:
           limit: its name.
           count: the product of the lengths of all axes.
-          axes: the length of each, by field.
-          what: is counted.
+          axes: the length of each axis, by field.
+          what: a word for what is counted, such as "trials".
         """
         most = getattr(self, limit)
         if count > most:
@@ -80,11 +80,11 @@ class SizeLimits:
         """Raise UserError for work that needs more bytes than are free.
 
         Args:
-          who: the work.
+          who: the work, for the message.
           what: "memory" or "disk".
-          needed: bytes of it.
-          free: bytes of it.
-          remedy: what needs less.
+          needed: bytes that the work needs.
+          free: bytes that are free.
+          remedy: how to need less.
         """
         if needed > self.free * free:
             raise UserError(
@@ -100,14 +100,14 @@ def lengths(field: str, values: Mapping[str, Any]) -> dict[str, int]:
     """Returns how many values each axis names, by its field.
 
     Args:
-      field: the group of these axes.
-      values: of each axis, by its name in the group.
+      field: the config's group of these axes.
+      values: the values of each axis, by its name in the group.
     """
     return {f"{field}.{name}": len(as_axis(value)) for name, value in values.items()}
 
 
 def check_name(what: str, name: Any, longest: int = LONGEST) -> None:
-    """Refuse a name that is no short printable text.
+    """Refuses a name that is not a short printable text, or that no file can have.
 
     Args:
       what: the thing with that name.
@@ -126,12 +126,12 @@ def check_name(what: str, name: Any, longest: int = LONGEST) -> None:
 
 
 def check_text(what: str, text: Any, allowed: str = "") -> None:
-    """Refuse what is no text, or holds characters that cannot be printed.
+    """Refuses a value that is not a text, or that has characters that cannot be printed.
 
     Args:
       what: the thing with that text.
       text: the text.
-      allowed: characters that it may hold all the same.
+      allowed: unprintable characters that it may have all the same.
     """
     if not isinstance(text, str):
         raise UserError(f"{what} {text!r} is no text: put it between quotation marks.")
@@ -144,7 +144,7 @@ def check_text(what: str, text: Any, allowed: str = "") -> None:
 def check_distinct(field: str, values: Sequence[Any]) -> None:
     """Refuse an axis that names a value twice: its trials would be trained, and counted, twice.
 
-    As numbers, 1 and 1.0 are one value; True is another.
+    1 and 1.0 are the same value; True is a different value.
 
     Args:
       field: of the config.

@@ -1,6 +1,6 @@
 """The methods of a grid, each a chain of defenses with the values of their knobs and options.
 
-Whether the data's classes and columns can serve them is checked by ``vfljax.sweep.feasibility``.
+``vfljax.sweep.feasibility`` checks whether they can be trained on the data's classes and columns.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from vfljax.models.making import sizes, tuples
 from vfljax.sweep.records import Model, as_axis, is_number
 from vfljax.types import DefenseSpec, Federation
 
-METHOD_MODEL = ("top", "top_hidden")  # a method's own; every bottom is the whole sweep's
+METHOD_MODEL = ("top", "top_hidden")  # model fields that a method may set; it cannot set bottoms
 
 
 def _lists(axes: Mapping[str, Any], field: str) -> dict[str, list[Any]]:
-    """The values of every axis of a group, of which each has at least one."""
+    """Returns the values of every axis of a group. Raises UserError for an axis without values."""
     lists = {name: as_axis(values) for name, values in axes.items()}
     for name, values in lists.items():
         if not values:
@@ -66,21 +66,21 @@ class Method:
 
     name: str
     axes: Mapping[str, Mapping[str, Any]]  # defense -> knob or option -> value or values
-    top: Mapping[str, Any]  # those of METHOD_MODEL that it names; the sweep's where absent
-    model: Model  # with that top
+    top: Mapping[str, Any]  # the fields of METHOD_MODEL that it sets; others are the sweep's
+    model: Model  # the sweep's model with that top
 
     @property
     def needs_top(self) -> bool:
-        """Whether it is trained with model splitting only."""
+        """Whether the method can be trained with model splitting only."""
         return any(defenses.TABLE[name].needs_top for name in self.axes)
 
     def trained(self, federations: Sequence[Federation]) -> list[Federation]:
-        """The federations among these that it is trained in."""
+        """Returns those of the federations that the method is trained in."""
         return [f for f in federations if f.split or not self.needs_top]
 
     @property
     def values(self) -> dict[str, list[Any]]:
-        """The values that are given of each knob and option, by its field."""
+        """The values that the config gives each knob and option, by the config's field."""
         return {
             f"grid.{self.name}.{defense}.{knob}": as_axis(axis)
             for defense, axes in self.axes.items()
@@ -99,17 +99,17 @@ class Method:
         return tuple(chains)
 
     def top_columns(self) -> dict[str, str]:
-        """Its own model fields as columns of results."""
+        """Returns the model fields that the method sets, as columns of results."""
         return {f"model.{field}": _field_text(value) for field, value in self.top.items()}
 
 
 def model_name(model: Model) -> str:
-    """'generator-16', the part of a model that methods may choose."""
+    """Returns a name such as 'generator-16' for the fields of a model that methods may set."""
     return "-".join(_field_text(getattr(model, field)) for field in METHOD_MODEL)
 
 
 def _field_text(value: Any) -> str:
-    """'generator', '16-8', 'none': a model field as a table column or a part of a name."""
+    """Returns a model field as text for a table column or a name: 'generator', '16-8', 'none'."""
     return "-".join(map(str, value)) or "none" if isinstance(value, (list, tuple)) else str(value)
 
 
@@ -121,7 +121,7 @@ def parse_methods(grid: Any, model: Model) -> tuple[Method, ...]:
       model: the sweep's.
 
     Raises:
-      UserError: for anything that it cannot mean.
+      UserError: for an invalid grid.
     """
     if not grid:
         raise UserError("config.grid is empty: give at least {'undefended': {}}.")
@@ -138,7 +138,7 @@ def _method(name: str, entry: Any, model: Model) -> Method:
     if not isinstance(top, Mapping):
         raise UserError(f"{where}={top!r} must be a group of fields: {', '.join(METHOD_MODEL)}.")
     for field in top:
-        if field not in METHOD_MODEL:  # an attack holds one bottom, and baselines one cut
+        if field not in METHOD_MODEL:  # attacks hold one bottom, and baselines one cut
             raise unknown(f"field of {where}", field, METHOD_MODEL)
     top = {
         field: tuples(typed(DEFAULT["model"][field], value, f"grid.{name}.model.{field}"))
@@ -153,7 +153,7 @@ def _method(name: str, entry: Any, model: Model) -> Method:
 
 
 def _check_values(method: str, name: str, values: Any) -> None:
-    """Refuse a defense that is unknown, and values that its knobs and options cannot have."""
+    """Refuses an unknown defense, and invalid or missing values of its knobs and options."""
     if name not in defenses.TABLE:
         raise unknown_row("defense", name, defenses.TABLE)
     if not isinstance(values, Mapping):

@@ -34,13 +34,13 @@ from vfljax.sweep.programs import Effort
 from vfljax.types import HostArray, PyTree, Spec
 
 MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
-# on an accelerator, as shares: of the host's memory and of a device's, which bound what is recorded; and
-# of a device's, what a shard's members may hold before and after an epoch (twice: JAX keeps both)
+# on an accelerator: shares of the host's and of a device's memory that recorded exchange may take, and the
+# share of a device's memory for a shard's members (JAX keeps them before and after an epoch)
 HOST_SHARE, RECORD_SHARE, STATE_SHARE = 1 / 16, 1 / 8, 0.5
-STATES = 2 * 4 * 4  # bytes a weight: its gradient and two moments too, before and after an epoch
-# LLVM's -O1: a quarter less to compile, and the quickstart's programs run as fast as with all effort
+STATES = 2 * 4 * 4  # bytes per weight: it, its gradient and two moments, before and after an epoch
+# LLVM's -O1: compiling takes a quarter less, and the quickstart's programs run as fast as with full effort
 QUICK = 1
-# estimated seconds of running from which all effort pays, whose compiling takes about a second longer
+# estimated seconds of running from which full effort pays; it takes about a second longer to compile
 PAYS = 60.0
 
 
@@ -68,7 +68,7 @@ class Plan(NamedTuple):
     shards: list[Shard]
     teachers: dict[int, int]  # trial id -> its teacher's place in table.scores
     codebooks: dict[int, dict[str, PyTree]]  # of each trial (by id) whose defenses train one
-    devices: int  # by whose number widths are chosen: those the sweep was first planned for
+    devices: int  # number of devices that the sweep was first planned for; it decides widths
     effort: Effort  # of compiling, as it was first planned
 
     @property
@@ -86,11 +86,11 @@ def make_plan(experiment: Experiment) -> Plan:
     """Load the data and plan every trial; nothing is trained and nothing is written."""
     data = experiment.data
     dataset = datasets.load(data.name, data.dir, data.options)
-    dataset = permute_labels(dataset, data.permute_labels)  # true ones from here on
+    dataset = permute_labels(dataset, data.permute_labels)  # from here on these are the true labels
     everything, seeds = len(dataset.labels), experiment.trained_seeds.stop
     experiment.limits.check_free(
         f"config.first_seed + config.seeds={seeds:,}, a division of {everything:,} rows each,",
-        # of each seed, every row's place in its division
+        # for each seed and row an int32 on the host and on every device
         *("memory", 4 * seeds * everything * (1 + jax.device_count()), free_memory()),
         "choose fewer seeds",
     )
@@ -157,10 +157,10 @@ def make_table(
     Args:
       party_columns: of each party that owns columns, passive ones first.
       labels: [R] int32.
-      splits: one a seed.
+      splits: one per seed.
       scaling: how columns are scaled, by the names of ``vfljax.datasets.scaling``.
-      scaling_rows: whose moments scale them, "train" or "all".
-      resident: bytes; features of more in all stay on the host and are streamed.
+      scaling_rows: the rows whose moments scale columns, "train" or "all".
+      resident: bytes; if all features together take more, they stay on the host and are streamed.
     """
     everything = np.arange(len(labels))
     rows = [s.train if scaling_rows == "train" else everything for s in splits]
@@ -192,7 +192,7 @@ def _check_recorded(plan: Plan) -> None:
 
 
 def _weights_size(spec: Spec, table: Table) -> int:
-    """How many numbers the networks of one trial have; nothing is computed."""
+    """Returns how many numbers the networks of one trial have, without computing them."""
     try:
         weights = initial.weight_shapes(spec, np.zeros(len(table.train), np.uint32), table)
     except (ValueError, TypeError, ArithmeticError) as error:  # such as too small an image
@@ -201,8 +201,8 @@ def _weights_size(spec: Spec, table: Table) -> int:
 
 
 def _shards(groups: Sequence[grid.Group], seconds: float, epochs: int) -> Iterator[Shard]:
-    """The groups divided by a rough estimate of work and memory on this backend: shards of so many seconds,
-    by ``trial_seconds``, of which so many epochs are recorded.
+    """Yields the shards of all groups. By rough estimates for this backend a shard takes about ``seconds``
+    (``trial_seconds``), and the exchange of its recorded ``epochs`` fits into memory (``_held_members``).
 
     Unfinished shards are saved every 5 s, which bounds the work that a kill can lose.
     """
@@ -220,8 +220,8 @@ def _shards(groups: Sequence[grid.Group], seconds: float, epochs: int) -> Iterat
 
 
 def _held_members(group: grid.Group, epochs: int) -> int:
-    """How many trials' exchange a shard holds; on an accelerator also how many all devices hold, with an
-    epoch's exchange and its sums before and after an epoch."""
+    """Returns how many trials a shard may have so that their recorded exchange fits into memory. On an
+    accelerator their weights, and exchange and sums of an epoch, must also fit into the devices' memory."""
     spec, offer = group.spec, machine.offered()
     cuts, inputs = sum(module.out for module in spec.bottoms[: spec.passive]), recorded_width(spec)
     # z and g of each epoch, three sums, and inputs of last layers
@@ -237,8 +237,9 @@ def _held_members(group: grid.Group, epochs: int) -> int:
 
 
 def trial_seconds(group: grid.Group) -> float:
-    """Roughly a trial's time on a core: 60 us a step and 6 operations a weight and row at 20 GFLOP/s. On
-    accelerators, where trials share calls, at 2 TFLOP/s; an H100 reaches 14 with 1,024 small networks."""
+    """Estimates a trial's training time. On a CPU core a step takes 60 us and 6 operations per weight and row
+    at 20 GFLOP/s. On accelerators, where trials share calls, it takes the operations alone, at 2 TFLOP/s; an
+    H100 reaches 14 with 1,024 small networks."""
     spec = group.spec
     call, rate = (60e-6, 20e9) if machine.offered().cpu else (0.0, 2e12)
     step = call + 6 * group.weights * spec.batch_size / rate
@@ -246,8 +247,8 @@ def trial_seconds(group: grid.Group) -> float:
 
 
 def _effort(groups: Sequence[grid.Group], variants: Sequence[AttackVariant]) -> Effort:
-    """With which effort programs are compiled, by how long those of each kind run, where a step of an attack
-    counts as one of training."""
+    """Chooses the effort of compiling each kind of program by the estimated time of its longest program. A
+    step of an attack is assumed to take as long as a step of training."""
     training, attacks = [0.0], [0.0]
     for group in groups:
         spec = group.spec
@@ -261,12 +262,12 @@ def _effort(groups: Sequence[grid.Group], variants: Sequence[AttackVariant]) -> 
 
 
 def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
-    """Returns the plan with the shards, devices and effort of a stored sweep, which a resume elsewhere keeps.
+    """Returns the plan with the shards, devices and effort of a stored sweep, so that any resume keeps them.
 
-    Where it was planned for another kind of device, the devices are those that are here.
+    If the sweep was planned for another backend, ``devices`` is the number of devices of this process.
 
     Args:
-      plan: of the sweep. Shards of groups that it does not have are left out.
+      plan: of the sweep. Stored shards of groups that it does not have are left out.
       header: of the stored sweep.
     """
     number = {group.name: i for i, group in enumerate(plan.groups)}
@@ -287,9 +288,9 @@ def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
 
 
 def recorded(plan: Plan) -> Plan:
-    """The plan restricted to the training rows whose exchange is recorded, which are all that attacks
-    know. Where only some are recorded, test rows are cut to the same number, because an attack's models
-    are evaluated on them in memory."""
+    """Returns the plan restricted to the training rows that attacks are scored on. If these are not all
+    training rows, the test rows are cut to the same number, because an attack's models are evaluated on them
+    in memory."""
     every = len(plan.splits[0].train)
     rows = plan.experiment.training.scored_rows(every)
     held = rows if rows < every else len(plan.splits[0].test)
@@ -301,12 +302,12 @@ def recorded(plan: Plan) -> Plan:
 def split_arrays(
     labels: np.ndarray, splits: Sequence[Split], draws: int = 1, candidates: HostArray = NONE
 ) -> dict[str, np.ndarray]:
-    """Returns what is stored of the splits, and each seed's orders of known rows and halves for scoring.
+    """Returns the arrays of splits that are stored, with each seed's orders of known rows and halves of rows.
 
     Args:
       labels: [R] int32.
-      splits: one a seed.
-      draws: of the known rows. Draw r of seed s is row r Q + s of ``known_order``, Q the number of seeds.
+      splits: one per seed.
+      draws: number of draws of known rows. With Q seeds, draw r of seed s is row r Q + s of ``known_order``.
       candidates: of the last rows, which are canaries, as ``plant`` returns them.
     """
     orders, halves = [], []
@@ -316,7 +317,7 @@ def split_arrays(
         rng = np.random.default_rng([seed, 7919, draw] if draw else [seed, 7919])
         classes = labels[split.train]
         queue = rng.permutation(len(classes))
-        # the j-th row of every class before the j+1-th of any: the first n are balanced; canaries come last
+        # the j-th row of every class precedes the (j+1)-th of any: the first n are balanced; canaries last
         turn, free = np.full(len(classes), len(classes)), split.train < first
         for c in np.unique(classes):
             of_class = queue[(classes[queue] == c) & free[queue]]
@@ -337,11 +338,10 @@ def split_arrays(
 def width_of(experiment: Experiment, spec: Spec) -> int | None:
     """Returns how many trials are mapped at once; None: as many as the backend chooses.
 
-    Where networks are large it is one on CPU: vmapped convolutions are slower there than one after the other
-    (measured).
+    On a CPU it is 1 for large networks: vmapped convolutions are slower there than single ones (measured).
 
     Args:
-      experiment: whose config may name a width.
+      experiment: the experiment, whose config may name a width.
       spec: of the trials.
     """
     heavy = not spec.light and machine.offered().cpu

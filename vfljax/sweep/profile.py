@@ -1,7 +1,7 @@
 """Where a command's seconds go: tracing, lowering and compiling programs, running them, and the host's work.
 
-``record`` begins to listen to JAX's own events and to ``span``. Before, nothing is recorded, and no program is
-waited for.
+``record`` starts recording JAX's own events and the bodies of ``span``. Without it nothing is recorded, and
+no call waits for its program to end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COLUMNS = ("kind", "count", "seconds", "share", "beside it")
 
 
 class Span(NamedTuple):
-    """A stretch of time of one thread; seconds of ``time.monotonic``."""
+    """A stretch of time of one thread; ``start`` and ``end`` are in seconds of ``time.monotonic``."""
 
     kind: str
     name: str
@@ -42,7 +42,7 @@ _SPANS: list[Span] | None = None  # None: nothing is recorded
 
 
 def recording() -> bool:
-    """Returns whether this process records."""
+    """Returns whether this process is recording."""
     return _SPANS is not None
 
 
@@ -52,7 +52,7 @@ def _add(kind: str, name: str, start: float) -> None:
 
 
 def record(began: float) -> None:
-    """Begin to record. ``began`` is when the command did, of ``time.monotonic``: from then on it started up."""
+    """Starts recording. The time from ``began``, of ``time.monotonic``, until now counts as "start-up"."""
     global _SPANS
     _listen()
     _SPANS = []
@@ -68,7 +68,7 @@ def stop() -> list[Span]:
 
 @functools.cache
 def _listen() -> None:
-    """Once a process: a listener of JAX cannot be taken away."""
+    """Registers a listener of JAX's events, once per process, because it cannot be removed."""
 
     def on_event(event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event in EVENTS:
@@ -80,11 +80,11 @@ def _listen() -> None:
 
 @contextlib.contextmanager
 def span(kind: str, name: str = "") -> Iterator[None]:
-    """Record what the body takes, if anything is recorded.
+    """Records the time that the body takes, if this process is recording.
 
     Args:
-      kind: the row of ``table`` that it counts in.
-      name: what the trace shows.
+      kind: the row of ``table`` that counts it.
+      name: a name that the trace shows.
     """
     start = time.monotonic()
     try:
@@ -114,11 +114,11 @@ def _own_seconds(recorded: Sequence[Span]) -> list[float]:
 
 
 def table(recorded: Sequence[Span]) -> list[tuple[str, str, str, str, str]]:
-    """Returns rows of ``COLUMNS``, the longest first and a last one of all.
+    """Returns rows of ``COLUMNS``: the kinds from the longest on, then all else, then the whole.
 
     Args:
-      recorded: of one process. Seconds and their share are those of its first thread, and add up; "beside it"
-        are seconds of other threads, which compile while the first works.
+      recorded: of one process. Seconds and shares are those of the first span's thread, and add up. "beside
+        it" are the seconds of other threads, which compile while that thread works.
     """
     whole = max(span.end for span in recorded) - min(span.start for span in recorded)
     count, here, beside = (collections.defaultdict[str, float](float) for _ in range(3))

@@ -1,5 +1,5 @@
-"""A pure function of one trial, compiled for many trials and all devices; the one cache of such programs; and
-how hard XLA's compiler for CPUs optimizes them.
+"""Compiles pure functions of one trial for many trials and all devices, keeps all such programs in one cache,
+and sets how much XLA's compiler for CPUs optimizes them.
 """
 
 from __future__ import annotations
@@ -39,37 +39,37 @@ FLAG = "xla_backend_optimization_level"
 
 
 class Effort(NamedTuple):
-    """The optimization level of each kind of program; None is XLA's default, all effort.
+    """The optimization level of each kind of program; None is XLA's default, full effort.
 
-    A program that runs for less time than it compiles is compiled with little effort. Another level moves
-    figures in their last bits, hence the choice is made once, from the plan's estimate, and stored with the
-    sweep. A sweep without any is older than the choice, and was made with all effort.
+    A program that runs only for a short time is compiled with little effort. Another level changes figures in
+    their last bits, so the level is chosen once, from the plan's estimate, and stored with the sweep. Sweeps
+    without stored levels are older than this choice, and were compiled with full effort.
     """
 
-    training: int | None = None  # with initial weights and evaluation
-    attacks: int | None = None  # with their scores
+    training: int | None = None  # also of initial weights and evaluation
+    attacks: int | None = None  # also of scoring them
 
 
 def compiler_options(level: int | None) -> dict[str, Any]:
     """Returns the compiler's options of a level.
 
-    They are empty for all effort, on accelerators, and where ``XLA_FLAGS`` names a level for every program.
+    They are empty for None, on accelerators, and if ``XLA_FLAGS`` sets a level for every program.
     """
     chosen = FLAG in os.environ.get("XLA_FLAGS", "")
     return {} if level is None or chosen or not machine.offered().cpu else {FLAG: level}
 
 
 class Program:
-    """``run(member, shared) -> out`` compiled once for so many members as ``layout`` takes.
+    """``run(member, shared) -> out`` compiled once, for ``layout.capacity`` members.
 
-    ``members`` has a leading axis of ``layout.capacity``, ``shared`` is the same for every member: arguments
-    come from ``Layout.pad`` and ``share``. Results are those of all members, copies
-    included: call ``unpad`` on what is kept. ``traces`` counts how often it was traced: a second time
-    is a defect (a knob became static, or a shape changed), and raises.
+    ``members`` has a leading axis of ``layout.capacity``, and ``shared`` is the same for every member. They
+    come from ``Layout.pad`` and ``share``. Results include the padding, which ``unpad`` removes. ``traces``
+    counts how often the program was traced: a second time is a defect (a knob became static, or a shape
+    changed), and raises.
 
-    ``into`` are earlier results, of the same shapes, that are not read any more: new ones are written
-    over them, and they are gone after the call. Fresh memory for the record of hundreds of trials takes
-    about a tenth of an epoch's time on CPU: the system clears each of its pages (measured).
+    ``into`` are earlier results of the same shapes. New results are written over them, so that they cannot be
+    read after the call. Fresh memory for the record of hundreds of trials would take about a tenth of an
+    epoch's time on CPU, because the system clears each of its pages (measured).
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Program:
                 out = _map_into(run_some, grouped(members), grouped(into))
             return jax.tree.map(lambda a: a.reshape(local, *a.shape[2:]), out)
 
-        over_local_members.__name__ = self.name  # by which profiles and dumps of XLA call it
+        over_local_members.__name__ = self.name  # the name in profiles and in dumps of XLA
         over_devices = jax.shard_map(
             over_local_members,
             mesh=Mesh(devices, (AXIS,)),
@@ -111,18 +111,18 @@ class Program:
         self._call = jax.jit(over_devices, donate_argnums=2)
         self._signature: Hashable = None
         self._compiled: Callable[[], Any] | None = None  # waits for another thread, if one compiles
-        self._fits = False  # whether it was asked and found to fit into the devices' memory
+        self._fits = False  # whether it is known to fit into the devices' memory
 
     def compile(
         self, members: PyTree, shared: PyTree, into: PyTree = None, pool: Executor | None = None
     ) -> None:
-        """Trace now and compile, unless that was done before.
+        """Traces and compiles the program, unless that was done before.
 
         Args:
           members: arguments of a call, or their shapes.
           shared: likewise.
           into: likewise.
-          pool: compiles while others run; None: it is compiled now.
+          pool: compiles the program in the background; None: it is compiled before this returns.
         """
         if self._compiled is not None:
             return
@@ -136,7 +136,7 @@ class Program:
         self._compiled = lambda: compiled
 
     def __call__(self, members: PyTree, shared: PyTree, into: PyTree = None) -> PyTree:
-        # ahead of time here too: what jit keeps is lost when JAX's caches are cleared (``make_room``)
+        # compiled ahead of time here too, because ``make_room`` clears the programs that jit keeps
         if self._compiled is None:
             self.compile(members, shared, into)
         elif _abstract((members, shared, into)) != self._signature:
@@ -152,14 +152,14 @@ class Program:
         return out
 
     def _waited(self) -> Any:
-        """What was compiled, or will be by another thread."""
+        """Returns the compiled program. It waits if another thread still compiles it."""
         assert self._compiled is not None
         with profile.span("wait for a compile", self.name):
             return self._compiled()
 
     def too_large(self) -> TooLarge | None:
-        """What to raise instead of running it, which is compiled already, where a device's memory has room
-        for fewer members at once only. None on CPU, and for one member, which is tried."""
+        """Returns the error to raise instead of running the compiled program, if a device's memory has room
+        only for fewer members at once, else None. On CPU and for one member at once it is always None."""
         compiled, width = self._waited(), self.layout.width
         fewer = machine.fitting_width(compiled, width)
         if fewer == width:
@@ -169,8 +169,8 @@ class Program:
         )
 
     def member_bytes(self, members: PyTree) -> int:
-        """Bytes of memory that each of ``members`` takes while the program runs: what it is called with, what
-        comes out, and what is computed on the way, which few at once share. It is compiled already."""
+        """Returns the bytes of memory per member while the compiled program runs: its arguments, its results
+        and its share of the temporaries; 0 if the backend has no memory analysis."""
         needed = self._waited().memory_analysis()  # of one device
         if needed is None:  # this backend has none
             return 0
@@ -180,13 +180,13 @@ class Program:
 
 
 def fitting_members(needed: int) -> int | None:
-    """Returns how many members of so many bytes fit into a device's memory, None where that is not known."""
+    """Returns how many members of ``needed`` bytes fit into a device's memory, None if that is not known."""
     room = machine.FITS * machine.offered().memory
     return int(room / needed) if math.isfinite(room) else None
 
 
 def _map_into(run: Callable[[PyTree], PyTree], groups: PyTree, into: PyTree) -> PyTree:
-    """``jax.lax.map(run, groups)``, written over ``into``."""
+    """Computes ``jax.lax.map(run, groups)``, and writes it over ``into``."""
 
     def write(i: Any, out: PyTree) -> PyTree:
         group = jax.tree.map(lambda a: jax.lax.dynamic_index_in_dim(a, i, keepdims=False), groups)
@@ -212,8 +212,8 @@ def _timed(what: str, do: Callable[[], Any]) -> Any:
 
 
 def compile_seconds(*what: str) -> float:
-    """Seconds that this process has spent "tracing" and "compiling" programs of trials, added over threads.
-    Every process traces again; what is compiled is kept for others (``vfljax.use_this_machine``)."""
+    """Returns the seconds that all threads of this process spent on "tracing", on "compiling", or on both.
+    Every process traces anew; compiled programs are cached for other processes (``use_this_machine``)."""
     with _LOCK:
         return sum(_SPENT[name] for name in what or _SPENT)
 
@@ -231,18 +231,18 @@ def program(
     level: int | None = None,
     fitting: bool = False,
 ) -> Program:
-    """Returns the program of ``make(*static)`` for arguments of these shapes: equal ones share one.
+    """Returns the program of ``make(*static)`` for arguments of these shapes. Equal requests share a program.
 
     Args:
-      make: a function of a module, so that the key names all that is compiled.
-      static: its arguments.
+      make: a function of a module, not a closure, so that the cache's key determines the program.
+      static: the arguments of ``make``.
       layout: of the members.
       members: arguments of a call, or their shapes.
       shared: likewise.
       into: likewise.
       level: of ``compiler_options``.
-      fitting: whether fewer members of the same capacity are mapped at once where those of the layout do not
-        fit into a device's memory: for calls whose width is stored nowhere.
+      fitting: whether the width is reduced, at the same capacity, until the program fits into a device's
+        memory. This is for calls whose width is not stored.
     """
     while True:
         key = (make, static, layout, level, _abstract((members, shared, into)))
@@ -266,8 +266,8 @@ def compiled(
 
     Args:
       make: as for ``program``.
-      static: its arguments.
-      arguments: of a call.
+      static: the arguments of ``make``.
+      arguments: those of a call.
       level: of ``compiler_options``.
     """
 
@@ -288,8 +288,8 @@ def _cached(key: Hashable, build: Callable[[], Any]) -> Any:
 
 
 def make_room() -> None:
-    """Forget compiled programs when this process nears its limit of memory maps: those of this cache,
-    the older half first, and JAX's own. A caller that still holds a program keeps it."""
+    """Drops compiled programs when this process nears its limit of memory maps: the half of this cache that
+    was used least recently, and all of JAX's own. A caller that still holds a program keeps it."""
     if _memory_maps() < MOST_MAPS:
         return
     for _ in range((len(_PROGRAMS) + 1) // 2):
@@ -307,6 +307,6 @@ def _memory_maps() -> int:
 
 
 def _abstract(tree: PyTree) -> Hashable:
-    """Structure of a tree of arrays, and what tracing distinguishes of each: shape, type, weakness."""
+    """Returns a tree's structure and what tracing distinguishes of its arrays: shape, type, weak type."""
     leaves, structure = jax.tree.flatten(tree)
     return structure, tuple(jax.typeof(leaf) for leaf in leaves)

@@ -21,7 +21,7 @@ def spoken(seconds: float) -> str:
 
 
 class Progress:
-    """One phase of long work. On a terminal one line is rewritten; elsewhere a line now and then."""
+    """The progress line of one phase of work. A terminal's line is rewritten; elsewhere lines are added."""
 
     def __init__(self, phase: str, trials: int, steps: int, stream: TextIO | None = None) -> None:
         self.phase, self.trials, self.steps = phase, trials, max(1, steps)
@@ -29,30 +29,30 @@ class Progress:
         self.started = self.shown = time.monotonic()
         self.interval = 0.2 if self.stream.isatty() else 5.0
         self.done_trials, self.done_steps, self.skipped = 0, 0, 0
-        self.warm: tuple[float, int] | None = None  # when and where the first work was done
+        self.warm: tuple[float, int] | None = None  # time and steps done at the first update
 
     def resume(self, trials: int, steps: int) -> None:
-        """Count work found finished, which does not enter the rate.
+        """Counts work that an earlier process finished, which does not enter the rate.
 
         Args:
-          trials: that are finished.
-          steps: of all that is finished, of unfinished trials too.
+          trials: number of finished trials.
+          steps: number of finished steps, those of unfinished trials included.
         """
         self.done_trials += trials
         self.done_steps += steps
         self.skipped += steps
 
     def update(self, trials: int, steps: int, note: str = "") -> None:
-        """Count work that was done, and show it now and then.
+        """Counts work that was done, and shows it now and then.
 
         Args:
-          trials: that were finished.
-          steps: that were done.
+          trials: number of trials that were finished.
+          steps: number of steps that were done.
           note: for the end of the line.
         """
         self.done_trials += trials
         self.done_steps += steps
-        if self.warm is None:  # what came before was mostly compilation: no guide to what is left
+        if self.warm is None:  # the time until here is mostly compiling: the estimate leaves it out
             self.warm = time.monotonic(), self.done_steps
         if time.monotonic() - self.shown >= self.interval:
             self._show(note)
@@ -77,7 +77,7 @@ class Progress:
         self.stream.flush()
 
     def say(self, line: str) -> None:
-        """A line of its own."""
+        """Shows another text on a line of its own."""
         self.stream.write("\r\x1b[2K" * self.stream.isatty() + line + "\n")
         self.stream.flush()
 

@@ -29,12 +29,12 @@ Axis = tuple[float, ...]  # the values of a number that may differ between trial
 
 
 def as_axis(value: Any) -> list[Any]:
-    """A field's values: those of a tuple or list, or the one that it is."""
+    """Returns a field's values as a list: the entries of a tuple or list, or the single value."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def written(number: float) -> str:
-    """A number of a message; Python itself refuses to write integers of thousands of digits."""
+    """Returns a number as messages show it. Python itself cannot print integers of thousands of digits."""
     if isinstance(number, int) and abs(number) >= 10**18:
         return f"about 10^{int(abs(number).bit_length() * math.log10(2))}"
     return f"{number:,}" if isinstance(number, int) else str(number)
@@ -52,7 +52,7 @@ def at_least(field: str, value: Any, low: float, most: float = LARGEST) -> None:
       field: of the config.
       value: the number, or several.
       low: the least that it may be.
-      most: the largest number that is not a whole one; whole ones must fit into int32.
+      most: the largest value of a float; an int must fit into int32.
     """
     for number in as_axis(value):
         if not number >= low:
@@ -84,7 +84,7 @@ def _numbers(field: str, values: Sequence[Any], low: float, what: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """Which rows are loaded and how they are divided between parts."""
+    """Which rows are loaded, and how they are divided into training, validation and test rows."""
 
     name: str
     dir: str
@@ -103,7 +103,7 @@ class Data:
             what = f"config.data.permute_labels={written(self.permute_labels)}"
             remedy = "choose a share of the rows, from 0 (no label is permuted) to 1 (all are)"
             raise UserError(what, remedy=remedy)
-        at_least("data.resident_gb", self.resident_gb, 0, most=math.inf)  # inf: nothing is fetched
+        at_least("data.resident_gb", self.resident_gb, 0, most=math.inf)  # inf: never streamed
         _check_choices(self, "data", {"scaling": SCALINGS, "scaling_rows": SCALING_ROWS})
 
 
@@ -135,7 +135,7 @@ class Model:
 
 
 def _network(group: str, field: str, values: Mapping[str, Any]) -> NetworkFields:
-    """The network whose name is in that field of a group."""
+    """Returns the fields of the network that ``field`` of a config group names."""
     read = {"hidden": values["hidden"], "activation": values.get("activation", "relu")}
     return NetworkFields(
         where=f"config.{group}",
@@ -196,13 +196,13 @@ class Training:
         return sorted({self.epochs - 1 if epoch == -1 else epoch for epoch in (*self.record, -1)})
 
     def scored_rows(self, rows: int) -> int:
-        """Of how many of the ``rows`` to train on the exchange is stored, and attacks are scored."""
+        """Returns how many of ``rows`` training rows attacks are scored on (``record_rows``)."""
         return min(self.record_rows or rows, rows)
 
 
 @dataclasses.dataclass(frozen=True)
 class Malicious:
-    """Who is malicious (an axis), how strongly and by which rule in its optimizer, and what it sends."""
+    """Which parties are malicious (an axis), the rule and strength of their optimizer, and what they send."""
 
     parties: tuple[tuple[int, ...], ...]
     gamma: Axis
@@ -221,7 +221,7 @@ class Malicious:
             )
 
     def optimizer(self, honest: str) -> str:
-        """The malicious form of an honest optimizer; raises UserError where there is none."""
+        """Returns the malicious form of an honest optimizer. Raises UserError if there is none."""
         if honest not in optimizers.MALICIOUS:
             raise UserError(
                 f"config.training.optimizer={honest!r} has no malicious form: choose one of "
@@ -257,7 +257,7 @@ class Teacher:
 
     @property
     def fields(self) -> NetworkFields:
-        """Its network."""
+        """The fields of its network."""
         return _network("teacher", "network", vars(self))
 
 
@@ -274,7 +274,7 @@ class Execution:
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """What is asked of a defense: ``config.goal``. No result depends on it."""
+    """The requirements of a defense: ``config.goal``. No result depends on them."""
 
     max_leak: float = 1.0  # of the strongest attack, on the report's scale; 1: any
     max_cost: float = 1.0  # test utility (accuracy or AUC) that may be lost; 1: any
@@ -289,18 +289,18 @@ class Goal:
 
 @dataclasses.dataclass(frozen=True)
 class Reproduces:
-    """The paper's table that a sweep is a run of: ``vfljax.papers`` checks that there is such a table, and
-    compares."""
+    """The paper's table that a sweep reproduces. ``vfljax.papers`` checks that the table exists, and compares
+    the results with it."""
 
     table: str  # "gafm/2", "kdk/figure6"
     dataset: str = ""  # as the paper calls it
     # "reduced": less training or a smaller network; "sample": some of the paper's rows
     scale: str = "full"
-    variant: str = ""  # the name of a rule that is not the paper's; "": none
-    # method -> the paper's defense; the paper's attack -> our label
+    variant: str = ""  # the name of a rule that differs from the paper's; "": none does
+    # arms: our method -> the paper's defense; attacks: the paper's attack -> our label
     arms: Mapping[str, str] = dataclasses.field(default_factory=dict)
     attacks: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    # facts that the paper's numbers name and no knob is: of the whole sweep, or {method: facts} of one method
+    # facts of the paper's numbers that are no knobs here: of the whole sweep, or {method: facts}
     setting: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -314,7 +314,7 @@ class Reproduces:
 
 
 def parse_reproduces(group: Any) -> Reproduces | None:
-    """The record of ``config.reproduces``, None where it is empty."""
+    """Returns the record of ``config.reproduces``, None if it is empty."""
     if group == {}:
         return None
     known = [field.name for field in dataclasses.fields(Reproduces)]

@@ -1,6 +1,6 @@
-"""The progress of an unfinished shard: what is saved between epochs, and read back by a resume.
+"""Saves the progress of an unfinished shard between epochs, and reads it back for a resume.
 
-It is of the shard's own members alone, so that a resume may take more or fewer members at once.
+Only the shard's trials are saved, without padding, so that a resume may map more or fewer members at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vfljax import store
 from vfljax.federation.training import Snapshot
 from vfljax.types import HostArray
 
-# the last epoch's exchange, which the next epoch writes anew: nothing of a record goes on from it
+# fields of a record with the last epoch's exchange; the next epoch overwrites them without reading them
 EXCHANGE = ("embeddings", "gradients", "order", "sent", "inputs")
 PIECE = 64 << 20  # bytes
 
@@ -26,18 +26,18 @@ class Saved(NamedTuple):
 
     epoch: int  # epochs done
     snapshot: Snapshot  # after them, [members, ...]
-    recorded: dict[int, dict[str, HostArray]]  # of each recorded epoch
+    recorded: dict[int, dict[str, HostArray]]  # the exchange of each recorded epoch so far
 
 
 def save(workdir: pathlib.Path, name: str, count: int, width: int, now: Saved) -> None:
-    """Save how far a shard is; an earlier save goes when this one is whole.
+    """Saves how far a shard is trained. An earlier save is deleted once this one is complete.
 
-    The last epoch's exchange is not saved but where it was recorded.
+    The last epoch's exchange is saved only if that epoch is a recorded one.
 
     Args:
       workdir: the folder of the sweep.
       name: of the shard.
-      count: its trials, the first members of the snapshot.
+      count: the number of its trials, which are the first members of the snapshot.
       width: how many are trained at once on each device.
       now: what to save.
     """
@@ -51,12 +51,12 @@ def save(workdir: pathlib.Path, name: str, count: int, width: int, now: Saved) -
 
 
 def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved | None:
-    """Returns what was saved of a shard; None where nothing was. Raises Damaged.
+    """Returns what was saved of a shard, None if nothing was. Raises Damaged for a damaged save.
 
     Args:
       workdir: the folder of the sweep.
       name: of the shard.
-      count: its trials.
+      count: the number of its trials.
       like: a snapshot of the same structure.
     """
     partial = store.read_partial(workdir, name)
@@ -79,9 +79,9 @@ def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved 
 
 
 def _pieces(a: HostArray) -> HostArray:
-    """An array [members, ...] as [pieces, members of one, ...], of at most about ``PIECE`` bytes each: a store
-    writes a chunk for each entry of the first axis, and a chunk for each of thousands of trials takes
-    longer than to train them."""
+    """Reshapes an array [members, ...] to [pieces, members per piece, ...], with pieces of at most about
+    ``PIECE`` bytes. A chunk is written for each entry of the first axis, and writing a chunk for each of
+    thousands of trials would take longer than training them."""
     count = len(a)
     number = next(
         n for n in range(1, count + 1) if (count % n == 0 and a.nbytes <= n * PIECE) or n == count
@@ -94,7 +94,7 @@ def _is_key(a: Any) -> bool:
 
 
 def _numbered(snapshot: Snapshot) -> dict[str, Any]:
-    """The leaves that are saved, by their place among all."""
+    """Returns the leaves that are saved, by their number among all leaves."""
     leaves, structure = jax.tree.flatten(snapshot)
     record = jax.tree.unflatten(structure, range(len(leaves))).record
     exchange = set(jax.tree.leaves([getattr(record, field) for field in EXCHANGE]))

@@ -1,9 +1,9 @@
-"""GAFM's choice of Delta: train on a tenth of the rows for each candidate, keep the best trade.
+"""GAFM's choice of Delta: train every candidate on a tenth of the rows, and choose the best trade-off.
 
 The best Delta has the smallest mean ratio of leak AUC to oriented training AUC, over repeats and the norm,
-mean and median attacks (Han and Guan 2023, section 3.3 and appendix D.3). The label party runs this on labels
-it owns: the attacks here know the true class centers, which makes them an upper bound on what the parties
-could do. Averaged parties receive the same gradient, so the first one's stands for all.
+mean and median attacks (Han and Guan 2023, section 3.3 and appendix D.3). The label party runs this on its
+own labels. The attacks know the true class centers, and are thus an upper bound on what the parties could do.
+Parties whose embeddings are averaged receive equal gradients, so that only the first party is attacked.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from vfljax.sweep.plan import recorded
 from vfljax.sweep.records import as_axis
 from vfljax.sweep.train import train_sweep
 
-SHARE, REPEATS = 0.1, 5  # of the training rows; seeds
-FOLDER = "select_delta"  # of the sweep that selects, in the workdir
+SHARE, REPEATS = 0.1, 5  # share of the training rows; number of seeds
+FOLDER = "select_delta"  # the folder, in the workdir, of the sweep that selects
 
 
 class Selection(NamedTuple):
@@ -59,10 +59,10 @@ def _gradient_leaks(gradients: np.ndarray, labels: np.ndarray) -> tuple[float, f
 
 
 def _selection_experiment(experiment: Experiment, candidates: tuple[float, ...]) -> Experiment:
-    """GAFM as the first method that has it, alone, every other axis at its first value, on a tenth of the rows.
+    """Returns the sweep that selects: gafm alone with every candidate for delta, on a tenth of the rows. All
+    other values are the first ones of the axes of the config and of its first method with gafm.
 
-    Raises UserError where no method has gafm, or one has a defense with an epsilon beside it.
-    """
+    Raises UserError if no method has gafm, or if one has gafm and a defense with an epsilon."""
     methods = [method for method in experiment.methods if "gafm" in method.axes]
     even = np.full(2, 0.5)
     for method, chain, name in ((m, c, n) for m in methods for c in m.chains for n in m.axes):
@@ -89,7 +89,7 @@ def _selection_experiment(experiment: Experiment, candidates: tuple[float, ...])
         "data.train": share if rows < 1 else fewer,
         "training.batch_size": min(batch_size, fewer) if rows >= 1 else batch_size,
         **{path: values[0] for path, values in zip(AXES, experiment.numbers.values())},
-        # no party is: only the honest federation is trained
+        # not used: only the honest federation is trained
         "malicious.gamma": 1.0,
         "malicious.strength": 0.0,
         "grid": {method.name: ({"model": dict(method.top)} if method.top else {}) | chain},
@@ -109,14 +109,14 @@ def select(
 
     Args:
       experiment: of the sweep.
-      workdir: of the sweep. The selection is another sweep in its folder ``FOLDER``, resumed like any, and
-        writes selection.json there.
-      command: that asks for it.
-      say: is given each line of what is being done.
+      workdir: of the sweep. The selection is another sweep in its folder ``FOLDER``, which resumes like any
+        sweep. selection.json is written there.
+      command: the command line.
+      say: receives lines about the progress.
       candidates: for Delta.
 
     Returns:
-      The chosen Delta.
+      The chosen Delta and the figures of all candidates.
     """
     folder = workdir / FOLDER
     say(f"selecting Delta of gafm among {', '.join(map(str, candidates))}")

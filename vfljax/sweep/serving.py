@@ -1,8 +1,8 @@
-"""Which attacks a sweep can serve: the federations that they need, and the labels that they ask to know.
+"""Checks whether attacks can be run on a sweep: whether the federations and the known labels they need exist.
 
-A new sweep with an attack that it could never serve is refused before anything is trained. Of a stored one
-such an attack is skipped (``vfljax.attacking.jobs``), and so is, of any sweep, an attack for two classes on
-data of more, so that one list of attacks serves several data sets.
+A new sweep with an attack that could never be run is refused before anything is trained. On a stored sweep
+such an attack is skipped (``vfljax.attacking.jobs``). Attacks for two classes are always skipped on data of
+more classes, so that one list of attacks serves several data sets.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from vfljax.sweep.plan import Plan, recorded
 
 
 def check(plan: Plan) -> None:
-    """Raise UserError for an attack on federations that are not trained, and for one that asks to know a
-    number of labels that cannot be had."""
+    """Raises UserError for an attack that is defined on none of the federations that the config names, and
+    for an attack with a number of known labels that is not available."""
     classes, known_to = plan.dataset.num_classes, recorded(plan)
     trained = {trial.federation.kind for group in plan.groups for trial in group.trials}
     named = plan.experiment.federations
@@ -38,13 +38,13 @@ def check(plan: Plan) -> None:
 def known_error(name: str, known: float, plan: Plan) -> UserError | None:
     """Returns why an attack cannot know so many labels of the training rows; None if it can.
 
-    Known rows are balanced (``plan.split_arrays``): an attacker knows as many of every class, or all. No
-    canary's label is known to anybody.
+    Known rows are balanced (``plan.split_arrays``): an attacker knows as many labels of every class, or all
+    labels. No attacker knows a canary's label.
 
     Args:
       name: the attack.
       known: the number of labels that it asks for.
-      plan: of which the first seed's training rows are counted.
+      plan: has the training rows. The rarest class is that of all seeds.
     """
     canary = len(plan.dataset.labels) - plan.experiment.canaries * len(plan.splits)  # the first
     classes, free = plan.dataset.num_classes, [s.train[s.train < canary] for s in plan.splits]
@@ -73,8 +73,8 @@ def known_error(name: str, known: float, plan: Plan) -> UserError | None:
 
 
 def most_known(plan: Plan) -> int:
-    """The most labels that an attack of the sweep knows at its first values, which the report leads with; 0
-    if none knows any. With so many the classes are named that an attack tells apart but cannot name."""
+    """Returns the largest number of known labels among the attacks' first knob values, which the report leads
+    with; 0 if no attack knows any. So many labels name the classes of attacks that cannot name them."""
     known = [(variant.name, variant.knobs[0].get("known", 0)) for variant in plan.attack_variants]
     rows = len(plan.splits[0].train) - plan.experiment.canaries
     possible = (int(k) for name, k in known if k < rows and not known_error(name, k, plan))

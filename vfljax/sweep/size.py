@@ -1,8 +1,8 @@
-"""What a plan needs of the machine, by arithmetic: nothing is computed or written.
+"""Estimates the disk and memory that a plan needs, by arithmetic: nothing is computed or written.
 
-Disk is what shards hold, the exchange and final weights; it is within a few percent where it is large. Memory
-is the host's, and rougher (within a third where it was measured): the data on every device and the largest
-shard in training, but not what a network computes on the way.
+The disk holds the shards: exchange and final weights. Its estimate is within a few percent if it is large.
+The memory is the host's: the data on every device and the largest shard in training, but not what a network
+computes on the way. Its estimate is rougher, within a third where it was measured.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from vfljax.types import Spec
 NUMBER = 4  # bytes of a float32 or int32
 ROW = 1000  # bytes of a trial's row of results, and of its part of the checkpoint's index
 FILES = 40_000  # bytes of a shard's Parquet schema, checkpoint metadata and manifest
-COPIES = 4  # of its weights that a trial trains with: gradients, and two moments
-BASE = 400 << 20  # compiled programs and what makes them, measured
+COPIES = 4  # arrays of the weights' size that a trial trains with: weights, gradients, two moments
+BASE = 400 << 20  # bytes of compiled programs and of the compiler, measured
 
 
 class Size(NamedTuple):
-    """What is left to train of a sweep, and what that needs."""
+    """The number of trials of a sweep that are left to train, and the bytes that they need."""
 
     trials: int
     memory: int  # bytes
@@ -41,11 +41,11 @@ def exchange_bytes(spec: Spec, members: int, recorded_epochs: int) -> int:
 
     Args:
       spec: of the trials.
-      members: how many they are.
-      recorded_epochs: how many are recorded.
+      members: the number of trials.
+      recorded_epochs: the number of recorded epochs.
     """
     rows, cuts = spec.recorded_rows, sum(module.out for module in spec.bottoms[: spec.passive])
-    each_epoch = NUMBER + rows * (NUMBER + 1) + 2 * NUMBER * rows * cuts  # which, order, sent; z, g
+    each_epoch = NUMBER + rows * (NUMBER + 1) + 2 * NUMBER * rows * cuts  # epoch, order, sent; z, g
     each_epoch += NUMBER * rows * recorded_width(spec)
     sums = NUMBER * rows * (3 * cuts + spec.passive)
     return members * (recorded_epochs * each_epoch + sums)
@@ -56,17 +56,17 @@ def bytes_of(plan: Plan, shard: Shard) -> int:
 
     Args:
       plan: of the sweep.
-      shard: one of it.
+      shard: one of its shards.
     """
     group, members = plan.groups[shard.group], len(shard.trials)
-    losses = 16 * group.spec.epochs  # and accuracies: two lists of float64
+    losses = 16 * group.spec.epochs  # losses and accuracies, two lists of float64
     trials = members * (NUMBER * group.weights + losses + ROW)
     epochs = len(plan.experiment.training.recorded_epochs)
     return exchange_bytes(group.spec, members, epochs) + trials + FILES
 
 
 def _size_of(plan: Plan, shards: Sequence[Shard]) -> Size:
-    """What training these shards takes."""
+    """Returns the size of what is left to train, given the shards that are left."""
     progress, memory = [0], [0]
     epochs = len(plan.experiment.training.recorded_epochs)
     for shard in shards:
@@ -75,7 +75,7 @@ def _size_of(plan: Plan, shards: Sequence[Shard]) -> Size:
         # its trials' state and record, and all that was recorded before
         state = members * (COPIES * NUMBER * group.weights + 12 * group.spec.epochs)
         progress.append(state + exchange_bytes(group.spec, members, 1) + recorded)
-        memory.append(progress[-1] + recorded)  # gathered by epoch, and stacked in the end
+        memory.append(progress[-1] + recorded)  # by epoch, and in the end also stacked
     return Size(
         trials=sum(len(shard.trials) for shard in shards),
         memory=BASE + _shared_bytes(plan, shards) + max(memory),
@@ -85,13 +85,13 @@ def _size_of(plan: Plan, shards: Sequence[Shard]) -> Size:
 
 
 def _shared_bytes(plan: Plan, shards: Sequence[Shard]) -> int:
-    """Memory of what all shards share: data, teachers and initial weights, on each of the devices."""
+    """Returns the bytes of what all shards share, on all devices: data, teachers' scores, initial weights."""
     seeds, rows = len(plan.seeds), len(plan.splits[0].train)
     groups = [plan.groups[number] for number in dict.fromkeys(shard.group for shard in shards)]
     weights = max((group.weights for group in groups), default=0)
     scores = teachers.most(groups) * rows * plan.dataset.num_classes
     orders = 2 * seeds * rows
-    data = sum(leaf.nbytes for leaf in jax.tree.leaves(plan.table))  # what is streamed is no leaf
+    data = sum(leaf.nbytes for leaf in jax.tree.leaves(plan.table))  # without streamed features
     return jax.device_count() * (data + NUMBER * (seeds * weights + scores + orders))
 
 
@@ -110,14 +110,14 @@ def unfinished(plan: Plan, workdir: pathlib.Path) -> list[Shard]:
 
 
 def needs(plan: Plan, workdir: pathlib.Path) -> str:
-    """Returns what is left to train needs, in words.
+    """Returns a phrase on the memory and disk that the shards left to train need.
 
     Args:
       plan: of the sweep.
       workdir: its folder.
 
     Raises:
-      UserError: where the memory or the disk that is free is not enough for it.
+      UserError: if the free memory or the free disk does not suffice.
     """
     size, limits = _size_of(plan, unfinished(plan, workdir)), plan.experiment.limits
     if not size.trials:

@@ -1,4 +1,4 @@
-"""Which teachers the trials of a sweep read: one for each seed and labels that it may learn from."""
+"""The teachers that the trials of a sweep read, one for each distinct seed and training labels."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def _make_teacher(teacher: Teacher, reads: Input, num_classes: int) -> TeacherSp
 
 
 def _reads_scores(group: Group) -> bool:
-    # not an undefended guest's knobs
+    # knobs of a trial that has the defenses; undefended trials that joined the group have none
     knobs = next((s.chain.knobs for s in group.trials if s.chain.knobs), {})
     return bool(knobs) and defenses.build(group.spec.defenses, knobs).reads_scores
 
 
 def check(teacher: Teacher, groups: Sequence[Group], table: Table, shape: DataShape) -> None:
-    """Refuse a teacher that cannot be made, where one is needed, before anything is trained.
+    """Refuses a teacher that cannot be made, if one is needed, before anything is trained.
 
     Args:
       teacher: ``config.teacher``.
@@ -63,8 +63,8 @@ def check(teacher: Teacher, groups: Sequence[Group], table: Table, shape: DataSh
 
 
 def most(groups: Sequence[Group]) -> int:
-    """At most how many teachers there are: one for each seed and knobs of the defenses that decide what
-    a teacher may learn from, by which alone the labels of its trials differ. Nothing is drawn."""
+    """Returns an upper bound on the number of teachers: the number of distinct seeds and knobs of defenses
+    with a ``teach`` slot, which alone decide a teacher's labels. No labels are drawn."""
     identities = set()
     for group in filter(_reads_scores, groups):
         teaching = [d.name for d in defenses.having("teach", group.spec.defenses)]
@@ -75,14 +75,14 @@ def most(groups: Sequence[Group]) -> int:
 
 
 def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict[int, int]]:
-    """Returns one lesson for each distinct seed and labels of trials whose chain reads a teacher's scores.
+    """Returns one lesson for each distinct seed, labels and weights of trials whose chain reads scores.
 
     Args:
       groups: the trials of the sweep.
       table: the data, of which labels are read.
 
     Returns:
-      The lessons, None if no chain reads scores; and which of them a trial (by id) has.
+      The lessons, None if no chain reads a teacher's scores; and the number of each trial's lesson, by id.
     """
     places: dict[tuple[int, bytes, bytes], int] = {}
     kept: list[tuple[int, HostArray, HostArray]] = []
@@ -93,7 +93,7 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
         def labels_of(member: Member, spec: Spec = spec) -> tuple[Array, Array]:
             chain = defenses.build(spec.defenses, member.hparams.defenses)
             labels = table.labels[table.train[member.seed]]
-            key = keys.fold(keys.run_key(member.seed), "defense")  # as the protocol's init
+            key = keys.fold(keys.run_key(member.seed), "defense")  # the key of the protocol's init
             return chain.teach(key, labels, spec.num_classes)
 
         members = members_of(spec, group.trials, [])
@@ -123,7 +123,7 @@ def train_teachers(
 
     Args:
       teacher: ``config.teacher``.
-      taught: the lessons, one a teacher.
+      taught: the lessons, one per teacher.
       table: the data.
       reads: the columns of the label party.
       num_classes: C.
@@ -135,7 +135,7 @@ def train_teachers(
     spec = _make_teacher(teacher, reads, num_classes)
     start: Any = None
     if teacher.pretrained:
-        # what the file does not hold differs by seed
+        # tensors that the file does not hold differ by seed
         drawn = [teacher_start(table, spec, int(seed)) for seed in seeds]
         loaded = [
             pretrained.load(spec.network, weights, teacher.pretrained)[0] for weights in drawn

@@ -32,14 +32,14 @@ from vfljax.sweep.plan import Plan, Shard, divided_as, make_plan, recorded, spli
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.trainer import Orders, Trainer, train_shard
 
-# (plan, workdir, shards that are left, shards that are done): trains the former
+# called with the plan, the workdir, the shards to train, and the shards that are done
 TrainShards = Callable[[Plan, pathlib.Path, Sequence[Shard], Sequence[Shard]], None]
 
-AHEAD = 1  # structures compiled while one trains
+AHEAD = 1  # number of groups whose programs are compiled while another group trains
 
 
 def versions() -> dict[str, str]:
-    """What produced a result."""
+    """Returns the versions of Python, of the main packages and of vfljax, to be stored with results."""
     names = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "scikit-learn")
     installed = {name: importlib.metadata.version(name) for name in names}
     installed["python"] = platform.python_version()
@@ -51,7 +51,7 @@ def versions() -> dict[str, str]:
 
 
 def processor_name() -> str:
-    """The name of this machine's processor, its architecture where the system does not tell."""
+    """Returns the name of this machine's processor, or its architecture if the name is unknown."""
     cpuinfo = pathlib.Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     pairs = (line.partition(":") for line in lines)
@@ -60,7 +60,7 @@ def processor_name() -> str:
 
 
 def revision() -> str:
-    """The git revision of this code, with '+' when the tree is changed; empty outside git."""
+    """Returns the git revision of this code, with '+' if files are changed; empty outside git."""
     folder = pathlib.Path(__file__).parent
     call = functools.partial(
         subprocess.run, cwd=folder, capture_output=True, text=True, check=False
@@ -80,12 +80,12 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
 
     Args:
       plan: of the sweep.
-      command: that begins it.
+      command: the command line that begins it.
     """
     experiment, dataset = plan.experiment, plan.dataset
     values = checksum(dataset)
     defense_values = experiment.defense_values
-    rows = len(dataset.labels) - experiment.canaries * len(plan.splits)  # which are copies
+    rows = len(dataset.labels) - experiment.canaries * len(plan.splits)  # canaries are copies
     balance = np.bincount(dataset.labels[:rows]).tolist()
     files = {"model": experiment.model.pretrained, "teacher": experiment.teacher.pretrained}
     return {
@@ -121,7 +121,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
 
 
 def plan_of(experiment: Experiment, stored: Mapping[str, Any] | None) -> Plan:
-    """Returns the plan of a sweep; what is refused of its data names what changed since it was begun.
+    """Returns the plan of a sweep. If the data are refused, the error says what changed since it was begun.
 
     Args:
       experiment: what is trained.
@@ -140,12 +140,12 @@ def planned(experiment: Experiment, workdir: pathlib.Path) -> tuple[Plan, str]:
       workdir: the folder of the sweep.
 
     Raises:
-      UserError: before anything is written, for what cannot be served and what does not fit.
+      UserError: before anything is written, for trials or attacks that cannot be run, or do not fit.
     """
     stored = store.header_of(workdir)
     plugins.required(experiment.defense_values, (stored or {}).get("plugins", {}), workdir)
     plan = plan_of(experiment, stored)
-    if stored is None:  # what a stored sweep cannot serve is skipped, not refused
+    if stored is None:  # on a stored sweep, attacks that cannot be run are skipped
         serving.check(plan)
     return plan, size.needs(plan, workdir)
 
@@ -163,8 +163,8 @@ def train_sweep(
     Args:
       experiment: what is trained.
       workdir: the folder of the sweep, for all results.
-      command: what the sweep is made by.
-      say: is given each line of what is being done.
+      command: the command line.
+      say: receives lines about the progress.
       trained: trains the shards that are left; None: ``train_shards``, one after the other in this process.
 
     Returns:
@@ -184,7 +184,7 @@ def train_sweep(
 def _begun(
     plan: Plan, workdir: pathlib.Path, command: str, needs: str, say: Callable[[str], None]
 ) -> Plan:
-    """The plan with the division of the stored sweep; of a new one the header and the splits are written."""
+    """Writes the header and the splits. Returns the plan, divided as the stored sweep if there is one."""
     experiment = plan.experiment
     if prepared.is_prepared(experiment.data.dir):
         prepared.verify(experiment.data.dir)  # a changed byte must not be trained on
@@ -200,13 +200,13 @@ def _begun(
         say(f"bottoms start from {experiment.model.pretrained}{rest}")
     splits, draws = recorded(plan).splits, experiment.known_draws
     arrays = split_arrays(plan.dataset.labels, splits, draws, plan.candidates)
-    arrays["test"] = np.stack([split.test for split in plan.splits])  # those of the results: all
+    arrays["test"] = np.stack([split.test for split in plan.splits])  # all, as results use them
     store.write_root_arrays(workdir, "splits.npz", arrays)
     return plan
 
 
 def ready(plan: Plan, workdir: pathlib.Path) -> Plan:
-    """Returns the plan with what its defenses read: teachers' scores and codebooks.
+    """Returns the plan with teachers' scores and codebooks, which defenses read. They are trained if needed.
 
     Args:
       plan: of the sweep.
@@ -233,7 +233,7 @@ def progress_of(plan: Plan, todo: Sequence[Shard], done: Sequence[Shard]) -> Pro
     Args:
       plan: of the sweep.
       todo: the shards that are left.
-      done: those that are finished.
+      done: the shards that are finished.
     """
     every = [*todo, *done]
     steps = sum(plan.steps(shard) for shard in every)
@@ -253,11 +253,11 @@ def train_shards(
     """Train shards one after the other in this process.
 
     Args:
-      plan: of the sweep, ``ready``.
+      plan: of the sweep, as ``ready`` returns it.
       workdir: the folder of the sweep.
       todo: the shards to train.
-      done: others that are finished, for the progress line alone.
-      attempt: what surrounds the training of each shard. By default a shard that fails ends the sweep.
+      done: the shards that are finished, for the progress line alone.
+      attempt: makes the context in which a shard is trained. By default an error ends the sweep.
     """
     progress = progress_of(plan, todo, done)
     numbers = list(dict.fromkeys(shard.group for shard in todo))
@@ -267,7 +267,7 @@ def train_shards(
         for shard in todo:
             place = numbers.index(shard.group)
             for number in numbers[:place]:
-                trainers.pop(number, None)  # its tables are done with
+                trainers.pop(number, None)  # frees its tables, which are not needed any more
             with attempt(shard):
                 for number in numbers[place : place + 1 + AHEAD]:
                     if number not in trainers:
@@ -284,7 +284,7 @@ def train_shards(
 
 
 def _try_shard(trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress: Progress) -> int:
-    """Train a shard: 0, or the width to go on with where the device's memory is exhausted."""
+    """Trains a shard. Returns 0, or a smaller width to try again with if the device's memory is exhausted."""
     try:
         train_shard(trainer, shard, workdir, progress)
         return 0
@@ -293,8 +293,8 @@ def _try_shard(trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress: 
 
 
 def _stored_width(plan: Plan, number: int, workdir: pathlib.Path) -> int | None:
-    """How many trials of a group were trained at once on each device so far, by a backend like this, unless
-    the config says how many; None where none were. The last counts: memory that is exhausted halves it."""
+    """Returns the width of a group's last stored shard, already reduced if memory was exhausted; None if no
+    shard is stored, the config names a width, or the sweep began on another backend."""
     backend = store.read_header(workdir)["backend"]
     if plan.experiment.execution.width or backend != jax.default_backend():
         return None

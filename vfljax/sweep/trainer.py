@@ -1,6 +1,6 @@
-"""One shard of trials, trained: compiled programs, the order of rows, the loop over epochs, and its result.
+"""Trains one shard of trials: compiled programs, the order of rows, the loop over epochs, and the result.
 
-Which shards are trained, and in which order, is decided by ``vfljax.sweep.train``.
+``vfljax.sweep.train`` decides which shards are trained, and in which order.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from vfljax.types import HONEST, MALICIOUS, HostArray, PyTree, Spec, State, Weig
 
 ORDER_BYTES = 256 << 20  # orders of rows kept for the next group and shard
 SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often
-FEW = 8  # times as many trials as are undefended: a shard small enough to be trained once more as a whole
-SAVE_TAKES = 0.25  # seconds; a save that takes longer is made as much more rarely
+FEW = 8  # a shard is trained again as a whole if at least one in FEW of its trials is undefended
+SAVE_TAKES = 0.25  # seconds; if a save takes longer, saves are made more rarely in proportion
 
 
 class Orders:
-    """The order of rows of every seed and epoch: the same for all groups and shards of a sweep, so it
-    is made once, and kept on the devices as far as ``ORDER_BYTES`` go (small networks train faster than rows
-    sort)."""
+    """The order of rows of every seed and epoch. It is the same for all groups and shards of a sweep, so it
+    is computed once and kept on the devices, up to ``ORDER_BYTES``: an epoch of a small network takes less
+    time than sorting the rows."""
 
     def __init__(self, plan: Plan) -> None:
         self._seeds, self._rows = jnp.asarray(plan.seeds), len(plan.splits[0].train)
@@ -62,7 +62,7 @@ class Trainer:
     def __init__(
         self, plan: Plan, shard: Shard, pool: Executor, orders: Orders, width: int | None = None
     ) -> None:
-        """``width`` trials are mapped at once on each device; None: ``width_of`` them."""
+        """``width`` trials are mapped at once on each device; None: ``width_of`` decides."""
         self.plan, self.group, self.orders = plan, plan.groups[shard.group], orders
         spec = self.group.spec
         chosen = width or width_of(plan.experiment, spec)
@@ -70,7 +70,7 @@ class Trainer:
         self.layout = batch_layout.layout(shard.capacity, chosen, plan.devices)
         if width:
             self.layout = batch_layout.layout_of(shard.capacity, width)
-        # of a device; results are memory of their own then
+        # whether a call needs no loop over members; its results then take fresh memory
         self.all_at_once = self.layout.width * jax.device_count() == self.layout.capacity
         largest = max(shard.capacity for shard in plan.shards)
         self.evaluation_layout = batch_layout.layout(largest, chosen, plan.devices)
@@ -79,7 +79,7 @@ class Trainer:
         self.table, self.initial = batch_layout.share((plan.table, drawn))
         released = plan.experiment.training.evaluation == "released"
         self.observe = pooled_auc if released else training.unobserved
-        self._zeros: training.Snapshot | None = None  # of as many members as a call takes
+        self._zeros: training.Snapshot | None = None  # an empty snapshot of all members of a call
         static, arguments = (spec, self.observe), (self.start(shard), self.shared(0), self._spare())
         self.program = programs.program(
             training.make_run, static, self.layout, *arguments, self.level
@@ -87,14 +87,14 @@ class Trainer:
         self.program.compile(*arguments, pool)
 
     def shared(self, epoch: int) -> tuple[Any, ...]:
-        """What all members share in an epoch."""
+        """Returns the arguments that all members share in an epoch."""
         return self.table, self.initial, self.orders.of(epoch)
 
     def members(self, spec: Spec, trials: Sequence[grid.Trial]) -> training.Member:
         """Returns the numbers of trials, on the host.
 
         Args:
-          spec: theirs, or one of fewer rows.
+          spec: the trials' spec, or the same with fewer rows.
           trials: of the group.
         """
         plan = self.plan
@@ -102,7 +102,7 @@ class Trainer:
         return grid.members_of(spec, trials, milestones, plan.teachers, plan.codebooks)
 
     def start(self, shard: Shard) -> tuple[training.Member, training.Snapshot]:
-        """A shard's members and what they start from, on the devices."""
+        """Returns a shard's members and the empty snapshot that they start from, on the devices."""
         trials = [self.group.trials[i] for i in shard.trials]
         member = self.layout.pad(self.members(self.group.spec, trials))
         if self._zeros is None:
@@ -110,7 +110,7 @@ class Trainer:
         return member, self.layout.pad(self._zeros)
 
     def _spare(self) -> PyTree:
-        """What the first epoch writes its results into; None where they are memory of their own."""
+        """Returns arrays that the first epoch's results are written over; None if they take fresh memory."""
         if self.all_at_once:
             return None
         return self.layout.pad((self._zeros, np.zeros(self.layout.capacity, bool)))
@@ -120,8 +120,8 @@ class Trainer:
     ) -> Iterator[tuple[training.Snapshot, Any]]:
         """Yields the snapshot after each epoch that is left, and which members are finite.
 
-        The epoch after the next one is written over a snapshot. The next one is not, since an interrupt may
-        still have to save what it started from.
+        A snapshot is overwritten by the epoch after the next one. The next epoch does not overwrite it,
+        because an interrupt in that epoch may still have to save it.
 
         Args:
           member: of a shard, on the devices.
@@ -141,12 +141,12 @@ class Trainer:
         """Returns the figures of trials after their last epoch, and what is stored of their networks.
 
         Args:
-          trials: the first members of a call.
-          state: of all its members.
+          trials: those of the first members of a call.
+          state: of all members of the call.
 
         Returns:
-          The figures of ``make_evaluate``, each [trials]; and final weights with the states of defenses that
-          predictions are read with, on the host.
+          The figures of ``make_evaluate``, each [trials]; and, on the host, the final weights and the states
+          of the defenses through which predictions are read.
         """
         states = {reader.name: state.defense[reader.name] for reader in self.readers}
         weights, states = batch_layout.unpad((state.weights, states), len(trials))
@@ -167,7 +167,7 @@ class Trainer:
 def empty_snapshot(
     spec: Spec, member: training.Member, table: training.Table, weights: Weights
 ) -> training.Snapshot:
-    """Returns zeros that a run is given at epoch 0, whose shapes alone matter.
+    """Returns the snapshot of zeros that a run takes at epoch 0, where only its shapes matter.
 
     Args:
       spec: of the trials.
@@ -175,7 +175,7 @@ def empty_snapshot(
       table: the data.
       weights: every seed's initial weights [Q, ...].
     """
-    # by shape alone: a member taken from arrays that lie on several devices would be a program of its own
+    # shapes suffice: indexing a member of arrays that lie on several devices would compile a program
     single = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), member)
     shapes = jax.eval_shape(training.make_start(spec), single, table, weights)
     count = batch_layout.leading(member)
@@ -189,19 +189,19 @@ def empty_snapshot(
 
 
 def train_shard(trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress: Progress) -> None:
-    """Train one shard epoch by epoch, saving now and then, and write it when it is whole.
+    """Trains one shard epoch by epoch, saves its progress now and then, and writes it when it is finished.
 
     Args:
       trainer: the compiled programs of its group.
-      shard: which trials.
+      shard: has the trials.
       workdir: the folder of the sweep.
-      progress: is told of steps and trials.
+      progress: counts steps and trials.
     """
     trials = [trainer.group.trials[i] for i in shard.trials]
     count, settings = len(trials), trainer.plan.experiment.training
     trained, finite, seconds = _train_epochs(trainer, shard, workdir, progress)
     state, record = trained.snapshot
-    record = record._replace(embeddings=(), gradients=(), inputs=())  # those recorded are copied
+    record = record._replace(embeddings=(), gradients=(), inputs=())  # copies are in ``recorded``
     record = batch_layout.unpad(record, count)
     figures, tree = trainer.evaluate(trials, state)
     alone = _alone_figures(trainer, shard, trials)
@@ -219,8 +219,8 @@ def train_shard(trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress:
 def _train_epochs(
     trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress: Progress
 ) -> tuple[Saved, HostArray, float]:
-    """Train a shard from its last save, or from the start: the end, which trials [trials] are finite, and the
-    seconds. An interrupt, which a scheduler's signal is too, saves what is trained; so does an exit, by which
+    """Trains a shard from its last save or the start. Returns its end, which trials are finite [trials], and
+    the seconds. An interrupt, such as a scheduler's signal, saves the progress; so does an exit, by which
     submitit ends a job that it has requeued."""
     spec, count, began = trainer.group.spec, len(shard.trials), time.monotonic()
     recorded_epochs = trainer.plan.experiment.training.recorded_epochs
@@ -241,7 +241,7 @@ def _train_epochs(
             recorded = now.recorded
             if now.epoch in recorded_epochs:
                 crossed = batch_layout.unpad(exchange.epoch_arrays(snapshot.record), count)
-                # a copy, where the host's array is the device's memory
+                # copied, because the host's array may be a view of the device's memory
                 recorded = recorded | {now.epoch: {k: np.array(a) for k, a in crossed.items()}}
             now = Saved(now.epoch + 1, snapshot, recorded)
             if now.epoch < spec.epochs and time.monotonic() - saved > wait:
@@ -254,20 +254,20 @@ def _train_epochs(
             saving.save(workdir, shard.name, count, trainer.layout.width, now)
         raise
     finite = batch_layout.unpad(finite, count)
-    ends[-1:] = [time.monotonic()] * len(ends[-1:])  # the last was not waited for
+    ends[-1:] = [time.monotonic()] * len(ends[-1:])  # the last epoch has ended only now
     return now, finite, _training_seconds(began, ends, spec.epochs)
 
 
 def _alone_figures(
     trainer: Trainer, shard: Shard, trials: Sequence[grid.Trial]
 ) -> dict[int, dict[str, float | None]]:
-    """The figures of the label party alone, "alone_test_accuracy" and so on, by undefended trial.
+    """Returns undefended trials' figures without the passive parties, "alone_test_accuracy" and so on.
 
-    The networks of the federation are trained on the same rows, with nothing in the other parties' columns:
-    what these send is the same for every row, and stays so because they do not learn. (A top model with batch
-    statistics would take a constant that moves for a signal.) There are none of trials with defenses or with a
-    malicious party, where the label party owns no columns, nor where columns stay on the host. A small shard is
-    trained as it is, by the program that there is, and of a large one the undefended trials by another.
+    The federation's networks are trained on the same rows, with zeros in the passive parties' columns. These
+    parties send one constant for all rows, which never changes because they do not learn. (A top model with
+    batch statistics would mistake a moving constant for a signal.) There are no figures for trials with
+    defenses or malicious parties, if the label party owns no columns, or if columns stay on the host. A small
+    shard is trained again as a whole by its own program, a large one only its undefended trials by another.
     """
     undefended = [t for t in trials if not t.chain.knobs and t.federation.kind != MALICIOUS]
     chosen = {trial.id for trial in undefended}
@@ -287,7 +287,7 @@ def _alone_figures(
         shard = Shard(group.name, 0, tuple(range(len(trials))), len(trials))
         bare = plan._replace(table=table._replace(scores=None), shards=[shard], groups=[group])
         with ThreadPoolExecutor(1) as pool:
-            # not wider than what fits the memory, by the shard that this is beside
+            # not wider than the trainer of the shard, whose width fits into memory
             alone = Trainer(bare, shard, pool, trainer.orders, trainer.layout.width)
     member, snapshot = alone.start(shard)
     strength = member.hparams.strength
@@ -306,8 +306,8 @@ def _alone_figures(
 
 
 def _training_seconds(began: float, ends: Sequence[float], epochs: int) -> float:
-    """How long all epochs take, from when those of this process ended: the first waits for the compiler, and
-    counts as much as another where there is one."""
+    """Returns the seconds of all epochs, given when those of this process ended. The first epoch waits for
+    the compiler, so it is counted as long as the mean of the others, if there are any."""
     if len(ends) > 1:
         return (ends[-1] - ends[0]) / (len(ends) - 1) * epochs
     return ends[-1] - began if ends else 0.0
@@ -322,7 +322,7 @@ def _row(
     finite: bool,
     seconds: float,
 ) -> dict[str, Any]:
-    """One row of results: every knob, every metric, status. Metrics of a diverged run are null."""
+    """Returns a row of results: every knob, metric and the status. Metrics of a diverged run are null."""
     pooled_figures, pooled = {}, float(record.observed[member, -1])
     if np.isfinite(pooled):
         oriented = 1 - pooled if figures["inverted"][member] else pooled
