@@ -1,9 +1,9 @@
-"""The visible table of data sets: name -> ``loader(folder, **options) -> Dataset``.
+"""The table of data sets: name -> ``loader(folder, **options) -> Dataset``.
 
-A new set is one file and one row of ``TABLE``; embedded sets, loaders that prepare chunk by chunk, and
-formats stand in ``EMBEDDED``, ``STREAMS`` and ``FORMS`` too (``analysis/how_to_add_a_data_set.md``). A
-loader's keyword-only parameters are its options (``config.data.options``). A folder written by
-``prepared.write`` is read as it is, whatever the set: it holds what the loader once made.
+A new data set is one file and one row of ``TABLE``. Embedded sets are also listed in ``EMBEDDED``, loaders
+that can prepare chunk by chunk in ``STREAMS``, and the forms of click data in ``FORMS``
+(``analysis/how_to_add_a_data_set.md``). A loader's keyword-only parameters are its options
+(``config.data.options``). A prepared folder holds what its loader returned, and is read without the loader.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ TABLE: dict[str, Callable[..., Dataset]] = {
 
 EMBEDDED = ("digits", "breast_cancer", "synthetic")  # they need no folder
 
-# what is prepared chunk by chunk: name -> planned(folder, **options) -> ClickPlan
+# sets that can be prepared chunk by chunk: name -> planned(folder, **options) -> ClickPlan
 STREAMS = {"criteo": criteo.planned, "avazu": avazu.planned}
-READERS = {"table": user_table.READER}  # versions of reading, where they are not 1
-FORMS = {"criteo": criteo.FORMS, "avazu": avazu.FORMS}  # and their own numbers of buckets
+READERS = {"table": user_table.READER}  # versions of the loaders' rules, if not 1
+FORMS = {"criteo": criteo.FORMS, "avazu": avazu.FORMS}  # default buckets
 
 
 def options_of(name: str) -> dict[str, Any]:
-    """A loader's options and their defaults."""
+    """Returns a loader's options and their defaults."""
     return asking.of(TABLE[name])
 
 
 def reader_of(name: str, folder: str) -> int:
-    """Returns the version of what reads a data set; of a prepared folder, of what read it then.
+    """Returns the version of a loader's rules; for a prepared folder, the version that it was made with.
 
     Args:
-      name: of ``TABLE``.
-      folder: the folder or file that holds it.
+      name: a name in ``TABLE``.
+      folder: the folder or file that holds the data set.
     """
     if folder and prepared.is_prepared(folder):
         return prepared.description(folder).get("reader", 1)
@@ -78,12 +78,12 @@ def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
     """Reads a data set.
 
     Args:
-      name: of ``TABLE``; of a folder that ``prepare`` made, its loader's or "prepared".
-      folder: the folder or file that holds it; "" for an embedded set.
-      options: the loader's; of a prepared folder, those it was made with, or none.
+      name: a name in ``TABLE``; for a folder made by ``prepare``, its loader's name or "prepared".
+      folder: the folder or file that holds the data set; "" for an embedded set.
+      options: the loader's options; for a prepared folder, those it was made with, or none.
 
     Raises:
-      UserError: for an unknown name or option, an option without a value, or any fault of the files.
+      UserError: for an unknown name or option, a needed option without a value, or any fault of the files.
     """
     if name not in TABLE:
         raise unknown(Field("data.name"), name, TABLE)
@@ -102,8 +102,8 @@ def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
 
 
 def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
-    """Raise UserError where another loader, or other options, are asked for than those that a
-    prepared folder was made with. Names of one loader (isic, ham10000) are one."""
+    """Raises UserError if a prepared folder was made by another loader, or with other options, than are
+    asked for. Names that share a loader (isic, ham10000) count as the same."""
     spec = prepared.description(folder)
     maker, recorded = spec["loader"], spec["options"]
     if name != "prepared" and TABLE.get(maker) is not TABLE[name]:
@@ -112,7 +112,7 @@ def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
         raise UserError(what, remedy="correct it, or give 'prepared'")
     known = maker in TABLE
     asked = asking.complete(maker, TABLE[maker], options) if known else options
-    # a folder made before its loader had an option holds what the option's default makes
+    # a folder may be older than an option of its loader; it then holds what the default gives
     recorded = {**(asking.recorded(options_of(maker)) if known else {}), **recorded}
     if options and not _same(asking.recorded(asked), recorded, FORMS.get(maker, {})):
         before, given = asking.sentence(recorded), asking.sentence(options)
@@ -121,7 +121,7 @@ def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
 
 
 def _same(asked: Mapping[str, Any], recorded: Mapping[str, Any], forms: Mapping[str, int]) -> bool:
-    # buckets=0 is the form's own number; a file that only one names is where the rows were, not which
+    # buckets=0 is the form's default; file= only says where the rows lay, so it counts if both give it
     asked, recorded = (
         {**o, "buckets": o["buckets"] or forms.get(o["form"])} if forms else dict(o)
         for o in (asked, recorded)
@@ -133,13 +133,11 @@ def _same(asked: Mapping[str, Any], recorded: Mapping[str, Any], forms: Mapping[
 
 @permitted()
 def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dataset:
-    """Writes a data set's prepared form, chunk by chunk where its loader can, and returns what ``load`` reads.
+    """Writes a data set's prepared form, chunk by chunk if its loader can, and returns what ``load`` reads.
 
     Args:
-      name: as of ``load``; so are the next and the last.
-      folder: the folder or file that holds it.
+      name, folder, options: as of ``load``.
       out: a new folder.
-      options: the loader's.
     """
     if name not in TABLE:
         raise unknown(Field("data.name"), name, TABLE)

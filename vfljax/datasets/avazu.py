@@ -4,8 +4,8 @@ Reads ``train.csv`` with the header ``id,click,hour,C1,banner_pos,...,C21``, pla
 published test part (Kaggle's has no labels). Every field is a category, as in Sun et al. 2022 (their
 Appendix), who give all columns to one party; ``id`` is not read.
 
-    codes   [R, 22] int32: codes by hash, each in a table of ``buckets``
-    unique  one code a value, in sorted order over the rows read, the empty value's among them
+    codes   [R, 22] int32: hashed codes, 0..buckets - 1 in each column; 0 is the empty value
+    unique  a code for each distinct value of the rows read, in sorted order; the empty value has one too
 
 Get it from Kaggle (avazu-ctr-prediction).
 """
@@ -26,13 +26,13 @@ FIELDS = (
     *("app_id", "app_domain", "app_category", "device_id", "device_ip", "device_model"),
     *("device_type", "device_conn_type", "C14", "C15", "C16", "C17", "C18", "C19", "C20", "C21"),
 )
-FORMS = {"codes": 10_000, "unique": 0}  # and the buckets that buckets=0 means
+FORMS = {"codes": 10_000, "unique": 0}  # the number of buckets that buckets=0 means
 
 
 def _times(values: list[str]) -> Any:
-    """The times of texts YYMMDDHH, NaT of any other text."""
+    """Returns the times that texts YYMMDDHH name, and NaT for any other text."""
     texts = pd.Series(values, dtype="str")
-    right = texts.str.fullmatch("[0-9]{8}")  # pandas reads shorter ones too
+    right = texts.str.fullmatch("[0-9]{8}")  # pandas would read shorter texts too
     return pd.to_datetime(texts.where(right), format="%y%m%d%H", errors="coerce")
 
 
@@ -67,12 +67,12 @@ def planned(
     """Plans how Avazu is read.
 
     Args:
-      folder: the file, or what holds it.
-      form: of the forms above.
-      buckets: of codes; 0 is 10,000.
-      hour: "category", each hour of the ten days its own value; or "parts", two columns ``hour_of_day`` (0-23)
-        and ``day_of_week`` (0 = Monday) in its place.
-      rows, offset, balanced, file: as of Criteo.
+      folder: the file, or the folder that holds it.
+      form: "codes" or "unique", as described above.
+      buckets: number of codes of a column of form "codes"; 0 is 10,000.
+      hour: "category" takes each hour of the ten days as a value; "parts" replaces the field by two columns,
+        ``hour_of_day`` (0-23) and ``day_of_week`` (0 = Monday).
+      rows, offset, balanced, file: as of ``criteo.planned``.
     """
     selection = ctr.RowSelection(rows, offset, balanced)
     plan, buckets = ctr_forms.plan_of(LAYOUT, FORMS, folder, file, form, buckets, selection)

@@ -20,7 +20,7 @@ from vfljax.datasets.options import BYTES, limited
 from vfljax.datasets.table_errors import fault
 
 SIDE = 50
-MOST_PATCHES = 10_000  # a row: more than a slide has of one class
+MOST_PATCHES = 10_000  # of a row; no slide has so many of one class
 NAME = re.compile(r"(?P<patient>.+)_idx\d+_x\d+_y\d+_class(?P<label>[01])\.png", re.IGNORECASE)
 LAYOUTS = "<patient>/<0|1>/<patient>_idx5_x<x>_y<y>_class<0|1>.png of BHI, or one .npz file"
 
@@ -29,21 +29,22 @@ LAYOUTS = "<patient>/<0|1>/<patient>_idx5_x<x>_y<y>_class<0|1>.png of BHI, or on
 def bhi(
     folder: str, *, patches: int = 1, rows: int = 0, size: int = SIDE, max_bytes: int = MAX_BYTES
 ) -> Dataset:
-    """Reads BHI, of kind "image" or, with more than one patch a row, "patches".
+    """Reads BHI, of kind "image", or of kind "patches" if a row has more than one patch.
 
-    Left out are patches that are not 50x50 pixels (borders of a slide), second copies, which must be equal
-    (Kaggle's download holds every patch twice), and patches that fill no row; ``notes`` counts them.
+    Three kinds of patches are left out and counted in ``notes``: those that are not 50x50 pixels (borders of
+    a slide), second copies, which must be equal (Kaggle's download holds every patch twice), and the patches
+    of a patient and class that do not fill another row.
 
     Args:
-      folder: what holds it.
-      patches: of a row, one for each party, as Fu et al. (2022) divide this set. They are of one patient and
-        one class and consecutive in order of name, and rows of a patient stay in one part. This deviates from
-        Fu et al.'s released code, which groups consecutive files of one class across patients and splits rows
-        at random, so that patches of one patient are in training and test rows alike; their paper writes
-        that the patches are of one patient.
-      rows: n keeps n rows, classes in their shares and spread evenly over all (``core.spread``); 0 is all.
-      size: other than 50 resizes every patch.
-      max_bytes: of the pixels in memory.
+      folder: the folder that holds the images or the .npz file.
+      patches: patches of a row, one for each party, as Fu et al. (2022) divide this set. They are of one
+        patient and class and consecutive in order of name, and rows of a patient stay in one part. This
+        deviates from Fu et al.'s released code, which groups consecutive files of one class across patients
+        and splits rows at random, so that patches of one patient are in training and test rows alike; their
+        paper writes that the patches are of one patient.
+      rows: n keeps n rows, evenly spread, with the classes in their shares (``core.spread``); 0 keeps all.
+      size: height and width of a patch in pixels; every patch is resized if it is not 50.
+      max_bytes: the most bytes that the pixels may take in memory.
     """
     root = folder_of(folder, LAYOUTS)
     stored = only(root, NPZ)
@@ -68,8 +69,8 @@ def bhi(
 
 
 def _together(labels: np.ndarray, patients: np.ndarray, per_row: int) -> tuple[np.ndarray, int]:
-    """Places of the patches of each row, [R', P], and how many patches fill none. Rows are in the
-    order of their first patch."""
+    """Returns the places of each row's patches, [R', P], and the number of patches that are left over. Rows
+    are in the order of their first patch."""
     order = np.lexsort((np.arange(len(labels)), labels, patients))
     kinds = np.stack([patients[order], labels[order]], 1)
     _, first, many = np.unique(kinds, axis=0, return_index=True, return_counts=True)
@@ -110,7 +111,7 @@ def _of_files(root: pathlib.Path) -> images.ImageRows:
 
 
 def _named(image: images.Image) -> tuple[str, int]:
-    """A patch's patient and label, by its name and by its folders, which must agree."""
+    """Returns a patch's patient and label by its name, with which its folders must agree."""
     match = NAME.fullmatch(image.parts[-1])
     if not match:
         raise fault(image.where, "is not named as a patch of BHI", f"give a folder with {LAYOUTS}")

@@ -1,4 +1,4 @@
-"""The embedded defaults: data sets that ship with scikit-learn; no network, no folder."""
+"""The embedded data sets: two of scikit-learn and a synthetic one. They need neither network nor folder."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def breast_cancer(folder: str = "") -> Dataset:
 
 
 def synthetic(folder: str = "", *, rows: int = 52_000, columns: int = 32) -> Dataset:
-    """Two overlapping Gaussian classes of a fixed seed, half positive: for measuring time and memory.
+    """Draws two overlapping Gaussian classes of a fixed seed, half positive, to measure time and memory.
 
     Args:
-      folder: there is none.
-      rows: how many.
-      columns: of all parties together.
+      folder: not used.
+      rows: number of rows.
+      columns: number of columns of all parties together.
     """
     del folder
     rng = np.random.default_rng(0)

@@ -1,7 +1,7 @@
 """CIFAR-10 and CIFAR-100 (Krizhevsky 2009), and CINIC-10 (Darlow et al. 2018), in their usual layouts.
 
-Features are [R, 32, 32, 3] uint8, training rows first; ``Dataset.test`` is the published test part. Of CIFAR
-the first of these layouts that the folder holds is read, of CINIC-10 the last one alone:
+Features are [R, 32, 32, 3] uint8, training rows first; ``Dataset.test`` is the published test part. For CIFAR
+the first of these layouts that the folder holds is read. CINIC-10 is read only from the last one:
 
     1. TensorFlow Datasets: ``cifar10/<version>/dataset_info.json``, or that version folder
        (array_record or parquet)
@@ -10,14 +10,14 @@ the first of these layouts that the folder holds is read, of CINIC-10 the last o
     3. its archive ``cifar-10-binary.tar.gz``, ``cifar-100-binary.tar.gz``, read in place
     4. image folders ``<split>/<class>/*.png|jpg`` below any further folders, or archives of them
 
-The python version is pickled, so it is refused. Order of the rows, and so ``core.checksum``, is equal
-between folder and archive of one layout, not between layouts: the binary version keeps the official
-order, image folders go round the classes, TFDS has its own shuffled order.
+The python version is pickled, so it is refused. The order of the rows, and so ``core.checksum``, is the same
+for a folder and an archive of one layout, but differs between layouts: the binary version keeps the official
+order, image folders take an image of each class in turn, and TFDS has its own shuffled order.
 
 CIFAR has 50,000 training and 10,000 test rows; Fu et al. 2022 give each party the left or right half of the
-image. Get it from cs.toronto.edu/~kriz/cifar.html or TFDS. CINIC-10 is CIFAR-10 and downsampled ImageNet in
-CIFAR-10's classes, three parts of 90,000: 180,000 rows (train and valid, as Fu et al. 2022) and 90,000 test
-rows. Get it from github.com/BayesWatch/cinic-10.
+image. Get it from cs.toronto.edu/~kriz/cifar.html or TFDS. CINIC-10 joins CIFAR-10 and downsampled ImageNet
+images of the same classes in three parts of 90,000 rows. Train and valid make 180,000 training rows, as in Fu
+et al. 2022, and test has 90,000 rows. Get it from github.com/BayesWatch/cinic-10.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ Part = tuple[Any, np.ndarray]  # image files or pixels [R, 32, 32, 3] uint8, lab
 
 
 class Version(NamedTuple):
-    """The official binary version of one set: files of rows, each its label bytes and then 1,024 red,
-    green and blue bytes, row by row of the image."""
+    """The official binary version of one set. A row of its files is the label bytes, then 1,024 red, 1,024
+    green and 1,024 blue bytes, each in the order of the image's rows."""
 
     name: str
     folder: str
@@ -58,8 +58,8 @@ class Version(NamedTuple):
     train: tuple[str, ...]  # the training files, in order
     test: str
     below: tuple[int, ...]  # number of classes of each label byte
-    texts: tuple[str, ...]  # names of those classes
-    pickled: tuple[str, ...]  # names of the "python version"
+    texts: tuple[str, ...]  # the file of class names, for each label byte
+    pickled: tuple[str, ...]  # files and folders of the "python version"
 
 
 CIFAR10 = Version(
@@ -86,24 +86,24 @@ CIFAR100 = Version(
 
 @limited()
 def cifar10(folder: str, *, rows: int = 0) -> Dataset:
-    """Reads CIFAR-10, 10 equal classes in the official order.
+    """Reads CIFAR-10: 10 classes of equal size, numbered in the official order.
 
     Args:
-      folder: what holds it, in one of the layouts above.
-      rows: n keeps the first n training and n // 5 test rows; of image folders, whose rows go round the
-        classes, that is a balanced share. 0 is all.
+      folder: the folder that holds it in one of the layouts above.
+      rows: n keeps the first n training rows and the first n // 5 test rows (at least 1); 0 keeps all. Image
+        folders take the classes in turn, so that the first rows are balanced.
     """
     return _load(folder, CIFAR10, rows, 0)
 
 
 @limited(labels=("fine", "coarse"))
 def cifar100(folder: str, *, rows: int = 0, labels: str = "fine") -> Dataset:
-    """Reads CIFAR-100, 100 equal classes.
+    """Reads CIFAR-100: 100 classes of equal size.
 
     Args:
-      folder: what holds it. Image folders are numbered in alphabetical order, which is the official one.
+      folder: as of ``cifar10``. Image folders are numbered in alphabetical order, which is the official one.
       rows: as of ``cifar10``.
-      labels: "coarse" takes the 20 superclasses instead; image folders do not know them.
+      labels: "fine", or "coarse" for the 20 superclasses, which image folders do not have.
     """
     return _load(folder, CIFAR100, rows, int(labels == "fine"))
 
@@ -113,11 +113,11 @@ def cinic10(folder: str, *, rows: int = 0, validation: str = "train") -> Dataset
     """Reads CINIC-10.
 
     Args:
-      folder: what holds the image folders, or their archive.
+      folder: the folder that holds the image folders, or their archive.
       rows: as of ``cifar10``.
-      validation: the part that the published validation part joins, after that part's own rows, or "drop".
-        Fu et al. (2022; their table of the attacks' results) train on the 180,000 images of both and test on
-        90,000. vfljax draws its own validation rows from the training part in any case.
+      validation: "train" or "test", the part to whose end the published validation rows are added, or "drop".
+        Fu et al. (2022; their table of the attacks' results) train on the 180,000 images of train and valid
+        and test on 90,000. vfljax draws its own validation rows from the training part in any case.
     """
     root = folder_of(folder, CINIC)
     splits = [(part, "valid") if validation == part else (part,) for part in ("train", "test")]
@@ -128,7 +128,7 @@ def cinic10(folder: str, *, rows: int = 0, validation: str = "train") -> Dataset
 
 
 def _load(folder: str, version: Version, rows: int, byte: int) -> Dataset:
-    """The first layout there is, with the labels of one label byte of the binary version."""
+    """Reads the first layout found. ``byte`` is the label byte of the binary version that is read."""
     layouts = (
         f"{version.name}/<version>/ of TFDS, {version.folder}/, {version.archive}, or image folders "
         "train/<class>/ and test/<class>/ (or archives of them)"
@@ -156,7 +156,7 @@ def _load(folder: str, version: Version, rows: int, byte: int) -> Dataset:
 
 
 def _part_rows(rows: int) -> tuple[int, int]:
-    """Training and test rows that ``rows=n`` asks for: n and n // 5 (one at least); 0 is all."""
+    """Returns the numbers of training and test rows for ``rows=n``: n, and n // 5 but at least 1; 0: all."""
     return rows, max(rows // 5, 1) if rows else 0
 
 
@@ -168,7 +168,7 @@ def _joined(
     notes: Sequence[str],
     rows: int,
 ) -> Dataset:
-    """One data set of a training and a test part; ``rows`` is the option that made them small."""
+    """Joins a training and a test part to a data set; ``rows`` is the option by which they were cut."""
     for which, (_, labels) in zip(("training", "test"), parts):
         if rows and len(np.unique(labels)) < 2:
             what = f"leaves {len(labels)} rows of one class in the {which} part"
@@ -198,8 +198,8 @@ def _class_folders(
     number: int,
     rows: Sequence[int],
 ) -> tuple[list[Part], Sequence[str], list[str]]:
-    """The first ``rows`` (0: all) of each part, which has some ``splits`` of the ``published`` ones; the
-    classes' names (those of the ``number`` training folders where () is given); notes on what is no row."""
+    """Returns the parts, each the first ``rows`` (0: all) of the images in its ``splits``; the class names;
+    and notes on what was left out. If ``names`` is (), the ``number`` training folders name the classes."""
     found = images.find(root)
     folders: dict[str, dict[str, list[images.Image]]] = {split: {} for split in published}
     outside, notes, parts = [], [], []
@@ -235,7 +235,7 @@ def _class_folders(
 def _rounds(
     root: pathlib.Path, split: str, folders: dict[str, list[images.Image]], names: Sequence[str]
 ) -> list[tuple[images.Image, int]]:
-    """A split's images and labels: the first image of every class, then the second of every class,
+    """Returns a split's images and labels: the first image of every class, then the second of every class,
     and so on, so that the first rows are as balanced as all."""
     if not folders:
         raise fault(root, f"has no image in {split}/<class>/", f"put the {split} part there")
@@ -253,8 +253,8 @@ def _rounds(
 def _tfds_parts(
     version: pathlib.Path, name: str, label: str, rows: Sequence[int]
 ) -> tuple[list[Part], Sequence[str]]:
-    """The training and the test part, each its first ``rows`` (0: all), and the classes' names (() where
-    TFDS knows none)."""
+    """Returns the training and the test part, each cut to its first ``rows`` (0: all), and the names of the
+    classes, or () if TFDS has only numbers for them."""
     from tensorflow_datasets import decode
 
     parts, names = [], ()
@@ -273,9 +273,9 @@ def _tfds_parts(
 def _binary(
     folder: pathlib.Path, version: Version, byte: int, rows: Sequence[int]
 ) -> tuple[pathlib.Path, list[Part], Sequence[str]] | None:
-    """Where the binary version is, its parts, each its first ``rows`` (0: all), and the classes' names (()
-    where no file has them); None where there is none. A file may hold any number of rows, but every official
-    one must be there. Raises UserError where only the python version is: unpickling can run anything."""
+    """Returns the place of the binary version, its parts, each cut to its first ``rows`` (0: all), and the
+    classes' names, or () without a file of names; None if there is no binary version. All official files must
+    be there. Raises UserError if only the python version is there: unpickling can run any code."""
     expected, again = (*version.train, version.test), f"fetch {version.archive} again"
 
     def is_part(name: str) -> bool:
@@ -315,7 +315,7 @@ def _binary(
 
 
 def _binary_rows(file: pathlib.Path, data: bytes, version: Version) -> np.ndarray:
-    """One file's rows, [R, label bytes and pixels] uint8."""
+    """Returns the rows of one file, [R, label bytes and pixels] uint8."""
     width, again = len(version.below) + PIXELS, f"fetch {version.archive} again"
     if not data or len(data) % width:
         what = f"has {len(data):,} bytes, not whole rows of {width:,}"

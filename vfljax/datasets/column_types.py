@@ -1,7 +1,8 @@
-"""What each column of a user's table is and becomes: a number, days since a date, or a category.
+"""Finds whether each column of a user's table is a number, a date or a category, and reads it.
 
-CSV, Parquet, NPZ and data frames of equal content give equal sources: texts that are all numbers are
-numbers, numbers named as categories are texts. The training file's rows decide; a test file's are read alike.
+CSV, Parquet, NPZ and data frames of equal content give equal ``Source`` records: a column of texts that are
+all numbers becomes numbers, and numbers that the user names as categories become texts. The training file's
+rows decide what a column is, and a test file's rows are read in the same way.
 """
 
 from __future__ import annotations
@@ -31,26 +32,26 @@ from vfljax.datasets.table_errors import Place, fault, shown
 from vfljax.errors import options_in
 
 NAN = ("", "NaN", "nan", "-NaN", "-nan", "NAN")
-# pandas' (3.1, pandas._libs.parsers.STR_NA_VALUES), the question mark, and two more of ours
+# the words of pandas 3.1 (pandas._libs.parsers.STR_NA_VALUES), the question mark, "NAN" and "Null"
 MISSING = (
     *NAN,
     *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"),
     *("NULL", "None", "n/a", "null", "Null", "?"),
 )
 NONE = "(missing)"  # the category of a missing value
-OTHER = "(other)"  # the category that pools the rarest
-NEARLY = (20, 0.9)  # more distinct texts than this, and in this share of the rows: an identifier
+OTHER = "(other)"  # the category that pools the rarest values
+NEARLY = (20, 0.9)  # an identifier has more than 20 distinct texts, and as many as 90 % of its rows
 
 
 class Rule(NamedTuple):
     """How columns are read, as ``user_table.table``'s options ask."""
 
-    missing: tuple[str, ...] = MISSING  # words that are missing values
-    notation: Notation = Notation()  # of numbers and dates
-    refuse: bool = False  # missing values
-    codes: bool = False  # categories become codes, and none are pooled
-    most: int = 256  # categories of a column, the pooled one among them
-    ignore: bool = False  # categories that only the test file has; they are refused otherwise
+    missing: tuple[str, ...] = MISSING  # words that stand for missing values
+    notation: Notation = Notation()  # how numbers and dates are written
+    refuse: bool = False  # whether missing values are refused
+    codes: bool = False  # whether categories become codes; none are pooled then
+    most: int = 256  # the most categories of a column, the pooled one included
+    ignore: bool = False  # whether categories that only the test file has are ignored, not refused
 
 
 class Source(NamedTuple):
@@ -59,28 +60,28 @@ class Source(NamedTuple):
     name: str
     missing: np.ndarray  # [R] bool
     numbers: np.ndarray | None = None  # [R] float64, NaN where missing
-    codes: np.ndarray | None = None  # [R] int32, places in values; -1 is none of them
-    values: tuple[str, ...] = ()  # sorted; OTHER and NONE last, where there are such
-    words: Mapping[str, int] = {}  # those read as missing, and how often
-    since: Since | None = None  # of dates
-    pooled: int = 0  # rare values that became one
-    unknown: int = 0  # test rows of a category that no training row has
-    padded: str = ""  # of numbers: the first that was written with a zero before it
-    merged: int = 0  # different numbers that are equal as float32
+    codes: np.ndarray | None = None  # [R] int32, places in ``values``; -1 is none of them
+    values: tuple[str, ...] = ()  # the categories, sorted; OTHER and NONE come last
+    words: Mapping[str, int] = {}  # words read as missing, and their counts
+    since: Since | None = None  # of dates: what their days count from
+    pooled: int = 0  # number of rare values that became OTHER
+    unknown: int = 0  # number of test rows whose category no training row has
+    padded: str = ""  # the first number that is written with a leading zero
+    merged: int = 0  # number of distinct values that are lost by rounding to float32
 
 
 def source(parts: Sequence[Series], place: Place, rule: Rule, kind: str = "") -> Source:
     """Finds out what a column of a table is, and reads it.
 
     Args:
-      parts: its values as of ``reading.framed`` in the training file, which decides, and then in the test file
-        if there is one.
-      place: where all rows are.
+      parts: its values, as ``reading.framed`` returns them: the training file's, which decide what the column
+        is, and then the test file's if there is one.
+      place: the files and row numbers of all rows, for messages.
       rule: how it is read.
-      kind: "number", "category", or "": what it looks like.
+      kind: "number" or "category" if that is known; "" lets the values decide.
 
     Raises:
-      UserError: with column and row, for what could be read in two ways, or as nothing that helps.
+      UserError: with column and row, for a column that could be read in several ways, or for one of no use.
     """
     parts, words = _cleaned(parts, place, rule)
     column = None if kind == "category" else _numeric(parts, place, rule, kind)
@@ -89,18 +90,17 @@ def source(parts: Sequence[Series], place: Place, rule: Rule, kind: str = "") ->
 
 
 def words_of(parts: Sequence[Series], place: Place, rule: Rule) -> Series:
-    """Returns a column as trimmed texts of ``TEXT`` [R], null where one is missing.
+    """Returns a column as trimmed texts of ``TEXT`` [R], with null for a missing value.
 
     Args:
-      parts: as of ``source``.
-      place: where all rows are.
+      parts, place: as of ``source``.
       rule: which words are missing values.
     """
     return _texts(_cleaned(parts, place, rule)[0])
 
 
 def ordered(values: Iterable[str]) -> list[str]:
-    """Numbers by size, if all are such; else texts by character. ``NONE`` is the last."""
+    """Returns the values sorted: by size if all are numbers, else by character. ``NONE`` comes last."""
     values = list(values)
     numeric = all(is_number(value) for value in values if value != NONE)
     return sorted(values, key=lambda v: (v == NONE, numeric and v != NONE and float(v), v))
@@ -113,7 +113,7 @@ def _type(values: Series) -> Any:
 def _cleaned(
     parts: Sequence[Series], place: Place, rule: Rule
 ) -> tuple[list[Series], Counter[str]]:
-    """(booleans, whole numbers, floats, times or trimmed texts, null where missing; the words met)."""
+    """Returns the parts, texts trimmed and missing values null, and the counts of words read as missing."""
     cleaned, words = [], Counter()
     for file, column in zip(place.files, parts, strict=True):
         kind = _type(column)
@@ -135,7 +135,7 @@ def _cleaned(
 
 
 def _without(values: np.ndarray, rule: Rule) -> tuple[np.ndarray, dict[str, int]]:
-    """(the numbers, NaN where one is a missing value however it is spelled; those, and how often)."""
+    """Returns the numbers, with NaN for those that stand for a missing value, and the counts of those."""
     gone = np.isin(values, [float(word) for word in rule.missing if is_number(word)])
     met, counts = np.unique(values[gone], return_counts=True)
     words = {f"{x:g}": int(n) for x, n in zip(met, counts, strict=True)}
@@ -143,20 +143,20 @@ def _without(values: np.ndarray, rule: Rule) -> tuple[np.ndarray, dict[str, int]
 
 
 def _texts(parts: Sequence[Series]) -> Series:
-    """A cleaned column as texts [R]: whole numbers without a decimal point, however a file wrote them."""
+    """Returns a cleaned column as texts [R]. Whole numbers have no decimal point, whatever a file wrote."""
     texts = []
     for values in parts:
         kind = _type(values)
         if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
             codes, distinct = pd.factorize(values)
-            names = [*map(repr, distinct.tolist()), None]  # -1 of a missing one is the last
+            names = [*map(repr, distinct.tolist()), None]  # code -1 (missing) takes the last
             values = pd.Series(pd.array(names, TEXT)).take(codes)
         texts.append(values.astype(TEXT).str.replace(r"^([+-]?\d+)\.0+$", r"\1", regex=True))
     return pd.concat(texts, ignore_index=True).str.replace("^-0$", "0", regex=True)
 
 
 def _numeric(parts: list[Series], place: Place, rule: Rule, kind: str) -> Source | None:
-    """A column of numbers or dates; None if the training rows hold words."""
+    """Reads a column of numbers or dates; returns None if the training rows hold words."""
     notation, since, words = rule.notation, None, Counter()
     digits = notation.date_format and not kind and _of_digits(_texts(parts[:1]), notation)
     if digits:
@@ -208,7 +208,7 @@ def _check_missing(missing: np.ndarray, place: Place, rule: Rule) -> None:
 
 
 def _floats(values: Series, notation: Notation) -> np.ndarray:
-    """The numbers of a file's rows, float64, NaN where one holds none; true and false are 1 and 0."""
+    """Returns a file's values as float64, NaN for a value that is no number; true and false are 1 and 0."""
     if (truth := _truth(values)) is not None:
         return truth.to_numpy(float, na_value=np.nan)
     if values.dtype == TEXT:
@@ -219,7 +219,7 @@ def _floats(values: Series, notation: Notation) -> np.ndarray:
 
 
 def _truth(values: Series) -> Series | None:
-    """The booleans of a file that holds true and false and nothing else; None of any other."""
+    """Returns the booleans of a file that holds only true, false and missing values; None for any other."""
     if values.dtype == TEXT:
         lower = values.str.lower()
         return lower == "true" if lower.isin(["true", "false", pd.NA]).all() else None
@@ -227,8 +227,8 @@ def _truth(values: Series) -> Series | None:
 
 
 def _check_percent(parts: Sequence[Series], place: Place, notation: Notation) -> None:
-    """Raise UserError where a text that is a number has a % and the training rows' have none, or the other way
-    round: it would be a hundred times as large as is meant, or as it looks. Typed numbers are none."""
+    """Raises UserError if some numbers are written with a % and others without: they would differ by a factor
+    of 100. Only texts are checked. The training rows decide which of the two is wrong."""
     texts = [
         part if part.dtype == TEXT else pd.Series([None] * len(part), dtype=TEXT) for part in parts
     ]
@@ -241,7 +241,7 @@ def _check_percent(parts: Sequence[Series], place: Place, notation: Notation) ->
 
 
 def _check_truth(parts: Sequence[Series], x: np.ndarray, place: Place) -> None:
-    """Raise UserError where true and false in one file meet numbers beside 0 and 1 in the other."""
+    """Raises UserError if one file holds true and false, and the other numbers that are neither 0 nor 1."""
     truths = [_truth(values) for values in parts]
     logical = [truth is not None and bool(truth.notna().any()) for truth in truths]
     of_truth = np.asarray(logical)[place.held.astype(int)]
@@ -256,7 +256,7 @@ def _check_truth(parts: Sequence[Series], x: np.ndarray, place: Place) -> None:
 
 
 def _of_digits(texts: Series, notation: Notation) -> bool:
-    """Whether all texts are equally many digits, six or more, that the named format reads: 20200131."""
+    """Returns True if all texts have the same number of digits, 6 to 14, and ``date_format`` reads them."""
     texts = texts.dropna()
     fixed = matches(texts, r"^\d{6,14}$").all() and texts.str.len().nunique() == 1
     return bool(fixed) and moments(list(texts.unique()), notation.date_format) is not None
@@ -279,14 +279,14 @@ def _category(text: Series, place: Place, rule: Rule, kind: str) -> Source:
             "to be written without it",
         )
     pooled, rest = 0, -1
-    if not rule.codes and len(values) > rule.most:  # of equally frequent values the last are pooled
+    if not rule.codes and len(values) > rule.most:  # ties: the last are pooled
         frequent = sorted(values[:distinct], key=lambda value: -counts[value])
         kept = set(frequent[: max(0, rule.most - 1 - missing)])
         pooled, rest = distinct - len(kept), len(kept)
         values = [*(v for v in values[:distinct] if v in kept), OTHER, *values[distinct:]]
     code = {value: k for k, value in enumerate(values) if k != rest}
     codes = np.asarray([code.get(value, rest) for value in counts], np.int32)[places]
-    unknown = codes < 0  # in test rows alone
+    unknown = codes < 0  # only in test rows
     _check_missing(gone, place, rule)
     place.check(
         unknown & (not rule.ignore),
@@ -303,8 +303,8 @@ def _category(text: Series, place: Place, rule: Rule, kind: str) -> Source:
 
 
 def _merged(column: Series, values: np.ndarray) -> int:
-    """How many different numbers are equal to another as float32. Counted of the file's own, as float64
-    does not hold every whole number either."""
+    """Returns how many distinct numbers are lost by rounding to float32. The file's own values are counted,
+    because float64 does not hold every whole number either."""
     kept = values[~np.isnan(values)]
     distinct = len(np.unique(kept))
     if column.dtype == TEXT:

@@ -1,7 +1,7 @@
-"""What a loader returns.
+"""The records that a loader returns. They hold plain NumPy arrays on the host.
 
-Records of plain NumPy arrays on the host. ``splits`` draws rows for each seed, ``partition`` divides features
-between parties, and ``scaling`` computes statistics of them.
+``splits`` draws rows for each seed, ``partition`` divides features between parties, and ``scaling`` computes
+statistics of the features.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import numpy as np
 from vfljax.errors import UserError
 
 if TYPE_CHECKING:
-    from vfljax.types import Input  # and with it JAX, which no data set needs
+    from vfljax.types import Input  # it imports JAX, which no data set needs
 
 
 class Column(NamedTuple):
     """One column of a table's features: a number; one category of a source column, as 0 or 1; or a
     whole source column as a code 0..vocabulary-1. NaN is a missing number."""
 
-    name: str  # of the source column; those of one name never part
+    name: str  # of the source column; columns of one name go to one party
     kind: str = "number"  # or "category", "code"
-    value: str = ""  # the category, where it is one
-    vocabulary: int = 0  # of a code
+    value: str = ""  # which category, if the kind is "category"
+    vocabulary: int = 0  # the number of codes, if the kind is "code"
 
 
 class Vocabulary(NamedTuple):
-    """What a network must know of token ids: how many there are, and the special ones."""
+    """What a network must know of token ids: their number, and the special ones."""
 
     size: int
     pad: int
@@ -44,12 +44,12 @@ class Ragged(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """What a data set has of a federation that was trained elsewhere (``vfljax.datasets.wire``). Its rows are
-    the training rows of each run, one after the other."""
+    """Describes a federation that was trained elsewhere (``vfljax.datasets.wire``). The data set's rows are
+    the training rows of the first run, then those of the second, and so on."""
 
-    known: np.ndarray  # [runs, K] places in a run that attackers know; K is 0 where they are drawn
+    known: np.ndarray  # [runs, K] known rows, counted within a run; K is 0 if they are drawn
     missing: tuple[str, ...]  # what was not recorded: ``Wire.missing``
-    labeled: bool = True  # whether all labels are true; False: only those of the known rows
+    labeled: bool = True  # False: only the labels of the known rows are true
 
 
 KINDS = ("table", "image", "patches", "text")
@@ -68,14 +68,14 @@ class Dataset(NamedTuple):
     labels: np.ndarray  # [R] int32 in 0..C-1
     num_classes: int
     kind: str = "table"
-    columns: tuple[Column, ...] = ()  # of a table, one an entry of its last axis; () where unnamed
+    columns: tuple[Column, ...] = ()  # of a table, one for each feature; () if unnamed
     classes: tuple[str, ...] = ()  # names of the classes; () where unnamed
     test: np.ndarray | None = None  # [R] bool, the published test part; None where there is none
     groups: np.ndarray | None = None  # [R] int32: rows of a group (a patient) stay in one part
     tokens: Vocabulary | None = None  # of a text
     length: int = 128  # of a text: tokens each party reads, special ones included
-    notes: tuple[str, ...] = ()  # what the loader met and did, for a person to read
-    reader: int = 1  # raised where a loader reads the same files otherwise than before
+    notes: tuple[str, ...] = ()  # what the loader found and did, for a person to read
+    reader: int = 1  # version of the loader's rules; a new one reads the same files differently
     recording: Recording | None = None  # of a federation that was trained elsewhere
 
 
@@ -85,7 +85,7 @@ class PartyColumns(NamedTuple):
     features: Any  # [R, ...] an array, or a ``npy.Part`` of one that is mapped from disk
     input: Input
     columns: tuple[Column, ...] = ()  # of a table
-    about: str = ""  # what it is, for a person to read
+    about: str = ""  # what the columns are, for a person to read
 
 
 def classes(name: str, labels: np.ndarray, num_classes: int | None = None) -> np.ndarray:
@@ -94,13 +94,13 @@ def classes(name: str, labels: np.ndarray, num_classes: int | None = None) -> np
     Args:
       name: what messages call the data set.
       labels: numbers [R].
-      num_classes: C, where it is known.
+      num_classes: C, or None if it is not known.
 
     Returns:
       The classes 0..C-1, [R] int32.
 
     Raises:
-      UserError: for a label that is none of them, or where all are one class.
+      UserError: for a label that is no such class, or if all labels are equal.
     """
     labels = np.asarray(labels)
     try:
@@ -125,22 +125,22 @@ def classes(name: str, labels: np.ndarray, num_classes: int | None = None) -> np
 
 
 def checksum(dataset: Dataset) -> str:
-    """SHA-256 of the values, shapes and types: equal for equal data wherever it was read."""
+    """Returns the SHA-256 of features and labels, types and shapes included; it is equal for equal data."""
     digest = hashlib.sha256()
     ragged = dataset.kind == "text"
     for array in (*(dataset.features if ragged else (dataset.features,)), dataset.labels):
         digest.update(f"{array.dtype}{array.shape}".encode())
-        for first in range(0, len(array), DIGESTED):  # what is mapped from disk need not fit
+        for first in range(0, len(array), DIGESTED):  # a mapped array may exceed memory
             digest.update(np.ascontiguousarray(array[first : first + DIGESTED]).tobytes())
     return digest.hexdigest()
 
 
 def identity(dataset: Dataset, values: str = "") -> str:
-    """Returns the SHA-256 of all that reaches a split or a network.
+    """Returns the SHA-256 of everything in a data set that a split or a network reads.
 
     Args:
-      dataset: its values, and what they are taken for, count; its name and notes do not.
-      values: its ``checksum``, where that is known already.
+      dataset: all of it counts except its notes, its reader's version, and the names of the set and classes.
+      values: its ``checksum``, if that is known already.
     """
     digest = hashlib.sha256((values or checksum(dataset)).encode())
     described = (dataset.kind, dataset.num_classes, dataset.columns, dataset.tokens, dataset.length)
@@ -154,14 +154,14 @@ def identity(dataset: Dataset, values: str = "") -> str:
 
 
 def spread(labels: np.ndarray, rows: int) -> np.ndarray:
-    """Chooses rows evenly: neither files sorted by class nor periodic ones lose a class.
+    """Chooses rows evenly, so that the shares of classes do not depend on the order of a file.
 
     Args:
       labels: [R] int32.
-      rows: how many; 0 is all.
+      rows: number of rows to choose; 0 is all.
 
     Returns:
-      Their places, rising. Classes keep their shares (largest remainders; a tie goes to the larger
+      The places of the rows, rising. Classes keep their shares (largest remainders; a tie goes to the larger
       class), and within each class the rows are evenly spread.
     """
     if rows == 0 or rows >= len(labels):
@@ -176,4 +176,4 @@ def spread(labels: np.ndarray, rows: int) -> np.ndarray:
     return np.sort(np.concatenate(kept))
 
 
-DIGESTED = 1 << 16  # rows at a time
+DIGESTED = 1 << 16  # rows that are hashed at a time

@@ -3,19 +3,20 @@
 Reads ``train.txt`` (tab-separated, no header: label, I1-I13, C1-C26) and the CSV with the header
 ``Id,Label,I1,...,C26``, plain or gzip. There is no published test part (Kaggle's has no labels).
 
-    codes   [R, 39] float32: 13 numbers and 26 codes by hash, each in a table of ``buckets``
-    unique  the same with one code a value, in sorted order over the rows read, the missing (empty)
-            value's among them: Sun et al. 2022, Appendix. They scale numbers linearly to [0, 1]
+    codes   [R, 39] float32: 13 numbers and 26 hashed codes, 0..buckets - 1 in each column
+    unique  likewise, with a code for each distinct value of the rows read, in sorted order; the missing
+            (empty) value has one too: Sun et al. 2022, Appendix. They scale numbers linearly to [0, 1]
             over all rows: ``numbers="raw"``, ``scaling="minmax"``, ``scaling_rows="all"``
-    frequent  [R, 39] int32: GAFM, Appendix E.1, by the code it names (torchfm). Integers become
-            words (above 2: floor(ln(x)^2), else x - 2; "NULL" where missing). Of each field, words
-            that 10 rows or more have get a code each, in sorted order; all others share the last
-    hashed  [R, 8192] uint8: Fu et al. 2022. Which of 8,192 buckets the hashes of the row's 39 texts
-            ``field=value`` fall into; parties own the first and the last 4,096. Their released file
-            counts how many fall into each (``counts``), with the XORs of all 741 pairs of hashes
-            (``crosses``), of the first 100,000 rows (``rows``) whose label differs from the last kept
-            row's (``balanced``: labels are 0, 1, 0, 1, ...). Their hash is Python's own, seeded anew
-            by each process: ours is ``ctr_forms.crc``, so columns are other columns, alike in law.
+    frequent  [R, 39] int32: GAFM, Appendix E.1, by the code that it names (torchfm). Integers become
+            words (above 2: floor(ln(x)^2), else x - 2; "NULL" if missing). In each field, a word of at
+            least 10 rows has its own code, in sorted order; all other words share the last code
+    hashed  [R, 8192] uint8: Fu et al. 2022. Each of a row's 39 texts ``field=value`` is hashed to one of
+            8,192 buckets, and a feature is 1 if its bucket was hit. Parties own the first and the last
+            4,096. Their released file has the number of hits (``counts``), hashes the 741 pairs too, by
+            the XORs of their hashes (``crosses``), and keeps the first 100,000 rows (``rows``) whose label
+            differs from the last kept row's (``balanced``: labels are 0, 1, 0, 1, ...). Their hash is
+            Python's own, which each process seeds anew. Ours is ``ctr_forms.crc``, so the columns are
+            other ones with the same distribution.
 
 Sun et al. 2022 give all columns to one party. Get it from Criteo AI Lab or Kaggle
 (criteo-display-ad-challenge).
@@ -37,10 +38,10 @@ from vfljax.errors import UserError
 
 NUMBERS = tuple(f"I{j}" for j in range(1, 14))
 CATEGORIES = tuple(f"C{j}" for j in range(1, 27))
-# and the buckets that buckets=0 means
+# the number of buckets that buckets=0 means
 FORMS = {"codes": 10_000, "hashed": 8192, "unique": 0, "frequent": 0}
-LEAST = 10  # rows of a frequent word
-COUNTED = 1 << 22  # buckets of the rows that are hashed at a time
+LEAST = 10  # a frequent word occurs in at least so many rows
+COUNTED = 1 << 22  # the most features, rows times buckets, that are made at a time
 LAYOUT = ctr.ClickLayout(
     "criteo",
     "Label",
@@ -70,16 +71,16 @@ def planned(
     """Plans how Criteo is read.
 
     Args:
-      folder: the file, or what holds it.
-      form: of the forms above.
-      buckets: 0 is 10,000 for "codes" and 8,192 for "hashed".
-      numbers: "log", sign(x) log(1 + |x|), or "raw", of "codes" and "unique"; missing ones are 0.
-      crosses, counts: of "hashed".
-      rows, offset, balanced: after ``offset`` rows the first ``rows`` (0: all) are read; if ``balanced`` they
-        are counted after rows of a repeated label are dropped, 50/50 to one row.
-      positive_ratio: of the rows read, random ones of label 0 are left out, by a fixed draw, until this share
-        of the rest are clicks (0: none is left out): Sun et al. 2022, Appendix G.
-      file: the file's name where the folder holds several.
+      folder: the file, or the folder that holds it.
+      form: one of the forms above.
+      buckets: number of buckets of a hash; 0 is 10,000 for "codes" and 8,192 for "hashed".
+      numbers: "log", sign(x) log(1 + |x|), or "raw", of "codes" and "unique"; missing numbers are 0.
+      crosses, counts: of form "hashed", as described above.
+      rows, offset, balanced: ``offset`` rows are skipped, and then ``rows`` rows (0: all) are read. If
+        ``balanced``, rows that repeat the last kept row's label are dropped first: labels are 0, 1, 0, ...
+      positive_ratio: a random sample of the rows of label 0, of a fixed seed, is left out, so that this share
+        of the remaining rows are clicks; 0 leaves none out (Sun et al. 2022, Appendix G).
+      file: the file's name, if the folder holds several.
     """
     selection = ctr.RowSelection(rows, offset, balanced)
     plan, buckets = ctr_forms.plan_of(LAYOUT, FORMS, folder, file, form, buckets, selection)
@@ -115,7 +116,7 @@ criteo = ctr_forms.loader(planned)
 
 
 def word(value: str) -> str:
-    """Returns what form "frequent" makes of an integer.
+    """Returns the word that form "frequent" makes of an integer.
 
     >>> [word(value) for value in ("", "-1", "2", "3", "1000")]
     ['NULL', '-3', '0', '1', '47']
@@ -132,8 +133,8 @@ def _scaled(numbers: str, values: list[str]) -> np.ndarray:
 
 
 def _hashed(plan: ClickPlan, buckets: int, crosses: bool, counts: bool) -> ClickPlan:
-    """The plan with features [r, buckets] uint8: into which buckets the hashes of a row's fields, and with
-    ``crosses`` their pairwise XORs, fall; with ``counts`` how many, at most 255."""
+    """Returns the plan with features [r, buckets] uint8: 1 for each bucket that the hash of a field (with
+    ``crosses`` also the XOR of two hashes) falls into, or with ``counts`` the number of hits, at most 255."""
 
     def encode(name: str, values: list[str]) -> np.ndarray:
         return ctr_forms.crc(name, values) % buckets
@@ -153,8 +154,8 @@ def _hashed(plan: ClickPlan, buckets: int, crosses: bool, counts: bool) -> Click
 
 
 def _down_sampled(plan: ClickPlan, ratio: float) -> ctr.RowSelection:
-    """The selection with as many of its rows of label 0 as make the others this share of all. It takes a
-    pass through the file. Raises UserError where even all of them are too few."""
+    """Returns the selection with so many rows of label 0 that clicks are the share ``ratio`` of its rows. It
+    takes a pass through the file. Raises UserError if that needs more such rows than there are, or none."""
     chunks = ctr.read(plan.path, LAYOUT, plan.selection)
     counts: Any = sum(np.bincount(chunk.labels, minlength=2) for chunk in chunks)
     negative, positive = counts.tolist()

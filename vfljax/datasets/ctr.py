@@ -1,8 +1,8 @@
 """Click-through files: rows of text fields with a label 0 or 1, read in chunks of bounded memory.
 
-A file is plain or gzip, tab-separated without a header or CSV with one. Each field of a chunk is its distinct
-values and each row's place among them, so that whatever is computed of a value is computed once. What becomes
-of the values is decided in ``ctr_forms``.
+A file is plain or gzip, tab-separated without a header or CSV with a header. A field of a chunk is stored as
+its distinct values and each row's index into them, so that a function of a value is computed once per
+distinct value. ``ctr_forms`` decides what the values become.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import pyarrow.csv as pa_csv
 from vfljax.datasets.table_errors import fault, reading
 from vfljax.errors import Field, UserError
 
-pc: Any = pyarrow.compute  # whose functions are made as it is imported
-SIZE = 1 << 22  # bytes of text a chunk, the most that a line may have; Arrow holds 32 blocks
-HEADER = 1 << 16  # bytes
-# of a value: the sets' own have 8 characters, and quotes around the whole at most
+pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
+SIZE = 1 << 22  # bytes of text of a chunk, and the most of a line; Arrow holds 32 chunks at a time
+HEADER = 1 << 16  # a header line must be shorter, in bytes
+# checks of a value, with their wording; the sets' own values have 8 characters and no quotes inside
 PLAIN = (lambda v: pc.match_substring_regex(v, '^[^\\x00"]{0,64}$'), "up to 64 plain characters")
 INTEGER = (lambda v: pc.match_substring_regex(v, "^(-?[0-9]{1,15})?$"), "an integer or empty")
 
@@ -36,27 +36,27 @@ class ClickLayout(NamedTuple):
     name: str
     label: str
     fields: tuple[str, ...]
-    ignored: str  # a CSV's column of row numbers
+    ignored: str  # a CSV's column of row numbers, which is not read
     headless: bool  # whether tab-separated files without header exist
-    valid: Mapping[str, tuple[Callable[[Any], Any], str]]  # of a field: right values, in words
+    valid: Mapping[str, tuple[Callable[[Any], Any], str]]  # of a field: a check, its wording
     source: str  # where to get the files
 
 
 class ClickChunk(NamedTuple):
     """Some rows of a file."""
 
-    fields: dict[str, Any]  # arrays of Arrow's type dictionary, of strings
+    fields: dict[str, Any]  # Arrow's dictionary arrays of strings, by field
     labels: np.ndarray  # [r] int32
-    lines: np.ndarray  # [r] of the file, from 1
+    lines: np.ndarray  # [r] line numbers in the file, from 1
 
 
 class RowSelection(NamedTuple):
-    """Which rows are read: after ``offset`` rows the first ``rows`` (0: all) that count."""
+    """Which rows are read: ``offset`` rows are skipped, then the first ``rows`` (0: all) are read."""
 
     rows: int = 0
     offset: int = 0
-    balanced: bool = False  # only rows whose label differs from the last kept one's, 0 first
-    negatives: tuple[int, int] = (0, 0)  # (kept, of how many) rows of label 0; (0, 0): all are
+    balanced: bool = False  # drop rows that repeat the last kept row's label; begin with a 0
+    negatives: tuple[int, int] = (0, 0)  # rows of label 0: (to keep, in all); (0, 0) keeps all
 
 
 def read(
@@ -66,12 +66,12 @@ def read(
 
     Args:
       path: the file.
-      layout: of its fields.
+      layout: the fields of its set.
       selection: which rows.
-      size: bytes of text of a chunk, on which what the chunks hold together does not depend.
+      size: bytes of text of a chunk; the rows do not depend on it.
 
     Raises:
-      UserError: for a fault of a row read, which it names by its line, and for too few rows.
+      UserError: for a fault in a row that is read, with its line, and for fewer rows than are asked for.
     """
     skipped = kept = 0
     last = 1  # as in Fu et al.'s released code: the first row kept is a 0
@@ -103,9 +103,9 @@ def read(
 
 
 def _draw(kept: int, whole: int, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
-    """A random sample of ``kept`` of the ``whole`` rows of label 0, all equally likely, as chunks come
-    by: which rows of labels [r] stay. Each next one does with probability (still to keep) / (still to
-    come) (Knuth, algorithm 3.4.2S), whatever the size of the chunks."""
+    """Returns a function that is called with the labels [r] of each chunk in turn and tells which rows stay.
+    Of the ``whole`` rows of label 0, ``kept`` stay, all samples being equally likely: each stays with
+    probability (rows still to keep) / (rows still to come) (Knuth, algorithm 3.4.2S), whatever the chunks."""
 
     def stay(labels: np.ndarray) -> np.ndarray:
         nonlocal kept, whole
@@ -120,7 +120,7 @@ def _draw(kept: int, whole: int, rng: np.random.Generator) -> Callable[[np.ndarr
 
 
 def _taken(chunk: ClickChunk, rows: np.ndarray) -> ClickChunk:
-    """Some of the rows, and the values that they hold: others are not even looked at."""
+    """Returns the chunk with these rows only; values of no other rows are kept, so none are checked."""
     if len(rows) == len(chunk.labels):
         return chunk
     fields = {
@@ -131,7 +131,7 @@ def _taken(chunk: ClickChunk, rows: np.ndarray) -> ClickChunk:
 
 
 def _checked(path: pathlib.Path, layout: ClickLayout, chunk: ClickChunk) -> ClickChunk:
-    """The chunk, if every value of its rows is what its field holds."""
+    """Returns the chunk; raises UserError for a value that its field may not have."""
     for name, field in chunk.fields.items():
         for right, words in {PLAIN, layout.valid.get(name, PLAIN)}:
             right_values = np.asarray(right(field.dictionary))
@@ -143,10 +143,10 @@ def _checked(path: pathlib.Path, layout: ClickLayout, chunk: ClickChunk) -> Clic
 
 
 def _parsed(path: pathlib.Path, layout: ClickLayout, size: int) -> Iterator[ClickChunk]:
-    """All rows, labels checked, other values not yet.
+    """Yields all rows in chunks. Labels are checked, other values are not.
 
-    Arrow would join lines where a quote is not closed, without a word. So no quote is one to it, every
-    line is a row, and a CSV's values lose the quotes around them here."""
+    Arrow silently joins lines if a quote is not closed. Its quoting is therefore switched off, so that every
+    line is a row, and the quotes around a CSV's values are removed in ``_chunk``."""
     names = _header(path, layout)
     tabs, line = not names, 2 if names else 1
     kept = [layout.label, *layout.fields]
@@ -154,7 +154,7 @@ def _parsed(path: pathlib.Path, layout: ClickLayout, size: int) -> Iterator[Clic
     types = {name: pa.dictionary(pa.int32(), pa.string()) for name in kept}
     options = (
         pa_csv.ReadOptions(
-            use_threads=False,  # so that rows have numbers
+            use_threads=False,  # so that Arrow's errors number the rows
             block_size=size,
             column_names=names,
             skip_rows=line - 1,
@@ -190,7 +190,7 @@ def _opened(path: pathlib.Path) -> Any:
 
 
 def _header(path: pathlib.Path, layout: ClickLayout) -> list[str]:
-    """A CSV's columns; none of a file with tabs, which has no header."""
+    """Returns a CSV's column names; [] for a tab-separated file, which has no header."""
     with reading(path), _opened(path) as file:
         start = file.read(HEADER)
         first = re.split(rb"[\r\n]", start.removeprefix(b"\xef\xbb\xbf"), maxsplit=1)[0]

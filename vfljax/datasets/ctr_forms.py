@@ -1,10 +1,10 @@
-"""What becomes of click-through rows: columns of numbers and codes, or one wide row of hashes.
+"""Encodes click-through rows as columns of numbers and codes, or as one wide row of hash buckets.
 
 A ``ClickPlan`` holds a file, which rows of it are read and how each field is encoded, once per distinct value.
 ``stream`` yields features and labels chunk by chunk, from which a ``Dataset`` or a prepared folder is made.
 
-The one hash is CRC-32 (zlib's, polynomial 0xEDB88320) of the UTF-8 bytes ``field=value``, modulo the
-buckets: public and equal on every machine, unlike Python's own, which each process seeds anew.
+The only hash is CRC-32 (zlib's, polynomial 0xEDB88320) of the UTF-8 bytes ``field=value``, modulo the number
+of buckets. It is equal on every machine, unlike Python's own hash, which each process seeds anew.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from vfljax.errors import Field, UserError, options_in
 
 CLASSES = ("no click", "click")
 PATTERNS = ("train.txt", "train.csv", "train.gz", "*.txt.gz", "*.csv.gz")
-OTHERS = ("*.txt", "*.csv")  # where no file has such a name: dac_sample.txt of Criteo, for example
+OTHERS = ("*.txt", "*.csv")  # used if no file has such a name, as for Criteo's dac_sample.txt
 EXACT = 1 << 24  # codes that float32, which networks read, holds exactly
 
 P = ParamSpec("P")
 
 
 class Coding(NamedTuple):
-    """One column: what it is, the field it reads, and what its distinct values become."""
+    """One column: its description, the field that it reads, and the encoder of that field's values."""
 
     column: Column
     field: str
@@ -39,20 +39,20 @@ class Coding(NamedTuple):
 
 
 class ClickPlan(NamedTuple):
-    """A file and which of its rows become what."""
+    """Which rows of a file are read, and how they are encoded."""
 
     path: pathlib.Path
     layout: ctr.ClickLayout
     selection: ctr.RowSelection
     codings: Sequence[Coding] = ()
-    dtype: Any = np.float32  # of the codings
-    # what makes features [r, F] of ``rows_at_once`` or fewer rows' codings; None where these are the features
+    dtype: Any = np.float32  # of the encoded values
+    # makes features [r, F] of the encoded values of up to ``rows_at_once`` rows; None: these are the features
     finish: Callable[[np.ndarray], np.ndarray] | None = None
     rows_at_once: int = 0
 
 
 def loader(planned: Callable[P, ClickPlan]) -> Callable[P, Dataset]:
-    """Returns the loader that reads what ``planned`` plans, with its options."""
+    """Returns the loader that reads what ``planned`` plans, and that takes the same options."""
 
     @functools.wraps(planned)
     def call(*args: P.args, **options: P.kwargs) -> Dataset:
@@ -73,16 +73,16 @@ def plan_of(
     """Returns a plan without an encoding, and the number of buckets, by the options that all sets share.
 
     Args:
-      layout: of the set's files.
-      forms: each form's own number of buckets.
-      folder: the file, or what holds it.
-      file: its name, where the folder holds several.
-      form: what the rows become.
-      buckets: 0 for the form's own number.
+      layout: the fields of the set's files.
+      forms: each form's default number of buckets, 0 if it has none.
+      folder: the file, or the folder that holds it.
+      file: the file's name, if the folder holds several.
+      form: a key of ``forms``.
+      buckets: the number of buckets; 0 is the form's default.
       selection: which rows are read.
 
     Raises:
-      UserError: for a number of buckets that the form cannot have, and where the file is not found.
+      UserError: for a number of buckets that the form cannot have, and if the file is not found.
     """
     if buckets and not forms[form]:
         remedy = f"form={form!r} has none; leave it out"
@@ -97,22 +97,22 @@ def crc(field: str, values: list[str]) -> np.ndarray:
     """Returns the CRC-32 of ``field=value`` for each value, [V] int64.
 
     Args:
-      field: its name.
+      field: the field's name.
       values: texts.
 
     >>> (crc("C1", ["68fd1e64", ""]) % 8192).tolist()
     [8011, 296]
     """
-    start = zlib.crc32(f"{field}=".encode())  # the CRC of a prefix goes on with what follows
+    start = zlib.crc32(f"{field}=".encode())  # the CRC of a prefix can be continued
     return np.array([zlib.crc32(value.encode(), start) for value in values], np.int64)
 
 
 def bucketed(name: str, buckets: int) -> Coding:
-    """Returns a field as codes by hash.
+    """Returns the coding of a field by the hashes of its values.
 
     Args:
       name: of the field.
-      buckets: codes are 1..buckets - 1, and 0 where the value is missing.
+      buckets: codes are 1..buckets - 1, and 0 for a missing value.
     """
 
     def encoder(values: list[str]) -> np.ndarray:
@@ -124,21 +124,21 @@ def bucketed(name: str, buckets: int) -> Coding:
 def numbered(
     plan: ClickPlan, rewrites: Mapping[str, Callable[[str], str]], least: int = 0
 ) -> list[Coding]:
-    """Returns fields as their values' places among the field's sorted ones, which takes a pass.
+    """Returns codings by a value's place among its field's sorted values, after a pass through the file.
 
     Args:
       plan: the rows read.
-      rewrites: of each field what its values become before they are counted and coded.
-      least: > 0 gives values that fewer rows have one common code, after the last.
+      rewrites: for each field, the function that its values pass before they are counted and coded.
+      least: if > 0, values that fewer rows have share one more code, the last.
 
     Raises:
-      UserError: for a field of more codes than networks can tell apart.
+      UserError: for a field with more than ``EXACT`` codes, which networks cannot tell apart.
     """
 
     def encode(known: np.ndarray, rewrite: Callable[[str], str], values: list[str]) -> np.ndarray:
         texts = _bytes(map(rewrite, values))
         places = np.searchsorted(known, texts)
-        met = np.append(known, b"")[places] == texts  # past the end there is no value
+        met = np.append(known, b"")[places] == texts  # b"" stands past the end
         return np.where(met & (places < len(known)), places, len(known))
 
     codings = []
@@ -156,9 +156,9 @@ def numbered(
 def _vocabularies(
     plan: ClickPlan, rewrites: Mapping[str, Callable[[str], str]], least: int
 ) -> dict[str, np.ndarray]:
-    """Each field's distinct (rewritten) values that ``least`` rows or more have, as sorted bytes.
-    What is held is a few times the distinct values and a chunk: new ones are merged when they
-    outnumber the known ones."""
+    """Returns each field's distinct (rewritten) values that at least ``least`` rows have, as sorted bytes.
+    Memory holds a few times the distinct values and a chunk: new values are merged once they outnumber
+    the known ones."""
     parts = {name: [(np.array([], "S1"), np.array([], np.int64))] for name in rewrites}
     for chunk in ctr.read(plan.path, plan.layout, plan.selection):
         for name, rewrite in rewrites.items():
@@ -172,7 +172,7 @@ def _vocabularies(
 
 
 def _merged(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct values, sorted, and how often they occur in all parts."""
+    """Returns the sorted distinct values of all parts, and their counts."""
     values, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     distinct, places = np.unique(values, return_inverse=True)
     return distinct, np.bincount(places, counts, len(distinct)).astype(np.int64)
@@ -186,7 +186,7 @@ def stream(plan: ClickPlan, size: int = ctr.SIZE) -> Iterator[tuple[np.ndarray, 
     """Yields features and labels of the plan's rows in the file's order, a chunk at a time.
 
     Args:
-      plan: what is read.
+      plan: the rows and their encoding.
       size: bytes of text of a chunk.
     """
     for fields, labels, _ in ctr.read(plan.path, plan.layout, plan.selection, size):
@@ -203,15 +203,15 @@ def stream(plan: ClickPlan, size: int = ctr.SIZE) -> Iterator[tuple[np.ndarray, 
 
 
 def _load(plan: ClickPlan) -> Dataset:
-    """The plan's rows in memory; raises UserError where they would take more than ``MAX_BYTES``."""
+    """Reads the plan's rows into memory; raises UserError if they would take more than ``MAX_BYTES``."""
     kept, negatives = plan.selection.negatives
-    expected = plan.selection.rows - (negatives - kept)  # below 1 where the file's end decides
+    expected = plan.selection.rows - (negatives - kept)  # below 1 if all rows are read
     parts: list[tuple[np.ndarray, np.ndarray]] = []
     taken = rows = 0
     for features, labels in stream(plan):
         parts.append((features, labels))
         taken, rows = taken + features.nbytes, rows + len(labels)
-        # of the rows asked for, twice: chunks are held while they are joined
+        # twice the bytes of all rows: the chunks are still held while they are joined
         if (whole := 2 * max(taken, taken * expected // rows)) > MAX_BYTES:
             which = "asked for" if expected > 0 else "read so far"
             remedy = "prepare them in a folder (`vfljax data --prepare`), or give "
@@ -226,12 +226,12 @@ def _load(plan: ClickPlan) -> Dataset:
 
 
 def prepare(make: Callable[[], ClickPlan], out: str, options: Mapping[str, Any]) -> Dataset:
-    """Writes a plan's rows to a new prepared folder, in the memory of a few chunks and of the vocabularies.
+    """Writes a plan's rows to a new prepared folder; memory holds only a few chunks and the vocabularies.
 
     Args:
-      make: returns the plan; called once ``out`` is known to be free, for it may take a pass through the file.
+      make: returns the plan. It may take a pass through the file, so ``out`` is checked before it is called.
       out: the folder.
-      options: of the loader, which are recorded.
+      options: the loader's options, which are recorded.
     """
     with prepared.begin(out) as writer:
         plan = make()

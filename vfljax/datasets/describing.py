@@ -1,4 +1,4 @@
-"""What a data set is, as text for a person: rows, classes, balance, who owns what, a checksum."""
+"""Describes a data set as text for a person: rows, classes, balance, the parties' columns, a checksum."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from vfljax.datasets.core import Column, Dataset, PartyColumns, checksum
 from vfljax.datasets.notes import clip
 from vfljax.datasets.table_errors import one_line, printable
 
-SHOWN = 40  # columns and classes listed before the rest is counted
+SHOWN = 40  # columns or classes that are listed; further ones are only counted
 
 
 def describe(
     dataset: Dataset, blocks: Sequence[PartyColumns], label_features: bool, networks: Sequence[str]
 ) -> str:
-    """Returns every line a user needs to see that a copy is right and divided as meant.
+    """Returns the lines that show a user whether a copy is right and divided between parties as intended.
 
     Args:
       dataset: of any kind.
       blocks: the columns of each party.
-      label_features: whether the last one is the label party.
-      networks: the names of those that can read the first party's columns.
+      label_features: whether the last block is the label party's.
+      networks: the names of the networks that can read the first party's columns.
     """
     rows, test = len(dataset.labels), dataset.test
     lines = [f"{dataset.name}: {rows:,} rows of kind {dataset.kind!r}"]
@@ -52,14 +52,14 @@ def describe(
 
 
 def origin(folder: str) -> str:
-    """What a prepared folder was made by, and with which options."""
+    """Returns a line with the loader and the options that a prepared folder was made with."""
     spec = prepared.description(folder)
     by = f"the loader {spec['loader']!r} with" if spec["loader"] else "no loader, with"
     return printable(f"prepared by {by} {options.sentence(spec['options'])}")
 
 
 def _classes(dataset: Dataset) -> list[str]:
-    # by those that have rows: there may be more classes than memory can count
+    # only classes that have rows are counted: an array of num_classes counts may exceed memory
     counts = dict(zip(*(a.tolist() for a in np.unique(dataset.labels, return_counts=True))))
     lines = []
     for c in range(min(SHOWN, dataset.num_classes)):
@@ -74,8 +74,8 @@ def _few(lines: list[str], total: int = 0) -> list[str]:
 
 
 def columns_table(dataset: Dataset) -> str:
-    """An aligned table for people, a line a source column: its name, kind, categories or range, and
-    the share of rows without a value ("-" for codes, which do not tell)."""
+    """Returns an aligned table for people, a line per source column: its name, kind, categories or range, and
+    the share of rows without a value ("-" for codes, where it is not known)."""
     columns = dataset.columns or tuple(
         Column(f"column {j}") for j in range(dataset.features.shape[1])
     )
@@ -105,7 +105,7 @@ def _share(gone: np.ndarray) -> str:
 
 
 def catalog() -> str:
-    """Every data set with its loader's first sentence and its options."""
+    """Returns a text with each data set, the first paragraph of its loader's docstring, and its options."""
     lines = []
     for name, loader in datasets.TABLE.items():
         about = (inspect.getdoc(loader) or "").split("\n\n")[0].replace("\n", " ")

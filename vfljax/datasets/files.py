@@ -1,6 +1,6 @@
-"""Files that a person gave: found, read in place and in bounded memory; nothing is written.
+"""Finds a user's files and reads them in place and in bounded memory. Nothing is written.
 
-Members of archives come in the archive's own order: a compressed tar can be read in no other at once.
+Members of an archive are read in its own order, so that a compressed tar takes only one pass.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 DAMAGED = "the archive is damaged or cut off; fetch it again"
 MAX_BYTES = 8 << 30  # of one data set in memory
 LARGEST = 1 << 30  # bytes of one file, or of an archive's member
-LONGEST = 1 << 20  # bytes of a line or a text; longer ones are none of these sets
+LONGEST = 1 << 20  # bytes of a line or a text; no data set here has so long ones
 FOLDER, FILE = Field("data.dir"), Field("data.options.file")
-Member = tuple[str, int, Callable[[], Any]]  # its name and bytes, and what opens it
+Member = tuple[str, int, Callable[[], Any]]  # its name, its bytes, a function that opens it
 
 
 def folder_of(folder: str, layouts: str) -> pathlib.Path:
@@ -50,16 +50,16 @@ def _not_there(folder: str, what: str, remedy: str) -> UserError:
 
 
 def find(folder: str, what: str, *patterns: Sequence[str], file: str = "") -> pathlib.Path:
-    """Finds the one file that is meant.
+    """Finds the one file of a data set.
 
     Args:
       folder: the file itself, or the folder that holds it.
       what: what is looked for, for messages.
-      *patterns: names and globs; the next ones count where the first match no file.
-      file: its name in the folder, which then counts alone.
+      *patterns: names and globs; each sequence is used only if no file matches an earlier one.
+      file: the file's name in the folder; patterns are not used then.
 
     Raises:
-      UserError: where there is none, or several.
+      UserError: if there is no such file, or several.
     """
     path = pathlib.Path(folder)
     if not folder or not path.exists():
@@ -80,12 +80,12 @@ def find(folder: str, what: str, *patterns: Sequence[str], file: str = "") -> pa
 def only(
     folder: pathlib.Path, patterns: Sequence[str], remedy: Text = "leave one"
 ) -> pathlib.Path | None:
-    """Returns a folder's only file that one of the patterns matches, in any case; None where none does.
+    """Returns the only file of a folder whose name matches a pattern in any case; None if there is none.
 
     Args:
-      folder: it is not searched below.
+      folder: its subfolders are not searched.
       patterns: names and globs in lower case.
-      remedy: what to do about several, which raise UserError.
+      remedy: what to do about several files, which raise UserError.
     """
     files = [p for p in inside(folder) if any(fnmatch.fnmatch(p.name.lower(), q) for q in patterns)]
     files = [p for p in files if p.is_file()]
@@ -100,20 +100,20 @@ def without(root: pathlib.Path, layouts: str, notes: Sequence[str] = ()) -> User
     Args:
       root: the folder.
       layouts: what it should hold.
-      notes: reasons that are known.
+      notes: possible reasons.
     """
     reasons = "".join(f" ({note})" for note in notes)
     return fault(root, f"does not hold {layouts}{reasons}", ("correct ", FOLDER))
 
 
 def inside(folder: pathlib.Path) -> list[pathlib.Path]:
-    """What lies in a folder, in order of name, hidden names left out."""
+    """Returns the paths in a folder, sorted by name, without hidden ones."""
     with reading(folder, "check the folder and its permissions"):
         return sorted(p for p in folder.iterdir() if not p.name.startswith("."))
 
 
 def content(path: pathlib.Path) -> bytes:
-    """Returns a file's bytes. Raises UserError, also for a file of more than ``LARGEST`` bytes."""
+    """Returns a file's bytes. Raises UserError if it cannot be read or has more than ``LARGEST`` bytes."""
     _is_file(path)
     with reading(path, "check the file and its permissions"):
         if path.stat().st_size > LARGEST:
@@ -131,9 +131,9 @@ def fits(what: object, shape: Sequence[int], itemsize: int, most: int, remedy: s
 
     Args:
       what: the array's name, for messages.
-      shape: as its header claims.
+      shape: the array's shape, as its header claims.
       itemsize: bytes of a value.
-      most: bytes that may be.
+      most: the most bytes that the array may have.
       remedy: what to do.
     """
     if (size := math.prod(map(int, shape)) * itemsize) > most:
@@ -142,12 +142,12 @@ def fits(what: object, shape: Sequence[int], itemsize: int, most: int, remedy: s
 
 
 def decoded(raw: bytes, where: Any, line: int = 0) -> str:
-    """Returns UTF-8 bytes as text; raises UserError where they are none, or too many.
+    """Returns UTF-8 bytes as text; raises UserError if they are not UTF-8, or ``LONGEST`` or more.
 
     Args:
       raw: the bytes.
       where: the name of their file.
-      line: their line in it; 0 is none.
+      line: the number of their line, for messages; 0 names none.
     """
     if len(raw) >= LONGEST:
         what = f"is over {LONGEST:,} bytes long"
@@ -160,8 +160,8 @@ def decoded(raw: bytes, where: Any, line: int = 0) -> str:
 
 
 def csv_rows(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
-    """(number of the line a row begins on, its fields), blank lines left out, one row at a time. Fields may be
-    quoted, hold doubled quotes and newlines; a byte order mark is dropped."""
+    """Yields (number of the line on which a row begins, its fields) for each row that is not blank. Fields
+    may be quoted, and then hold doubled quotes and newlines. A byte order mark is dropped."""
     _is_file(path)
     line = 1
     opener: Any = gzip.open if path.name.endswith(".gz") else open
@@ -177,7 +177,7 @@ def csv_rows(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def csv_table(path: pathlib.Path) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
-    """(names of the columns, by the first row; (line, each column's value) of every further one)."""
+    """Returns the column names in the first row, and an iterator of (line, value by column) of the others."""
     rows = csv_rows(path)
     header = next(rows, (1, []))[1]
     all_different(header, path)
@@ -201,7 +201,7 @@ def _lines(path: pathlib.Path, file: Any) -> Iterator[str]:
 
 
 def members(path: pathlib.Path) -> list[str]:
-    """Names of the plain files in an archive; links and devices do not count. Raises as ``chosen``."""
+    """Returns the names of an archive's plain files, not of links and devices. Raises as ``chosen`` does."""
     return [name for name, *_ in _walk(path, lambda name: True)]
 
 
@@ -212,8 +212,8 @@ def chosen(
 
     Args:
       path: the archive.
-      selected: whether a file of this name is.
-      largest: bytes that one may have.
+      selected: tells by a file's name whether it is selected.
+      largest: the most bytes that a file may have.
 
     Raises:
       UserError: for a damaged archive, a name that comes twice or a file that is too large.
@@ -230,14 +230,14 @@ def chosen(
 
 
 def named(place: pathlib.Path, selected: Callable[[str], Any]) -> dict[str, bytes]:
-    """Returns the bytes of files by their names, {} where there is no such place.
+    """Returns the bytes of files by their names; {} if the place does not exist.
 
     Args:
-      place: a folder, or an archive, of which all folders count.
-      selected: whether a file of this name is read.
+      place: a folder, or an archive, whose folders are all searched.
+      selected: tells by a file's name whether it is read.
 
     Raises:
-      UserError: as ``chosen``, and for one name in two folders.
+      UserError: as ``chosen``, and for a name that is in two folders of an archive.
     """
     if place.is_dir():
         return {path.name: content(path) for path in inside(place) if selected(path.name)}
@@ -252,7 +252,7 @@ def named(place: pathlib.Path, selected: Callable[[str], Any]) -> dict[str, byte
 
 
 def _walk(path: pathlib.Path, selected: Callable[[str], Any]) -> Iterator[Member]:
-    """Each member that is selected, to be opened before the next is asked for."""
+    """Yields each selected member. A member must be opened before the next one is requested."""
     seen = set()
     with reading(path, DAMAGED):
         for member in (_zip if path.name.lower().endswith(".zip") else _tar)(path):
@@ -274,7 +274,7 @@ def _tar(path: pathlib.Path) -> Iterator[Member]:
     with tarfile.open(path, "r:*") as archive:
         last = 0
         for info in archive:
-            if archive.offset <= last:  # a negative size would lead back, forever
+            if archive.offset <= last:  # a negative size would lead back, without end
                 raise fault(f"{path}: {info.name}", "has an impossible size", DAMAGED)
             last = archive.offset
             if info.isreg():
@@ -284,5 +284,5 @@ def _tar(path: pathlib.Path) -> Iterator[Member]:
         stream.seek(archive.offset)
         if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
             raise fault(path, "ends without a tar file's end mark", DAMAGED)
-        while stream.read(1 << 20):  # to gzip's own end, where its checksum is
+        while stream.read(1 << 20):  # to the end of the gzip data, where its checksum is
             pass

@@ -1,7 +1,7 @@
-"""Images of a folder, or of the .tar, .tar.gz and .zip archives in it: found, then decoded by Pillow.
+"""Finds the images of a folder, or of the .tar, .tar.gz and .zip archives in it, and decodes them by Pillow.
 
-Images are PNG and JPEG files, by suffix in any case. Archives count only where the folder holds no image file
-itself. Hidden files are left out; links to folders are followed, but not in circles.
+Images are files with the suffix of PNG or JPEG, in upper or lower case. Archives are read only if the folder
+itself holds no image. Hidden files are left out. Links to folders are followed, and a circle is an error.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from vfljax.datasets.table_errors import fault, reading
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 HIDDEN = (".", "__MACOSX")
-DEPTH = 5  # folders in folders; deeper ones are no data set's
+DEPTH = 5  # nested folders; no data set has deeper ones
 LARGEST = 100_000_000  # pixels of one image: more is an attack or a mistake
-AT_ONCE = 256  # images decoded together, or fewer:
-BYTES_AT_ONCE = 64 << 20  # of their files
-MOST_SIZE = 4096  # pixels a side that images may be brought to
+AT_ONCE = 256  # the most images that are decoded together,
+BYTES_AT_ONCE = 64 << 20  # and the most bytes of their files
+MOST_SIZE = 4096  # the largest height and width that images may be resized to
 THREADS = 2
 REMEDY = "it is damaged, or no PNG or JPEG image; fetch it again"
 FEWER = "set rows to read fewer, or raise max_bytes"
@@ -37,9 +37,9 @@ class Image(NamedTuple):
     """One image file, not decoded yet."""
 
     parts: tuple[str, ...]  # its folders and its name, below the folder or within the archive
-    source: Any  # the path of the file, or of the archive it lies in; with ``data`` what messages call it
+    source: Any  # the path of the file or its archive; with ``data``, the name in messages
     member: str = ""  # its name within the archive
-    data: bytes | None = None  # its content, where it is not to be read from ``source``
+    data: bytes | None = None  # its bytes, if they are not to be read from ``source``
 
     @property
     def where(self) -> str:
@@ -47,7 +47,7 @@ class Image(NamedTuple):
 
 
 class FoundImages(NamedTuple):
-    """What a folder holds."""
+    """The files that ``find`` found."""
 
     images: list[Image]  # sorted by folders and name
     others: list[Image]  # all other files, and folders too deep to enter
@@ -66,8 +66,8 @@ class ImageRows(NamedTuple):
         """Returns the pixels of some rows.
 
         Args:
-          places: [N] of the rows.
-          **options: of the function ``pixels``.
+          places: [N] the rows' places.
+          **options: options of the function ``pixels``.
         """
         if isinstance(self.images, np.ndarray):
             return pixels(self.images[places], **options)
@@ -77,11 +77,11 @@ class ImageRows(NamedTuple):
 def find(
     folder: pathlib.Path, key: Callable[[Image], Any] = lambda image: image.parts
 ) -> FoundImages:
-    """Finds every image below a folder, else of every archive in it.
+    """Finds every image below a folder or, if there is none, every image of the archives that lie in it.
 
     Args:
       folder: it is searched up to ``DEPTH`` folders deep.
-      key: images of one key must be copies of one file, byte for byte; only the first of them is kept.
+      key: images with an equal key must be equal byte for byte; only the first of them is kept.
 
     Raises:
       UserError: for two images of one key that differ, a link to a folder above it, and a damaged archive.
@@ -115,7 +115,7 @@ def find(
 
 
 def _sorted_out(every: Iterable[Image]) -> tuple[list[Image], list[Image]]:
-    """Images in order of their names, and all other files; hidden ones are neither."""
+    """Returns the images, sorted by folders and name, and all other files; both without hidden files."""
     images, others = [], []
     for image in every:
         if image.parts and not any(part.startswith(HIDDEN) for part in image.parts):
@@ -128,8 +128,8 @@ def _sorted_out(every: Iterable[Image]) -> tuple[list[Image], list[Image]]:
 def _loose(
     folder: pathlib.Path, above: tuple[str, ...], over: tuple[pathlib.Path, ...]
 ) -> Iterator[Image]:
-    """Every file that is not hidden, and every folder that is too deep to enter. Raises UserError for
-    a link to one of the folders ``over`` it: every image would count again at each turn."""
+    """Yields every file that is not hidden, and every folder that is too deep to enter. Raises UserError for
+    a link to one of the folders that contain it (``over``), which would be entered again and again."""
     for path in inside(folder):
         parts = (*above, path.name)
         if path.is_dir() and len(parts) <= DEPTH:
@@ -142,7 +142,7 @@ def _loose(
 
 
 def _stored(images: Sequence[Image]) -> Iterator[tuple[int, bytes]]:
-    """(place among ``images``, the file's bytes), archives in their own order."""
+    """Yields (place among ``images``, the file's bytes); members of an archive come in its own order."""
     inner: dict[pathlib.Path, dict[str, int]] = {}
     for place, image in enumerate(images):
         if image.member:
@@ -167,13 +167,13 @@ def pixels(
     Args:
       images: files, or their pixels [R, H, W, 3] uint8.
       gray: whether colors become one channel.
-      size: > 0 brings every image to size x size whatever its shape was: by the mean of the pixels covered
-        (box) where it shrinks, bilinear where it grows.
-      shape: (height, width) of all images without ``size``; None is that of the first.
-      max_bytes: of the result.
+      size: if > 0, every image is resized to size x size, whatever its shape: by the mean of the covered
+        pixels (box) if no side grows, else bilinearly.
+      shape: (height, width) that all images must have if ``size`` is 0; None is that of the first.
+      max_bytes: the most bytes of the result.
 
     Raises:
-      UserError: that names the file which cannot be decoded, or the size of a result above ``max_bytes``.
+      UserError: for a file that cannot be decoded, which it names, and a result of more than ``max_bytes``.
     """
     names = [image.where if isinstance(image, Image) else "an image" for image in images]
     contents: Iterable[tuple[int, Any]] = enumerate(images)
@@ -204,7 +204,7 @@ def pixels(
 
 
 def _groups(contents: Iterable[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
-    """What is in memory at a time: some files, bounded by their number and bytes."""
+    """Yields groups of files that are in memory together, bounded by their number and their bytes."""
     group, total = [], 0
     for at, data in contents:
         if group and (len(group) == AT_ONCE or total + len(data) > BYTES_AT_ONCE):
@@ -218,7 +218,7 @@ def _groups(contents: Iterable[tuple[int, Any]]) -> Iterator[list[tuple[int, Any
 
 @contextlib.contextmanager
 def _opened(data: Any, name: str) -> Iterator[Any]:
-    """An image whose header was read, and its pixels not yet; or one of pixels [H, W, 3]."""
+    """Opens an image file, of which only the header is read at first, or wraps pixels [H, W, 3]."""
     import PIL.Image
 
     if isinstance(data, np.ndarray):
@@ -245,7 +245,7 @@ def _image(data: Any, name: str, gray: bool, size: int, shape: Any) -> np.ndarra
             what = f"is {image.width}x{image.height} pixels and not {shape[1]}x{shape[0]}"
             raise fault(name, what, "all images need one size")
         # Pillow cuts 16-bit colors to 8 bits silently; only the stored layout tells
-        tiles = getattr(image, "tile", ())  # of a file
+        tiles = getattr(image, "tile", ())  # absent without a file
         if image.mode.startswith(("I", "F")) or any(";16" in str(t[3]) for t in tiles):
             raise fault(name, "has more than 8 bits a pixel", "save it as an 8-bit PNG")
         if size and image.format == "JPEG":

@@ -8,10 +8,10 @@ Layouts, in the order they are looked for in ``config.data.dir`` (which may also
     CSV       one .csv or .csv.gz: split,label,review and perhaps id; or Kaggle's review,sentiment,
               which has no published test part
 
-Rows stand in this order whatever the layout: training part first, negative first, by id; so a
-folder, its archive and a CSV with ids give one checksum. A CSV without ids keeps the order of its
-file within a part and class, Kaggle's CSV keeps it altogether; TFDS keeps no ids: its rows stand in
-the order of its shards, training part first.
+Rows are sorted by part (training first), class (negative first) and id, so that a folder, its archive
+and a CSV with ids give one checksum. A CSV without ids keeps the order of its file within a part and
+class, and Kaggle's CSV keeps it throughout. TFDS has no ids, so its rows keep the order of its shards,
+training part first.
 
 Get it from ai.stanford.edu/~amaas/data/sentiment or TFDS.
 """
@@ -51,7 +51,7 @@ class _Review(NamedTuple):
     test: bool
     label: int  # 1 = positive
     number: tuple[int, int]  # (id, rating) within its part and class, or (place in the file, 0)
-    place: int  # in the file: equal ids keep its order
+    place: int  # in the file, for the order of equal ids
     text: str
 
 
@@ -71,12 +71,12 @@ def imdb(
     """Reads IMDB.
 
     Args:
-      folder: what holds it, or the file itself.
+      folder: the folder that holds it, or the file itself.
       form, words, length, vocabulary, vocabulary_size, lowercase: as of ``texts.to_dataset``.
       rows: 0 takes all; n takes the first n training and n test rows in the order above, classes
-        balanced (of a set without published test part: n rows in all).
+        balanced (n rows in all, if there is no published test part).
       split: "published" keeps the published test part, which Kaggle's CSV does not have. "redrawn"
-        returns the same rows without one, so that shares of training, validation and test rows
+        returns the same rows without a published test part, so that the shares in ``config.data``
         divide all rows anew for each seed (GAFM, appendix E.1). Words and vocabularies are those of
         the published training part either way, as are the ranks of Keras' copy.
     """
@@ -101,7 +101,7 @@ def imdb(
 
 
 def _read(folder: str) -> tuple[list[_Review], bool]:
-    """(Every labeled review in its order, whether there is a published test part)."""
+    """Returns every labeled review in the order above, and whether there is a published test part."""
     path = pathlib.Path(folder)
     if folder and (path / TFDS.parts[0]).is_dir():
         return list(_of_tfds(path)), True
@@ -118,8 +118,8 @@ def _read(folder: str) -> tuple[list[_Review], bool]:
 
 
 def _official(path: pathlib.Path) -> Iterator[_Review]:
-    """Reviews of an unpacked aclImdb folder, or of aclImdb_v1.tar.gz, read in place; ``unsup`` and files of
-    other kinds are ignored."""
+    """Yields the reviews of an unpacked aclImdb folder, or of aclImdb_v1.tar.gz, which is read in place.
+    ``unsup`` and files of other kinds are ignored."""
     seen = set()
     archived = not path.is_dir()
     for member, raw in files.chosen(path, MEMBER.fullmatch, LONGEST) if archived else _loose(path):
@@ -138,7 +138,7 @@ def _official(path: pathlib.Path) -> Iterator[_Review]:
 
 
 def _loose(root: pathlib.Path) -> Iterator[tuple[str, bytes]]:
-    """(name as in the archive, bytes) of the reviews in a folder."""
+    """Yields (name as in the archive, bytes) of the reviews in a folder."""
     for split, label in itertools.product(SPLITS, ("neg", "pos")):
         folder = root / split / label
         if not folder.is_dir():
@@ -148,7 +148,7 @@ def _loose(root: pathlib.Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _of_csv(path: pathlib.Path) -> tuple[list[_Review], bool]:
-    """(Reviews of a CSV, whether it has a column of training and test rows); other columns are ignored."""
+    """Returns the reviews of a CSV, and whether its column ``split`` names their part."""
     header, records = csv_table(path)
     published = {"split", "label", "review"} <= set(header)
     if not published and not {"review", "sentiment"} <= set(header):
@@ -175,7 +175,7 @@ def _of_csv(path: pathlib.Path) -> tuple[list[_Review], bool]:
 
 
 def _of_tfds(folder: pathlib.Path) -> Iterator[_Review]:
-    """Reviews of imdb_reviews/plain_text, prepared by TensorFlow Datasets as array_record or Parquet."""
+    """Yields the reviews of imdb_reviews/plain_text, which TFDS prepared as array_record or Parquet."""
     home = folder / TFDS
     for split in SPLITS:
         _, records = tfds.examples(home, TFDS.parts[0], split, TFDS.parts[1])

@@ -46,23 +46,23 @@ def isic(
     max_bytes: int = MAX_BYTES,
     file: str = "",
 ) -> Dataset:
-    """Reads SIIM-ISIC 2020 or HAM10000, melanoma or not; the two names are of one loader.
+    """Reads SIIM-ISIC 2020 or HAM10000 as melanoma or no melanoma; both names have this loader.
 
-    Second copies of an image, which must be equal, are left out and counted in ``notes``, as are images
-    without a row. The form of GAFM (Han and Guan 2023) is ``size=64, gray=True, groups=False``: 64x64 gray
-    images, split by row. ``gray`` and ``groups`` are not so by default.
+    Second copies of an image, which must be equal, are left out and counted in ``notes``, and so are images
+    that the CSV file does not name. GAFM (Han and Guan 2023) uses 64x64 gray images split by row:
+    ``size=64, gray=True, groups=False``. The defaults are colors and groups.
 
     Args:
-      folder: what holds it.
-      size: every image becomes size x size, each side scaled by itself (box where it shrinks, bilinear where
-        it grows); 0 keeps the files' own size, which must then be one.
-      gray: whether there is one channel, ITU-R 601 luma.
-      rows: n keeps n rows, classes in their shares and spread evenly over the file (``core.spread``); 0 is all.
-      target: the CSV's 0/1 column; without a column "target", HAM10000's ``dx`` is read.
-      groups: False lets rows of a patient or lesion part, as in papers that split by row. A row whose patient
-        or lesion is not known is a group of its own.
-      max_bytes: of the pixels in memory.
-      file: the name of the CSV (or .npz) file where the folder holds several.
+      folder: the folder that holds the files.
+      size: every image is resized to size x size, whatever its shape (``images.pixels``); 0 keeps the size of
+        the files, which must then be the same for all.
+      gray: whether an image has one channel, ITU-R 601 luma, in place of three.
+      rows: n keeps n rows, evenly spread, with the classes in their shares (``core.spread``); 0 keeps all.
+      target: the CSV's column of 0 and 1. If it is "target" and there is none, HAM10000's ``dx`` is read.
+      groups: True keeps rows of a patient or lesion in one part; a row whose patient or lesion is not known
+        is its own group. False splits by row, as some papers do.
+      max_bytes: the most bytes that the pixels may take in memory.
+      file: the name of the CSV (or .npz) file, if the folder holds several.
     """
     root = files.folder_of(folder, LAYOUTS)
     path = _the_file(root, target, file)
@@ -86,7 +86,7 @@ def isic(
 
 
 def _of_npz(path: pathlib.Path, size: int, max_bytes: int) -> tuple[images.ImageRows, str]:
-    """The rows, and what their groups are; "" where none are known."""
+    """Returns the rows, and the name of the array of their groups, "" if there is none."""
     stored = arrays(path, ("x", "y"), GROUPS, max_bytes)
     x, labels = rgb(path, "x", stored["x"]), labels_of(path, "y", stored["y"], 2)
     group = next((key for key in GROUPS if key in stored), "")
@@ -101,7 +101,7 @@ def _of_files(root: pathlib.Path, path: pathlib.Path, target: str) -> tuple[imag
     name, group = (next((k for k in keys if k in header), "") for keys in (NAMES, GROUPS))
     found = images.find(root, _stem)
     named = {_stem(image): image for image in found.images}
-    lines: dict[str, int] = {}  # of each image's name
+    lines: dict[str, int] = {}  # the line that names each image
     labels, groups = [], []
     for line, record in records:
         image_name, value = record[name], record[column]
@@ -115,7 +115,7 @@ def _of_files(root: pathlib.Path, path: pathlib.Path, target: str) -> tuple[imag
             what = f"names the image {image_name!r}, as does line {lines[image_name]}"
             raise fault(path, what, line=line)
         labels.append(value in ("1", "1.0", "mel"))
-        # a row without a patient or lesion is a group alone
+        # a row without a patient or lesion is its own group
         groups.append((record[group] if group else "") or f"row {len(labels) - 1}")
     if not labels:
         raise fault(path, "has no row")
@@ -131,7 +131,7 @@ def _stem(image: images.Image) -> str:
 
 
 def _the_file(root: pathlib.Path, target: str, file: str) -> pathlib.Path:
-    """The file named, or the only .npz file, or the one CSV file with names of images and their labels."""
+    """Returns the file named, else the only .npz file, else the only CSV with names and labels of images."""
     if file:
         if not _tells(root / file, target):
             what = f"has no column {target!r} (or dx) beside {' or '.join(NAMES)}"
@@ -152,7 +152,7 @@ def _the_file(root: pathlib.Path, target: str, file: str) -> pathlib.Path:
 
 
 def _tells(path: pathlib.Path, target: str) -> bool:
-    """Whether a file can be the one of labels; of a .npz its arrays tell later."""
+    """Returns True if a CSV file has columns of names and labels, and for any .npz file, checked later."""
     if path.suffix.lower() == ".npz":
         return True
     _, header = next(files.csv_rows(path), (1, []))

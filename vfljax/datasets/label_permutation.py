@@ -1,9 +1,9 @@
-"""Labels permuted over a share of the rows: a control without anything to learn (ours).
+"""Permutes the labels of a share of the rows: a control in which there is nothing to learn (ours).
 
 If every label is permuted, the columns are independent of the labels. The local-only baseline is then at
-chance, and what an attack still reads has reached the attacker through the federation. Labels are permuted in
-the data, before splits, training and attacks: the permuted labels are the true ones of what follows. A
-permutation keeps the number of rows of each class. It belongs to the data and not to a seed, as labels do.
+chance, and any label that an attack still reads has reached the attacker through the federation. Labels are
+permuted before splits, training and attacks, which take the permuted labels for the true ones. A permutation
+keeps the number of rows of each class, and it is the same for all seeds.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ def permute_labels(dataset: Dataset, share: float) -> Dataset:
     """Permutes the labels of a random share of the rows among these rows.
 
     The published test part is permuted apart from the rest, so that each keeps its classes' counts. The rows
-    of a smaller share are among those of a larger one. About one row in C keeps its label by chance,
-    more where a class is frequent.
+    of a smaller share are among those of a larger share. About one permuted row in C keeps its label by
+    chance, and more do if some classes are more frequent than others.
 
     Args:
       dataset: of any kind.

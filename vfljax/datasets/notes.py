@@ -1,4 +1,4 @@
-"""What a person must know of a user's table, in sentences."""
+"""Writes the sentences that tell a person what became of a user's table."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from vfljax.datasets.number_formats import EPOCH, Since, is_number
 from vfljax.datasets.schema import Roles, Target
 from vfljax.datasets.table_errors import alike, one_line, shown
 
-FEW = 20  # distinct whole numbers that make a person ask whether they are codes
+FEW = 20  # a column of at most so many distinct whole numbers may hold codes
 EXACT = 2**24  # above it, float32 does not hold every whole number
 MOST = 8  # names that a sentence lists
 
-# a sentence, and the names that stand for its {}; without names it is none
+# a sentence, and the names that replace its {}; without names the sentence is left out
 Row = tuple[str, Sequence[str]]
 
 
@@ -29,15 +29,15 @@ def notes(
     held: np.ndarray | None,
     options: SimpleNamespace,
 ) -> list[str]:
-    """Describes what became of a table, in a sentence for each thing.
+    """Returns the sentences on a table.
 
     Args:
-      roles: which column is what.
+      roles: the role of each column.
       nameless: columns without name and value.
       target: the labels.
       columns: the features.
-      held: [R] bool, the rows of the test file; None where there is none.
-      options: encoding and na_values are read.
+      held: [R] bool, the rows of the test file; None if there is none.
+      options: of ``user_table.table``; encoding and na_values are read.
     """
     training = slice(None) if held is None else ~held
     how = "one-hot" if options.encoding == "onehot" else "as codes"
@@ -88,7 +88,7 @@ def _sizes(counts: Iterable[tuple[str, int]]) -> list[str]:
 
 
 def _first_day(since: Since) -> str:
-    """The first date of a column and its format; the format alone for times of day and durations."""
+    """Returns a column's first date and format; only the format for times of day and durations."""
     if since.dated:
         try:
             first = EPOCH + datetime.timedelta(microseconds=since.first)
@@ -141,7 +141,7 @@ def _of_numbers(
             constant.append(f"{column.name} ({distinct[0]:g})")
         if len(distinct) <= 2 or (distinct != np.floor(distinct)).any():
             continue
-        index = column.name.startswith("Unnamed: ")  # as pandas names one that it saved
+        index = column.name.startswith("Unnamed: ")  # pandas saves an index so
         if len(distinct) == len(numbers) and (index or len(distinct) > FEW):
             identifiers.append(column.name)
         elif len(distinct) <= FEW and not kinds[column.name]:
@@ -157,7 +157,7 @@ def _of_numbers(
 
 
 def _unmet(na_values: Sequence[str], columns: Sequence[Source], target: Target) -> list[str]:
-    """The words for missing values that no feature holds; labels that are left out may hold them."""
+    """Returns the ``na_values`` that no feature holds; [] if labels of left-out rows may hold them."""
     met = {word for column in columns for word in column.words}
     numbers = {float(word) for word in met if is_number(word)}
     if target.unlabeled:
@@ -167,6 +167,6 @@ def _unmet(na_values: Sequence[str], columns: Sequence[Source], target: Target) 
 
 
 def clip(value: str) -> str:
-    """A value as a table or sentence of many names it: one line, at most 20 characters."""
+    """Returns a value in one line of at most 20 characters, for tables and lists."""
     value = one_line(value)
     return value if len(value) <= 20 else value[:17] + "..."

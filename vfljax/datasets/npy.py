@@ -1,5 +1,5 @@
-"""NumPy's .npy files of numbers and bools: written while the number of rows is not known, mapped read-only,
-and cut when their rows are read. Nothing is pickled."""
+"""Writes .npy files of numbers and bools block by block, maps them read-only, and reads some columns or
+pixels of their rows. Nothing is pickled."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ AGAIN = "prepare the data set again"
 
 
 class Growing:
-    """A file that takes rows until ``finish``, which writes its header again: NumPy's headers leave
-    room for a longer first axis."""
+    """A file to which rows are appended. ``finish`` writes its header again, with the number of rows: NumPy's
+    headers leave room for a longer first axis."""
 
     def __init__(self, path: pathlib.Path, like: np.ndarray) -> None:
         if like.dtype.kind not in KINDS or not like.ndim:
@@ -30,7 +30,7 @@ class Growing:
         self.path, self.dtype, self.shape, self.rows = path, like.dtype, like.shape[1:], 0
         self.file: BinaryIO = open(path, "wb")  # noqa: SIM115 - finish or close closes it
         self._header()
-        self.start = self.file.tell()  # of the data
+        self.start = self.file.tell()  # where the data begins
 
     def _header(self) -> None:
         descr = np.lib.format.dtype_to_descr(self.dtype)
@@ -38,7 +38,7 @@ class Growing:
         np.lib.format.write_array_header_1_0(self.file, about)
 
     def append(self, array: np.ndarray) -> None:
-        """Rows of the first block's type and shape."""
+        """Appends rows, which must have the first block's type and shape."""
         if array.dtype != self.dtype or array.shape[1:] != self.shape:
             what = f"{self.path.name}: a block of {array.dtype} {array.shape[1:]}"
             rows = f"rows of {self.dtype} {self.shape}"
@@ -49,7 +49,7 @@ class Growing:
         self.rows += len(array)
 
     def finish(self) -> None:
-        """Write the header with the final count; the file is then on disk."""
+        """Writes the header with the final number of rows, and flushes the file to disk."""
         self.file.seek(0)
         self._header()
         assert self.file.tell() == self.start
@@ -58,7 +58,7 @@ class Growing:
         self.file.close()
 
     def close(self) -> None:
-        """Leave the file unfinished."""
+        """Closes the file, which stays unfinished."""
         self.file.close()
 
 
@@ -84,8 +84,8 @@ def mapped(path: pathlib.Path, dtype: str, shape: Sequence[int]) -> np.ndarray:
 
 
 class Part:
-    """Some columns or pixels of every row of an array mapped from disk: ``part[rows]`` reads those rows
-    and cuts them, ``np.asarray(part)`` all. Where the array is in memory its copy is taken instead."""
+    """Some columns or pixels of every row of an array that is mapped from disk. ``part[rows]`` reads these
+    rows and cuts them, and ``np.asarray(part)`` reads all. The function ``part`` copies arrays in memory."""
 
     def __init__(self, rows: np.ndarray, *where: Any) -> None:
         self._rows, self._where = rows, where
@@ -104,12 +104,12 @@ class Part:
         return self._cut(np.asarray(self._rows[which]))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        del copy  # always one
+        del copy  # the result is always a copy
         return np.ascontiguousarray(self._cut(self._rows), dtype)
 
 
 def part(rows: np.ndarray, *where: Any) -> Any:
-    """Returns ``rows[:, *where]``: a ``Part`` where ``rows`` is mapped from disk, else a copy.
+    """Returns ``rows[:, *where]``: a ``Part`` if ``rows`` is mapped from disk, else a copy.
 
     Args:
       rows: [R, ...].

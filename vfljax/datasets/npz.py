@@ -1,4 +1,4 @@
-"""Images, or a table, from one .npz file of plain arrays; pickled objects are never opened."""
+"""Reads images or a table from one .npz file of plain arrays; pickled objects are never opened."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ NPZ = ("*.npz",)
 def npz(
     folder: str, *, x: str = "x", y: str = "y", groups: str = "", max_bytes: int = MAX_BYTES
 ) -> Dataset:
-    """Any .npz of features and labels, a table or images, under the names that these options give.
+    """Reads a table or images from an .npz file, whose arrays the options name.
 
     Args:
       folder: the file, or the folder that holds it.
-      x: features: [R, F] is a "table", float32, NaN being a missing number; [R, H, W] or
-        [R, H, W, channels] is of kind "image", kept as it is if uint8 and float32 otherwise.
-      y: labels [R], integers 0..C-1.
-      groups: [R] numbers or words, such as patients: rows of a group stay in one part; "" is none.
-      max_bytes: of the arrays together.
+      x: name of the features. [R, F] is of kind "table" and read as float32, NaN being a missing number;
+        [R, H, W] or [R, H, W, channels] is of kind "image", and uint8 stays uint8, else it is float32.
+      y: name of the labels [R], integers 0..C-1.
+      groups: name of [R] numbers or words, such as patients, whose rows stay in one part; "" is none.
+      max_bytes: the most bytes that the arrays may have together.
     """
     keys = [x, y, *([groups] if groups else [])]
     path = find(folder, "one .npz file, or the folder that holds it", NPZ)
@@ -76,14 +76,14 @@ def arrays(
     Args:
       path: the file.
       required: names of arrays that must be there.
-      optional: names of others, read where they are there; None is all.
-      max_bytes: of all arrays together.
-      of_rows: whether all must be of one length.
+      optional: names of arrays that are read if they are there; None is all others.
+      max_bytes: the most bytes that the arrays may have together.
+      of_rows: whether all arrays must have the same length.
 
     Raises:
       UserError: for any fault of the file.
     """
-    # what numpy.load returns for an archive; of a file that is none numpy.load would read on
+    # numpy.load returns this for an archive, but would try other formats for any other file
     with reading(path, REMEDY), path.open("rb") as file, np.lib.npyio.NpzFile(file) as archive:
         assert archive.zip is not None
         present = [key for key in archive.files if optional is None or key in optional]
@@ -106,7 +106,7 @@ def arrays(
 
 
 def _size(path: pathlib.Path, key: str, archive: zipfile.ZipFile, max_bytes: int) -> int:
-    """An array's bytes, as its member's first ones tell; UserError for more than ``max_bytes``."""
+    """Returns an array's bytes by its header; raises UserError for more than ``max_bytes``."""
     form = np.lib.format
     with archive.open(f"{key}.npy") as stream:
         old = form.read_magic(stream) == (1, 0)
@@ -124,14 +124,14 @@ def _size(path: pathlib.Path, key: str, archive: zipfile.ZipFile, max_bytes: int
 
 
 def must(path: pathlib.Path, key: str, array: np.ndarray, right: bool, be: str) -> None:
-    """Raises UserError that shows an array's type and shape, and what they must be.
+    """Raises UserError, with an array's type and shape, unless it is right.
 
     Args:
       path: the file.
       key: the array's name.
-      array: any.
-      right: whether it is as it must be; nothing is raised then.
-      be: what it must be.
+      array: the array.
+      right: whether it is as it must be.
+      be: what it must be, for the message.
     """
     if not right:
         what = f"is {array.dtype} of shape {array.shape}"
@@ -141,12 +141,12 @@ def must(path: pathlib.Path, key: str, array: np.ndarray, right: bool, be: str) 
 def labels_of(
     path: pathlib.Path, key: str, labels: np.ndarray, num_classes: int | None = None
 ) -> np.ndarray:
-    """Returns the labels [R] int32, every class of 0..C-1 present, or raises UserError.
+    """Returns the labels [R] int32, or raises UserError, also if a class below the largest label has no row.
 
     Args:
       path: the file.
       key: the array's name.
-      labels: as they are stored.
+      labels: the array as it is stored.
       num_classes: C; None is one more than the largest label.
     """
     right = labels.ndim == 1 and labels.dtype.kind in "biuf"
@@ -181,8 +181,8 @@ def rgb(path: pathlib.Path, key: str, x: np.ndarray, side: int | None = None) ->
     Args:
       path: the file.
       key: the array's name.
-      x: as they are stored.
-      side: H and W; None is any.
+      x: the array as it is stored.
+      side: H and W; None is any size.
     """
     sized = x.ndim == 4 and x.shape[1:] == ((side, side, 3) if side else (*x.shape[1:3], 3))
     right = x.dtype == np.uint8 and sized and x.size > 0

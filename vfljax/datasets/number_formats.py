@@ -1,4 +1,4 @@
-"""Numbers, dates and times that are written as texts, in notations that options name."""
+"""Reads numbers, dates and times from texts, in the notations that options name."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from vfljax.datasets.table_errors import Place, fault, shown
 pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 
 Series = Any  # of pandas, whose annotations do not tell what an operation on one returns
-TEXT = pd.ArrowDtype(pa.large_string())  # holds more than 2 GiB of texts
+TEXT = pd.ArrowDtype(pa.large_string())  # can hold more than 2 GiB of texts
 SHARE = "^.*%$"
-SIGNS = "$\u20ac\u00a3\u00a5\u2212"  # a minus sign that is no hyphen too: no option reads these
+SIGNS = "$\u20ac\u00a3\u00a5\u2212"  # currencies and U+2212, a minus sign: no option reads these
 # 1,000 or 1 000.5, 0,5, 5%, $1.00; plain numbers too
 DIGITS = "(\\d{1,3}([.,' \u00a0\u202f]\\d{3})+([.,]\\d+)?|\\d*[.,]?\\d+)"
 NOTED = f"^[-+{SIGNS}]{{0,2}} ?[-+{SIGNS}]?{DIGITS} ?[%{SIGNS}]?$"
@@ -35,12 +35,12 @@ DATE = rf"^(?i:({WEEKDAY}{DAY}([T ,]+\d{{1,2}}:\d{{2}}.*)?|{CLOCK}))$"
 DAYS = "%Y-%m-%d %Y/%m/%d %Y.%m.%d %d.%m.%Y %d.%m.%y %d/%m/%Y %m/%d/%Y %d/%m/%y %m/%d/%y %d-%m-%Y %m-%d-%Y"
 NAMED = "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y"
 CLOCKS = "%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p"
-FORMATS = (  # of datetime.strptime; ISO 8601 is read before
+FORMATS = (  # of datetime.strptime; ISO 8601 is tried first
     *(f"{day} {time}".strip() for time in ("", *CLOCKS) for day in (*DAYS.split(), *NAMED)),
     *CLOCKS,
 )
 ISO = "ISO 8601"
-SEVERAL = 3  # values of one notation among words: fewer may well be the names of categories
+SEVERAL = 3  # fewer numbers or dates among words may well be names of categories
 MICROSECONDS = 86_400_000_000  # of a day
 EPOCH, TICK = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
 
@@ -48,14 +48,14 @@ EPOCH, TICK = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
 class Since(NamedTuple):
     """What a column's days count from: the first date or time of the training rows."""
 
-    form: str  # of the dates
+    form: str  # the format of the dates or times
     dated: bool  # whether they are dates, and not times of a day or durations
-    first: float  # microseconds since 1970, or of the day
+    first: float  # microseconds since 1970 or midnight, or of a duration
 
 
 class Notation(NamedTuple):
-    """How numbers are written: 1,000.5 with thousands=","; 0,5 with decimal=","; 5% with percent=True,
-    then .05. ``date_format``: of dates that may be read in several ways, as of ``strptime``."""
+    """How numbers are written: thousands="," reads 1,000.5, decimal="," reads 0,5, and percent=True reads 5%
+    as .05. ``date_format`` is a format of ``strptime`` for dates that may be read in several ways."""
 
     decimal: str = "."
     thousands: str = ""
@@ -72,7 +72,7 @@ WAYS = (
 
 
 def is_number(text: str) -> bool:
-    """Whether ``text`` is a finite decimal number, without any option."""
+    """Returns True if ``text`` is a finite decimal number in the default notation."""
     return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text, re.ASCII) is not None
 
 
@@ -80,21 +80,21 @@ def matches(texts: Series, pattern: str) -> np.ndarray:
     """Returns which texts a pattern matches, [R] bool.
 
     Args:
-      texts: [R]; a missing one does not match.
-      pattern: of RE2, beginning with ^.
+      texts: [R]; a missing text does not match.
+      pattern: a regular expression of RE2 that begins with ^.
     """
     return texts.str.match(pattern, na=False).to_numpy(bool)
 
 
 def numbers(texts: Series, notation: Notation) -> np.ndarray:
-    """Returns the numbers that texts hold, [R] float64, NaN for a missing text and for one that is no number.
+    """Returns the numbers in texts, [R] float64; NaN for a missing text and for a text that is no number.
 
     Args:
       texts: [R].
-      notation: how they are written.
+      notation: how numbers are written.
     """
     point, mark = re.escape(notation.decimal), re.escape(notation.thousands)
-    if notation.thousands == " ":  # and those that do not break a line
+    if notation.thousands == " ":  # no-break spaces count as spaces
         texts = texts.str.replace("[\u00a0\u202f]", " ", regex=True)
     # 0,123 is no way to write 123: its comma is a decimal one
     whole = rf"(\d+|[1-9]\d{{0,2}}({mark}\d{{3}})+)" if mark else r"\d+"
@@ -112,8 +112,8 @@ def numbers(texts: Series, notation: Notation) -> np.ndarray:
 
 
 def _ways(texts: Series, notation: Notation) -> str:
-    """The remedy, options in braces, under which the most texts are numbers; where two read equally many,
-    as of 1,000, it names both."""
+    """Returns the remedy that makes numbers of the most texts, with options in braces. If several remedies do
+    equally well, as for 1,000, it names all of them."""
     ranked = []
     bare = texts.str.replace(f"[{SIGNS}]", "", regex=True).str.strip()
     for candidates, changes in ((texts, WAYS), (bare, ({}, *WAYS))):
@@ -130,11 +130,11 @@ def _ways(texts: Series, notation: Notation) -> str:
 
 
 def moments(texts: Sequence[str], form: str) -> np.ndarray | None:
-    """Returns dates and times as microseconds since 1970, [R] float64; None where one text is none.
+    """Returns dates and times as microseconds since 1970, [R] float64; None if some text is not in ``form``.
 
     Args:
       texts: [R], none missing.
-      form: their format, as of ``strptime``, or ``ISO``.
+      form: a format of ``strptime``, or ``ISO``.
     """
     if form != ISO:
         try:
@@ -156,17 +156,17 @@ def days(
     """Reads a column of dates or times.
 
     Args:
-      parts: texts, or Arrow's dates, times or durations, null where one is missing: of the training file, which
-        decides, and then of the test file if there is one.
-      place: where all rows are.
-      date_format: the format of texts that several formats read; "" is none.
+      parts: texts, or Arrow's dates, times or durations, with null for a missing value: the training file's,
+        which decide the format, and then the test file's if there is one.
+      place: the files and row numbers of all rows, for messages.
+      date_format: a format of ``strptime`` that is used if it reads all texts; "" is none.
 
     Returns:
-      Days since the training rows' first date or time, of each part, NaN where a row has none, and what they
-      count from; None for a column of neither dates nor times.
+      Days since the training rows' first date or time for each part, NaN where a row has none, and what they
+      count from. None for a column that holds neither dates nor times.
 
     Raises:
-      UserError: for dates that can be read in several ways, or in none.
+      UserError: for dates that can be read in several ways, or by no format.
     """
     training, *tested = parts
     kind = training.dtype.pyarrow_dtype
@@ -182,7 +182,7 @@ def days(
             formats = FORMATS if moments(values, ISO) is None else [ISO]
         else:
             return None
-        readings: dict[bytes, tuple[str, np.ndarray]] = {}  # those that differ
+        readings: dict[bytes, tuple[str, np.ndarray]] = {}  # of each result, the first format
         for form in formats:
             if (ticks := moments(values, form)) is not None:
                 readings.setdefault(ticks.tobytes(), (form, ticks))
@@ -196,7 +196,7 @@ def days(
                 "{drop}= or {categorical}=",
             )
         ((form, ticks),) = readings.values()
-        ticks = np.append(ticks, np.nan)[codes]  # -1 of a missing one is the last
+        ticks = np.append(ticks, np.nan)[codes]  # code -1 (missing) takes the last
         family = "date" if form == ISO or "%y" in form.lower() else "time"
     else:
         return None
@@ -206,14 +206,14 @@ def days(
 
 
 def _family(kind: Any) -> str:
-    """What values of one of Arrow's temporal types count from: 1970, midnight or nothing."""
+    """Returns whether values of one of Arrow's temporal types are durations, times of a day or dates."""
     return (
         "duration" if pa.types.is_duration(kind) else "time" if pa.types.is_time(kind) else "date"
     )
 
 
 def _as_training(column: Series, since: Since, family: str, place: Place) -> np.ndarray:
-    """[R] microseconds of a test file's column, NaN where it holds no date or time as the training rows'."""
+    """Returns [R] microseconds of a test file's column, NaN for a value not in the training rows' format."""
     kind = column.dtype.pyarrow_dtype
     if pa.types.is_temporal(kind) and _family(kind) == family:
         return _microseconds(column, place.files[1], place.column)
@@ -226,11 +226,11 @@ def _as_training(column: Series, since: Since, family: str, place: Place) -> np.
 
 
 def _microseconds(column: Series, file: str, name: str) -> np.ndarray:
-    """[R] microseconds of Arrow's dates, times or durations: since 1970, midnight or nothing."""
+    """Returns [R] microseconds: dates since 1970, times since midnight, or durations, as Arrow holds them."""
     kind = column.dtype.pyarrow_dtype
     unit = {"duration": pa.duration("us"), "time": pa.time64("us")}.get(_family(kind))
     unit = unit or pa.timestamp("us", getattr(kind, "tz", None))
-    # nanoseconds are cut off; coarser units may be out of bounds, which is not to pass
+    # nanoseconds are cut off; a coarser unit may overflow, which must raise
     fine = getattr(kind, "unit", "day") == "ns"
     try:
         ticks = pc.cast(pc.cast(column.array.__arrow_array__(), unit, safe=not fine), pa.int64())
@@ -241,11 +241,11 @@ def _microseconds(column: Series, file: str, name: str) -> np.ndarray:
 
 
 def refuse_mixture(column: Series, place: Place, notation: Notation) -> None:
-    """Raises UserError where a column of texts is mostly numbers or dates.
+    """Raises UserError if at least half of a column of texts are numbers, or dates (``SEVERAL`` or more).
 
     Args:
-      column: the training rows' texts, null where one is missing.
-      place: where its rows are.
+      column: the training rows' texts, with null for a missing one.
+      place: the files and row numbers of all rows, for messages.
       notation: how numbers are written.
     """
     codes, distinct = pd.factorize(column)
@@ -257,7 +257,7 @@ def refuse_mixture(column: Series, place: Place, notation: Notation) -> None:
 
     dates, noted = matches(values, DATE), matches(values, NOTED)
     numeric = ~np.isnan(numbers(values, notation))
-    # an option says that numbers are so written, and a column of nothing else does
+    # fewer than SEVERAL suffice if an option names a notation, or if the column holds nothing else
     named = notation != Notation() and noted.any()
     several = noted.sum() >= SEVERAL or noted.all() or named
     if several and 2 * noted.sum() >= len(noted) and (noted & ~numeric).any():
@@ -266,7 +266,7 @@ def refuse_mixture(column: Series, place: Place, notation: Notation) -> None:
             _ways(values[noted], notation) + ", or name it in {categorical}=",
         )
     many = dates.sum() >= SEVERAL and 2 * dates.sum() >= len(dates)
-    # of numbers, half of the rows are enough: a few words among them, often repeated, are no categories
+    # half of the distinct texts or of the rows: a few words, often repeated, do not make it categories
     share = max(numeric.mean(), counts[numeric].sum() / counts.sum())
     if many or (numeric.any() and 2 * share >= 1):
         kind, known = ("dates", dates) if many else ("numbers", numeric)

@@ -1,5 +1,5 @@
-"""A loader's options as a config or a command line gives them, checked, and as JSON that a prepared folder
-records."""
+"""Checks the options that a config or a command line gives for a loader, and makes the JSON of them that a
+prepared folder records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def of(loader: Callable[..., Any]) -> dict[str, Any]:
-    """A loader's options and their defaults (``inspect.Parameter.empty`` where one is needed)."""
+    """Returns a loader's options and their defaults (``inspect.Parameter.empty`` for a needed option)."""
     parameters = inspect.signature(loader).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
@@ -32,7 +32,7 @@ def complete(name: str, loader: Callable[..., Any], given: Mapping[str, Any]) ->
     Args:
       name: the data set's, for messages.
       loader: its loader.
-      given: those that are not left at their defaults.
+      given: the options that are not left at their defaults.
 
     Raises:
       UserError: for an unknown option, or a value that is no number, text or sequence of such.
@@ -45,13 +45,13 @@ def complete(name: str, loader: Callable[..., Any], given: Mapping[str, Any]) ->
 
 
 def recorded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as JSON reads them again; those that have no value are left out."""
+    """Returns options as they are read back from JSON, without those that have no value."""
     present = {k: v for k, v in values.items() if v is not inspect.Parameter.empty}
     return json.loads(json.dumps(present))
 
 
 def sentence(values: Mapping[str, Any]) -> str:
-    """``a=1, b='x'``, or "no options"."""
+    """Returns the options as text: ``a=1, b='x'``, or "no options"."""
     return ", ".join(f"{k}={v!r}" for k, v in values.items()) or "no options"
 
 
@@ -61,7 +61,7 @@ def _plain(option: str, value: Any) -> Any:
     several = isinstance(value, list | tuple)
     items = [x.item() if isinstance(x, np.generic) else x for x in (value if several else [value])]
     for item in items:
-        # a set's order depends on the process, and nothing is found by NaN
+        # refused: a set's order depends on the process, and NaN is not equal to itself
         plain_value = item is None or isinstance(item, bool | int | float | str)
         if not plain_value or (isinstance(item, float) and not math.isfinite(item)):
             remedy = "give a number, a text, True or False, or a list of such"
@@ -74,11 +74,11 @@ BYTES = (1, 1 << 50)  # what ``max_bytes`` may be
 
 
 def limited(**limits: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """A loader whose options are checked before it looks for a file: each must be of its default's type.
+    """Returns a decorator by which a loader checks its options first: each must have its default's type.
 
-    ``limits`` holds the least and the most of an integer (else 0 and ``MOST``) and the words that a text may
-    be (else any); a float is a share of rows below 1, 0 for none. An option whose default is of another type
-    is not looked at. Raises UserError."""
+    ``limits`` holds, by option, (least, most) of an integer, 0 and ``MOST`` by default, or the words that a
+    text may be, any by default. A float must be a share of rows below 1, 0 for none. Options whose default
+    has another type are not checked. The loader raises UserError for an option that does not pass."""
 
     def decorate(loader: Callable[P, T]) -> Callable[P, T]:
         defaults = of(loader)
@@ -96,13 +96,13 @@ def limited(**limits: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 
 def check(name: Field, value: Any, kind: type, limit: Any = None) -> None:
-    """Raises UserError where an option's value is not of its default's type, or not in its limit.
+    """Raises UserError if an option's value is not of its default's type, or not within its limit.
 
     Args:
       name: the option.
       value: what was given.
       kind: the type of its default.
-      limit: the least and the most of an integer, or the words that a text may be; None is any.
+      limit: (least, most) of an integer, 0 and ``MOST`` by default, or the words that a text may be.
     """
     remedy = ""
     if kind is bool and not isinstance(value, bool | np.bool_):
@@ -127,11 +127,11 @@ FLAGS = {"data.dir": "--data_dir", "data.name": "--dataset", "data.options": "th
 
 
 def flag_of(field: Field, flags: Mapping[str, str] = FLAGS) -> str:
-    """Returns how a command line without a config gives a field.
+    """Returns the flag that gives a field on a command line without a config.
 
     Args:
-      field: named by a message.
-      flags: the flag of a path; an option of a data set that is not in it is given by --option.
+      field: a field that a message names.
+      flags: flags by a field's path; a data set's option that is not in it is given by --option.
 
     >>> flag_of(Field("data.dir")), flag_of(Field("data.options.drop")), flag_of(Field("seeds"))
     ('--data_dir', '--option=drop', 'config.seeds')
@@ -142,7 +142,7 @@ def flag_of(field: Field, flags: Mapping[str, str] = FLAGS) -> str:
 
 
 def _of_text(text: str, default: Any) -> Any:
-    """What a flag's text means for an option: a Python literal, else a text, or several.
+    """Returns a flag's value: a Python literal, else the text, split at commas if the default is a tuple.
 
     >>> _of_text("0.5", 1), _of_text("true", False), _of_text("x", "")
     (0.5, True, 'x')

@@ -1,9 +1,9 @@
-"""Which party owns which columns, pixels or words.
+"""Divides columns, pixels or words between the parties.
 
-Passive parties come first, the label party, if it owns any, last. The rules:
+Passive parties come first. The label party, if it owns features, comes last. The rules:
 
     table    by name or glob (``columns``), or contiguous in shares (``shares``, equal by default);
-             the categories of one source column never part
+             the categories of one source column go to one party
     image    contiguous columns in shares, rows in shares (``rule="rows"``), or a grid of patches
              (``rule="grid"``), counted along rows
     patches  one image a party
@@ -36,9 +36,9 @@ class Parties:
     """Who takes part and how the features are divided between them: ``config.parties``.
 
     ``shares`` divide columns, pixels or words, passive parties first; () divides them equally.
-    ``columns`` name a table's instead, one tuple of names or globs a party, "*" being the rest.
+    ``columns`` names each party's columns of a table instead: a tuple of names or globs, "*" being the rest.
     ``names`` are what a report calls the parties, passive ones first and the label party last. Raises
-    UserError for a rule that is unknown, for shares beside columns, and for names that are not one a party.
+    UserError for an unknown rule, for both shares and columns, and for names that are not one per party.
     """
 
     passive: int = 1  # P
@@ -63,7 +63,7 @@ class Parties:
             if wrong:
                 value = getattr(self, field)
                 raise UserError(what, field=f"parties.{field}", value=value, remedy=remedy)
-        if self.shares:  # a count of parties builds nothing
+        if self.shares:  # without shares, a huge number of parties makes no array here
             _shares(self.shares, self.owners)
 
     @property
@@ -72,14 +72,14 @@ class Parties:
         return self.passive + int(self.label_features)
 
     def name_of(self, party: int) -> str:
-        """What a report calls a passive party, or the label party (``passive``)."""
+        """Returns what a report calls a passive party, or the label party, whose number is ``passive``."""
         if self.names:
             return self.names[party]
         return "the label party" if party == self.passive else f"passive party {party}"
 
 
 def divide(dataset: Dataset, parties: Parties) -> tuple[PartyColumns, ...]:
-    """Divides the features between parties, by the rules of this module's page.
+    """Divides the features between parties, by the rules of this module's docstring.
 
     Args:
       dataset: of any kind.
@@ -104,7 +104,7 @@ def divide(dataset: Dataset, parties: Parties) -> tuple[PartyColumns, ...]:
 
 
 def _shares(given: Sequence[float], count: int) -> np.ndarray:
-    """Cumulated shares of ``count`` parties, [count + 1] from 0 to 1."""
+    """Returns the cumulated shares of ``count`` parties, [count + 1] from 0 to 1."""
     if any(isinstance(share, bool) or not isinstance(share, (int, float)) for share in given):
         raise UserError(f"config.parties.shares={tuple(given)}: shares must be numbers.")
     shares = np.asarray(given or (1.0,) * count, dtype=np.float64)
@@ -120,7 +120,7 @@ def _shares(given: Sequence[float], count: int) -> np.ndarray:
 
 
 def places(shares: np.ndarray, length: int) -> list[tuple[int, int]]:
-    """Divides places in a row; equal shares as np.array_split does.
+    """Divides consecutive places between parties; equal shares are divided as by np.array_split.
 
     Args:
       shares: cumulated, from 0 to 1, [parties + 1].
@@ -183,7 +183,7 @@ def _few(names: Sequence[str]) -> str:
 def _by_name(
     name: str, sources: Sequence[str], given: Sequence[Any], count: int
 ) -> list[list[str]]:
-    """Each party's source columns by names and globs; '*' alone takes what no other party names."""
+    """Returns each party's source columns by names and globs; '*' takes what no other party names."""
     if len(given) != count:
         raise UserError(
             f"config.parties.columns has {len(given)} entries for {count} parties that own columns: "
@@ -215,7 +215,7 @@ def owned_columns(
 
     Args:
       sources: all columns.
-      patterns: each party's names and globs; "*" alone is what no other party names.
+      patterns: each party's names and globs; the pattern "*" is all columns that no party names.
       where: what messages call the patterns.
 
     Returns:
@@ -270,7 +270,7 @@ def _image(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Part
 def _grid(
     count: int, height: int, width: int, shares: Sequence[float]
 ) -> list[tuple[int, int, int, int]]:
-    """Patches of a grid as square as ``count`` allows (4 parties: 2 x 2; 6: 2 x 3)."""
+    """Returns (top, bottom, left, right) of a grid's cells, as square as ``count`` allows (6: 2 x 3)."""
     if shares:
         raise UserError("config.parties.rule='grid' has equal patches: leave shares empty.")
     down = max(d for d in range(1, int(count**0.5) + 1) if count % d == 0)

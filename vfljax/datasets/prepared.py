@@ -1,9 +1,8 @@
 """The prepared form: a folder that holds a ``Dataset`` as memory-mapped arrays.
 
-The folder has ``vfljax.json``, which describes the set, ``features.npy`` (of texts ``values.npy`` and
-``offsets.npy``), ``labels.npy`` and, where there are such, ``test.npy`` and ``groups.npy``. It appears under
-its name when it is whole, by one rename; until then it is a sibling ``.NAME.partial-*`` that nothing reads.
-Nothing is pickled.
+The folder has ``vfljax.json``, which describes the set, ``features.npy`` (for texts ``values.npy`` and
+``offsets.npy``), ``labels.npy`` and, if the set has them, ``test.npy`` and ``groups.npy``. It is written as a
+sibling ``.NAME.partial-*``, which nothing reads, and renamed when it is complete. Nothing is pickled.
 
 Features larger than ``data.resident_gb`` stay in their file and are fetched a batch at a time, however
 columns or pixels are divided; texts are padded in memory, at 4 bytes a token.
@@ -30,20 +29,20 @@ from vfljax.datasets.table_errors import fault, reading, shown
 from vfljax.errors import UserError
 
 Folder = str | os.PathLike[str]
-# of a ``Dataset``
+# the fields of a ``Dataset`` that ``vfljax.json`` records as they are
 ABOUT = ("kind", "columns", "classes", "tokens", "length", "notes", "reader")
 
 SCHEMA = 2
-MOST = 1 << 31  # of classes, of codes and of tokens
+MOST = 1 << 31  # numbers of classes, codes and tokens are below it
 FILE = "vfljax.json"
 RANKS = {"table": (2,), "image": (3, 4), "patches": (5,)}
 
 
 class Writer:
-    """Takes a data set block by block; what it holds does not grow with the rows.
+    """Writes a data set block by block; its memory does not grow with the number of rows.
 
-    ``with begin(folder) as writer: writer.append(...); ...; writer.finish(...)``. Left without
-    ``finish``, by an exception too, nothing is left behind.
+    ``with begin(folder) as writer: writer.append(...); ...; writer.finish(...)``. If the block ends
+    without ``finish``, or by an exception, no file is left behind.
     """
 
     def __init__(self, folder: pathlib.Path, partial: pathlib.Path) -> None:
@@ -56,7 +55,7 @@ class Writer:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         for file in self._files.values():
-            with contextlib.suppress(OSError):  # of a full disk, once more
+            with contextlib.suppress(OSError):  # a full disk raises again
                 file.close()
         shutil.rmtree(self.partial, ignore_errors=True)
         if isinstance(error, OSError):
@@ -70,8 +69,8 @@ class Writer:
         Args:
           features: [r, ...], or a ``Ragged``.
           labels: [r].
-          test: [r], whether they are of the published test part, in all blocks or in none; so are groups.
-          groups: [r].
+          test: [r], whether rows are of the published test part; given for all blocks or for none.
+          groups: [r]; likewise.
         """
         if isinstance(features, Ragged):
             before = self._files["values"].rows if "values" in self._files else 0
@@ -89,14 +88,14 @@ class Writer:
     def finish(
         self, name: str, num_classes: int, *, options: Any = None, loader: str = "", **about: Any
     ) -> Dataset:
-        """Closes the files, records what they hold, lets the folder appear and returns its ``Dataset``.
+        """Closes the files, describes them, renames the folder to its own name and returns its ``Dataset``.
 
         Args:
           name: of the data set.
           num_classes: C.
-          options: with which the loader made the rows.
-          loader: its name in the table of data sets; "" for rows of no loader.
-          **about: those fields of a ``Dataset`` that are no arrays.
+          options: the loader's options that made the rows.
+          loader: the loader's name in the table of data sets; "" for rows of no loader.
+          **about: the fields of a ``Dataset`` that ``ABOUT`` lists.
         """
         if len(self._classes) < 2:
             held = f"all labels are {min(self._classes)}" if self._classes else "there are no rows"
@@ -122,13 +121,13 @@ class Writer:
             json.dump(spec, file, indent=1)
             file.flush()
             os.fsync(file.fileno())
-        read(self.partial)  # what could not be read again must not appear
-        os.replace(self.partial, self.folder)  # nothing, or an empty folder, is there
+        read(self.partial)  # a folder that cannot be read back must not appear
+        os.replace(self.partial, self.folder)  # which does not exist, or is empty
         return read(self.folder)
 
 
 def place(folder: Folder) -> pathlib.Path:
-    """Where a new folder would appear; raises UserError where something is in its place."""
+    """Returns the absolute path of a new folder; raises UserError if the path is taken."""
     if not str(folder):
         raise UserError("the folder to prepare into is empty: give one.")
     path = pathlib.Path(folder).absolute()
@@ -138,25 +137,25 @@ def place(folder: Folder) -> pathlib.Path:
 
 
 def begin(folder: Folder) -> Writer:
-    """A ``Writer`` of a new folder; raises UserError as ``place`` does, or where none can be made."""
+    """Returns a ``Writer`` of a new folder; raises UserError as ``place`` does, or if it cannot be made."""
     path = place(folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent)
-        os.chmod(partial, 0o755)  # mkdtemp's folders are their owner's alone
+        os.chmod(partial, 0o755)  # mkdtemp gives access to the owner alone
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error}.") from error
     return Writer(path, pathlib.Path(partial))
 
 
 def write(dataset: Dataset, folder: Folder, options: Any = None, loader: str = "") -> Dataset:
-    """Writes a whole data set and returns it as it is read from there.
+    """Writes a whole data set and returns it as it is read back.
 
     Args:
       dataset: of any kind.
-      folder: a new one.
+      folder: a new folder.
       options: as of ``Writer.finish``.
-      loader: the same; without one the folder is loaded by the name "prepared".
+      loader: as of ``Writer.finish``; if "", the folder is loaded by the name "prepared".
     """
     with begin(folder) as writer:
         writer.append(dataset.features, dataset.labels, test=dataset.test, groups=dataset.groups)
@@ -166,15 +165,15 @@ def write(dataset: Dataset, folder: Folder, options: Any = None, loader: str = "
 
 
 def is_prepared(folder: Folder) -> bool:
-    """Whether the folder is one that a ``Writer`` made; raises UserError where one may not look."""
+    """Returns True if the folder holds ``vfljax.json``; raises UserError if it may not be read."""
     with reading(folder):
         return bool(str(folder)) and (pathlib.Path(folder) / FILE).is_file()
 
 
 def read(folder: Folder) -> Dataset:
-    """The data set in ``folder``, features mapped read-only; labels, test part and groups in memory.
-    Raises UserError for whatever does not fit together. Values of features are not looked at: that is
-    ``verify``'s."""
+    """Returns the data set in ``folder``. Features are mapped read-only; labels, test part and groups are in
+    memory. Raises UserError if arrays and description do not fit together. Only ``verify`` looks at the
+    values of features."""
     path = pathlib.Path(folder)
     spec = description(path)
     arrays = {
@@ -197,12 +196,12 @@ def read(folder: Folder) -> Dataset:
         tokens,
         spec["length"],
         tuple(spec["notes"]),
-        spec.get("reader") or 1,  # which a folder of an earlier vfljax does not say
+        spec.get("reader") or 1,  # a folder of an earlier vfljax has none
     )
 
 
 def verify(folder: Folder) -> Dataset:
-    """``read``, once every byte of every array is what was recorded; raises UserError if not."""
+    """Reads a data set as ``read`` does; raises UserError unless the hash of every array is as recorded."""
     dataset, spec, path = read(folder), description(folder), pathlib.Path(folder)
     for key, digest in _sums(path, spec["arrays"]).items():
         _must(path, spec[key] == digest, f"holds arrays that are not what was recorded ({key})")
@@ -210,7 +209,7 @@ def verify(folder: Folder) -> Dataset:
 
 
 def prepared(folder: str) -> Dataset:
-    """A prepared data set of whatever name, from its folder."""
+    """Reads a prepared data set from its folder, whichever loader made it."""
     if not is_prepared(folder):
         what = f"is not a prepared data set (no {FILE})"
         raise UserError(what, field="data.dir", value=folder, remedy="prepare one there")
@@ -218,7 +217,7 @@ def prepared(folder: str) -> Dataset:
 
 
 def description(folder: Folder) -> dict[str, Any]:
-    """``vfljax.json``; raises UserError unless it is what a ``Writer`` recorded."""
+    """Returns what ``vfljax.json`` holds; raises UserError unless its schema and its own hash are right."""
     path = pathlib.Path(folder) / FILE
     with reading(path, AGAIN):
         spec = json.loads(path.read_text(encoding="utf-8"))
@@ -230,9 +229,9 @@ def description(folder: Folder) -> dict[str, Any]:
 
 
 def _agree(path: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Raise UserError unless every field of the description is of its form, and the arrays are of one length
-    and of the description's kind and classes."""
-    fields = {  # with what a caller of ``Writer.finish`` may have given
+    """Raises UserError unless every field of the description is valid, and the arrays have one length and fit
+    the kind and the classes that are described."""
+    fields = {  # including those that a caller of ``Writer.finish`` gave
         "name": _are([spec["name"]], str),
         "kind": spec["kind"] in KINDS,
         "num_classes": _are([spec["num_classes"]], int, range(2, MOST)),
@@ -278,7 +277,7 @@ def _agree(path: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.
 
 
 def _are(values: Any, kind: type, within: range = range(0)) -> bool:
-    """Whether values read from JSON are a list of texts, or of integers within a range; no bool is one."""
+    """Returns True if values of JSON are a list of texts, or of integers (no bools) within a range."""
     return type(values) is list and all(
         type(value) is kind and (kind is str or value in within) for value in values
     )
@@ -296,14 +295,14 @@ def _must(path: pathlib.Path, right: bool, what: str) -> None:
 
 
 def sum_of(spec: Mapping[str, Any]) -> str:
-    """SHA-256 of every other field of a description, as JSON with sorted names."""
+    """Returns the SHA-256 of a description without ``sha256_description``, as JSON with sorted names."""
     fields = {field: value for field, value in spec.items() if field != "sha256_description"}
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 def _sums(folder: pathlib.Path, arrays: Mapping[str, Any]) -> dict[str, str]:
-    """SHA-256 of types, shapes and bytes: ``sha256`` is ``core.checksum`` of the data set,
-    ``sha256_parts`` is of its test part and groups."""
+    """Returns two SHA-256 sums of types, shapes and bytes: ``sha256``, which equals ``core.checksum``, and
+    ``sha256_parts``, of the test part and groups."""
     main = ("values", "offsets", "labels") if "values" in arrays else ("features", "labels")
     out = {}
     for key, names in (("sha256", main), ("sha256_parts", ("test", "groups"))):

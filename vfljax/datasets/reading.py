@@ -1,9 +1,9 @@
-"""A user's table as one pandas frame: delimited text (also gzipped), Parquet, NPZ, or a frame.
+"""Reads a user's table as one pandas frame: delimited text (also gzipped), Parquet, NPZ, or a frame.
 
-Every column holds values of one Arrow type, null where one is missing: all texts of ``TEXT``, floats of 64
-bits, other types as they were. Fields of a text file are all texts, so that ``column_types`` finds their
-types alike for every format. Rows count from 1, without the header and blank lines. Nothing in a file is ever
-executed or unpickled.
+Every column holds values of one Arrow type, with null for a missing value: texts are of type ``TEXT``, floats
+have 64 bits, and other types stay as they were. All fields of a text file are texts; ``column_types`` then
+finds what they are, in the same way for every format. Rows are counted from 1, without the header and blank
+lines. Nothing in a file is ever executed or unpickled.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ AGAIN = "it is damaged, cut off or of another format; write it again"
 WRITE = "write the table again"
 FEWER = "give fewer rows or columns"
 COLUMNAR = (".parquet", ".pq", ".npz")
-LIKELY = (".csv", ".tsv", ".txt", ".data", ".gz", *COLUMNAR)  # named where a folder is given
+LIKELY = (".csv", ".tsv", ".txt", ".data", ".gz", *COLUMNAR)  # suggested if a folder is given
 DELIMITERS = ",;\t|"
 LONGEST_HEADER = 64 << 20  # bytes
-MOST_TEXT = MAX_BYTES // 4  # bytes decompressed: as a table of texts they take many times that
+MOST_TEXT = MAX_BYTES // 4  # bytes decompressed; a table of these texts takes many times that
 PIECE = 1 << 24  # bytes decompressed at a time
 ROWS = 1 << 14  # rows parsed at a time
 
@@ -46,10 +46,10 @@ ROWS = 1 << 14  # rows parsed at a time
 class Read(NamedTuple):
     """A table as it was read."""
 
-    frame: pd.DataFrame  # under one-line names
+    frame: pd.DataFrame  # whose columns have one-line names
     marked: frozenset[str]  # columns that pandas or Arrow marks as categories
     nameless: Sequence[str]  # columns without name and value, left out
-    hint: Text = ()  # what may be wrong with its header
+    hint: Text = ()  # for messages: what may be wrong with the header
 
 
 def read(
@@ -59,9 +59,7 @@ def read(
 
     Args:
       path: the file.
-      delimiter: of a text file, as of ``user_table.table``; so are the others.
-      header: whether its first line names the columns.
-      file_encoding: its encoding.
+      delimiter, header, file_encoding: of a text file, as of ``user_table.table``.
     """
     if not path:
         remedy = "give the table's file (text, .parquet or .npz)"
@@ -99,7 +97,7 @@ def read(
 
 
 def framed(table: Any, place: str) -> Read:
-    """Turns a table into a frame of uniform columns, as this module's page describes them.
+    """Turns a table into a frame of uniform columns, as this module's docstring describes them.
 
     Args:
       table: an Arrow table, or a pandas ``DataFrame``, whose index is left out.
@@ -148,7 +146,7 @@ def arrow_of(frame: Any, place: str) -> pa.Table:
 
 
 def _uniform(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column as ``TEXT`` where it holds texts, of float64 without NaN where it holds floats."""
+    """Returns texts as ``TEXT``, floats as float64 with null for NaN, and other types as they are."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _uniform(column.cast(kind.value_type))
@@ -165,7 +163,7 @@ def _parquet(path: str) -> pa.Table:
         file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
         width = file.metadata.num_columns
         narrow(path, width)
-        # of what little a file may hold (one value, repeated) the table can be any size
+        # a table that repeats one value may exceed memory though its file is small
         fits(path, (file.metadata.num_rows, width), 8, MAX_BYTES, FEWER)
         table = file.read()
         table.validate(full=True)  # offsets within bounds, texts UTF-8
@@ -196,14 +194,14 @@ def _npz(path: pathlib.Path) -> pa.Table:
 
 
 def _text(path: str, data: bytes, delimiter: str, header: bool) -> pa.Table:
-    """Its names from the header (they may repeat; without one, "0", "1", ...), all its fields as texts."""
+    """Returns a table of texts, named by the header (names may repeat) or, without one, "0", "1", ..."""
     delimiter = "\t" if delimiter == "tab" else delimiter
     single = isinstance(delimiter, str) and len(delimiter) == 1
     if delimiter != "auto" and not (single and delimiter.isascii() and delimiter not in '"\r\n'):
         remedy = "give one character, 'tab' or 'auto'"
         raise UserError(field="data.options.delimiter", value=delimiter, remedy=remedy)
     check(Field("data.options.header"), header, bool)
-    mark = re.match(rb'"?sep=([^\r\n"])"?\r?\n', data, re.IGNORECASE)  # for Excel alone
+    mark = re.match(rb'"?sep=([^\r\n"])"?\r?\n', data, re.IGNORECASE)  # for Excel only
     if mark:
         delimiter = mark[1].decode() if delimiter == "auto" else delimiter
         data = data[mark.end() :].lstrip(b"\r\n")
@@ -235,13 +233,13 @@ def _text(path: str, data: bytes, delimiter: str, header: bool) -> pa.Table:
 
 
 def _counted(names: list[str]) -> bool:
-    """Whether the names of columns just count them."""
+    """Returns True if the names of the columns are their numbers, from 0 or from 1."""
     return names in ([str(j + first) for j in range(len(names))] for first in (0, 1))
 
 
 def _bounded(path: str, opened: Callable[..., Any]) -> bytes:
-    """The file's bytes, unless those are more than ``MOST_TEXT``: a few kilobytes of gzip can hold more
-    text than there is memory."""
+    """Returns a file's decompressed bytes; raises UserError for more than ``MOST_TEXT``, because a few
+    kilobytes of gzip can hold more text than there is memory."""
     out = io.BytesIO()
     with reading(path, AGAIN), opened(path, "rb") as stream:
         while piece := stream.read(PIECE):
@@ -253,7 +251,7 @@ def _bounded(path: str, opened: Callable[..., Any]) -> bytes:
 
 
 def _utf8(path: str, data: bytes, encoding: str) -> bytes:
-    """The text as UTF-8 without a byte order mark or blank lines before it."""
+    """Returns the text as UTF-8, without a byte order mark and blank lines before it."""
     field = Field("data.options.file_encoding")
     check(field, encoding, str)
     if encoding == "utf-8" and data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -281,13 +279,13 @@ def _utf8(path: str, data: bytes, encoding: str) -> bytes:
 
 
 def _fields(data: bytes, delimiter: str, strict: bool = False) -> Iterator[list[str]]:
-    """Rows of fields; blank lines are none."""
+    """Yields the fields of each line that is not blank."""
     text = io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="")
     return filter(None, csv.reader(text, delimiter=delimiter, strict=strict))
 
 
 def _cut(path: str, data: bytes, delimiter: str, header: bool) -> tuple[list[str], str, bool]:
-    """(the first line's fields, the delimiter, whether the next row has as many)."""
+    """Returns the first line's fields, the delimiter, and whether the next row has as many fields."""
     cuts: list[tuple[int, bool, list[str], str]] = []  # fields, whether row 1 has as many
     wrong = None
     line = re.match(rb"[^\r\n]*", data)
@@ -297,7 +295,7 @@ def _cut(path: str, data: bytes, delimiter: str, header: bool) -> tuple[list[str
         try:
             for fields in itertools.islice(_fields(data, candidate), 2):
                 rows.append(fields)
-        except csv.Error as error:  # a long header is one field to a delimiter it does not have
+        except csv.Error as error:  # a delimiter not in a long header leaves it one field
             wrong = error
         if rows:
             same = len(rows) == 2 and len(rows[0]) == len(rows[1])
@@ -314,9 +312,9 @@ def _cut(path: str, data: bytes, delimiter: str, header: bool) -> tuple[list[str
 
 
 def _rows(path: str, data: bytes, delimiter: str, width: int, header: bool) -> Iterator[list[str]]:
-    """Every row's fields. Raises UserError for a row of another number of fields, and for a quote that
-    is not closed where its field ends: rows up to the next quote would vanish in one field."""
-    row = 0 if header else 1  # the one that comes next; the header is 0
+    """Yields every row's fields. Raises UserError for a row with another number of fields, and for a quote
+    that is not closed at its field's end, as the rows up to the next quote would become one field."""
+    row = 0 if header else 1  # number of the next row; the header is 0
     try:
         for fields in _fields(data, delimiter, strict=True):
             if row and len(fields) != width:

@@ -1,5 +1,5 @@
-"""Scaling statistics of some rows of one party's columns, in pieces, so that rows mapped from a disk need
-never fit in memory."""
+"""Computes scaling statistics of a party's columns over some rows. Rows that are mapped from disk are read in
+pieces, so that they need not fit in memory."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from vfljax.datasets.core import Column
 
 SCALINGS = ("standard", "minmax", "range", "none")
-SCALING_ROWS = ("train", "all")  # "all": as some papers do; test rows then enter the statistics
+SCALING_ROWS = ("train", "all")  # "all", as in some papers: test rows enter the statistics too
 PIECE = 1 << 18  # rows at a time
 
 
 def _pieces(x: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """``x[rows]``, in several parts where there are many: in file order, to be read once."""
+    """Yields ``x[rows]`` in pieces of ``PIECE`` rows; for several pieces rows are sorted into file order."""
     if len(rows) > PIECE:
         rows = np.sort(rows)
     for first in range(0, len(rows), PIECE):
@@ -28,12 +28,12 @@ def statistics(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the mean and the scale of some rows, [...] float32 each.
 
-    Missing numbers (NaN) count nowhere. Categories and codes stay what they are; a category that none of
-    the rows has gets an infinite scale, so that it reads 0 everywhere: a network has learned nothing of it.
+    Missing numbers (NaN) are ignored. Categories and codes have mean 0 and scale 1, so they stay as they are.
+    A category that none of the rows has gets an infinite scale, so it reads 0: no network has learned it.
 
     Args:
       x: one party's columns or pixels [R, ...].
-      rows: the rows that count.
+      rows: the rows that the statistics are of.
       scaling: "standard" and "minmax" (to [0, 1]) per column, "range" (to [0, 1]) for all pixels at once,
         or "none".
       columns: of a table, what each column is.
@@ -65,7 +65,7 @@ def statistics(
 
 
 def _moments(x: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each column, as NumPy's nanmean and nanstd."""
+    """Returns the mean and the standard deviation of each column, as NumPy's nanmean and nanstd."""
     total, count, square = 0.0, 0, 0.0
     for piece in _pieces(x, rows):
         numbers = piece.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Which column of a user's table is what, and the classes of its rows."""
+"""Finds the role of each column of a user's table, and the classes of its rows."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from vfljax.datasets.table_errors import Place, alike, fault, one_line, shown
 from vfljax.errors import Field, Text, UserError, options_in, unknown
 
 MOST_CLASSES = 1000
-LARGEST = 10**18  # of a label that is a number; larger ones are read as words
-INDEX = "__index_level_"  # pandas writes an unnamed index so
+LARGEST = 10**18  # whole numbers below it are normalized as labels; larger ones stay as written
+INDEX = "__index_level_"  # how pandas' name for an unnamed index begins
 
 
 class Roles(NamedTuple):
-    """What each column of a table is."""
+    """The role of each column of a table."""
 
     label: str
     groups: str  # "" is none
     features: dict[str, str]  # name -> what the user calls it: "number", "category" or ""
-    dropped: tuple[str, ...]  # by the user
-    index: tuple[str, ...]  # of a data frame, left out
+    dropped: tuple[str, ...]  # columns that the user leaves out
+    index: tuple[str, ...]  # the index of a data frame, left out
 
 
 class Target(NamedTuple):
@@ -36,7 +36,7 @@ class Target(NamedTuple):
 
     labels: np.ndarray  # [R] int32
     classes: tuple[str, ...]
-    spellings: list[str]  # the classes as the training file has them
+    spellings: list[str]  # the distinct labels as the training file writes them
     unlabeled: int  # rows without a label, left out
 
 
@@ -46,8 +46,8 @@ def roles_of(file: str, names: Sequence[str], options: SimpleNamespace, hint: Te
     Args:
       file: the table's name, for messages.
       names: its columns.
-      options: label, groups, drop, categorical and numeric are read.
-      hint: what may be wrong with the table where a column is not there.
+      options: of ``user_table.table``; label, groups, drop, categorical and numeric are read.
+      hint: what may be wrong with the table if a column is not there, for the message.
 
     Raises:
       UserError: for a name that is in no column, or in two roles.
@@ -60,7 +60,7 @@ def roles_of(file: str, names: Sequence[str], options: SimpleNamespace, hint: Te
             field = Field(f"data.options.{option}", option)
             if pattern is None or isinstance(pattern, bool):
                 raise UserError(field=field.path, value=pattern, remedy="give the name of a column")
-            name = one_line(pattern)  # a number is the name of a column called so
+            name = one_line(pattern)  # the number 1 names the column "1"
             hits = {name} & {*names}
             if not hits and globs:
                 hits = {*fnmatch.filter(names, name)}
@@ -101,16 +101,16 @@ def labels_of(text: Series, place: Place, drop: bool, positive: str) -> tuple[np
     """Reads the labels.
 
     Args:
-      text: their column as texts [R], null where one is missing.
-      place: where its rows are.
+      text: their column as texts [R], null for a missing label.
+      place: the files and row numbers of all rows, for messages.
       drop: whether rows without a label are left out; they are refused otherwise.
-      positive: of two classes, the one that becomes class 1; or "".
+      positive: of two classes, the one that becomes class 1; "" keeps their order.
 
     Returns:
-      The rows that have a label, [R] bool, and their labels.
+      Which rows have a label, [R] bool, and the labels of these rows.
 
     Raises:
-      UserError: for labels that are missing, are no classes, or are none of the training file's.
+      UserError: for labels that are missing, that are no classes, or that only the test file has.
     """
     place = place._replace(
         files=tuple(f"{file}: label {place.column!r}" for file in place.files), column=""
@@ -135,7 +135,7 @@ def labels_of(text: Series, place: Place, drop: bool, positive: str) -> tuple[np
 
 
 def spelled(value: str) -> str:
-    """A whole number as digits; anything else as it is.
+    """Returns a whole number as plain digits, and any other text as it is.
 
     >>> [spelled(value) for value in ("+1", "01", "1e0", "-0.0", "1.5", "one")]
     ['1', '1', '1', '0', '1.5', 'one']
@@ -152,13 +152,13 @@ def spelled(value: str) -> str:
 
 
 def _size(name: str) -> float:
-    """The number of a class, exact where it is whole."""
+    """Returns the number that names a class, exact if it is whole."""
     return int(name) if name.lstrip("-").isdigit() else float(name)
 
 
 def _class_names(where: str, spellings: list[str], positive: str) -> tuple[str, ...]:
-    """The names of the classes in order. Of labels that are all numbers, a whole one is one class however it
-    is spelled (1, +1, 01, 1.0, 1e0)."""
+    """Returns the names of the classes in order. If all labels are numbers, all spellings of a whole number
+    (1, +1, 01, 1.0, 1e0) are one class."""
     numeric = all(map(is_number, spellings))
     names = tuple(sorted({*map(spelled, spellings)}, key=_size) if numeric else spellings)
     same_word = "differ in case, spaces or invisible characters only"

@@ -1,4 +1,4 @@
-"""Training, validation and test rows of each seed."""
+"""Draws the training, validation and test rows of each seed."""
 
 from __future__ import annotations
 
@@ -12,22 +12,20 @@ from vfljax.datasets.table_errors import one_line
 from vfljax.errors import Field, UserError
 
 REMEDY = ("leave the class out, or give more rows", Field("data.shares", " or larger shares"))
-MANY = 1 << 21  # rows that are stratified as arrays
+MANY = 1 << 21  # more rows than this are split by ``_stratified_arrays``
 
 
 class Split(NamedTuple):
-    """Raw row numbers of one seed; stratified by class, disjoint."""
+    """The row numbers of one seed's parts, which are disjoint and stratified by class."""
 
     train: np.ndarray  # [N]
     validation: np.ndarray  # [V]
     test: np.ndarray  # [M]
-    known: np.ndarray = np.zeros(
-        0, np.int32
-    )  # places in train that attackers know; none: they are drawn
+    known: np.ndarray = np.zeros(0, np.int32)  # places in train; empty: known rows are drawn
 
 
 def _size(size: float, total: int) -> int:
-    """Rows of a share (a float up to 1) or a count."""
+    """Returns the number of rows of a size: a share of ``total`` (a float up to 1) or a count."""
     if not float(size).is_integer() and not _is_share(size):
         remedy = "give a share up to 1 or a number of rows"
         raise UserError(f"data: {size} rows is no whole number", remedy=remedy)
@@ -41,27 +39,27 @@ def _is_share(size: float) -> bool:
 def split_rows(dataset: Dataset, seed: int, train: float, validation: float, test: float) -> Split:
     """Draws one seed's training, validation and test rows, stratified by class and disjoint.
 
-    Where the data set has a published test part, test rows come from it; the others come from the rest.
-    Rows of a group never part; groups are then drawn whole and in random order, without regard to class.
-    What a part leaves of its last group is used nowhere: with shares of all rows the training part is
-    smaller by the most that can be, which is the same for every seed.
+    If the data set has a published test part, test rows come from it and all others from the rest.
+    Rows of a group stay in one part: groups are drawn whole and in random order, without regard to class.
+    Rows of a part's last group that exceed the part's size are not used. If shares ask for all rows, the
+    training part is smaller by the most rows that can be lost so, which is the same for every seed.
 
-    Of a recording a seed is a run, and all of its rows are training rows, in their order. Nothing was held out:
-    the other parts are the first row of each class, so that they are not empty.
+    For a recording, seed s is run s, and all rows of the run are training rows, in their order. Nothing was
+    held out: the other parts are the first row of each class, so that they are not empty.
 
     Args:
-      dataset: its labels, groups and published test part are read.
-      seed: of the draw.
-      train: the size, a share (a float up to 1) or a count; so are the others.
+      dataset: its labels, groups, published test part and recording are read.
+      seed: seed of the draw.
+      train: size of the training part: a share (a float up to 1) or a number of rows.
       validation: likewise.
-      test: likewise; of a published test part, a share of that.
+      test: likewise; if there is a published test part, a share of that.
 
     Returns:
       Row numbers of the three parts.
 
     Raises:
-      UserError: for sizes that do not fit, and where a part would lack a class; only the test part may,
-        of a class that the published one lacks too.
+      UserError: for sizes that do not fit, and for a part that lacks a class; a test part may lack a class
+        that the published test part lacks too.
     """
     labels, total = dataset.labels, len(dataset.labels)
     if dataset.recording is not None:
@@ -75,7 +73,7 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
     drawn, room = [train, validation, test], str(total)  # the parts that come from the rest
     if dataset.test is not None:
         rest, held = np.flatnonzero(~dataset.test), np.flatnonzero(dataset.test)
-        if dataset.groups is not None:  # who is in the published test part is not trained on
+        if dataset.groups is not None:  # groups in the published test part are not trained on
             rest = rest[~np.isin(dataset.groups[rest], dataset.groups[held])]
         drawn, room = [train, validation], f"{len(rest)} training and {len(held)} test"
     sizes = [_size(share, len(rest)) for share in drawn]
@@ -117,7 +115,7 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
 
 
 def _enough(dataset: Dataset, present: np.ndarray, rows: np.ndarray) -> None:
-    """Raises UserError where one of the ``present`` classes has too few of the ``rows`` (all of them, or
+    """Raises UserError if one of the ``present`` classes has too few of the ``rows`` (all of them, or
     those outside the published test part) for each part to hold one."""
     least, where, parts = 3, "", "train, validation and test"
     if dataset.test is not None:
@@ -131,7 +129,8 @@ def _enough(dataset: Dataset, present: np.ndarray, rows: np.ndarray) -> None:
 
 
 def _complete(dataset: Dataset, present: np.ndarray, split: Split) -> Split:
-    """The split, if each part has the ``present`` classes; a published test part, its own ones."""
+    """Returns the split; raises UserError if a part lacks one of the ``present`` classes. A test part that is
+    drawn from the published one needs only the classes of the latter."""
     for part, rows in zip(("train", "validation", "test"), split[:3], strict=True):
         expected = present
         if part == "test" and dataset.test is not None:
@@ -150,7 +149,7 @@ def _lacking(dataset: Dataset, label: int, what: str) -> UserError:
 
 
 def _left(dataset: Dataset, rows: np.ndarray) -> int:
-    """The most rows that a part of whole groups can leave of its last one."""
+    """Returns the most rows of its last group that a part can leave unused; 0 without groups."""
     if dataset.groups is None:
         return 0
     return int(np.unique(dataset.groups[rows], return_counts=True)[1].max(initial=1)) - 1
@@ -159,7 +158,7 @@ def _left(dataset: Dataset, rows: np.ndarray) -> int:
 def _stratified(
     dataset: Dataset, rows: np.ndarray, first: int, second: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Two disjoint parts of ``rows`` of these sizes, in random order, classes in proportion."""
+    """Draws two disjoint parts of ``rows`` of these sizes, in random order, classes in proportion."""
     if len(rows) > MANY:
         return _stratified_arrays(dataset.labels[rows], rows, first, second, seed)
     spare = len(rows) - first - second
@@ -179,7 +178,7 @@ def _stratified(
 def _stratified_arrays(
     labels: np.ndarray, rows: np.ndarray, first: int, second: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    # scikit-learn's makes a Python integer of every row: 4 GB and minutes at Criteo's 45 million
+    # scikit-learn makes a Python integer of every row: 4 GB and minutes for Criteo's 45 million rows
     rng = np.random.default_rng([seed, len(rows)])
     order = rng.permutation(len(rows))
     by_class = order[np.argsort(labels[order], kind="stable")]
@@ -195,7 +194,7 @@ def _stratified_arrays(
 
 
 def _apportioned(counts: np.ndarray, size: int) -> np.ndarray:
-    """``size`` divided in proportion to ``counts``, by largest remainders; none exceeds its count."""
+    """Divides ``size`` in proportion to ``counts``, by largest remainders; no share exceeds its count."""
     base, rest = np.divmod(counts.astype(np.int64) * size, counts.sum())
     base[np.argsort(-rest, kind="stable")[: size - base.sum()]] += 1
     return base
@@ -204,8 +203,8 @@ def _apportioned(counts: np.ndarray, size: int) -> np.ndarray:
 def _by_group(
     dataset: Dataset, rows: np.ndarray, size: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(the rest of ``rows``, a part of this size), no group in both. Groups come in random order; what
-    the part leaves of its last group is in neither: all seeds need parts of equal size."""
+    """Returns (the rest of ``rows``, a part of this size), no group in both. Groups come in random order. The
+    rows of the last group that exceed the part are in neither: all seeds need parts of equal size."""
     assert dataset.groups is not None
     rng = np.random.default_rng([seed, len(rows)])
     groups = dataset.groups[rows]

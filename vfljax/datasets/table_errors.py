@@ -1,4 +1,4 @@
-"""The one place that says what is wrong with a file, where, and what to do: always one line."""
+"""Makes the errors for faults of files: one line that says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vfljax.errors import Text, UserError, options_in
 MOST_COLUMNS = 100_000
 AGAIN = "fetch the file again"
 UNREADABLE = ("may not be read", "check its permissions")
-NAMELESS = re.compile(r" *'?<[^<>]* object at 0x[0-9a-f]+>'?")  # a stream, where a name would stand
+NAMELESS = re.compile(r" *'?<[^<>]* object at 0x[0-9a-f]+>'?")  # a stream, in place of its name
 
 
 def fault(
@@ -26,10 +26,10 @@ def fault(
 
     Args:
       file: its path, or what messages call it.
-      what: is wrong; it begins with a verb.
+      what: what is wrong, beginning with a verb.
       remedy: what to do.
-      line: counted from 1; 0 is none.
-      row: the same, where no line is given.
+      line: number of the line, from 1; 0 is none.
+      row: number of the row, from 1, if no line is given; 0 is none.
       column: its name; "" is none.
     """
     place = one_line(file) + (f" line {line}" if line else f" row {row}" if row else "")
@@ -41,14 +41,14 @@ def fault(
 
 @contextlib.contextmanager
 def reading(file: Any, remedy: str = AGAIN) -> Iterator[None]:
-    """Turns anything a library raises over a file into its ``fault``.
+    """Turns any exception that a library raises over a file into a ``fault`` of the file.
 
     Decoders of damaged files raise nearly every type of exception there is. A missing package, too little
-    memory and a missing permission are told as that.
+    memory and a missing permission have their own messages.
 
     Args:
       file: as of ``fault``.
-      remedy: for all else.
+      remedy: what to do about any other exception.
     """
     try:
         yield
@@ -68,7 +68,7 @@ def reading(file: Any, remedy: str = AGAIN) -> Iterator[None]:
 
 @contextlib.contextmanager
 def permitted() -> Iterator[None]:
-    """Any look at a folder or file that is not allowed becomes one line that names it."""
+    """Turns a PermissionError into a ``fault`` of the folder or file that may not be read."""
     try:
         yield
     except PermissionError as error:
@@ -76,24 +76,24 @@ def permitted() -> Iterator[None]:
 
 
 def shown(value: Any) -> str:
-    """A value of a file as a message quotes it: one line, at most 40 characters."""
+    """Returns a value of a file as messages quote it: in one line, cut to 40 characters."""
     text = str(value)
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
 def printable(line: str) -> str:
-    """A line that stays one, whatever names it holds."""
+    """Returns a line with each unprintable character, such as a line break, as U+FFFD."""
     return "".join(c if c.isprintable() else "\ufffd" for c in line)
 
 
 def one_line(text: Any) -> str:
-    """A name as it can stand in a message: single spaces, nothing unprintable."""
+    """Returns a name for messages, with single spaces and without unprintable characters."""
     return printable(" ".join(str(text).split()))
 
 
 def alike(text: str) -> str:
-    """What a reader sees of a text, in one case: equal for texts that differ in case, in spaces, in
-    characters without a width, or in how an accent is composed.
+    """Returns a form of a text that is equal for texts that look alike: that differ only in case, in spaces,
+    in characters without a width, or in how an accent is composed.
 
     >>> alike("Caf\u00e9  A\u200b") == alike("cafe\u0301 a")
     True
@@ -104,12 +104,12 @@ def alike(text: str) -> str:
 
 
 class Place(NamedTuple):
-    """Where the rows of a user's table are: those of the training file, and then those of a test file."""
+    """Files and row numbers of a table's rows: those of the training file, then those of a test file."""
 
     files: tuple[str, ...]  # names of the files
     held: np.ndarray  # [R] bool: the rows of the test file
     rows: np.ndarray  # [R] each row's number in its file, from 1
-    column: str = ""  # whose faults these are
+    column: str = ""  # the column that messages name
 
     def at(self, column: str) -> Place:
         return self._replace(column=column)
@@ -119,17 +119,17 @@ class Place(NamedTuple):
 
         Args:
           what: as of ``fault``.
-          remedy: options stand in it in braces.
+          remedy: what to do; it names options in braces.
         """
         return fault(self.files[0], what, options_in(remedy), column=self.column)
 
     def check(self, wrong: np.ndarray, what: str, remedy: str, values: Any = None) -> None:
-        """Raises the ``fault`` of the first row that is wrong.
+        """Raises the ``fault`` of the first row that is wrong, if there is one.
 
         Args:
           wrong: [R] bool.
-          what: {row} and {value} in it are the row's number and value.
-          remedy: options stand in it in braces.
+          what: what is wrong; {row} and {value} in it become the row's number and value.
+          remedy: what to do; it names options in braces.
           values: [R] texts or numbers.
         """
         if wrong.any():
@@ -141,14 +141,14 @@ class Place(NamedTuple):
 
 
 def place_of(lengths: Mapping[str, int]) -> Place:
-    """The place of all rows of files, by their names and numbers of rows."""
+    """Returns the place of all rows of files, given each file's number of rows, the training file first."""
     held = np.repeat(np.arange(len(lengths)) > 0, list(lengths.values()))
     rows = np.concatenate([np.arange(1, count + 1) for count in lengths.values()])
     return Place(tuple(lengths), held, rows)
 
 
 def narrow(file: Any, columns: int) -> None:
-    """Raises UserError for more columns than any table has.
+    """Raises UserError for more than ``MOST_COLUMNS`` columns.
 
     Args:
       file: as of ``fault``.
@@ -160,7 +160,7 @@ def narrow(file: Any, columns: int) -> None:
 
 
 def all_different(names: Sequence[str], file: Any) -> None:
-    """Raises UserError for the first name of a column that stands twice.
+    """Raises UserError if columns have the same name; it names the most frequent name.
 
     Args:
       names: of all columns.

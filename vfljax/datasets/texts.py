@@ -1,14 +1,14 @@
-"""From labeled texts to a ``Dataset``: a table of frequent words, or token ids, which parties share.
+"""Turns labeled texts into a ``Dataset``: a table of frequent words, or token ids that parties divide.
 
-Words are chosen and vocabularies learned on the published training part alone, where there is one, so that test
-texts choose nothing.
+Words are chosen and vocabularies are learned on the published training part alone, if there is one, so that
+test texts have no influence on them.
 
-GAFM one-hot encodes "the top 500 words" of a preprocessed IMDB, by its description Keras' copy. The token
-rule is that of ``keras.preprocessing.text.Tokenizer`` (lower case; the signs in ``SEPARATORS`` part
-words, apostrophes do not): it finds its 88,582 words in the 25,000 training reviews. Words rank by all
-their occurrences in the training set, as Keras documents; ties are alphabetical here, undocumented
-there. All 500 columns are words here; Keras' ``load_data(num_words=500)`` leaves 496, for 0 to 3 are
-padding, beginning, other words and unused. The paper does not tell which of the two GAFM had.
+GAFM one-hot encodes "the top 500 words" of a preprocessed IMDB, by its description Keras' copy. Words are cut
+by the rule of ``keras.preprocessing.text.Tokenizer`` (lower case; the signs in ``SEPARATORS`` separate words,
+apostrophes do not), which finds the 88,582 words of Keras' copy in the 25,000 training reviews. Words rank by
+all their occurrences in the training set, as Keras documents. Ties are alphabetical here; Keras does not
+document them. All 500 columns are words here. Keras' ``load_data(num_words=500)`` leaves 496, because 0 to 3
+are padding, beginning, other words and unused. The paper does not tell which of the two GAFM used.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ LIMITS = {
     "form": ("words", "wordpiece"),
     "split": ("published", "redrawn"),
     "words": (1, 1_000_000),
-    "length": (3, 4096),  # tokens a party reads: one at least between the special ones
+    "length": (3, 4096),  # tokens a party reads; two of them are special
     "vocabulary_size": (1, 1_000_000),
 }
 
 
 def at_least_one_a_class(num_classes: int, **counts: int) -> None:
-    """Raises UserError for an option of so few balanced rows that a class has none.
+    """Raises UserError if an option asks for fewer balanced rows than there are classes.
 
     Args:
       num_classes: C.
-      **counts: the options by name; 0 is all rows.
+      **counts: the numbers of rows by the option's name; 0 is all rows.
     """
     for option, count in counts.items():
         if 0 < count < num_classes:
@@ -55,17 +55,17 @@ def at_least_one_a_class(num_classes: int, **counts: int) -> None:
 def balanced(
     rows: Iterable[tuple[int, Any]], most: int, classes: Sequence[str], where: str
 ) -> Iterator[tuple[int, Any]]:
-    """Yields all labeled rows, or the first ones of each class.
+    """Yields all labeled rows, or the first rows of each class.
 
     Args:
       rows: (label, anything).
-      most: 0 is all; else how many make up the classes equally, the first classes one more. Nothing is read
-        past the last row needed.
+      most: number of rows, divided equally between the classes (if it does not divide, the first classes have
+        one row more); 0 is all. Nothing is read past the last row needed.
       classes: their names.
       where: what messages call the rows.
 
     Raises:
-      UserError: where a class has too few rows.
+      UserError: if a class has too few rows.
     """
     quotas = [most // len(classes) + (c < most % len(classes)) for c in range(len(classes))]
     left = list(quotas)
@@ -99,14 +99,14 @@ def to_dataset(
 
     Args:
       name: of the data set.
-      parts: (label, text) of the training part and of the published test part, or of the one part there is.
+      parts: (label, text) of the training part and of the published test part, or of the only part.
       classes: their names.
       form: "words": kind "table", [R, words] uint8, 1 where a text has the word (GAFM's input but for the
         difference above); "wordpiece": kind "text", token ids.
-      words: how many of the published training part's most frequent words.
-      length: of "wordpiece", as are the next ones: tokens that a party reads.
-      vocabulary: a vocab.txt; "" learns one from the published training texts.
-      vocabulary_size: of the one learned.
+      words: number of columns, the most frequent words of the first part.
+      length: number of tokens that a party reads; this and the options below are of "wordpiece".
+      vocabulary: a vocab.txt; "" learns a vocabulary from the texts of the first part.
+      vocabulary_size: size of a learned vocabulary.
       lowercase: whether case is dropped.
 
     Raises:
@@ -137,8 +137,8 @@ def to_dataset(
 
 
 def _top_words(texts: Sequence[str], most: int, rows: int) -> tuple[np.ndarray, tuple[str, ...]]:
-    """([R, most] uint8, 1 where the text has the word; the words by falling frequency in the first ``rows``).
-    Raises UserError where those have fewer than ``most`` different words."""
+    """Returns [R, most] uint8, 1 where the text has the word, and the words, by falling frequency in the
+    first ``rows`` texts. Raises UserError if these texts have fewer than ``most`` different words."""
     tokens = CountVectorizer(token_pattern=WORD).build_analyzer()
     counts: Counter[str] = Counter()
     for text in texts[:rows]:
@@ -146,7 +146,7 @@ def _top_words(texts: Sequence[str], most: int, rows: int) -> tuple[np.ndarray, 
     if most < 1 or len(counts) < most:
         remedy = f"the texts have {len(counts)} different words; choose a number from 1 to that"
         raise UserError(field="data.options.words", value=most, remedy=remedy)
-    # not max_features: how that breaks ties is not defined
+    # not max_features: how it breaks ties is not defined
     words = sorted(counts, key=lambda word: (-counts[word], word))[:most]
     has = CountVectorizer(token_pattern=WORD, vocabulary=words, binary=True)
     return has.transform(texts).astype(np.uint8).toarray(), tuple(words)
@@ -155,7 +155,7 @@ def _top_words(texts: Sequence[str], most: int, rows: int) -> tuple[np.ndarray, 
 def spans(
     ragged: Ragged, parts: int | Sequence[float], length: int, cls: int, sep: int, pad: int
 ) -> tuple[np.ndarray, ...]:
-    """Divides every row between parties: one [R, length] int32 a party, [CLS] part [SEP] in each row.
+    """Divides every text between parties. Returns [R, length] int32 per party, each row [CLS] part [SEP].
 
     Party p of P equal ones has a row's tokens p n // P to (p + 1) n // P (Fu et al., Label Inference Attacks
     Against Vertical Federated Learning, USENIX Security 2022: the attacker has the first half of the text).
@@ -165,11 +165,11 @@ def spans(
     Args:
       ragged: token ids.
       parts: the number of parties, or their shares of a row's n tokens, in proportion.
-      length: a part longer than ``length - 2`` loses its end, not [SEP]. A part without tokens is [CLS] [SEP].
+      length: tokens of a row. A part of over ``length - 2`` is cut at its end; an empty one is [CLS] [SEP].
       cls, sep, pad: ids of the special tokens; ``pad`` fills a shorter part up.
 
     Raises:
-      UserError: for parts or lengths that cannot be.
+      UserError: for shares that are not positive, for offsets that are wrong, and for a length below 3.
     """
     shares = np.ones(max(parts, 0)) if isinstance(parts, int) else np.asarray(parts, np.float64)
     if shares.ndim != 1 or not len(shares) or not (np.isfinite(shares) & (shares > 0)).all():
@@ -194,7 +194,7 @@ def spans(
 def _wrapped(
     ragged: Ragged, low: np.ndarray, high: np.ndarray, length: int, cls: int, sep: int, pad: int
 ) -> np.ndarray:
-    """[R, length]: [CLS], the tokens ``low`` to ``high`` of each row as far as they fit, [SEP], pads."""
+    """Returns [R, length]: [CLS], the tokens ``low`` to ``high`` of each row that fit, [SEP], and pads."""
     kept = np.minimum(high - low, length - 2)
     out = np.full((len(kept), length), pad, np.int32)
     out[:, 0] = cls

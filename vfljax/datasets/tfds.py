@@ -1,8 +1,8 @@
-"""Sets prepared by TensorFlow Datasets, read without TensorFlow.
+"""Reads sets that TensorFlow Datasets (TFDS) prepared, without TensorFlow.
 
-Readable are the formats array_record and parquet; tfrecord, TFDS's default, needs TensorFlow. What a record
-holds is taken from the installed TFDS's code, never from the folder's features.json: TFDS imports whatever
-module that file names, so a builder is never made of the folder itself, as ``tfds.builder`` may do.
+The formats array_record and parquet can be read; tfrecord, TFDS's default, needs TensorFlow. The fields of a
+record are taken from the code of the installed TFDS, never from the folder's features.json: TFDS imports any
+module that this file names, so a builder is never made from the folder itself, as ``tfds.builder`` may do.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
 
 
 def locate(folder: pathlib.Path, name: str) -> pathlib.Path | None:
-    """Returns where TFDS prepared a data set; None where nothing of it is there.
+    """Returns the folder in which TFDS prepared a data set; None if nothing of it is there.
 
     Args:
-      folder: the version folder itself, or one that holds ``name/<version>``, of which the newest counts.
+      folder: the version folder, or a folder that holds ``name/<version>``; the newest version is taken.
       name: of the data set.
     """
     if (folder / INFO).is_file():
@@ -36,7 +36,7 @@ def locate(folder: pathlib.Path, name: str) -> pathlib.Path | None:
     ready = [p for p in versions if (p / INFO).is_file()]
     if ready:
         return max(ready, key=lambda p: tuple(map(int, p.name.split("."))))
-    # one that was never finished, which ``examples`` refuses
+    # a version that was never finished, which ``examples`` refuses
     shards = [p for p in inside(folder) if p.name.startswith(f"{name}-") and "record" in p.name]
     return versions[-1] if versions else folder if shards else None
 
@@ -55,15 +55,15 @@ def examples(
       version: the version folder.
       name: of the data set.
       split: its name.
-      variant: the data set's configuration, where it has several.
-      most: examples read, the first of the split; 0 is all.
-      **decoders: TFDS's, of a field.
+      variant: TFDS's name for a variant of the data set, if it has several.
+      most: the number of examples to read, from the first on; 0 is all.
+      **decoders: TFDS's decoders, by field.
 
     Returns:
       TFDS's features of the data set, and the examples.
 
     Raises:
-      UserError: for a folder of another format, set or version, one that was never finished, and damage.
+      UserError: for a folder of another format, set or version, and for an unfinished or damaged one.
     """
     import tensorflow_datasets
 

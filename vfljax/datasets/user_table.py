@@ -1,9 +1,9 @@
-"""A user's own table as a data set: delimited text, Parquet, NPZ, or a data frame.
+"""Makes a data set of a user's own table: delimited text, Parquet, NPZ, or a data frame.
 
-``reading`` makes one pandas frame of any of them, ``column_types`` finds what each column is, and here columns
-become features. Means, scales and the categories that count come from each seed's training rows alone;
-``data.scaling_rows="all"`` is for papers that took all. A data frame is used by
-``prepared.write(user_table.from_frame(frame, label="y"), "mine")`` and then ``name="prepared"``.
+``reading`` makes a pandas frame of any of them, ``column_types`` finds what each column is, and this module
+makes features of the columns. Means, scales and the categories that are not read as 0 come from each seed's
+training rows alone; ``data.scaling_rows="all"`` takes all rows, as some papers do. To use a data frame, write
+``prepared.write(user_table.from_frame(frame, label="y"), "mine")`` and load that with ``name="prepared"``.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from vfljax.datasets.table_errors import MOST_COLUMNS, fault, one_line, place_of
 from vfljax.errors import Field, UserError, options_in
 from vfljax.errors import unknown as no_such
 
-# 2: words for missing values, pandas' mark of categories, dates, and what is refused. Version 1's reading is
-# had by na_values= of its ten words, keep_default_na=False, categorical= of columns that are refused, and
-# numeric= of those that are marked
+# Version 2 changed the words for missing values, added dates, heeds columns that pandas marks as categories,
+# and refuses more columns. To read as version 1 did, give its ten words in na_values=, keep_default_na=False,
+# refused columns in categorical=, and marked ones in numeric=
 READER = 2
-LIMITS = {  # of an option's value; None: any of its type
+LIMITS = {  # by option: the values that it may have; None: any of its type
     "encoding": ("onehot", "codes"),
     "missing": ("keep", "refuse"),
     "unknown": ("refuse", "ignore"),
@@ -69,44 +69,45 @@ def table(
     percent: bool = False,
     date_format: str = "",
 ) -> Dataset:
-    """A table's file as a data set; every fault of it is one clear line.
+    """Reads a table's file as a data set; a fault of the file is one clear line.
 
-    A column of texts that are all numbers, or all true and false, is a number; one of dates or times is
-    the days since its first; one of whole numbers that pandas or Arrow marks as categories is a
-    category, as is one of other words. Refused, with the options that settle it, are columns of which
-    half is numbers and the rest is words, of numbers in another notation, and of texts that differ in
-    nearly all rows (90 %, and more than 20).
+    A column is a number if its values are all numbers, or all true and false, also as texts. A column of
+    dates or times becomes the days since its first one. A column that pandas or Arrow marks as categories
+    is a category, also of whole numbers, and so is a column of other words. Three kinds of columns are
+    refused, with the options that settle them: half numbers and half words, numbers in another notation,
+    and texts that differ in nearly all rows (90 %, and more than 20).
 
     Args:
         path: delimited text of any ending (also gzipped), ``.parquet``, or ``.npz`` of 1-d columns or of
             ``x`` [R, F] and ``y``.
         label: the column of the classes, texts or whole numbers, sorted into 0..C-1.
-        drop: columns to leave out; these three take names and globs.
+        drop: columns to leave out; like the next two options, it takes names and globs.
         categorical: columns that are categories whatever they look like.
         numeric: columns that must be numbers.
-        encoding: "onehot", one column of 0 and 1 a category, or "codes", one column of codes 0, 1,
-            ... a source (for networks that embed them).
+        encoding: "onehot" makes a column of 0 and 1 for each category; "codes" makes one column of codes
+            0, 1, ... for each source column, for networks that embed them.
         positive: of two classes, the one that becomes class 1.
-        missing: "keep": a missing number stays NaN (the training rows' mean is put there later), a
-            missing category becomes the category "(missing)"; or "refuse".
-        max_categories: one-hot columns of a source at most; of more values, the rarest become one,
-            "(other)". They are counted once, on all rows outside the test file and not on each seed's
+        missing: "keep" leaves a missing number NaN (the training rows' mean replaces it later) and gives
+            a missing category the category "(missing)"; "refuse" raises.
+        max_categories: the most one-hot columns of a source column; the rarest further values become one,
+            "(other)". Values are counted once, on all rows outside the test file and not on each seed's
             training rows, so that all seeds have the same columns.
         delimiter: of a text file; "auto" finds , ; tab or | in its first line.
         test_file: a second file of the same columns, by its path or its name beside the first (looked for
             there first): the published test part.
-        unknown: a category that only the test file has: "refuse", or "ignore" (reads as none).
-        groups: a column whose equal values stay in one part (patients); no feature.
-        na_values: further words, or numbers, that are missing values.
-        keep_default_na: whether pandas' words for missing values, and "?", are such; empty fields are
-            always. Of labels, only empty ones, NaN, "?" and ``na_values`` are missing.
-        drop_unlabeled: leave out rows without a label, which are refused otherwise.
+        unknown: "refuse" a category that only the test file has, or "ignore" it: it is then 0 in all
+            columns, or has the code of a missing one.
+        groups: a column that is no feature; rows of an equal value, such as a patient, stay in one part.
+        na_values: further words, or numbers, that stand for missing values.
+        keep_default_na: whether pandas' words for missing values, and "?", are read as missing; empty
+            fields always are. A label is missing only if it is empty, NaN, "?" or in ``na_values``.
+        drop_unlabeled: whether rows without a label are left out; they are refused otherwise.
         header: whether a text file's first line names its columns; if not, they are called 0, 1, ...
         file_encoding: of a text file, as Python names it, such as "latin-1".
-        decimal: "," of numbers written as 0,5.
-        thousands: "," of numbers written as 1,000; also "." or " ".
+        decimal: "," if numbers are written as 0,5.
+        thousands: "," if numbers are written as 1,000; also ".", " ", "'" or "_".
         percent: whether 5% is the number .05.
-        date_format: of dates that could be read in several ways, as of ``strptime``: "%d/%m/%Y".
+        date_format: the ``strptime`` format of dates that could be read in several ways: "%d/%m/%Y".
     """
     options = {name: value for name, value in locals().items() if name not in OF_FILE}
     asking.check(TEST, test_file, str)
@@ -126,13 +127,13 @@ def table(
 
 
 def from_frame(frame: Any, *, label: str, test: Any = None, **options: Any) -> Dataset:
-    """Makes a data set of a data frame; every fault of it is one clear line.
+    """Makes a data set of a data frame; a fault of the frame is one clear line.
 
     Args:
       frame: a pandas ``DataFrame``, whose index is left out, or an Arrow table.
       label: the column of the classes.
       test: a frame of the same columns, the published test part.
-      **options: the other options of ``table`` that are not of a file.
+      **options: the other options of ``table``, except those of files (``OF_FILE``).
     """
     files = {"the frame": framed(frame, "the frame")}
     if test is not None:
@@ -141,7 +142,7 @@ def from_frame(frame: Any, *, label: str, test: Any = None, **options: Any) -> D
 
 
 def _dataset(files: dict[str, Read], options: dict[str, Any]) -> Dataset:
-    """The data set of a training file and, if there is one, a test file."""
+    """Returns the data set of a training file and, if there is one, a test file."""
     o, rule, label_rule = _checked(options)
     (name, training), *tested = files.items()
     roles = roles_of(name, [*training.frame.columns], o, training.hint)
@@ -201,7 +202,7 @@ def _dataset(files: dict[str, Read], options: dict[str, Any]) -> Dataset:
 
 
 def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
-    """(all options of ``table``, how features are read, how labels are)."""
+    """Returns all options of ``table``, the rule by which features are read, and that for labels."""
     known = asking.of(table)
     for option in options:
         if option not in known:
@@ -232,8 +233,8 @@ def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
 
 
 def _encode(sources: Sequence[Source], encoding: str) -> tuple[tuple[Column, ...], np.ndarray]:
-    """(columns, features [R, F] float32): numbers as they are, NaN where missing; of a category column, one
-    of 0 and 1 a value, or codes."""
+    """Returns (columns, features [R, F] float32). Numbers stay as they are, NaN where missing. A column of
+    categories becomes a column of 0 and 1 for each of its values, or one column of codes."""
     columns: list[Column] = []
     for column in sources:
         if column.numbers is not None:

@@ -1,12 +1,12 @@
-"""A wire: what crossed between the parties of a federation that was trained anywhere, recorded to be attacked.
+"""Reads a wire: the exchange of a federation that was trained elsewhere, recorded to be attacked.
 
-It is an .npz file, a folder of .npy files or a Parquet file (``analysis/wire_format.md``) with these arrays of
-N rows and E epochs. Of the first two one may be missing:
+A wire is an .npz file, a folder of .npy files or a Parquet file (``analysis/wire_format.md``) with these
+arrays of N rows and E epochs. One of the first two may be missing, and so may all others:
 
     party<p>_embeddings  [E, N, D] or [N, D] of passive party p as the label party received them
-    party<p>_gradients   likewise, as they came back, of the mean loss of a batch
+    party<p>_gradients   likewise, the cut gradients that came back, of the mean loss of a batch
     party<p>_columns     [N, F] the party's own columns, NaN where a number is missing
-    order, batch_size    [E, N] place of a row in its epoch's sending order, 0..N-1; rows of a batch
+    order, batch_size    [E, N] place of a row in its epoch's sending order, 0..N-1; [] rows of a batch
     batch                [E, N] number of a row's batch, in place of ``order`` and ``batch_size``
     sent                 [E, N] whether the row was sent; all rows by default
     epochs               [E] which epochs those are; 0, 1, ... by default
@@ -32,11 +32,11 @@ from vfljax.datasets.wire_checks import AGAIN, Wire, checked
 
 
 def wire(folder: str, *, runs: tuple[str, ...] = ()) -> Dataset:
-    """The rows of recorded wires, run by run: the passive parties' own columns, and labels to score with.
+    """Reads recorded wires, run after run: the passive parties' own columns, and labels to score with.
 
     Args:
       folder: the first run, a file or folder.
-      runs: the others. All have as many rows, parties, columns and known labels.
+      runs: the other runs, which must have the same numbers of rows, parties, columns and known labels.
     """
     wires = [read(path) for path in (folder, *runs)]
     first = wires[0]
@@ -45,7 +45,7 @@ def wire(folder: str, *, runs: tuple[str, ...] = ()) -> Dataset:
             raise fault(path, f"differs from {folder} in {what}", "runs are recorded alike")
     parts, columns = [], []
     for number, party in enumerate(first.parties):
-        # a party of unknown columns has one that tells nothing
+        # a party whose columns were not recorded gets one column of zeros
         width = 1 if party.columns is None else party.columns.shape[1]
         columns += [Column(f"party {number} column {j}") for j in range(width)]
         values = [run.parties[number].columns for run in wires]
@@ -67,7 +67,7 @@ def wire(folder: str, *, runs: tuple[str, ...] = ()) -> Dataset:
 
 
 def _labels(run: Wire) -> np.ndarray:
-    """The true labels of a run. Where only some are known, every class has rows, and nothing is scored."""
+    """Returns a run's true labels. If only known rows have any, the others are made up and never scored."""
     if run.labels is not None:
         return run.labels
     labels = np.arange(run.shape[1], dtype=np.int32) % run.classes
@@ -76,7 +76,7 @@ def _labels(run: Wire) -> np.ndarray:
 
 
 def alike(run: Wire) -> dict[str, Any]:
-    """Returns what all runs have in common, by name."""
+    """Returns what must be equal in all runs, by its name in messages."""
     widths = [0 if p.columns is None else p.columns.shape[1] for p in run.parties]
     return {
         "its shape": run.shape,
@@ -94,10 +94,10 @@ def read(path: str) -> Wire:
     """Reads and checks a wire: an .npz or Parquet file, or a folder of .npy files, which are mapped from disk.
 
     Raises:
-      UserError: of one line, for whatever is no wire.
+      UserError: with one line, for anything that is no wire.
     """
     place, remedy = pathlib.Path(path), "give an .npz or .parquet file, or a folder of .npy files"
-    with reading(path or "the wire", remedy):  # also of names that no file system has
+    with reading(path or "the wire", remedy):  # also for names that no file system allows
         if not path or not (place.is_dir() or place.is_file()):
             raise fault(path or "the wire", "is missing", remedy)
         if place.is_dir():
@@ -111,8 +111,8 @@ def read(path: str) -> Wire:
 
 
 def _parquet(path: pathlib.Path) -> dict[str, Any]:
-    """The arrays of a Parquet file, a line a row: lists of E lists of D numbers, lists of E numbers, lists of
-    F columns, labels, and known_label, which is null where it is not known."""
+    """Returns the arrays of a Parquet file with a line per row. Its columns hold E lists of D numbers, E
+    numbers, F columns, a label, or known_label, which is null if the label is not known."""
     with reading(path, AGAIN):
         table = pq.read_table(path)
         about = table.schema.metadata or {}

@@ -1,4 +1,4 @@
-"""The record of a wire (``vfljax.datasets.wire``), and the checks that arrays pass before they are one."""
+"""The record of a wire (``vfljax.datasets.wire``), and the checks of the arrays that it is made of."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from vfljax.datasets.table_errors import fault, shown
 VERSION = 1
 EXCHANGED = ("embeddings", "gradients")
 OF_PARTY = re.compile(rf"party(\d|[1-9]\d)_({'|'.join(EXCHANGED)}|columns)")
-LEAST, LARGEST = 1e-12, 1e12  # of an epoch's largest number, whose square float32 must hold
-FEWEST = 10  # rows
+LEAST, LARGEST = 1e-12, 1e12  # bounds of an epoch's largest number: float32 holds its square
+FEWEST = 10  # rows of a wire
 AGAIN = "record the wire again"
 
 
@@ -24,8 +24,8 @@ class Form(NamedTuple):
     """What an array of a wire holds."""
 
     axes: str  # epochs E, rows N, width D, columns F, known rows K; E may be left out where it is 1
-    low: float  # whole numbers from here
-    most: str  # to this number, or to the last place of an axis; "": any numbers
+    low: float  # the least whole number
+    most: str  # the largest whole number, or the axis that bounds it; "": any numbers
 
 
 FORMS = {
@@ -42,7 +42,7 @@ FORMS = {
     "known_labels": Form("K", 0, "N"),
     "version": Form("", 1, "999"),
 }
-SHARED = tuple(FORMS)[3:]  # the others are a party's
+SHARED = tuple(FORMS)[3:]  # the first three are of each party
 
 
 class WireParty(NamedTuple):
@@ -54,7 +54,7 @@ class WireParty(NamedTuple):
 
 
 class Wire(NamedTuple):
-    """A wire, checked. ``order`` is None where it is not known which rows shared a batch."""
+    """A checked wire. ``order`` is None if it is not known which rows shared a batch."""
 
     name: str
     parties: tuple[WireParty, ...]
@@ -76,32 +76,32 @@ class Wire(NamedTuple):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What was not recorded: fields of ``types.View``, and "columns" where a party's are not known."""
+        """What was not recorded: fields of ``types.View``, and "columns" if those of a party are missing."""
         recorded = self.parties[0]._asdict() | {"order": self.order}
         unknown = ["columns"] * any(party.columns is None for party in self.parties)
         return (*(n for n in (*EXCHANGED, "order") if recorded[n] is None), "bottoms", *unknown)
 
     @property
     def classes(self) -> int:
-        """How many classes the labels have that were given; 2 where none was."""
+        """The number of classes of the labels that were given, at least 2."""
         given = self.known_labels if self.labels is None else self.labels
         return int(given.max(initial=1)) + 1
 
 
 class _Arrays(NamedTuple):
-    """The arrays of what may be a wire, and checks of them."""
+    """The arrays of a possible wire, and their checks."""
 
     place: pathlib.Path
     by_name: Mapping[str, np.ndarray]
-    sizes: dict[str, int]  # of axes, as far as they are known
+    sizes: dict[str, int]  # of the axes of the arrays seen so far
 
     def must(self, right: Any, name: str, what: str, remedy: str = AGAIN) -> None:
-        """Raises the error of an array, or of the whole wire (""), unless it is right."""
+        """Raises a ``fault`` of the array ``name``, or of the whole wire (""), unless ``right``."""
         if not right:
             raise fault(f"{self.place}: {name}" if name else self.place, what, remedy)
 
     def get(self, name: str, form: str = "") -> Any:
-        """The array in its form, with all axes; None where it is not there."""
+        """Returns an array with all axes, once it passes its form's checks; None if it is not there."""
         axes, low, most = FORMS[form or name]
         if name not in self.by_name:
             return None
@@ -131,10 +131,10 @@ def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
 
     Args:
       place: the file or folder, for messages.
-      arrays: by their names.
+      arrays: the arrays by their names.
 
     Raises:
-      UserError: of one line, for whatever is no wire.
+      UserError: with one line, for anything that is no wire.
     """
     raw = _Arrays(place, {name: np.asanyarray(array) for name, array in arrays.items()}, {})
     matches = {name: OF_PARTY.fullmatch(name) for name in arrays}
@@ -177,7 +177,7 @@ def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
 
 
 def _real(raw: _Arrays, name: str, part: str) -> np.ndarray | None:
-    """The array of what a party sent, received or owns, None where it was not recorded."""
+    """Returns the checked array of what a party sent, received or owns; None if it was not recorded."""
     array = raw.get(name, part)
     for epoch, numbers in enumerate(array if part in EXCHANGED and array is not None else ()):
         with np.errstate(over="ignore"):
@@ -202,7 +202,7 @@ def _real(raw: _Arrays, name: str, part: str) -> np.ndarray | None:
 
 
 def _order(raw: _Arrays) -> tuple[np.ndarray | None, int]:
-    """The places of rows in the order of sending, and the size of a batch."""
+    """Returns the places of rows in the order of sending (None if not known), and the size of a batch."""
     order, batch, size = (raw.get(name) for name in ("order", "batch", "batch_size"))
     rows, size = raw.sizes["N"], 0 if size is None else int(size)
     remedy = "they say the same: give one"
@@ -220,13 +220,13 @@ def _order(raw: _Arrays) -> tuple[np.ndarray | None, int]:
         smaller = np.flatnonzero((count > 0) & (count < size))
         what = f"has {len(smaller)} batches of fewer than {size} rows in an epoch"
         raw.must(len(smaller) < 2, "batch", what, "all but one must be of one size")
-        # the smaller one is the last
+        # the smaller batch comes last
         places[np.lexsort((numbers, np.isin(numbers, smaller)))] = np.arange(rows)
     return order, size
 
 
 def _labels(raw: _Arrays) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
-    """The true labels, and the known rows with theirs."""
+    """Returns the true labels (None if not recorded), and the known rows with their labels."""
     labels, rows, of_rows = (raw.get(n) for n in ("labels", "known_rows", "known_labels"))
     if labels is not None:
         labels = labels_of(raw.place, "labels", labels)

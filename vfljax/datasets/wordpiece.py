@@ -1,8 +1,8 @@
-"""WordPiece: from texts to the token ids BERT reads, by the ``tokenizers`` library.
+"""Turns texts into the token ids that BERT reads (WordPiece), by the ``tokenizers`` library.
 
 Text is cleaned, lowercased, freed of accents and split at spaces and punctuation as BERT's own code
 does (Devlin et al. 2019, tokenization.py); each word is then cut into the longest known pieces.
-Special tokens written in a text, such as "[SEP]", are text.
+Special tokens that are written in a text, such as "[SEP]", are read as text.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL = (PAD, UNKNOWN, CLS, SEP, MASK)
-ALPHABET = 1000  # characters a learned vocabulary spells with, BertWordPieceTokenizer's limit
+ALPHABET = 1000  # the most characters of a learned vocabulary, as in BertWordPieceTokenizer
 BATCH = 4096  # texts encoded at once: bounds the memory of the library's records
 
 
 def from_file(path: str, lowercase: bool = True) -> Tokenizer:
-    """Returns the tokenizer of a file.
+    """Returns the tokenizer of a vocabulary file.
 
     Args:
       path: of a vocab.txt (one token a line, UTF-8), as the released BERTs come with.
-      lowercase: (and strip accents) for the uncased ones.
+      lowercase: whether texts are lowercased and accents stripped, as uncased BERTs need.
 
     Raises:
-      UserError: for a file that is missing, no text, empty or has a token twice, no [UNK], [CLS] or [SEP], or
-        not [PAD] first.
+      UserError: for a file that is missing or no text, has an empty line or a token twice, lacks [UNK], [CLS]
+        or [SEP], or does not begin with [PAD].
     """
     remedy = "give a BERT's vocab.txt"
     if not os.path.isfile(path):
         raise fault(path, "is missing, or is not a file", remedy)
     with reading(path), open(path, encoding="utf-8-sig", newline="") as stream:
-        lines = stream.read().split("\n")  # not splitlines: other breaks are tokens in some
+        lines = stream.read().split("\n")  # not splitlines: some files have other breaks as tokens
     lines = lines[:-1] if lines[-1] == "" else lines
     at: dict[str, int] = {}
     for n, token in enumerate((line.removesuffix("\r") for line in lines), 1):
@@ -61,16 +61,16 @@ def from_file(path: str, lowercase: bool = True) -> Tokenizer:
 
 
 def learned(texts: Iterable[str], size: int = 8192, lowercase: bool = True) -> Tokenizer:
-    """Returns a tokenizer learned from texts; the same ones, in any order, give the same one.
+    """Returns a tokenizer that is learned from texts; their order does not matter.
 
     Special tokens come first, then the 1,000 most frequent characters, inside words (##) and alone,
-    then pieces joined while the most frequent pair occurs twice or more. The library's trainer
-    numbers characters in the order of a hash table, which breaks ties anew in each process, so they
-    are counted and numbered here.
+    then pieces, which are joined as long as the most frequent pair occurs twice or more. The library's
+    trainer numbers characters in the order of a hash table, which breaks ties anew in each process. They
+    are therefore counted and numbered here.
 
     Args:
-      texts: at least one with a character.
-      size: tokens at most.
+      texts: of which at least one must have a character.
+      size: the most tokens.
       lowercase: as of ``from_file``.
     """
     tokenizers = imported("tokenizers", extra="text", needed_by="text")
@@ -101,13 +101,13 @@ def learned(texts: Iterable[str], size: int = 8192, lowercase: bool = True) -> T
 
 
 def tokens(tokenizer: Tokenizer) -> tuple[str, ...]:
-    """The tokenizer's tokens, a token's id being its place."""
+    """Returns the tokenizer's tokens; a token's place is its id."""
     ids = tokenizer.get_vocab(with_added_tokens=False)
     return tuple(sorted(ids, key=ids.__getitem__))
 
 
 def vocabulary(tokenizer: Tokenizer) -> Vocabulary:
-    """What a model must be sized for, and the ids that ``texts.spans`` takes."""
+    """Returns the number of tokens, for the size of a network, and the ids that ``texts.spans`` takes."""
     ids = tokenizer.get_vocab(with_added_tokens=False)
     return Vocabulary(len(ids), ids[PAD], ids[CLS], ids[SEP])
 
@@ -116,8 +116,8 @@ def encode(tokenizer: Tokenizer, texts: Iterable[str]) -> Ragged:
     """Returns each text's ids, without special tokens.
 
     Args:
-      tokenizer: a word that it cannot spell, or of more than 100 characters, is one [UNK].
-      texts: a row that is no text is a UserError.
+      tokenizer: it reads a word that it cannot spell, or of more than 100 characters, as one [UNK].
+      texts: a row that is no text raises UserError.
     """
     texts = _strings(texts)
     values, counts = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
@@ -146,6 +146,6 @@ def _strings(texts: Iterable[Any]) -> list[str]:
     for row, text in enumerate(texts, 1):
         try:
             text.encode()
-        except (AttributeError, UnicodeEncodeError) as error:  # no string, or half a character
+        except (AttributeError, UnicodeEncodeError) as error:  # no string, or a lone surrogate
             raise UserError(f"row {row} is no text but {text!r}: give strings of UTF-8.") from error
     return texts

@@ -1,12 +1,12 @@
 """Yahoo! Answers topics (Zhang et al., 2015): 1,400,000 questions of 10 classes, and 60,000 for tests.
 
-``<folder>/train.csv`` and ``test.csv`` (or ``.csv.gz``), and ``classes.txt``, which names the classes.
-No header; quoted fields: class 1 to 10, question title, question content, best answer. A doubled
-quote stands for one, backslash and n for a newline (a backslash before any other n reads the same).
+It is read from ``<folder>/train.csv`` and ``test.csv`` (or ``.csv.gz``); ``classes.txt`` names the classes.
+The files have no header, and quoted fields: class 1 to 10, question title, question content, best answer.
+A doubled quote stands for a quote, and every backslash with an n after it for a newline.
 
-Fu et al. (2022) train on 50,000 rows, 5,000 a class, and state 20,000 test rows (KDk follows them).
-Their released code reads the question's content alone (``fields=("question_content",)``), at most
-256 tokens a half, draws the training rows at random within the class, and tests on all 60,000.
+Fu et al. (2022) train on 50,000 rows, 5,000 per class, and state 20,000 test rows (KDk follows them).
+Their released code reads only the question's content (``fields=("question_content",)``), at most 256
+tokens per half, draws the training rows at random within the class, and tests on all 60,000.
 
 Get it as ``yahoo_answers_csv`` of Zhang et al. 2015.
 """
@@ -46,11 +46,11 @@ def yahoo(
     """Reads Yahoo! Answers, rows in file order, training part first.
 
     Args:
-      folder: what holds the files.
+      folder: the folder that holds the files.
       form, words, length, vocabulary, vocabulary_size, lowercase: as of ``texts.to_dataset``.
-      fields: which make the text, joined with a space in this order; empty ones are left out.
-      train_rows, test_rows: the first of each class in file order, classes balanced; 0 takes all.
-        Reading stops at the last row needed: what follows is not checked.
+      fields: the fields that make the text, joined with a space in this order; empty ones are left out.
+      train_rows, test_rows: the numbers of rows, the first of each class in file order, classes balanced;
+        0 takes all. Reading stops at the last row needed, so rows after it are not checked.
     """
     texts.at_least_one_a_class(len(CLASSES), train_rows=train_rows, test_rows=test_rows)
     columns = _columns(fields)
@@ -78,7 +78,7 @@ def _columns(fields: Any) -> list[int]:
 
 
 def _names(path: pathlib.Path) -> tuple[str, ...]:
-    """The classes' names, one a line; their numbers where there is no file."""
+    """Returns the classes' names, one per line of the file; their numbers if there is no file."""
     if not path.exists():
         return CLASSES
     lines = decoded(content(path), path).removeprefix("\ufeff").split("\n")
@@ -90,7 +90,7 @@ def _names(path: pathlib.Path) -> tuple[str, ...]:
 
 
 def _rows(path: pathlib.Path, columns: list[int]) -> Iterator[tuple[int, str]]:
-    """(class 0..9, text) of a file's rows."""
+    """Yields (class 0..9, text) for each row of a file."""
     for line, row in csv_rows(path):
         if len(row) != len(FIELDS) + 1:
             what = f"has {len(row)} fields, not 4 (class, title, content, answer)"
