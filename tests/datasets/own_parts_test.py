@@ -37,6 +37,8 @@ def test_the_table_itself_is_no_test_file(tmp_path):
     for name in ("own.csv", path, "linked.csv"):
         message = "is the table itself: give another file"
         refusals.refused(table, path, label="y", test_file=name, match=message)
+    message = "unknown option of a table 'test_file'"  # a frame has test= in its place
+    refusals.refused(from_frame, TRAIN, label="y", test_file="t.csv", match=message)
 
 
 def test_a_test_file_is_looked_for_beside_the_table_first(tmp_path, monkeypatch):

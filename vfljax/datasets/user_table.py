@@ -203,7 +203,7 @@ def _dataset(files: dict[str, Read], options: dict[str, Any]) -> Dataset:
 
 def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
     """Returns all options of ``table``, the rule by which features are read, and that for labels."""
-    known = asking.of(table)
+    known = {name: value for name, value in asking.of(table).items() if name not in OF_FILE}
     for option in options:
         if option not in known:
             raise no_such("option of a table", option, known)
