@@ -6,11 +6,11 @@
     reproduction        finds the figures of a sweep that are compared with the numbers of a table
     agreement, coverage    verdicts on single numbers, and how all of them compare
     causes              why a number differs, and what shows it
-    evidence, claims    what attacks read, and what that shows of the papers' claims
-    gafm_gradients, paper_figures    GAFM's gradient in parts; figures in the papers' form
-    reproduction_page   REPRODUCTION.md and a page a paper, by templates
+    evidence, claims    stored figures of attacks, and what they show of the papers' claims
+    gafm_gradients, paper_figures    the two parts of GAFM's gradients; figures in the papers' form
+    reproduction_page   renders REPRODUCTION.md and a page per paper from templates
 
-A config names the table that it is a run of (``config.reproduces``).
+A config names the table that its sweep reproduces (``config.reproduces``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIGURES = {
     "kdk": ("figure6", "figure7"),
     "gafm": ("figure2", "figure3"),
     "sun": tuple(f"figure{i}" for i in range(2, 8)),
-}  # shown in the papers without numbers
+}  # figures in which the papers print no numbers
 
 
 class Number(NamedTuple):
@@ -52,25 +52,25 @@ class Number(NamedTuple):
     value: float
     kind: str  # "reported", "approx", "lower_bound", "upper_bound"
     printed: str
-    dataset: str = ""  # as the paper calls it; "" for a statement about several
+    dataset: str = ""  # its name in the paper; "" for a statement about several
     attack: str = ""  # "" for a utility
-    split: str = ""  # "train", "test" or "": not stated
+    split: str = ""  # "train" or "test"; "" if the paper does not state it
     spread: float | None = None  # a standard deviation over runs
-    worst: float | None = None  # of the runs
+    worst: float | None = None  # the worst of the runs
     best: float | None = None
     runs: int | None = None
-    uncertain: bool = False  # what is meant is not certain, or what setting
-    incomparable: str = ""  # why no run of ours can measure it
+    uncertain: bool = False  # whether its meaning or its setting is uncertain
+    incomparable: str = ""  # why no run of ours can measure it; "" if one can
     note: str = ""
 
     @property
     def figure(self) -> str:
-        """What is measured: 'mean leak_auc', 'auc test'."""
+        """What is measured, such as 'mean leak_auc' or 'auc test'."""
         return " ".join(word for word in (self.attack, self.metric, self.split) if word)
 
     @property
     def half_unit(self) -> float:
-        """Half of the last printed decimal: what rounding may have taken away."""
+        """Half a unit of the last printed digit: the most that rounding can change."""
         digits = re.match(r"-?\d*\.?(\d*)", self.printed)
         decimals = len(digits[1]) if digits else 0
         percent = self.printed.rstrip().endswith("%")
@@ -89,7 +89,7 @@ def numbers() -> tuple[Number, ...]:
 
 @functools.cache
 def tables() -> dict[str, tuple[str, ...]]:
-    """Returns the data sets of every table in the papers' order; of a figure, which prints no numbers, none."""
+    """Returns each table's data sets, in the papers' order; figures, which print no numbers, have none."""
     out: dict[str, tuple[str, ...]] = {}
     for number in numbers():
         known = out.setdefault(number.table, ())
@@ -103,21 +103,21 @@ def numbers_of(table: str, dataset: str) -> tuple[Number, ...]:
 
     Args:
       table: such as "gafm/2".
-      dataset: as the paper calls it.
+      dataset: its name in the paper.
     """
     return tuple(n for n in numbers() if n.table == table and n.dataset == dataset)
 
 
 def paper_of(table: str) -> str:
-    """Returns the paper that a table is of: "gafm" of "gafm/2"."""
+    """Returns the paper of a table, such as "gafm" for "gafm/2"."""
     return table.partition("/")[0]
 
 
 def check(reproduces: Reproduces | None) -> None:
-    """Checks that some paper has the table, and the table the data set, that a config names.
+    """Checks that the table and the data set that a config names exist.
 
     Raises:
-      UserError: with the names that there are, if not.
+      UserError: if one does not exist; the message lists the existing names.
     """
     if reproduces is None:
         return

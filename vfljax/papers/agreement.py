@@ -1,15 +1,15 @@
-"""How our runs compare with a printed number, in one of three words.
+"""How our runs compare with a printed number, by one of three verdicts.
 
-    equivalent               by two one-sided tests at 5 %: the difference is within .03, or within two printed
-                             units where those are larger
+    equivalent               two one-sided tests at 5 % show that the difference is within .03, or within two
+                             printed units where those are larger
     differs                  not equivalent, and by Welch's two-sided test at 5 % the difference is larger than
-                             half a printed unit, which rounding may have taken away
-    compatible, low power    neither: these runs cannot tell
+                             half a printed unit, which rounding may have changed
+    compatible, low power    neither: the runs cannot decide
 
-Both tests use both spreads and both counts. Best and worst of n runs give the spread of which their distance
-is the expected range of n normal numbers (3.08 spreads of 10). Where no spread is printed ours stands in for
-it, and where no number of runs is stated there was one. A bound ("at least .7") has one side and no printed
-units. "About .5" is judged as .5, of which two printed units are .2.
+Both tests use both spreads and both numbers of runs. If best and worst of n runs are printed, the spread is
+their distance over the expected range of n standard normal numbers (3.08 for n = 10). If no spread is printed,
+ours stands in for it. If no number of runs is stated, one run is assumed. A bound ("at least .7") is tested
+on one side, without rounding. A printed unit is that of the last digit: two units of "about .5" are .2.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from vfljax.papers import Number
 from vfljax.report.estimates import interval
 
 LEVEL = 0.05
-MARGIN = 0.03  # of a share, an AUC, or a ratio of two
-GRADIENTS = ("gan_gradient_avg", "ce_gradient_avg")  # metrics whose unit is no share
-ROUNDING = 1e-9  # of float arithmetic
-SIDES = {"lower_bound": (-1,), "upper_bound": (1,)}  # on which a difference counts; else on both
+MARGIN = 0.03  # largest difference of equivalent shares, AUCs and ratios of AUCs
+GRADIENTS = ("gan_gradient_avg", "ce_gradient_avg")  # metrics without ``MARGIN``
+ROUNDING = 1e-9  # tolerance for float arithmetic
+SIDES = {"lower_bound": (-1,), "upper_bound": (1,)}  # signs of differences that count; else both
 
 
 class Status(enum.StrEnum):
@@ -38,9 +38,9 @@ class Status(enum.StrEnum):
     EQUIVALENT = "equivalent"
     COMPATIBLE = "compatible, low power"
     DIFFERS = "differs"
-    SHOWN = "shown"  # of one seed
-    CLAIMS = "claims only"  # run with fewer rows or epochs or a smaller network
-    NOT_RUN = "not run"  # its config is complete and what it needs is not at hand
+    SHOWN = "shown"  # one seed only
+    CLAIMS = "claims only"  # only run with fewer rows or epochs or a smaller network
+    NOT_RUN = "not run"  # no stored run measures it
     NOT_COMPARABLE = "not comparable"  # no run of ours can measure what is printed
 
 
@@ -56,9 +56,9 @@ class Agreement(NamedTuple):
     high: float
     difference: float  # ours - printed
     status: Status  # one of JUDGED, or SHOWN
-    width: float = math.nan  # half of the difference's 95 % interval, half a printed unit included
-    p: float = math.nan  # of the test for a difference
-    borrowed: bool = False  # whether our spread stands in for one that is not printed
+    width: float = math.nan  # of half the difference's 95 % interval, plus half a printed unit
+    p: float = math.nan  # p-value of the test for a difference
+    borrowed: bool = False  # whether our spread stands in for the paper's
 
 
 def agreement(number: Number, ours: Sequence[float]) -> Agreement:
@@ -69,10 +69,10 @@ def agreement(number: Number, ours: Sequence[float]) -> Agreement:
       ours: our figure by seed, at least one, all finite.
 
     Returns:
-      The agreement; of one seed without spread and limits (NaN), and without a verdict.
+      The agreement. With one seed its spread and limits are NaN, and its status is ``SHOWN``.
 
     Raises:
-      ValueError: if there is no figure, or one is not finite.
+      ValueError: if ``ours`` is empty or has a figure that is not finite.
     """
     values = np.asarray(ours, float)
     if not len(values) or not np.isfinite(values).all():
@@ -87,7 +87,7 @@ def agreement(number: Number, ours: Sequence[float]) -> Agreement:
     rounding = number.half_unit if len(sides) == 2 else 0.0
     margin = max(4 * rounding, 0.0 if number.metric in GRADIENTS else MARGIN)
     apart = max(side * found.difference for side in sides)
-    p = float(apart <= rounding + ROUNDING)  # of runs that are all the same
+    p = float(apart <= rounding + ROUNDING)  # for runs that are all equal
     if error:
         p = min(1.0, len(sides) * float(stats.t.sf((apart - rounding) / error, freedom)))
     one_sided, two_sided = stats.t.ppf([1 - LEVEL, 1 - LEVEL / 2], freedom) * error
@@ -99,13 +99,13 @@ def agreement(number: Number, ours: Sequence[float]) -> Agreement:
 
 
 def expected_range(count: int) -> float:
-    """Returns the expected distance of the largest and the smallest of ``count`` standard normal numbers."""
+    """Returns the expected range (largest less smallest) of ``count`` standard normal numbers."""
     x = np.linspace(-10, 10, 4001)
     return float(integrate.trapezoid(1 - special.ndtr(x) ** count - special.ndtr(-x) ** count, x))
 
 
 def _error(number: Number, spread: float, count: int) -> tuple[float, float, bool]:
-    """Returns the standard error of the difference, its degrees of freedom, and if our spread stands in."""
+    """Returns the difference's standard error and degrees of freedom, and whether our spread stands in."""
     theirs, runs = number.spread, number.runs or 1
     if number.kind in SIDES:
         return spread / math.sqrt(count), count - 1, False
@@ -121,10 +121,10 @@ def _error(number: Number, spread: float, count: int) -> tuple[float, float, boo
 
 
 def after_correction(p_values: Sequence[float]) -> list[bool]:
-    """Returns which differences remain after Benjamini and Hochberg's correction at ``LEVEL``."""
+    """Returns which p-values stay significant after Benjamini and Hochberg's correction at ``LEVEL``."""
     return [bool(q <= LEVEL) for q in stats.false_discovery_control(p_values)] if p_values else []
 
 
 def by_chance(statuses: Iterable[Status]) -> float:
-    """Returns how many of the verdicts chance alone would call different, at most."""
+    """Returns the most verdicts that would be expected to be ``DIFFERS`` by chance alone."""
     return LEVEL * sum(status in JUDGED for status in statuses)

@@ -1,9 +1,10 @@
 """Why a printed number differs from ours, and what shows it.
 
-The cause is the released code only if a stored run with its settings is equivalent, inferred settings if a run
-does not differ whose settings the code does not all state, and the paper or its data only if a test recomputes
-the contradiction from printed figures. It is chance only if the difference does not remain after the correction
-for all numbers. What is left is open. causes.json has the facts.
+The first cause that applies is given: the released code, if a stored run with its settings is equivalent; the
+paper or its data, if a test recomputes a contradiction from printed figures; the released code with low power,
+if such a run is compatible; inferred settings, if a run with settings missing from the code does not differ;
+chance, if the difference does not remain after the correction for all numbers. Otherwise the cause is open.
+causes.json has the facts.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Cause(enum.StrEnum):
 
     RELEASED = "released code"  # a run with its settings is equivalent
     LIKELY = "released code, low power"  # a run with its settings does not differ
-    INFERRED = "settings inferred"  # a run does not differ whose settings are not all in the code
+    INFERRED = "settings inferred"  # a run with settings missing from the code does not differ
     INCONSISTENT = "paper inconsistent"
     CHANCE = "chance"
     DATA = "data"
@@ -36,36 +37,36 @@ class Explained(NamedTuple):
     """A cause and what shows it."""
 
     cause: Cause
-    variant: str = ""  # the stored run that is equivalent
-    reason: str = ""  # what the paper's own figures show
-    test: str = ""  # that recomputes it, in tests/papers/causes_test.py
+    variant: str = ""  # that of the stored run that is equivalent or compatible
+    reason: str = ""  # the contradiction in the paper's own figures
+    test: str = ""  # name of the test in tests/papers/causes_test.py that recomputes it
 
 
 class Settings(NamedTuple):
-    """Where the settings of a run come from that is not at the published setting."""
+    """Where the settings of a run come from, if they are not the published ones."""
 
-    released: str  # what is of the released code
-    inferred: str  # what is not written there, and how it was chosen
-    tries: int  # settings that were run before one was kept
+    released: str  # settings that the released code states
+    inferred: str  # settings that it does not state, and how they were chosen
+    tries: int  # number of settings that were run before one was kept
     inferred_for: Sequence[str] = ()  # the defenses whose settings are inferred
 
 
 RELEASED_RUNS = {run: Settings(**fields) for run, fields in RECORDS["runs"].items()}
-"""By ``--variant`` of a run; any other was tried because a number differed."""
+"""Settings by ``--variant`` of a run. Any other variant was tried because a number differed."""
 CONTRADICTIONS = {
     number: Explained(Cause(entry["cause"]), reason=entry["reason"], test=entry["test"])
     for entry in RECORDS["numbers"]
     for number in entry["ids"]
 }
-"""What the paper's own figures show, by number."""
+"""Contradictions in a paper's own figures, by the number's id."""
 
 
 def explained(number: str, variants: Sequence[Compared], remains: bool) -> Explained:
     """Returns why a number differs.
 
     Args:
-      number: its id.
-      variants: its runs under named rules.
+      number: the number's id.
+      variants: the comparisons of the number in runs with a variant.
       remains: whether the difference remains after the correction for all numbers.
     """
     released, inferred = {}, {}

@@ -1,8 +1,8 @@
 """What the papers claim, and what our runs show for it and against it.
 
-claims.json has the wording of each claim and the place that says so. What counts for or against it is written
-here, and every figure comes from a stored run (``Evidence``). Where numbers are printed, a difference between
-two of them is paired by seed, with its 95 % t-interval; elsewhere means are held against a threshold.
+claims.json has the wording of each claim and its place in the paper. This module decides what counts for or
+against it in stored runs (``Evidence``). Where numbers are printed, our figures for two of them are compared
+by their difference, paired by seed, with a 95 % t-interval. Elsewhere means are compared with a threshold.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from vfljax.papers.comparisons import Compared
 from vfljax.papers.evidence import SAME, Evidence, LeakRow, Support, below, difference
 
 FILE = pathlib.Path(__file__).with_name("claims.json")
-SIMILAR = 0.05  # of AUC: what "similar utility" may cost
-MATTERS = 0.05  # of top-1 success, AUC or leak AUC: a difference that matters
+SIMILAR = 0.05  # AUC that "similar utility" may lose
+MATTERS = 0.05  # least difference of top-1 success, AUC or leak AUC that matters
 KEEPS_ACCURACY = 0.04  # accuracy that an operating point may lose
-UNATTACKED = ("table", "dataset", "split", "metric")  # in which numbers of two attacks are equal
-ADAPTIVE = {"probe", "joint", "fusion"}  # use everything an attacker has
+UNATTACKED = ("table", "dataset", "split", "metric")  # fields in which numbers of two attacks agree
+ADAPTIVE = {"probe", "joint", "fusion"}  # attacks that use everything an attacker has
 SPECTRAL = "spectral/signed"  # algorithm 1 of Sun et al.
 TEST_AUC: dict[str, Any] = {"metric": "auc", "split": "test"}
 TITLES = {"leak": "leak AUC", "auc": "test AUC"}
 BENCHMARKS = ("noise", "compression", "ppdl", "discrete_sgd")
 EVERY_K = 0.6  # the largest epsilon at which KDk's Figure 6 has every k
-LARGE_ALPHA = 0.005  # of dCor: above it a larger model of the label party is said to matter
+LARGE_ALPHA = 0.005  # weight of dCor above which the claim on a larger model is tested
 
 
 class Weighed(NamedTuple):
@@ -62,7 +62,7 @@ def _pairs(
 
 
 def _less(a: str, b: str, share: float = 1.0, excepted: Sequence[str] = (), **fields: Any) -> Weigh:
-    """Weighs that ``a`` has less than ``share`` of the figure of ``b``, but on the excepted data sets."""
+    """Weighs the claim that ``a`` has less than ``share`` times the figure of ``b``, but on excepted data."""
 
     def weigh(evidence: Evidence) -> Iterator[Weighed]:
         for x, y in _pairs(evidence, a, b, **fields):
@@ -77,7 +77,7 @@ def _less(a: str, b: str, share: float = 1.0, excepted: Sequence[str] = (), **fi
 
 
 def _similar(defense: str, reference: str, limit: float, **fields: str) -> Weigh:
-    """Weighs that ``defense`` loses at most ``limit`` of the utility of ``reference``."""
+    """Weighs the claim that ``defense`` loses at most ``limit`` utility against ``reference``."""
 
     def weigh(evidence: Evidence) -> Iterator[Weighed]:
         for x, y in _pairs(evidence, defense, reference, **fields):
@@ -89,7 +89,7 @@ def _similar(defense: str, reference: str, limit: float, **fields: str) -> Weigh
 
 
 def _steadier(evidence: Evidence) -> Iterator[Weighed]:
-    """Weighs that GAFM's AUC varies less over runs than Marvell's, by an F-test of variances."""
+    """Weighs the claim that GAFM's test AUC varies less over runs than Marvell's, by an F-test."""
     pairs = _pairs(evidence, "gafm", "marvell", table="gafm/2", **TEST_AUC)
     for x, y, count in ((x, y, len(x.ours)) for x, y in pairs if len(x.ours) > 2):
         spreads = [float(np.std(c.ours, ddof=1)) for c in (x, y)]
@@ -103,7 +103,7 @@ def _steadier(evidence: Evidence) -> Iterator[Weighed]:
 
 
 def _larger_loses_less(evidence: Evidence) -> Iterator[Weighed]:
-    """Weighs that with much dCor a larger model of the label party loses less AUC."""
+    """Weighs the claim that, under much dCor, a larger model of the label party loses less AUC."""
     table = {"table": "sun/1"}
     for x, y in evidence.pairs(table, table, ("table",)):
         a, b = x.number.setting, y.number.setting
@@ -127,7 +127,7 @@ def _attacked(rows: Sequence[LeakRow], attack: str, *chain: str) -> list[LeakRow
 
 
 def _undefended(rows: Sequence[LeakRow], attack: str) -> LeakRow | None:
-    """Returns the undefended row; None where several configurations are undefended."""
+    """Returns the attack's undefended row; None unless exactly one configuration has one."""
     found = _attacked(rows, attack)
     return found[0] if len(found) == 1 else None
 
@@ -141,7 +141,7 @@ def _by_epsilon(rows: Sequence[LeakRow]) -> dict[float, dict[int, LeakRow]]:
 
 
 def _k_matters_little(evidence: Evidence) -> Iterator[Weighed]:
-    """Weighs the range of the passive attack's success over the k below C, at each epsilon of every k."""
+    """Weighs how much the passive attack's success varies over k < C, at each epsilon up to ``EVERY_K``."""
     for name, rows in evidence.sweeps("kdk/figure6"):
         for epsilon, by_k in _by_epsilon(rows).items():
             fewer = {k: row.success for k, row in by_k.items() if k < row.classes}
@@ -155,8 +155,8 @@ def _k_matters_little(evidence: Evidence) -> Iterator[Weighed]:
 
 
 def _k_of_all_classes(evidence: Evidence) -> Iterator[Weighed]:
-    """Weighs that k = C leaves the passive attack its success, where it keeps the accuracy and the smallest k
-    takes some of the success."""
+    """Weighs the claim that k = C does not lower the passive attack's success. An epsilon decides only if
+    k = C keeps the accuracy there and the smallest k lowers the success."""
     for name, rows in evidence.sweeps("kdk/figure6"):
         before = _undefended(rows, "passive")
         for epsilon, by_k in _by_epsilon(rows).items():
@@ -178,8 +178,8 @@ def _defenses_fail(
     *tables: str,
     excepted: Sequence[tuple[str, int]] = (),
 ) -> Weigh:
-    """Weighs the least success that each defense leaves each attack where it keeps the accuracy, but for the
-    excepted pairs of a defense and a number of classes."""
+    """Weighs the claim that attacks keep over half of their success at all operating points that keep the
+    accuracy. ``excepted`` has the pairs of a defense and a number of classes that are left out."""
 
     def weigh(evidence: Evidence) -> Iterator[Weighed]:
         for attack_row, (name, rows) in itertools.product(attacks, evidence.sweeps(*tables)):
@@ -207,7 +207,7 @@ def _defenses_fail(
 
 
 def _both_losses(evidence: Evidence) -> Iterator[Weighed]:
-    """Weighs GAFM's ablations: the AUC of its GAN loss alone, the mean attack's leak under its CE alone."""
+    """Weighs GAFM's ablations: test AUC with its GAN loss alone, leak to the mean attack with its CE alone."""
     for name, rows in evidence.sweeps("gafm/figure3", "gafm/text"):
         by_method = {row.method: row for row in _attacked(rows, "mean/oracle", "gafm")}
         if not {"gafm", "gan_only", "ce_only"} <= set(by_method):
@@ -229,7 +229,7 @@ def _both_losses(evidence: Evidence) -> Iterator[Weighed]:
 def _spectral(
     under: Callable[[LeakRow], bool], figure: str, holds: Callable[[float, float], bool]
 ) -> Weigh:
-    """Compares a figure of the configurations that the spectral attack ran on with the undefended one."""
+    """Compares ``figure`` of the spectral attack's rows that satisfy ``under`` with the undefended figure."""
 
     def weigh(evidence: Evidence) -> Iterator[Weighed]:
         for name, rows in evidence.sweeps("sun"):
@@ -250,13 +250,13 @@ def _dcor(low: float, high: float) -> Callable[[LeakRow], bool]:
 
 
 def _gradient_defense(row: LeakRow) -> bool:
-    """Whether a row is of Figure 2 (b) or (c): Marvell at s = 8, or label DP at epsilon = .5, alone."""
+    """Whether a row is of Figure 2 (b) or (c): only Marvell, at s = 8, or only label DP, at epsilon = .5."""
     strengths = row.knobs.get("marvell.power"), row.knobs.get("label_dp.epsilon")
     return len(row.defenses) == 1 and strengths in ((8, None), (None, 0.5))
 
 
 def _bounded_by_utility(evidence: Evidence) -> Iterator[Weighed]:
-    """Weighs the spectral attack's leak against the test AUC, undefended and under defenses of gradients."""
+    """Weighs the claim that the test AUC bounds the spectral leak, undefended and under gradient defenses."""
     for name, rows in evidence.sweeps("sun"):
         for defenses in ((), ("marvell",), ("label_dp",)):
             for row in _attacked(rows, SPECTRAL, *defenses):
@@ -271,7 +271,7 @@ def _strongest(table: str) -> Weigh:
     def weigh(evidence: Evidence) -> Iterator[Weighed]:
         for name, rows in evidence.sweeps(table):
             if not ADAPTIVE & {row.row for row in rows}:
-                continue  # only published attacks, none of them strong
+                continue  # only published attacks were run
             for row in rows:
                 if row.strongest:
                     over = f", {row.excess:+.3f} over the local-only baseline"
@@ -332,11 +332,11 @@ class Claim(NamedTuple):
     paper: str
     id: str
     text: str
-    place: str  # where the paper says so; "" of what it does not claim
+    place: str  # where the paper says so; "" if it makes no claim
     quote: str
 
     def weigh(self, evidence: Evidence) -> list[Weighed]:
-        """Returns every piece of evidence for and against it."""
+        """Returns every piece of evidence for and against the claim."""
         return list(WEIGHED[self.paper, self.id](evidence))
 
 

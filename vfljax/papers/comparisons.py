@@ -1,6 +1,6 @@
 """A printed number and our figure for it: the record, its row in a table, and the CSV that is stored.
 
-Every verdict is computed again from the CSV, without the sweep.
+The CSV holds no verdicts: they are computed from its figures, without the sweep.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ class Compared(NamedTuple):
     number: Number
     variant: str = ""
     scale: str = "full"
-    point: str = ""  # our configuration's label; "" where no method of the sweep is the number's
+    point: str = ""  # our configuration's label; "" if none of the sweep matches the number
     federation: str = ""
-    figure: str = ""  # of ours: a column, and the attack's label where there is one
-    ours: tuple[float, ...] = ()  # by seed, runs that did not diverge; () where it was not measured
+    figure: str = ""  # what our figure is: an attack's label, if any, and a column
+    ours: tuple[float, ...] = ()  # one per seed that did not diverge; () if not measured
     run: str = ""  # ``--variant`` of the command that ran it
 
     @property
     def agreement(self) -> Agreement | None:
-        """None of a smaller run than the published setting, and of a figure that was not measured."""
+        """How they agree; None if the run is smaller than published or the figure was not measured."""
         full = bool(self.ours) and self.scale == "full"
         return agreement(self.number, self.ours) if full else None
 
     @property
     def setting(self) -> str:
-        """The number's setting: 'sigma=0.01 delta=0.05 gamma=1'."""
+        """The number's setting as text, such as 'sigma=0.01 delta=0.05 gamma=1'."""
         return " ".join(f"{name}={value}" for name, value in self.number.setting.items())
 
 
 def text(compared: Iterable[Compared]) -> str:
-    """Returns the CSV: a row a number that was measured, with our figure by seed."""
+    """Returns a CSV with one row per measured number and our figure of each seed."""
     rows = []
     for c in compared:
         if c.ours:
@@ -62,7 +62,7 @@ def text(compared: Iterable[Compared]) -> str:
 
 
 def read(path: pathlib.Path) -> list[Compared]:
-    """Returns what ``text`` wrote; raises UserError for another file, with the line."""
+    """Returns the comparisons in a file that ``text`` wrote; raises as ``read_rows`` for any other file."""
     by_id = {number.id: number for number in papers.numbers()}
 
     def parsed(row: dict[str, str]) -> Compared:
@@ -79,12 +79,12 @@ def read_rows(
     """Returns the parsed rows of a CSV file.
 
     Args:
-      path: of the file.
-      columns: that it must have, in this order.
-      parse: makes a record of a row's texts by column.
+      path: the file.
+      columns: those that the file must have, in this order.
+      parse: makes a record from a row's texts by column.
 
     Raises:
-      UserError: for other columns, and for the first row that cannot be parsed, with its line.
+      UserError: if the columns differ, or a row cannot be parsed; the message has its line.
     """
     header, *rows = list(csv.reader(io.StringIO(path.read_text()))) or [[]]
     if tuple(header) != tuple(columns):
@@ -101,7 +101,7 @@ def read_rows(
 
 
 def table(compared: Iterable[Compared]) -> tuple[list[str], list[list[str]]]:
-    """Returns header and rows of text: ours, the printed number, and the verdict."""
+    """Returns header and rows of text: our figure, the printed number, and the verdict."""
     header = ["setting", "figure", "ours (95 %)", "published", "verdict"]
     return header, [row(c) for c in compared]
 
@@ -126,7 +126,7 @@ def row(compared: Compared) -> list[str]:
 
 
 def verdict(ours: Agreement) -> str:
-    """Returns the verdict in words: of a difference also its size and 95 % interval."""
+    """Returns the verdict in words; ``DIFFERS`` comes with the difference and its 95 % interval."""
     words, by, half = str(ours.status), ours.difference, ours.width
     if ours.status is Status.DIFFERS:
         words += f" by {by:+.3f} ({by - half:+.3f} to {by + half:+.3f})"

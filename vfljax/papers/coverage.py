@@ -1,7 +1,7 @@
-"""How each of the 549 printed numbers compares with our runs; each counts once.
+"""How each of the 549 printed numbers compares with our runs; each number counts once.
 
-Only runs without a variant count: a variant that is equivalent shows what would make a number as printed, and
-is listed with the others that were tried.
+Only runs without a variant decide a number's status. An equivalent variant shows which rule would give the
+printed number. It is listed with the other variants that were tried.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from vfljax.report.stored_rows import grouped
 
 
 class Covered(NamedTuple):
-    """A number, its status, and the comparisons that it is of."""
+    """A printed number, its status, and our comparisons with it."""
 
     number: Number
     status: Status
-    main: Compared | None
-    variants: tuple[Compared, ...]  # at full scale, each under another named rule
+    main: Compared | None  # without a variant, or else a smaller run; None if not run
+    variants: tuple[Compared, ...]  # those at full scale with a variant
     remains: bool = False  # whether its difference remains after the correction for all numbers
-    explained: causes.Explained | None = None  # of DIFFERS
+    explained: causes.Explained | None = None  # only for DIFFERS
 
 
 def coverage(stored: Iterable[Compared]) -> list[Covered]:
@@ -62,7 +62,7 @@ def counts(covered: Iterable[Covered]) -> Counter[Status]:
 
 
 def table(covered: Sequence[Covered]) -> tuple[list[str], list[list[str]]]:
-    """Returns header and rows of text: a row a table and data set, and their sum."""
+    """Returns header and rows of text: a row per table and data set with its counts, and a row of sums."""
     groups = grouped(covered, lambda entry: (entry.number.table, entry.number.dataset))
     rows = [_row(*key, counts(members), "") for key, members in groups.items()]
     header = ["table", "data set", *(status.value for status in Status), "numbers"]
@@ -75,7 +75,7 @@ def _row(table: str, dataset: str, count: Counter[Status], none: str) -> list[st
 
 
 def differing(covered: Iterable[Covered]) -> tuple[list[str], list[list[str]]]:
-    """Returns header and rows of text: a row a number that differs, with its cause and what shows it."""
+    """Returns header and rows of text: a row per number that differs, with its cause and what shows it."""
     rows = []
     for number, found in ((entry.number, entry.explained) for entry in covered):
         if found is not None:

@@ -1,8 +1,8 @@
-"""What stored runs show of a paper's claims: comparisons with printed numbers, and what attacks read.
+"""The stored evidence on papers' claims: comparisons with printed numbers, and figures of attacks.
 
-What attacks read of a sweep is stored as a small CSV of ``LeakRow``: a row is an attack, or the strongest of
-all, on a configuration and a federation, as means over seeds. A difference between two figures is paired by
-seed and has a 95 % t-interval.
+The figures of a sweep's attacks are stored as a small CSV of ``LeakRow``. A row has the means over seeds of an
+attack, or of the strongest attack, on a configuration in a federation. Differences between two figures are
+paired by seed and have a 95 % t-interval.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ from vfljax.report.assessed import Assessed
 from vfljax.report.configurations import ConfigurationSummary
 from vfljax.report.estimates import NO_INTERVAL, Estimate, interval
 
-SAME = ("table", "dataset", "attack", "split", "metric")  # of two numbers that are compared
+SAME = ("table", "dataset", "attack", "split", "metric")  # are equal in compared numbers
 FIGURES = ("accuracy", "auc", "leak", "success", "excess")
 
 
 class LeakRow(NamedTuple):
     """The figures of one attack on a configuration; NaN where there is none."""
 
-    table: str  # the paper's table that the sweep is a run of
+    table: str  # the paper's table that the sweep reproduces
     configuration: str  # its label
     method: str
     defenses: tuple[str, ...]  # of its chain; () is undefended
     knobs: Mapping[str, Any]  # "kdk.epsilon" -> .45
     federation: str
     attack: str  # its label
-    row: str  # of the attack in attacks.TABLE; "" for the local-only baseline
-    strongest: bool  # whether it is there as the strongest of all
+    row: str  # the attack's row in attacks.TABLE; "" for the local-only baseline
+    strongest: bool  # whether the row is of the strongest attack
     accuracy: float = math.nan
     auc: float = math.nan
     leak: float = math.nan
     success: float = math.nan
     excess: float = math.nan  # leak beyond the local-only baseline
-    classes: int = 2  # of the data set
+    classes: int = 2  # number of classes of the data set
 
 
 def leak_rows(table: str, assessed: Assessed) -> list[LeakRow]:
-    """Returns every attack, and the strongest, on every configuration and federation.
+    """Returns a row for every attack, and for the strongest, on every configuration and federation.
 
     Args:
-      table: the paper's table that the sweep is a run of.
+      table: the paper's table that the sweep reproduces.
       assessed: the sweep.
     """
     rows: list[LeakRow] = []
@@ -92,7 +92,7 @@ def leaks_text(rows: Iterable[LeakRow]) -> str:
 
 
 def read_leaks(path: pathlib.Path) -> list[LeakRow]:
-    """Returns the rows of a file that ``leaks_text`` wrote; raises UserError for another."""
+    """Returns the rows of a file that ``leaks_text`` wrote; raises UserError for any other file."""
 
     def parsed(row: dict[str, str]) -> LeakRow:
         values: dict[str, Any] = {**row, **{name: float(row[name] or "nan") for name in FIGURES}}
@@ -106,16 +106,16 @@ def read_leaks(path: pathlib.Path) -> list[LeakRow]:
 
 
 class Support(enum.StrEnum):
-    """What a piece of evidence is to a claim."""
+    """Whether a piece of evidence supports a claim."""
 
     FOR = "for"
     AGAINST = "against"
     OPEN = "open"
-    MEASURED = "measured"  # of what no paper claims
+    MEASURED = "measured"  # a figure that no paper makes a claim about
 
 
 def difference(a: ArrayLike, b: ArrayLike) -> Estimate:
-    """Returns a - b.
+    """Returns the mean of a - b over seeds, with its 95 % t-interval.
 
     Args:
       a: [seeds] figures.
@@ -126,7 +126,7 @@ def difference(a: ArrayLike, b: ArrayLike) -> Estimate:
 
 
 def below(by: Estimate, limit: float) -> Support:
-    """Returns FOR if the interval lies below ``limit``, AGAINST above it, OPEN around it."""
+    """Returns FOR if the interval is below ``limit``, AGAINST if above, OPEN if around it or missing."""
     lower, upper = by.limits
     if math.isnan(lower) or lower <= limit <= upper:
         return Support.OPEN
@@ -134,13 +134,13 @@ def below(by: Estimate, limit: float) -> Support:
 
 
 class Evidence(NamedTuple):
-    """What is stored of all runs."""
+    """The stored comparisons and attack figures of all runs."""
 
     compared: Sequence[Compared]
     leaks: Mapping[str, Sequence[LeakRow]]  # by the sweep's name
 
     def sweeps(self, *tables: str) -> Iterator[tuple[str, Sequence[LeakRow]]]:
-        """Yields the name and the rows of every sweep of these tables, by name.
+        """Yields name and rows of every sweep that reproduces one of these tables, sorted by name.
 
         Args:
           *tables: such as "kdk/8", or "kdk" for all tables of a paper.
@@ -152,11 +152,11 @@ class Evidence(NamedTuple):
     def pairs(
         self, a: Mapping[str, str], b: Mapping[str, str], same: Sequence[str] = SAME
     ) -> Iterator[tuple[Compared, Compared]]:
-        """Yields two comparisons each, of one scale and as many seeds, without a variant.
+        """Yields pairs of comparisons without a variant, of equal scale and equally many seeds.
 
         Args:
-          a: fields of the first number.
-          b: fields of the second.
+          a: fields of the first number, with their values.
+          b: fields of the second number.
           same: fields in which the two are equal.
         """
         first, second = (

@@ -4,9 +4,9 @@
 C.1 to C.3), ``averages`` their averages (Table D.3), and ``ratios`` leak AUC over training AUC (Table D.6).
 
 The label party sends gamma a / |a| + b / |b|, with norms over the batch, of the gradients a of the GAN
-loss and b of the cross entropy with respect to f. The second term is known from what is stored: f is the
+loss and b of the cross entropy with respect to f. The second term is computed from what is stored: f is the
 mean of the embeddings that were sent, and the randomized response is drawn again with the step's own key.
-The first is what remains.
+The first term is the stored gradient less the second.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ATTACKS = ("norm", "mean/oracle", "global_median")  # the three that the release
 
 
 class Parts(NamedTuple):
-    """One epoch of one run, in the order of its training rows; rows never sent are left out."""
+    """One epoch of one trial, in the order of its training rows; rows that were not sent are left out."""
 
     f: HostArray  # [N, D] the mean of the parties' embeddings
     gan: HostArray  # [N, D] gamma a / |a|: sums of squares over a batch are gamma^2
@@ -47,7 +47,7 @@ def _unit(g: np.ndarray) -> np.ndarray:
 
 
 def parts(sweep: StoredSweep, setting: int) -> Parts:
-    """Returns the two parts of what the parties of a trial received in its last recorded epoch.
+    """Returns the two parts of the gradients that a trial's parties received in its last recorded epoch.
 
     Args:
       sweep: the stored sweep.
@@ -82,7 +82,7 @@ def parts(sweep: StoredSweep, setting: int) -> Parts:
     )
     if model.aggregation == "mean":
         f = f / parties
-    else:  # of a sum every party receives the whole gradient
+    else:  # under a sum every party receives the whole gradient
         g = g / parties
     size = training.batch_size
     whole, rest = divmod(len(train), size)
@@ -91,7 +91,7 @@ def parts(sweep: StoredSweep, setting: int) -> Parts:
     ce = np.zeros_like(f)
     for number in range(steps if knobs["gafm.terms"] != "gan" else 0):
         members = np.flatnonzero((batch == number) & sent)
-        members = members[np.argsort(order[members])]  # as they were drawn for
+        members = members[np.argsort(order[members])]  # the order of the draws
         step = int(exchange["epochs"][-1]) * steps + number
         delta, sigma = (jnp.float32(knobs[f"gafm.{name}"]) for name in ("delta", "sigma"))
         response = draws_of(row["seed"], step, jnp.asarray(labels[members]), delta, sigma)[1]
@@ -106,18 +106,18 @@ def averages(
 ) -> tuple[float, float]:
     """Returns the average gradient of the GAN loss and of the cross entropy (Table D.3).
 
-    A row's gradient is summed over its D entries, and the average is over rows. Both parts are those
-    that are sent: each over its norm, and the GAN's times gamma. So a batch of B rows averages to
-    gamma / sqrt(B) at most (times sqrt(D)). On Spambase the printed .054 is more than all rows of an
-    epoch can average to, .034, and less than the last 136 of 3,220 can, .086.
+    A row's gradient is summed over its D entries, and then averaged over rows. Both parts are as sent:
+    each is divided by its norm, and the GAN's is multiplied by gamma. The average over a batch of B
+    rows is therefore at most gamma / sqrt(B) (times sqrt(D)). On Spambase .054 is printed. The average
+    over an epoch's 3,220 rows is at most .034, that over the last batch's 136 rows at most .086.
 
     Args:
       sweep: the stored sweep.
       setting: the trial's id.
-      over: "last_batch", the last batch of the last recorded epoch, usually a shorter one, which is all
-        that the released code keeps; or "epoch", all rows of that epoch. The paper leaves it open.
-      oriented: whether both signs are turned for a run that learned the labels inverted, as its
-        predictions are. Without it, averages over seeds are near 0: either sign is as likely.
+      over: "last_batch" for the last batch of the last recorded epoch, often a short one, which is all
+        that the released code keeps; "epoch" for all rows of that epoch. The paper does not say which.
+      oriented: whether both signs are flipped if the trial learned the labels inverted, as is done with
+        its predictions. Otherwise averages over seeds are near 0, because both signs are equally likely.
     """
     if over not in OVER:
         raise unknown("average", over, OVER)
@@ -129,7 +129,7 @@ def averages(
 
 
 def ratios(sweep: StoredSweep, attacks: Sequence[str] = ATTACKS) -> dict[int, float]:
-    """Returns leak AUC over oriented training AUC of every trial, averaged over attacks (Table D.6).
+    """Returns leak AUC / oriented training AUC of every trial, averaged over attacks (Table D.6).
 
     With "median/oracle" for "global_median" these are the ratios that ``--select_delta`` averages over seeds.
 

@@ -1,8 +1,8 @@
 """Figures in the papers' form, from a stored sweep whose config names one (``config.reproduces``).
 
-Means over seeds with 95 % intervals. Diamonds are printed numbers: those of the paper's data and training,
-whatever the sweep is a run of. Sun et al. draw leaks over the course of training; ours are of the trained
-model's layers, so that layers are on the horizontal axis and the test AUC is a line.
+The figures show means over seeds with 95 % intervals. Diamonds are printed numbers: those of the paper's data
+and training, even if the sweep has less of them. Sun et al. draw leaks over the course of training. Ours are
+of the trained model, so the horizontal axis has its layers, and the test AUC is a horizontal line.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ OPERATING_POINTS = {
     "ppdl": "ppdl.theta",
     "discrete_sgd": "discrete_sgd.intervals",
     "kdk": "kdk.epsilon",
-}  # KDk's Figure 7: a panel a defense, and its axis
+}  # KDk's Figure 7 has a panel per defense; its horizontal axis is this knob
 SPECTRAL = "spectral/signed"  # algorithm 1 of Sun et al., on the cut
 PRINTED_DEFENSES = {"none": (), "marvell": ("marvell",), "label_dp": ("label_dp",)}
 Points = Iterable[tuple[float, float]]  # (x, y)
 
 
 def draw(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
-    """Returns the figure that the sweep is a run of.
+    """Returns the paper's figure that the sweep reproduces.
 
     Args:
       sweep: a finished sweep.
-      reproduces: what its config names: one of ``FIGURES``, and no table.
+      reproduces: of its config; its ``table`` is a key of ``FIGURES``.
 
     Raises:
       UserError: if the sweep lacks what the figure shows.
@@ -61,7 +61,7 @@ def draw(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
 def _panels(
     count: int, width: float, height: float, columns: int = 8, shared: bool = True
 ) -> tuple[Figure, list[Axes]]:
-    """Returns a figure with ``count`` panels, at least one, of this size, with a shared vertical axis."""
+    """Returns a figure and its ``count`` panels, at least one; ``shared`` panels have one vertical axis."""
     wide = min(columns, max(1, count))
     high = max(1, -(-count // wide))
     figure = Figure(figsize=(width * wide, height * high))
@@ -74,7 +74,7 @@ def _panels(
 def _line(
     ax: Axes, x: Sequence[float], values: Sequence[Interval], label: str, number: int
 ) -> None:
-    """Draws means with intervals, in the colour and with the marker of this number."""
+    """Draws means with intervals, in the color and with the marker that have this number."""
     mean = np.array([v.mean for v in values])
     half = np.nan_to_num([v.half for v in values])
     color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
@@ -109,8 +109,8 @@ def _kdk_numbers(dataset: str, k: int, **fields: str) -> list[tuple[float, float
 
 
 def _kdk_figure6(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
-    """KDk's Figure 6: accuracy, and the passive attack's top-1 success on training rows, over epsilon; a
-    panel a k, undefended at epsilon 0."""
+    """Draws KDk's Figure 6: accuracy, and the passive attack's top-1 success on training rows, over epsilon.
+    There is a panel per k; undefended is at epsilon 0."""
     every = stored_configurations(sweep)
     undefended = [c for c in every if not c.defended]
     by_k = grouped((c for c in every if "kdk" in c.defenses), lambda c: int(c.knobs["kdk.k"]))
@@ -133,8 +133,8 @@ def _legend(axes: Sequence[Axes], title: str) -> None:
 
 
 def _kdk_figure7(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
-    """KDk's Figure 7: accuracy and the passive and active attacks' success over each defense's operating
-    points; a panel a defense, the undefended figures as lines."""
+    """Draws KDk's Figure 7: accuracy and the passive and active attacks' success over each defense's
+    operating points. There is a panel per defense; dotted lines are the undefended figures."""
     every = stored_configurations(sweep)
     undefended = next((c for c in every if not c.defended), None)
     panels = {name: [c for c in every if c.defenses == (name,)] for name in OPERATING_POINTS}
@@ -164,8 +164,8 @@ def _kdk_figure7(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
 
 
 def _gafm_figure3(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
-    """GAFM's Figure 3: test AUC and the gradient attacks' leak AUC of GAFM, of its GAN loss alone and of its
-    cross entropy alone; bars, and a dot a seed."""
+    """Draws GAFM's Figure 3: test AUC and leak AUC of the gradient attacks under GAFM, its GAN loss alone and
+    its cross entropy alone. Bars are means over seeds, and each dot is a seed."""
     rows = read(sweep, named=False)
     every = [c for c in configurations(rows) if SPLIT in c.auc]
     labels = {name: reproduces.attacks.get(name, name) for name in GRADIENT_ATTACKS}
@@ -196,8 +196,8 @@ def _gafm_figure3(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
 
 
 def _gafm_figure2(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
-    """GAFM's Figure 2: what a party receives over what it sent, for the first seed undefended and with GAFM,
-    and the gradients of GAFM's two losses. Class 1 is orange. Of a cut of several numbers, their sums."""
+    """Draws GAFM's Figure 2: the gradients that a party received over the embeddings that it sent, undefended,
+    with GAFM, and for GAFM's two losses, each in the first such trial. Class 1 is orange. Cuts are summed."""
     del reproduces
     trials = [trial for trial in read(sweep, named=False).trials if not trial.diverged]
     panels: list[tuple[str, HostArray, HostArray, HostArray]] = []
@@ -227,7 +227,7 @@ def _gafm_figure2(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
 
 
 def _layers(c: ConfigurationSummary, passive: bool) -> list[tuple[str, Interval]]:
-    """Returns (layer, leak of the spectral attack on it) from the input on, of passive parties or of all."""
+    """Returns (layer, leak of the spectral attack on it) from the input on; if ``passive``, without the top."""
     signals = {key: dict(key.options).get("signal", "") for key in c.attacks}
     found = [
         (layer, c.attacks[key]["leak"])
@@ -240,22 +240,22 @@ def _layers(c: ConfigurationSummary, passive: bool) -> list[tuple[str, Interval]
 
 
 def _depth(layer: str) -> tuple[bool, bool, int]:
-    """Passive parties before the label party's top, hidden layers by number before what they end in."""
+    """Sorts passive parties before the label party's top, and hidden layers by number before the output."""
     number = layer.rpartition(".")[2]
     hidden = number.isdecimal()
     return layer.startswith("top."), not hidden, int(number) if hidden else 0
 
 
 def _sun_layers(sweep: StoredSweep, reproduces: Reproduces, passive: bool = True) -> Figure:
-    """Figures 2, 4 and 7 of Sun et al.: leaks by layer, a panel a configuration; the label party's layers,
-    which no attacker sees, are shaded."""
+    """Draws Figures 2, 4 and 7 of Sun et al.: leaks by layer, with a panel per configuration. The label
+    party's layers, which no attacker sees, are shaded."""
     panels = [(c, _layers(c, passive)) for c in stored_configurations(sweep)]
     if not panels or not all(layers for _, layers in panels):
         raise UserError(
             "the sweep has no spectral attack on a layer: give config.attacks.spectral.signal layers such "
             "as 'party0.cut'."
         )
-    # printed in the text: the last two layers of the passive party, the fourth and the cut
+    # the text prints one number for the passive party's last two layers, the fourth and the cut
     printed = {
         PRINTED_DEFENSES[n.defense]: ((4.0, n.value), (5.0, n.value))
         for n in papers.numbers_of("sun/text", reproduces.dataset)
@@ -279,8 +279,8 @@ def _sun_layers(sweep: StoredSweep, reproduces: Reproduces, passive: bool = True
 
 
 def _sun_alphas(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
-    """Figure 5 of Sun et al.: leak of the spectral attack and test AUC over dCor's weight, 0 for the
-    configuration without it; two panels a set of other defenses."""
+    """Draws Figure 5 of Sun et al.: leak of the spectral attack and test AUC over dCor's weight, which is 0
+    without dCor. There are two panels per set of other defenses."""
     series: dict[str, list[tuple[float, ConfigurationSummary]]] = {}
     for c in stored_configurations(sweep):
         others = "+".join(name for name in c.defenses if name != "dcor")
@@ -290,7 +290,7 @@ def _sun_alphas(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
         raise UserError(
             "the sweep has no method with dcor: give config.grid one with several alpha."
         )
-    # what the text and Table 1 (the large model) print over alpha_d
+    # numbers by alpha_d that the text and Table 1 (the large model) print
     text, table = (papers.numbers_of(name, reproduces.dataset) for name in ("sun/text", "sun/1"))
     large = [n for n in table if n.setting["label_party_model"] == "large"]
     printed = {

@@ -1,10 +1,10 @@
-"""Which figures of a sweep are compared with the printed numbers of a paper's table.
+"""Finds the figures of a sweep that are compared with the printed numbers of a paper's table.
 
-A number is of one configuration of a method: the method to which ``reproduces.arms`` gives the paper's
-defense, its configuration the one whose knobs are the number's setting (``KNOBS``). What else a setting
-names, such as how the columns were divided, must be in ``reproduces.setting``, for the whole sweep or under a
-method's name. Attacks are compared under the labels of ``reproduces.attacks``, on the federation that papers
-attack first.
+A number is compared with one configuration. ``reproduces.arms`` maps its method to the number's defense, and
+its knobs equal the number's setting (``KNOBS``). Other facts of a setting, such as how the columns were
+divided, must be in ``reproduces.setting``, for the whole sweep or under a method's name. The map
+``reproduces.attacks`` gives our labels of the paper's attacks. An attack is compared on the federation that
+papers attack first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KNOBS: dict[str, dict[str, str]] = {
     "label_dp": {"epsilon": "label_dp.epsilon"},
     "marvell": {"s": "marvell.power"},
 }  # a paper's defense -> its setting's name -> our column
-NEUTRAL = {"none": {"alpha_d": 0.0}}  # settings of a defense that is none
+NEUTRAL = {"none": {"alpha_d": 0.0}}  # settings that mean no defense
 
 UTILITY = {
     ("auc", "test"): "test_oriented_auc",
@@ -57,32 +57,32 @@ ATTACKED = {
     ("f1", "train"): "f1",
     ("f1", "test"): "test_f1",
 }  # metric and split -> column of an attack
-AVERAGED = ("norm", "mean", "median")  # the attacks of ``leak_auc_over_train_auc``
-PARTS = {"gan_gradient_avg": 0, "ce_gradient_avg": 1}  # of ``gafm_gradients.averages``
-# the paper does not say over what it averages; the first is what the released code keeps
+AVERAGED = ("norm", "mean", "median")  # attacks that ``leak_auc_over_train_auc`` averages over
+PARTS = {"gan_gradient_avg": 0, "ce_gradient_avg": 1}  # places in ``gafm_gradients.averages``
+# the paper does not say what it averages over; the first entry is what the released code keeps
 AVERAGES = {
     "": ("last_batch", False),
     "epoch": ("epoch", False),
     "oriented": ("last_batch", True),
     "epoch_oriented": ("epoch", True),
-}  # variant -> over which rows, and whether runs that learned the labels inverted are turned
+}  # variant -> ``over`` and ``oriented`` of ``gafm_gradients.averages``
 
 
-Found = tuple[str, str, Mapping[int, float]]  # federation, what our figure is, its value by seed
+Found = tuple[str, str, Mapping[int, float]]  # federation, our figure's name, its value by seed
 
 
 def compare(sweep: store.StoredSweep, reproduces: Reproduces) -> list[Compared]:
     """Compares every number of a table and data set, in the paper's order.
 
-    Of several methods for the paper's defense the first is the sweep's own variant, and each other one is a
-    variant of its name.
+    If several methods stand for the paper's defense, the first has the sweep's own variant. The name of each
+    other method is added to its variant.
 
     Args:
       sweep: a finished sweep.
       reproduces: the table, and which of the sweep's methods and attacks are the paper's.
 
     Returns:
-      The comparisons; those without figures of ours where the sweep has none.
+      The comparisons; ``ours`` is empty where the sweep has no figure.
     """
     numbers = papers.numbers_of(reproduces.table, reproduces.dataset)
     finder = _Finder(sweep, reproduces)
@@ -92,11 +92,11 @@ def compare(sweep: store.StoredSweep, reproduces: Reproduces) -> list[Compared]:
 
 
 def extend(sweep: store.StoredSweep, experiment: Experiment) -> tables.Extra:
-    """Returns the table and the figure of the paper that the sweep is a run of, for its report.
+    """Returns what a sweep's report adds on its paper: the comparison with the table, and the figure.
 
     Args:
       sweep: a finished sweep.
-      experiment: the one that it was made by; without ``reproduces`` nothing is added.
+      experiment: the sweep's; nothing is added if its ``reproduces`` is None.
 
     Raises:
       UserError: if the config names a table that no paper has.
@@ -119,7 +119,7 @@ def extend(sweep: store.StoredSweep, experiment: Experiment) -> tables.Extra:
 
 
 class _Finder:
-    """Finds the figures of a stored sweep."""
+    """Finds the figures of a stored sweep that printed numbers are compared with."""
 
     def __init__(self, sweep: store.StoredSweep, reproduces: Reproduces) -> None:
         self._sweep, self._reproduces = sweep, reproduces
@@ -132,15 +132,15 @@ class _Finder:
         self._attacks = [row for row in rows.attacks if row.point == 0]
 
     def compared(self, number: Number, variant: str) -> list[Compared]:
-        """Returns the comparisons of a number, one a method that is the paper's defense.
+        """Returns the comparisons of a number, one per method that stands for the paper's defense.
 
         Args:
           number: the printed number.
-          variant: of the sweep, or another of ``AVERAGES``.
+          variant: the sweep's, or a key of ``AVERAGES``.
         """
         blank = Compared(number=number, variant=variant, scale=self._reproduces.scale)
         matching = [c for c in self._configurations if self._matches(number, c)]
-        if len({c.method for c in matching}) < len(matching):  # of one method which is not known
+        if len({c.method for c in matching}) < len(matching):  # several of one method fit
             return [blank._replace(figure=f"several: {', '.join(c.label for c in matching)}")]
         out = []
         for place, c in enumerate(matching):
@@ -159,7 +159,7 @@ class _Finder:
         return out or [blank]
 
     def _matches(self, number: Number, c: ConfigurationSummary) -> bool:
-        """Whether the method is the number's defense, and its knobs and facts are the number's setting."""
+        """Whether the method stands for the number's defense, and knobs and facts equal its setting."""
         if self._reproduces.arms.get(c.method) != number.defense:
             return False
         setting, knobs = self._reproduces.setting, KNOBS.get(number.defense, {})

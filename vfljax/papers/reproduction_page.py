@@ -1,7 +1,7 @@
-"""The pages of the papers and our runs, from the small files that ``launch.reproduce --record`` stores.
+"""The pages on papers and our runs, rendered from the small files that ``launch.reproduce --record`` stores.
 
-The first page has the verdicts and the counts, each paper a page of its own, and an appendix every number that
-was run and what the papers do not claim. Their words are Jinja2 templates, in the folder ``templates``.
+The first page has the verdicts and the counts. Each paper has a page of its own. The appendix lists every
+number that was run, and what no paper claims. The text is in Jinja2 templates in the folder ``templates``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from vfljax.sweep import train
 from vfljax.sweep.experiment import experiment_of
 
 LEAKS = "_leaks.csv"
-RUNS = "runs.json"  # of every comparison that was stored: when, by what and on what it was run
+RUNS = "runs.json"  # of every stored comparison, when, by which versions and where it was run
 PROVENANCE = ("date", "revision", "python", "jax", "numpy", "backend", "machine")
 FIRST, APPENDIX = "REPRODUCTION.md", "reproduction/appendix.md"
 TEMPLATES = pathlib.Path(__file__).with_name("templates")
@@ -36,7 +36,7 @@ Command = Callable[[str, str, str], str]
 
 
 def stored(folder: pathlib.Path) -> list[Compared]:
-    """Returns every comparison in the folder, by file name."""
+    """Returns every comparison in the folder, in the order of file names."""
     files = sorted(f for f in folder.glob("*.csv") if not f.name.endswith(LEAKS))
     return [compared for file in files for compared in comparisons.read(file)]
 
@@ -47,7 +47,7 @@ def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compare
     Args:
       folder: where ``stored`` reads comparisons.
       workdir: the folder of the sweep, with its report.
-      compared: the sweep's numbers and the printed ones.
+      compared: the comparisons of the sweep with printed numbers.
     """
     sweep = store.load(workdir)
     experiment = experiment_of(sweep)
@@ -71,7 +71,7 @@ def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compare
 
 
 def scatters(folder: pathlib.Path) -> dict[str, Figure]:
-    """Returns the figures of ours against printed, by the file's name: of each paper of which any was run."""
+    """Returns scatter plots of our figures against printed numbers, by file name, of papers with any run."""
     drawn = {
         f"{paper}_scatter.png": scatter.draw(members)
         for paper, members in _by_paper(coverage.coverage(stored(folder))).items()
@@ -119,7 +119,7 @@ def _by_paper(covered: Sequence[coverage.Covered]) -> dict[str, list[coverage.Co
 
 
 def _runs(compared: Sequence[Compared], command: Command) -> Iterator[dict[str, Any]]:
-    """Yields a title, a command and the comparisons of every run."""
+    """Yields title, number of seeds, command and comparisons of every run."""
     groups = grouped(
         compared, lambda c: (c.number.table, c.number.dataset, c.scale, c.variant, c.run)
     )

@@ -1,4 +1,4 @@
-"""Our figures against the printed numbers of a paper."""
+"""A scatter plot of our figures against the printed numbers of a paper."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LOOKS = {
 
 
 def draw(covered: Sequence[Covered]) -> Figure | None:
-    """Returns the figure of a paper's numbers (``coverage.coverage``) that were run, None where none was.
+    """Returns the scatter plot of a paper's numbers (``coverage.coverage``) that were run; None if none was.
 
     A number is a point at (printed, our mean over seeds). Bars are the printed standard deviation, where there
     is one, and our 95 % interval. The band is the margin of ``agreement``. Gradients, which are no share or
-    AUC, are left out. Numbers of smaller runs are gray, because these are compared with no number.
+    AUC, are left out. Numbers of smaller runs are gray, because these have no verdict.
     """
     ran = [(e.status, e.main) for e in covered if e.main is not None and e.status in LOOKS]
     points = [

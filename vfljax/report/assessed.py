@@ -20,7 +20,7 @@ from vfljax.report.worth import NOT_KNOWN, Kept, Worth
 
 
 class MethodOutcome(enum.StrEnum):
-    """What stands in a verdict's place where a method has no chosen operating point."""
+    """What is shown in place of a verdict if a method has no chosen operating point."""
 
     NONE_KEEPS = "no operating point keeps the accuracy"
     NOT_ATTACKED = "not attacked"
@@ -29,7 +29,7 @@ class MethodOutcome(enum.StrEnum):
 
     @property
     def rank(self) -> int:
-        """As a verdict's that does not recommend a defense."""
+        """The rank of a verdict that does not recommend a defense (``Verdict.rank``)."""
         return 2
 
 
@@ -39,29 +39,29 @@ class Assessment:
 
     configuration: ConfigurationSummary
     federation: str
-    strongest: Strongest | None = None  # None where no attack has a figure
-    published: Strongest | None = None  # of the attacks in papers, which know no defense
-    oracle: Strongest | None = None  # of the attacks that know more than an attacker can
+    strongest: Strongest | None = None  # None if no attack has a figure
+    published: Strongest | None = None  # of published attacks, which know no defense
+    oracle: Strongest | None = None  # of attacks that know more than an attacker can
     by_knowledge: Mapping[int, Strongest] = dataclasses.field(default_factory=dict)
-    verdict: Verdict | None = None  # None where there is nothing to compare with, or no defense
+    verdict: Verdict | None = None  # None if not compared, or undefended and leaking
     missing: tuple[str, ...] = ()  # attacks with figures on too few seeds
-    broken: tuple[str, ...] = ()  # attacks that failed on every seed, and count nowhere
-    known: bool = True  # whether an attack that knows its defenses was run; not a number of labels
-    blocking: Blocking | None = None  # what leaves open whether it leaks
-    # whether "protects" holds for the best of several; None: not asked
+    broken: tuple[str, ...] = ()  # attacks that failed on every seed and are left out
+    known: bool = True  # whether attacks that know its defenses were run
+    blocking: Blocking | None = None  # the attack that leaves the verdict open
+    # whether "protects" holds after correction for choosing the best of several; None: not computed
     corrected: bool | None = None
-    change: Estimate = NO_ESTIMATE  # of the leak, to undefended, paired by seed
-    cost: Interval = NO_INTERVAL  # change of utility on test rows to undefended, paired by seed
-    kept: Kept = NOT_KNOWN  # of what the federation gains over the label party alone
-    unpublished: Estimate = NO_ESTIMATE  # what the strongest attack reads beyond the published ones
-    chosen: bool = False  # whether it is the method's operating point: it keeps the utility
-    meets_goal: bool = False
-    shown_as: Verdict | MethodOutcome | None = None  # where it represents its method
-    fresh: Assessment | None = None  # the same on seeds on which nothing was chosen, if any
+    change: Estimate = NO_ESTIMATE  # of the leak against undefended, paired by seed
+    cost: Interval = NO_INTERVAL  # change of test utility against undefended, paired by seed
+    kept: Kept = NOT_KNOWN  # of the federation's gain over the label party alone
+    unpublished: Estimate = NO_ESTIMATE  # leak of the strongest attack beyond the published ones
+    chosen: bool = False  # whether it is its method's operating point, which keeps the utility
+    meets_goal: bool = False  # whether it is chosen and meets ``config.goal``
+    shown_as: Verdict | MethodOutcome | None = None  # None if it does not represent its method
+    fresh: Assessment | None = None  # the same on fresh seeds, on which nothing was chosen
 
     @property
     def confirmed(self) -> bool:
-        """Whether the fresh seeds alone allow a verdict as strong, and meet the goal."""
+        """Whether its verdict helps, and on fresh seeds the verdict is as strong and the goal met."""
         if self.fresh is None or self.verdict not in HELPS:
             return False
         as_strong = HELPS[: HELPS.index(self.verdict) + 1]
@@ -79,17 +79,17 @@ class Assessment:
 
     @property
     def leak(self) -> Estimate:
-        """What the strongest attack leaks."""
+        """The leak of the strongest attack."""
         return NO_ESTIMATE if self.strongest is None else self.strongest.leak
 
     @property
     def excess(self) -> Estimate:
-        """What the strongest attack leaks beyond the local-only baseline."""
+        """The excess of the strongest attack over the local-only baseline."""
         return NO_ESTIMATE if self.strongest is None else self.strongest.excess
 
     @property
     def utility(self) -> Interval:
-        """What counts on test rows, over seeds: accuracy, or AUC where a class is rare."""
+        """Test utility over seeds: accuracy, or AUC if a class is rare (``worth``)."""
         return interval(self.configuration.test.get(self.federation, {}).values())
 
     @property
@@ -112,7 +112,7 @@ class Assessed:
     assessments: tuple[Assessment, ...]  # by configuration, then by federation
     rows: StoredRows
     worth: Mapping[str, Worth] = dataclasses.field(default_factory=dict)  # by federation, test rows
-    # by federation, the utility on validation rows that may be lost
+    # the utility on validation rows that may be lost, by federation
     allowed: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @property
@@ -132,32 +132,32 @@ class Assessed:
 
     @property
     def methods(self) -> list[Assessment]:
-        """One assessment per defense and federation, federation by federation."""
+        """The assessment that represents each method, federation by federation."""
         return [a for federation in FEDERATIONS for a in self.methods_on(federation)]
 
     def methods_on(self, federation: str) -> list[Assessment]:
-        """One assessment per defense, of one federation.
+        """Returns the assessment that represents each method in one federation.
 
-        Those that meet the goal come first, then those that keep the accuracy, each by verdict and leak.
+        Those that meet the goal come first, then those that keep the utility, each by verdict and leak.
         """
         found = (a for a in self.assessments if a.federation == federation)
         shown = [a for a in found if a.shown_as is not None]
         return sorted(shown, key=lambda a: (not a.meets_goal, not a.chosen, *preference(a)))
 
     def undefended(self, federation: str) -> Assessment | None:
-        """The undefended configuration in a federation, None where it has no strongest attack there."""
+        """Returns the undefended assessment in a federation; None if it has no strongest attack there."""
         bare = undefended(self.configurations)
         return next((a for a in self.attacked_on(federation) if a.configuration is bare), None)
 
     def local_only(self, federation: str) -> float:
-        """The leak of the local-only baseline there, undefended's if it is known; NaN if none was scored."""
+        """Returns the local-only baseline's leak, undefended's if it has one; NaN if none was scored."""
         found = sorted(self.attacked_on(federation), key=lambda a: a.configuration.defended)
         reached = (a.strongest.local_only for a in found if a.strongest)
         return next((leak for leak in reached if not math.isnan(leak)), math.nan)
 
 
 def preference(shown: Assessment) -> tuple[int, float]:
-    """Sorts the assessments that represent methods: by verdict, and of equal ones by leak."""
+    """Returns a sort key of assessments that represent methods: the verdict's rank, then the leak."""
     assert shown.shown_as is not None
     leak = shown.leak.mean
     return shown.shown_as.rank, math.inf if math.isnan(leak) else leak

@@ -31,7 +31,7 @@ from vfljax.sweep.experiment import Experiment, experiment_of
 from vfljax.sweep.records import Goal
 
 CONFIRMED = "confirmed"
-"""The folder, in an audit's, of the sweep on fresh seeds of what was recommended."""
+"""The folder within an audit's folder that has the sweep of what it recommends, on fresh seeds."""
 CORRECTED_SEEDS = 5
 """With fewer seeds a verdict is not corrected for choosing the best of several operating points."""
 
@@ -47,7 +47,7 @@ def assess(rows: StoredRows, experiment: Experiment | None = None) -> Assessed:
 
     Args:
       rows: of the sweep.
-      experiment: the sweep's, for its goal and the names of its parties; default ones without it.
+      experiment: the sweep's, for its goal and the names of its parties; None gives default ones.
     """
     reference = reference_of(rows, experiment)
     every = configurations(rows)
@@ -86,7 +86,7 @@ def assess(rows: StoredRows, experiment: Experiment | None = None) -> Assessed:
 
 
 def _with_fresh(assessed: Assessed, folder: pathlib.Path) -> Assessed:
-    """The same with the assessments on fresh seeds, where a sweep of them is finished."""
+    """Returns ``assessed`` with the assessments on fresh seeds, if ``folder`` has a finished sweep of them."""
     if not (folder / "sweep.json").exists() or store.load(folder).unfinished:
         return assessed
 
@@ -101,7 +101,7 @@ def _with_fresh(assessed: Assessed, folder: pathlib.Path) -> Assessed:
 def _changed(
     members: Iterable[Assessment], changes: Mapping[Assessment, Mapping[str, Any]]
 ) -> list[Assessment]:
-    """The assessments in their order, each with the fields that are changed of it."""
+    """Returns the assessments in their order, each with its fields in ``changes`` replaced."""
     return [dataclasses.replace(a, **changes.get(a, {})) for a in members]
 
 
@@ -115,9 +115,9 @@ def compare(
 
     Args:
       every: the configurations, in grid order.
-      found: their assessments as far as attacks go: strongest attacks without verdicts and choices.
+      found: their assessments with strongest attacks, but without verdicts and choices.
       reference: what figures are compared with.
-      rows: of the sweep, for those who list them.
+      rows: of the sweep; the result keeps them.
     """
     draft = Assessed(reference, tuple(every), tuple(found), rows)
     bases = {federation: _base(draft, federation) for federation in FEDERATIONS}
@@ -145,7 +145,7 @@ class _Base(NamedTuple):
     reference: Reference
 
     def lost(self, a: Assessment, test: bool = False) -> np.ndarray:
-        """What a configuration loses to undefended on the seeds of both, on validation or on test rows."""
+        """Returns the utility [seeds] lost against undefended on shared seeds, on validation or test rows."""
         assert self.undefended is not None
         base, ours = (
             (x.configuration.test if test else x.configuration.validation).get(a.federation, {})
@@ -157,7 +157,7 @@ class _Base(NamedTuple):
         )
 
     def keeps(self, a: Assessment) -> bool:
-        """Whether a configuration keeps the utility on validation rows."""
+        """Returns whether a configuration keeps the utility on validation rows."""
         return bool(choosing.keeps_accuracy(self.lost(a), self.allowed))
 
 
@@ -179,7 +179,7 @@ def _base(draft: Assessed, federation: str) -> _Base:
 
 
 def _with_cost(a: Assessment, base: _Base) -> Assessment:
-    """The assessment with what the configuration costs on test rows, paired by seed."""
+    """Returns the assessment with the configuration's cost on test rows, paired by seed, if it is known."""
     unknown = not a.utility.count and not a.configuration.diverged
     if base.undefended is None or not a.configuration.defended or unknown:
         return a
@@ -189,7 +189,7 @@ def _with_cost(a: Assessment, base: _Base) -> Assessment:
 
 
 def _judged(members: list[Assessment], base: _Base) -> list[Assessment]:
-    """The assessments of a federation with their verdicts and changes to undefended."""
+    """Returns a federation's assessments with verdicts and changes against undefended."""
     if base.undefended is None or base.undefended.strongest is None:
         return members
     attacked = {a: a.strongest for a in members if a.strongest is not None}
@@ -207,7 +207,7 @@ def _judged(members: list[Assessment], base: _Base) -> list[Assessment]:
 
 
 def _is_undefended(a: Assessment, reference: Assessment) -> bool:
-    """Whether every figure of both is equal bit for bit on every seed: utility, and the attacks both have."""
+    """Returns whether utility and the leaks of shared attacks are equal bit for bit on every seed."""
     ours, theirs = a.configuration, reference.configuration
     for x, y in (ours.test, theirs.test), (ours.validation, theirs.validation):
         utility = x.get(a.federation)
@@ -224,10 +224,10 @@ def _is_undefended(a: Assessment, reference: Assessment) -> bool:
 
 
 def _corrected(members: list[Assessment], base: _Base) -> list[Assessment]:
-    """The assessments with whether "protects" holds when the best of all operating points is chosen.
+    """Returns the assessments with whether "protects" holds if the best of all operating points is chosen.
 
-    Competitors are the configurations that keep the utility on validation rows, whatever they leak; of fewer
-    than 5 seeds nothing is corrected.
+    The choice is among the configurations that keep the utility on validation rows, whatever they leak. With
+    fewer than ``CORRECTED_SEEDS`` seeds nothing is corrected.
     """
     undefended_attack = base.undefended.strongest if base.undefended else None
     if undefended_attack is None or undefended_attack.seeds < CORRECTED_SEEDS:
@@ -243,8 +243,8 @@ def _corrected(members: list[Assessment], base: _Base) -> list[Assessment]:
 
 
 def _with_representatives(members: list[Assessment], base: _Base) -> list[Assessment]:
-    """The assessments, of which one of each method is marked as what represents it."""
-    # where a method is not trained nothing was to be chosen
+    """Returns the assessments, with the one that represents each method marked."""
+    # a method that was not trained in this federation has nothing to choose
     trained = (a for a in members if a.federation in a.configuration.validation)
     methods = grouped((a for a in trained if a.configuration.defended), lambda a: a.method)
     return _changed(members, dict(_representative(m, base) for m in methods.values()))
@@ -253,10 +253,10 @@ def _with_representatives(members: list[Assessment], base: _Base) -> list[Assess
 def _representative(
     members: Sequence[Assessment], base: _Base
 ) -> tuple[Assessment, Mapping[str, Any]]:
-    """The assessment that represents a method in a federation, and what it is marked with.
+    """Returns the assessment that represents a method in a federation, and the fields that mark it.
 
-    It is the chosen operating point. Without one it is the nearest to the goal, and where nothing undefended
-    was attacked the one that leaks least.
+    That is the chosen operating point. If none keeps the utility, it is the nearest to the goal, and if
+    undefended was not attacked, the one that leaks least.
     """
     attacked = [a for a in members if a.strongest is not None]
     if not attacked:
@@ -266,13 +266,13 @@ def _representative(
     if base.undefended is None:
         least = min(attacked, key=lambda a: a.leak.mean)
         return least, {"shown_as": MethodOutcome.NOT_COMPARED}
-    # what is undefended bit for bit is no defense, unless there is nothing else
+    # an operating point that is undefended bit for bit counts only if there is no other
     attacked = [a for a in attacked if a.verdict is not Verdict.IS_UNDEFENDED] or attacked
     keeping = [a for a in attacked if base.keeps(a)]
     goal = base.reference.goal
     if not keeping:
         return nearest(attacked, base.allowed, goal), {"shown_as": MethodOutcome.NONE_KEEPS}
-    # where the local-only baseline is the strongest of several, they leak the same to the last bit
+    # if the local-only baseline is the strongest on several, their leaks are equal, and the loss decides
     shown = min(keeping, key=lambda a: (a.leak.mean, np.mean(base.lost(a))))
     meets = (
         shown.leak.at_most <= goal.max_leak + 1e-12
@@ -283,12 +283,12 @@ def _representative(
 
 
 def nearest(attacked: Iterable[Assessment], allowed: float, goal: Goal) -> Assessment:
-    """Returns the assessment that is beyond the goal by least, of equal ones the one that leaks least.
+    """Returns the assessment that exceeds the goal by least; of equal ones, the one that leaks least.
 
     Args:
       attacked: assessments with a strongest attack.
-      allowed: the utility that may be lost. What counts is the larger of what is lost and leaked too much.
-      goal: what may leak.
+      allowed: the utility that may be lost. The larger of the excess of the loss and of the leak counts.
+      goal: the leak may be its ``max_leak``.
     """
 
     def excess(a: Assessment) -> tuple[float, float]:

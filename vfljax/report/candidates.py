@@ -1,4 +1,4 @@
-"""The attacks among which the strongest is looked for, as figures by seed, and the strongest."""
+"""The candidates for the strongest attack, as figures by seed, and the strongest of them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ EXCESS = 0.05
 
 
 class Candidate(NamedTuple):
-    """One of the attacks among which the strongest is looked for."""
+    """A candidate for the strongest attack."""
 
-    name: str  # with what tells it from the others: federation and knobs
-    brief: str = ""  # without who attacked
-    identity: AttackIdentity | None = None  # None of the local-only baseline
-    null: float = math.nan  # what its scores reach under permuted labels, 95 % of the time
-    rows: tuple[Any, ...] = ()  # of each seed, its figures by column as they are stored
+    name: str  # unique: with federation and knobs where needed
+    brief: str = ""  # the name without the attackers
+    identity: AttackIdentity | None = None  # None for the local-only baseline
+    null: float = math.nan  # 95 % quantile of its leak under permuted labels
+    rows: tuple[Any, ...] = ()  # one per seed: its stored figures by column
 
 
 LOCAL_ONLY = Candidate(name="local-only baseline", brief="local-only baseline")
@@ -36,10 +36,10 @@ LOCAL_ONLY = Candidate(name="local-only baseline", brief="local-only baseline")
 class Candidates:
     """The attacks on one configuration in one federation, and the local-only baseline.
 
-    Figures are in [0, 1], on one scale (leak AUC, or balanced top-1), NaN where a seed has none. The baseline
-    is a candidate too, so that the strongest attack of all seeds is never below it. NaN on all seeds of
-    ``local_only`` means that it was not scored. Its last row is the baseline's own; where there are more, the
-    rows before it are what the baseline reads with each attack's draws of known labels.
+    Figures are in [0, 1], on one scale (leak AUC, or balanced top-1), and NaN where a seed has none. The
+    baseline is a candidate too, so the strongest attack over all seeds is never below it. If ``local_only`` is
+    NaN on all seeds, the baseline was not scored. Its last row has the baseline's own figures. If there are
+    more rows, those before it have the baseline's figures with each attack's draws of known labels.
     """
 
     attacks: tuple[Candidate, ...]
@@ -73,13 +73,13 @@ class Candidates:
 
 
 def with_baseline(figures: LeakSample, local_only: LeakSample) -> LeakSample:
-    """Returns the attacks and, where it was scored, the local-only baseline, last.
+    """Returns the figures of the attacks and then, if it was scored, of the local-only baseline.
 
     The baseline is no candidate on seeds where the training diverged.
 
     Args:
       figures: of the attacks, [..., attacks, seeds].
-      local_only: of the baseline, [..., 1 or attacks + 1, seeds], whose points may be one; the last is its own.
+      local_only: of the baseline, [..., 1 or attacks + 1, seeds], at one point or all; its last row is used.
     """
     if not np.isfinite(local_only.leaks).any():
         return figures
@@ -100,16 +100,16 @@ def with_baseline(figures: LeakSample, local_only: LeakSample) -> LeakSample:
 class Strongest:
     """The strongest of the candidates.
 
-    Its leak is the highest mean over seeds of any candidate, the local-only baseline included, which choosing
-    biases upward; ``fold_leak`` is chosen on other seeds than it is scored on, and may lie below every attack.
+    Its leak is the highest mean over seeds of any candidate, the local-only baseline included. The choice
+    biases it upward. ``fold_leak`` scores seeds by choices on the other seeds; it may be below every attack.
     """
 
     candidates: Candidates
-    attack: Candidate  # of the highest mean
+    attack: Candidate  # the candidate with the highest mean
     by_seed: dict[int, float]  # its leak on the seeds that have one
     leak: Estimate  # its mean over the seeds
-    excess: Estimate  # e; NaN where the local-only baseline was not scored
-    fold_leak: float  # mean over folds, unbiased for what they picked
+    excess: Estimate  # e, over the local-only baseline; NaN if that was not scored
+    fold_leak: float  # mean score of the folds, unbiased for their picks
     folds: int  # how many folds chose the attack
     seeds: int  # number of seeds with figures
 
@@ -125,27 +125,27 @@ class Strongest:
 
     @property
     def local_only(self) -> float:
-        """What the local-only baseline reaches on the same rows; NaN where it was not scored."""
+        """The leak of the local-only baseline on the same rows; NaN if it was not scored."""
         return self.leak.mean - self.excess.mean
 
     @property
     def enough(self) -> bool:
-        """Whether there are seeds enough for limits."""
+        """Whether there are enough seeds for limits."""
         return self.seeds >= FEWEST_SEEDS
 
     @property
     def nothing_to_protect(self) -> bool:
-        """Whether the limits show that it leaks next to nothing beyond the local-only baseline."""
+        """Whether the limits show an excess over the local-only baseline below ``EXCESS``."""
         return self.enough and bool(self.excess.limits.upper < EXCESS)
 
     @property
     def informative(self) -> bool:
-        """Whether it leaks more than scores without information do."""
+        """Whether it leaks more than scores without information (``Candidate.null``)."""
         return self.leak.mean > self.attack.null
 
 
 def strongest_of(among: Candidates) -> Strongest | None:
-    """Returns the strongest candidate, None without any figure; the baseline's own excess is 0."""
+    """Returns the strongest candidate; None if no attack has a figure."""
     everyone = among.all_figures
     leaks = everyone.leaks
     seeds = int(np.isfinite(among.figures.leaks).any(axis=0).sum())
@@ -160,7 +160,7 @@ def strongest_of(among: Candidates) -> Strongest | None:
         limits = floats(intervals.worst_limits(everyone))
         if among.has_local_only:
             lower, upper = floats(intervals.excess_limits(among.figures, among.local_only))
-            # where all are below the baseline it is the strongest, whose own excess is 0
+            # if all attacks are below the baseline, it is the strongest itself, with an excess of 0
             excess = Limits(lower, max(upper, 0.0))
     pairs = zip(among.seeds, leaks[best].tolist(), strict=True)
     return Strongest(
@@ -181,5 +181,5 @@ def _mean(values: NDArray[np.float64]) -> float:
 
 
 def floats(pair: Limits) -> Limits:
-    """Returns limits that are numbers."""
+    """Returns the limits as floats."""
     return Limits(float(pair.lower), float(pair.upper))

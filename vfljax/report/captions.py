@@ -1,4 +1,4 @@
-"""The captions that give the rules of judging, with the figures of a sweep; their words are in templates.
+"""Captions that explain how a sweep was judged, with its figures; their text is in templates.
 
 The bias of the highest mean is read from a table that ``analysis.judging`` simulated.
 """
@@ -24,7 +24,7 @@ BIASES = pathlib.Path(__file__).with_name("biases.csv")
 
 
 class Bias(NamedTuple):
-    """By how much the highest mean exceeds what the strongest attack truly leaks, simulated."""
+    """How much the highest mean exceeds the strongest attack's true leak, by simulation."""
 
     seeds: int
     candidates: int  # the local-only baseline included
@@ -43,11 +43,11 @@ def _stored_biases() -> tuple[Bias, ...]:
 
 
 def stored_bias(seeds: int, candidates: int) -> Bias:
-    """Returns the bias for the next smaller stored number of seeds and next larger one of candidates.
+    """Returns the nearest stored bias with at most ``seeds`` seeds and at least ``candidates`` candidates.
 
     Args:
-      seeds: of the sweep; below the fewest stored ones, these count.
-      candidates: the local-only baseline included; above the most stored ones, these count.
+      seeds: of the sweep; if fewer than all stored numbers, the smallest of these is used.
+      candidates: with the local-only baseline; if more than all stored numbers, the largest is used.
     """
     stored = _stored_biases()
     fewest, most = min(bias.seeds for bias in stored), max(bias.candidates for bias in stored)
@@ -82,8 +82,8 @@ def strongest_attack(assessed: Assessed, permuted: float = 0.0) -> str:
 
 
 def _bias(assessed: Assessed) -> dict[str, Any] | None:
-    """The bias of the highest mean for as many seeds and attacks, and how figures spread; None with too few
-    seeds."""
+    """Returns the bias of the highest mean for the sweep's numbers of seeds and attacks, and the spread of its
+    figures over seeds; None with too few seeds."""
     found = [a.strongest for a in assessed.attacked if a.strongest is not None]
     seeds = max((strongest.seeds for strongest in found), default=0)
     if seeds < FEWEST_SEEDS:
@@ -101,7 +101,7 @@ def _bias(assessed: Assessed) -> dict[str, Any] | None:
 
 
 def operating_points(assessed: Assessed) -> str:
-    """How the operating point of every method is chosen, which its card shows."""
+    """Returns how every method's operating point, which its card shows, is chosen."""
     allowed = {f: assessed.allowed.get(f, choosing.MEAN_LOSS) for f in assessed.federations}
     (text,) = paragraphs(
         "operating_points",
@@ -115,7 +115,7 @@ def operating_points(assessed: Assessed) -> str:
 
 
 def _by_federation(values: Mapping[str, float]) -> str:
-    """The values of federations, one value where all are equal."""
+    """Returns the values as text with their federations, or one value if all are equal."""
     several = len(set(values.values())) > 1
     where = [f"{x:.3f} {FEDERATIONS[f]}" if several else f"{x:.3f}" for f, x in values.items()]
     return " and ".join(dict.fromkeys(where))

@@ -1,4 +1,4 @@
-"""What the strongest attack reads with certainty: rates, precision and recall as a table, and its ROC."""
+"""What the strongest attack reads with certainty: a table of rates and recall, and a figure."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ OF_TWO = " TPR: of class 1, the share read where the FPR of class 0 is taken for
 TWO = {"tpr_at_1e-3": "TPR at 0.1 % FPR", "tpr_at_1e-2": "at 1 %", "tpr_at_1e-1": "at 10 %"}
 MORE = {"read_99": "read with 99 % precision"}
 ROC = {"xlabel": "false positive rate", "ylabel": "true positive rate", "yscale": "log"}
-FEWEST = 100  # rows that must have been scored on two seeds
+FEWEST = 100  # rows scored on two seeds, without which no share is shown
 PRECISION = {"xlabel": "share of the rows, most certain first", "ylabel": "share named rightly"}
 
 
 def readers(assessed: Assessed) -> list[tuple[Assessment, dict[str, Any]]]:
-    """Undefended, every chosen operating point, and undefended as the local-only baseline reads it, and how
-    each is drawn, by federation; none where attacks were stored without these figures."""
+    """Returns undefended, every chosen operating point, and undefended with the local-only baseline as attack,
+    by federation, each with its plot style ({}: not drawn). Those without stored figures are left out."""
     out: list[tuple[Assessment, dict[str, Any]]] = []
     colors = {mark.method: mark.color for mark in interactive.marks(assessed)}
     for federation in assessed.federations:
@@ -50,13 +50,13 @@ def readers(assessed: Assessed) -> list[tuple[Assessment, dict[str, Any]]]:
 
 
 def _stored(a: Assessment, column: str) -> Any:
-    """A figure of the strongest attack, [seeds, ...]."""
+    """Returns a stored figure of the strongest attack, [seeds, ...], of the seeds that have it."""
     rows = a.strongest.attack.rows if a.strongest else ()
     return np.array([row[column] for row in rows if row.get(column) is not None])
 
 
 def section(assessed: Assessed) -> Section:
-    """The table of all readers."""
+    """Returns the table, with a row per entry of ``readers``."""
     judged, classes = assessed.reference.rows, assessed.reference.classes
     columns, of_class = (TWO, judged) if classes == 2 else (MORE, judged // classes)
     header = ["configuration", "federation", "attack", *columns.values()]
@@ -74,7 +74,7 @@ def section(assessed: Assessed) -> Section:
 
 
 def _cell(values: Floats, rows: int) -> str:
-    """A mean over seeds with its limits; so many rows were judged."""
+    """Returns the mean over seeds with its limits as text; ``rows`` is the number of judged rows."""
     count, mean, _ = moments(values)
     sample = intervals.sample(values[None], rows)
     limits = floats(intervals.worst_limits(sample)) if count >= FEWEST_SEEDS else NO_LIMITS
@@ -82,7 +82,7 @@ def _cell(values: Floats, rows: int) -> str:
 
 
 def _every_seed(right: Any) -> str:
-    """The share of rows that are named rightly on every seed that scored them, of those that two or more did.
+    """Returns the share of rows named rightly on every seed that scores them, of rows that two or more score.
 
     Seeds differ in their training rows, so that few rows are scored on all of many seeds. The more seeds score
     a row, the more often it must be named rightly.
@@ -94,8 +94,8 @@ def _every_seed(right: Any) -> str:
 
 
 def figure(assessed: Assessed) -> Figure:
-    """Draws undefended, the recommendation and the local-only baseline: of two classes the ROC on logarithmic
-    axes, of more the precision among the most certain rows."""
+    """Draws undefended, the recommendation and the local-only baseline: for two classes the ROC on logarithmic
+    axes, for more the precision among the most certain rows."""
     two, panels, x = assessed.reference.classes == 2, assessed.federations, SHARES
     with mpl.rc_context(STYLE):
         drawn = Figure(figsize=(5.6 * len(panels), 4.2))

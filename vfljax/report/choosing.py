@@ -3,8 +3,8 @@
 Figures are leaks [candidates, seeds], NaN where a seed has none. A *fold* chooses on the mean over all seeds
 but one and scores on that one, so nothing is chosen where it is scored. The mean score is unbiased for what
 the folds picked. In expectation it is at most the leak of the strongest candidate, because a fold may pick
-another one. It is also never more than the highest mean over all seeds, where every candidate has every seed.
-Several candidates may read all rows of the other seeds: a fold cannot tell these apart, and scores their mean.
+another one. It never exceeds the highest mean over all seeds if every candidate has a figure on every seed.
+If several candidates read all rows of the other seeds, a fold cannot tell them apart, and scores their mean.
 """
 
 from __future__ import annotations
@@ -18,32 +18,31 @@ from scipy import special
 from vfljax.report.estimates import Bools, Floats, Ints
 
 MEAN_LOSS = 0.02
-"""The most validation utility that an operating point may cost as the mean over seeds, where what the
-federation gains is not known."""
+"""The mean validation utility that an operating point may lose if the federation's gain is not known."""
 LOSS_LEVEL = 0.90
-"""The level of the upper limit of that loss, one-sided, which may be twice as much."""
+"""The level of the one-sided upper limit of the loss. The limit may be twice as large as the mean may be."""
 NOBODY = -1
 
 
 class Folds(NamedTuple):
-    """What each fold chose and what that scored; leading axes are repetitions."""
+    """The pick of each fold and its score; leading axes are repetitions."""
 
     scores: Floats  # [..., seeds], on the seed left out; NaN without a pick
     picks: Ints  # [..., seeds], candidates; ``NOBODY`` where none could be chosen or scored
-    weights: Floats  # [..., candidates, seeds], of each candidate's figure in a score
+    weights: Floats  # [..., candidates, seeds], of a candidate's figure in a seed's score
 
 
 def leave_one_out(leaks: ArrayLike, certain: float = 1.0) -> Folds:
-    """The strongest candidate, chosen without each seed in turn.
+    """Chooses the strongest candidate without each seed in turn, and scores it on that seed.
 
-    A seed is scored by the candidate of the highest mean over the other seeds, of those that have a
-    figure on it: an attacker whose attack diverges sees that, and takes the next. The first of equal
-    ones is chosen. With one seed there is nothing to choose on, and no score.
+    The pick has the highest mean over the other seeds, among the candidates that have a figure on this
+    one: an attacker whose attack diverges notices, and takes the next. The first of equal ones is
+    chosen. With one seed there is nothing to choose on, and no score.
 
     Args:
       leaks: [..., candidates, seeds].
-      certain: from this mean over the other seeds on, candidates are not told apart. The score is the mean
-        of their figures, and the pick is still the first of the highest.
+      certain: candidates whose mean over the other seeds is at least this are not told apart. The score
+        is the mean of their figures, and the pick is still the first with the highest mean.
     """
     leaks = np.asarray(leaks, np.float64)
     seeds = range(leaks.shape[-1])
@@ -59,7 +58,7 @@ def leave_one_out(leaks: ArrayLike, certain: float = 1.0) -> Folds:
 
 
 def weighted(figures: Floats, weights: Floats) -> Floats:
-    """Returns each seed's mean [..., seeds] of figures [..., candidates, seeds], NaN without a weight."""
+    """Returns the weighted mean [..., seeds] of figures [..., candidates, seeds]; NaN if all weights are 0."""
     total = np.where(weights > 0, weights * figures, 0.0).sum(-2)
     return np.where(weights.any(-2), total, np.nan)
 
@@ -76,7 +75,7 @@ def of_picks(figures: Floats, picks: Ints) -> Floats:
 
 
 def repeated(leaks: Floats) -> Bools:
-    """Which candidates [..., candidates, seeds] have, on every seed, the figure of an earlier one."""
+    """Returns which candidates equal an earlier one on every seed, for leaks [..., candidates, seeds]."""
     values = np.where(np.isnan(leaks), -1.0, leaks)
     equal = np.all(values[..., :, None, :] == values[..., None, :, :], axis=-1)  # [..., K, K]
     earlier = np.tril(np.ones(equal.shape[-2:], bool), -1)
@@ -84,18 +83,18 @@ def repeated(leaks: Floats) -> Bools:
 
 
 def strongest(leaks: ArrayLike) -> Ints:
-    """The candidate of the highest mean over all its seeds, [...]; ``NOBODY`` without any figure."""
+    """Returns the candidate [...] with the highest mean over its seeds; ``NOBODY`` if none has a figure."""
     means = _means(np.asarray(leaks, np.float64))
     return np.where(np.max(means, axis=-1) > -np.inf, np.argmax(means, axis=-1), NOBODY)
 
 
 def accuracy_losses(accuracies: ArrayLike, undefended: ArrayLike, majority: float) -> Floats:
-    """Returns what operating points cost on validation rows, [..., seeds].
+    """Returns the utility that operating points lose, [..., seeds].
 
     Args:
-      accuracies: [..., seeds], NaN where a seed diverged, which guesses then.
+      accuracies: utility [..., seeds]; NaN, where training diverged, counts as a guess.
       undefended: [seeds], likewise.
-      majority: the accuracy of a guess.
+      majority: the utility of a guess.
     """
     ours, others = (
         np.where(np.isfinite(x), x, majority)
@@ -105,9 +104,9 @@ def accuracy_losses(accuracies: ArrayLike, undefended: ArrayLike, majority: floa
 
 
 def keeps_accuracy(losses: ArrayLike, max_cost: float = MEAN_LOSS) -> Bools:
-    """Returns whether losses are small: by their mean, and by its t-limit at ``LOSS_LEVEL``.
+    """Returns whether losses are small by their mean, and by its upper t-limit at ``LOSS_LEVEL``.
 
-    Of one seed there is no limit, and its loss decides; of no seed nothing is known to be kept.
+    With one seed there is no limit, and its loss decides. Without seeds the answer is no.
 
     Args:
       losses: [..., seeds].
@@ -117,7 +116,7 @@ def keeps_accuracy(losses: ArrayLike, max_cost: float = MEAN_LOSS) -> Bools:
     count = losses.shape[-1]
     if count == 0:
         return np.zeros(losses.shape[:-1], bool)
-    mean, most = losses.mean(-1), max_cost + 1e-12  # .90 - .88 is .02 and a bit
+    mean, most = losses.mean(-1), max_cost + 1e-12  # in floats .90 - .88 is above .02
     if count == 1:
         return mean <= most
     error = losses.std(-1, ddof=1) / np.sqrt(count)
@@ -126,7 +125,7 @@ def keeps_accuracy(losses: ArrayLike, max_cost: float = MEAN_LOSS) -> Bools:
 
 
 def _means(leaks: Floats) -> Floats:
-    """The mean over the seeds that there are, [..., candidates]; -inf without any."""
+    """Returns the mean [..., candidates] over the seeds with a figure; -inf if there are none."""
     present = np.isfinite(leaks)
     count = present.sum(-1)
     total = np.where(present, leaks, 0.0).sum(-1)

@@ -1,8 +1,8 @@
 """The configurations of a stored sweep: what was trained, and what each attack reads, summarized over seeds.
 
-A *configuration* is one value for every knob; its trials, one a seed and federation, are its sample. The scale
-of leakage is ``metrics.leak``: leak AUC for two classes (chance 1/2), balanced top-1 for more (chance 1/C).
-Leak AUC grants the attacker one bit, which way its scores point: single attacks get max(a, 1 - a), as
+A *configuration* is one value for every knob; its trials, one per seed and federation, are its sample. The
+scale of leakage is ``metrics.leak``: leak AUC for two classes (chance 1/2), balanced top-1 for more (chance
+1/C). Leak AUC grants the attacker one bit, which way its scores point: single attacks get max(a, 1 - a), as
 published, and the strongest attack takes the direction from the half of the rows on which it is not scored.
 Top-1 success grants nothing.
 """
@@ -51,16 +51,16 @@ class ConfigurationSummary(NamedTuple):
     method: str
     defenses: tuple[str, ...]  # of its chain, in listing order; () is undefended
     knobs: dict[str, Any]  # "kdk.epsilon" -> .45; only those of its own defenses
-    named: tuple[str, ...]  # knobs in its label: what varies in the method, and what has no default
+    named: tuple[str, ...]  # knobs in its label: those that vary in the method or have no default
     accuracy: Mapping[str, Interval]  # test accuracy (oriented, for C = 2)
     auc: Mapping[str, Interval]  # test AUC (oriented); empty for C > 2
     test: BySeed  # utility on test rows by seed, NaN where training diverged
     validation: BySeed  # likewise, on validation rows
-    alone_test: BySeed  # of the label party alone, beside undefended
+    alone_test: BySeed  # of the label party alone, if it was scored
     alone_validation: BySeed
-    attacks: Attacks  # at the first point of its numeric knobs; see ``FIGURES``
-    diverged: int
-    inverted: int  # runs that learned two classes the wrong way round
+    attacks: Attacks  # each at the first point of its numeric knobs; see ``FIGURES``
+    diverged: int  # number of trials
+    inverted: int  # number of trials that learned two classes inverted
     trials: int
 
     @property
@@ -69,7 +69,7 @@ class ConfigurationSummary(NamedTuple):
         return bool(self.defenses)
 
     def values_of(self, defense: str) -> tuple[dict[str, float], dict[str, Any]]:
-        """Knobs and options of one defense of its chain, by their names there."""
+        """Returns knobs and options of one defense of its chain, by their names in the defense."""
         prefix = f"{defense}."
         values = {k.removeprefix(prefix): v for k, v in self.knobs.items() if k.startswith(prefix)}
         return defenses.TABLE[defense].knobs_and_options(values)
@@ -86,7 +86,7 @@ class ConfigurationSummary(NamedTuple):
 
     @property
     def label(self) -> str:
-        """'kdk epsilon=0.45 k=3', without defaults and options that do not vary in the method."""
+        """The method and its ``named`` knobs, such as 'kdk epsilon=0.45 k=3'."""
         last = [key.split(".")[-1] for key in self.named]
         names = []
         for key, value in self.knobs.items():
@@ -109,10 +109,10 @@ class Reference(NamedTuple):
     classes: int
     chance: float  # on the leak scale
     majority: float  # accuracy of guessing the largest class
-    known: int  # number of labels an attacker may know: the most of any attack
-    rows: int = 2000  # judged rows, as of ``LeakSample``
-    crossed: bool = True  # whether figures of all rows are stored, as of this version's attacks
-    utility: str = "accuracy"  # or "AUC": what a defense may cost (``worth``)
+    known: int  # number of labels an attacker may know, the first of ``knowledge``
+    rows: int = 2000  # number of judged rows (``LeakSample.rows``)
+    crossed: bool = True  # whether figures are of all rows; earlier versions stored half
+    utility: str = "accuracy"  # or "AUC": what utility is (``worth``)
     label_columns: bool = True  # whether the label party owns columns
     goal: Goal = Goal()
     party_name: Callable[[int], str] = "passive party {}".format
@@ -133,12 +133,12 @@ def reference_of(rows: StoredRows, experiment: Experiment | None = None) -> Refe
 
     Args:
       rows: of the sweep.
-      experiment: the sweep's, for its goal and the names of its parties; default ones without it.
+      experiment: the sweep's, for its goal and the names of its parties; None gives default ones.
     """
     data, balance = rows.sweep.header["data"], rows.balance
     share = min(balance) / sum(balance)
     crossed = all(row.figures.get("leak_crossed") is not None for row in rows.attacks)
-    # of more than two classes a balanced top-1 counts the rows of all
+    # a balanced top-1 of more than two classes counts the rows of all classes
     judged = data.get("recorded", data["train"]) * share * (len(balance) if len(balance) > 2 else 1)
     reference = Reference(
         classes=len(balance),
@@ -155,16 +155,16 @@ def reference_of(rows: StoredRows, experiment: Experiment | None = None) -> Refe
     return reference._replace(
         goal=experiment.goal,
         party_name=parties.name_of,
-        # of a recorded exchange it is not known
+        # a recorded exchange states it in its header
         label_columns=data.get("label_columns", parties.label_features),
     )
 
 
 def knowledge(rows: StoredRows) -> tuple[int, ...]:
-    """The numbers of known labels of a sweep's attackers, ascending after the first.
+    """Returns the numbers of labels that attacks of a sweep know: the leading one, then the others ascending.
 
-    The first is what the report leads with: the most that any attack knows at the first point of its knobs.
-    Attacks that know more than an attacker can are left out.
+    The leading number is the most labels that any attack knows at the first point of its knobs. The report
+    leads with it. Attacks that know more than an attacker can are left out.
     """
     fair = [row for row in rows.attacks if not row.oracle]
     leading = max((row.identity.known for row in fair if row.point == 0), default=0)
@@ -173,7 +173,7 @@ def knowledge(rows: StoredRows) -> tuple[int, ...]:
 
 def configurations(rows: StoredRows) -> tuple[ConfigurationSummary, ...]:
     """Every configuration of a stored sweep, in grid order."""
-    # earlier sweeps have no strength, where all parties send what they should
+    # sweeps of earlier versions have no strength; 0 stands for honest uploads
     varied = {n for n in NUMBERS if len({t.figures.get(n) or 0.0 for t in rows.trials}) > 1}
     named = _named(rows.trials, varied)
     attacked = attacks_of(rows)
@@ -192,7 +192,7 @@ def stored_configurations(sweep: StoredSweep) -> tuple[ConfigurationSummary, ...
 
 
 def attacks_of(rows: StoredRows) -> dict[int, list[AttackFigures]]:
-    """The rows of attacks on each configuration, trial by trial."""
+    """Returns the rows of attacks on each configuration, in the order of trials."""
     place = {trial.trial: (trial.configuration, k) for k, trial in enumerate(rows.trials)}
     placed = [row for row in rows.attacks if row.trial in place]
     placed.sort(key=lambda row: place[row.trial][1])
@@ -249,8 +249,7 @@ def _summarized(rows: Sequence[AttackFigures]) -> dict[str, Interval]:
 
 
 def _named(trials: Sequence[TrialFigures], varied: set[str]) -> dict[str, tuple[str, ...]]:
-    """Per method, the knobs that tell its configurations apart, and those whose value somebody had to
-    choose."""
+    """Returns for each method the knobs that vary between its configurations or have no default."""
     out = {}
     for method in dict.fromkeys(trial.method for trial in trials):
         rows = [trial.figures for trial in trials if trial.method == method]
@@ -265,7 +264,7 @@ def _named(trials: Sequence[TrialFigures], varied: set[str]) -> dict[str, tuple[
 
 def _required(key: str) -> bool:
     name, knob = key.split(".")
-    if name == "model":  # a method has one, and is told apart by its own name
+    if name == "model":  # a method has one model, which its name shows
         return False
     return name not in defenses.TABLE or knob in defenses.TABLE[name].required
 
@@ -285,7 +284,7 @@ def varying_knobs(members: Sequence[ConfigurationSummary]) -> list[str]:
 
 
 def titles(keys: Iterable[AttackIdentity]) -> dict[AttackIdentity, str]:
-    """What each attack is called among these: its label, with its federation where it ran on several."""
+    """Returns a title for each attack: its label, with its federation if it ran on several."""
     keys = list(dict.fromkeys(keys))
     labels = [key.label for key in keys]
     return {

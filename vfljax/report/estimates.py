@@ -1,4 +1,4 @@
-"""Means over seeds with how sure they are, as records that write themselves."""
+"""Records of means over seeds with their intervals or limits, and their form as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Limits(NamedTuple):
     upper: float | Floats
 
     def text(self, write: Callable[[float], str]) -> str:
-        """' (0.600 to 0.850)', each number as ``write`` makes it; '' where there are none."""
+        """Returns ' (0.600 to 0.850)' with numbers formatted by ``write``; '' if the limits are NaN."""
         lower, upper = (float(limit) for limit in self)
         return "" if math.isnan(lower) else f" ({write(lower)} to {write(upper)})"
 
@@ -64,17 +64,17 @@ def interval(values: Iterable[float | None]) -> Interval:
 
 
 class Estimate(NamedTuple):
-    """A mean over seeds, and the limits between which the strongest candidate's true mean lies."""
+    """A mean over seeds, and limits of its true value or of the strongest candidate's."""
 
     mean: float  # NaN without any figure
-    limits: Limits  # NaN with fewer than 3 seeds
+    limits: Limits  # NaN with too few seeds
 
     def __str__(self) -> str:
         return self.text("")
 
     @property
     def signed(self) -> str:
-        """As a difference: '+0.050 (-0.010 to +0.120)'."""
+        """Its text as a difference: '+0.050 (-0.010 to +0.120)'."""
         return self.text("+")
 
     @property
@@ -84,7 +84,7 @@ class Estimate(NamedTuple):
         return self.mean if math.isnan(upper) else upper
 
     def text(self, sign: str) -> str:
-        """'0.750 (0.600 to 0.850)'; without limits the mean alone, and '-' without that."""
+        """Returns '0.750 (0.600 to 0.850)', or the mean alone without limits, or '-' without a mean."""
         if math.isnan(self.mean):
             return "-"
         return f"{self.mean:{sign}.3f}{self.limits.text(lambda limit: f'{limit:{sign}.3f}')}"

@@ -1,4 +1,4 @@
-"""The report's figures, drawn from assessments with Matplotlib, without pyplot: no backend is chosen."""
+"""The report's figures of a method's configurations, drawn without pyplot, so that no backend is chosen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLORS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000"),
     *("#882255", "#44AA99", "#999933", "#332288", "#DDCC77", "#AA4499"),
 )
-MARKERS = "osD^vPhX<>pd8"  # as many as there are colors less one, so that pairs repeat late
+MARKERS = "osD^vPhX<>pd8"  # one fewer than colors, so that pairs repeat late
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -32,7 +32,7 @@ STYLE: Any = {
 
 
 def numbers(every: Sequence[ConfigurationSummary]) -> dict[str, int]:
-    """The defended methods, numbered: the place of each one's color and marker in every figure."""
+    """Returns a number for each defended method: the place of its color and marker in every figure."""
     return {m: n for n, m in enumerate(dict.fromkeys(c.method for c in every if c.defended))}
 
 
@@ -54,7 +54,7 @@ def heat_maps(every: Sequence[ConfigurationSummary], method: str) -> Figure:
 
     Args:
       every: the configurations of the sweep.
-      method: whose are drawn.
+      method: the method whose configurations are drawn.
     """
     members = [c for c in every if c.method == method]
     knobs = varying_knobs(members)
@@ -90,7 +90,7 @@ def heat_maps(every: Sequence[ConfigurationSummary], method: str) -> Figure:
 
 
 def _heat(ax: Any, values: np.ndarray, utility: bool) -> None:
-    """One heat map, with its values written."""
+    """Draws one heat map, with its values written."""
     cmap = "viridis" if utility else "magma_r"
     ax.imshow(values, cmap=cmap, vmin=0, vmax=1, aspect="auto", origin="lower")
     for (i, j), value in np.ndenumerate(values):
@@ -102,7 +102,7 @@ def _heat(ax: Any, values: np.ndarray, utility: bool) -> None:
         spine.set_visible(False)
 
 
-CURVES = 12  # attacks in one figure, those that succeed most anywhere in it
+CURVES = 12  # most attacks in one figure: those with the highest leak anywhere in it
 
 
 def _highest(members: Sequence[ConfigurationSummary], key: AttackIdentity) -> float:
@@ -115,15 +115,15 @@ def curves(every: Sequence[ConfigurationSummary], method: str, reference: Refere
 
     Args:
       every: the configurations of the sweep.
-      method: whose are drawn.
-      reference: with the scale of leaks, and chance on it.
+      method: the method whose configurations are drawn.
+      reference: has the scale of leaks, and chance on it.
     """
     members = [c for c in every if c.method == method]
     knobs = varying_knobs(members)
     members = sorted(members, key=lambda c: c.knobs[knobs[0]])
     ticks = [c.knobs[knobs[0]] for c in members]
     numeric = all(map(_is_number, ticks))
-    # an option's values are names, with nothing between them
+    # values of an option are names, so no line joins them
     x = np.array(ticks if numeric else range(len(ticks)), float)
     names = titles(members[0].attacks)
     shown = sorted(names, key=lambda key: -_highest(members, key))[:CURVES]
@@ -136,7 +136,7 @@ def curves(every: Sequence[ConfigurationSummary], method: str, reference: Refere
         figures = [_leak(c, key) for c in members if key in c.attacks]
         series.append((names[key], figures, "--", COLORS[number % len(COLORS)]))
     with mpl.rc_context(STYLE):
-        # as high as its legend, a line a series
+        # as high as its legend, which has a line per series
         figure = Figure(figsize=(7.6, max(4.2, 0.19 * len(series))))
         ax = figure.subplots()
         for number, (label, values, dashes, color) in enumerate(series):

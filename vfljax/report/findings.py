@@ -1,4 +1,4 @@
-"""What the figures of a sweep mean, in sentences whose words are in a template."""
+"""What the figures of a sweep mean, in sentences; their text is in a template."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vfljax.types import NO_SPLIT
 
 
 def findings(assessed: Assessed) -> list[str]:
-    """What the figures mean, in sentences."""
+    """Returns what the figures mean, in sentences."""
     every = assessed.configurations
     bounds = (
         defenses.TABLE[name].remarks.bound_sentence(c.values_of(name)[1])
@@ -43,7 +43,7 @@ def findings(assessed: Assessed) -> list[str]:
 
 
 def more_in_words(more: Estimate) -> str:
-    """Whether a difference is anything: 'at least .050 more', 'no more', or nothing that can be said."""
+    """Returns a difference in words: 'at least 0.050 more', 'no more', 'cannot say' or no verdict."""
     lower, upper = (float(limit) for limit in more.limits)
     if math.isnan(lower):
         return str(Verdict.NO_VERDICT)
@@ -53,9 +53,9 @@ def more_in_words(more: Estimate) -> str:
 
 
 def _understated(assessed: Assessed) -> list[tuple[str, Assessment, int]]:
-    """Methods whose published figures hold against published attacks only, with the assessment that shows it
-    best and the number of those that show it: by the limits, another attack reads more by as much as a defense
-    may leave over the local-only baseline."""
+    """Returns the methods on which another attack leaks more than the published ones, by more than
+    ``judging.EXCESS`` at the lower limit. Each comes with the assessment of the highest limit and the number
+    of such assessments."""
     found = (a for a in assessed.assessments if a.unpublished.limits.lower > judging.EXCESS)
     return [
         (method, max(shown, key=lambda a: a.unpublished.limits.lower), len(shown))
@@ -64,7 +64,7 @@ def _understated(assessed: Assessed) -> list[tuple[str, Assessment, int]]:
 
 
 def _turned(every: tuple[ConfigurationSummary, ...]) -> list[tuple[str, int, int]]:
-    """Methods that learned two classes the wrong way round, with how many of their runs did and ran."""
+    """Returns methods that learned two classes inverted, with the number of such trials and of all."""
     counts = (
         (method, sum(c.inverted for c in members), sum(c.trials for c in members))
         for method, members in grouped(every, lambda c: c.method).items()

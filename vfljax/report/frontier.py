@@ -1,4 +1,4 @@
-"""The frontier of a sweep: what leaks against the utility that counts, and the axes that fit it."""
+"""The frontier of a sweep: the strongest attack's leak against test utility, and its axes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KNOBS = {"epsilon": "ε", "keep_rate": "p", "alpha": "\N{GREEK SMALL LETTER ALPH
 
 
 def short(configuration: ConfigurationSummary) -> str:
-    """'ε.45 k3' for annotations."""
+    """Returns a short label for annotations, such as 'ε.45 k3'."""
     parts = []
     for key in (key for key in configuration.knobs if key in configuration.named):
         name, value = key.split(".")[-1], configuration.knobs[key]
@@ -31,11 +31,11 @@ def short(configuration: ConfigurationSummary) -> str:
 
 
 def frontier(assessed: Assessed) -> Figure:
-    """Draws privacy against utility, one panel a federation. Down and right is better.
+    """Draws privacy against utility, with one panel per federation. Down and right is better.
 
-    Test utility has its 95 % interval over seeds and the strongest attack its limits, if there are any. A
-    ring is around the chosen operating point of each method. Configurations whose utility is far below that of
-    the label party alone are left of the axis, and counted.
+    Bars are the 95 % interval of test utility over seeds, and the strongest attack's limits, if it has any. A
+    ring marks the chosen operating point of each method. Configurations whose utility is far below that of the
+    label party alone are left of the axis, and only their number is shown.
     """
     federations, base = assessed.federations, assessed.reference
     count = max(1, len(federations))
@@ -82,7 +82,7 @@ class Reach(NamedTuple):
     left: float  # a third of the gain below the label party alone, or below the guess
     right: float
     bottom: float
-    beyond: int  # configurations left of it
+    beyond: int  # number of configurations left of it
 
 
 def reach(assessed: Assessed, federation: str) -> Reach:
@@ -107,7 +107,7 @@ def alone(assessed: Assessed, federation: str) -> float:
 
 
 def _points(ax: Any, drawn: Sequence[Assessment], places: dict[str, int]) -> None:
-    """Every configuration with its intervals; annotations keep clear of each other and of undefended."""
+    """Draws every configuration with its intervals; labels keep clear of each other and of undefended."""
     taken = [(a.utility.mean, a.leak.mean) for a in drawn if not a.configuration.defended]
     for method, members in grouped(drawn, lambda a: a.method).items():
         defended = members[0].configuration.defended
@@ -133,7 +133,7 @@ def _points(ax: Any, drawn: Sequence[Assessment], places: dict[str, int]) -> Non
 
 
 def _guesses(ax: Any, assessed: Assessed, federation: str) -> None:
-    """Chance, the local-only baseline and the label party alone."""
+    """Draws the lines of chance, the local-only baseline and the label party alone."""
     base, local_only = assessed.reference, assessed.local_only(federation)
     levels = [(0.01, base.chance, " chance", "gray", ":")]
     if not math.isnan(local_only):
@@ -152,8 +152,8 @@ def _guesses(ax: Any, assessed: Assessed, federation: str) -> None:
 def _front(
     ax: Any, members: Sequence[Assessment], color: str, taken: list[tuple[float, float]]
 ) -> None:
-    """Joins the points that no other point of the method beats in both directions, and names those with room,
-    the chosen operating point first."""
+    """Joins the points that no other point of the method beats in both leak and utility, and labels those
+    with room, the chosen operating point first."""
     best, front = math.inf, []
     for a in sorted(members, key=lambda a: (-a.utility.mean, a.leak.mean)):
         if a.leak.mean < best - 0.01:

@@ -4,14 +4,14 @@
 
 M is the best accuracy that anybody reaches from everything but the row's own label. Under ε-label-DP the
 posterior odds of a row's likeliest class against the rest are at most e^ε times what they are without its
-label. The first bound is that statement for a probability; it is concave in M, so it holds for means
-over rows. Its largest distance to M, at M = 1/(1 + e^(ε/2)), is the second. For M = 1/C the first is
-the rate at which randomized response keeps labels, e^ε/(e^ε + C - 1).
+label. The first bound is that statement for a probability. It is concave in M, so it holds for means over
+rows. The second bound is the largest distance of the first to M, which is at M = 1/(1 + e^(ε/2)). For
+M = 1/C the first is the rate at which randomized response keeps labels, e^ε/(e^ε + C - 1).
 
 The bounds are ours; the additive one sharpens 1 - 2/(1 + e^ε) of arXiv 2202.12968.
 
 M is measured, so it is a lower bound of the true one, and the line drawn with it may be too low. A figure
-that crosses it therefore convicts the measured M or the code, never the guarantee.
+that crosses it shows that the measured M is too low or the code is wrong. The guarantee still holds.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ NO_LINE = "-"
 
 
 def _accuracy_bound(epsilon: float, without: float) -> float:
-    """The most accuracy that ε-label-DP allows where ``without`` (M) is reached without the row's label.
+    """Returns the most accuracy that ε-label-DP allows if ``without`` (M) is reached without the row's label.
 
-    epsilon = 0 allows M, and infinity 1; so does M = 1.
+    For epsilon = 0 that is M. For infinite epsilon, or M = 1, it is 1.
     """
     if not (epsilon >= 0 and 0 < without <= 1):
         raise ValueError(
@@ -45,18 +45,18 @@ def _accuracy_bound(epsilon: float, without: float) -> float:
 
 
 class Measured(NamedTuple):
-    """An accuracy, as the mean over seeds, and whose it is."""
+    """A mean accuracy over seeds, and a text on who reaches it."""
 
     accuracy: float
     whose: str
 
 
 def _measured_without(assessed: Assessed) -> Measured:
-    """The best accuracy measured without a row's own label: a lower bound of M.
+    """Returns the best accuracy measured without a row's own label: a lower bound of M.
 
     It is the best of the majority guess, of the local-only baseline with any number of labels (on rows whose
     labels were not known), of the attacks that were given all training labels (on test rows), and of the
-    undefended federations on test rows, for a gradient carries the joint model's prediction.
+    undefended federations on test rows, because a gradient carries the joint model's prediction.
     """
     best = [Measured(assessed.reference.majority, "majority guess")]
     bare = undefended(assessed.configurations)
@@ -78,16 +78,16 @@ def _measured_without(assessed: Assessed) -> Measured:
 
 
 def _means(reached: Iterable[tuple[str, Sequence[float | None]]]) -> list[Measured]:
-    """The means of accuracies by seed, without those of which there is none."""
+    """Returns the mean over seeds of each accuracy, without those that no seed has."""
     means = [(whose, interval(by_seed)) for whose, by_seed in reached]
     return [Measured(figure.mean, whose) for whose, figure in means if figure.count]
 
 
 def _most_accurate(assessed: Assessed) -> dict[tuple[int, str], Measured]:
-    """The attack of the highest top-1 accuracy on rows whose labels it does not know.
+    """Returns the attack of the highest top-1 accuracy on rows whose labels it does not know.
 
-    It is by configuration and federation, of the attacks that an attacker with the leading number of labels
-    can run.
+    There is one for each configuration and federation, among the attacks that an attacker with the leading
+    number of labels can run.
     """
     names = run_names(assessed.rows.attacks)
     reached: dict[tuple[int, str], dict[Run, list[float | None]]] = {}
@@ -116,12 +116,12 @@ class Line(NamedTuple):
 
     @property
     def crossed(self) -> bool:
-        """Whether the figure is beyond the line."""
+        """Whether the reached accuracy is above the allowed one."""
         return self.reached.accuracy > self.allowed + 1e-9
 
 
 def claimed(assessed: Assessed) -> list[tuple[ConfigurationSummary, str, float]]:
-    """Every configuration with a formal guarantee, the defense that gives it, and its epsilon."""
+    """Returns every configuration with a formal guarantee, the defense that gives it, and its epsilon."""
     return [
         (c, name, epsilon)
         for c in assessed.configurations
@@ -131,7 +131,7 @@ def claimed(assessed: Assessed) -> list[tuple[ConfigurationSummary, str, float]]
 
 
 def lines(assessed: Assessed) -> list[Line]:
-    """Every guarantee of every configuration, with the most accurate attack of every federation."""
+    """Returns every guarantee of every configuration, with each federation's most accurate attack."""
     kept = claimed(assessed)
     if not kept:
         return []
@@ -145,7 +145,7 @@ def lines(assessed: Assessed) -> list[Line]:
 
 
 def warnings(assessed: Assessed) -> list[str]:
-    """A line for every figure that crosses what its guarantee allows."""
+    """Returns a warning for every accuracy or lower limit of epsilon that is above what a guarantee allows."""
     crossed = [line for line in lines(assessed) if line.crossed]
     without = _measured_without(assessed) if crossed else None
     out = [
@@ -167,7 +167,7 @@ def warnings(assessed: Assessed) -> list[str]:
 
 
 def bound_table(assessed: Assessed) -> Table:
-    """What defenses with a formal guarantee bound, and what the attacks reached; no rows without one."""
+    """Returns what formal guarantees bound and what attacks reached; without a guarantee there are no rows."""
     federations = assessed.federations
     header = [
         *("configuration", "posterior odds at most (times prior odds)"),
@@ -210,7 +210,7 @@ def bound_table(assessed: Assessed) -> Table:
 
 
 def caption(assessed: Assessed) -> str:
-    """How the table is to be read; '' without a guarantee."""
+    """Returns how to read the table; '' if no configuration with a guarantee was attacked."""
     if not lines(assessed):
         return ""
     without = _measured_without(assessed)

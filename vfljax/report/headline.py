@@ -34,7 +34,7 @@ class Headline(NamedTuple):
 
 
 def headlines(assessed: Assessed) -> tuple[Headline, ...]:
-    """The headline of every federation; a single one where nothing was attacked."""
+    """Returns the headline of every federation, or a single one if nothing was attacked."""
     if not assessed.federations:
         return (_nothing(assessed),)
     every = [_headline(assessed, federation) for federation in assessed.federations]
@@ -47,8 +47,8 @@ def headlines(assessed: Assessed) -> tuple[Headline, ...]:
 
 
 def recommended(methods: Sequence[Assessment]) -> Assessment | None:
-    """Of the methods that meet the goal the one to switch on, None where none does: one that protects comes
-    before one that reduces what leaks, and of equal ones the one that leaks least."""
+    """Returns the method to switch on, of those that meet the goal; None if none does. A method that protects
+    is preferred to one that reduces the leak, and of equal ones the one that leaks least."""
     return min((a for a in methods if a.meets_goal), key=preference, default=None)
 
 
@@ -56,7 +56,7 @@ def attackers(strongest: Strongest, reference: Reference) -> str:
     """Returns who ran the strongest attack, 'telco and shop together'.
 
     Args:
-      strongest: the attack; "" is returned where it is the local-only baseline.
+      strongest: the attack; "" is returned if it is the local-only baseline.
       reference: the names of the parties.
     """
     *first, last = _parties(strongest, reference) or [""]
@@ -64,7 +64,7 @@ def attackers(strongest: Strongest, reference: Reference) -> str:
 
 
 def _parties(strongest: Strongest, reference: Reference) -> list[str]:
-    """The names of those who ran an attack."""
+    """Returns the names of the parties that ran an attack; none for the local-only baseline."""
     if strongest.is_local_only:
         return []
     identity = strongest.attack.identity
@@ -72,7 +72,7 @@ def _parties(strongest: Strongest, reference: Reference) -> list[str]:
 
 
 def _nothing(assessed: Assessed) -> Headline:
-    """Of a sweep without any strongest attack: diverged, or not attacked."""
+    """Returns the headline of a sweep without any strongest attack: diverged, or not attacked."""
     every = assessed.configurations
     trials, lost = sum(c.trials for c in every), sum(c.diverged for c in every)
     shown = undefended(every) or every[0]
@@ -88,7 +88,7 @@ def _nothing(assessed: Assessed) -> Headline:
 
 
 def _headline(assessed: Assessed, federation: str) -> Headline:
-    """The headline of a federation in which something was attacked."""
+    """Returns the headline of a federation in which something was attacked."""
     shown, reference = assessed.undefended(federation), assessed.reference
     facts = _without_undefended if shown is None else _defended
     return Headline(
@@ -110,7 +110,7 @@ def _headline(assessed: Assessed, federation: str) -> Headline:
 
 
 def _defended(assessed: Assessed, federation: str) -> dict[str, Any]:
-    """Which method is recommended or nearest to the goal, and what is known of the others."""
+    """Returns the template's values: which method is recommended or nearest to the goal, and the others."""
     methods = assessed.methods_on(federation)
     allowed = assessed.allowed.get(federation, choosing.MEAN_LOSS)
     rivals = [a for a in assessed.attacked_on(federation) if a.configuration.defended]
@@ -144,7 +144,7 @@ def _defended(assessed: Assessed, federation: str) -> dict[str, Any]:
 
 
 def _without_undefended(assessed: Assessed, federation: str) -> dict[str, Any]:
-    """Where nothing shows what a defense takes away: the configurations that leak least and most."""
+    """Returns the template's values without figures of undefended: what leaks least and what leaks most."""
     attacked = assessed.attacked_on(federation)
     missing = undefended(assessed.configurations) is None
     return {

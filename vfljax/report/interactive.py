@@ -1,4 +1,4 @@
-"""The frontier that answers when it is pointed at: a Bokeh figure for each federation.
+"""The interactive frontier: a Bokeh figure with tooltips for each federation.
 
 Bokeh's own legend hides and shows methods. Bokeh is imported when a panel is drawn, its script is read as a
 file, and nothing is fetched.
@@ -26,7 +26,7 @@ UNDEFENDED = "star"
 MARKERS = (
     *("circle", "square", "diamond", "triangle", "inverted_triangle", "plus", "hex", "square_pin"),
 )
-"""Of the defended methods; with the colors no two of many look alike."""
+"""Markers of the defended methods. Pairs with a color repeat only after many methods."""
 
 
 class Mark(NamedTuple):
@@ -46,13 +46,13 @@ class Panel(NamedTuple):
 
 
 def script() -> str:
-    """BokehJS, to stand in a page."""
+    """Returns the source of BokehJS, to be embedded in a page."""
     file = importlib.resources.files("bokeh") / "server" / "static" / "js" / "bokeh.min.js"
     return file.read_text(encoding="utf-8")
 
 
 def marks(assessed: Assessed) -> list[Mark]:
-    """How every attacked method is drawn; undefended is a black star, and first."""
+    """Returns how every attacked method is drawn. Undefended is a black star and comes first."""
     methods = {a.method: a.configuration.defended for a in assessed.attacked}
     bare = [Mark(name, "#000000", UNDEFENDED) for name in methods if not methods[name]]
     return bare + [
@@ -63,7 +63,7 @@ def marks(assessed: Assessed) -> list[Mark]:
 
 
 def panels(assessed: Assessed) -> list[Panel]:
-    """A figure for every federation in which anything was attacked."""
+    """Returns a figure for every federation in which anything was attacked."""
     from bokeh.core.properties import value
     from bokeh.embed import json_item
     from bokeh.models import HoverTool, Legend, LegendItem
@@ -118,7 +118,7 @@ def _empty(reference: Reference, shown: Reach) -> BokehFigure:
         outline_line_color=None,
     )
     drawn.toolbar.logo = None
-    drawn.toolbar.active_drag = None  # a finger scrolls the page, and nobody zooms by chance
+    drawn.toolbar.active_drag = None  # a touch scrolls the page and does not zoom by accident
     drawn.toolbar.active_scroll = None
     for axis in drawn.axis:
         axis.axis_label_text_font_style = "normal"
@@ -129,7 +129,7 @@ def _empty(reference: Reference, shown: Reach) -> BokehFigure:
 
 
 def _lines(figure: BokehFigure, assessed: Assessed, federation: str) -> None:
-    """Chance, the local-only baseline, and the label party alone."""
+    """Draws the lines of chance, the local-only baseline and the label party alone."""
     from bokeh.models import Label, Span
 
     reference, local_only = assessed.reference, assessed.local_only(federation)
@@ -161,7 +161,7 @@ def _lines(figure: BokehFigure, assessed: Assessed, federation: str) -> None:
 
 
 def _row(a: Assessment, reference: Reference) -> dict[str, Any]:
-    """What is drawn of a configuration, and shown when it is pointed at."""
+    """Returns what is drawn of a configuration, and what its tooltip shows."""
     strongest, configuration = a.strongest, a.configuration
     assert strongest is not None
     (left, right), (bottom, top) = (
@@ -192,7 +192,7 @@ def _row(a: Assessment, reference: Reference) -> dict[str, Any]:
 def _draw(
     figure: BokehFigure, mark: Mark, members: Sequence[Assessment], reference: Reference
 ) -> list[Any]:
-    """Draws a method's points with their intervals, the points last."""
+    """Draws a method's points with their intervals; returns the renderers, the points' last."""
     from bokeh.models import ColumnDataSource
 
     rows = [_row(a, reference) for a in members]

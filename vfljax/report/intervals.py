@@ -1,23 +1,23 @@
-"""Limits of figures over seeds, of the strongest of many candidates: max_k mu_k.
+"""Limits of figures over seeds, and of the strongest of many candidates: max_k mu_k.
 
 The functions take ``LeakSample`` records and return one-sided limits; a pair of them, at 95 % each, is a 90 %
 interval. Where spreads are learned over the points of a sweep (``spread``), the axis before the candidates is
-that of the points; other leading axes are repetitions. Two rules carry all about the strongest candidate:
+that of the points; other leading axes are repetitions. Two rules give the limits of the strongest candidate:
 
 - *At most* needs no correction. If every candidate's limit is below x at 95 %, then so is the limit of
   the strongest one, whichever it is (intersection-union; Berger 1982).
-- *At least* needs one: the highest of K lower limits is wrong as soon as one of them is. Bonferroni
-  over K candidates holds for all correlations, but most of 40 candidates are no rivals of the strongest.
-  So only *contenders* count, whose paired difference to the highest mean has a 99 % upper limit of 0 or
-  more (a first step as of Romano, Shaikh and Wolf 2014); of contenders that are equal on every seed, one
-  counts. With 5 seeds or fewer t at such levels is useless (28 instead of 2.9, for 40 candidates and 3
-  seeds). There, of more than two contenders, the limit is of the folds' scores (``choosing``), whose mean
-  does not exceed the strongest in expectation. Where folds pick different candidates they share seeds, and
-  the variance of that mean is taken to be 1/n + 1/(n - 1) of the scores' and not 1/n (Nadeau and Bengio
-  2003). Twenty equal attacks are still found too strong twice as often as is meant, hence at half the risk.
+- *At least* needs one: the highest of K lower limits is wrong as soon as one of them is. Bonferroni's over
+  K candidates holds for all correlations, but most of 40 candidates are far weaker than the strongest. So
+  only *contenders* count: those whose paired difference to the highest mean has a 99 % upper limit of 0 or
+  more (a first step as of Romano, Shaikh and Wolf 2014). Contenders that are equal on every seed count
+  once. With 5 seeds or fewer, t at such levels is useless (28 instead of 2.9, for 40 candidates and 3
+  seeds). If there are then more than two contenders, the limit is that of the folds' scores (``choosing``),
+  whose mean does not exceed the strongest in expectation. Folds that pick different candidates share seeds,
+  so the variance of that mean is taken to be 1/n + 1/(n - 1) of the scores' and not 1/n (Nadeau and Bengio
+  2003). Twenty equal attacks still fail such limits twice as often as meant, so they are at half the risk.
 
-What the second rule covers is simulated, not proven: `analysis/results/judging/`. Limits cover new splits and
-new initial weights on one data set, and no other data set.
+The coverage of the second rule is simulated, not proven: `analysis/results/judging/`. Limits hold for new
+splits and new initial weights on one data set, not for other data sets.
 """
 
 from __future__ import annotations
@@ -36,46 +36,46 @@ from vfljax.report.spread import FEWEST_SEEDS, moments
 LEVEL = 0.95
 """The level of every one-sided limit on which a verdict rests."""
 CONTENDER_LEVEL = 0.99
-"""At which a candidate is ruled out as the strongest. At .95 the lower limit of the strongest of 40
-equal and independent candidates covers .89 with 10 seeds, at .99 .93, and without ruling out .95."""
+"""The level at which a candidate is ruled out as the strongest. With 40 equal, independent candidates and 10
+seeds, the strongest's lower limit covers .89 at level .95, .93 at .99, and .95 if no candidate is ruled out."""
 FEW_SEEDS = 5
-"""Up to so many seeds, more than two contenders are judged by the folds' scores. With 10 seeds these
-cover .88 where the contenders cover .93."""
+"""With at most this many seeds, more than two contenders are judged by the folds' scores. With 10 seeds these
+would cover .88, where limits of the contenders cover .93."""
 LOWER, UPPER = -1, 1
 NEAR_ONE = 0.9
-"""From here the limits of a change use that no figure passes 1, each of the two limits at half the risk."""
+"""If undefended leaks more than this, limits of a change use that no figure exceeds 1 (``most_changed``)."""
 SATURATED = 0.97
-"""Where a reference exceeds this no spread is learned: points differ too much in how near to 1 they are."""
+"""If a reference exceeds this, no spread is learned, because points differ too much in distance to 1."""
 
 
 class LeakSample(NamedTuple):
-    """Figures of candidates, and the spread over seeds that the number of judged rows alone gives them."""
+    """Figures of candidates, and the spread over seeds that results from the number of judged rows alone."""
 
     leaks: Floats  # [..., candidates, seeds], in [0, 1]; NaN where a seed has none
-    errors: Floats  # [..., candidates]
-    tried: Bools  # [..., candidates]: one that was not tried has NaN and rules nothing out
+    errors: Floats  # [..., candidates], this spread
+    tried: Bools  # [..., candidates]; one that was not tried is NaN and does not count
     rows: int  # m, the judged rows
 
 
 def half_row(rows: int) -> float:
-    """Returns the standard deviation of a figure of which half a row of ``rows`` is expected to be wrong."""
+    """Returns the standard deviation of a figure, if half a row of ``rows`` is expected to be wrong."""
     wrong = 1 - certain(rows)
     return math.sqrt(wrong * (1 - wrong) / rows)
 
 
 def certain(rows: int) -> float:
-    """Returns the figure from which on less than half a row of ``rows`` is wrong."""
+    """Returns the figure above which less than half a row of ``rows`` is wrong."""
     return 1 - 0.5 / (rows + 1)
 
 
 def sample(leaks: ArrayLike, rows: int, errors: ArrayLike | None = None) -> LeakSample:
     """Returns the ``LeakSample`` of some figures, of candidates that were all tried.
 
-    The spread that a finite number of judged rows gives is the mean over seeds of ``errors``
-    (``metrics.leak_error``: DeLong's for an AUC, and that of C binomials for a balanced top-1). Without these
-    it is sqrt(p (1 - p) / m), m ``rows`` and p the mean: for a balanced top-1 of C classes m is C times the
-    judged rows of the rarest class, and for an AUC those of the rarer class, with which it is the most that
-    an AUC can spread. It is never below what half a row of m gives.
+    The spread due to the number of judged rows is the mean over seeds of ``errors`` (``metrics.leak_error``:
+    DeLong's for an AUC, and that of C binomials for a balanced top-1). Without these it is
+    sqrt(p (1 - p) / m), with m = ``rows`` and p the mean. For a balanced top-1 of C classes, m is C times the
+    judged rows of the rarest class. For an AUC, m is the judged rows of the rarer class, which gives the
+    largest spread that an AUC can have. The spread is never below ``half_row`` of m.
 
     Args:
       leaks: [..., candidates, seeds].
@@ -102,12 +102,12 @@ def sample(leaks: ArrayLike, rows: int, errors: ArrayLike | None = None) -> Leak
 def _figure_limit(
     figures: Floats, error: Floats, rows: int, side: int, level: ArrayLike, share: ArrayLike = 0.0
 ) -> Floats:
-    """The one-sided limit of the mean of bounded figures [..., seeds], [...] in [0, 1].
+    """Returns the one-sided limit [...] in [0, 1] of the mean of bounded figures [..., seeds].
 
-    ``rows`` is m, the judged rows. A figure x becomes (x m + 1/2) / (m + 1), which is never 0 or 1. The
-    logit of the mean p of these moves by t times its standard error: the seeds' spread over p (1 - p)
-    and the root of their number. The spread is never below ``error`` [...], that of the rows. Back on the
-    figure's scale the limit is clipped to [0, 1]. ``share`` is that of ``_chosen``.
+    With m = ``rows`` judged rows, a figure x becomes (x m + 1/2) / (m + 1), which is never 0 or 1. Let p be
+    the mean of these. Its logit moves by t times its standard error: the seeds' spread divided by p (1 - p)
+    and by the root of their number. The spread is never below ``error`` [...], that of the rows. The limit
+    is mapped back to the figure's scale and clipped to [0, 1]. ``share`` is that of ``_chosen``.
     With fewer than 3 figures the limits are 0 and 1; for m large and p far from 0 and 1 they are Student's.
     The mean is taken before the logit, because the mean of logits is the logit of another mean.
     """
@@ -126,23 +126,23 @@ class _Contenders(NamedTuple):
     """Which candidates may be the strongest, and how their limits are corrected for choosing among them."""
 
     among: Bools  # [..., candidates]
-    number: Ints  # [...], of those that differ
+    number: Ints  # [...], number of contenders that differ
     folds: Bools  # [...], whether the folds' scores are to be used instead
     scores: Floats  # [..., seeds], of the folds, chosen on the other seeds
     weights: Floats  # [..., candidates, seeds], of the candidates in these scores
-    share: Floats  # [...], of ``_chosen`` for these scores
-    error: Floats  # [...], that rows alone give them
+    share: Floats  # [...], argument of ``_chosen`` for these scores
+    error: Floats  # [...], their spread due to the judged rows alone
 
     def level(self, level: float) -> Floats:
-        """The level [..., 1] of each contender's limit at which all of them hold at ``level``."""
+        """Returns the level [..., 1] of each contender's limit so that all of them hold at ``level``."""
         return (1 - (1 - level) / np.maximum(self.number, 1))[..., None]
 
 
 def _contenders(candidates: LeakSample) -> _Contenders:
-    """Which candidates of a ``LeakSample`` [..., candidates, seeds] may be the strongest.
+    """Returns which candidates of a ``LeakSample`` [..., candidates, seeds] may be the strongest.
 
-    A candidate is ruled out that has fewer than 3 figures, or whose difference to the highest mean is below 0
-    at ``CONTENDER_LEVEL``. The one of the highest mean always stays.
+    A candidate is ruled out if it has fewer than 3 figures, or if its difference to the candidate with the
+    highest mean is below 0 at ``CONTENDER_LEVEL``. The candidate with the highest mean always stays.
     """
     leaks, errors = candidates.leaks, candidates.errors
     count, mean, _ = moments(leaks)
@@ -168,7 +168,7 @@ def _contenders(candidates: LeakSample) -> _Contenders:
 
 
 def matched(local_only: LeakSample) -> LeakSample:
-    """Returns what each candidate is compared with, [..., 1 or candidates, seeds].
+    """Returns the baseline that each candidate is compared with, [..., 1 or candidates, seeds].
 
     Args:
       local_only: the baseline, [..., 1, seeds], or [..., candidates + 1, seeds] with its own figures last.
@@ -180,10 +180,10 @@ def matched(local_only: LeakSample) -> LeakSample:
 
 
 def worst_limits(candidates: LeakSample, level: float = LEVEL) -> Limits:
-    """Returns between what the strongest candidate leaks, "at least" and "at most", [...].
+    """Returns the limits [...] of the strongest candidate's leak, "at least" and "at most".
 
-    The lower limit is corrected for choosing. The upper one is the highest of every candidate's, and 1
-    where a candidate has fewer than 3 figures.
+    The lower limit is corrected for choosing. The upper limit is the highest of all candidates' upper
+    limits; it is 1 if a candidate that was tried has fewer than 3 figures.
 
     Args:
       candidates: [..., candidates, seeds].
@@ -201,11 +201,11 @@ def worst_limits(candidates: LeakSample, level: float = LEVEL) -> Limits:
 
 
 def excess_limits(candidates: LeakSample, local_only: LeakSample, level: float = LEVEL) -> Limits:
-    """Returns the limits [..., points] of e, what the strongest candidate leaks beyond the baseline.
+    """Returns the limits [..., points] of e, the excess of the strongest candidate over the baseline.
 
     Args:
       candidates: [..., points, candidates, seeds].
-      local_only: the baseline (``matched``), whose points may be one.
+      local_only: the baseline (``matched``); its axis of points may have length 1.
       level: of each of the two limits.
     """
     rivals, each = _contenders(candidates), differences(candidates, local_only)
@@ -220,12 +220,12 @@ def excess_limits(candidates: LeakSample, local_only: LeakSample, level: float =
 
 
 def most_changed(candidates: LeakSample, undefended: LeakSample, level: float = LEVEL) -> Floats:
-    """Returns the upper limit [..., points, candidates] of d, what each candidate leaks more than undefended's
-    strongest; the highest is that of the strongest candidate.
+    """Returns the upper limit [..., points, candidates] of d, each candidate's leak less that of undefended's
+    strongest. The highest of a point's limits is that of its strongest candidate.
 
-    The two are paired by seed; the candidates need not be the same. The limits are against undefended's
-    contenders, corrected for choosing among these. As no figure passes 1, d is at most 1 less what undefended
-    leaks. Where that is above ``NEAR_ONE`` the better of the two limits is taken, each at half the risk.
+    The two are paired by seed, but their candidates may differ. The limits are against undefended's
+    contenders, corrected for choosing among these. As no figure exceeds 1, d is at most 1 less undefended's
+    leak. If that leak is above ``NEAR_ONE``, the lower of these two limits is returned, each at half the risk.
 
     Args:
       candidates: [..., points, candidates, seeds].
@@ -250,12 +250,12 @@ def most_beyond(
     weight: float = 1.0,
     rest: LeakSample | None = None,
 ) -> Floats:
-    """Returns the upper limit [..., points, candidates] of mu_k - w max_j nu_j - (1 - w) b, -1 of one that was
-    not tried; the highest is that of the strongest candidate.
+    """Returns the upper limit [..., points, candidates] of mu_k - w max_j nu_j - (1 - w) b; -1 if a candidate
+    was not tried. The highest of a point's limits is that of its strongest candidate.
 
     Args:
       candidates: mu, [..., points, candidates, seeds].
-      others: nu, [..., points, others, seeds]. Of each sample the points may be one.
+      others: nu, [..., points, others, seeds]. Each axis of points may have length 1.
       level: of the limit.
       weight: w.
       rest: b (``matched``); needed for a weight below 1.
@@ -298,8 +298,8 @@ def differences(candidates: LeakSample, local_only: LeakSample) -> spread.Means:
 def _differences(
     candidates: LeakSample, figures: Floats, error: Floats, chosen: ArrayLike = 0.0
 ) -> spread.Means:
-    """Candidates [..., points, candidates, seeds] less figures [..., points, 1 or candidates, seeds]; a learned
-    spread where the figures are not near 1."""
+    """Returns means of candidates [..., points, candidates, seeds] less figures [..., points, 1 or candidates,
+    seeds]. The spread is learned over the points whose mean figure is at most ``SATURATED``."""
     differences = candidates.leaks - figures
     floor = _difference_error(candidates.errors, error, candidates.rows)
     if differences.ndim == 2:  # one point without an axis
@@ -311,17 +311,17 @@ def _differences(
 
 
 def _chosen(scores: Floats, error: ArrayLike, share: ArrayLike) -> Floats:
-    """What choosing adds to the variance of the mean of scores [..., seeds]: a share of their variance, which
-    is at least the square of ``error``."""
+    """Returns what choosing adds to the variance of the mean of scores [..., seeds]: ``share`` times their
+    variance, which is at least the square of ``error``."""
     return np.asarray(share) * np.maximum(moments(scores)[2], error) ** 2
 
 
 def _half_risk(level: float) -> float:
-    """The level at which a limit is wrong half as often."""
+    """Returns the level at which a limit is wrong half as often."""
     return 1 - (1 - level) / 2
 
 
 def _difference_error(errors: Floats, others: Floats, rows: int) -> Floats:
-    """The least that a difference of two figures of the same rows spreads: that of figures which rise and
-    fall together, and of half a row."""
+    """Returns the least spread of the difference of two figures of the same rows: that of two perfectly
+    correlated figures, combined with that of half a row."""
     return np.hypot(errors - others, half_row(rows))

@@ -15,11 +15,11 @@ e is the excess of the strongest attack over the local-only baseline (the passiv
 federation), e_u that of undefended, and d the change of the leak to undefended. "Below" means that the
 upper limit is below, and "above" that the lower limit is above. Limits are one-sided, at 95 %, and hold for
 every attack on all seeds: no attack is chosen. About 1 verdict in 20 is false, and this is not corrected for
-several operating points. With fewer than 3 seeds there are no limits and no verdict. What a configuration
-costs is judged apart (``worth``).
+several operating points. With fewer than 3 seeds there are no limits and no verdict. The cost of a
+configuration is judged separately (``worth``).
 
-An attack that cannot be defined in a federation is no row here, nor is a broken one (``broken``). Seeds on
-which no attack has a figure, because the training diverged, are left out and not counted.
+Attacks that are not defined in a federation, and broken attacks (``Assessment.broken``), take no part. Seeds
+on which no attack has a figure, because the training diverged, are left out and not counted.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from vfljax.report.intervals import LeakSample
 from vfljax.report.spread import FEWEST_SEEDS, Means
 
 SHARE = 0.25
-"""The share of undefended's excess that it may leave."""
+"""The share of undefended's excess that a defense may leave if it is to protect."""
 LESS, MUCH_LESS = -0.02, -0.10
-"""Changes to undefended from which a leak is called less, and much less."""
+"""The changes against undefended below which a leak is called less, and much less."""
 MOST_SEEDS = 100
-"""More seeds than this are not named as what would decide."""
+"""The most seeds that are named as those that would decide (``Blocking``)."""
 
 
 class Verdict(enum.StrEnum):
-    """What the limits allow to conclude; of several, the first holds."""
+    """The conclusion that the limits allow; of several, the first holds."""
 
     IS_UNDEFENDED = "is undefended"
     NOTHING_TO_PROTECT = "nothing to protect"
@@ -68,7 +68,7 @@ class Verdict(enum.StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 of a verdict that recommends a defense, 1 of one that half does, 2 of any other."""
+        """0 for ``PROTECTS``, 1 for other verdicts that help, and 2 for the rest."""
         return 0 if self is Verdict.PROTECTS else 2 - self.helps
 
 
@@ -90,9 +90,9 @@ VERDICTS = tuple(MEANINGS)
 
 
 class Blocking(NamedTuple):
-    """The attack that leaves a verdict open: whose excess is the least certain to be below ``EXCESS``, or where
-    every excess is, whose contrast or change is the least certain to be below 0. So many seeds would decide, if
-    its mean and spread stay: 0 where no number would, None where the number is not known."""
+    """The attack that leaves a verdict open: that with the highest upper limit of the excess or, if this is
+    below ``EXCESS``, of the contrast or the change. ``seeds`` is the number of seeds that would decide if its
+    mean and spread stay: 0 if none up to ``MOST_SEEDS`` would, None if the number is not known."""
 
     attack: str
     seeds: int | None
@@ -101,11 +101,11 @@ class Blocking(NamedTuple):
 class Comparison(NamedTuple):
     """One configuration compared with undefended; the fields are those of an ``Assessment``."""
 
-    strongest: Strongest  # whose excess has spreads learned from all configurations
+    strongest: Strongest  # its excess has spreads learned from all configurations
     change: Estimate  # d
     verdict: Verdict
     missing: tuple[str, ...]  # attacks with figures on too few of the seeds that were trained
-    blocking: Blocking | None = None  # where limits leave something open
+    blocking: Blocking | None = None  # None if the limits leave nothing open
 
 
 def judge(
@@ -113,7 +113,7 @@ def judge(
 ) -> list[Comparison]:
     """Returns the comparison of each configuration with undefended.
 
-    A shift of all figures leaves d, e and the verdicts as they are.
+    Adding a constant to all figures does not change d, e or the verdicts.
 
     Args:
       configurations: the strongest attack on each. Column s of all is the same seed; the attacks may differ.
@@ -159,14 +159,14 @@ def judge(
 
 
 def _at(limits: Limits, place: int) -> Limits:
-    """The limits of one point."""
+    """Returns the limits of one point."""
     return floats(Limits(*(np.asarray(limit)[place] for limit in limits)))
 
 
 def _aligned(every: Sequence[Strongest]) -> tuple[list[str], LeakSample, LeakSample]:
-    """The names of all attacks, and their figures and the baseline's, a point a configuration.
+    """Returns the names of all attacks, their figures, and the baseline's; each configuration is a point.
 
-    An attack that a configuration lacks is one that was not tried on it.
+    If a configuration lacks an attack, the attack was not tried on it.
     """
     names = list(dict.fromkeys(a.name for s in every for a in s.candidates.attacks))
     shape = (len(every), len(names), len(every[0].candidates.seeds))
@@ -177,7 +177,7 @@ def _aligned(every: Sequence[Strongest]) -> tuple[list[str], LeakSample, LeakSam
         at = [names.index(a.name) for a in among.attacks]
         leaks[place, at], errors[place, at] = among.figures.leaks, among.figures.errors
         tried[place, at] = True
-        # the baseline with the draws of each attack; its own, in the last row, for those not tried
+        # the baseline with each attack's draws, or its own last row for attacks that were not tried
         baseline = [x[-1:].repeat(len(names) + 1, 0) for x in among.local_only[:3]]
         for every_row, drawn in zip(baseline[:2], among.local_only[:2], strict=True):
             every_row[at] = drawn[: len(at)] if len(drawn) > 1 else drawn
@@ -189,7 +189,7 @@ def _aligned(every: Sequence[Strongest]) -> tuple[list[str], LeakSample, LeakSam
 
 
 class VerdictLimits(NamedTuple):
-    """What verdicts rest on: arrays [..., points], of which the first is undefended."""
+    """The limits that verdicts rest on: arrays [..., points], whose first point is undefended."""
 
     excess: Limits
     contrast: Floats  # upper limit of e - SHARE e_u, [..., points, attacks]
@@ -217,7 +217,7 @@ def evidence_on(
 
 
 def _first(every: LeakSample) -> LeakSample:
-    """The first point, with its axis."""
+    """Returns the first point, with its axis."""
     leaks, errors, tried, rows = every
     return LeakSample(leaks[..., :1, :, :], errors[..., :1, :], tried[..., :1, :], rows)
 
@@ -226,8 +226,8 @@ def verdict_codes(evidence: VerdictLimits, same: ArrayLike = False) -> NDArray[n
     """Returns the place in ``VERDICTS`` of each verdict, of all points but undefended, [..., points - 1].
 
     Args:
-      evidence: arrays [..., points], of which the first is undefended.
-      same: which of the other points are undefended bit for bit too.
+      evidence: arrays [..., points], whose first point is undefended.
+      same: which of the other points equal undefended bit for bit.
     """
     lower, upper = (np.asarray(limit)[..., 1:] for limit in evidence.excess)
     contrast, change = (x.max(-1)[..., 1:] for x in (evidence.contrast, evidence.change))
@@ -249,7 +249,7 @@ def holm(rejects: Callable[[float], Bools], number: int) -> Bools:
     """Returns which hypotheses Holm's step-down procedure rejects (Holm 1979).
 
     Args:
-      rejects: gives those that are rejected, each alone, by limits at a level.
+      rejects: returns which hypotheses are rejected, each by itself, by limits at a level.
       number: of hypotheses.
     """
     done = np.zeros(number, bool)
@@ -263,7 +263,7 @@ def holm(rejects: Callable[[float], Bools], number: int) -> Bools:
 
 
 def still_protecting(configurations: Sequence[Strongest], undefended: Strongest) -> Bools:
-    """Returns which configurations protect when the best of all may be chosen (``holm``).
+    """Returns which configurations protect, corrected for choosing the best of all (``holm``).
 
     Args:
       configurations: the strongest attack on each.
@@ -281,7 +281,7 @@ def still_protecting(configurations: Sequence[Strongest], undefended: Strongest)
 def _blocking(
     evidence: VerdictLimits, place: int, names: Sequence[str], seeds: int
 ) -> Blocking | None:
-    """The attack that leaves the excess open, or else the contrast or the change; None where none does."""
+    """Returns the attack that leaves the excess open, or else the contrast or change; None if none does."""
     lower, upper = _at(evidence.excess, place)
     if lower > EXCESS:
         return None
@@ -302,11 +302,11 @@ def _blocking(
 
 
 def beyond(worst: Strongest, fewer: Strongest) -> Estimate:
-    """Returns how much more one strongest attack reads, with limits as of a change.
+    """Returns how much more ``worst`` leaks than ``fewer``, with limits as of a change.
 
     Args:
-      worst: of all candidates; with fewer than 3 seeds there are no limits.
-      fewer: of some of them, on the same seeds.
+      worst: the strongest of all candidates; with fewer than 3 seeds there are no limits.
+      fewer: the strongest of some of them, on the same seeds.
     """
     more = worst.leak.mean - fewer.leak.mean
     if not worst.enough:

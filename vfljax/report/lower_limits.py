@@ -1,13 +1,13 @@
 """Lower limits of epsilon, from the coins of label canaries that the strongest attack guesses.
 
-The limit is the largest epsilon with P[Binomial(r, e^epsilon / (1 + e^epsilon)) >= v] <= .05, for r guesses, a
-number fixed before, of which v are right: epsilon-label-DP keeps v below that binomial however one guesses
+Of r guesses, a number fixed before, v are right. The limit is the largest epsilon with P[Binomial(r, p) >= v]
+<= .05 for p = e^epsilon / (1 + e^epsilon), because epsilon-label-DP keeps v below that binomial for any guesses
 (Steinke, Nasr, Jagielski 2023). Seeds are independent runs, so counts add up. A weak attack gives a low limit.
 
-Of many attacks, in two directions, with several shares of the surest guesses, in every federation, the one that
-reaches most on half of the canaries is counted on the other half. That needs no correction: given what crossed
-the wire and the coins of one half, the odds of the others are still at most e^epsilon. Bonferroni's for
-hundreds of candidates costs more. A seed's noise is the same in all federations, so this is no second query.
+The candidates are all attacks in every federation, in two directions, with several shares of the surest
+guesses. The one that reaches most on half of the canaries is counted on the other half. This needs no
+correction: given the exchange and the coins of one half, the odds of the others are still at most e^epsilon.
+Bonferroni's would cost more. A seed's noise is the same in all federations, so these are no second query.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from vfljax.report.strongest import Run, run_of
 from vfljax.sweep.canaries import HALVES, PREFIX, SHARES
 from vfljax.types import HostArray
 
-FOLDER = "canaries"  # in an audit's, of the sweep that was trained with canaries
+FOLDER = "canaries"  # within an audit's folder, of the sweep that was trained with canaries
 
 
 class Guesses(NamedTuple):
@@ -38,16 +38,16 @@ class Guesses(NamedTuple):
 
     @property
     def text(self) -> str:
-        """'direct/votes: 366 of 500'."""
+        """The guesses as text, such as 'direct/votes: 366 of 500'."""
         return f"{self.run.identity.label}: {self.right} of {self.guessed}"
 
     def epsilon(self, level: float = 0.95) -> float:
-        """The lower limit of epsilon."""
+        """Returns the lower limit of epsilon."""
         return epsilon_at_least(self.guessed, self.right, level)
 
 
 def epsilon_at_least(guessed: int, right: int, level: float = 0.95) -> float:
-    """Returns the lower limit of epsilon, at least 0, where so many guesses were made and right.
+    """Returns the lower limit of epsilon, at least 0, if ``right`` of ``guessed`` guesses are right.
 
     >>> round(epsilon_at_least(500, 366), 2), epsilon_at_least(500, 250)
     (0.84, 0.0)
@@ -60,8 +60,8 @@ def epsilon_at_least(guessed: int, right: int, level: float = 0.95) -> float:
 
 
 def strongest_guesses(rows: Iterable[AttackFigures]) -> Guesses | None:
-    """The guesses of the strongest attack on a configuration, over the rows' seeds, if there are canaries;
-    oracles do not count, nor do attacks that diverged."""
+    """Returns the guesses of the strongest attack on a configuration, summed over the rows' seeds; None
+    without canaries. Oracles and attacks that diverged do not count."""
     names = [
         f"{half}{count}_{n}" for n in SHARES for half in HALVES for count in ("guessed", "right")
     ]
@@ -80,7 +80,7 @@ def strongest_guesses(rows: Iterable[AttackFigures]) -> Guesses | None:
 
 
 def lower_limits(assessed: Assessed) -> dict[int, Guesses]:
-    """The guesses on each configuration, by its number, of the sweep or of an audit's with canaries."""
+    """Returns the guesses on each configuration, by its number, from the sweep or its folder of canaries."""
     rows = assessed.rows
     if rows is not None and f"{PREFIX}right_100" not in rows.sweep.attacks.column_names:
         folder = rows.sweep.workdir / FOLDER

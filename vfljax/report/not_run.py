@@ -1,4 +1,4 @@
-"""What was not attacked, or not scored, and why; the words are in a template."""
+"""What was not attacked, or not scored, and why; the text is in a template."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vfljax.report.templates import paragraphs
 
 
 def not_attacked(assessed: Assessed) -> list[str]:
-    """What was not attacked, and why."""
+    """Returns sentences on what was not attacked or not scored, and why."""
     rows = assessed.rows
     scored = {row.known for row in rows.local_only}
     return paragraphs(
@@ -32,7 +32,7 @@ def not_attacked(assessed: Assessed) -> list[str]:
 
 
 def _defense_unknown(assessed: Assessed, rows: StoredRows) -> Iterator[tuple[str, str, str, str]]:
-    """Methods and federations in which no attack took a defense into account, the defense, and what would."""
+    """Yields method, federation, defense and advice, where no attack takes the defense into account."""
     members = dict.fromkeys(
         (c.method, name) for c in assessed.configurations for name in c.defenses
     )
@@ -51,7 +51,7 @@ def _defense_unknown(assessed: Assessed, rows: StoredRows) -> Iterator[tuple[str
 
 
 def _lost(assessed: Assessed) -> list[tuple[ConfigurationSummary, list[str]]]:
-    """Every configuration with the federations in which it was trained and not attacked."""
+    """Returns every configuration with the federations in which it was trained but not attacked."""
     attacked = {(a.configuration.number, a.federation) for a in assessed.attacked}
     return [
         (

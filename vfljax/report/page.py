@@ -48,11 +48,11 @@ POLICY = (
     "script-src 'unsafe-inline'"
 )
 """The page's content security policy: nothing may come from anywhere else."""
-FEW = 4  # notes that are read without unfolding any
+FEW = 4  # number of notes that are shown unfolded
 NOT_COMPARED = (
     "Shown is the operating point that leaks least: nothing undefended was trained to compare with."
 )
-TIME = "want of time"  # in a note on what was left out for it
+TIME = "want of time"  # words in a note on what was left out to save time
 TONES = {
     Verdict.PROTECTS: "good",
     Verdict.LEAKS_MUCH_LESS: "better",
@@ -90,7 +90,7 @@ def _shown(workdir: pathlib.Path, extend: tables.Extend | None) -> _Shown:
 
 
 def _context(shown: _Shown) -> dict[str, Any]:
-    """The values that the template of the page names."""
+    """Returns the values that the template of the page needs."""
     assessed, experiment = shown.assessed, shown.experiment
     notes, more_notes = _notes(shown)
     attacked = bool(assessed.federations)
@@ -130,7 +130,7 @@ def _context(shown: _Shown) -> dict[str, Any]:
 
 
 def _about(shown: _Shown) -> str:
-    """What the sweep was: its data, and how much was trained."""
+    """Returns a paragraph on the sweep's data and on how much was trained."""
     header, data = shown.rows.sweep.header, shown.rows.sweep.header["data"]
     name = shown.experiment.parties.name_of
     (text,) = paragraphs(
@@ -148,7 +148,7 @@ def _about(shown: _Shown) -> str:
 
 
 def _notes(shown: _Shown) -> tuple[list[str], list[str]]:
-    """The notes that are read at once, what is missing or diverged first, and those that are folded."""
+    """Returns the notes that are shown, those on missing or diverged trials first, and the folded ones."""
     undone, trials = shown.rows.sweep.unfinished, len(shown.rows.trials)
     notes = [f"Not finished: {'; '.join(undone)}."] if undone else []
     if lost := sum(c.diverged for c in shown.assessed.configurations):
@@ -161,7 +161,7 @@ def _notes(shown: _Shown) -> tuple[list[str], list[str]]:
 
 
 def _attack_notes(rows: stored_rows.StoredRows) -> list[str]:
-    """What the stored attacks' rules, names and steps differ in from the published ones."""
+    """Returns notes on stored attacks with other rules, renamed classes or fewer steps than published."""
     notes = stored_rows.notes(rows)
     for entry in rows.described.values():
         full = tables.steps_published(entry["attack"]) if entry["status"] == "ok" else 0
@@ -173,24 +173,24 @@ def _attack_notes(rows: stored_rows.StoredRows) -> list[str]:
 
 
 class Card(NamedTuple):
-    """What a card shows of a method in a federation; its words are in a template."""
+    """What a card shows of a method in a federation; its text is in a template."""
 
     assessment: Assessment
     color: str
     tone: str
-    mark: str  # "switch this on"
-    party: str  # who reads most; "" where it is the local-only baseline
+    mark: str  # such as "switch this on"; "" if the method is not recommended
+    party: str  # who reads most; "" if that is the local-only baseline
 
 
 def cards(assessed: Assessed) -> dict[str, list[Card]]:
-    """The card of every method, by federation."""
+    """Returns the card of every method, by federation."""
     colors = {mark.method: mark.color for mark in interactive.marks(assessed)}
     out: dict[str, list[Card]] = {}
     for federation in FEDERATIONS:
         methods = assessed.methods_on(federation)
         best = headline.recommended(methods)
         for a in methods:
-            # what fresh seeds do not confirm is not to be switched on
+            # a method that fresh seeds do not confirm is not marked as one to switch on
             helps = a.verdict is not None and a.verdict.helps and (not a.fresh or a.confirmed)
             card = Card(
                 assessment=a,
@@ -229,7 +229,7 @@ def drawings(assessed: Assessed, extra: tables.Extra) -> dict[str, tuple[str, Dr
 
 
 def _origin(shown: _Shown) -> dict[str, str]:
-    """By what the sweep was made."""
+    """Returns the command, the versions and the config that made the sweep."""
     header = shown.rows.sweep.header
     versions = {k: header[k] for k in ("versions", "revision", "backend", "devices", "checksum")}
     return {

@@ -1,4 +1,4 @@
-"""What a pipeline asks of a sweep: how much may leak, and which verdicts are not accepted."""
+"""What a pipeline requires of a sweep: how much may leak, and which verdicts are not accepted."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ NAMES = {verdict.name.lower(): verdict for verdict in Verdict}
 
 
 def unmet(workdir: pathlib.Path, most: float, refused: Collection[Verdict]) -> str:
-    """Asks of each federation what is recommended, or of undefended where nothing is.
+    """Checks what is recommended in each federation, or undefended if nothing is.
 
     Args:
       workdir: the folder of the sweep.
-      most: the upper limit of the strongest attack's leak may not be above it; its mean, where there are too
-        few seeds for limits. NaN asks nothing.
-      refused: verdicts on what is recommended. With any, something must be recommended.
+      most: the highest upper limit of the strongest attack's leak that is accepted; with too few seeds for
+        limits, the highest mean. NaN accepts any leak.
+      refused: verdicts that are not accepted. If there are any, something must be recommended.
 
     Returns:
-      A sentence about the first federation that does not meet it; "" if all do.
+      A sentence about the first federation that does not meet the requirements; "" if all do.
     """
     if math.isnan(most) and not refused:
         return ""

@@ -1,11 +1,11 @@
 """Means of paired differences over seeds, whose spread is learned from all points of a sweep.
 
-The differences of an attack to a reference, at all points (configurations) of a sweep, are taken apart into
-what the seed does to all points, and the rest. The variances of the rest are moderated by their common prior
-(Smyth, "Linear models and empirical Bayes methods", 2004, section 6): a point's is (d0 s0^2 + d s^2) / (d0 +
-d), with s^2 its own with d = n - 1 degrees of freedom, and s0^2 and d0 fitted to the logarithms of all points'
-variances. The two parts are added, with Satterthwaite's degrees of freedom. Nothing is pooled over attacks,
-whose spreads differ.
+The differences of an attack to a reference, at all points (configurations) of a sweep, are split into the
+effect of the seed on all points, and the rest. The variances of the rest are moderated by their common prior
+(Smyth, "Linear models and empirical Bayes methods", 2004, section 6). A point's is (d0 s0^2 + d s^2) / (d0 +
+d), with s^2 its own variance of d = n - 1 degrees of freedom. The prior's s0^2 and d0 are fitted to the
+logarithms of all points' variances. The variances of both parts are added, with Satterthwaite's degrees of
+freedom. Nothing is pooled over attacks, because their spreads differ.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from vfljax.report.estimates import Bools, Floats, Ints
 FEWEST_SEEDS = 3
 """With fewer seeds nothing is chosen by folds, no figure has limits, and nothing is judged."""
 POOLED_POINTS = 8
-"""Of fewer points with figures on every seed no spread is learned."""
+"""With fewer points that have figures on every seed, no spread is learned."""
 OWN_SPREAD_LEVEL = 0.99
-"""A point whose variance is beyond this quantile of F against the prior keeps its own."""
+"""A point keeps its own variance if its ratio to the prior's is beyond this quantile of F."""
 MOST_PRIOR = 30.0
 """The most degrees of freedom that the prior may have: its estimate is infinite where the variances of few
 points happen to be alike."""
@@ -48,7 +48,7 @@ class Means(NamedTuple):
 
 
 def moments(values: Floats) -> tuple[Ints, Floats, Floats]:
-    """Returns number, mean and standard deviation (n - 1) of what is present, along the last axis."""
+    """Returns number, mean and standard deviation (n - 1) of the finite values along the last axis."""
     present = np.isfinite(values)
     count = present.sum(-1)
     mean = np.where(present, values, 0.0).sum(-1) / np.maximum(count, 1)
@@ -78,16 +78,16 @@ def means(differences: Floats, floor: ArrayLike, chosen: ArrayLike = 0.0) -> Mea
 def pooled_means(
     differences: Floats, floor: ArrayLike, chosen: ArrayLike = 0.0, pool: ArrayLike = True
 ) -> Means:
-    """Returns ``means`` whose spreads are learned from all points.
+    """Returns ``means`` with spreads that are learned from all points.
 
-    Points that lack a seed, that equal the reference on every seed, or whose variance exceeds the prior's by
-    ``OWN_SPREAD_LEVEL`` keep their own spread; so does every point of an attack that has fewer than
-    ``POOLED_POINTS`` others.
+    A point keeps its own spread if it is not in ``pool``, lacks a seed, equals the reference on every seed, or
+    has a variance beyond the prior's at ``OWN_SPREAD_LEVEL``. All points of an attack keep theirs if fewer than
+    ``POOLED_POINTS`` of them are in ``pool``, have every seed and differ from the reference.
 
     Args:
       differences: [..., points, attacks, seeds].
-      floor: the least spread, as of ``means``.
-      chosen: as of ``means``.
+      floor: the least spread, as in ``means``.
+      chosen: as in ``means``.
       pool: [..., points, attacks], whether a point takes part.
     """
     floor = np.asarray(floor, np.float64)
@@ -125,7 +125,7 @@ def pooled_means(
 
 
 def _prior(own: Floats, whole: Bools, degrees: int) -> tuple[Floats, Floats]:
-    """Smyth's estimates of s0^2 and d0, both [..., 1, attacks], of variances [..., points, attacks]."""
+    """Returns Smyth's estimates of s0^2 and d0, both [..., 1, attacks], for ``own`` [..., points, attacks]."""
     count = np.maximum(whole.sum(-2, keepdims=True), 1)
     logs = np.log(np.where(whole, own, 1.0)) - special.digamma(degrees / 2) + np.log(degrees / 2)
     mean = np.where(whole, logs, 0.0).sum(-2, keepdims=True) / count
@@ -141,7 +141,7 @@ def _prior(own: Floats, whole: Bools, degrees: int) -> tuple[Floats, Floats]:
 
 
 def _inverse_trigamma(values: Floats) -> Floats:
-    """y > 0 with trigamma(y) = ``values`` > 0, by Newton's method (Smyth 2004, appendix)."""
+    """Returns y > 0 with trigamma(y) = ``values`` > 0, by Newton's method (Smyth 2004, appendix)."""
     y = 0.5 + 1 / values
     for _ in range(12):
         trigamma = special.polygamma(1, y)

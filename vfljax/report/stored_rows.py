@@ -1,9 +1,9 @@
 """The rows of a stored sweep as records.
 
-This is the only module of the report that reads the columns on disk. An attack that knows no label, and whose
-classes a few known labels name better than it does itself, appears a second time under those names: a mere
-renaming of the classes protects nobody. Of two classes there is nothing to add, because every figure that
-counts takes its direction from rows that are not scored.
+This is the only module of the report that reads the columns on disk. If an attack knows no label, and a few
+known labels name its classes better than it does, it appears a second time under those names, because merely
+renaming classes protects nobody. With two classes nothing is added, because every figure that counts takes its
+direction from rows that are not scored.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from vfljax import plugins, store
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, AttackIdentity, federation_of
 
 FEDERATIONS = {"split": "with model splitting", "no_split": "without model splitting"}
-"""What a report compares: honest and malicious parties with a top model are judged together."""
+"""The federations that a report compares. With a top model, honest and malicious ones are judged together."""
 KINDS = {SPLIT: "split", MALICIOUS: "malicious", NO_SPLIT: "no split"}
 RENAMED = {
     **{"leak": "leak_named", "leak_crossed": "leak_named"},
     **{"leak_select": "named_select", "leak_report": "named_report"},
 }
-"""The columns of an attack's figures under the names that known labels give its classes."""
+"""Figure -> column of the same figure under the names that known labels give the attack's classes."""
 Table = tuple[list[str], list[list[str]]]
 """Header and rows of text."""
 Described = Mapping[str, Any]
@@ -36,7 +36,7 @@ NOT_RENAMED = ("leak_error", "success", "f1", "test_", "logistic_", "untrained_"
 
 
 def grouped(members: Iterable[Member], key: Callable[[Member], Key]) -> dict[Key, list[Member]]:
-    """Returns the members by key, keys and members in the order in which they come.
+    """Returns the members by key; keys and members keep the order in which they come.
 
     Args:
       members: of all groups.
@@ -49,12 +49,12 @@ def grouped(members: Iterable[Member], key: Callable[[Member], Key]) -> dict[Key
 
 
 def federation_of_kind(kind: str) -> str:
-    """The entry of ``FEDERATIONS`` to which a kind of federation, or one by its name, belongs."""
+    """Returns the key of ``FEDERATIONS`` to which a federation of this kind or name belongs."""
     return "split" if federation_of(kind).split else "no_split"
 
 
 def brief(identity: AttackIdentity) -> str:
-    """The label of an attack without who attacked, 'direct/most_negative/named'."""
+    """Returns an attack's label without the attackers, such as 'direct/most_negative/named'."""
     return identity._replace(attackers=(0,)).label
 
 
@@ -64,10 +64,10 @@ class AttackFigures(NamedTuple):
     identity: AttackIdentity
     trial: int
     seed: int
-    point: int  # of the attack's numeric knobs
+    point: int  # number of the point of the attack's numeric knobs
     figures: Mapping[str, Any]  # the stored columns
     variant: Described
-    # over the best learner of its seed; verdicts use ``Strongest.excess``
+    # leak beyond the best local-only learner on its seed; verdicts use ``Strongest.excess``
     excess: float | None = None
 
     @property
@@ -77,12 +77,12 @@ class AttackFigures(NamedTuple):
 
     @property
     def adaptive(self) -> bool:
-        """Whether it is in no paper: it takes the defense into account."""
+        """Whether it is in no paper, such as one that takes the defense into account."""
         return bool(self.variant.get("adaptive"))
 
     @property
     def draws(self) -> int:
-        """How many draws of known labels the figures are means over; 0 where it knows none."""
+        """How many draws of known labels the figures are means over; 0 if it knows no label."""
         return int(self.figures.get("draws") or 1) if self.identity.known else 0
 
     @property
@@ -96,18 +96,18 @@ class AttackFigures(NamedTuple):
 
 
 class LocalOnlyRow(NamedTuple):
-    """The figures of attackers who use their own columns and known labels alone."""
+    """The figures of attackers who use only their own columns and known labels."""
 
     attackers: tuple[int, ...]
     known: int
     seed: int
     learner: str
-    draws: int  # of known labels, whose mean the figures are
+    draws: int  # how many draws of known labels the figures are means over
     figures: Mapping[str, Any]
 
 
 ByDraws = dict[int, list[LocalOnlyRow]]
-"""The rows of a learner by how many draws of known labels they are means over."""
+"""The rows of a learner, by the number of draws of known labels that they are means over."""
 
 
 class TrialFigures(NamedTuple):
@@ -209,9 +209,9 @@ def read(sweep: store.StoredSweep, named: bool = True) -> StoredRows:
 
 
 def identity_of(row: Mapping[str, Any]) -> AttackIdentity:
-    """The identity of a stored row or of an entry of ``attacks.json``, by the kind of its federation.
+    """Returns the identity of a stored row or of an entry of ``attacks.json``, with its federation's kind.
 
-    It is outdated where the rule that made its rows is not this version's.
+    It is ``outdated`` if the rows were made by another rule than this version's.
     """
     identity = store.identity_of(row)
     present = attack_table.TABLE.get(identity.attack)
@@ -222,13 +222,13 @@ def identity_of(row: Mapping[str, Any]) -> AttackIdentity:
 
 
 def federations_of(entry: Described) -> tuple[str, ...]:
-    """The kinds of federation that an attack is defined on, from its entry of ``attacks.json``: the one that
-    papers attack first comes first; none of one that was skipped."""
+    """Returns the kinds of federation that an attack is defined on, from its entry of ``attacks.json``. The
+    kind that papers attack first comes first. A skipped attack has none."""
     return tuple(entry.get("federations", ()))
 
 
 def renamed(rows: list[AttackFigures]) -> list[AttackFigures]:
-    """The rows of attacks under the names that known labels give their classes, where any is better."""
+    """Returns the rows of attacks under the names of known labels, if these are better on any row."""
     better = {row.identity.label for row in rows if not row.oracle and _is_better(row)}
     return [
         row._replace(
@@ -250,7 +250,7 @@ def _is_better(row: AttackFigures) -> bool:
 
 
 def _with_excess(rows: StoredRows) -> tuple[AttackFigures, ...]:
-    """The rows of attacks with what they leak beyond the local-only baseline of as many known labels."""
+    """Returns the rows of attacks with the excess over the local-only baseline with as many known labels."""
     chance = chance_of(rows.balance)
     reached: dict[tuple[int, tuple[int, ...], int, int], float] = {}
     for row in rows.local_only:
@@ -258,7 +258,7 @@ def _with_excess(rows: StoredRows) -> tuple[AttackFigures, ...]:
         reached[key] = max(reached.get(key, leak), leak)
 
     def excess(row: AttackFigures) -> float | None:
-        if row.oracle:  # nobody without the federation knows as much
+        if row.oracle:  # no local-only baseline knows as much
             return None
         known, attackers = row.identity.known, row.identity.attackers
         key = known, attackers, row.draws, row.seed
@@ -269,12 +269,12 @@ def _with_excess(rows: StoredRows) -> tuple[AttackFigures, ...]:
 
 
 def chance_of(balance: list[int]) -> float:
-    """What a guess reaches on the leak scale: 1/2 of two classes, 1/C of more."""
+    """Returns the leak of a guess: 1/2 for two classes, 1/C for more."""
     return 0.5 if len(balance) == 2 else 1 / len(balance)
 
 
 def notes(rows: StoredRows) -> list[str]:
-    """A sentence for every attack whose rows another rule made, and for each that was renamed."""
+    """Returns a sentence for each attack whose rows another rule made, and for each with renamed classes."""
     out = []
     for entry in rows.described.values():
         title = rule_title(entry)
@@ -292,7 +292,7 @@ def notes(rows: StoredRows) -> list[str]:
 
 
 def rule_title(entry: Described) -> str:
-    """'passive (rule 1; this version has rule 2)'; the label itself where the rule is this version's."""
+    """Returns 'passive (rule 1; this version has rule 2)', or the label alone if the rules are the same."""
     identity = identity_of(entry)
     if entry["status"] == "skipped" or not identity.outdated:
         return entry["label"]

@@ -1,12 +1,12 @@
-"""The strongest attack on a configuration: the candidate of the highest mean over seeds.
+"""The strongest attack on a configuration: the candidate with the highest mean over seeds.
 
 Its candidates are all attacks that know at most K labels, and the local-only baseline with K: what the
 passive party reaches from its own columns, without the federation (``vfljax.attacking.local_only``). If several
 parties attack, the baseline is that of the party that reaches most. With K = 0 it is chance.
 Every row whose label is not known is scored (``leak_crossed``); sweeps of earlier versions have figures of one
-half of the rows (``leak_report``). No direction of scores is chosen where it is scored. The baseline is scored
-by the learner that is the strongest on the other seeds. Attacks that know more than an attacker can (oracles)
-are kept apart.
+half of the rows (``leak_report``). The direction of scores is never chosen on the rows that they are scored on.
+The baseline of a seed is the learner that is the strongest on the other seeds. Attacks that know more than an
+attacker can (oracles) are kept apart.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from vfljax.report.stored_rows import (
 from vfljax.types import AttackIdentity
 
 BELOW_CHANCE = 4.0
-"""An attack is far below chance by so many standard deviations of its rows."""
+"""From so many standard deviations of its rows on, an attack is far below chance."""
 
 
 class Run(NamedTuple):
@@ -46,23 +46,23 @@ class Run(NamedTuple):
 
     @property
     def panel(self) -> str:
-        """The entry of ``FEDERATIONS`` that it was run in."""
+        """The key of ``FEDERATIONS`` of the federation that it was run in."""
         return federation_of_kind(self.identity.federation)
 
     @property
     def attack(self) -> AttackIdentity:
-        """The attack with any number of known labels."""
+        """The attack's identity without the number of known labels."""
         return self.identity._replace(known=0)
 
 
 def run_of(row: AttackFigures) -> Run:
-    """The run that a row is of."""
+    """Returns the run that a row is of."""
     return Run(row.identity, row.point)
 
 
 def run_names(rows: Iterable[AttackFigures]) -> dict[Run, Candidate]:
-    """What runs are called where their federation is clear: with the knobs that vary, and the federation's
-    kind where both honest and malicious parties ran them."""
+    """Returns the names of runs among those of their federation: with the knobs that vary, and with the
+    federation's kind if both honest and malicious parties ran the attack."""
     runs = {run_of(row): row.knobs for row in rows}
     texts: dict[AttackIdentity, str] = {}
     for federation in FEDERATIONS:
@@ -101,7 +101,7 @@ class Tried:
     def strongest(
         self, known: int, published: bool = False, oracle: bool = False
     ) -> Strongest | None:
-        """Returns the strongest attack; None where none has a figure.
+        """Returns the strongest attack; None if none has a figure.
 
         Args:
           known: the most labels that it may know.
@@ -141,11 +141,11 @@ class Tried:
     def _baseline(
         self, fair: Sequence[Run], known: int, draws: Sequence[int]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], Candidate]:
-        """The local-only baseline with so many labels, its errors (both [rows, seeds]) and its name.
+        """Returns the local-only baseline with ``known`` labels, its errors (both [rows, seeds]) and its name.
 
-        It is the best learner of the best of the parties who attack, on each seed the one that is the best on
-        the others. The last row is of all draws of known labels. Where attacks were given fewer ``draws``, the
-        rows before it are of each attack's own. The figures are NaN where it was not scored.
+        Among all learners of all attacking parties, each seed uses the one that is the best on the other
+        seeds. The last row is over all draws of known labels. If attacks were given fewer ``draws``, each
+        attack has a row before it, over its own draws. The figures are NaN if the baseline was not scored.
         """
         chance, number = self._reference.chance, len(self._seeds)
         if not known:
@@ -185,7 +185,7 @@ class Tried:
     def _by_seed(
         self, groups: Iterable[Sequence[AttackFigures | LocalOnlyRow]], figure: str
     ) -> NDArray[np.float64]:
-        """[groups, seeds], NaN where there is none."""
+        """Returns a figure as [groups, seeds], NaN where there is none."""
         found = [{row.seed: row.figures.get(figure) for row in rows} for rows in groups]
         table = [[of_group.get(seed) for seed in self._seeds] for of_group in found]
         return np.array(table, np.float64).reshape(len(found), len(self._seeds))
@@ -194,8 +194,8 @@ class Tried:
 def broken_attacks(leaks: NDArray[np.float64], reference: Reference) -> NDArray[np.bool_]:
     """Returns which attacks show nothing but that they failed, [...].
 
-    These have no figure on any seed that was trained, exactly chance on each (the same score for every row),
-    or a figure far below chance on each, of which a defense would seem to protect.
+    Such an attack has no figure on any seed that was trained, exactly chance on each (the same score for every
+    row), or a figure far below chance on each, so that a defense would wrongly seem to protect.
 
     Args:
       leaks: [..., seeds].

@@ -81,7 +81,7 @@ def sections(assessed: Assessed, permuted: float, extra: Sequence[Section] = ())
     return [section for section in map(Section._make, every) if section.table[1]]
 
 
-# a column of a table of assessments: its title, and what it shows of one and its strongest attack
+# a column of a table of assessments: its title, and its cell for an assessment and its strongest attack
 Column = tuple[str, Callable[[Assessment, Strongest], object]]
 CONFIGURATION: list[Column] = [
     ("configuration", lambda a, s: a.label),
@@ -91,14 +91,14 @@ LEAKS = "leaks (at least to at most)"
 
 
 def _table(columns: Sequence[Column], members: Iterable[Assessment]) -> Table:
-    """A row for every assessment with a strongest attack."""
+    """Returns a table with a row for every assessment that has a strongest attack."""
     attacked = [(a, a.strongest) for a in members if a.strongest is not None]
     rows = [[str(cell(*pair)) for _, cell in columns] for pair in attacked]
     return [title for title, _ in columns], rows
 
 
 def verdict_rows(assessed: Assessed) -> Table:
-    """The strongest attack on every configuration in every federation, and the verdict."""
+    """Returns the strongest attack on every configuration in every federation, and the verdict."""
     chance = assessed.reference.chance
     columns: list[Column] = [
         *CONFIGURATION,
@@ -128,7 +128,7 @@ def verdict_rows(assessed: Assessed) -> Table:
 
 
 def method_rows(assessed: Assessed) -> Table:
-    """Undefended, then every defense where it is recommended, the most useful first."""
+    """Returns undefended, then the assessment that represents each method, the most useful first."""
     utility = assessed.reference.utility
     columns: list[Column] = [
         *(CONFIGURATION if len(assessed.federations) > 1 else CONFIGURATION[:1]),
@@ -148,7 +148,7 @@ def _named(strongest: Strongest | None) -> str:
 
 
 def knowledge_rows(assessed: Assessed) -> Table:
-    """The strongest attack with every number of known labels, where there are several."""
+    """Returns the strongest attack for each number of known labels; no rows if there is only one number."""
     counts = sorted({known for a in assessed.assessments for known in a.by_knowledge})
     header = ["configuration", "federation", *(f"{known} labels" for known in counts)]
     rows = []
@@ -161,7 +161,7 @@ def knowledge_rows(assessed: Assessed) -> Table:
 
 
 def _published(assessed: Assessed) -> Table:
-    """The strongest attack of the papers and the strongest of all, where these differ."""
+    """Returns the strongest attack in papers and of all, on defended configurations where they differ."""
     columns: list[Column] = [
         *CONFIGURATION,
         ("strongest published attack", lambda a, s: a.published and a.published.name),
@@ -180,7 +180,7 @@ def _published(assessed: Assessed) -> Table:
 
 
 def configuration_rows(assessed: Assessed) -> Table:
-    """A row for every configuration: utility, success of every attack, and the strongest attack.
+    """Returns a row for every configuration: utility, leak of every attack, and the strongest attack.
 
     Columns without a figure are left out.
     """
@@ -208,12 +208,12 @@ def configuration_rows(assessed: Assessed) -> Table:
 
 
 def _short_name(strongest: Strongest) -> str:
-    """Its name; of the local-only baseline without the learner."""
+    """Returns the attack's name; that of the local-only baseline lacks the learner."""
     return strongest.attack.brief if strongest.is_local_only else strongest.name
 
 
 def attack_rows(rows: StoredRows) -> Table:
-    """Each attack variant: what it was given, what it cost, and how much less than published."""
+    """Returns a row for each attack variant: what it was given, its cost, and its own and published steps."""
     header = [
         *("attack", "federation", "known labels", "oracle or diagnostic", "optimizer steps"),
         *("published steps", "seconds", "compiles / shapes of view", "trials"),
@@ -242,13 +242,13 @@ def attack_rows(rows: StoredRows) -> Table:
 
 
 def steps_published(attack: str) -> int:
-    """Optimizer steps of the published attack; 0 of one that trains nothing, and of the local-only baseline."""
+    """Returns the published attack's optimizer steps; 0 if it trains nothing or is the local-only baseline."""
     return 0 if attack == store.LOCAL_ONLY else attack_table.TABLE[attack].published_steps
 
 
 def seconds_rows(rows: StoredRows) -> Table:
-    """A row for training and one for each attack variant: seconds, runs, milliseconds a run, the seconds as a
-    share of training's, and how many programs were compiled."""
+    """Returns rows for training, each attack variant and all attacks: seconds, runs, milliseconds per run, the
+    seconds as a share of training's, and the number of compiled programs."""
     header = ["", "seconds", "runs", "ms a run", "training is 1", "compiles"]
     trained = sum(trial.figures.get("seconds") or 0.0 for trial in rows.trials)
 
@@ -270,7 +270,7 @@ def seconds_rows(rows: StoredRows) -> Table:
 
 
 def leak_rows(assessed: Assessed) -> Table:
-    """Every attack's figures on every configuration and federation, means over seeds."""
+    """Returns every attack's figures on every configuration and federation, as means over seeds."""
     header = ["configuration", "attack", "federation", *FIGURES]
     rows = []
     for c in assessed.configurations:

@@ -1,4 +1,4 @@
-"""What a terminal gets of a sweep: the headline and the verdicts, in tables that fit its width."""
+"""What a terminal shows of a sweep: the headline and the verdicts, in tables that fit its width."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from vfljax.report import headline, words
 from vfljax.report.assessed import Assessed, Assessment
 
 WIDTH = 120  # columns
-LEAST = 8  # columns that a cut cell keeps
+LEAST = 8  # columns that a cut cell keeps at least
 GAP = "  "
 BRIEF = (("finetune_bottom", "tuned"), ("direct/", ""), ("_negative", "_neg"))
 
 
 def first_lines(assessed: Assessed) -> str:
-    """The headline and the verdict on every method, the best first."""
+    """Returns the headline and the verdict on every method, the best first."""
     sentences = [
         textwrap.fill(h.sentence, WIDTH, break_on_hyphens=False)
         for h in headline.headlines(assessed)
@@ -23,7 +23,7 @@ def first_lines(assessed: Assessed) -> str:
     methods = assessed.methods
     if not methods:
         return "\n\n".join(sentences)
-    # a line a method and federation: verdict, operating point, leak with limits, and cost
+    # one line per method and federation: operating point, verdict, leak with limits, and cost
     columns: dict[str, Callable[[Assessment], str]] = {
         "defense": lambda a: a.label if a.strongest else a.method,
         "federation": lambda a: a.federation,
@@ -58,10 +58,10 @@ def fitted(
     Args:
       header: the titles of its columns.
       rows: the cells of each row.
-      optional: titles of columns that are left out, the first named first, until the others fit. Then the
-        widest cells are cut.
+      optional: titles of columns that are left out, in this order, until the others fit. If they never do,
+        the widest cells are cut.
       width: number of characters.
-      left: so many first columns are aligned to the left.
+      left: the number of first columns that are aligned to the left.
     """
     for name in optional:
         if _total(_widths(header, rows)) <= width:
@@ -85,8 +85,8 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _cut(cell: str, width: int) -> str:
-    """The cell in so many columns: what is left out of its middle is an ellipsis, for both the
-    defense and its last knob are worth reading."""
+    """Returns the cell in at most ``width`` characters. An ellipsis replaces its middle, because both
+    the defense and its last knob are worth reading."""
     if len(cell) <= width:
         return cell
     tail = (width - 1) // 2
@@ -99,7 +99,7 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1)
     Args:
       header: the titles of its columns.
       rows: the cells of each row.
-      left: so many first columns are aligned to the left.
+      left: the number of first columns that are aligned to the left.
     """
     widths = _widths(header, rows)
     lines = [

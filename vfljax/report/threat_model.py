@@ -13,12 +13,12 @@ from vfljax.types import HONEST, MALICIOUS
 
 
 def shape_text(shape: Sequence[int]) -> str:
-    """A shape as text, such as "28 x 14"."""
+    """Returns a shape as text, such as "28 x 14"."""
     return " x ".join(map(str, shape))
 
 
 def parties(rows: StoredRows, experiment: Experiment) -> Table:
-    """A table of the parties: role and columns of each."""
+    """Returns a table of the parties: role and columns of each."""
     shapes = rows.sweep.header["data"]["party_shapes"]
     passive = experiment.parties.passive
     attacking = {party for group in experiment.attackers for party in group}
@@ -37,7 +37,7 @@ def parties(rows: StoredRows, experiment: Experiment) -> Table:
 
 
 def assumptions(assessed: Assessed, experiment: Experiment) -> list[str]:
-    """What an attacker sees, knows and wants, a paragraph each."""
+    """Returns paragraphs on what an attacker sees, knows and wants."""
     reference, attackers = assessed.reference, experiment.attackers
     return paragraphs(
         "threat_model",

@@ -1,4 +1,4 @@
-"""Figures, verdicts and costs as words: what headlines, cards, tables and terminals share."""
+"""Figures, verdicts and costs as text that headlines, cards, tables and terminals share."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ FAINT = "attacks that know it read little of planted labels at this strength"
 
 
 def verdict_text(a: Assessment) -> str:
-    """The verdict on a configuration, '-' without one, why none can be given where attacks have too few
-    figures or which one leaves it open, and whether no attack that knows the defense was run, or reads much."""
+    """Returns the verdict as text; '-' without one. If the verdict is open, the text names the attacks with too
+    few figures, or the attack that leaves it open. It also says if no attack that knows the defense was run, or
+    if such attacks read little."""
     if a.verdict is None:
         return "-"
     parts = [str(a.verdict)]
@@ -34,14 +35,14 @@ def verdict_text(a: Assessment) -> str:
 
 
 def faint(a: Assessment) -> bool:
-    """Whether a verdict that helps is on a strength where attacks that know the defense read little."""
+    """Returns whether the verdict helps, but attacks that know the defense read little at its strength."""
     members = {name: a.configuration.values_of(name)[0] for name in a.configuration.defenses}
     faintly = any(defenses.TABLE[name].faint(knobs) for name, knobs in members.items())
     return faintly and a.verdict in HELPS
 
 
 def outcome(a: Assessment) -> str:
-    """What represents a method: its verdict, or that every operating point costs too much."""
+    """Returns a method's verdict in brief, or that every operating point costs too much."""
     if a.shown_as is MethodOutcome.NONE_KEEPS:
         return "costs too much"
     unknown = a.verdict is not None and not a.known
@@ -49,7 +50,7 @@ def outcome(a: Assessment) -> str:
 
 
 def share(estimate: Estimate) -> str:
-    """A share of a gain: '83 % (80 to 85)', '-' of what is not known."""
+    """Returns a share of a gain, such as '83 % (80 to 85)'; '-' if it is not known."""
     if math.isnan(estimate.mean):
         return "-"
     between = estimate.limits.text(lambda limit: str(round(100 * limit)))
@@ -57,12 +58,12 @@ def share(estimate: Estimate) -> str:
 
 
 def cost_text(a: Assessment) -> str:
-    """What a configuration costs, '-' of undefended."""
+    """Returns whether a configuration costs too much; '-' for undefended."""
     return str(a.kept.cost) if a.configuration.defended else "-"
 
 
 def if_known(text: str, a: Assessment) -> str:
-    """The text on a configuration's utility; "not known" where it has none, as of a recorded exchange."""
+    """Returns ``text``, or "not known" if the configuration has no utility, as in a recorded exchange."""
     return text if a.utility.count else "not known"
 
 
@@ -70,8 +71,8 @@ def figure(estimate: Estimate, bound: float | None = None) -> str:
     """Returns '.97 (.95 to .98)'; without limits the mean alone.
 
     Args:
-      estimate: to be shown.
-      bound: three digits are shown where two would hide that the estimate is beyond it.
+      estimate: the estimate to be shown.
+      bound: three digits are shown if two would hide that the estimate is above it.
     """
     highest = estimate.at_most
     hidden = bound is not None and round(highest, 2) <= bound < highest
@@ -81,17 +82,17 @@ def figure(estimate: Estimate, bound: float | None = None) -> str:
 
 
 def brief(value: float, digits: int = 2) -> str:
-    """Returns '.97' or '1.00'; '-' of what is not known.
+    """Returns '.97' or '1.00'; '-' for NaN.
 
     Args:
       value: a figure in [0, 1].
-      digits: after the point.
+      digits: number of digits after the point.
     """
     return "-" if math.isnan(value) else f"{value:.{digits}f}".removeprefix("0")
 
 
 def change(cost: Interval) -> str:
-    """A change of accuracy: '-0.4 points (-0.9 to +0.1)'."""
+    """Returns a change of utility, such as '-0.4 points (-0.9 to +0.1)'."""
     if not cost.count:
         return "change unknown"
     return f"{points(cost.mean)} points{cost.limits.text(points)}"

@@ -1,9 +1,9 @@
 """What a federation is worth to the label party, and what a defense keeps of that.
 
-Utility is accuracy, or AUC where the rarer of two classes has under 30 % of the rows. With U that of a
-configuration, U_0 of undefended and A of the label party alone (its own columns and all labels, the same
-networks), all paired by seed, the federation gains U_0 - A. A defense is judged by a contrast and not by a
-ratio, whose limits are wide or infinite where the gain is small:
+Utility is accuracy, or AUC where the rarer of two classes has under 30 % of the rows. Let U be the utility of
+a configuration, U_0 that of undefended, and A that of the label party alone (its own columns and all labels,
+the same networks), all paired by seed. The federation gains U_0 - A. A defense is judged by a contrast and not
+by a ratio, because the ratio's limits are wide or infinite where the gain is small:
 
     U - A - k (U_0 - A), k = ``goal.keep_gain``.
 
@@ -13,9 +13,9 @@ ratio, whose limits are wide or infinite where the gain is small:
 | costs too much | the contrast is below 0, or the loss above ``goal.max_cost``                 |
 | cost unclear   | all else                                                                    |
 
-"Above" is said of lower limits and "below" of upper ones, Student's, one-sided at 95 %. Without figures of the
-label party alone (sweeps of earlier versions, and columns that stay on the host) the loss is compared with
-``goal.max_cost`` alone, .02 where that is not given.
+"Above" refers to lower limits and "below" to upper ones: Student's, one-sided at 95 %. Without figures of the
+label party alone (sweeps of earlier versions, and columns that stay on the host), only the loss counts. It is
+compared with ``goal.max_cost``, or with .02 if that is not given.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from vfljax.report.spread import FEWEST_SEEDS, means
 from vfljax.sweep.records import Goal
 
 RARE = 0.3
-"""Where the rarest of two classes has a smaller share of the rows, utility is AUC."""
+"""If the rarer of two classes has a smaller share of the rows, utility is AUC."""
 SHOWN_GAIN = 0.01
-"""The share of the gain that is kept is printed where the gain's lower limit exceeds this."""
+"""The share of the gain that is kept is shown only if the gain's lower limit exceeds this."""
 BySeed = Mapping[int, float]
 
 
 class CostOutcome(enum.StrEnum):
-    """What the limits allow to conclude on what a configuration costs."""
+    """The conclusion that the limits allow on the cost of a configuration."""
 
     KEPT = "kept"
     TOO_MUCH = "costs too much"
@@ -51,7 +51,7 @@ class CostOutcome(enum.StrEnum):
 
 
 class Worth(NamedTuple):
-    """What undefended gains over the label party alone, on some rows; empty where nothing is known."""
+    """What undefended gains over the label party alone, on test or validation rows; empty if not known."""
 
     alone: BySeed
     undefended: BySeed
@@ -74,11 +74,11 @@ class Worth(NamedTuple):
 
     @property
     def alone_mean(self) -> float:
-        """That of the label party alone; NaN where it is not known."""
+        """The mean utility of the label party alone; NaN if it is not known."""
         return self.undefended_mean - self.gain.mean
 
     def allowed(self, goal: Goal) -> float:
-        """Returns the utility that an operating point may lose by the means over seeds."""
+        """Returns the mean utility over seeds that an operating point may lose."""
         if not self.known:
             return goal.max_cost if goal.max_cost < 1 else MEAN_LOSS
         return min(goal.max_cost, max(0.0, (1 - goal.keep_gain) * self.gain.mean))
@@ -88,14 +88,14 @@ class Kept(NamedTuple):
     """What a configuration keeps of the gain."""
 
     cost: CostOutcome
-    share: Estimate = NO_ESTIMATE  # of the gain, with Fieller's limits; unknown where that is small
+    share: Estimate = NO_ESTIMATE  # of the gain, with Fieller's limits; NaN if the gain is small
 
 
 NOT_KNOWN = Kept(CostOutcome.UNKNOWN)
 
 
 def utility_of(balance: Sequence[int]) -> str:
-    """Returns "AUC" or "accuracy": what utility is for classes of so many rows."""
+    """Returns what utility is for classes with these numbers of rows: "AUC" or "accuracy"."""
     return "AUC" if len(balance) == 2 and min(balance) / sum(balance) < RARE else "accuracy"
 
 
@@ -148,7 +148,7 @@ def _ratio(numerators: np.ndarray, denominators: np.ndarray) -> Estimate:
 
         (r - g c / v_b ± t / |b| sqrt(v_a - 2 r c + r^2 v_b - g (v_a - c^2 / v_b))) / (1 - g).
 
-    There are none where g is 1 or more, for the denominator may then be 0.
+    There are none if g is 1 or more, because the denominator may then be 0.
     """
     count = len(numerators)
     a, b = float(np.mean(numerators)), float(np.mean(denominators))
