@@ -1,8 +1,8 @@
-"""A stored sweep attacked.
+"""Attacks the trials of a stored sweep.
 
-``jobs`` decides which attack is run on which trials, ``view`` is what an attacker sees of one, and
-``diagnostics`` what none sees. ``batching`` loads, attacks and scores the trials of one call, ``run`` runs and
-writes all of them, and ``versions`` decides what becomes of rows that another rule of an attack made.
-``scoring`` is the one place where the scores of attacks meet true labels; ``local_only`` is the baseline of an
-attacker who takes no part. ``cost_estimate`` measures what all of it would take.
+``jobs`` decides which attack is run on which trials. ``view`` builds what an attacker sees of a trial, and
+``diagnostics`` computes what no attacker sees. ``batching`` loads, attacks and scores the trials of one call,
+and ``run`` runs and writes all of them. ``versions`` decides what happens to rows that another rule of an
+attack made. Only ``scoring`` compares the scores of attacks with true labels. ``local_only`` is the baseline
+without the federation. ``cost_estimate`` measures how long all of this would take.
 """

@@ -1,4 +1,4 @@
-"""The trials that one call of an attack's program takes: loaded, attacked and scored together."""
+"""Loads, attacks and scores a chunk: the trials that one call of an attack's program takes."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.plan import Plan, width_of
 from vfljax.types import Agreed, Array, HostArray, Scores, Spec, Weights
 
-BATCH_SIZE, MOST = 32, 1024  # trials attacked by one call on CPU, and at most on an accelerator
-MEMORY = 1 << 29  # bytes of exchange a batch may hold; what attacks make of it comes on top
-SHARE = 1 / 16  # the same of an accelerator's memory, where that is known
+BATCH_SIZE, MOST = 32, 1024  # most trials that one call attacks: on CPU, and on an accelerator
+MEMORY = 1 << 29  # bytes of exchange that a batch may hold, besides what attacks compute from it
+SHARE = 1 / 16  # the same limit as a share of an accelerator's memory, where that is known
 
 
 class Stored(NamedTuple):
-    """What attacking needs of a stored sweep."""
+    """What attacks need of a stored sweep."""
 
-    plan: Plan  # of the recorded rows
+    plan: Plan  # restricted to the recorded rows
     sweep: store.StoredSweep
     arrays: Mapping[str, np.ndarray]  # the splits
     scorer: Scorer
@@ -69,39 +69,39 @@ class Stored(NamedTuple):
 
 
 class AttackProgram(NamedTuple):
-    """All that decides an attack's program apart from the shapes of its arguments; static."""
+    """What an attack's program depends on besides the shapes of its arguments; static."""
 
     name: str
     options: tuple[tuple[str, Any], ...]
-    bottoms: tuple[nn.Module, ...]  # the attackers'
+    bottoms: tuple[nn.Module, ...]  # the attackers' bottom models
     num_classes: int
     agreed: Agreed
-    draws: int = 1  # of known labels
-    attackers: tuple[int, ...] = ()  # where the attack needs a diagnostic of the whole federation
+    draws: int = 1  # number of draws of known labels
+    attackers: tuple[int, ...] = ()  # if the attack needs a diagnostic of the whole federation
     spec: Spec | None = None  # likewise
 
 
 class AttackBatch(NamedTuple):
-    """What the jobs of one variant and group share: one program for so many of them at a time."""
+    """What the jobs of one variant and view group share. A call takes ``layout.capacity`` jobs."""
 
     layout: batch_layout.Layout
     static: AttackProgram
     attack: Attack
     common: CommonData
     load: Callable[[Job], AttackInput]
-    level: int | None  # of the compiler's effort
-    draws: int  # of known labels
+    level: int | None  # optimization level of the compiler
+    draws: int  # number of draws of known labels
 
     def narrowed(self, width: int) -> AttackBatch:
-        """Returns the same for ``width`` trials at once on each device, and as many in a call."""
+        """Returns the batch with calls of only ``width`` trials per device, all mapped at once."""
         return self._replace(layout=batch_layout.layout_of(width * jax.device_count(), width))
 
 
 def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) -> AttackBatch:
-    """Returns what the jobs of a variant and group share, its arrays on the devices.
+    """Returns what the jobs of a variant and group share, with its arrays on the devices.
 
     Args:
-      variant: of the attack.
+      variant: the attack variant.
       group: the trials that are attacked alike.
       stored: the sweep.
     """
@@ -113,7 +113,7 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
         common = common._replace(table=plan.bare_table)
     common = batch_layout.share(common)
     whole = attacks.TABLE[variant.name].whole_batches
-    # what whole batches are computed with is large: on CPU one trial at a time, by a program that runs long
+    # attacks on whole batches use large arrays and run long: on CPU, one trial per device and call
     alone = whole and machine.offered().cpu
     width = 1 if alone else width_of(plan.experiment, group.spec)
     draws = draws_of(attack, plan.experiment.known_draws)
@@ -125,7 +125,7 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
         bottoms=bottoms,
         num_classes=plan.dataset.num_classes,
         agreed=Agreed(group.spec.batch_size),
-        draws=1 if attack.host else draws,  # what a reader on the host is given depends on no label
+        draws=1 if attack.host else draws,  # the features for a reader on the host use no label
         **diagnosed,
     )
     return AttackBatch(
@@ -140,8 +140,8 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
 
 
 def make_attack_member(static: AttackProgram) -> Callable[[AttackInput, CommonData], Scores]:
-    """Returns ``attack(input, common) -> Scores`` of one trial, [draws, N, C]. An oracle is given every row's
-    label."""
+    """Returns ``attack(input, common)``, which computes the ``Scores`` [draws, N, C] of one trial. An oracle
+    is given the label of every row."""
     attack = attacks.TABLE[static.name](static.bottoms, static.num_classes, **dict(static.options))
     diagnose = diagnosis(static.spec, attack.diagnostic, static.attackers)
 
@@ -216,7 +216,7 @@ def _read(
     inputs: AttackInput,
     stored: Stored,
 ) -> Scores:
-    """The scores [jobs, draws, N, C] that a reader on the host makes of features [at least jobs, N, W]."""
+    """Returns the scores [jobs, draws, N, C] that a reader on the host gives features [>= jobs, N, W]."""
     arrays, tasks = stored.arrays, []
     for x, job, known in zip(features, jobs, inputs.knobs["known"]):
         of_seed = arrays["labels"][arrays["train"][job.seed]]
@@ -232,7 +232,7 @@ def _read(
 
 
 def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
-    """What reads a job's ``AttackInput``: a stored trial's, or with an untrained bottom in place."""
+    """Returns a function that loads a job's ``AttackInput``, for UNTRAINED jobs with untrained bottoms."""
     plan, workdir = stored.plan, stored.workdir
 
     @functools.cache
@@ -281,16 +281,16 @@ def _untrained_cut(
 
         return over_chunks(of, table.train[seed], spec.chunk)
 
-    by_seed = jax.jit(jax.vmap(of_seed, in_axes=(0, 0, None)))  # the table is no constant of it
+    by_seed = jax.jit(jax.vmap(of_seed, in_axes=(0, 0, None)))  # the table is not compiled in
     return np.asarray(by_seed(weights, jnp.arange(len(table.train)), table._replace(scores=None)))
 
 
 def _capacity(plan: Plan, group: ViewGroup, common: CommonData, draws: int) -> int:
-    """Members of one call.
+    """Returns the number of members of one call.
 
-    On CPU these are BATCH_SIZE, and few of large networks, which run one after the other there, so that
-    progress shows and a kill loses little. On an accelerator they are as many as memory allows, at most MOST
-    and the trials of the plan, and fewer where the compiled program says so (``TooLarge``).
+    On CPU it is at most BATCH_SIZE, or two per device for large networks, which run one after the other
+    there: progress is shown often, and an interruption loses little. On an accelerator memory limits it, at
+    most to MOST and the trials of the plan; ``TooLarge`` lowers it if the compiled program needs more.
     """
     spec = group.spec
     epochs = len(plan.experiment.training.recorded_epochs)
@@ -301,11 +301,11 @@ def _capacity(plan: Plan, group: ViewGroup, common: CommonData, draws: int) -> i
     size = draws * (size + 4 * rows * epochs * recorded_width(spec))
     devices, offer = jax.device_count(), machine.offered()
     trials = sum(len(group.trials) for group in plan.groups) + len(plan.seeds)
-    whole = 1 << (trials - 1).bit_length()  # few different ones, so that sweeps share programs
+    whole = 1 << (trials - 1).bit_length()  # a power of two, so that sweeps share programs
     if offer.cpu:
         most = 2 * plan.devices if not spec.light else BATCH_SIZE
         most = (
             min(most, whole) if rows > MANY_ROWS else most
-        )  # places that no trial fills take long
+        )  # padding members are computed too, which takes long with many rows
         return max(devices, min(most, MEMORY // size))
     return max(devices, min(MOST, whole, devices * offer.part(SHARE, MEMORY) // size))

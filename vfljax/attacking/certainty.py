@@ -1,4 +1,4 @@
-"""Rows that an attack reads with certainty: figures of membership inference, which means over all rows hide."""
+"""Figures of an attack's most certain rows, as in membership inference: averages over all rows hide them."""
 
 import jax
 import jax.numpy as jnp
@@ -7,24 +7,24 @@ from vfljax import metrics
 from vfljax.store.attacks import SHARES
 from vfljax.types import Array
 
-RATES = {"tpr_at_1e-3": 0, "tpr_at_1e-2": 8, "tpr_at_1e-1": 16}  # columns, and places in ``SHARES``
-LEAST, FEWEST, WRONG = 10, 100, 0.01  # rows beyond a threshold, rows read, and of these wrongly
+RATES = {"tpr_at_1e-3": 0, "tpr_at_1e-2": 8, "tpr_at_1e-1": 16}  # column -> place in ``SHARES``
+LEAST, FEWEST, WRONG = 10, 100, 0.01  # least rows beyond thresholds, least read rows, wrong share
 
 
 def certainty(scores: Array, labels: Array, parts: list[tuple]) -> dict[str, Array]:
-    """Returns figures of the rows of which an attack is most certain, the mean over parts of the rows.
+    """Returns figures of the rows of which an attack is most certain. Curves are means over ``parts``.
 
     Two classes: ``roc`` [25], the true positive rates of class 1 at the false positive rates ``SHARES``, and
-    ``RATES`` of it; ``recall`` [2] where as many rows are named 1 as there are, as leak AUC too is of ranks.
-    More: ``precision`` [25] of the ``SHARES`` of the rows whose largest score most exceeds the second (an ROC
-    needs scores that compare between classes); ``read_99``, the largest share, of at least 100 rows, of
-    precision .99; ``recall`` [C], NaN of an absent class. Curves are lines between equal scores, and NaN where
-    fewer than 10 rows of class 0, or of all, are beyond the thresholds. ``right`` [n]: 1 of a row that is named
-    rightly, NaN of one without weight.
+    its values at ``RATES``; ``recall`` [2] if the highest ranks are named 1, as many as are of class 1.
+    More classes: ``precision`` [25] within the shares ``SHARES`` of rows whose first score exceeds the second
+    the most (an ROC needs scores that compare between classes); ``read_99``, the largest share, of at least
+    100 rows, with precision .99; ``recall`` [C], NaN for an absent class. Within runs of equal scores, curves
+    are interpolated; where fewer than 10 rows (of class 0, if there are two) are beyond a threshold, they are
+    NaN. ``right`` [n] is 1 for a row that is named rightly, else 0, and NaN for a row without weight.
 
     Args:
       scores, labels: [n, C] and [n].
-      parts: weights [n], and whether class 1 is read where class 0 scores most []; one of more classes.
+      parts: pairs of weights [n] and whether low scores stand for class 1 []; a single pair for more classes.
     """
     two, classes, first = scores.shape[1] == 2, scores.shape[1], jnp.argmax(scores, axis=1)
     second = jnp.max(jnp.where(jax.nn.one_hot(first, classes) > 0, -jnp.inf, scores), axis=1)
@@ -37,10 +37,10 @@ def certainty(scores: Array, labels: Array, parts: list[tuple]) -> dict[str, Arr
         below = jnp.stack([weights * ~right, weights * right])
         below = jnp.pad(jnp.cumsum(below[:, order], axis=1), ((0, 0), (1, 0)))
         above = (below[:, -1:] - below[:, low[order]])[:, ::-1]
-        until = jnp.where(backward, below[:, high[order]], above)  # each run of equal rows ends
+        until = jnp.where(backward, below[:, high[order]], above)  # at the end of a run of ties
         misses, hits = jnp.pad(until, ((0, 0), (1, 0)))
         steps = misses if two else misses + hits
-        places = jnp.floor((1 + 1e-6) * SHARES * steps[-1])  # float32 rounds
+        places = jnp.floor((1 + 1e-6) * SHARES * steps[-1])  # 1e-6: float32 may round down
         reached = jnp.interp(places, steps, hits) / (hits[-1] if two else places)
         curve, beyond = curve + reached / len(parts), beyond + places
         ahead = jnp.sum(below[:, low] + below[:, high], axis=0) / 2

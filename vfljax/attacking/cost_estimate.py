@@ -1,7 +1,7 @@
-"""What attacking a plan takes, before it is trained: which attacks run, which are skipped, and the time.
+"""Estimates, before a plan is trained, which attacks run, which are skipped, and how long they take.
 
-A ``Sample`` of each group that is not stored yet stands for its trials. Every program of an attack is called
-once; of one of many steps a few stand for all, in a program of their own.
+For a group that is not stored yet, a ``Sample`` stands for its trials. Every program of an attack is timed.
+For an attack of many steps, a program of fewer steps is timed instead, and its time is scaled up.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from vfljax.sweep.serving import most_known
 from vfljax.types import HostArray, PyTree, Spec
 
 ATTACKING = ("attack", "federations", "trials", "calls", "attacking")
-AGAIN = 20.0  # seconds of a first call up to which a second is measured
+AGAIN = 20.0  # a first call shorter than this many seconds is repeated, and the repetition counts
 
 
 class AttackCost(NamedTuple):
-    """What is left of an attack variant, and what it takes."""
+    """The estimated cost of those jobs of an attack variant that are not stored yet."""
 
     label: str
     federations: tuple[str, ...]
-    trials: int  # attacked, baselines aside
+    trials: int  # that the whole variant attacks, stored ones included, without baselines
     calls: int
     seconds: float  # of all calls
-    compiling: float  # seconds that the sweep will compile: programs that were cut to a few steps
+    compiling: float  # seconds of compiling in the sweep, for programs cut to few steps here
 
     @property
     def cells(self) -> list[str]:
@@ -52,24 +52,24 @@ class AttackCost(NamedTuple):
 
 
 class AttackCosts(NamedTuple):
-    """All that is said of attacks."""
+    """The estimated cost of all attacks of a plan."""
 
     costs: list[AttackCost]
-    skipped: dict[str, str]  # why, by label
-    fits: int  # regressions on the host, which attacks are compared with
+    skipped: dict[str, str]  # label of a variant -> why it is not run
+    fits: int  # learners of the local-only baseline that are fitted on the host
     fitting: float  # seconds of all of them
 
 
 def attack_costs(
     plan: Plan, workdir: pathlib.Path, shards: Sequence[Shard], samples: Mapping[int, Sample]
 ) -> AttackCosts:
-    """Returns what the attacks of the config take.
+    """Returns the estimated cost of the attacks of the config.
 
     Args:
       plan: of the sweep.
       workdir: the folder of the sweep, which need not exist.
       shards: those that are not trained yet; finished ones are read.
-      samples: what stands for the trials of each group that is not stored, by its number.
+      samples: by number of a group that is not stored, the sample that stands for its trials.
     """
     stored = _stored(recorded(plan), workdir, shards, samples)
     plan, skipped, costs, planned = stored.plan, {}, [], []
@@ -89,7 +89,7 @@ def attack_costs(
 def _stored(
     plan: Plan, workdir: pathlib.Path, shards: Sequence[Shard], samples: Mapping[int, Sample]
 ) -> Stored:
-    """The sweep as if it were trained."""
+    """Returns the sweep as if all its shards were trained; samples stand for those that are not."""
     exists = store.header_of(workdir) is not None
     draws = plan.experiment.known_draws
     arrays = split_arrays(plan.dataset.labels, plan.splits, draws, plan.candidates)
@@ -102,7 +102,7 @@ def _stored(
             trial = plan.groups[shard.group].trials[place]
             about = trial.id, trial.seed, trial.federation.name, "ok", shard.name, 0
             rows.append(dict(zip(COLUMNS, about, strict=True)))
-    rows.sort(key=lambda row: row["trial"])  # as they are stored: baselines are of the first
+    rows.sort(key=lambda row: row["trial"])  # as stored: a seed's baseline uses its first trial
     every = finished.header["shards"] if finished else []
     named = {s["name"]: s["group"] for s in every}
     named |= {shard.name: plan.groups[shard.group].name for shard in shards}
@@ -120,7 +120,7 @@ def _stored(
 
 
 def _left(variant_plan: VariantPlan, stored: Stored) -> dict[ViewGroup, list[Job]] | str:
-    """The jobs of a variant that are not stored, or why it is left as it is."""
+    """Returns the jobs of a variant that are not stored, or why the variant is left as it is."""
     variant, trained = variant_plan.variant, len(stored.sweep.header["shards"])
     earlier = versions.earlier(variant, stored.summary)
     if earlier and versions.is_whole(earlier, stored, trained):
@@ -137,7 +137,7 @@ def _left(variant_plan: VariantPlan, stored: Stored) -> dict[ViewGroup, list[Job
 def _measured(
     variant_plan: VariantPlan, left: Mapping[ViewGroup, Sequence[Job]], stored: Stored
 ) -> AttackCost:
-    """A variant's cost: groups of one program are measured once."""
+    """Measures the cost of a variant. Groups that share a program are measured once."""
     variant, whole = variant_plan.variant, variant_plan.attack
     few = _few(whole.steps, [group.spec for group in left])
     reducible = few < whole.steps and "steps" in attacks.TABLE[variant.name].options
@@ -166,13 +166,13 @@ def _measured(
 
 
 def _few(steps: int, specs: Sequence[Spec]) -> int:
-    """How many of an attack's steps are measured: all, unless they are many or the networks large."""
+    """Returns how many steps to measure: all up to 2048 (32 for large networks), else 256 (8)."""
     most, few = (2048, 256) if all(spec.light for spec in specs) else (32, 8)
     return steps if steps <= most else few
 
 
 def _call_of(batch: AttackBatch, jobs: Sequence[Job], stored: Stored) -> tuple[int, float, float]:
-    """The trials of a call of the batch, or as many as fit into a device's memory, and its ``_call``."""
+    """Returns how many trials a call takes, fewer if memory is short, and the two times of ``_call``."""
     while True:
         run = functools.partial(run_attack_batch, batch, jobs[: batch.layout.capacity], stored)
         try:
@@ -182,12 +182,12 @@ def _call_of(batch: AttackBatch, jobs: Sequence[Job], stored: Stored) -> tuple[i
 
 
 def _call(run: Any) -> tuple[float, float]:
-    """Seconds of a call, and of tracing and compiling before the first."""
+    """Returns the seconds of one call, and those of tracing and compiling before the first call."""
     compiled, began = programs.compile_seconds(), time.monotonic()
     run()
     compiling = programs.compile_seconds() - compiled
     seconds = time.monotonic() - began - compiling
-    if seconds < AGAIN:  # what a first call does once would count much
+    if seconds < AGAIN:  # the one-time work of a first call would distort a short time
         began = time.monotonic()
         run()
         seconds = time.monotonic() - began
@@ -195,8 +195,7 @@ def _call(run: Any) -> tuple[float, float]:
 
 
 def _fits(variant_plans: Sequence[VariantPlan], stored: Stored) -> tuple[int, float]:
-    """How many learners on the host the variants are compared with, stored ones aside, and the seconds
-    of all."""
+    """Returns how many learners of the local-only baseline are not stored yet, and the seconds of all."""
     plan, workdir = stored.plan, stored.workdir
     exists = (workdir / store.unit_of(local_only.LABEL)).is_dir()
     done = local_only.stored_keys(workdir) if exists else set()

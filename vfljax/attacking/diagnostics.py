@@ -1,8 +1,8 @@
-"""What no attacker sees: every layer of both parties, and the gradients of the undefended loss.
+"""Computes what no attacker sees: the layers of all parties, and the gradients of the undefended loss.
 
-For diagnostics (which layer gives the labels away: Sun et al. 2022, figures 2, 4, 7) and for published
-oracle forms (the clean gradient of a known row). Computed from the trained model after training, in
-evaluation mode, so that nothing has to be recorded for every row and layer of every trial.
+They serve diagnostics (which layer gives the labels away: Sun et al. 2022, figures 2, 4, 7) and published
+oracle forms (the clean gradient of a known row). They are computed from the trained model, in evaluation
+mode, so that nothing has to be recorded for every row and layer of every trial.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Diagnostic = Callable[[Weights, tuple[Array, ...], Array], Array]
 
 
 def make_layers(spec: Spec) -> Callable[[Weights, tuple[Array, ...]], dict[str, Array]]:
-    """``layers(weights, features) -> {name: [B, W]}``: what flax modules sow as "layers", by name
-    ("party0.hidden.0", ..., "top.hidden.0"), each party's embedding ("party0.cut"; the label party's
+    """Returns ``layers(weights, features) -> {name: [B, W]}``. It gives the layers that flax modules sow
+    ("party0.hidden.0", ..., "top.hidden.0"), the embedding of each party ("party0.cut"; the label party's
     own bottom is the last) and the logits ("top.logits")."""
     bottoms, top, aggregate = parties(spec)
 
@@ -51,8 +51,8 @@ def _named(owner: str, layers: PyTree) -> dict[str, Array]:
 
 
 def _make_diagnostic(spec: Spec, name: str, attackers: tuple[int, ...]) -> Diagnostic:
-    """``diagnostic(weights, features, labels) -> [B, W]``: a layer; or, of CLEAN, the gradients of the
-    undefended loss with respect to the attackers' embeddings, scaled as those of a batch-mean loss."""
+    """Returns ``diagnostic(weights, features, labels) -> [B, W]``. It computes the layer ``name``, or for
+    CLEAN the gradients of the undefended batch-mean loss with respect to the attackers' embeddings."""
     if name != CLEAN:
         layers = make_layers(spec)
         return lambda weights, features, labels: layers(weights, features)[name]
@@ -75,12 +75,12 @@ def _make_diagnostic(spec: Spec, name: str, attackers: tuple[int, ...]) -> Diagn
 def diagnosis(
     spec: Spec | None, name: str, attackers: tuple[int, ...]
 ) -> Callable[[AttackInput, CommonData], dict[str, Array]]:
-    """Returns what computes a diagnostic of every training row, by its name.
+    """Returns ``diagnose(input, common) -> {name: [N, W]}``, the diagnostic of every training row.
 
     Args:
-      spec: of the models; without one nothing is computed.
+      spec: of the models; for None, ``diagnose`` returns {}.
       name: CLEAN, or a layer.
-      attackers: whose gradients are meant by CLEAN.
+      attackers: parties whose gradients CLEAN gives.
     """
     if spec is None:
         return lambda run, common: {}

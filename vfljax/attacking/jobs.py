@@ -1,6 +1,6 @@
-"""Which trials of a stored sweep each attack variant can be run on, and the jobs.
+"""Decides on which trials of a stored sweep each attack variant is run, and lists the jobs.
 
-A *job* is one attack on one trial, or one of the attack's baselines; trials that are attacked
+A *job* is one attack on one trial, or one of the attack's baselines. Trials that are attacked
 alike form a ``ViewGroup``, whose jobs share a compiled program.
 """
 
@@ -33,35 +33,35 @@ COLUMNS = ["trial", "seed", "federation", "status", "shard", "member"]  # of res
 
 
 class ViewGroup(NamedTuple):
-    """Trials attacked alike: one federation, one set of attackers, one shape of model."""
+    """Trials that are attacked alike: they share the federation, the attackers and the models' shapes."""
 
     federation: str  # its name
     attackers: tuple[int, ...]
-    spec: Spec  # models only
-    number: int  # of the spec, in the sweep: the column ``view``
+    spec: Spec  # of the models only, without defenses (``initial.plain``)
+    number: int  # of the spec in the sweep, stored as the column ``view``
 
 
 class Job(NamedTuple):
     """One attack on one trial, or one of its baselines.
 
-    ``what``: ATTACK; ALL_LABELS, the same attack knowing every label; UNTRAINED, the same on an
-    untrained bottom, once a seed.
+    ``what`` is ATTACK, ALL_LABELS (the same attack, knowing every label), or UNTRAINED (the same
+    attack on an untrained bottom, once per seed).
     """
 
     what: str
     variant: AttackVariant
     group: ViewGroup
-    point: int  # of the variant's knobs
+    point: int  # index into the variant's knobs
     seed: int
-    row: dict[str, Any]  # the trial's row of results; UNTRAINED: of any with the seed
+    row: dict[str, Any]  # the trial's row of results; for UNTRAINED, of the seed's first trial
 
     def knobs(self, rows: int) -> dict[str, float]:
-        """The numbers it is given; ``rows``: how many training rows there are to know."""
+        """Returns the attack's numeric knobs; ``rows`` is how many training rows ALL_LABELS knows."""
         known = {"known": float(rows)} if self.what == ALL_LABELS else {}
         return {**self.variant.knobs[self.point], **known}
 
     def figures(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Its row of ``attacks``."""
+        """Returns the job's row of ``attacks``, with ``values`` added."""
         knobs = self.variant.knobs[self.point]
         identity = self.variant.identity._replace(
             federation=self.group.federation,
@@ -82,16 +82,16 @@ class Job(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells its stored row from the others of the variant."""
+        """What identifies its stored row among those of the variant."""
         return key_of(self.figures({}))
 
 
 def draws_of(attack: Attack, known_draws: int) -> int:
-    """How many draws of known labels an attack's figures are means over.
+    """Returns the number of draws of known labels over which an attack's figures are averaged.
 
     Args:
-      attack: one that knows no label, or every label, has one.
-      known_draws: of the experiment.
+      attack: if it knows no label, or every label, there is one draw.
+      known_draws: the number of draws of the experiment.
     """
     if "known" not in attack.knobs or attack.oracle:
         return 1
@@ -99,7 +99,7 @@ def draws_of(attack: Attack, known_draws: int) -> int:
 
 
 def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What tells a stored row from the others of its variant."""
+    """Returns the values of ``KEY``, which identify a stored row among those of its variant."""
     return tuple(row[name] for name in KEY)
 
 
@@ -107,13 +107,13 @@ class VariantPlan(NamedTuple):
     """An attack variant and its jobs by group, or why it has none."""
 
     variant: AttackVariant
-    attack: Attack  # as on any of the groups: they differ in the bottoms it is given only
+    attack: Attack  # built with one group's bottoms; for other groups, only the bottoms differ
     jobs: dict[ViewGroup, list[Job]]
     diverged: int  # trials that are not attacked because their training diverged
-    skipped: str = ""  # why it cannot be run on the sweep, a line
+    skipped: str = ""  # one line on why it cannot be run on the sweep; "" if it can
 
     def of_shards(self, names: Collection[str]) -> VariantPlan:
-        """The same of the trials of these shards alone."""
+        """Returns the plan with only those jobs that are on trials of these shards."""
         jobs = {
             group: [job for job in jobs if job.row["shard"] in names]
             for group, jobs in self.jobs.items()
@@ -122,7 +122,7 @@ class VariantPlan(NamedTuple):
 
     @property
     def every_job(self) -> list[Job]:
-        """The jobs of all groups, baselines among them."""
+        """The jobs of all groups, baselines included."""
         return [job for jobs in self.jobs.values() for job in jobs]
 
     @property
@@ -137,12 +137,12 @@ def attacks_among(jobs: Sequence[Job]) -> int:
 
 
 def plan_variant(variant: AttackVariant, plan: Plan, sweep: store.StoredSweep) -> VariantPlan:
-    """Returns the jobs of an attack variant on a stored sweep, or a line on why there are none.
+    """Returns the jobs of an attack variant on a stored sweep, or one line that says why there are none.
 
     Args:
-      variant: of the attack.
+      variant: the attack variant.
       plan: of the sweep.
-      sweep: as it is stored.
+      sweep: the stored sweep.
     """
     bottoms = tuple(plan.groups[0].spec.bottoms[p] for p in variant.attackers)
     attack = make_attack(variant, bottoms, plan.dataset.num_classes)
@@ -165,10 +165,10 @@ def _jobs(
     plan: Plan,
     sweep: store.StoredSweep,
 ) -> dict[ViewGroup, list[Job]]:
-    """For each group and point of the knobs, the baseline that a seed's trials share first, then per trial the
-    attack and its upper bound."""
+    """Returns the jobs of each group. For each point of the knobs, the UNTRAINED jobs of all seeds come
+    first, then for each trial ATTACK and ALL_LABELS, as far as the attack has these baselines."""
     specs = list(dict.fromkeys(plain(group.spec) for group in plan.groups))
-    # by the names of stored shards' groups: trials have other numbers under other attacks
+    # groups are matched by name, because the numbers of trials depend on the attacks of the config
     spec_of_group = {group.name: plain(group.spec) for group in plan.groups}
     spec_of = {s["name"]: spec_of_group.get(s["group"]) for s in sweep.header["shards"]}
     rows_of: dict[ViewGroup, list[dict[str, Any]]] = {}
@@ -195,8 +195,8 @@ def _jobs(
 
 
 def _refusal(variant: AttackVariant, attack: Attack, trained: bool, plan: Plan) -> str:
-    """Why the attack cannot be run on the sweep, '' where it can; ``trained``: whether there are trials of a
-    federation that it is defined on."""
+    """Returns why the attack cannot be run on the sweep, '' if it can. ``trained`` tells whether there are
+    trials of a federation on which the attack is defined."""
     training, num_classes = plan.experiment.training, plan.dataset.num_classes
     recorded = training.recorded_epochs
     if attack.binary and num_classes > 2:
@@ -230,14 +230,14 @@ def _refusal(variant: AttackVariant, attack: Attack, trained: bool, plan: Plan) 
 
 
 def _whole_batches(attack: str, plan: Plan, sweep: store.StoredSweep) -> set[str]:
-    """The shards under a defense that the attack knows, of whose recorded epochs all rows are stored or will be
-    once they are trained."""
+    """Returns the names of the shards that the attack can read: their defense is one that the attack knows,
+    and all rows of their recorded epochs are stored, or will be once they are trained."""
     training, specs = plan.experiment.training, {group.name: group.spec for group in plan.groups}
     whole = set()
     for shard in sweep.header["shards"]:
         spec, folder = specs[shard["group"]], sweep.workdir / "shards" / shard["name"] / "exchange"
         every = training.scored_rows(spec.num_rows) == spec.num_rows
-        # earlier versions recorded none
+        # sweeps of earlier versions have no batch mates
         mates = not spec.recorded and (not folder.is_dir() or exchange.has_mates(folder))
         if attack in knowers(spec.defenses, spec.top is not None) and (every or mates):
             whole.add(shard["name"])
@@ -245,7 +245,7 @@ def _whole_batches(attack: str, plan: Plan, sweep: store.StoredSweep) -> set[str
 
 
 def layers(plan: Plan) -> list[str]:
-    """The layers that all split models of the sweep have (a method may have a top model of its own)."""
+    """Returns the layers that all split models of the sweep have; a method may have its own top model."""
     columns = tuple(
         jax.ShapeDtypeStruct((2, *x.shape[1:]), jnp.float32) for x in plan.table.features
     )

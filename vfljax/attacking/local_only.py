@@ -1,8 +1,8 @@
 """The local-only baseline: the strongest of several learners on the attackers' columns and known labels.
 
 It is what the passive party reaches without the federation, hence a candidate for the strongest attack like
-any other, scored on the same seeds and rows. It depends on the seed, on whose columns are read, on how
-many labels are known and on the learner, and on no trial: its rows, of the variant ``LABEL``, have none.
+any other, scored on the same seeds and rows. It depends on the seed, the attackers, the number of known
+labels and the learner, but on no trial. Its rows, of the variant ``LABEL``, therefore name no trial.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from vfljax.store import LOCAL_ONLY as LABEL
 from vfljax.sweep.plan import Plan
 from vfljax.types import AttackIdentity, HostArray, Input, Scores
 
-BY_BATCH = ("auc_batch_q95", "leak_batch_mean")  # figures that need batches, which it never saw
+BY_BATCH = ("auc_batch_q95", "leak_batch_mean")  # figures by batch, which the baseline lacks
 
 
 class LocalOnlyJob(NamedTuple):
-    """One learner: whose columns, how many labels, and which seed's rows."""
+    """One learner, fitted to the attackers' columns and known labels of one seed."""
 
     attackers: tuple[int, ...]
     known: int
     seed: int
     learner: str = LABEL
-    draws: int = 1  # of the known labels
+    draws: int = 1  # number of draws of the known labels
 
     def figures(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Its row of the variant ``LABEL``."""
+        """Returns its row of the variant ``LABEL``, with ``values`` except those by batch."""
         options = () if self.learner == LABEL else (("learner", self.learner),)
         identity = AttackIdentity(
             LABEL, options, ("learner",) * len(options), attackers=self.attackers, known=self.known
@@ -54,14 +54,14 @@ class LocalOnlyJob(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells its stored row from the others."""
+        """What identifies its stored row."""
         return store.learner_key(self.figures({}))
 
 
 def jobs(variant_plans: Iterable[VariantPlan], plan: Plan) -> list[LocalOnlyJob]:
-    """Returns the baselines of these attacks: of all attackers, with every number of known labels.
+    """Returns the baselines of these attacks, for all their attackers and all their numbers of known labels.
 
-    There are none of a recording without the attackers' columns.
+    There are none for a recording that lacks the attackers' columns.
 
     Args:
       variant_plans: the attacks.
@@ -73,7 +73,7 @@ def jobs(variant_plans: Iterable[VariantPlan], plan: Plan) -> list[LocalOnlyJob]
     attackers = dict.fromkeys(group.attackers for each in plans for group in each.jobs)
     points = (point for each in plans for point in each.variant.knobs)
     known = dict.fromkeys(int(point["known"]) for point in points if point.get("known"))
-    # an attack is compared with what the same draws of labels are worth
+    # an attack is compared with a baseline on the same draws of labels
     most, seeds = plan.experiment.known_draws, plan.experiment.trained_seeds
     draws = dict.fromkeys([most, *(draws_of(each.attack, most) for each in plans)])
     out = []
@@ -95,7 +95,7 @@ def stored_keys(workdir: pathlib.Path) -> set[tuple[Any, ...]]:
 
 
 def described(todo: Iterable[LocalOnlyJob], workdir: pathlib.Path, shards: int) -> dict[str, Any]:
-    """Returns the entry of ``attacks.json``, which counts stored rows too.
+    """Returns the baseline's entry of ``attacks.json``, which counts the stored rows too.
 
     Args:
       todo: the jobs that are asked for.
@@ -159,14 +159,14 @@ def run(todo: Sequence[LocalOnlyJob], stored: Stored) -> None:
 
 
 def _data_of(job: LocalOnlyJob) -> tuple[tuple[int, ...], int, int]:
-    """What the columns and labels that a job's learner reads depend on."""
+    """Returns what decides which columns and labels a job's learner reads."""
     return job.attackers, job.known, job.seed
 
 
 def _fitted(
     jobs: Sequence[LocalOnlyJob], plan: Plan, common: CommonData
 ) -> Iterator[tuple[LocalOnlyJob, HostArray]]:
-    """Jobs of the same columns, each with its learner's scores [draws, n, C] of the training and test rows."""
+    """Yields each job of the same data with its scores [draws, n, C] of training rows, then of test rows."""
     attackers, known, seed = _data_of(jobs[0])
     columns = own_columns(plan, common, attackers, known, seed)
     draws = range(max(job.draws for job in jobs))
@@ -182,11 +182,11 @@ def _fitted(
 def own_columns(
     plan: Plan, common: CommonData, attackers: tuple[int, ...], known: int, seed: int
 ) -> OwnColumns:
-    """Returns the attackers' columns of all training rows, and after these of all test rows.
+    """Returns the attackers' columns of all training rows, followed by those of all test rows.
 
     Args:
       plan: of the sweep.
-      common: NumPy arrays of the attackers.
+      common: the attackers' data, as NumPy arrays.
       attackers: numbers of parties.
       known: number of known labels.
       seed: whose rows and scaling are used.
@@ -204,15 +204,15 @@ def own_columns(
 
 
 def _known(common: CommonData, known: int, seed: int, draw: int = 0) -> dict[str, Any]:
-    """A draw of the known rows and their labels, as fields of ``OwnColumns``."""
+    """Returns the known rows of a draw and their labels, as fields of ``OwnColumns``."""
     rows = np.asarray(common.known_order[draw * len(common.train) + seed][:known])
     labels = np.asarray(common.labels)[np.asarray(common.train[seed])[rows]]
     return {"known": rows, "labels": labels}
 
 
 def _numbers_of(x: np.ndarray, reads: Input) -> Any:
-    """A party's columns [n, ...] as numbers that a linear model can read, [n, W] sparse: numbers stay as they
-    are, codes become one-hot, and texts become bags of tokens (0 or 1)."""
+    """Returns a party's columns [n, ...] as sparse numbers [n, W] that a linear model can read: numbers stay
+    as they are, codes become one-hot, and texts become bags of tokens (0 or 1)."""
     x = x.reshape(len(x), -1)
     if not any(reads.vocabulary):
         return csr_matrix(x)
@@ -226,12 +226,12 @@ def _numbers_of(x: np.ndarray, reads: Input) -> Any:
     rows = np.repeat(np.arange(len(x)), places.shape[1])
     ones = np.ones(places.size, np.float32)
     codes = csr_matrix((ones, (rows, places.ravel())), shape=(len(x), int(sizes.sum())))
-    codes.data[:] = 1.0  # a token that stands twice was summed
+    codes.data[:] = 1.0  # a token that occurs twice was summed to 2
     return hstack([codes, x[:, ~coded]], "csr") if (~coded).any() else codes
 
 
 def _width_of(reads: Input) -> int:
-    """How many columns ``_numbers_of`` gives."""
+    """Returns the number of columns of ``_numbers_of``."""
     if not any(reads.vocabulary):
         return math.prod(reads.shape)
     numbers = 0 if reads.kind == "text" else sum(size == 0 for size in reads.vocabulary)

@@ -1,4 +1,4 @@
-"""Learners of the host in several processes, because they hold Python's lock while they are fitted."""
+"""Runs learners on the host in several processes, because fitting holds Python's global lock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from vfljax.machine import cores
 
-WORTH_PROCESSES = 100_000  # rows that learners read, which take about a second
+WORTH_PROCESSES = 100_000  # rows read in all, which take learners about a second
 
 
 def in_processes(
@@ -20,12 +20,12 @@ def in_processes(
     """Returns ``function(*task)`` of each task, computed in as many processes as there are cores.
 
     Args:
-      function: one that a module defines; it holds Python's lock while it computes.
-      tasks: its arguments.
-      rows: that all tasks read together. Where these are few, processes take longer to start than they save.
+      function: defined by a module; it holds Python's global lock while it computes.
+      tasks: the arguments of each call.
+      rows: read by all tasks together. Few rows are read in this process: others would take longer to start.
     """
     if rows < WORTH_PROCESSES or cores() == 1:
-        # their products are small: threads of BLAS that wait for a busy core take many times as long
+        # the products are small: threads of BLAS that wait for a busy core take many times as long
         with threadpool_limits(1, "blas"):
             return [function(*task) for task in tasks]
     options: Any = {"batch_size": max(1, len(tasks) // (4 * cores()))}

@@ -1,4 +1,4 @@
-"""What an attack reads, found by tracing it: whether it can do without what a recording lacks."""
+"""Finds by tracing what an attack reads, and skips attacks that read what a recording lacks."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from jax.interpreters import partial_eval
 from vfljax.attacking.batching import Stored, make_attack_batch, make_attack_member
 from vfljax.attacking.jobs import VariantPlan
 
-SUMS = ("sum_gradient", "sum_sign", "sum_square")  # which are made of the gradients
+SUMS = ("sum_gradient", "sum_sign", "sum_square")  # of the gradients
 SHOWN = {"bottoms": "the bottom models", "order": "which rows shared a batch"}
 
 
 def as_recorded(planned: VariantPlan, stored: Stored) -> VariantPlan:
-    """Returns the plan of a variant, without jobs where it reads what was not recorded.
+    """Returns the plan of a variant, without jobs if the attack reads a field that was not recorded.
 
     Args:
       planned: the variant and its jobs.
@@ -32,7 +32,7 @@ def as_recorded(planned: VariantPlan, stored: Stored) -> VariantPlan:
 
 
 def fields_read(planned: VariantPlan, stored: Stored) -> set[str]:
-    """Returns the fields of ``AttackInput`` and of its exchange on which scores of training rows depend.
+    """Returns the names in ``AttackInput`` and its exchange on which the scores of training rows depend.
 
     Args:
       planned: the variant and its jobs.

@@ -1,6 +1,6 @@
 """Attacks a stored sweep: plans, loads trials batch by batch, attacks, scores and writes.
 
-Attacks see a ``View`` and the known rows; true labels meet their scores only in ``scoring``.
+Attacks see a ``View`` and the known rows. Only ``scoring`` compares their scores with true labels.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from vfljax.sweep.serving import most_known
 
 Cost = dict[str, Any]  # of an attack: seconds, compiles, views
 Attacked = tuple[VariantPlan, Cost]
-# runs the jobs of variants; yields each, with the trials that were attacked, and its cost
+# runs the jobs of variants, and yields each variant with its cost
 RunVariants = Callable[[Sequence[VariantPlan], Stored], Iterable[Attacked]]
 
 
@@ -43,7 +43,7 @@ def attack_sweep(
 ) -> None:
     """Attacks every stored trial with every variant that is not stored yet.
 
-    Each attack is compiled once a shape.
+    Each attack is compiled once per shape of its arguments.
 
     Args:
       plan: of the stored sweep.
@@ -51,7 +51,7 @@ def attack_sweep(
       names: the attacks to run, or a mapping of names to options; those outside the config run with published
         defaults. None: the config's.
       say: is given each line of progress.
-      renew_rules: attack anew what an earlier rule of an attack attacked; its rows are kept (``versions``).
+      renew_rules: attack variants anew that an earlier rule attacked; its rows are kept (``versions``).
       run: runs the variants that are not stored; None: ``run_variants``.
     """
     with store.writing(workdir):
@@ -63,7 +63,7 @@ def attack_sweep(
             store.open_variant(workdir, local_only.LABEL)
             about = local_only.described(baselines, workdir, shards)
             stored.summary[local_only.LABEL] = about
-        # what an attack is, is known before its first row
+        # every variant is described before its first row is written
         store.write_attack_summary(workdir, stored.summary)
         local_only.run(baselines, stored)
         if todo:
@@ -77,8 +77,8 @@ def _divided(
     renew_rules: bool,
     say: Callable[[str], None],
 ) -> tuple[list[VariantPlan], list[VariantPlan]]:
-    """The variants that are run, and those that are left as another rule stored them; the summary gets an entry
-    of each that is run, and of each that is skipped."""
+    """Returns the variants to run, and those that stay as another rule stored them. The summary gets an entry
+    for each variant that is run or skipped."""
     todo: list[VariantPlan] = []
     left: list[VariantPlan] = []
     for variant_plan in planned:
@@ -95,7 +95,7 @@ def _divided(
 
 
 def _run(todo: Sequence[VariantPlan], stored: Stored, run: RunVariants) -> None:
-    """Runs variants, and stores what each has cost when all its rows are there."""
+    """Runs variants, and stores the cost of each once all its rows are stored."""
     workdir, summary = stored.workdir, stored.summary
     for variant_plan, cost in run(todo, stored):
         variant = variant_plan.variant
@@ -110,7 +110,7 @@ def _run(todo: Sequence[VariantPlan], stored: Stored, run: RunVariants) -> None:
 
 
 def _trained(stored: Stored) -> list[str]:
-    """The shards that are trained."""
+    """Returns the names of the shards that are trained."""
     names = [shard["name"] for shard in stored.sweep.header["shards"]]
     return [name for name in names if store.finished(stored.workdir, name)]
 
@@ -118,12 +118,12 @@ def _trained(stored: Stored) -> list[str]:
 def planned_variants(
     plan: Plan, workdir: pathlib.Path, names: Iterable[str] | Mapping[str, Any] | None
 ) -> tuple[list[VariantPlan], Stored]:
-    """Returns the variants that are asked for on a stored sweep, and what attacking it needs.
+    """Returns the plans of the requested variants, and what attacks need of the stored sweep.
 
     Args:
       plan: of the stored sweep.
       workdir: the folder of the sweep.
-      names: as of ``attack_sweep``.
+      names: as for ``attack_sweep``.
     """
     plan, sweep = recorded(plan), store.load(workdir)
     asked = plan.experiment if names is None else plan.experiment.with_attacks(names)
@@ -135,7 +135,7 @@ def planned_variants(
 
     draws = plan.experiment.known_draws
     arrays = split_arrays(plan.dataset.labels, plan.splits, draws, plan.candidates)
-    # by as many labels as the sweep's own attacks know, not as those asked for now
+    # classes are named by as many labels as the attacks of the sweep's own config know
     trained = experiment_of(sweep)
     as_trained = plan._replace(experiment=trained, attack_variants=tuple(variants(trained)))
     naming = most_known(as_trained)
@@ -147,8 +147,8 @@ def planned_variants(
 
 
 def _check_plugins(experiment: Experiment, stored: Stored) -> None:
-    """Refuse rows of plugins that are not in use, or whose files are not those of what is stored; an
-    attack whose rule has a new number is another one."""
+    """Raises a UserError if a plugin that is needed is not in use, or is not the file of the stored rows.
+    Stored rows of another rule of an attack do not count."""
     plugged = stored.sweep.header.get("plugins", {})
     known = {name: about for name, about in plugged.items() if about["kind"] == "defense"}
     for entry in stored.summary.values():
@@ -175,7 +175,7 @@ def run_variants(todo: Iterable[VariantPlan], stored: Stored) -> Iterator[Attack
 
 
 def with_earlier_parts(now: Mapping[str, Any], before: Mapping[str, Any]) -> Cost:
-    """Returns the cost of an attack that was run in parts: seconds add up, programs are the same.
+    """Returns the cost of an attack that was run in parts: seconds add up, programs count once.
 
     Args:
       now: the cost of this part.
@@ -196,11 +196,11 @@ def run_variant(variant_plan: VariantPlan, stored: Stored) -> Cost:
       stored: the sweep.
 
     Returns:
-      What that cost.
+      The cost of these jobs.
     """
     variant, began = variant_plan.variant, time.monotonic()
     steps = max(1, variant_plan.attack.steps)
-    # what is stored is known by its rows, not its file: batches differ between machines
+    # stored jobs are found by their rows, not by files: batches differ between machines
     rows = stored.rows(variant)
     versions.check_options(variant, rows, stored.workdir)
     done = {key_of(row) for row in rows}
@@ -221,7 +221,7 @@ def run_variant(variant_plan: VariantPlan, stored: Stored) -> Cost:
 
 
 def _run_group(todo: Sequence[Job], stored: Stored, progress: Progress) -> programs.Program:
-    """Loads, attacks and scores the jobs of a group by batches, and writes as often as training does."""
+    """Loads, attacks and scores the jobs of a group batch by batch. Rows are written every SAVE_SECONDS."""
     variant, group = todo[0].variant, todo[0].group
     batch = make_attack_batch(variant, group, stored)
     steps, program, left = max(1, batch.attack.steps), None, list(todo)
@@ -255,7 +255,7 @@ def _run_group(todo: Sequence[Job], stored: Stored, progress: Progress) -> progr
 
 
 def _described(variant_plan: VariantPlan, shards: int) -> dict[str, Any]:
-    """A variant's entry of ``attacks.json``, where so many shards are trained."""
+    """Returns a variant's entry of ``attacks.json``; ``shards`` is the number of trained shards."""
     variant, attack = variant_plan.variant, variant_plan.attack
     owns_layer = all(belongs_to(attack.diagnostic, group.attackers) for group in variant_plan.jobs)
     return {

@@ -1,4 +1,4 @@
-"""One attack on one trial, scored on true labels: the one place where the scores of attacks meet labels.
+"""Scores attacks with true labels. Nothing else compares the scores of attacks with them.
 
 The program of scoring does not depend on the attack, so all attacks of a sweep share one.
 """
@@ -22,40 +22,40 @@ from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.canaries import PREFIX, guess_figures
 from vfljax.types import Array, HostArray, Scores
 
-HOST_BATCH = 32  # attacks that were run on the host, scored together: as many as on a CPU
-NULL = 64  # permutations of the labels the null band is made of; of many rows at least 8
-NULL_LEVEL = 0.95  # share of them below it
-MARKED = 1024  # rows of the data set of which it is stored whether they are named rightly
-OF_FIRST_DRAW = ("leak_null", "auc_batch_q95", "leak_batch_mean")  # of no known labels
+HOST_BATCH = 32  # outputs of attacks on the host that are scored in one call
+NULL = 64  # permutations of the labels for the null band; for many rows fewer, but at least 8
+NULL_LEVEL = 0.95  # quantile over the permutations
+MARKED = 1024  # rows of the data set for which it is stored whether an attack names them rightly
+OF_FIRST_DRAW = ("leak_null", "auc_batch_q95", "leak_batch_mean")  # not averaged over draws
 
 
 class AttackOutput(NamedTuple):
-    """What one attack says of one trial."""
+    """The scores of one attack on one trial, and what is needed to judge them."""
 
-    scores: Scores  # as given to ``Scorer`` with an axis of draws of the known rows before [N, C]
+    scores: Scores  # [N, C] and [M, C]; ``Scorer`` takes them with an axis of draws before these
     seed: Array  # [] int32
-    known: Array  # [] how many labels it knew
-    order: Array  # [N] int32 place in the sending order of the epoch it read
-    sent: Array  # [N] bool: in that epoch, or in any for an attack on all epochs
-    trained: Array  # [] bool: it always has a guess, unless it diverged
-    naming: Array | None = None  # [] by how many labels its classes are named; None: those it knew
+    known: Array  # [] number of labels that the attack knew
+    order: Array  # [N] int32 place in the sending order of the epoch that the attack read
+    sent: Array  # [N] bool: sent in that epoch; for an attack on all epochs, in any of them
+    trained: Array  # [] bool: the attack trains, so it has a guess unless it diverged
+    naming: Array | None = None  # [] number of labels that name its classes; None: ``known``
     draw: Array | int = 0  # [] number of the draw of the known rows
 
 
 class TrueLabels(NamedTuple):
-    """What no attacker is given. Leading axis Q: seeds."""
+    """The labels, and arrays derived from them, that no attacker is given. The leading axis Q is seeds."""
 
     labels: Array  # [Q, N] of training rows
     test_labels: Array  # [Q, M]
     known_order: Array  # [draws Q, N] as of ``CommonData``
     selects: Array  # [Q, N] bool: the half that ``leak_select`` is scored on
-    null: Array  # [Q, NULL, N] permutations of the training labels
-    candidates: Array | None = None  # [Q, N, 2] of canaries, None without any
+    null: Array  # [Q, R, N] permutations of the training labels, of ``permuted_labels``
+    candidates: Array | None = None  # [Q, N, 2] the labels a canary may have; None without any
 
 
 def permuted_labels(labels: np.ndarray) -> HostArray:
-    """Each seed's training labels [Q, N] permuted NULL times [Q, NULL, N]: what scores that say nothing
-    are compared with. From the seed alone, so that a resumed run scores alike."""
+    """Returns R permutations [Q, R, N] of each seed's training labels [Q, N], for the null band. R is NULL,
+    or less for many rows. They depend on the seed alone, so that a resumed run scores alike."""
     count = max(8, min(NULL, NULL * MANY_ROWS // labels.shape[1]))
     draws = (np.random.default_rng([seed, 104729]) for seed in range(len(labels)))
     tiled = (np.tile(row_labels, (count, 1)) for row_labels in labels)
@@ -63,7 +63,8 @@ def permuted_labels(labels: np.ndarray) -> HostArray:
 
 
 def _turns(true: TrueLabels, seed: Array, draw: Array | int) -> Array:
-    """At which place [N] a row's label becomes known: the first n places are those of n known labels."""
+    """Returns each row's place [N] in the order in which labels become known. With n known labels, these are
+    the labels of the rows at places 0 to n - 1."""
     order = true.known_order[draw * len(true.labels) + seed]
     return jnp.zeros(len(order), jnp.int32).at[order].set(jnp.arange(len(order), dtype=jnp.int32))
 
@@ -71,22 +72,21 @@ def _turns(true: TrueLabels, seed: Array, draw: Array | int) -> Array:
 def _named_figures(
     output: AttackOutput, true: TrueLabels, sent: Array, half: Array, turn: Array
 ) -> dict[str, Array]:
-    """The figures that do not depend on what the attack calls its classes.
+    """Returns the figures that do not depend on the names that the attack gives its classes.
 
-    An attack that knows labels names its classes by them. One that knows none, such as ``direct``, has
-    names of its own, which a defense may exchange: a code of the classes for the label party alone would
-    stop it and protect no label, because an attacker with a few known labels renames what it reads. So its
-    classes are also named by ``naming`` known rows, as many as the sweep's other attackers know, by
-    ``metrics.names``. Where no label is known at all, they are named on the half that is not scored.
+    An attack that knows labels names its classes by them. An attack that knows none, such as ``direct``, has
+    names of its own, which a defense may permute. A secret permutation would stop this attack but protect no
+    label, because an attacker with a few known labels undoes it. So ``metrics.names`` also names its classes
+    by ``naming`` known rows, as many as other attackers know; without any, by the half of leak_select.
 
-    leak_named, named_select, named_report: as leak, leak_select and leak_report, under those names, on
-    rows that did not name. For two classes a name is the direction, and these are not turned further.
-    renamed: the share of the classes whose name is not the attack's own. leak_matched: on all unlabeled
-    rows under the best names that their true labels give, an oracle, which leak_named is without any
-    known label.
+    leak_named, named_select and named_report are leak, leak_select and leak_report under those names, on
+    rows that were not used to name. For two classes the names are the direction, so these figures are not
+    turned. renamed is the share of classes whose name is not the attack's own. leak_matched, an oracle, is
+    the leak of all unlabeled rows under the best names for their true labels; without any known label,
+    leak_named equals it.
 
-    The strongest attack counts leak_crossed (``report.strongest``). Under the names of ``naming`` labels it
-    counts leak_named instead (``report.stored_rows.RENAMED``).
+    ``report.strongest`` compares attacks by leak_crossed, and by leak_named for attacks that were renamed
+    (``report.stored_rows.RENAMED``).
     """
     scores, i = output.scores.train, output.seed
     labels = true.labels[i]
@@ -122,23 +122,22 @@ def _named_figures(
 
 
 def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, Array]:
-    """An attack's figures. A row never sent to this attacker counts in none of them.
+    """Returns the figures of an attack. Rows that were never sent to it count in none of them.
 
-    success: top-1 on all training rows (as published, known rows included), and without them; f1 on
-    rows whose label is not known; leak: the common scale (``metrics.leak``) on unlabeled rows, whole
-    and on one half, which gives the direction (leak_select); leak_report: on the other half, where for two
-    classes the direction is that of the first; leak_crossed: the same with both halves scored, each in
-    the other's direction; leak_error: what the number of rows lets leak spread; leak_null: what the same
-    scores reach there under permuted labels in 95 % of permutations. NaN where no row is left, and all of
-    them where a trained attack has no guess at any row: it diverged, which says nothing about the defense.
+    success is top-1 accuracy on all training rows (as published, known rows included); success_unlabeled, f1
+    and leak (``metrics.leak``) are of the rows without a known label. leak_select is the leak of one half of
+    these. leak_report is that of the other half; for two classes, the first half gives the direction.
+    leak_crossed scores both halves, each in the direction of the other. leak_error is the standard deviation
+    of leak over draws of the rows. leak_null is the .95 quantile, over permuted labels, of the leak (an AUC
+    is not flipped) of the same scores on the half of leak_report. A figure is NaN if no row is left. All are
+    NaN if a trained attack has no guess at any row: it diverged, which says nothing about the defense.
 
-    Two classes also by batch: auc_batch_q95, the .95 quantile over batches of the AUC, not flipped
-    (Marvell's reduction), and leak_batch_mean, the mean over batches of max(a, 1 - a), which small
-    batches lift above 1/2 whatever the scores.
+    For two classes, auc_batch_q95 is the .95 quantile over batches of the AUC a, not flipped (Marvell's
+    reduction); leak_batch_mean is the mean over batches of max(a, 1 - a), which small batches raise.
 
-    Of names that are not the attack's own: ``_named_figures``. Of canaries: ``guess_figures``. Of the most
-    certain rows: ``certainty``, each half of two classes in the other's direction, and of more under the better
-    names of an attack that knows no label.
+    Further figures are those of ``_named_figures``, of canaries (``guess_figures``) and of the most certain
+    rows (``certainty``): for two classes each half in the direction of the other, for more classes under the
+    names by which an attack that knows no label reads better.
 
     Args:
       output: of the attack.
@@ -153,7 +152,7 @@ def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, 
     half = true.selects[i].astype(jnp.float32)
     choose, report = unlabeled * half, unlabeled * (1 - half)
     two, its_own = scores.train.shape[1] == 2, jnp.arange(scores.train.shape[1])
-    # of two classes a name is the direction, which is never chosen on the rows that are scored
+    # for two classes names are the direction, which is never chosen on the rows that are scored
     by_choose, by_report = (
         metrics.names(scores.train, labels, part) if two else its_own for part in (choose, report)
     )
@@ -201,7 +200,7 @@ def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, 
 
 
 def _check(output: AttackOutput, true: TrueLabels) -> None:
-    """Assert the shapes that ``AttackOutput`` and ``TrueLabels`` say, and scores [N, C] and [M, C]."""
+    """Asserts the shapes that ``AttackOutput`` and ``TrueLabels`` document, with scores [N, C] and [M, C]."""
     chex.assert_rank(true.labels, 2)
     seeds, rows = true.labels.shape
     chex.assert_shape(true.known_order, (None, rows))
@@ -229,13 +228,13 @@ def _make_scorer(batch_size: int) -> Callable[[AttackOutput, TrueLabels], dict[s
 
 @jax.jit
 def _of_draw(scores: Scores, draw: int) -> Scores:
-    """The scores [members, N, C] of one of the draws [members, draws, N, C], by one program for all."""
+    """Returns the scores [members, N, C] of one draw of [members, draws, N, C]. All draws share a program."""
     return jax.tree.map(lambda x: jax.lax.dynamic_index_in_dim(x, draw, 1, keepdims=False), scores)
 
 
 def _mean(name: str, draws: Sequence[HostArray]) -> HostArray:
-    """The mean of a figure [members, ...] over draws of the known labels; a draw in which the attack diverged
-    is left out."""
+    """Returns the mean of a figure [members, ...] over draws of the known labels, without those in which the
+    attack diverged. Figures ``OF_FIRST_DRAW`` and of canaries are those of the first draw."""
     if len(draws) == 1 or name in OF_FIRST_DRAW or name.startswith(PREFIX):
         return draws[0]
     with np.errstate(invalid="ignore"):  # NaN where no draw has the figure
@@ -243,14 +242,14 @@ def _mean(name: str, draws: Sequence[HostArray]) -> HostArray:
 
 
 class Scorer:
-    """Scores batches of attacks while their scores are still on the devices; one program for all
-    attacks on arrays of equal shapes."""
+    """Scores batches of attacks while their scores are still on the devices. All attacks on arrays of equal
+    shapes share one program."""
 
     def __init__(
         self, arrays: Mapping[str, np.ndarray], width: int | None, naming: int, level: int | None
     ) -> None:
-        """``arrays``: the plan's splits (``plan.split_arrays``); ``naming``: by how many known labels the
-        classes of an attack that knows none are named; ``level``: of the compiler's effort."""
+        """``arrays`` are the plan's splits (``plan.split_arrays``), ``naming`` is the number of known labels
+        that name the classes of an attack that knows none, and ``level`` that of ``compiler_options``."""
         labels = arrays["labels"].astype(np.int32)
         train = labels[arrays["train"]]
         on_host: Any = {
@@ -266,7 +265,7 @@ class Scorer:
         self._width, self._naming, self._level = width, naming, level
         number = len(arrays["labels"])
         marked = np.random.default_rng(number).choice(number, min(number, MARKED), replace=False)
-        # where they are among each seed's training rows, -1 where they are not
+        # the place of each marked row among a seed's training rows, -1 if it is none of them
         self._marked = np.full((len(train), len(marked)), -1)
         for places, rows in zip(self._marked, arrays["train"], strict=True):
             _, among_rows, among_marked = np.intersect1d(rows, marked, True, True)
@@ -299,16 +298,16 @@ class Scorer:
         }
         figures = self._figures(AttackOutput(scores, **on_host), batch_size, capacity)
         draws = np.full(count, scores.train.shape[1], np.float32)
-        # how many labels named, and how many draws of known ones the figures are means over
+        # the number of labels that name the classes, and of draws over which figures are averaged
         return {**figures, "naming": np.asarray(naming, np.float32), "draws": draws}
 
     def figures_on_host(
         self, outputs: Sequence[AttackOutput], batch_size: int
     ) -> list[dict[str, Any]]:
-        """Returns the figures of each of some attacks that were run on the host.
+        """Returns the figures of each output of attacks that were run on the host.
 
         Args:
-          outputs: all as large as each other.
+          outputs: of equal shapes.
           batch_size: on which the parties agreed.
         """
         rows: list[dict[str, Any]] = []
@@ -326,8 +325,9 @@ class Scorer:
     def _figures(
         self, output: AttackOutput, batch_size: int, capacity: int
     ) -> dict[str, HostArray]:
-        """Each figure [members]: of scores on the devices, and all else on the host, without copies."""
-        # the scores come in the attack's batch, whose width was chosen by other limits
+        """Returns each figure [members]. The scores are on the devices, with copies that fill the batch; all
+        else is on the host, without copies."""
+        # the capacity is that of the attack's batch, whose width was chosen by other limits
         layout = batch_layout.Layout(capacity, batch_layout.dividing_width(capacity, self._width))
         count, by_draw = len(output.seed), []
         padded = layout.pad(output._replace(scores=(), draw=())._asdict())

@@ -1,8 +1,8 @@
-"""What becomes of stored rows that were made by another rule than the attack has now (``AttackRow.rule``).
+"""Decides what happens to stored rows that another rule of their attack made (``AttackRow.rule``).
 
-Rows of each rule have a folder of their own. A variant that is whole under another rule is left as it is until
-it is asked to be attacked anew. One that is not whole cannot be completed, as the rule is gone: it is
-attacked anew. Either way its rows are kept, and superseded.
+The rows of each rule have a folder of their own. If all rows of a variant are stored under another rule, they
+are left as they are unless the caller asks to renew them. If some are missing, the variant is attacked anew,
+because the code of that rule is gone. The earlier rows are then kept, and marked as superseded.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from vfljax.errors import UserError
 from vfljax.store.attacks import Summary
 from vfljax.sweep.attack_variants import AttackVariant
 
-NO_COST: dict[str, Any] = {"seconds": 0.0, "compiles": 0, "views": 0}  # before it has run
+NO_COST: dict[str, Any] = {"seconds": 0.0, "compiles": 0, "views": 0}  # before an attack has run
 
 
 def earlier(variant: AttackVariant, summary: Summary) -> str:
-    """Returns the key of what is stored of a variant by another rule and was not superseded; '' without any.
+    """Returns the key of a variant's entry of another rule that is not superseded; '' if there is none.
 
     Args:
-      variant: of the attack.
+      variant: the attack variant.
       summary: ``attacks.json``.
     """
     others = (
@@ -45,15 +45,15 @@ def settle(
     """Decides whether a variant is attacked by its present rule.
 
     Args:
-      variant: what is to be attacked with.
-      about: its entry of ``attacks.json``, as it is now.
-      stored: the sweep. Where the variant is to be attacked, its summary gets the entry, and an entry of
-        another rule is marked as superseded.
-      renew: attack anew what is whole under another rule.
-      say: is told a line where rows of another rule are stored.
+      variant: the attack variant.
+      about: its entry of ``attacks.json`` by the present rule.
+      stored: the sweep. If the variant is to be attacked, its summary gets the entry, and an entry of
+        another rule is marked as superseded, or removed if it has no rows.
+      renew: whether to attack the variant anew if all its rows are stored under another rule.
+      say: is given a line if rows of another rule are stored.
 
     Returns:
-      False where the variant is left as it is.
+      False if the variant is left as it is.
     """
     summary = stored.summary
     name = earlier(variant, summary)
@@ -68,7 +68,7 @@ def settle(
             return False
         say(f"{old}, {now}: attacked anew; the earlier rows are kept.")
         summary[name] |= {"superseded": True, "rows": rows}
-    # the present rule may be one that was attacked with, and superseded, before
+    # an earlier entry of the present rule may have been superseded
     before = {k: v for k, v in summary.get(variant.key, {}).items() if k != "superseded"}
     summary[variant.key] = {**NO_COST, **before, **about}
     store.open_variant(stored.workdir, variant.key)
@@ -76,7 +76,7 @@ def settle(
 
 
 def is_whole(key: str, stored: Stored, shards: int) -> bool:
-    """Returns whether as many rows are stored as were planned, of all shards that are trained.
+    """Returns whether all planned rows of a variant are stored, with all trained shards in the plan.
 
     Args:
       key: of the variant in ``attacks.json``.
@@ -99,12 +99,12 @@ def check_options(
     """Refuses to add to rows that were made with other options or knobs under the same name.
 
     Args:
-      variant: of the attack.
-      rows: those that are stored of it.
+      variant: the attack variant.
+      rows: its stored rows.
       workdir: the folder of the sweep, for the message.
 
     Raises:
-      UserError: where they differ.
+      UserError: if options or knobs differ.
     """
     options = store.identity_columns(variant.identity)["options"]
     for row in rows:

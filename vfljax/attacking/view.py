@@ -1,7 +1,7 @@
-"""What an attacker sees of a stored run: where labels stop.
+"""Builds what an attacker sees of a stored run, without true labels.
 
-True labels stay in ``CommonData``, which no attack is given. Only what a diagnostic computes of them
-(``attacking.diagnostics``) enters the view, of oracle forms.
+True labels stay in ``CommonData``, which no attack is given. Only for oracle forms does the view hold what a
+diagnostic computes from them (``attacking.diagnostics``).
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from vfljax.models.rows import scaled_rows
 from vfljax.store import checkpoint, exchange
 from vfljax.types import Agreed, Array, HostArray, Known, Mates, PyTree, Sums, View, Weights
 
-PLACES = 8  # seeds: see ``with_places``
+PLACES = 8  # arrays are padded to a multiple of so many seeds (``with_places``)
 # (workdir, name of a shard) -> its weights and its exchange arrays
 ReadShard = Callable[[pathlib.Path, str], tuple[PyTree, Mapping[str, HostArray]]]
 
 
 class AttackInput(NamedTuple):
-    """One attack on one trial, as arrays; stacked to [L, ...] for a batch."""
+    """The arrays of one attack on one trial; a batch stacks them to [S, ...]."""
 
     seed: Array  # [] int32
-    key_name: Array  # [] uint32, folded into the seed's key: the attack, never the member
+    key_name: Array  # [] uint32 hash of the attack's name, folded into the seed's key
     knobs: dict[str, Array]
-    exchange: dict[str, Array]  # of colluders: concatenated
-    bottoms: tuple[PyTree, ...]  # the attackers'
-    weights: Weights | None = None  # the whole federation's, for diagnostics
+    exchange: dict[str, Array]  # concatenated over colluding parties
+    bottoms: tuple[PyTree, ...]  # the attackers' trained bottom variables
+    weights: Weights | None = None  # of the whole federation, for diagnostics
 
 
 class CommonData(NamedTuple):
-    """What all trials share: the attackers' own columns, and labels of which they are given few."""
+    """What all trials share: the attackers' own columns, and labels of which attacks are given few."""
 
-    features: tuple[Array, ...]  # one an attacker, [R, ...]
-    mean: tuple[Array, ...]  # [Q, ...]
-    scale: tuple[Array, ...]
+    features: tuple[Array, ...]  # one per attacker, [R, ...] of all R rows of the data set
+    mean: tuple[Array, ...]  # one per attacker, [Q, ...] by seed
+    scale: tuple[Array, ...]  # likewise
     train: Array  # [Q, N]
     test: Array  # [Q, M]
     labels: Array  # [R] true labels of all rows; ``known_rows`` hands out those of the known ones
-    # [draws Q, N] training rows, classes in turn: of draw r of seed s, row r Q + s, the first n are known
+    # [draws Q, N] training rows, classes in turn: the first n of row r Q + s are draw r of seed s
     known_order: Array
     table: Table | None = None  # everyone's columns, for diagnostics
 
@@ -66,9 +66,9 @@ class CommonData(NamedTuple):
 
 
 def with_places(of_seeds: PyTree, seeds: int) -> PyTree:
-    """Returns arrays with a multiple of ``PLACES`` seeds, the last one's repeated and never read.
+    """Returns arrays padded to a multiple of ``PLACES`` seeds, by copies of the last one that are never read.
 
-    Sweeps of a few seeds more or less therefore share the programs of attacks and of their figures.
+    Sweeps of slightly different numbers of seeds therefore share the programs of attacks and of scoring.
 
     Args:
       of_seeds: arrays [Q, ...] or [draws Q, ...].
@@ -86,7 +86,7 @@ def with_places(of_seeds: PyTree, seeds: int) -> PyTree:
 def common_data(
     table: Table, arrays: Mapping[str, np.ndarray], attackers: tuple[int, ...]
 ) -> CommonData:
-    """Returns what all trials share for these attackers, with the places of ``with_places``.
+    """Returns what all trials share for these attackers, padded by ``with_places``.
 
     Args:
       table: the data.
@@ -106,9 +106,9 @@ def common_data(
 def known_rows(common: CommonData, seed: Array, count: Array, draw: Array | int = 0) -> Known:
     """Returns the known rows with their labels, then all others with -1.
 
-    A seed's order has classes in turn, so that the known rows are balanced. Beyond them it would betray the
-    others: its tail is of the most frequent class, and before that a row's place tells its class. The others
-    therefore come by their place among the training rows, which attackers see anyway.
+    A seed's order takes the classes in turn, so that the known rows are balanced. Beyond them, this order
+    would reveal labels: a row's place tells its class, and the last rows are of the most frequent class. The
+    other rows are therefore ordered by their place among the training rows, which attackers see anyway.
 
     Args:
       common: what all trials share.
@@ -156,8 +156,8 @@ def attack_input(
       name: of the attack.
       knobs: the attack's numbers.
       attackers: whose exchange and bottoms are taken.
-      all_weights: whether those of all parties are added, for diagnostics.
-      mates: whether the batch mates' exchange is.
+      all_weights: whether the weights of all parties are added, for diagnostics.
+      mates: whether the exchange of batch mates is added.
       read: reads a shard's weights and exchange arrays.
     """
     weights, arrays = read(workdir, row["shard"])
@@ -183,7 +183,7 @@ def view_of(
     agreed: Agreed,
     diagnostics: Mapping[str, Array] | None = None,
 ) -> View:
-    """Returns what an attacker sees. True labels do not enter it but by ``diagnostics``.
+    """Returns what an attacker sees. True labels enter it only through ``diagnostics``.
 
     Args:
       run: the exchange and bottoms of a trial.
@@ -209,8 +209,8 @@ def view_of(
 
 
 def summed(view: View) -> Array:
-    """What the exchange adds up to in the parameters of the attackers' last linear layers, by recorded
-    epoch, batch and attacker [E, T, P, H + 1, D]."""
+    """Returns the parameter gradients of the attackers' last linear layers that the exchange adds up to, by
+    recorded epoch, batch and attacker [E, T, P, H + 1, D]."""
     attackers = len(view.features)
 
     def of_epoch(place: int) -> Array:

@@ -1,12 +1,12 @@
 """LeakBench: entries trained on a data set, attacked by AutoLeak, and judged on every board.
 
-    WORKDIR/tuning/            undefended and every strength of every entry, on all seeds, under no attack
+    WORKDIR/tuning/            undefended and every strength of every entry, on all seeds, without attacks
     WORKDIR/split/             undefended and the strengths chosen with a top model, under AutoLeak
     WORKDIR/no_split/          likewise without a top model
     WORKDIR/split/canaries/    entries that claim an epsilon, on one seed with label canaries; no_split likewise
 
-A strength is chosen on validation rows and by cost alone: the strongest that keeps at least so much of what the
-federation gains over the label party alone. No leak is read before all strengths are chosen.
+A strength is chosen by its cost on validation rows alone: it is the strongest that keeps a share (``GAINS``)
+of the federation's gain over the label party alone. No leak is read before all strengths are chosen.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from vfljax.types import MALICIOUS
 
 TUNING = "tuning"
 TRAINED = {"split": ("split", MALICIOUS), "no_split": ("no_split",)}
-"""What is trained for the boards of a federation."""
+"""The kinds of federation that are trained for the boards of each federation."""
 NOT_KEPT, NO_TOP = "no strength keeps so much", "not trained without a top model"
 DIVERGED, FAILED = "diverged on every seed", "no attack gave a figure above chance"
-NOISE = 0.01  # leak by which an attack must read more than is known, or than of an untrained bottom
+NOISE = 0.01  # smaller differences of leak, from a reading or an untrained bottom, do not count
 Places = Mapping[tuple[str, float], int | None]
-"""The place of the chosen strength among those that were tried, by the federation in which the method was
-trained and the share of the gain; None where no strength keeps so much."""
+"""(federation in which the method was trained, share of the gain) -> index of the chosen strength among those
+that were tried; None if no strength keeps that share."""
 
 
 class Bench(NamedTuple):
-    """A data set of LeakBench, where its sweeps are, and how they are made."""
+    """A data set of LeakBench, the folder of its sweeps, and how the sweeps are made."""
 
     data: Data
     config: Mapping[str, Any]  # the data set's, without any entry
@@ -63,7 +63,7 @@ class Bench(NamedTuple):
     def sweep(
         self, folder: str, fields: Mapping[str, Any], attacks: Sequence[str] | None = None
     ) -> StoredRows:
-        """Trains and attacks what is missing of a sweep, and returns its rows.
+        """Trains and attacks those parts of a sweep that are not stored yet, and returns its rows.
 
         Args:
           folder: of the sweep, below ``workdir``.
@@ -78,18 +78,18 @@ class Bench(NamedTuple):
         return stored_rows.read(store.load(path), named=False)
 
     def run(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Trains, attacks and judges entries on all boards of the data set, or what is left of that.
+        """Trains, attacks and judges entries on all boards of the data set. Stored parts are not made again.
 
         Returns:
-          The entries with their results on this data set, also of those that it cannot serve.
+          The entries with their results on this data set. Boards of a refused entry have the reason.
 
         Raises:
-          UserError: where attacks have other rules than the suite's, and whatever a sweep raises.
-          ContractError: of a plugin's defense.
+          UserError: if attacks have other rules than those of the suite, and whatever a sweep raises.
+          ContractError: if a plugin's defense breaks the contract.
         """
         autoleak().require_current()
         chains = {entry.name: entry.chain(self.data) for entry in entries}
-        # what no data set could be given is refused before anything is trained
+        # entries that no data set could serve are refused before anything is trained
         fields = {"grid": {UNDEFENDED: {}, **chains}, "attacks": {}, "federations": tuple(TRAINED)}
         contract.check_plugins(parse({**self.config, **fields}).defense_values, {})
         plan = make_plan(parse(dict(self.config)))
@@ -133,7 +133,7 @@ class Bench(NamedTuple):
         return out
 
     def attack(self, entry: Entry, attacks: Sequence[str], by: str, how: str) -> Entry:
-        """Attacks the sweep of ``run`` further, and notes where an attack reads more than is known.
+        """Runs further attacks on the sweeps of ``run``, and records where they read more than known attacks.
 
         Args:
           entry: with its results on the data set.
@@ -142,7 +142,7 @@ class Bench(NamedTuple):
           how: what the attacks do.
 
         Returns:
-          The entry with a record for each board and share of the gain where they read more.
+          The entry with a ``Break`` for each board and share of the gain where they read more.
         """
         rows = {
             federation: self.sweep(
@@ -167,13 +167,13 @@ class Bench(NamedTuple):
 
 
 def _claims(chain: Mapping[str, Any]) -> bool:
-    """Whether any defense of a chain claims an epsilon at its example."""
+    """Returns whether any defense of a chain claims an epsilon at its example values."""
     rows = (defenses.TABLE[name] for name in chain)
     return any(row.remarks.epsilon(row.example, {}) is not None for row in rows)
 
 
 def _chosen(tuning: StoredRows, method: str) -> Places:
-    """The places of the strongest of a method's strengths that keep so much."""
+    """Returns the place of the strongest strength of a method that keeps each share of the gain."""
     every, guess = configurations(tuning), reference_of(tuning).guess
     bare = undefended(every)
     assert bare is not None, "the grid begins with undefended"
@@ -193,7 +193,7 @@ def _chosen(tuning: StoredRows, method: str) -> Places:
 
 
 def _kept(places: Places, federation: str) -> list[int]:
-    """The places of the strengths that are attacked in a federation, from weak to strong."""
+    """Returns the places of the strengths that are attacked in a federation, from weak to strong."""
     found = (k for (trained, _), k in places.items() if trained == federation)
     return sorted({k for k in found if k is not None})
 
@@ -201,7 +201,7 @@ def _kept(places: Places, federation: str) -> list[int]:
 def _scores(
     rows: Mapping[str, StoredRows], method: str, places: Places, counted: Collection[str]
 ) -> Iterator[Score]:
-    """Yields a method's score on each board at each share of the gain, of the attacks that count."""
+    """Yields a method's score on each board at each share of the gain, by the ``counted`` attacks."""
     for board in BOARDS:
         of_board = board.rows(rows[board.federation], method, counted)
         assessed = assess(of_board, experiment_of(of_board.sweep))
@@ -225,7 +225,7 @@ def _scores(
 
 
 def _score(board: Board, gain: float, a: Assessment, alone: float, epsilon: float) -> Score:
-    """The score of an assessed strength, whose canaries show at least this epsilon."""
+    """Returns the score of an assessed strength; ``epsilon`` is the lower limit that its canaries show."""
     strongest, of = a.strongest, a.configuration
     assert strongest is not None
     identity = strongest.attack.identity
@@ -254,7 +254,7 @@ def _score(board: Board, gain: float, a: Assessment, alone: float, epsilon: floa
 
 
 def _number(value: float) -> float | None:
-    """A figure as JSON has it."""
+    """Returns a figure as it is written to JSON: five digits, None for NaN."""
     return None if math.isnan(value) else round(value, 5)
 
 
@@ -264,7 +264,7 @@ def _limits(estimate: Estimate) -> tuple[float, float] | None:
 
 
 def _flags(a: Assessment, alone: float, epsilon: float) -> list[tuple[str, bool]]:
-    """What a reader must know of a score, and whether it is so."""
+    """Returns the warnings that a score may carry, each with whether it applies."""
     strongest, of = a.strongest, a.configuration
     assert strongest is not None
     kind = stored_rows.federation_of_kind

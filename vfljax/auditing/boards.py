@@ -1,8 +1,8 @@
 """LeakBench's boards, and AutoLeak, the frozen suite of attacks that entries are attacked with.
 
-A board is one federation of a data set under one kind of attacker. A data set's config is the variant of its
-name of ``configs/leakbench.py``, and the boards of a federation are judged on the trials of one sweep.
-``autoleak.json`` has the suite: the version, and each attack with its rule number and options.
+A board is one federation of a data set under one kind of attacker. The boards of a federation are judged on
+the trials of one sweep. The config of a data set is the variant of ``configs/leakbench.py`` with its name.
+``autoleak.json`` stores the suite: its version, and each attack with its rule number and options.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Suite(NamedTuple):
     rules: Mapping[str, int]  # rule numbers by attack
 
     def require_current(self) -> None:
-        """Raises a UserError where an attack has another rule now: figures of two rules are not compared."""
+        """Raises a UserError if an attack has another rule now: figures of two rules are not comparable."""
         changed = [
             name
             for name, rule in self.rules.items()
@@ -62,19 +62,19 @@ def autoleak() -> Suite:
 
 
 class Board(msgspec.Struct, frozen=True):
-    """What an entry is judged on, of one data set."""
+    """One federation of a data set under one kind of attacker, on which entries are judged."""
 
     federation: Literal["split", "no_split"]  # with a top model, or without one
     known: Literal[0, 40]  # the most labels that an attacker knows
     malicious: bool  # whether passive parties may train with the malicious optimizer
 
     def rows(self, rows: StoredRows, method: str, counted: Collection[str]) -> StoredRows:
-        """Returns the rows that count here: of undefended and one method, by attackers of this board.
+        """Returns the rows of the sweep that count on this board: of undefended and of one method.
 
-        The method is judged as if it were alone in its sweep, so that its limits do not depend on others.
+        The method is judged as if its sweep had no other, so that its limits do not depend on other methods.
 
         Args:
-          rows: of the sweep, whose classes are not renamed yet.
+          rows: of the sweep, before classes are renamed.
           method: the name of the method.
           counted: the names of the attacks that count.
         """
@@ -94,4 +94,4 @@ BOARDS = (
     *(Board("split", known, malicious) for known in (0, KNOWN) for malicious in (False, True)),
     *(Board("no_split", known, False) for known in (0, KNOWN)),
 )
-"""The malicious optimizer makes a top model lean on an embedding, so that it needs one."""
+"""The malicious optimizer makes a top model rely on an embedding, so boards without a top model lack it."""

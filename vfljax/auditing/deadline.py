@@ -1,4 +1,4 @@
-"""Attacks in the order of what they have read, until a share of an audit's budget is spent."""
+"""Runs attacks, those that have read the most first, until a share of an audit's budget is spent."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from vfljax.attacking.batching import Stored
 from vfljax.attacking.jobs import VariantPlan
 from vfljax.attacking.run import RunVariants, run_variants
 
-# of the budget, after which no attack but ``ALWAYS`` is begun on the undefended federation
+# share of the budget after which only ``ALWAYS`` attacks are begun on the undefended federation
 SHARE = 0.3
 LEADING = ("reader", "probe", "ranks", "spectral", "mean", "posterior", "surrogate", "joint")
-"""The attacks that are run first: those that read most in the stored audits, and one that knows label DP."""
+"""The attacks that run first: those that read the most in the stored audits, and one that knows label DP."""
 ALWAYS = LEADING[:2]
 
 
 def until(end: float, left_out: set[str]) -> RunVariants:
-    """Returns what runs attack variants until a moment, those of the attacks first that have led most often.
+    """Returns a runner that begins attack variants, those of ``LEADING`` first, until a moment.
 
-    A variant that is begun is finished, also one of which rows are stored. An attack one of whose variants was
-    not begun is left out.
+    A variant that has begun, now or earlier (rows of it are stored), is finished. If one variant of an attack
+    is not begun in time, the attack's later variants are left out too.
 
     Args:
-      end: by ``time.monotonic``; ``ALWAYS`` are run whatever the time.
-      left_out: names of attacks that are not run; those that are not begun in time are added to it.
+      end: the moment, by ``time.monotonic``; ``ALWAYS`` are run at any time.
+      left_out: names of attacks that are not run; attacks that are not begun in time are added.
     """
     places = {name: place for place, name in enumerate(LEADING)}
 

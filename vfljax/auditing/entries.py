@@ -1,7 +1,7 @@
-"""Entries of LeakBench: a method with the strengths that are tried, its scores, and who read more.
+"""Entries of LeakBench: a method with its strengths to try, its scores, and the attacks that read more.
 
-An entry is a JSON file, and nothing in it is run: a method names rows of the table of defenses, or of a plugin
-that the caller of a command names. ``analysis/leakbench/README.md`` explains every field.
+An entry is a JSON file, and nothing in it is executed: its method names rows of the table of defenses, or of
+a plugin that the command line names. ``analysis/leakbench/README.md`` explains every field.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Share = Annotated[float, msgspec.Meta(ge=-100, le=100)]
 Axis = Annotated[list[float | str | bool], msgspec.Meta(min_length=1, max_length=12)]
 Chain = dict[str, dict[str, Axis | float | str | bool]]
-"""Defenses with their knobs and options, as in ``config.grid``; one of them has a list, weak to strong."""
+"""Defenses with their knobs and options, as in ``config.grid``; one knob has a list, from weak to strong."""
 Knobs = dict[str, float | str | bool]
 SCORED = "scored"
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What the strongest attack reads, as a mean over seeds."""
+    """The leak that the strongest attack reads, as a mean over seeds."""
 
     leak: Rate
     limits: tuple[Rate, Rate] | None
-    attack: str  # its name in the table; "" of the local-only baseline
-    variant: str  # with its options
+    attack: str  # its name in the table; "" for the local-only baseline
+    variant: str  # the attack with its options
 
 
 class Score(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A method at its strength for one board and share of the gain, as means over seeds."""
+    """The score of a method on one board, at the strength for a share of the gain; means over seeds."""
 
     board: Board
     gain: float  # of ``GAINS``
@@ -45,17 +45,17 @@ class Score(msgspec.Struct, frozen=True, omit_defaults=True):
     knobs: Knobs = {}
     reading: Reading | None = None  # of AutoLeak
     local_only: Rate | None = None  # what the passive party reads without the federation
-    certain: Rate | None = None  # TPR at 1 % FPR; of more classes the share read with precision .99
+    certain: Rate | None = None  # TPR at 1 % FPR; of more classes: share read with precision .99
     utility: Rate = 0.0
-    alone: Rate | None = None  # that of the label party alone
-    kept: Share | None = None  # of the federation's gain; None where that is small
+    alone: Rate | None = None  # utility of the label party alone
+    kept: Share | None = None  # share of the federation's gain; None if the gain is small
     kept_limits: tuple[Share, Share] | None = None
     verdict: str = ""
     flags: tuple[str, ...] = ()
 
     @property
     def place(self) -> tuple[Board, float]:
-        """Where it counts."""
+        """The board and the share of the gain."""
         return self.board, self.gain
 
 
@@ -66,7 +66,7 @@ class Result(msgspec.Struct, frozen=True):
     revision: str
     date: str
     versions: dict[str, str]
-    plugins: dict[str, str]  # SHA-256 of the plugin of each row of the method
+    plugins: dict[str, str]  # row of the method -> SHA-256 of its plugin, for rows of plugins
     scores: tuple[Score, ...]
 
 
@@ -76,28 +76,28 @@ class Break(msgspec.Struct, frozen=True):
     data: Data
     board: Board
     gain: float
-    knobs: Knobs  # of the entry
-    plugins: dict[str, str]  # likewise
+    knobs: Knobs  # of the entry's score
+    plugins: dict[str, str]  # of the entry's result
     reading: Reading
-    sha256: str  # of the attack's plugin; "" of this library's
+    sha256: str  # of the attack's plugin; "" for an attack of this library
     by: str
     how: str
     date: str
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What an entry's file holds."""
+    """The contents of an entry's file."""
 
     method: Chain  # {} is undefended
     title: str = ""
     venue: str = ""
     link: str = ""
-    plugin: str = ""  # the file of the method's rows, beside the entry; "" of this library's
-    knobs: dict[Data, Chain] = {}  # a data set's own values
-    reported: tuple[dict[str, str], ...] = ()  # "claim" and "source", of a paper
+    plugin: str = ""  # file of the method's rows, beside the entry; "" for rows of this library
+    knobs: dict[Data, Chain] = {}  # values that replace the method's on a data set
+    reported: tuple[dict[str, str], ...] = ()  # "claim" and "source" of papers' results
     results: dict[Data, Result] = {}
     broken: tuple[Break, ...] = ()
-    name: str = ""  # the file's, which does not hold it
+    name: str = ""  # of the file without suffix; the file does not store it
 
     def chain(
         self, data: Data | None, places: Iterable[int] | None = None
@@ -106,7 +106,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
         Args:
           data: the name of the data set; None for the method without a data set's own knobs.
-          places: of the strengths that are meant; None for all.
+          places: of the strengths to keep; None for all.
         """
         more = self.knobs.get(data, {}) if data else {}
         whole = {name: knobs | more.get(name, {}) for name, knobs in self.method.items()}
@@ -119,7 +119,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return {n: {knob: axis(v) for knob, v in knobs.items()} for n, knobs in whole.items()}
 
     def score(self, data: Data, board: Board, gain: float) -> Score | None:
-        """Returns the score of a place; None where it was not run.
+        """Returns the score on a board at a share of the gain, None if the entry was not run there.
 
         Args:
           data: the name of the data set.
@@ -132,7 +132,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     def best_known(
         self, data: Data, board: Board, gain: float
     ) -> tuple[Reading, Break | None] | None:
-        """Returns what reads most of the strength of a place, by which entries are ranked, and who broke it.
+        """Returns the largest reading of a score, which ranks entries, and its ``Break`` (None: AutoLeak's).
 
         Args:
           data, board, gain: as for ``score``.
@@ -150,7 +150,7 @@ def read(path: pathlib.Path) -> Entry:
     """Reads an entry and checks it.
 
     Raises:
-      UserError: of one line, for a file that is none, and for a field that means nothing.
+      UserError: of one line, for a file that is no entry, and for a field without a meaning.
     """
     remedy = "give it the fields that analysis/leakbench/README.md explains"
     try:
@@ -186,11 +186,11 @@ def write(path: pathlib.Path, entry: Entry) -> None:
 
 
 def check(entry: Entry, folder: pathlib.Path) -> None:
-    """Checks what an entry stores, without running anything or making a figure again.
+    """Checks the stored results of an entry, without computing any figure again.
 
     Args:
-      entry: that was read.
-      folder: of its file, in which its plugin is.
+      entry: to be checked.
+      folder: the folder of its file, which holds its plugin.
 
     Raises:
       UserError: for missing boards, scores of another version of AutoLeak, and a plugin that has changed.

@@ -1,4 +1,4 @@
-"""A data set described before anything is trained on it, and prepared for fast reading."""
+"""Describes a data set before anything is trained on it, and prepares it for fast reading."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def look(experiment: Experiment, prepare: str | None = None) -> None:
 def look_by_flags(
     data: Mapping[str, Any], options: Sequence[str], parties: Mapping[str, Any], prepare: str | None
 ) -> None:
-    """Prints a data set that is named by flags; errors name flags in place of config fields.
+    """Prints a data set that flags describe. Errors name flags in place of config fields.
 
     Args:
-      data: ``name`` and ``dir`` of ``config.data``.
-      options: "name=value" of the loader.
+      data: ``name`` and ``dir``, as in ``config.data``.
+      options: options of the loader, as "name=value".
       parties: fields of ``config.parties``.
       prepare: see ``look``.
     """

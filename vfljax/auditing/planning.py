@@ -1,7 +1,7 @@
-"""Which operating points of which defenses an audit has time for.
+"""Chooses the defenses, and their operating points, for which an audit has time.
 
-The choice rests on the measured times of finished stages and, where there is time for one, on the accuracies of
-a pilot. Nothing is trained here, and no leak is read.
+The choice rests on the measured times of finished stages and, if there is time for a pilot, on the accuracies
+of the pilot. Nothing is trained here, and no leak is read.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from vfljax.report.configurations import stored_configurations
 from vfljax.store import StoredSweep
 from vfljax.sweep.records import Goal
 
-TOGETHER = 32  # trials that one call attacks, however few there are
-MARGIN, QUICK_MARGIN = 1.2, 1.1  # on an estimate after a pilot, and without one
-LATER = 0.75  # of the first program's overhead that each of several takes; measured
-REPORT = 15.0  # seconds
+TOGETHER = 32  # trials that one call attacks; fewer take as long
+MARGIN, QUICK_MARGIN = 1.2, 1.1  # factors on an estimate after a pilot, and without one
+LATER = 0.75  # overhead of each of several programs, as a share of the first one's; measured
+REPORT = 15.0  # seconds that the report takes
 FEWEST, MOST = 2, 5  # operating points of each defense
-ENOUGH = 5  # defenses: where a pilot may leave no time for so many, there is none
+ENOUGH = 5  # defenses: if a pilot would leave time for fewer, there is no pilot
 FRESH = 3  # seeds on which a recommendation is confirmed: as many as a verdict needs
 
 
 class Times(NamedTuple):
-    """How long a stage took, in seconds, and what it did."""
+    """How long a stage took, in seconds, and how much it trained."""
 
     train: float
     attack: float
@@ -40,22 +40,22 @@ class Times(NamedTuple):
 
     @property
     def overhead(self) -> float:
-        """Seconds of each program besides training."""
+        """Seconds per program, besides training."""
         return max(self.train - self.running, 0.0) / max(self.programs, 1)
 
     @property
     def each(self) -> float:
-        """Seconds of training each trial."""
+        """Seconds of training per trial."""
         return self.running / max(self.trials, 1)
 
     @property
     def attacking(self) -> float:
-        """Seconds of attacks besides compiling: one call of every attack variant."""
+        """Seconds of attacks without compiling, for one call of every attack variant."""
         return max(self.attack - self.attack_compiling, 0.1 * self.attack)
 
 
 class Cost(NamedTuple):
-    """What one operating point cost in the pilot."""
+    """The cost of one operating point in the pilot."""
 
     value: float  # of the knob; nan for a defense without one
     loss: float  # of validation utility, the largest over federations; inf if training diverged
@@ -72,8 +72,8 @@ def pilot_defenses(
 ) -> list[str]:
     """Returns the first defenses for which there is time.
 
-    There is time for a defense if a pilot can try all its operating points and the audit the fewest of them
-    afterwards, without a margin: ``choose`` decides again, by what the pilot took.
+    There is time for a defense if a pilot can try all its operating points, and the audit FEWEST of them
+    afterwards. The estimate has no margin, because ``choose`` decides again by the times of the pilot.
 
     Args:
       applicable: defenses in the order in which they are tried.
@@ -98,7 +98,7 @@ def pilot_defenses(
 def without_pilot(
     applicable: Sequence[str], left: float, undefended: Times, seeds: int
 ) -> dict[str, list[float]]:
-    """Returns the first defenses for which there is time without a pilot, each with its second and fourth
+    """Returns the first defenses for which there is time without a pilot, and of each the second and fourth
     operating point.
 
     Args:
@@ -106,7 +106,7 @@ def without_pilot(
     """
     chosen: dict[str, list[float]] = {}
     train = LATER * undefended.overhead * undefended.programs + undefended.running
-    # with the overhead that a pilot would have measured
+    # the estimate takes an overhead such as a pilot would have measured
     times = {"undefended": undefended, "pilot": undefended._replace(train=train)}
     for name in applicable:
         more = {**chosen, name: [*values_of(name)[1 : 2 * FEWEST : 2]]}
@@ -117,20 +117,20 @@ def without_pilot(
 
 
 def affordable_seeds(defenses_on: Callable[[int], Sized], seeds: int, fewest: int) -> int:
-    """Returns ``fewest`` where there is time for more defenses on so many seeds, else ``seeds``.
+    """Returns ``fewest`` if there is time for more defenses on so few seeds, else ``seeds``.
 
     Args:
-      defenses_on: the defenses for which there is time, by the number of seeds.
-      seeds: that are asked for.
-      fewest: that may do.
+      defenses_on: gives the defenses for which there is time, by the number of seeds.
+      seeds: the requested number.
+      fewest: the least number that suffices.
     """
     fewest = min(fewest, seeds)
     return fewest if len(defenses_on(fewest)) > len(defenses_on(seeds)) else seeds
 
 
 def costs(pilot: StoredSweep, goal: Goal) -> tuple[dict[str, list[Cost]], float]:
-    """Returns what each operating point of every defense cost, from weak to strong, and the validation utility
-    that one may lose, the least over federations."""
+    """Returns the cost of each operating point of every defense, from weak to strong, and the validation
+    utility that an operating point may lose: the least over federations."""
     points = stored_configurations(pilot)
     undefended = next(point for point in points if not point.defended)
     allowed = min(
@@ -144,7 +144,7 @@ def costs(pilot: StoredSweep, goal: Goal) -> tuple[dict[str, list[Cost]], float]
             for federation, by_seed in point.validation.items()
             for seed, accuracy in by_seed.items()
         ]
-        most = float(np.max(np.nan_to_num(losses, nan=math.inf)))  # nan if either diverged
+        most = float(np.max(np.nan_to_num(losses, nan=math.inf)))  # nan if training diverged
         for name in point.defenses:
             strengths = defenses.TABLE[name].strengths
             value = point.knobs[f"{name}.{strengths.knob}"] if strengths else math.nan
@@ -155,8 +155,8 @@ def costs(pilot: StoredSweep, goal: Goal) -> tuple[dict[str, list[Cost]], float]
 def candidates(name: str, tried: Sequence[Cost], max_cost: float) -> list[float]:
     """Returns a defense's operating points in the order in which they are worth auditing.
 
-    First comes the strongest that kept the accuracy, then what lies between it and the next, that next, and
-    then weaker ones. If none kept it, they go from weak to strong.
+    The strongest that kept the accuracy comes first. Then come the value between it and the next stronger
+    one, that next one, and weaker ones. If none kept the accuracy, they go from weak to strong.
 
     Args:
       name: of the defense; without a knob it has no operating point to choose.
@@ -180,7 +180,7 @@ def candidates(name: str, tried: Sequence[Cost], max_cost: float) -> list[float]
 
 
 def between(a: float, b: float, whole: bool) -> float:
-    """Returns the geometric mean to two digits; a whole number if the knob counts something.
+    """Returns the geometric mean, to two digits or as a whole number.
 
     Args:
       a: an operating point.
@@ -197,13 +197,13 @@ def between(a: float, b: float, whole: bool) -> float:
 def seconds(
     counts: Mapping[str, int], times: Mapping[str, Times], seeds: int, margin: float = MARGIN
 ) -> float:
-    """Returns how long the last stage takes.
+    """Returns the estimated seconds of the audit's own sweep.
 
     Args:
-      counts: operating points of each defense.
+      counts: number of operating points of each defense.
       times: of the stages so far, "undefended" and perhaps "pilot".
       seeds: of the audit.
-      margin: on the estimate.
+      margin: factor on the estimate, besides REPORT.
     """
     undefended, pilot = times["undefended"], times.get("pilot", times["undefended"])
     configurations = 1 + sum(max(count, 1) for count in counts.values())
@@ -215,9 +215,9 @@ def seconds(
 
 
 def confirming(times: Mapping[str, Times], seeds: int) -> float:
-    """Returns how long it takes to train and attack undefended and a defense on the fresh seeds.
+    """Returns the estimated seconds to train and attack undefended and one defense on the fresh seeds.
 
-    Attacks compile again where the fresh seeds need more places than the audit's.
+    Attacks compile again if the fresh seeds need more ``PLACES`` than those of the audit.
 
     Args:
       times: of the stages so far, "undefended" and perhaps "pilot".
@@ -239,11 +239,11 @@ def choose(
 ) -> dict[str, list[float]]:
     """Chooses as many operating points of each defense as there is time for.
 
-    If there is no time even for the fewest of each, the defenses that kept no accuracy in the pilot are left
-    out first, then the last ones.
+    If there is no time even for FEWEST of each, defenses are left out: first those of which no operating
+    point kept the accuracy in the pilot, then the last ones.
 
     Args:
-      pilot: what each operating point of each defense cost.
+      pilot: the cost of each operating point of each defense.
       max_cost: the accuracy that a defense may cost.
       left: seconds of the budget.
       times: of the stages so far.
@@ -265,6 +265,6 @@ def choose(
         names.remove((hopeless or names)[-1])
     count = max((n for n in range(FEWEST, MOST + 1) if fits(n)), default=FEWEST)
 
-    # from weak to strong; a defense whose values fall is weaker where they are larger
+    # from weak to strong: if a defense lists falling values, its larger values are weaker
     falling = {name for name in names if values_of(name)[:1] > values_of(name)[-1:]}
     return {name: sorted(order[name][:count], reverse=name in falling) for name in names}

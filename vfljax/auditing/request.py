@@ -1,4 +1,4 @@
-"""What is asked of an audit: the table, the parties' columns, the attackers and the time.
+"""The request of an audit: the table, the parties' columns, the attackers and the time.
 
 Texts of a command line, or a JSON file, become a ``Request``, or raise a ``UserError`` of one line.
 """
@@ -27,13 +27,13 @@ FEDERATIONS = {
 }
 """The federations that are trained for each value of ``--federation``."""
 JOURNAL = "audit.json"  # of an audit, in its folder
-FRAME = "table.parquet"  # what ``vfljax.audit`` writes a data frame to
+FRAME = "table.parquet"  # the file to which ``vfljax.audit`` writes a data frame
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 LEAST_BUDGET = 60.0  # seconds: no attack suite is compiled in less
 
 
 def of_audit(name: str) -> Field:
-    """Returns a field of the request, which messages call by the flag of `vfljax audit`."""
+    """Returns a field of the request, which messages name by the flag of `vfljax audit`."""
     return Field(f"audit.{name}", f"--{name}")
 
 
@@ -43,10 +43,10 @@ EXAMPLE = (PARTIES, "='bank: LIMIT_BAL, AGE; telco: PAY_*, BILL_*'")
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """One audit, as it was asked for; every field can be written as JSON.
+    """The request of one audit; every field can be written as JSON.
 
     Raises:
-      UserError: for what cannot be meant.
+      UserError: for missing, unknown or contradictory values.
     """
 
     data: str  # the table's file
@@ -55,14 +55,14 @@ class Request:
     label_party: str
     federation: str = "split"
     attackers: tuple[str, ...] = ()  # each attacks alone; (): every party without the labels
-    known: int = 0  # labels that attackers know; 0: 40, or two a class
+    known: int = 0  # labels that attackers know; 0: the default (``suite.known_labels``)
     budget: float = 600.0  # seconds
     max_leak: float | None = None  # None: any, and the verdicts say whether a defense protects
     max_cost: float = 1.0  # test utility that may be lost; 1: any
     keep_gain: float = 0.5  # share of the federation's gain over the label party alone to be kept
     seeds: int = 5
-    fewest_seeds: int = 0  # so many may do where time is short; 0: no fewer than ``seeds``
-    confirm: bool = False  # whether what is recommended is judged on fresh seeds
+    fewest_seeds: int = 0  # seeds that suffice if time is short; 0: no fewer than ``seeds``
+    confirm: bool = False  # whether the recommended defense is judged on fresh seeds
     canaries: bool = False  # whether claimed epsilons are audited with label canaries
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the table's loader
 
@@ -120,7 +120,7 @@ class Request:
         return self.attackers or self.passive
 
     def stored(self) -> dict[str, Any]:
-        """Returns the fields as JSON reads them again."""
+        """Returns the fields as they are after writing and reading JSON."""
         return json.loads(json.dumps(dataclasses.asdict(self)))
 
 
@@ -132,13 +132,13 @@ FLAGS = {
     "seeds": "--seeds",
     **{f"attacks.{name}.known": "--known" for name in attacks.TABLE},
 }
-"""The flag of `vfljax audit` that gives a field of the config, where its name is another."""
+"""Fields of the config -> flags of `vfljax audit` that set them, where the names differ; "" for no flag."""
 AS_GIVEN = ("label", "federation", "known", "max_cost", "keep_gain", "seeds", "confirm", "canaries")
 """The fields of a request that `vfljax audit` and ``vfljax.audit`` pass on as they are given."""
 
 
 def flag_of(field: Field) -> str:
-    """Returns how `vfljax audit` calls a field.
+    """Returns the name of a field in messages of `vfljax audit`, its flag.
 
     >>> flag_of(Field("attacks.probe.known")), flag_of(Field("data.options.drop"))
     ('--known', '--option=drop')
@@ -147,7 +147,7 @@ def flag_of(field: Field) -> str:
 
 
 def argument_of(field: Field) -> str:
-    """Returns how ``vfljax.audit`` calls a field.
+    """Returns the name of a field in messages of ``vfljax.audit``, its argument.
 
     >>> argument_of(Field("attacks.probe.known")), argument_of(Field("data.options.drop"))
     ('known', 'drop')
@@ -156,7 +156,7 @@ def argument_of(field: Field) -> str:
 
 
 def parties_of(text: str) -> dict[str, tuple[str, ...]]:
-    """Returns the parties of a text, or of the JSON file {name: [columns]} that it names.
+    """Returns the parties of a text, or of the JSON file {name: [columns]} whose path the text is.
 
     >>> parties_of("bank: LIMIT_BAL, AGE; telco: PAY_*")
     {'bank': ('LIMIT_BAL', 'AGE'), 'telco': ('PAY_*',)}
@@ -231,7 +231,7 @@ def seconds_of(text: str) -> float:
 
 
 def options_of(texts: Sequence[str]) -> dict[str, Any]:
-    """Returns the loader's options of ``--option=name=value`` flags; the label has a flag of its own."""
+    """Returns the loader's options from ``--option=name=value`` flags; the label has a flag of its own."""
     known = asking.of(TABLE["table"])
     options = asking.of_flags(texts, known)
     for name in options:

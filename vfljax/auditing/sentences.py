@@ -1,7 +1,7 @@
 """The texts of an audit: what it found in the table, what it chose, how it ended, and its report's notes.
 
-``chosen`` has the values of the knob at which each defense is audited, and ``left_out`` the defenses for which
-there was no time.
+In all functions, ``chosen`` holds the values of the knob at which each defense is audited, and ``left_out``
+the defenses for which there was no time.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from vfljax.auditing.survey import COPY, RevealingColumn, Survey, above_chance
 from vfljax.datasets.table_errors import one_line
 from vfljax.sweep.progress import clock
 
-SHOWN = 5  # names in a sentence
-AS_MUCH = 0.01  # below what all columns tell together, a column tells as much
-EACH = 2  # revealing columns that have a sentence each
-MOST_CLASSES = 6  # that the terminal lists
+SHOWN = 5  # most names in a sentence
+AS_MUCH = 0.01  # a column whose leak is at most so much below that of all columns tells as much
+EACH = 2  # revealing columns that get a sentence of their own
+MOST_CLASSES = 6  # most classes that the terminal lists
 
 
 def _counted(count: int, noun: str) -> str:
@@ -39,7 +39,7 @@ def preamble(request: Request, table: Survey, config: Mapping[str, Any], defense
     """Returns the lines that a terminal shows before the audit begins.
 
     Args:
-      request: what was asked.
+      request: of the audit.
       table: the survey of its table.
       config: of the undefended federation under all attacks.
       defenses: how many defenses apply.
@@ -76,7 +76,7 @@ def preamble(request: Request, table: Survey, config: Mapping[str, Any], defense
 
 
 def revealing(found: RevealingColumn, classes: int) -> str:
-    """Returns what a person should check of a column that reveals the labels.
+    """Returns what a person should check about a column that reveals the labels.
 
     Args:
       found: the column.
@@ -97,7 +97,7 @@ def revealing(found: RevealingColumn, classes: int) -> str:
 
 
 def table_notes(table: Survey) -> list[str]:
-    """Returns what a person should know of the table before anything is trained."""
+    """Returns what a person should know about the table before anything is trained."""
     found, together = table.revealing, table.reach.get("together", 0.0)
     warned = [column for column in found if column.leak >= together - AS_MUCH]
     notes = [revealing(column, table.dataset.num_classes) for column in warned[:EACH]]
@@ -124,19 +124,19 @@ def table_notes(table: Survey) -> list[str]:
 
 
 def refused_note(refused: Mapping[str, str]) -> list[str]:
-    """Returns a note on the defenses that cannot be tried, by name and reason."""
+    """Returns a note on the defenses that cannot be tried, with the reasons of ``refused``; [] if none."""
     reasons = "; ".join(f"{name} ({one_line(reason)})" for name, reason in refused.items())
     return [f"Not applicable here: {reasons}"] if refused else []
 
 
 def late_attacks(names: Sequence[str]) -> list[str]:
-    """Returns a note on the attacks for which there was no time."""
+    """Returns a note on the attacks for which there was no time, [] if there are none."""
     every = f"Attacks left out for want of time: {', '.join(names)}. A larger --budget has them."
     return [every] if names else []
 
 
 def _left_out(names: Sequence[str]) -> str:
-    """Returns which defenses there was no time for."""
+    """Returns the words that say for which defenses there was no time."""
     if not names:
         return "nothing was left out for want of time"
     return f"left out for want of time: {', '.join(names)}; the same call with a larger --budget has them"
@@ -152,8 +152,8 @@ def choice_notes(
     """Returns the report's notes on what was chosen.
 
     Args:
-      chosen, left_out, request: what is audited, what is not, and what was asked.
-      allowed: the validation utility that an operating point may lose; None where there was no pilot.
+      chosen, left_out, request: what is audited, what is not, and the request of the audit.
+      allowed: the validation utility that an operating point may lose; None if there was no pilot.
       seeds: on which the defenses are audited.
     """
     rest = _left_out(left_out)
@@ -174,7 +174,7 @@ def choice_notes(
 
 
 def chosen_lines(chosen: Mapping[str, Sequence[float]], left_out: Sequence[str]) -> str:
-    """Returns, for a terminal, the operating points of the last stage, and what it leaves out.
+    """Returns the lines of a terminal on the operating points to audit, and the defenses that are left out.
 
     Args:
       chosen: the values of the knob at which each defense is audited.
@@ -189,13 +189,13 @@ def chosen_lines(chosen: Mapping[str, Sequence[float]], left_out: Sequence[str])
 
 
 def ending(defenses: int, left_out: Sequence[str], spent: float, budget: float) -> str:
-    """Returns how the audit ended.
+    """Returns the lines of a terminal on how the audit ended.
 
     Args:
-      defenses: how many were audited.
+      defenses: the number of audited defenses.
       left_out: defenses for which there was no time.
       spent: seconds that the audit took.
-      budget: seconds that it was given.
+      budget: seconds that the audit was given.
     """
     if not defenses:
         return (

@@ -1,20 +1,20 @@
-"""The stages of an audit: undefended, pilot, audit, confirmed, canaries. Each is a sweep like any other.
+"""Runs the stages of an audit: undefended, pilot, audit, confirmed, canaries. Each is a sweep like any other.
 
-    DIR/undefended/   the undefended federation under as many attacks as there is time for (``deadline``): how
-                      long they take; those that are left out are left out of all stages
-    DIR/pilot/        every defense at every operating point of its row, one seed, no attack: what it costs; not
-                      where time is short
-    DIR/              undefended and every defense around the operating point at which it begins to cost more
-                      than was allowed (without a pilot, at two points between weak and strong), on all seeds,
-                      under all attacks: the audit's own sweep and report
-    DIR/confirmed/    if asked for: undefended and what the audit recommends on three fresh seeds, under all
-                      attacks; nothing was chosen on them, so their verdict needs no correction
+    DIR/undefended/   the undefended federation under as many attacks as there is time for (``deadline``). It
+                      shows how long attacks take. Attacks that are left out here are left out of all stages
+    DIR/pilot/        every defense at every operating point of its row, on one seed, without attacks, to see
+                      what each operating point costs. There is no pilot if time is short
+    DIR/              the audit's own sweep and report: undefended and every defense, on all seeds, under all
+                      attacks. A defense is audited around the operating point at which it begins to cost more
+                      than is allowed, or without a pilot at two points between weak and strong
+    DIR/confirmed/    if asked for: undefended and the recommended defenses on three fresh seeds, under all
+                      attacks. Nothing was chosen on these seeds, so their verdict needs no correction
     DIR/canaries/     if asked for: defenses with a claimed epsilon, on one seed with label canaries
-    DIR/config.py     the config of that sweep, for ``vfljax sweep``
-    DIR/audit.json    what was asked, what was decided, and how long each stage took
+    DIR/config.py     the config of the audit's own sweep, for ``vfljax sweep``
+    DIR/audit.json    the request, the decisions, and how long each stage took
 
-Operating points are never chosen by leak, so the audit's figures are of attacks that chose
-nothing. The same call again continues an audit that was killed at any moment.
+Operating points are never chosen by leak, so the attacks of the audit influenced no choice. The same call
+again continues an audit that was killed at any moment.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from vfljax.sweep.records import Goal
 from vfljax.sweep.train import train_sweep
 
 DAY = 86_400.0  # seconds
-CANARIES = 1000  # training rows whose labels are coins: so many, or a fifth of them all
+CANARIES = 1000  # most training rows whose labels are coins; at most a fifth of all rows
 CONFIG = '''"""What an audit trained and attacked; the same tables come from:
 
     vfljax sweep --config=config.py --workdir=NEW_DIR
@@ -68,26 +68,26 @@ def audit(
     attacks: Mapping[str, Mapping[str, Any]] = suite.ATTACKS,
     defenses: tuple[str, ...] | None = None,
 ) -> pathlib.Path:
-    """Runs the audit, or what is left of it.
+    """Runs the audit, or those parts that are not stored yet.
 
     Args:
-      request: what is asked.
+      request: of the audit.
       workdir: the audit's folder; it holds a finished sweep afterwards.
       command: the command line, for the headers of the sweeps.
       say: is given each line of progress.
-      attacks: the suite, options by name.
-      defenses: those to try; None for all that apply.
+      attacks: the suite: options by name of an attack.
+      defenses: names of defenses to try; None for all that apply.
 
     Returns:
       ``workdir``.
 
     Raises:
-      UserError: for what cannot be audited; nothing has been written then.
+      UserError: if the request cannot be audited; nothing has been written then.
     """
     journal = Journal(workdir, request, command, say)
     table = survey(request)
     base = suite.config(request, table, attacks)
-    plan = make_plan(parse(base))  # what cannot be meant is refused before anything is written
+    plan = make_plan(parse(base))  # bad requests are refused before anything is written
     serving.check(plan)
     applicable, refused = suite.applicable(base, plan, defenses)
     say(sentences.preamble(request, table, base, len(applicable)))
@@ -117,7 +117,7 @@ def audit(
 
 
 def _set_aside(workdir: pathlib.Path, stages: Sequence[str]) -> pathlib.Path | None:
-    """Moves what is not of ``stages`` into a folder of its own, if there is anything."""
+    """Moves all but ``stages`` and the request into a new folder. Returns it; None if nothing is moved."""
     earlier = [path.name for path in workdir.glob("earlier-*")]
     kept = {JOURNAL, FRAME, *stages, *earlier}
     paths = [path for path in sorted(workdir.iterdir()) if path.name not in kept]
@@ -131,7 +131,7 @@ def _set_aside(workdir: pathlib.Path, stages: Sequence[str]) -> pathlib.Path | N
 
 
 def _undefended(journal: Journal, base: dict[str, Any]) -> dict[str, Any]:
-    """Attacks the undefended federation; returns ``base`` with the attacks for which there was time."""
+    """Trains and attacks the undefended federation. Returns ``base`` with the attacks that had time."""
     decided = journal.stored.get("attacks_left_out")
     left_out: set[str] = set(decided or ())
     left = deadline.SHARE * journal.request.budget - journal.spent
@@ -145,7 +145,8 @@ def _undefended(journal: Journal, base: dict[str, Any]) -> dict[str, Any]:
 def _decision(
     journal: Journal, base: dict[str, Any], applicable: list[str], notes: list[str]
 ) -> dict[str, Any]:
-    """Returns the config of the last stage, once the journal has it and the defenses without time."""
+    """Returns the config of the audit's own sweep, after a pilot if there is time for it. The journal keeps
+    the config, and the defenses for which there is no time."""
     request, undefended = journal.request, journal.times["undefended"]
     fewest = request.fewest_seeds or request.seeds
     if "tried" not in journal.stored:
@@ -177,7 +178,7 @@ def _decision(
 
 
 def _confirm(journal: Journal, config: Mapping[str, Any]) -> None:
-    """Trains and attacks what the audit recommends, and undefended, on fresh seeds."""
+    """Trains and attacks the recommended defenses, and undefended, on fresh seeds."""
     if "recommended" not in journal.stored:
         assessed = assessment.assess_sweep(journal.workdir)
         points: dict[str, list[float]] = {}
@@ -215,10 +216,9 @@ def _plant(journal: Journal, config: Mapping[str, Any]) -> None:
 
 
 class Journal:
-    """``audit.json``: the request, the decisions and the times of the stages, as far as there are any.
+    """``audit.json``: the request, and the decisions and times of the stages so far.
 
-    A stage that was killed has a beginning and no time: what it had spent until it last wrote a file is
-    counted when the audit is continued.
+    Of a stage that was killed, the time until it last wrote a file counts as spent when the audit continues.
 
     Raises:
       UserError: if the folder holds something else, another audit, or a damaged journal.
@@ -233,8 +233,8 @@ class Journal:
     ) -> None:
         self.workdir, self.command, self.say = workdir, command, say
         self.path, self.request, self.grown = workdir / JOURNAL, request, False
-        # the decisions, when they are made: "attacks_left_out", of all stages; "tried", of the pilot; "config"
-        # and "left_out", of the audit's own sweep; "recommended", of the last stage
+        # decisions are added when they are made: "attacks_left_out" for all stages; "tried" and
+        # "seeds" for the pilot; "config", "left_out" for DIR itself; "recommended" for "confirmed"
         self.stored: dict[str, Any] = {"request": request.stored(), "times": {}, "lost": 0.0}
         if workdir.exists() and not workdir.is_dir():
             raise UserError((WORKDIR, f"={workdir} is a file"), remedy="name a folder")
@@ -298,14 +298,14 @@ class Journal:
 
     @property
     def left(self) -> float:
-        """Seconds of the budget that are neither spent nor kept for confirming."""
+        """Seconds of the budget that are neither spent nor kept for ``confirm`` and ``canaries``."""
         seeds = self.request.seeds
-        more = self.request.confirm + self.request.canaries  # stages that take about as long
+        more = self.request.confirm + self.request.canaries  # each takes about the same time
         kept = planning.confirming(self.times, seeds) if more else 0.0
         return self.request.budget - self.spent - more * kept
 
     def keep(self, **values: Any) -> None:
-        """Adds what was decided, and writes the journal."""
+        """Adds decisions, and writes the journal."""
         self.stored |= values
         self.workdir.mkdir(parents=True, exist_ok=True)
         store.write_text(self.path, json.dumps(self.stored, indent=1))
@@ -320,10 +320,10 @@ class Journal:
         """Trains and attacks one sweep, unless it is finished, and stores how long it took.
 
         Args:
-          name: of the stage; its time is stored once, when it was finished first.
+          name: of the stage; its time is stored when it is finished for the first time.
           values: the sweep's config.
           workdir: the sweep's folder.
-          run: runs attacks; None for all of the config.
+          run: runs the attacks; None runs all attacks of the config.
         """
         self.say(f"{name}: {clock(self.spent)} of {clock(self.request.budget)} spent")
         timed = name in self.stored["times"]

@@ -1,4 +1,4 @@
-"""The config of an audit: one federation for every table, with all attacks and defenses that apply.
+"""Makes the config of an audit: one federation for every table, with all attacks and defenses that apply.
 
 With two classes the parties' embeddings are averaged and the top model is GAFM's generator, so that every
 defense can be tried; with more they are concatenated. Batches and epochs follow the number of training rows.
@@ -31,16 +31,16 @@ from vfljax.types import MALICIOUS
 
 SHARES = (0.6, 0.2, 0.2)  # training, validation, test
 KNOWN = 40  # labels that an attacker knows
-DRAWS = 5  # of those labels, over which figures are averaged
-STEPS = 800  # batches that a trial is trained for, about
+DRAWS = 5  # draws of the known labels over which figures are averaged
+STEPS = 800  # batches that train a trial, about
 EPOCHS = (5, 30)  # at least, at most
 BATCHES = ((400, 16), (1500, 32), (8000, 64), (math.inf, 256))  # (training rows at most, size)
-RECORDED = 2000  # training rows whose exchange attackers keep, at most
+RECORDED = 2000  # most training rows whose exchange attackers keep
 UNDEFENDED = "undefended"
 FIRST = ("label_dp", "noise", "proj_pert", "grad_perturb", "marvell")
-"""What is tried first: in the stored audits these defenses have protected."""
-BOTTOM = MLP((4,), 4)  # of an attack that is only asked what it needs
-# lambda_u of 50, as published, can call all rows one of two classes
+"""The defenses that are tried first, because they protected in the stored audits."""
+BOTTOM = MLP((4,), 4)  # stands for the attackers' bottom when only an attack's needs are read
+# with lambda_u of 50, as published, an attack on two classes can call all rows one class
 COMPLETION = {"steps": 500, "ema": 0.99, "lambda_u": (50, 1)}
 ATTACKS: Mapping[str, Mapping[str, Any]] = {
     "passive": COMPLETION,
@@ -80,12 +80,12 @@ ATTACKS: Mapping[str, Mapping[str, Any]] = {
         "epoch": ("mean", 0),
     },
 }
-"""The attacks and, for each, the variants that know of a defense. ``config`` leaves out what a federation or
-the number of classes rules out."""
+"""The attacks and their options, among them variants that know of a defense. ``suited`` leaves out what the
+federations or the number of classes rule out."""
 
 
 def model(classes: int) -> dict[str, Any]:
-    """Returns the networks of an audit, ``config.model``, by the number of classes."""
+    """Returns the networks of an audit, ``config.model``, for a number of classes."""
     two = classes == 2
     return {
         "bottom": "mlp",
@@ -106,7 +106,7 @@ def config(
     Stages change its ``grid``, ``seeds`` and ``attacks``.
 
     Args:
-      request: what is asked.
+      request: of the audit.
       table: the survey of its table.
       suite: attacks and their options.
     """
@@ -165,15 +165,15 @@ def config(
 
 
 def _printable(name: str) -> str:
-    """Returns a file's name as a title may hold it."""
+    """Returns a file's name without characters that a title must not have."""
     kept = "".join(c if c.isprintable() and c not in FORBIDDEN else "_" for c in name)
     return kept.strip()[:100] or "a table"
 
 
 def known_labels(labels: np.ndarray, classes: int) -> int:
-    """Returns how many labels an attacker knows by default: 40, or two a class.
+    """Returns how many labels an attacker knows by default: 40, or two per class if that is more.
 
-    Of each class it is at most half of the training rows of the rarest one.
+    The number per class is at most half of the training rows of the rarest class, but at least 1.
 
     Args:
       labels: of all rows.
@@ -201,7 +201,7 @@ def suited(
         static = {k: as_axis(v) for k, v in options.items() if k in row.options}
         run: list[tuple[Mapping[str, Any], Attack]] = []
         for chosen in combinations(static, f"attacks.{name}"):
-            with contextlib.suppress(ValueError):  # what the attack's factory refuses
+            with contextlib.suppress(ValueError):  # the attack's factory refuses these options
                 attack = row((BOTTOM,), classes, **chosen)
                 if {*federations} & {*attack.federations}:
                     run.append((chosen, attack))
@@ -234,7 +234,7 @@ def pilot(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
     Args:
       values: the config of the undefended federation.
-      names: the defenses that it tries.
+      names: the defenses that the pilot tries.
     """
     methods = {name: method(name, planning.values_of(name)) for name in names}
     return {
@@ -258,7 +258,7 @@ def applicable(
       names: the defenses to try; None for all.
 
     Returns:
-      The names of those that apply, in the order in which they are tried, and of the others why they do not.
+      The defenses that apply, in the order in which they are tried, and by name why the others do not.
     """
     allowed, refused = [], {}
     every = [name for name in defenses.TABLE if names is None or name in names]

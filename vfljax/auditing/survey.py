@@ -1,4 +1,4 @@
-"""The survey of an audit's table before anything is trained: column owners, and columns that reveal labels."""
+"""Surveys an audit's table before anything is trained: who owns columns, and which ones reveal labels."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from vfljax.datasets.table_errors import one_line
 from vfljax.errors import UserError, options_in, unknown
 from vfljax.report.stored_rows import grouped
 
-REVEALING = 0.5  # advantage over chance from which a column is named; leak AUC .75 of two classes
+REVEALING = 0.5  # advantage over chance (``above_chance``) from which a column is reported
 COPY = 0.98  # advantage from which a column is taken for a copy of the label
-ROWS = 20_000  # rows that columns are judged on
+ROWS = 20_000  # most rows on which columns are judged
 FOLDS = 3
-READING = ("delimiter", "header", "file_encoding")  # the loader's options that name columns
+READING = ("delimiter", "header", "file_encoding")  # loader's options that decide column names
 
 
 class RevealingColumn(NamedTuple):
@@ -38,26 +38,26 @@ class RevealingColumn(NamedTuple):
 
     column: str
     party: str
-    leak: float  # leak AUC of two classes, balanced top-1 of more
+    leak: float  # leak AUC for two classes, balanced top-1 for more
 
 
 class Survey(NamedTuple):
-    """The table of an audit, and what is known of its columns."""
+    """The table of an audit, and what is known about its columns."""
 
     dataset: Dataset
-    options: dict[str, Any]  # of the loader, with the columns dropped that no party owns
+    options: dict[str, Any]  # of the loader; "drop" includes the columns that no party owns
     owners: dict[str, tuple[str, ...]]  # party -> its columns
     unowned: tuple[str, ...]  # columns that no party owns; they are dropped
     constant: tuple[str, ...]  # parties whose columns never change
     revealing: Sequence[RevealingColumn]  # the most revealing first
-    reach: Mapping[str, float]  # what boosting makes of each party's columns, and of all "together"
+    reach: Mapping[str, float]  # leak of boosting on each party's columns, and on all "together"
 
 
 def survey(request: Request) -> Survey:
     """Reads the table, finds every party's columns, and scores each column by itself.
 
     Raises:
-      UserError: for any fault of the table, and for parties that it cannot serve.
+      UserError: for any fault of the table, and for parties whose columns it lacks.
     """
     options = dict(request.options)
     reading = {name: options[name] for name in READING if name in options}
@@ -90,7 +90,7 @@ def survey(request: Request) -> Survey:
 
 
 def _dropped(patterns: Any, names: Sequence[str]) -> set[str]:
-    """The columns that the option ``drop`` selects by names and globs."""
+    """Returns the columns that the option ``drop`` selects by names and globs."""
     dropped: set[str] = set()
     for pattern in map(str, [patterns] if isinstance(patterns, str) else patterns):
         matches = [pattern] if pattern in names else fnmatch.filter(names, pattern)
@@ -101,7 +101,7 @@ def _dropped(patterns: Any, names: Sequence[str]) -> set[str]:
 
 
 def _owned(request: Request, features: Sequence[str], absent: set[str]) -> dict[str, list[str]]:
-    """Returns every party's columns; raises UserError too if a party names the label or an absent column."""
+    """Returns every party's columns. Raises UserError also if a party names the label or an absent column."""
     reasons = dict.fromkeys(absent, "is dropped or names groups")
     reasons[request.label] = "is the label and no feature"
     for party, patterns in request.parties.items():
@@ -113,7 +113,7 @@ def _owned(request: Request, features: Sequence[str], absent: set[str]) -> dict[
 
 
 def _revealing(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> list[RevealingColumn]:
-    """The columns whose leak is above ``REVEALING`` by more than chance explains in so few rows."""
+    """Returns the columns whose advantage is above ``REVEALING`` by more than small samples explain."""
     rarest = int(np.bincount(dataset.labels, minlength=dataset.num_classes).min())
     slack = rarest**-0.5 if rarest else 1.0  # at least two standard errors
     party_of = {column: party for party, columns in owners.items() for column in columns}
@@ -126,10 +126,10 @@ def _revealing(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> list[Re
 
 
 def above_chance(leak: float, classes: int) -> float:
-    """Returns where a leak lies between chance (0) and certainty (1); 0 for nan.
+    """Returns the advantage of a leak over chance, scaled from 0 (chance) to 1 (certainty); 0 for nan.
 
     Args:
-      leak: AUC of two classes, balanced top-1 of more.
+      leak: AUC for two classes, balanced top-1 for more.
       classes: C.
     """
     chance = 0.5 if classes == 2 else 1 / classes
@@ -137,8 +137,8 @@ def above_chance(leak: float, classes: int) -> float:
 
 
 def _leaks(dataset: Dataset) -> dict[str, float]:
-    """Returns, by source column, the leak of a small tree that reads this column alone; nan for a column that
-    never changes."""
+    """Returns, by source column, the leak of a small tree that reads this column alone. It is nan for a
+    column whose values never change."""
     rows = _judged_rows(dataset)
     counts = np.bincount(dataset.labels[rows])
     rows = rows[counts[dataset.labels[rows]] >= FOLDS]  # rarer classes cannot be in all folds
@@ -153,8 +153,8 @@ def _leaks(dataset: Dataset) -> dict[str, float]:
 
 
 def _reach(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """Returns what gradient boosting with all labels reaches on each party's columns, and on all together;
-    parties without columns are left out."""
+    """Returns the leak of gradient boosting with all labels on each party's columns, and on all "together".
+    Parties without columns are left out; {} if a class has too few rows."""
     rows = _judged_rows(dataset)
     y = dataset.labels[rows]
     if np.bincount(y, minlength=dataset.num_classes).min() < FOLDS:
@@ -187,8 +187,8 @@ def _leak(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def _scored(model: ClassifierMixin, x: np.ndarray, y: np.ndarray) -> float:
-    """Returns how well a model predicts rows that it was not fitted on: AUC of two classes in the better
-    direction, balanced top-1 of more."""
+    """Returns the cross-validated score of a model: AUC for two classes in the better direction, balanced
+    top-1 for more."""
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
     chances: Any = cross_val_predict(model, x, y, cv=folds, method="predict_proba")
     if chances.shape[1] == 2:
@@ -198,14 +198,14 @@ def _scored(model: ClassifierMixin, x: np.ndarray, y: np.ndarray) -> float:
 
 
 def written_frame(frame: Any, folder: pathlib.Path) -> pathlib.Path:
-    """Writes a data frame to a file of an audit, without its index, and returns the path.
+    """Writes a data frame, without its index, to an audit's folder, and returns the path.
 
     Args:
       frame: a pandas ``DataFrame`` or a ``pyarrow.Table``.
       folder: of the audit.
 
     Raises:
-      UserError: if ``frame`` is none, and for another frame than that of an audit that has begun.
+      UserError: if ``frame`` is no data frame, or not the frame with which the folder's audit began.
     """
     path, arrow = folder / FRAME, arrow_of(frame, "the frame")
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
 """Attacks the exchange of a federation that was trained elsewhere, from a recording (``datasets.wire``).
 
-A recording becomes a stored sweep of one configuration, of which each run is a seed, so that it is attacked,
-judged and reported like any other. Recordings of the same runs under a defense are a second configuration. The
-defense is a row that is known by name alone: no attack knows it, and it is never recommended. What is not
-recorded is not known: the bottom models, and utility unless it is given.
+A recording becomes a stored sweep of one configuration, in which each run is a seed, so that it is attacked,
+judged and reported like any other. Recordings of the same runs under a defense are a second configuration.
+Only the name of this defense is known: no attack knows it, and it is never recommended. A recording lacks the
+bottom models, and utility unless it is given.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ SEVERAL = (*UTILITIES, "attacks")  # fields that hold several values
 
 
 class WireRequest(NamedTuple):
-    """What is asked of recordings. Utilities are on rows that were not trained on, one for all runs or one a
-    run: accuracy, or AUC where the rarer of two classes has under 30 % of the rows."""
+    """The request to attack recordings. A utility is measured on rows outside training, one for all runs or
+    one per run: accuracy, or AUC if the rarer of two classes has under 30 % of the rows."""
 
     runs: tuple[str, ...]  # a file or folder each
     after: tuple[str, ...] = ()  # the same runs under a defense
     federation: str = "split"  # or "no_split"
-    known: int = 0  # labels that attackers know; 0: those that the wires give, 40, or two a class
+    known: int = 0  # labels that attackers know; 0: those recorded, else ``suite.known_labels``
     attacks: tuple[str, ...] = ()  # names; (): all
-    utility: tuple[float, ...] = ()
-    alone: tuple[float, ...] = ()  # of the label party without the others
-    after_utility: tuple[float, ...] = ()
+    utility: tuple[float, ...] = ()  # of the runs
+    alone: tuple[float, ...] = ()  # of the label party without the other parties
+    after_utility: tuple[float, ...] = ()  # of the runs under a defense
 
 
 def written(runs: Any, path: pathlib.Path) -> tuple[str, ...]:
-    """Returns the paths of runs, which are written where they are arrays by name.
+    """Returns the paths of runs. A run that is given as arrays is first written to a file.
 
     Args:
-      runs: arrays or a path, or several of these.
-      path: of the first of new files, whose names end in the number of the run.
+      runs: a mapping of arrays by name or a path, or several of these.
+      path: of the new files; the number of the run is added to its stem.
     """
     single = isinstance(runs, str | pathlib.PurePath | Mapping)
     paths = []
@@ -82,16 +82,16 @@ def attack(
     """Stores recordings as a sweep, and runs every attack that is not stored yet.
 
     Args:
-      request: what is asked.
+      request: the recordings, and how to attack them.
       workdir: the folder of the sweep.
-      command: what the report says the sweep was made by.
-      say: is given each line of what is being done.
+      command: the command that the report names as the sweep's origin.
+      say: is given each line of progress.
 
     Returns:
-      Whether labels were given to score with; without them predictions are written in place of figures.
+      Whether the recordings have labels to score with; without labels, predictions are written, not figures.
 
     Raises:
-      UserError: of one line, for recordings or a request that cannot be meant.
+      UserError: of one line, for recordings or a request that are not valid.
     """
     request, wires = _checked(request)
     experiment = parse(_config(request, wires[0][0]))
@@ -116,7 +116,7 @@ def attack(
 
 
 def _checked(request: WireRequest) -> tuple[WireRequest, list[list[Wire]]]:
-    """The request with utilities as numbers, and the wires of all runs without and with the defense."""
+    """Returns the request with numbers as utilities, and the wires of all runs without and with defense."""
     count = len(request.runs)
     of_all = f"names {len(request.after)} recordings of {count} runs"
     must = functools.partial(_must, request)
@@ -159,14 +159,14 @@ def _checked(request: WireRequest) -> tuple[WireRequest, list[list[Wire]]]:
 
 
 def _must(request: WireRequest, right: Any, name: str, what: str, remedy: str) -> None:
-    """Raises the error of a field of the request, unless it is right."""
+    """Raises a UserError on a field of the request, unless ``right``."""
     if not right:
         value = getattr(request, {"wire": "runs"}.get(name, name))
         raise UserError(what, field=Field(f"wire.{name}", f"--{name}"), value=value, remedy=remedy)
 
 
 def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
-    """The config of the sweep."""
+    """Returns the config of the sweep."""
     passive, classes, epochs = len(first.parties), first.classes, first.epochs.tolist()
     known = request.known or len(first.known_rows)
     if not known and first.labels is not None:
@@ -203,7 +203,7 @@ def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
 
 
 def _of_epochs(options: Mapping[str, Any], epochs: Sequence[int]) -> dict[str, Any]:
-    """The options of an attack without epochs that were not recorded."""
+    """Returns the options of an attack, without epochs that were not recorded."""
     values = as_axis(options.get("epoch", ()))
     kept = tuple(v for v in values if v in (-1, *epochs) or isinstance(v, str))
     rest = {name: axis for name, axis in options.items() if name != "epoch"}
@@ -211,7 +211,7 @@ def _of_epochs(options: Mapping[str, Any], epochs: Sequence[int]) -> dict[str, A
 
 
 def _described() -> dict[str, dict[str, Any]]:
-    """The description of a defense of which nothing is known, as of a plugin's row that is not in use."""
+    """Returns the description of an unknown defense, in the form of a plugin's row that is not in use."""
     return {
         UNKNOWN_DEFENSE: {
             **dict.fromkeys(("version", "sha256", "syntax"), ""),
@@ -225,7 +225,7 @@ def _described() -> dict[str, dict[str, Any]]:
 def _write(
     plan: Plan, shard: Shard, workdir: pathlib.Path, request: WireRequest, wires: list[list[Wire]]
 ) -> None:
-    """Stores the trials of a shard. Weights were not recorded, so that each seed's initial ones are stored."""
+    """Stores the trials of a shard, with initial weights by seed, because trained ones were not recorded."""
     group = plan.groups[shard.group]
     trials = [group.trials[i] for i in shard.trials]
     weights = initial_weights(group.spec, plan.experiment, plan.seeds, plan.table)
@@ -246,7 +246,7 @@ def _is_defended(trial: Trial) -> bool:
 
 
 def _exchange(wire: Wire) -> dict[str, HostArray]:
-    """The arrays of a trial's exchange, as ``store.exchange`` has them, without the member axis."""
+    """Returns the arrays of a trial's exchange, named as in ``store.exchange``, without the member axis."""
     sent, rows = wire.sent, np.arange(wire.shape[1], dtype=np.int32)
     places = np.tile(rows, (len(sent), 1)) if wire.order is None else wire.order
     arrays: dict[str, HostArray] = {"epochs": wire.epochs, "order": places, "sent": sent}
@@ -263,7 +263,7 @@ def _exchange(wire: Wire) -> dict[str, HostArray]:
 
 
 def _row(trial: Trial, request: WireRequest, plan: Plan) -> dict[str, Any]:
-    """A trial's row of results, whose utility is null where it is not given."""
+    """Returns a trial's row of results; utilities that are not given are null."""
     two = plan.dataset.num_classes == 2
     balance = np.bincount(plan.dataset.labels).tolist()
     accuracy = "oriented_accuracy" if two else "accuracy"
@@ -294,7 +294,7 @@ def _row(trial: Trial, request: WireRequest, plan: Plan) -> dict[str, Any]:
 
 
 def _predict(plan: Plan, workdir: pathlib.Path, say: Callable[[str], None]) -> None:
-    """Writes what every attack, at its first knobs, takes each row for, and its margin over the next class."""
+    """Writes each row's class by every attack, at its first knobs, and the margin over the next class."""
     planned, stored = planned_variants(plan, workdir, None)
     tables: dict[tuple[int, int], dict[str, HostArray]] = {}
     for variant_plan in planned:

@@ -1,1 +1,1 @@
-"""Measuring speed: one file a suite of ``vfljax benchmark``, and what they share."""
+"""Measures speed: one module per suite of ``vfljax benchmark``, and what the suites share."""

@@ -1,9 +1,9 @@
-"""The step of a convolutional bottom over trials, in each form: a suite of ``vfljax benchmark``.
+"""Times a training step of a convolutional bottom for many trials: a suite of ``vfljax benchmark``.
 
-One step of ResNet-18 (width 16 and the published 64, batch 64 of 32 x 16 x 3 images, CIFAR-10's half):
-forward, cross entropy, backward, momentum SGD. Trials run as a sweep runs them: a program over all devices,
-mapped one after the other ("map") or together ("vmap") on each. On a CPU XLA's own convolutions take 40 times
-as long here and are timed at width 16 only.
+A step of ResNet-18 (width 16 and the published 64, batch 64 of 32 x 16 x 3 images, CIFAR-10's half) is
+forward pass, cross entropy, backward pass and momentum SGD. As in a sweep, one program runs on all devices,
+and each device maps its trials one after the other ("map") or together ("vmap"). On a CPU, XLA's own
+convolutions take 40 times as long here, and are timed at width 16 only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORMS = (("matmul", "map"), ("matmul", "vmap"), ("xla", "vmap"), ("xla", "map"))
 
 
 class Images(NamedTuple):
-    """The sizes; by default those of the suite."""
+    """The sizes of images and network; the defaults are those of the suite."""
 
     batch: int = 64
     image: tuple[int, int, int] = (32, 16, 3)
@@ -44,7 +44,7 @@ IMAGES = Images()
 def ours(
     implementation: str, mode: str, width: int, settings: int, images: Images = IMAGES
 ) -> tuple[Callable[[], float], int]:
-    """Returns ``measure() -> milliseconds a setting and step`` of a compiled program, and a setting's bytes.
+    """Returns ``measure() -> milliseconds per trial and step`` of a compiled program, and bytes per trial.
 
     Args:
       implementation: "matmul" or "xla".
@@ -128,13 +128,13 @@ def measured(
     images: Images = IMAGES,
     reference: Callable[[int], Callable[[], float]] | None = None,
 ) -> tuple[dict[str, Any], str]:
-    """Returns figures and table of every form at each width, in turn.
+    """Returns the figures and the table of every form at each width; the forms are timed in turn.
 
     Args:
-      repeats: times that each is measured.
+      repeats: how many times each form is timed.
       settings: trials of each program.
       images: the sizes.
-      reference: ``reference(width)`` measures what ratios are to; see ``analysis.benchmark_peers``.
+      reference: ``reference(width)`` times what ratios are relative to; see ``analysis.benchmark_peers``.
     """
     rows, cells = [], []
     for width in WIDTHS:

@@ -1,9 +1,9 @@
-"""The time that each defense adds to a step: a suite of ``vfljax benchmark``.
+"""Measures the time that each defense adds to a step: a suite of ``vfljax benchmark``.
 
-64 settings a program, at the grid suite's batch x cut and the papers': the same bottoms, averaged, a
-top of 64 (for defenses of two classes: the generator and two classes). Teachers and drawn labels are
-made before training and are not in it. Each defense is timed in turn with its undefended twin; the
-median of the paired differences is given. The whole suite takes about ten minutes.
+A program has 64 trials, with the batch size and cut width of the grid suite or of a paper. The bottoms are
+those of the grid suite, averaged; the top is an MLP of 64 (for defenses of two classes, GAFM's generator).
+Teachers and drawn labels are made before training, outside the timed step. Each defense is timed in turn with
+its undefended twin, and the figure is the median of paired differences. The suite takes about ten minutes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OTHER_FORMS = (DefenseSpec("noise", (("law", "gaussian"),)),)
 
 
 def timed_defenses() -> list[tuple[str, DefenseSpec]]:
-    """Returns labels and specs of every defense at its default options, and ``OTHER_FORMS`` behind theirs."""
+    """Returns labels and specs of all defenses at default options, each followed by its ``OTHER_FORMS``."""
     out = []
     for name in TABLE:
         for spec in (DefenseSpec(name), *(other for other in OTHER_FORMS if other.name == name)):
@@ -34,11 +34,11 @@ def timed_defenses() -> list[tuple[str, DefenseSpec]]:
 
 
 def spec_of(shape: tuple[int, int, int], defense: DefenseSpec | None, binary: bool) -> Spec:
-    """Returns the grid's structure at another batch and cut.
+    """Returns the structure of the grid suite with another batch size and cut width.
 
     Args:
       shape: batch, cut and classes.
-      defense: the only one; None for none.
+      defense: the defense of the program; None for an undefended one.
       binary: whether there are two classes and GAFM's generator as the top model.
     """
     batch, cut, classes = shape
@@ -60,12 +60,12 @@ def spec_of(shape: tuple[int, int, int], defense: DefenseSpec | None, binary: bo
 
 
 def measured(repeats: int, width: int | None, only: str) -> tuple[dict[str, Any], str]:
-    """Returns figures and table of each defense in turn with its undefended twin.
+    """Returns the figures and the table of all defenses, each timed in turn with its undefended twin.
 
     Args:
       repeats: turns of each pair.
       width: trials mapped at once on a device; None for that of the backend.
-      only: what the labels of the defenses that are measured begin with.
+      only: a prefix; defenses are measured whose labels begin with it.
     """
     chosen = [(label, defense) for label, defense in timed_defenses() if label.startswith(only)]
     rows, cells = [], {label: [label] for label, _ in chosen}

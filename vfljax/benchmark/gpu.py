@@ -1,14 +1,14 @@
-"""What a GPU makes of many trials at once: a suite of ``vfljax benchmark``.
+"""Measures how fast a GPU trains many trials at once: a suite of ``vfljax benchmark``.
 
-It times 1,024 trials of the grid suite's structure: as a sweep runs them, without the time between calls, with
-products of lower precision, and beside eager PyTorch. Of 16 trials of ResNet-18 (``convolutions``), whose share
-of the device's matrix rate has an aim, it compares XLA's convolutions, which over trials become grouped ones
-("xla vmap"), with matrix products ("matmul vmap"), and both with trials one after the other ("map"). The
-memory of each program is counted before it runs (``jaxprs``), at the sizes of the aims without a GPU too.
+It times 1,024 trials of the grid suite's structure: as a sweep runs them, without the time between calls,
+with products of lower precision, and beside eager PyTorch. For 16 trials of ResNet-18 (``convolutions``), it
+compares XLA's convolutions, which over trials become grouped ones ("xla vmap"), with matrix products ("matmul
+vmap"), and both with trials one after the other ("map"); their aim is a share of the device's matrix rate.
+The memory of each program is counted before it runs (``jaxprs``), even without a GPU at the aims' sizes.
 
-Useful operations of a step are three times those of the forward pass: 6 a weight and row of a linear
+Useful operations of a step are three times those of the forward pass: 6 per weight and row of a linear
 layer. The matrix rate is measured on the same devices, with the same precision of products. On a machine
-without a GPU the suite runs at sizes that take seconds, and its first line tells so.
+without a GPU the suite runs at sizes that take seconds, and its first line says so.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from vfljax.types import Spec
 GROUPED, PRODUCTS = "xla vmap", "matmul vmap"
 FORMS = (("xla", "vmap"), ("matmul", "vmap"), ("xla", "map"), ("matmul", "map"))
 OURS, QUEUED, EAGER = "float32", "float32, all epochs queued", "eager PyTorch"
-# of products: JAX's setting, and the networks'
+# precision of products: by JAX's default, and by ``Spec.precision`` of the networks
 PRECISIONS = {"TF32": ("tensorfloat32", "float32"), "bfloat16": ("float32", "bfloat16")}
 FORM = {
     OURS: "tabular settings, as a sweep runs them",
@@ -60,12 +60,12 @@ MEMORY = ("program", "members", "counted, GB", "by XLA, GB", "members that fit a
 
 
 class Sizes(NamedTuple):
-    """How much is trained; by default what the aims are about."""
+    """The sizes of what is trained; the defaults are those of the aims."""
 
-    settings: int = 1024  # tabular
+    settings: int = 1024  # tabular trials
     spec: Spec = dataclasses.replace(GRID, epochs=8)
-    networks: int = 16  # settings of a ResNet
-    width: int = 64  # its
+    networks: int = 16  # trials of the ResNet
+    width: int = 64  # of the ResNet
     images: Images = convolutions.IMAGES
     matrix: int = 8192  # rows and columns of the products that give the matrix rate
 
@@ -86,23 +86,23 @@ class Measurement(NamedTuple):
     """A row of the table."""
 
     name: str
-    microseconds: tuple[float, ...]  # a setting and step, each turn; () where memory is exhausted
-    operations: float  # useful ones of a setting's step
-    peak: float | None  # GiB of the device so far, None for another process's
+    microseconds: tuple[float, ...]  # per trial and step, of each turn; () if memory is exhausted
+    operations: float  # useful operations of a trial's step
+    peak: float | None  # GiB of the device so far; None for a program of another process
 
     def share(self, rate: float) -> float:
-        """Of the matrix ``rate`` in GFLOP/s, at the median time."""
+        """Returns the useful operations, at the median time, as a share of the matrix ``rate`` in GFLOP/s."""
         return self.operations / times(self.microseconds).median / 1e3 / rate
 
 
 def measured(
     turns: int, sizes: Sizes | None = None, eager: Any = None
 ) -> tuple[dict[str, Any], str]:
-    """Returns figures and tables.
+    """Returns the figures and the text of the suite.
 
     Args:
-      turns: in which everything is measured.
-      sizes: what is trained; None for the aims' on a GPU, and for small ones elsewhere.
+      turns: how many times everything is timed.
+      sizes: None for those of the aims on a GPU, and for small ones elsewhere.
       eager: gives PyTorch's times; see ``analysis.benchmark_peers.peers``. None: they are left out.
     """
     gpu = jax.default_backend() != "cpu"
@@ -145,7 +145,7 @@ def _device(gpu: bool) -> str:
 
 
 def _tabular(sizes: Sizes, turns: int, eager: Any) -> tuple[list[Measurement], dict[str, Any]]:
-    """Many tabular trials in every way, in turn; and what the JSON has of them besides."""
+    """Times many tabular trials in every way, in turn. Returns rows, and further entries of the JSON."""
     spec, count = sizes.spec, sizes.settings
     cases = {OURS: TimedStep(spec, count, COLUMNS, {}, None)}
     for name, (products, networks) in PRECISIONS.items():
@@ -181,9 +181,9 @@ def _tabular(sizes: Sizes, turns: int, eager: Any) -> tuple[list[Measurement], d
 
 
 def _tabular_verdicts(lines: list[Measurement], about: dict[str, Any]) -> list[str]:
-    """The time between calls, what precision changes, and eager PyTorch's time."""
+    """Returns sentences on the time between calls, on what precision changes, and on eager PyTorch."""
     every = {line.name: line.microseconds for line in lines}
-    # of the turns' ratios, the largest is the least time between calls
+    # the turn with the largest ratio has the least time between calls
     between, most, least = (1 - about["between_calls"][k] for k in ("median", "lowest", "highest"))
     eager = f"Eager PyTorch is left out: {about['eager']}"
     if EAGER in every:
@@ -203,8 +203,8 @@ def _tabular_verdicts(lines: list[Measurement], about: dict[str, Any]) -> list[s
 
 
 def _memory(sizes: Sizes, needed: dict[str, int]) -> tuple[list[dict[str, Any]], str]:
-    """Rows and table of every program's memory: at the sizes that were measured, whose members ``needed`` so
-    many bytes by XLA's count, and at the aims'."""
+    """Returns the rows and the table of every program's memory, at the measured sizes and at those of the
+    aims. ``needed`` has XLA's count of bytes per member at the measured sizes."""
     rows, cells = [], []
     for each in dict.fromkeys((sizes, Sizes())):
         for name, (members, counted) in _counted(each).items():
@@ -218,7 +218,7 @@ def _memory(sizes: Sizes, needed: dict[str, int]) -> tuple[list[dict[str, Any]],
 
 
 def _counted(sizes: Sizes) -> dict[str, tuple[int, int]]:
-    """Each program's members, and the bytes that its arrays take, without running it."""
+    """Returns the number of members of each program and the bytes of its arrays, without running it."""
 
     def live(function: Callable[..., Any], *shapes: Any) -> int:
         return jaxprs.live_bytes(jax.make_jaxpr(function)(*shapes).jaxpr)
@@ -237,7 +237,7 @@ def _counted(sizes: Sizes) -> dict[str, tuple[int, int]]:
 
 
 def _networks(sizes: Sizes, turns: int) -> tuple[list[Measurement], dict[str, int]]:
-    """Every form of the ResNet's settings, in turn, and the bytes of a setting in each."""
+    """Times every form of the ResNet's trials in turn. Returns rows, and the bytes per trial of each form."""
     operations = 3.0 * forward_operations(sizes.width, sizes.images)
     measures, needed, peaks, too_large = {}, {}, {}, []
     for implementation, mode in FORMS:
@@ -260,7 +260,7 @@ def _networks(sizes: Sizes, turns: int) -> tuple[list[Measurement], dict[str, in
 
 
 def forward_operations(width: int, images: Images) -> int:
-    """Returns multiplications and additions of a batch's forward pass, in convolutions and products.
+    """Returns the number of multiplications and additions of convolutions and products in a forward pass.
 
     Args:
       width: of the ResNet.
@@ -305,7 +305,7 @@ def _row(line: Measurement, rate: float) -> list[str]:
 
 
 def _verdicts(networks: list[Measurement], rate: float) -> list[str]:
-    """The figure that has an aim, and grouped convolutions against products."""
+    """Returns sentences on the figure that has an aim, and on grouped convolutions against products."""
     lines = []
     timed = {line.name: line for line in networks if line.microseconds}
     if timed:

@@ -1,10 +1,10 @@
-"""What a setting costs when many are trained in one program: a suite of ``vfljax benchmark``.
+"""Measures what a trial costs when many are trained in one program: a suite of ``vfljax benchmark``.
 
-8, 50 and 1,000 settings of one two-party MLP structure (32 columns a party, hidden 64-64, cut 16, top
-64, 10 classes, batch 256, SGD with momentum), each size one compiled program. The sizes are timed in
-turn; read the ratios and the spread, single times drift with the machine. Useful rate: 6 operations a
-weight and row over the time of a step, beside the rate at which the same devices multiply
-1024 x 1024 float32 matrices. ``python -m analysis.benchmark_peers`` compares 50 of them with their peers.
+8, 50 and 1,000 trials of one two-party MLP structure (32 columns per party, hidden 64-64, cut 16, top 64, 10
+classes, batch 256, SGD with momentum) are each one compiled program. The sizes are timed in turn. Read the
+ratios and the spread, because single times drift with the machine. The useful rate is 6 operations per weight
+and row, divided by the time of a step. It is compared with the rate at which the same devices multiply
+1024 x 1024 float32 matrices. ``python -m analysis.benchmark_peers`` compares 50 trials with their peers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HEADER = (
 
 
 def measured(repeats: int, width: int | None) -> tuple[dict[str, Any], str]:
-    """Returns figures and table of every size.
+    """Returns the figures and the table of every size.
 
     Args:
       repeats: turns in which the sizes are measured.

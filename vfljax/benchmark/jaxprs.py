@@ -1,4 +1,4 @@
-"""What is known of a program before it runs: its operations, and the memory that its arrays take."""
+"""Reads from a program, before it runs, its operations and the memory that its arrays take."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
-# XLA makes no arrays of these: they are their operand's memory, or are computed where they are read. Of the
-# computed ones it makes some if a program returns them
+# XLA allocates no memory for results of these: they share their operand's memory, or are computed
+# where they are read. Computed ones that a program returns do take memory
 COMPUTED = ("broadcast_in_dim", "iota")
 VIEWS = ("reshape", "squeeze", "expand_dims", *COMPUTED)
 
@@ -19,7 +19,7 @@ VIEWS = ("reshape", "squeeze", "expand_dims", *COMPUTED)
 def equations(
     jaxpr: Jaxpr, platform: str = "cuda", within: tuple[JaxprEqn, ...] = ()
 ) -> Iterator[tuple[JaxprEqn, ...]]:
-    """Yields every operation of a program and of the functions that it calls, once, behind those that call it.
+    """Yields (outermost caller, ..., operation) for every operation of a program and of functions it calls.
 
     Args:
       jaxpr: the program.
@@ -35,8 +35,8 @@ def equations(
 def live_bytes(jaxpr: Jaxpr, platform: str = "cuda") -> int:
     """Returns the most bytes that a program's arrays take at one time, before XLA fuses its operations.
 
-    Arguments live as long as the program, any other array until its last use. A loop takes its results in
-    full, and what one turn takes.
+    Arguments live as long as the program, any other array until its last use. A loop takes the memory of all
+    its results and of one iteration.
 
     Args:
       jaxpr: the program.
@@ -46,7 +46,7 @@ def live_bytes(jaxpr: Jaxpr, platform: str = "cuda") -> int:
 
 
 def _called(equation: JaxprEqn, platform: str) -> list[Jaxpr]:
-    """The functions that an operation calls: a jitted one, a loop's body, a condition's branches."""
+    """Returns the functions that an operation calls: a jitted one, a loop's body, a condition's branches."""
     for place, names in enumerate(equation.params.get("branches_platforms") or ()):
         if names is None or platform in names:
             return [equation.params["branches"][place].jaxpr]
@@ -56,9 +56,9 @@ def _called(equation: JaxprEqn, platform: str) -> list[Jaxpr]:
 
 
 def _added(jaxpr: Jaxpr, platform: str) -> int:
-    """The most bytes that a program's arrays take beside its arguments."""
-    origin: dict[Any, Any] = {}  # of a view, whose memory it is, if anyone's
-    last: dict[Any, int] = {}  # the place of an array's last use
+    """Returns the most bytes that a program's arrays take at one time, besides its arguments."""
+    origin: dict[Any, Any] = {}  # view -> the array whose memory it shares; None if it has none
+    last: dict[Any, int] = {}  # array -> the place of its last use
     for place, equation in enumerate([*jaxpr.eqns, None]):
         used = jaxpr.outvars if equation is None else equation.invars
         arrays = [origin.get(v, v) for v in used if not isinstance(v, Literal)]
@@ -80,7 +80,7 @@ def _added(jaxpr: Jaxpr, platform: str) -> int:
             running = _added(function, platform)
             if equation.primitive.name in ("scan", "while"):
                 running += _bytes(equation.outvars)
-            if equation.primitive.name == "scan":  # a turn takes its slice of what is scanned
+            if equation.primitive.name == "scan":  # an iteration takes a slice
                 arguments: Any = zip(equation.invars, function.invars, strict=True)
                 running += _bytes(v for whole, v in arguments if whole.aval.ndim != v.aval.ndim)
             most = max(most, live + running)

@@ -1,4 +1,4 @@
-"""What the benchmark suites share: a timed grid of trials of one structure, and turns of timed programs."""
+"""What the benchmark suites share: a timed grid of trials of one structure, and timing programs in turn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEEDS = 3
 
 
 def _table(spec: Spec, columns: int | tuple[int, ...]) -> training.Table:
-    """Random columns and teacher, and labels that are linear in the first party's columns."""
+    """Returns random columns and teacher, with labels by a linear function of the first party's columns."""
     rng, shape = np.random.default_rng(0), np.zeros(columns).shape
     parties, rows = len(spec.bottoms), spec.num_rows
     places = np.tile(np.arange(rows, dtype=np.int32), (SEEDS, 1))
@@ -47,7 +47,7 @@ def _table(spec: Spec, columns: int | tuple[int, ...]) -> training.Table:
 def _members_of(
     spec: Spec, settings: int, knobs: Mapping[str, Mapping[str, float]]
 ) -> training.Member:
-    """Trials of ``SEEDS`` seeds, which differ in their learning rate."""
+    """Returns trials of ``SEEDS`` seeds, which differ in their learning rates."""
 
     def column(value: float) -> HostArray:
         return np.full(settings, value, np.float32)
@@ -76,13 +76,13 @@ def epoch_shapes(
     columns: int | tuple[int, ...],
     knobs: Mapping[str, Mapping[str, float]],
 ) -> tuple[PyTree, PyTree]:
-    """Returns the arguments of ``training.make_run`` for many trials by shape: of each, and of all at once.
+    """Returns the shapes of the arguments of ``training.make_run`` for many trials: by trial, and shared.
 
     Args:
-      spec: theirs.
-      settings: how many they are.
-      columns: of every party: their number, or the shape of its images.
-      knobs: of their defenses.
+      spec: of the trials.
+      settings: the number of trials.
+      columns: the number of columns of every party, or the shape of its images.
+      knobs: of the defenses.
     """
     member, seeds = _members_of(spec, settings, knobs), jnp.arange(SEEDS, dtype=jnp.uint32)
 
@@ -97,7 +97,7 @@ def epoch_shapes(
 
 
 class TimedStep:
-    """A grid of settings of one structure: its compiled program and its arguments."""
+    """A grid of trials of one structure: its compiled program and its arguments."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class TimedStep:
         self.weights = sum(a[0].size for a in jax.tree.leaves(initial))
         self.member, self.shared = member, batch_layout.share((table, initial))
         self.state = layout.pad(trainer.empty_snapshot(spec, member, *self.shared))
-        # what epochs write their results over in turn, as a sweep's do; None: memory of their own
+        # results that epochs overwrite in turn, as in a sweep; None: results take new memory
         self.results: list[Any] = [None, None]
         if layout.width * jax.device_count() < layout.capacity:
             self.results = [
@@ -134,11 +134,11 @@ class TimedStep:
         self.memory = peak_memory()
 
     def train(self, queued: bool = False) -> training.Snapshot:
-        """All epochs of all settings, as a sweep runs them; what they end with, padded lanes included, until
-        it is called again.
+        """Trains all epochs of all trials, as a sweep does. Returns the final snapshot, padding members
+        included. The next call overwrites it.
 
         Args:
-          queued: whether the devices are given all epochs at once, with orders of rows that are there already.
+          queued: whether the devices are given all epochs at once, with orders of rows that are stored.
         """
         state, finite, earlier = self.state, None, None
         for number in range(self.spec.epochs):
@@ -147,7 +147,7 @@ class TimedStep:
                 self.orders[number] = batch_layout.share(order)
             shared, place = (*self.shared, self.orders[number]), number % 2
             state, finite = ended = self.program((self.member, state), shared, self.results[place])
-            # what needs no memory twice is computed while the host waits for the one before
+            # if results take new memory, the host waits for the epoch before, while this one runs
             if not queued:
                 jax.block_until_ready(finite if earlier is None else earlier)
             earlier = finite if self.results[place] is None else None
@@ -157,11 +157,11 @@ class TimedStep:
         return state
 
     def measure(self, seconds: float = 0.5, queued: bool = False) -> float:
-        """Trains for at least some seconds; returns microseconds a trial and step.
+        """Trains for at least some seconds, and returns the microseconds per trial and step.
 
         Args:
-          seconds: how long.
-          queued: as ``train`` takes it.
+          seconds: the least time to train.
+          queued: as for ``train``.
         """
         runs, began = 0, time.perf_counter()
         while runs == 0 or time.perf_counter() - began < seconds:
@@ -179,12 +179,12 @@ class Spread(NamedTuple):
     highest: float
 
     def shown(self, form: str) -> str:
-        """The three numbers in a number format, such as ".2f"."""
+        """Returns the three numbers in a number format, such as ".2f"."""
         return f"{self.median:{form}} ({self.lowest:{form}} to {self.highest:{form}})"
 
 
 def times(values: Sequence[float]) -> Spread:
-    """Median and range of some measurements.
+    """Returns the median and range of some measurements.
 
     >>> times([3.0, 1.0, 2.0]).shown("g")
     '2 (1 to 3)'
@@ -196,8 +196,8 @@ def ratios(these: Sequence[float], those: Sequence[float]) -> Spread:
     """Returns median and range of the ratios of times of the same turns.
 
     Args:
-      these: times, one a turn.
-      those: what they are divided by.
+      these: times, one per turn.
+      those: the times that divide them.
     """
     return times([a / b for a, b in zip(these, those, strict=True)])
 
@@ -206,8 +206,8 @@ def in_turn(measures: Mapping[str, Callable[[], float]], turns: int) -> dict[str
     """Returns the times of several programs, which are measured one after the other in each turn.
 
     Args:
-      measures: gives a time, by the program's name.
-      turns: how many times each is measured.
+      measures: by the name of a program, a function that times it.
+      turns: how many times each program is timed.
     """
     every = [[measure() for measure in measures.values()] for _ in range(turns)]
     return {name: list(each) for name, each in zip(measures, zip(*every), strict=True)}
@@ -225,14 +225,14 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def peak_memory() -> float:
-    """GiB: the accelerator's peak, or this process's on CPU (so far: it never falls)."""
+    """Returns the peak memory so far in GiB: of the first accelerator, or on CPU of this process."""
     stats = jax.devices()[0].memory_stats()  # None on CPU
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return (stats["peak_bytes_in_use"] if stats else own) / 2**30
 
 
 def matmul_rate(n: int = 1024) -> float:
-    """GFLOP/s of n^3 float32 products, all devices at once, best of five."""
+    """Returns the GFLOP/s of float32 products of [n, n] matrices on all devices at once, the best of five."""
     count = jax.device_count()
     layout = batch_layout.layout(count, 1)
     program = programs.Program(lambda a, _: (a @ a) / n, layout)
@@ -249,7 +249,7 @@ def matmul_rate(n: int = 1024) -> float:
 
 
 def machine(suite: str) -> dict[str, Any]:
-    """Returns what every suite's JSON holds of the machine and the code."""
+    """Returns the entries on machine and code in the JSON of every suite."""
     return {
         "suite": suite,
         "backend": jax.default_backend(),

@@ -1,6 +1,7 @@
 """The console command ``vfljax``, whose subcommands ``python -m launch.NAME`` runs from a checkout.
 
-A command is a module with a docstring, which is its help, ``FLAGS``, ``run`` and ``RESUMES``.
+A command is a module with ``FLAGS``, ``run``, ``RESUMES`` (whether the same command line continues what was
+stopped), and a docstring, which is its help.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     vfljax attack --workdir=runs/quickstart --drop=norm      # removes what is stored of it
 
 Attacks named in the sweep's config run with its options, others with published defaults. An attack
-that cannot run on the sweep is skipped, with the reason. Finished attacks are not run again. Where an attack's
-rule has changed since (its rule number), what is stored stays as it is, and --renew_rules attacks anew.
+that cannot run on the sweep is skipped, with the reason. Finished attacks are not run again. If an attack's
+rule number has changed since, its stored rows stay as they are, and --renew_rules attacks anew.
 
 A recorded exchange is a file of arrays (analysis/wire_format.md), and each run of the federation is a seed.
 With --after, the same runs under a defense, the report says what the defense changes.
@@ -79,7 +79,7 @@ def run(options: Options) -> None:
 
 
 def _attack_wire(options: Options) -> None:
-    """Attack what the flags name, and print the report."""
+    """Attack the recordings that the flags name, and print the report."""
     from vfljax.auditing import wires
     from vfljax.launching import running
 

@@ -9,7 +9,7 @@ party owns are left out. The audit trains the undefended federation and attacks 
 applies, tries every defense that applies, and audits each at the operating points around which it begins to
 cost more than --keep_gain and --max_cost allow. Where --budget is short it leaves out seeds, attacks, the
 choice of operating points and defenses, and says so. The same command again continues an audit that was
-stopped or killed, and with a larger --budget it has what was left out. The defense that it recommends was
+stopped or killed, and with a larger --budget it adds what was left out. The defense that it recommends was
 chosen among several; --confirm judges it again, on seeds on which nothing was chosen, and keeps a share of
 --budget for that. --canaries trains every defense that claims an epsilon once more, with coins as labels of
 some rows, and puts a lower limit of epsilon beside the claim.
@@ -80,7 +80,7 @@ def run(options: Options) -> None:
     )
     try:
         workdir = audit(asked, pathlib.Path(folder), options.line)
-    except UserError as error:  # there is no config that it could name fields of
+    except UserError as error:  # it names flags, as there is no config
         raise UserError(error.line(request.flag_of)) from error
     print(page.present(workdir))
     unit = 1 if sys.platform == "darwin" else 1024

@@ -65,7 +65,7 @@ def run(options: Options) -> None:
 
 
 def _eager() -> Any:
-    """PyTorch's side of the comparison; None but in a checkout's folder."""
+    """Return the measurement of eager PyTorch; None outside a checkout's folder."""
     with contextlib.suppress(ModuleNotFoundError):
         return importlib.import_module("analysis.benchmark_peers.peers").eager
     return None

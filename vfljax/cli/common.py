@@ -83,7 +83,7 @@ class Options(flags.FlagValues):
         return self[name].value
 
 
-# beside --config: ``start`` replaces both by the fields of the config
+# goes with --config: ``start`` replaces both by the fields of the config
 CHANGES = Flag(FIELD, "change a field, for example --config.training.epochs=100", [])
 OWN_ROWS = "a Python file, or the name of a module, with defenses or attacks of your own"
 ROOM = "0: a process a core, 16 tasks of an array, as many as Ray's cluster has room for"
@@ -104,19 +104,19 @@ LAUNCHER = (
         [],
     ),
 )
-"""--plugin, whose rows ``start`` puts into the tables, and where a sweep is computed."""
+"""--plugin, whose rows ``start`` puts into the tables, and the flags on where a sweep is computed."""
 JUDGED = "what is recommended, or of undefended where nothing is"
 REQUIREMENTS = (
     Flag("fail_above", f"exit with status 3 if more may leak of {JUDGED}", math.nan),
     Flag("fail_verdict", "likewise for these verdicts, such as cannot_say,unclear", ()),
 )
-"""What ``requirement`` asks, for use in scripts."""
+"""The flags that ``requirement`` checks, for use in scripts."""
 TRACE = "write a trace that https://ui.perfetto.dev opens to this file, such as trace.json.gz"
 PROFILE = Flag("profile", f"print where the seconds went, and {TRACE}", "")
 
 
 def requirement(options: Options) -> Callable[[pathlib.Path], None]:
-    """Returns what raises UnmetError for a sweep in a folder that does not meet what the flags ask."""
+    """Returns ``require(workdir)``, which raises UnmetError if the sweep there does not meet the flags."""
     from vfljax.report import requirements
 
     for name in options.fail_verdict:
@@ -141,12 +141,12 @@ def start(command: Any, arguments: Sequence[str], program: str, name: str) -> No
       command: the module of the command.
       arguments: those of the command line, after the command's name.
       program: how the user started the command, "python -m launch.sweep" or "vfljax sweep".
-      name: how the command's docstring writes that.
+      name: "vfljax sweep", which the command's docstring has in place of ``program``.
     """
     options, began = Options(command.FLAGS, f"{program} {shlex.join(arguments)}"), time.monotonic()
-    # SIGTERM ends a run as Ctrl-C does, so that what is half written is taken back
+    # SIGTERM ends a run as Ctrl-C does, so that half-written files are removed
     signal.signal(signal.SIGTERM, _interrupt)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is to be ignored
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else SIGINT is ignored
         signal.signal(signal.SIGINT, _interrupt)
     sys.unraisablehook = _interrupt_again
     try:
@@ -217,7 +217,7 @@ def _fields(arguments: Sequence[str]) -> list[str]:
 
 
 def _status(command: Any, options: Options, began: float) -> int:
-    """Run a command; return the exit status, after one line about what the user can mend."""
+    """Run a command; print an error that the user can mend as one line; return the exit status."""
     try:
         for source in options.plugin if "plugin" in options else ():
             vfljax.plugins.use(source)
@@ -250,7 +250,7 @@ def _profiled(file: str, began: float) -> Iterator[None]:
 
     path = pathlib.Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.open("ab").close()  # what cannot be written is refused before the work
+    path.open("ab").close()  # a file that cannot be written is refused before the work
     profile.record(began)
     try:
         yield
@@ -262,20 +262,20 @@ def _profiled(file: str, began: float) -> Iterator[None]:
 
 
 def _unread() -> int:
-    """Return 0 where the reader of standard output has gone; what is flushed at exit goes nowhere."""
+    """Send further output nowhere, because its reader has gone; return the exit status 0."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, as a scheduler sends it: whatever an interrupt saves and takes back, it does too."""
+    """SIGTERM, as a scheduler sends it. Code that handles an interrupt handles it in the same way."""
 
 
 def _interrupt(number: int, frame: types.FrameType | None) -> None:
     """Raise for SIGINT or SIGTERM.
 
-    A callback of JAX would make another error of it: the signal then comes again. SIGTERM is obeyed
-    once, since schedulers repeat it while what is trained is saved.
+    A callback of JAX would turn the exception into another error, so inside one the signal is sent again
+    later. SIGTERM is obeyed once, because schedulers repeat it while trained trials are saved.
     """
     while frame is not None:
         if frame.f_code.co_filename.endswith(CALLBACKS):
@@ -289,7 +289,7 @@ def _interrupt(number: int, frame: types.FrameType | None) -> None:
 
 
 def _interrupt_again(ignored: sys.UnraisableHookArgs) -> None:
-    """Send an interrupt again that fell in a callback of the garbage collector, where Python ignores it."""
+    """Send an interrupt again that arrived in a callback of the garbage collector: Python ignored it."""
     if issubclass(ignored.exc_type, KeyboardInterrupt):
         number = signal.SIGTERM if issubclass(ignored.exc_type, Terminated) else signal.SIGINT
         signal.signal(number, _interrupt)

@@ -8,8 +8,8 @@
 
 The checksum is of the values, not the files: it is equal for the same data in every layout that keeps
 the order of rows (a loader's page says which do). A prepared folder is used in place of the original:
---config.data.dir=NEW_DIR. Of an option that takes several names, commas part them; a name that holds a
-comma is given as a Python list, --option=drop="['a,b']".
+--config.data.dir=NEW_DIR. Commas separate the names in an option that takes several; a name that holds a
+comma is given in a Python list, --option=drop="['a,b']".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vfljax.cli.common import CHANGES, Flag, Options
 from vfljax.errors import UserError
 
 RESUMES = False
-# what a config has fields for, and --config therefore excludes
+# flags for which a config has fields, so that they exclude --config
 FIELDS = ("dataset", "data_dir", "option", "passive", "label_features", "shares", "rule")
 FLAGS = (
     Flag("config", "read data and parties from a config"),
@@ -35,7 +35,7 @@ FLAGS = (
 
 
 def run(options: Options) -> None:
-    """Print the catalog, or what a data set is, and prepare it if asked."""
+    """Print the catalog, or describe a data set and prepare it if asked."""
     from vfljax.auditing import looking
 
     _refuse(options)

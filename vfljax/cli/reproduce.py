@@ -8,8 +8,8 @@
     vfljax reproduce --write     # analysis/REPRODUCTION.md and its pages again, from stored files
 
 The first trains or resumes, in --workdir, and prints our mean over seeds with its 95 % interval, the printed
-value and its spread, the difference, and a verdict (vfljax.papers.agreement has the rule). --attacks attacks
-further than the paper does, for the strongest attack in its claims. --record keeps the comparison, a few KB,
+value and its spread, the difference, and a verdict (vfljax.papers.agreement has the rule). --attacks adds
+attacks to those of the paper, for claims about the strongest attack. --record keeps the comparison, a few KB,
 where --status and --write read it.
 """
 

@@ -1,9 +1,9 @@
-"""Shards trained and attacked elsewhere: by processes of this machine, a SLURM cluster or a Ray cluster.
+"""Trains and attacks shards in other processes: on this machine, a SLURM cluster or a Ray cluster.
 
-A *job* is a function of this package, the folder of the sweep, and the names of some shards (``worker``). Jobs
-are queued, placed, restarted and collected by engines that exist, submitit and Ray (``backends``), and
-``scheduler`` divides shards among jobs, and asks again for those that failed. Shards are independent, and doing
-one twice changes nothing, so a job may die at any time. ``running`` is what commands call.
+A *job* is a function of this package, the folder of the sweep, and the names of some shards (``worker``). The
+engines, submitit and Ray, queue, place, restart and collect jobs (``backends``). ``scheduler`` divides shards
+among jobs, and sends failed ones again. Shards are independent, and repeating one changes nothing, so a job
+may die at any time. Commands call ``running``.
 """
 
 from vfljax.launching.backends import ENGINES, opened

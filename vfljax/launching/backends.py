@@ -21,11 +21,11 @@ from vfljax.errors import UserError, imported, unknown
 from vfljax.launching.worker import Outcome, ShardJob, Task, perform
 from vfljax.machine import cores
 
-# minutes: local processes have no limit; SLURM's jobs are requeued when theirs is over
+# minutes: local processes have no limit; SLURM requeues jobs that have reached theirs
 FOREVER, LIMIT = 60 * 24 * 365, 240
-REQUEUES = 1000  # a job that is requeued goes on where it was
-SEVERAL = ("nodes", "tasks_per_node", "ntasks_per_node")  # options of submitit's executors
-ARRAY = 16  # tasks of a SLURM array, where --jobs is not given
+REQUEUES = 1000  # how often a job may be requeued; it continues where it was
+SEVERAL = ("nodes", "tasks_per_node", "ntasks_per_node")  # must be 1: a job is one process
+ARRAY = 16  # tasks of a SLURM array, if --jobs is not given
 
 
 class Lost(NamedTuple):
@@ -38,12 +38,12 @@ class Handle(NamedTuple):
     """A job that was submitted."""
 
     done: Callable[[], bool]
-    outcome: Callable[[], Outcome | Lost]  # of one that is done
+    outcome: Callable[[], Outcome | Lost]  # of a job that is done
     cancel: Callable[[], object]
 
 
 class Engine(NamedTuple):
-    """Where jobs run: how many at once, and how they get there."""
+    """Where jobs run: how many run at once, and the function that submits them."""
 
     jobs: int
     submit: Callable[[Sequence[ShardJob], pathlib.Path], list[Handle]]
@@ -63,8 +63,8 @@ def _local(jobs: int, options: Options) -> Iterator[Engine]:
         )
 
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # processes inherit that a shell's background job ignores it, and submitit cancels by it: a handler
-        # is not inherited
+        # a shell's background job ignores SIGINT, by which submitit cancels. Processes would
+        # inherit that; a handler is not inherited
         signal.signal(signal.SIGINT, lambda number, frame: None)
 
     def executor(folder: pathlib.Path) -> Any:
@@ -100,9 +100,9 @@ def _slurm(jobs: int, options: Options) -> Iterator[Engine]:
 
 @contextlib.contextmanager
 def _ray(jobs: int, options: Options) -> Iterator[Engine]:
-    """Tasks of a Ray cluster: of ``address``, else of the one that $RAY_ADDRESS names or that runs here, else
-    of one that is started here. ``num_cpus`` (1) and ``num_gpus`` (0) are what each task takes. Ray does not
-    retry a task whose process or node dies: the scheduler does, and counts tries."""
+    """Tasks of the Ray cluster at ``address``, else of the cluster that $RAY_ADDRESS names or that runs here,
+    else of a new one. Each task takes ``num_cpus`` (1) and ``num_gpus`` (0). Ray does not retry a task whose
+    process or node dies: the scheduler does, and counts tries."""
     module = imported("ray", extra="ray", needed_by="--launcher=ray")
     wanted = {"num_cpus": 1, **options}
     address = wanted.pop("address", None)
@@ -157,7 +157,7 @@ ENGINES: dict[str, Callable[[int, Options], contextlib.AbstractContextManager[En
 
 
 def opened(name: str, jobs: int, options: Options) -> contextlib.AbstractContextManager[Engine]:
-    """Opens the engine of that name for jobs.
+    """Opens the engine of a name.
 
     Args:
       name: a key of ``ENGINES``.
@@ -180,13 +180,13 @@ def opened(name: str, jobs: int, options: Options) -> contextlib.AbstractContext
 def _submitit(
     submitit: Any, executor_of: Callable[[pathlib.Path], Any], name: str
 ) -> Callable[[Sequence[ShardJob], pathlib.Path], list[Handle]]:
-    """What submits jobs by an executor of submitit, whose files lie in a folder for this user alone."""
+    """Returns a function that submits jobs through submitit, whose files only this user may read."""
 
     def handle(job: Any) -> Handle:
         def outcome() -> Outcome | Lost:
             try:
                 return job.result()
-            except submitit.core.utils.UncompletedJobError as error:  # a failed one is such, too
+            except submitit.core.utils.UncompletedJobError as error:  # failed jobs too
                 return Lost(f"{_reason(str(error))} (log: {job.paths.stderr})")
 
         return Handle(job.done, outcome, lambda: job.cancel(check=False))
@@ -198,12 +198,12 @@ def _submitit(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 submitted = executor_of(folder).submit_array([Task(job) for job in jobs])
-        except UserError:  # a ValueError too
+        except UserError:  # it is a ValueError, which is caught below
             raise
         except submitit.core.utils.FailedJobError as error:  # sbatch refuses it
             raise UserError(f"--launcher={name}: {_last_line(str(error))}") from error
         except submitit.core.utils.FailedSubmissionError as error:
-            # its answer is not understood
+            # submitit does not understand the answer of sbatch
             raise UserError(f"--launcher={name}: {str(error).splitlines()[0]}") from error
         except (ValueError, TypeError, NameError) as error:
             raise UserError(f"--launcher_options: {str(error).splitlines()[0]}") from error
@@ -213,7 +213,7 @@ def _submitit(
 
 
 def _reason(text: str) -> str:
-    """Why a job of submitit ended: the error of its traceback, or, where it left none, what is known of it."""
+    """Returns why a job of submitit ended: the error of its traceback, else the first lines of submitit."""
     known, is_there, trace = text.partition("with trace:")
     if is_there:
         error = _last_line(trace.split("You can check full logs")[0])

@@ -37,8 +37,8 @@ from vfljax.sweep.train import header, plan_of, planned, train_sweep
 
 
 def check(experiment: Experiment) -> None:
-    """Checks, before anything is trained, what the parser of configs cannot: plugins against their
-    contract, and the paper's table that the sweep is a run of.
+    """Checks, before anything is trained, what the parser of configs cannot check: plugins against their
+    contract, and the paper's table that the sweep reproduces.
 
     Raises:
       ContractError, UserError: one line that says what to do.
@@ -54,14 +54,14 @@ def finish(
     say: Callable[[str], None] = print,
     way: Way = INLINE,
 ) -> Plan:
-    """Train and attack what is not stored yet, and write the whole tables; without a report.
+    """Trains and attacks what is not stored yet, and writes the tables, but no report.
 
     Args:
-      experiment: what is trained and attacked.
+      experiment: to be trained and attacked.
       workdir: the folder of the sweep.
-      command: what the sweep is made by.
-      say: is given each line of what is being done.
-      way: how, in this process or by jobs elsewhere.
+      command: the command that makes the sweep, for its header.
+      say: is given each line of progress.
+      way: trains and attacks, in this process or by jobs elsewhere.
 
     Returns:
       The plan.
@@ -80,7 +80,7 @@ def report(workdir: pathlib.Path) -> str:
 
 
 def drawings(assessed: Assessed) -> dict[str, tuple[str, tables.Draw]]:
-    """Returns the title of each figure of an assessed sweep's report and what draws it, by name."""
+    """Returns, by name of a figure of an assessed sweep's report, its title and a function that draws it."""
     sweep = assessed.rows.sweep
     return page.drawings(assessed, reproduction.extend(sweep, experiment_of(sweep)))
 
@@ -89,14 +89,14 @@ def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
     """Returns what ``finish`` would do and how long it would take, in words and tables.
 
     The time is an estimate: an epoch of each program of training and a call of each attack are measured, on
-    real data and this machine. Nothing is written but compiled programs, to their cache.
+    real data and this machine. Only compiled programs are written, to their cache.
 
     Args:
-      experiment: what would be trained and attacked.
+      experiment: to be trained and attacked.
       workdir: the folder of the sweep, which may hold a part of it.
 
     Raises:
-      UserError: where ``finish`` would raise one, and for a plan that does not fit into memory.
+      UserError: if ``finish`` would raise one, or the plan does not fit into memory.
     """
     stored = store.header_of(workdir)
     check(experiment)
@@ -131,7 +131,7 @@ def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
 def _total(
     plan: Plan, trained: list[TrainingCost], attacked: AttackCosts, tracing: float, compiled: float
 ) -> str:
-    """The estimate, what it is made of, and what it leaves out."""
+    """Returns the text on the estimate, its parts, and what it leaves out."""
     parts = {
         "training": sum(cost.seconds for cost in trained),
         "attacks": sum(cost.seconds for cost in attacked.costs),
@@ -167,10 +167,10 @@ def experiment_for(
       config: the fields of a config; None for the sweep that is stored in ``workdir``.
       workdir: the folder of the sweep.
       command: the present command, which makes the sweep of a new config.
-      beyond_limits: whether sizes are planned that are refused otherwise.
+      beyond_limits: whether sizes are allowed that are refused otherwise.
 
     Raises:
-      UserError: for a config that cannot be meant, and where no sweep is stored.
+      UserError: for an invalid config, and if no sweep is stored.
     """
     if config is not None:
         return parse(config, SizeLimits.none() if beyond_limits else LIMITS), command
@@ -188,7 +188,7 @@ def with_selected_delta(experiment: Experiment, workdir: pathlib.Path, command: 
     Args:
       experiment: of the sweep.
       workdir: the folder of the sweep.
-      command: what the sweep is made by.
+      command: the command that makes the sweep, for its header.
     """
     check(experiment)
     size.needs(make_plan(experiment), workdir)  # refuses before anything is trained
@@ -196,7 +196,7 @@ def with_selected_delta(experiment: Experiment, workdir: pathlib.Path, command: 
 
 
 def mend(workdir: pathlib.Path) -> None:
-    """Sets aside what is damaged in a sweep's folder, and prints what that is."""
+    """Sets the damaged parts of a sweep's folder aside, and prints their names."""
     with store.writing(workdir):
         damaged = store.mend(workdir)
     for unit, _, why in damaged:
@@ -277,26 +277,26 @@ def attack_stored(
     renew_rules: bool = False,
     say: Callable[[str], None] = print,
 ) -> None:
-    """Runs what is missing of the attacks on a stored sweep, and writes its whole tables.
+    """Runs those attacks on a stored sweep that are not stored yet, and writes its tables.
 
     Args:
       plan: of the stored sweep.
       workdir: the folder of the sweep.
       attacks: names of those that are run, or a mapping of names to options; None for the sweep's own.
-      way: how, in this process or by jobs elsewhere.
-      renew_rules: as of ``attack_sweep``.
-      say: is given each line of what is being done.
+      way: attacks, in this process or by jobs elsewhere.
+      renew_rules: as for ``attack_sweep``.
+      say: is given each line of progress.
     """
     attack_sweep(plan, workdir, attacks, say, renew_rules, way.attack)
     store.export(workdir)
 
 
 def drop_attacks(workdir: pathlib.Path, names: Collection[str]) -> None:
-    """Removes attacks from a stored sweep, prints their labels, and writes the whole tables.
+    """Removes attacks from a stored sweep, prints their labels, and writes the tables.
 
     Args:
       workdir: the folder of the sweep.
-      names: as of ``store.drop``.
+      names: as for ``store.drop``.
 
     Raises:
       UserError: for a name of which nothing is stored.
@@ -316,10 +316,10 @@ def refuse_other(workdir: pathlib.Path, experiment: Experiment) -> None:
 
     Args:
       workdir: the folder.
-      experiment: of the sweep that is asked for.
+      experiment: of the requested sweep.
 
     Raises:
-      UserError: where it does.
+      UserError: if the folder holds such a sweep.
     """
     if not (workdir / "sweep.json").exists():
         return

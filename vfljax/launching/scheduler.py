@@ -1,6 +1,6 @@
-"""Send what is not finished to an engine, wait, and send again what failed.
+"""Sends unfinished shards to an engine, waits, and sends failed shards again.
 
-Shards go in the plan's order, in as many parts as jobs run at once, so that a job has few programs to compile.
+Shards are divided, in the plan's order, among the jobs that run at once, so that each compiles few programs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class GivenUp(NamedTuple):
     """A shard that failed too often."""
 
     shard: str
-    what: str  # what was not done
+    what: str  # "trained" or "attacked"
     why: str
 
     def __str__(self) -> str:
@@ -47,23 +47,23 @@ class GivenUp(NamedTuple):
 
 
 class Way(NamedTuple):
-    """How what is left of a sweep is trained and attacked."""
+    """How the unfinished parts of a sweep are trained and attacked."""
 
     train: train.TrainShards
     attack: run.RunVariants
-    given_up: list[GivenUp]  # grows while it is used
+    given_up: list[GivenUp]  # ``train`` and ``attack`` add to it
 
 
 INLINE = Way(train.train_shards, run.run_variants, [])
 
 
 def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None = None) -> Way:
-    """Returns the way through an engine.
+    """Returns the way that trains and attacks by jobs of an engine.
 
     Args:
       engine: runs the jobs.
-      plugins: files or modules that workers use too.
-      names: attacks that are asked for in place of the config's; None: those of the config.
+      plugins: files or modules of plugins that workers use too.
+      names: attacks that are run in place of the config's; None: those of the config.
     """
     given_up: list[GivenUp] = []
     sources = (
@@ -108,17 +108,17 @@ def chosen(
     plugins: Sequence[str] = (),
     names: Iterable[str] | None = None,
 ) -> Iterator[Way]:
-    """Open the way that a launcher's name and options ask for.
+    """Opens the way of a launcher.
 
     Args:
       name: "inline" or a name of ``backends.ENGINES``.
       jobs: jobs at once, 0 for as many as there is room for.
       options: "KEY=VALUE" of the launcher.
       plugins: files or modules of plugins that workers use too.
-      names: attacks besides the config's own.
+      names: as for ``way``.
 
     Raises:
-      UserError: for options that cannot be meant; at the end, if shards were given up.
+      UserError: for invalid options, and at the end if shards were given up.
     """
     if name == "inline":
         if options or jobs:
@@ -156,8 +156,8 @@ def _job(
     plugins: tuple[str, ...],
     names: tuple[str, ...] | None,
 ) -> ShardJob:
-    """A job without shards, for the writer that this process is, and a new folder for the files of such jobs,
-    which their user alone may enter."""
+    """Returns a job without shards that is led by this process, the writer of the sweep. Makes a new folder
+    for the files of such jobs, which only this user may enter."""
     sweep = workdir.absolute()
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S-%f")
     folder = sweep / "launcher" / f"{stamp}-{os.getpid()}"
@@ -181,7 +181,7 @@ def _job(
 
 
 def _left(todo: Sequence[VariantPlan], stored: Stored) -> dict[str, int]:
-    """How many attacks each shard's trials are still to be attacked by, of shards that have any."""
+    """Returns the number of jobs of attacks that are not stored yet by shard, for shards that have any."""
     counts: collections.Counter[str] = collections.Counter()
     for variant_plan in todo:
         done = stored.keys(variant_plan.variant)
@@ -191,7 +191,7 @@ def _left(todo: Sequence[VariantPlan], stored: Stored) -> dict[str, int]:
 
 
 def _parts(weights: Mapping[str, float], count: int) -> list[tuple[str, ...]]:
-    """The names in their order, in at most ``count`` parts of about equal weight.
+    """Returns the names in their order, in at most ``count`` parts of about equal weight.
 
     >>> _parts({"a": 1, "b": 1, "c": 2, "d": 4}, 2)
     [('a', 'b', 'c'), ('d',)]
@@ -211,10 +211,10 @@ def _send(
     progress: Progress,
     is_done: Callable[[str], bool],
 ) -> tuple[dict[str, str], dict[str, run.Cost]]:
-    """Have ``job``, without shards, done for some, and again for those that fail, ``TRIES`` times at most.
+    """Runs ``job`` for the shards of ``weights``, and again for those that fail, ``TRIES`` times at most.
 
-    ``weights`` are the steps that each shard takes, ``trials`` how many it has; ``is_done`` looks at its files.
-    Returns why shards were given up, by their names, and what attacks cost, by their labels.
+    ``weights`` has the steps of each shard, ``trials`` its number of trials, and ``is_done`` tells from files
+    whether it is finished. Returns why shards were given up, by name, and the costs of attacks, by label.
     """
     folder = pathlib.Path(job.config).parent
     tries: collections.Counter[str] = collections.Counter()
@@ -259,14 +259,14 @@ def _send(
 
 
 def _wait(handles: Sequence[Handle], look: Callable[[], None]) -> list[Outcome | Lost]:
-    """Wait until all jobs have ended. An interrupt cancels them."""
+    """Waits until all jobs have ended, and returns their outcomes. An interrupt cancels them."""
     try:
         while not all(handle.done() for handle in handles):
             look()
             time.sleep(POLL)
     except BaseException:
         for handle in handles:
-            with contextlib.suppress(Exception):  # one that has ended
+            with contextlib.suppress(Exception):  # the job has ended
                 handle.cancel()
         end = time.monotonic() + GRACE
         while time.monotonic() < end and not all(handle.done() for handle in handles):
@@ -276,7 +276,7 @@ def _wait(handles: Sequence[Handle], look: Callable[[], None]) -> list[Outcome |
 
 
 def _blamed(job: ShardJob, why: str) -> dict[str, str]:
-    """The shards that a job which died had begun, or all of them where it had begun none, and why."""
+    """Returns the shards that a job had begun when it died, else all its shards, each with ``why``."""
     folder = pathlib.Path(job.begun)
     begun = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     return dict.fromkeys(begun or job.shards, why)

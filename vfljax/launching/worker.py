@@ -1,7 +1,7 @@
-"""What a job does where it runs: train some shards of a sweep, or attack their trials.
+"""Does a job in the process where it runs: trains some shards of a sweep, or attacks their trials.
 
-A worker plans the sweep as a resume does, from the config of the command that sent the job, and divides it as
-``sweep.json`` says.
+A worker plans the sweep from the config of the command that sent the job, and divides it as ``sweep.json``
+says, as a command does that continues a sweep.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vfljax.sweep.plan import Plan, Shard, divided_as
 
 
 class Outcome(NamedTuple):
-    """What a job ends with: why shards ``failed``, and the ``costs`` of attacks by their labels."""
+    """The result of a job: why shards ``failed``, by name, and the ``costs`` of attacks, by label."""
 
     failed: dict[str, str]
     costs: dict[str, run.Cost]
@@ -35,23 +35,23 @@ class ShardJob(NamedTuple):
 
     do: Callable[[ShardJob], Outcome]
     workdir: str
-    sweep: str  # its identity
-    leader: str  # the writer of the sweep who sent it
-    config: str  # a file: its config, in which the data's folder may differ from the stored one
+    sweep: str  # the identity of the sweep
+    leader: str  # the writer of the sweep, which sent the job
+    config: str  # path of the config, in which the data's folder may differ from the stored one
     shards: tuple[str, ...]
-    attacks: tuple[str, ...]  # labels of forms, where they are attacked
-    names: tuple[str, ...] | None  # attacks that are asked for in place of the config's
+    attacks: tuple[str, ...]  # labels of the attack variants to run; () for training
+    names: tuple[str, ...] | None  # attacks that are run in place of the config's
     plugins: tuple[str, ...]
-    begun: str  # a folder that says what is being done: a file a shard
+    begun: str  # a folder with a file for each shard that is in progress
 
     @property
     def folder(self) -> pathlib.Path:
-        """The sweep."""
+        """The folder of the sweep."""
         return pathlib.Path(self.workdir)
 
 
 class Task:
-    """A job as submitit takes it. It can be requeued as it is: whatever is finished is not done again."""
+    """A job as submitit takes it. It can be requeued unchanged, because finished parts are not done again."""
 
     def __init__(self, job: ShardJob) -> None:
         self.job = job
@@ -60,15 +60,15 @@ class Task:
         return perform(self.job)
 
     def checkpoint(self) -> Any:
-        """What submitit's handler of a preemption or a time limit submits again."""
+        """Returns what submitit submits again after a preemption or a time limit."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
 
 
 def perform(job: ShardJob) -> Outcome:
-    """Do a job in this process, which may have done others before. Raises UserError where the sweep cannot be
-    seen from here."""
+    """Does a job in this process, which may have done others before. Raises UserError if the sweep cannot be
+    seen from here, or if another command leads it now."""
     if not job.folder.is_dir() or store.identity(job.folder) != job.sweep:
         raise UserError(
             f"{job.workdir} cannot be seen from {platform.node()}: choose a --workdir on a file system that "
@@ -83,8 +83,8 @@ def perform(job: ShardJob) -> Outcome:
 
 @functools.cache
 def _set_up(workdir: pathlib.Path) -> None:
-    """Give JAX as many host devices as the sweep was planned for: the same program on as many devices gives the
-    same figures to the last bit."""
+    """Gives JAX as many host devices as the sweep was planned for. Only the same program on as many devices
+    gives the same figures to the last bit."""
     header = store.read_header(workdir)
     devices = header["devices"] if header["backend"] == "cpu" else None
     machine.use_this_machine(min_compile_seconds=0.1, devices=devices)
@@ -92,7 +92,7 @@ def _set_up(workdir: pathlib.Path) -> None:
 
 @functools.lru_cache(maxsize=1)  # a worker of Ray does several jobs of a sweep
 def _planned(workdir: str, sweep: str, text: str, sources: tuple[str, ...]) -> Plan:
-    del sweep  # it tells a sweep from another that took its folder
+    del sweep  # only part of the cache's key: another sweep may have taken the folder
     folder = pathlib.Path(workdir)
     for source in sources:
         plugins.use(source)
@@ -106,7 +106,7 @@ def _plan(job: ShardJob) -> Plan:
 
 
 def train_shards(job: ShardJob) -> Outcome:
-    """Train the job's shards, one after the other; one that fails does not keep the others from it."""
+    """Trains the job's shards, one after the other. A shard that fails does not stop the others."""
     plan, failed = _plan(job), {}
     shards = [shard for shard in plan.shards if shard.name in job.shards]
     todo = [shard for shard in shards if not store.finished(job.folder, shard.name)]
@@ -118,7 +118,7 @@ def train_shards(job: ShardJob) -> Outcome:
         with _begun(job, (shard.name,)):
             try:
                 yield
-            except Exception as error:  # of one shard: the next may do
+            except Exception as error:  # of one shard: the next may succeed
                 failed[shard.name] = reason(error)
 
     train.train_shards(train.ready(plan, job.folder), job.folder, todo, attempt=attempt)
@@ -126,8 +126,8 @@ def train_shards(job: ShardJob) -> Outcome:
 
 
 def attack_shards(job: ShardJob) -> Outcome:
-    """Attack the trials of the job's shards by every variant it names; one that fails does not keep the
-    others from it."""
+    """Attacks the trials of the job's shards by every variant that the job names. A variant that fails does
+    not stop the others."""
     failed: dict[str, str] = {}
     costs: dict[str, run.Cost] = {}
     with _begun(job, job.shards):
@@ -140,13 +140,13 @@ def attack_shards(job: ShardJob) -> Outcome:
                 continue
             try:
                 costs[label] = run.run_variant(variant_plan.of_shards(job.shards), stored)
-            except Exception as error:  # of one attack: the next may do
+            except Exception as error:  # of one attack: the next may succeed
                 failed |= dict.fromkeys(job.shards, f"{label}: {reason(error)}")
     return Outcome(failed, costs)
 
 
 def reason(error: BaseException) -> str:
-    """An error in a line; the whole of one that is not the user's goes to the job's log."""
+    """Returns an error as one line. The traceback goes to the job's log, unless it is a UserError."""
     if not isinstance(error, UserError):
         traceback.print_exception(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -156,7 +156,7 @@ def reason(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def _begun(job: ShardJob, names: tuple[str, ...]) -> Iterator[None]:
-    """Mark what is being done, so that it is known if this process dies."""
+    """Marks shards as being in progress, which is then known if this process dies."""
     marks = [pathlib.Path(job.begun) / name for name in names]
     for mark in marks:
         mark.parent.mkdir(parents=True, exist_ok=True)

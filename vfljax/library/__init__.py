@@ -1,1 +1,1 @@
-"""What Python programs and notebooks call: ``sweeps``, their ``forms``, ``logs`` of them, and ``tuning``."""
+"""The interface for Python programs and notebooks: ``sweeps``, their ``forms``, ``logs`` and ``tuning``."""

@@ -1,4 +1,4 @@
-"""A sweep as tidy frames of pandas and labeled arrays of xarray; nothing that is judged is computed here."""
+"""Turns a sweep into tidy pandas frames and labeled xarray arrays. All judgments are those of the report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from vfljax.store.loading import TIMES
 from vfljax.sweep.experiment import experiment_of
 
 VERDICTS = {str(verdict): meaning for verdict, meaning in MEANINGS.items()}
-"""Every verdict and what the limits show where it holds; of several, the first."""
+"""Every verdict, and what the limits show if it holds. If several hold, the first one is given."""
 AXES = ("configuration", "federation", "seed")  # of labeled arrays
 LEAKS = ("leak", "excess", "success")  # of every attack, on one more axis
 COMPARED = (
@@ -40,7 +40,7 @@ COMPARED = (
 
 
 def about(rows: StoredRows) -> dict[str, str]:
-    """Returns what a stored sweep is, in five lines."""
+    """Returns a description of a stored sweep: five lines by their heads."""
     sweep, trials, data = rows.sweep, rows.trials, rows.sweep.header["data"]
     attacks = dict.fromkeys(row.identity.attack for row in rows.attacks)
     federations = dict.fromkeys(trial.figures["federation"] for trial in trials)
@@ -121,7 +121,7 @@ def labeled_arrays(rows: StoredRows, method: str | None = None) -> Any:
 
     Args:
       rows: of a stored sweep.
-      method: whose knobs are axes; None for all methods, by configuration.
+      method: a method whose knobs become axes; None for all methods, with configurations as an axis.
     """
     xarray = imported("xarray", extra="analysis", needed_by="to_xarray")
     results = rows.sweep.results
@@ -137,7 +137,7 @@ def labeled_arrays(rows: StoredRows, method: str | None = None) -> Any:
         name: ("configuration", points[name].to_numpy(float if name in knobs else str))
         for name in ("method", "defenses", *knobs)
     }
-    # as they were planned, and seeds by their numbers
+    # in the planned order, and seeds by their numbers
     order = {axis: np.array(list(frame[axis].unique())) for axis in AXES}
     order["seed"].sort()
     arrays = xarray.Dataset(figures.to_xarray().reindex(order).data_vars, {**order, **coordinates})
@@ -151,7 +151,7 @@ def labeled_arrays(rows: StoredRows, method: str | None = None) -> Any:
 
 
 def _along_knobs(arrays: Any, summaries: Iterable[ConfigurationSummary], method: str) -> Any:
-    """The arrays of one method, whose knobs of several values are axes in place of the configuration."""
+    """Returns the arrays of one method. Knobs that vary are axes in place of the configuration."""
     members = [c for c in summaries if c.method == method]
     if not members:
         raise unknown("method of this sweep", method, dict.fromkeys(c.method for c in summaries))
@@ -185,7 +185,7 @@ def compare(a: store.StoredSweep, b: store.StoredSweep) -> pd.DataFrame:
     Returns:
       A row for every utility on test rows and every attack's leak: its means ``a`` and ``b`` over the seeds of
       both, their ``difference`` with Student's limits for 3 ``seeds`` or more, each one-sided at 95 %, and
-      ``found_in``: "both", or the one sweep that has such a figure.
+      ``found_in``: "both", or "a" or "b" if only this sweep has the figure.
 
     Raises:
       UserError: for sweeps of other data or splits, whose seeds cannot be paired.
@@ -219,8 +219,8 @@ def compare(a: store.StoredSweep, b: store.StoredSweep) -> pd.DataFrame:
 
 
 def _figures(rows: StoredRows) -> dict[Hashable, tuple[tuple[str, ...], dict[int, float]]]:
-    """The utility of every configuration and the leak of every attack on it, by what they are matched by: the
-    first cells of ``COMPARED``, and values by seed."""
+    """Returns the utility of every configuration and the leak of every attack on it, by keys that match equal
+    figures of two sweeps: the first cells of ``COMPARED``, and values by seed."""
     utility, figures = worth.utility_of(rows.balance), {}
     by_number = {c.number: c for c in configurations(rows)}
     for c in by_number.values():

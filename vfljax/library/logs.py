@@ -1,6 +1,6 @@
-"""A stored sweep as runs of MLflow and Weights & Biases, and its training curves for TensorBoard.
+"""Logs a stored sweep as runs of MLflow and Weights & Biases, and its training curves for TensorBoard.
 
-A second call writes what is missing or has changed since, and no run twice.
+A second call writes runs that are missing or have changed since, and writes no run twice.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 FIGURES = ("utility", "accuracy", "auc", "cost", "leak", "excess", "change")  # of an ``Assessment``
 CURVES = ("loss", "train_accuracy")  # of results, a value an epoch
-SWEEP, KEY, DIGEST = "vfljax.sweep", "vfljax.key", "vfljax.digest"  # tags; the last one also a file
+SWEEP, KEY, DIGEST = "vfljax.sweep", "vfljax.key", "vfljax.digest"  # tags; DIGEST also names files
 MOST = 1000  # metrics that MLflow takes at once
 
 
 class LoggedRun(NamedTuple):
-    """What is logged of a configuration in one federation, or of one of its seeds."""
+    """The logged content of a configuration in one federation, or of one of its seeds."""
 
     key: str  # unique in the sweep
     group: str  # the name of the configuration's run
@@ -44,12 +44,12 @@ class LoggedRun(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """A checksum of all of it."""
+        """A checksum of all fields."""
         return hashlib.sha256(json.dumps(self).encode()).hexdigest()[:16]
 
 
 def logged_runs(sweep: Sweep) -> list[LoggedRun]:
-    """Returns what is logged of a sweep: each configuration and federation, with its seeds after it.
+    """Returns the runs to log: one for each configuration and federation, followed by those of its seeds.
 
     Raises:
       UserError: if the sweep is not finished.
@@ -93,7 +93,7 @@ def logged_runs(sweep: Sweep) -> list[LoggedRun]:
 
 
 def _metrics(row: Mapping[str, Any]) -> dict[str, float]:
-    """The figures of a row: its finite numbers without knobs and times."""
+    """Returns the figures of a row: its finite numbers without knobs and times."""
     numbers = {name: value for name, value in row.items() if isinstance(value, float)}
     no_figures = {*NUMBERS, "gamma", "seconds", *(name for name in numbers if "." in name)}
     return {k: v for k, v in numbers.items() if math.isfinite(v) and k not in no_figures}
@@ -137,7 +137,7 @@ def to_mlflow(
 
 
 def _write(entities: Any, client: Any, number: str, run: LoggedRun) -> None:
-    """Writes all of a run of MLflow, its digest last: a run that was killed on the way has none."""
+    """Writes a whole run to MLflow. The digest is written last, so that an interrupted run has none."""
     now = int(time.time() * 1000)
     series = [*((name, [value]) for name, value in run.metrics.items()), *run.curves.items()]
     metrics = [
@@ -165,7 +165,7 @@ def to_wandb(
       sweep: a finished sweep.
       project: of W&B.
       folder: for W&B's files; None is the folder of the sweep.
-      mode: "offline" writes files alone, which `wandb sync` uploads.
+      mode: "offline" only writes files, which `wandb sync` uploads.
 
     Returns:
       The folders of all runs.
@@ -191,7 +191,7 @@ def to_wandb(
                     logged.log(dict(zip(run.curves, values)), step=epoch)
                 logged.summary.update({**run.metrics, **run.tags})
                 marks = [pathlib.Path(logged.dir).parent / DIGEST]
-            store.write_text(marks[-1], run.digest)  # last: a run that was killed has none
+            store.write_text(marks[-1], run.digest)  # last: an interrupted run has none
         folders.append(marks[-1].parent)
     return folders
 
@@ -201,7 +201,7 @@ def to_tensorboard(sweep: Sweep, folder: str | os.PathLike[str] | None = None) -
 
     Args:
       sweep: a finished sweep.
-      folder: for these; None is `tensorboard` in the folder of the sweep.
+      folder: for the files; None is `tensorboard` in the folder of the sweep.
 
     Returns:
       The folder of all of them, for `tensorboard --logdir`.
@@ -215,7 +215,7 @@ def to_tensorboard(sweep: Sweep, folder: str | os.PathLike[str] | None = None) -
     for run in logged_runs(sweep):
         whole, half = home / run.group / run.name, home / ".unfinished"
         if run.curves and not whole.exists():
-            shutil.rmtree(half, ignore_errors=True)  # what was killed is written anew
+            shutil.rmtree(half, ignore_errors=True)  # interrupted writing begins anew
             with refusals("tensorboardX"), tensorboard.SummaryWriter(str(half)) as writer:
                 for name, curve in run.curves.items():
                     for epoch, value in enumerate(curve):

@@ -40,8 +40,8 @@ AUDITED = {  # the types of arguments of ``audit``
 class Sweep(store.StoredSweep):
     """A stored sweep: its tables, its trials, and what the report concludes of it.
 
-    ``results`` and ``attacks`` are Arrow tables of stored rows; ``trial`` reads one trial's arrays. Where the
-    ``configuration`` of a frame is a text, its ``number`` is ``configuration`` of ``results``.
+    ``results`` and ``attacks`` are Arrow tables of stored rows; ``trial`` reads one trial's arrays. In frames
+    whose ``configuration`` is a text, ``number`` is the ``configuration`` of ``results``.
     """
 
     def __repr__(self) -> str:
@@ -59,16 +59,16 @@ class Sweep(store.StoredSweep):
 
     @functools.cached_property
     def assessed(self) -> Assessed:
-        """The whole sweep as the report judges it, as records."""
+        """The report's judgment of the whole sweep, as records."""
         return assess(self.rows, experiment_of(self))
 
     @functools.cached_property
     def plan(self) -> Plan:
-        """The sweep as it was trained, with its data set, which is read again: what attacks by hand need."""
+        """The plan by which the sweep was trained, for attacks by hand. Its data set is read again."""
         return running.stored_plan(self.workdir, None, unfinished=True)
 
     def frame(self) -> pd.DataFrame:
-        """Returns ``results`` and ``attacks`` merged: a row a trial and attack, and one if none attacked it."""
+        """Returns ``results`` and ``attacks`` merged: a row per trial and attack, or per unattacked trial."""
         results = self.results.to_pandas().rename(columns={"seconds": "training_seconds"})
         if not self.attacks.num_rows:
             return results
@@ -77,7 +77,7 @@ class Sweep(store.StoredSweep):
         return results.merge(attacks[fresh], on="trial", how="left")
 
     def verdicts(self) -> pd.DataFrame:
-        """Returns a row for every configuration and federation: verdict, cost, leak, and what they rest on.
+        """Returns a row for every configuration and federation: verdict, cost, leak, and their basis.
 
         Limits end in ``_lower`` and ``_upper``, ``chosen`` marks operating points; see ``vfljax.VERDICTS``.
         """
@@ -92,7 +92,7 @@ class Sweep(store.StoredSweep):
 
         Args:
           name: of the attack.
-          **settings: values that its options and numeric knobs must have; a KeyError lists what there is.
+          **settings: values that its options and numeric knobs must have; a KeyError lists those that exist.
         """
         every = self.rows.attacks
         rows = [row for row in every if row.identity.attack == name]
@@ -124,12 +124,12 @@ class Sweep(store.StoredSweep):
 
         Figures of trials have the axes configuration, federation and seed. Those of attacks (leak, excess,
         success) have one more, the attack, at the first point of its numeric knobs. Knobs are coordinates of
-        configurations; of a ``method`` whose configurations are a full grid they are axes in their place.
+        configurations. With a ``method``, whose configurations must be a full grid, its knobs are the axes.
         """
         return forms.labeled_arrays(self.rows, method)
 
     def not_attacked(self) -> list[str]:
-        """Returns what was not attacked or not scored, and why, a sentence each."""
+        """Returns a sentence on each thing that was not attacked or not scored, and why."""
         return not_run.not_attacked(self.assessed)
 
     def report(self) -> str:
@@ -145,7 +145,7 @@ class Sweep(store.StoredSweep):
 
         Args:
           attacks: names of attacks, or a mapping of names to options, as in a config.
-          say: is given each line of what is being done.
+          say: is given each line of progress.
         """
         single = isinstance(attacks, str) or not isinstance(attacks, Iterable)
         names: Any = (
@@ -156,14 +156,14 @@ class Sweep(store.StoredSweep):
         running.report(self.workdir)
         return load(self.workdir)
 
-    # after the fact, from what is stored
+    # each logs the stored sweep
     to_mlflow = logs.to_mlflow
     to_wandb = logs.to_wandb
     to_tensorboard = logs.to_tensorboard
 
 
 def _folder(workdir: Any) -> pathlib.Path:
-    """The path of a sweep's folder; an empty text is none."""
+    """Returns the path of a sweep's folder. Raises a UserError if ``workdir`` is empty or no path."""
     if not isinstance(workdir, str | os.PathLike) or not os.fspath(workdir):
         kind = type(workdir).__name__
         raise UserError(f"workdir is empty or of type {kind}: give the path of a folder.")
@@ -173,8 +173,8 @@ def _folder(workdir: Any) -> pathlib.Path:
 def load(workdir: str | os.PathLike[str]) -> Sweep:
     """Returns the sweep that is stored in a folder, finished or not.
 
-    Arrays are read when they are asked for. ``unfinished`` lists what is missing. What is not as it was
-    written raises a UserError of one line, with the command that mends it.
+    Arrays are read when they are asked for. ``unfinished`` lists what is missing. A file that is not as it
+    was written raises a UserError of one line, with the command that mends it.
     """
     return Sweep(*store.load(_folder(workdir)))
 
@@ -188,7 +188,7 @@ def run_sweep(
 ) -> Sweep:
     """Trains and attacks a grid of trials, writes tables and ``workdir/report.html``, and returns the sweep.
 
-    What is stored in ``workdir`` already is not done again: the same call continues a sweep that was
+    Parts that are stored in ``workdir`` are not done again: the same call continues a sweep that was
     stopped or killed. Call ``vfljax.use_this_machine()`` first, before JAX's first computation, for all
     cores and a cache of compiled programs.
 
@@ -197,12 +197,12 @@ def run_sweep(
         ``get_config()`` returns; fields that it lacks have their defaults. Or the path of that file, or an
         ``Experiment``.
       workdir: the folder of the sweep, new or of the same config.
-      command: what the report says the sweep was made by.
-      say: is given each line of what is being done.
+      command: the command that the report names as the sweep's origin.
+      say: is given each line of progress.
 
     Raises:
-      UserError: for a config that means nothing, data that cannot be read, another sweep in ``workdir``,
-        or too little memory or disk. The error is one line that says what to do.
+      UserError: for an invalid config, data that cannot be read, another sweep in ``workdir``, or too
+        little memory or disk. The error is one line that says what to do.
     """
     folder = _folder(workdir)
     if isinstance(config, str | os.PathLike):
@@ -240,7 +240,7 @@ def audit(
 ) -> Sweep:
     """Audits a table: what leaks of its labels, to which party, and which defense to switch on.
 
-    It does what ``vfljax audit`` does.
+    It is the same audit as that of ``vfljax audit``.
 
     Args:
       table: a pandas ``DataFrame``, a ``pyarrow.Table``, or the path of a file. A frame is written to
@@ -255,12 +255,12 @@ def audit(
       budget: seconds, or a text such as "10m".
       max_leak: the most that may leak, on the report's scale; None allows any, and verdicts decide.
       max_cost: the most test utility (accuracy or AUC) that a defense may cost; 1 allows any.
-      keep_gain: the share of what the federation gains over the label party alone that is to be kept.
-      seeds: of each configuration.
-      confirm: whether what is recommended is judged on three fresh seeds.
-      canaries: whether claimed epsilons are audited, in training of its own.
+      keep_gain: the share to keep of the federation's gain over the label party alone.
+      seeds: the number of seeds of each configuration.
+      confirm: whether the recommended defense is judged again, on three fresh seeds.
+      canaries: whether claimed epsilons are audited, by additional trials with label canaries.
       options: of the table's loader (``vfljax.datasets.user_table.table``).
-      say: is given each line of what is being done.
+      say: is given each line of progress.
 
     Returns:
       The audit's own sweep; ``workdir/report.html`` is its report.
@@ -287,7 +287,7 @@ def audit(
             **{name: given[name] for name in request.AS_GIVEN},
         )
         run_audit(asked, folder, "vfljax.audit", say)
-    except UserError as error:  # there are no flags here
+    except UserError as error:  # it names arguments, not flags
         raise UserError(error.line(request.argument_of)) from error
     running.report(folder)
     return load(folder)
@@ -310,14 +310,14 @@ def attack_wire(
     say: Callable[[str], None] = print,
     **asked: Any,
 ) -> Sweep:
-    """Attacks what any federation exchanged, as ``vfljax attack --wire`` does, and returns it as a sweep.
+    """Attacks a recorded exchange of any federation, as ``vfljax attack --wire`` does, and returns a sweep.
 
     Args:
-      wire: the arrays of ``vfljax.datasets.wire`` by name, or the path of a file or folder of them; of
-        several runs a list of those. Arrays are written to ``workdir``.
-      workdir: where the attacks are written; the same call goes on with what was stopped.
-      after: the same runs under a defense.
-      say: is given each line of what is being done.
+      wire: the arrays of ``vfljax.datasets.wire`` by name, or the path of a file or folder of them; for
+        several runs a list of these. Arrays are written to ``workdir``.
+      workdir: where the attacks are written; the same call continues one that was stopped.
+      after: the same runs under a defense, in the same form.
+      say: is given each line of progress.
       **asked: other fields of ``vfljax.auditing.wires.WireRequest``: federation, known, attacks, utility,
         alone, after_utility.
 

@@ -1,4 +1,4 @@
-"""``vfljax.tune``: operating points of defenses, searched by Optuna and confirmed on fresh seeds.
+"""``vfljax.tune``: searches operating points of defenses by Optuna, and confirms them on fresh seeds.
 
     DIR/tune.sqlite3    Optuna's study: every point and, once it is judged, its utility and leak
     DIR/batch-0/ ...    a sweep per batch; all have the same structure, so that they share compiled programs
@@ -31,12 +31,12 @@ STUDY = "tune.sqlite3"
 
 
 class Tuned(NamedTuple):
-    """What a search found; a point has its knobs and figures, and on fresh seeds "fresh_leak" and so on."""
+    """The result of a search. Points hold knobs and figures; on fresh seeds these are "fresh_leak" etc."""
 
     points: list[dict[str, Any]]
-    frontier: list[dict[str, Any]]  # those that no other one dominates, the lowest leak first
+    frontier: list[dict[str, Any]]  # points that no other point dominates, the lowest leak first
     study: pathlib.Path  # the file of Optuna's study
-    sweeps: list[Sweep]  # one a batch
+    sweeps: list[Sweep]  # one per batch
     confirmed: Sweep | None  # undefended and points of the frontier, on fresh seeds
 
     def frame(self) -> pd.DataFrame:
@@ -62,18 +62,18 @@ def tune(
     ``vfljax.use_this_machine()`` first, as for ``run_sweep``.
 
     Args:
-      defenses: the knobs of each, {"noise": {"scale": (1e-4, 1.0, "log")}}: a range (low, high), perhaps with
-        "log" or "whole", or a value. A name alone stands for the range of the defense's strengths.
+      defenses: the knobs of each, {"noise": {"scale": (1e-4, 1.0, "log")}}. A knob has a value or a range
+        (low, high), perhaps with "log" or "whole". A name alone is the range of the defense's strengths.
       config: as for ``run_sweep``; its grid is not used.
       workdir: the folder of the search.
-      batches: how many in all, if no more are stored.
+      batches: the total number of batches; stored batches beyond it are kept.
       points: of each defense in a batch.
       confirm: how many points of the frontier, at most, are trained and attacked on fresh seeds.
       seed: of the search.
-      say: is given each line of what is being done.
+      say: is given each line of progress.
 
     Raises:
-      UserError: for what cannot be searched, and if ``workdir`` holds another search.
+      UserError: for knobs that cannot be searched, and if ``workdir`` holds another search.
     """
     optuna = imported("optuna", extra="tune", needed_by="tune")
     least = {"batches": 1, "points": 1, "confirm": 0, "seed": 0}
@@ -107,7 +107,7 @@ def tune(
                 judged.append({**about, **trial.params, **figures[method]})
                 if not trial.state.is_finished():
                     leak = figures[method]["leak"]
-                    # nothing can be read where training diverged, which must not look good
+                    # no leak is measured if training diverged, which must not look good
                     utility = figures[method]["validation_utility"]
                     study.tell(trial.number, (utility, 1.0 if math.isnan(leak) else leak))
             chains |= grid
@@ -132,7 +132,7 @@ def tune(
 def judge(
     values: Mapping[str, Any], folder: pathlib.Path, say: Callable[[str], None]
 ) -> tuple[Sweep, dict[str, dict[str, Any]]]:
-    """Trains and attacks the sweep of a config, unless it is finished; returns it, and figures by method."""
+    """Trains and attacks the sweep of a config, unless it is finished. Returns it, and figures by method."""
     running.finish(parse(values), folder, "vfljax.tune", say)
     sweep, figures = load(folder), {}
     reference, assessments = sweep.assessed.reference, sweep.assessed.assessments
@@ -140,7 +140,7 @@ def judge(
     for a in assessments:
         if a.federation == federation:
             utilities = a.configuration.validation[federation].values()
-            # a seed that diverged guesses
+            # a seed that diverged counts as a guess
             kept = [reference.guess if math.isnan(u) else u for u in utilities]
             figures[a.method] = {
                 "validation_utility": float(np.mean(kept)),
@@ -152,8 +152,8 @@ def judge(
 
 
 def _searched(optuna: Any, name: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """What is searched of a defense: all its knobs, which are as in an audit where they are not given, and
-    Optuna's distributions, by "noise.scale", of those that have a range."""
+    """Returns all knobs of a defense, with an audit's values for those that are not given, and Optuna's
+    distributions of the knobs that have a range, by names such as "noise.scale"."""
     if name not in TABLE:
         raise unknown_row("defense", name, TABLE)
     if not isinstance(given, Mapping):
@@ -189,7 +189,7 @@ def _study(
     with refusals(f"Optuna, of {path.name},"):
         study = optuna.create_study(
             storage=f"sqlite:///{path.absolute()}",
-            # of another search this file holds another study, whose first batch is refused
+            # another search is another study in this file; its first batch is refused by batch-0
             study_name=f"{points} points of {', '.join(x for ranges in spaces for x in ranges)}",
             directions=("maximize", "minimize"),
             load_if_exists=True,
@@ -209,7 +209,7 @@ def _study(
 
 
 def _known(optuna: Any, study: Any) -> list[Any]:
-    """The trials of a study that were asked for, in order."""
+    """Returns the trials for which the study was asked, in order."""
     states = optuna.trial.TrialState
     return study.get_trials(states=(states.RUNNING, states.COMPLETE))
 
@@ -217,7 +217,7 @@ def _known(optuna: Any, study: Any) -> list[Any]:
 def _asked(
     optuna: Any, study: Any, slots: list[dict[str, Any]], batch: int, seed: int
 ) -> list[Any]:
-    """Returns the trials of a batch; those that the study does not hold yet are asked for."""
+    """Returns the trials of a batch. The study is asked for those that it does not hold yet."""
     stored = 0
     for trial in _known(optuna, study):
         if trial.params.keys() == slots[stored % len(slots)].keys():
