@@ -1,4 +1,4 @@
-"""Training of a vertical federation: one batch in seven sentences (``protocol``), and trials of many batches.
+"""Training of a vertical federation: one batch in seven steps (``protocol``), and trials of many batches.
 
 Read ``protocol`` first. ``optimizers`` has the parties' optimizers, ``malicious`` those of malicious parties,
 and ``uploads`` what parties send. ``training`` trains a trial by scans over the protocol's step, and

@@ -204,7 +204,7 @@ def make_init(spec: Spec) -> Callable[..., State]:
 
 
 def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exchange, Metrics]]:
-    """Makes the pure function of (state, batch, hparams) that does what the module's seven sentences say."""
+    """Makes the pure function of (state, batch, hparams) that does the module's seven steps."""
     bottoms, top, aggregate = parties(spec)
     send = uploads.TABLE[spec.upload].send
 
