@@ -145,10 +145,8 @@ class Bench(NamedTuple):
           The entry with a ``Break`` for each board and share of the gain where they read more.
         """
         rows = {
-            federation: self.sweep(
-                federation, store.load(self.workdir / federation).header["config"], attacks
-            )
-            for federation in TRAINED
+            name: self.sweep(name, store.load(self.workdir / name).config, attacks)
+            for name in TRAINED
         }
         if not any(score.reading for score in entry.results[self.data].scores):
             raise UserError(f"{entry.name} has no score on {self.data} that could be broken.")

@@ -263,8 +263,7 @@ def applicable(
     allowed, refused = [], {}
     every = [name for name in defenses.TABLE if names is None or name in names]
     for name in sorted(every, key=lambda n: FIRST.index(n) if n in FIRST else len(FIRST)):
-        strengths = defenses.TABLE[name].strengths
-        why = refusal(values, plan, method(name, strengths.values[:1] if strengths else ()))
+        why = refusal(values, plan, method(name, planning.values_of(name)[:1]))
         if why:
             refused[name] = why
         else:

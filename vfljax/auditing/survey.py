@@ -114,14 +114,21 @@ def _owned(request: Request, features: Sequence[str], absent: set[str]) -> dict[
 
 def _revealing(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> list[RevealingColumn]:
     """Returns the columns whose advantage is above ``REVEALING`` by more than small samples explain."""
+    rows = _judged_rows(dataset)
+    counts = np.bincount(dataset.labels[rows])
+    rows = rows[counts[dataset.labels[rows]] >= FOLDS]  # rarer classes cannot be in all folds
+    y = dataset.labels[rows]
+    if len(np.unique(y)) < 2:
+        return []
     rarest = int(np.bincount(dataset.labels, minlength=dataset.num_classes).min())
     slack = rarest**-0.5 if rarest else 1.0  # at least two standard errors
+    places = grouped(range(len(dataset.columns)), lambda place: dataset.columns[place].name)
     party_of = {column: party for party, columns in owners.items() for column in columns}
-    found = [
-        RevealingColumn(column, party_of[column], leak)
-        for column, leak in _leaks(dataset).items()
-        if column in party_of and above_chance(leak, dataset.num_classes) - slack >= REVEALING
-    ]
+    found = []
+    for name, columns in places.items():
+        leak = _leak(np.asarray(dataset.features[rows][:, columns], np.float64), y)
+        if name in party_of and above_chance(leak, dataset.num_classes) - slack >= REVEALING:
+            found.append(RevealingColumn(name, party_of[name], leak))
     return sorted(found, key=lambda column: -column.leak)
 
 
@@ -134,22 +141,6 @@ def above_chance(leak: float, classes: int) -> float:
     """
     chance = 0.5 if classes == 2 else 1 / classes
     return 0.0 if math.isnan(leak) else (leak - chance) / (1 - chance)
-
-
-def _leaks(dataset: Dataset) -> dict[str, float]:
-    """Returns, by source column, the leak of a small tree that reads this column alone. It is nan for a
-    column whose values never change."""
-    rows = _judged_rows(dataset)
-    counts = np.bincount(dataset.labels[rows])
-    rows = rows[counts[dataset.labels[rows]] >= FOLDS]  # rarer classes cannot be in all folds
-    y = dataset.labels[rows]
-    places = grouped(range(len(dataset.columns)), lambda place: dataset.columns[place].name)
-    if len(np.unique(y)) < 2:
-        return dict.fromkeys(places, math.nan)
-    return {
-        name: _leak(np.asarray(dataset.features[rows][:, columns], np.float64), y)
-        for name, columns in places.items()
-    }
 
 
 def _reach(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> dict[str, float]:
@@ -213,10 +204,8 @@ def written_frame(frame: Any, folder: pathlib.Path) -> pathlib.Path:
         stored = pq.read_table(path)
         # Arrow takes two NaN for different values, pandas for one missing value
         if not (stored.equals(arrow) or stored.to_pandas().equals(arrow.to_pandas())):
-            raise UserError(
-                f"{folder} holds an audit of another frame",
-                remedy=("choose another ", WORKDIR, ". Nothing was changed"),
-            )
+            remedy = ("choose another ", WORKDIR, ". Nothing was changed")
+            raise UserError(f"{folder} holds an audit of another frame", remedy=remedy)
         return path
     store.write_table(path, arrow)
     return path

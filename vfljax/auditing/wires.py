@@ -38,6 +38,13 @@ from vfljax.types import NO_SPLIT, SPLIT, HostArray, Sums
 
 DEFENDED = "defended"
 UNKNOWN_DEFENSE = "wire:defense"
+DESCRIPTION = {
+    **dict.fromkeys(("version", "sha256", "syntax"), ""),
+    **{"plugin": "wire", "kind": "defense", "needs_top": False, "two_classes": False},
+    **{"knobs": {}, "options": {}, "example": {}, "neutral": None, "remarks": []},
+    "known_by": {kind: [["", ""]] for kind in (SPLIT, NO_SPLIT)},  # no attack that is run
+}
+"""The description of the unknown defense, in the form of a plugin's row that is not in use."""
 PREDICTIONS = "predictions.parquet"
 UTILITIES = ("utility", "alone", "after_utility")
 SEVERAL = (*UTILITIES, "attacks")  # fields that hold several values
@@ -98,7 +105,8 @@ def attack(
     plan = make_plan(experiment)
     recording = plan.dataset.recording
     assert recording is not None
-    header = train.header(plan, command) | {"plugins": _described() if request.after else {}}
+    plugins = {UNKNOWN_DEFENSE: DESCRIPTION} if request.after else {}
+    header = train.header(plan, command) | {"plugins": plugins}
     header["data"] |= {"validation": 0, "test": 0, "label_columns": True}
     with store.writing(workdir):
         plan = train.divided_as(plan, store.begin(workdir, header))
@@ -122,12 +130,8 @@ def _checked(request: WireRequest) -> tuple[WireRequest, list[list[Wire]]]:
     must = functools.partial(_must, request)
     must(count, "wire", "names no recording", "give a file or folder")
     must(len(request.after) in (0, count), "after", of_all, "give one of each run, in their order")
-    must(
-        request.federation in (SPLIT, NO_SPLIT),
-        "federation",
-        "is unknown",
-        f"choose {SPLIT} or {NO_SPLIT}",
-    )
+    kinds = SPLIT, NO_SPLIT
+    must(request.federation in kinds, "federation", "is unknown", f"choose {' or '.join(kinds)}")
     for name in request.attacks:
         if name not in attacks.TABLE:
             raise unknown("attack", name, attacks.TABLE)
@@ -210,18 +214,6 @@ def _of_epochs(options: Mapping[str, Any], epochs: Sequence[int]) -> dict[str, A
     return {**rest, "epoch": kept} if kept else rest
 
 
-def _described() -> dict[str, dict[str, Any]]:
-    """Returns the description of an unknown defense, in the form of a plugin's row that is not in use."""
-    return {
-        UNKNOWN_DEFENSE: {
-            **dict.fromkeys(("version", "sha256", "syntax"), ""),
-            **{"plugin": "wire", "kind": "defense", "needs_top": False, "two_classes": False},
-            **{"knobs": {}, "options": {}, "example": {}, "neutral": None, "remarks": []},
-            "known_by": {kind: [["", ""]] for kind in (SPLIT, NO_SPLIT)},  # no attack that is run
-        }
-    }
-
-
 def _write(
     plan: Plan, shard: Shard, workdir: pathlib.Path, request: WireRequest, wires: list[list[Wire]]
 ) -> None:
@@ -232,17 +224,13 @@ def _write(
     seeds = np.array([trial.seed for trial in trials])
     bottoms, active = jax.tree.map(lambda a: np.asarray(a)[seeds], tuple(weights))
     tree = {"bottoms": {str(p): bottom for p, bottom in enumerate(bottoms)}, "active": active}
-    members = [_exchange(wires[_is_defended(trial)][trial.seed]) for trial in trials]
+    members = [_exchange(wires[t.method.name == DEFENDED][t.seed]) for t in trials]
     arrays = {name: np.stack([member[name] for member in members]) for name in members[0]}
     rows = [
         _row(trial, request, plan) | {"shard": shard.name, "member": i}
         for i, trial in enumerate(trials)
     ]
     store.write_shard(workdir, shard.name, rows, tree, arrays)
-
-
-def _is_defended(trial: Trial) -> bool:
-    return trial.method.name == DEFENDED
 
 
 def _exchange(wire: Wire) -> dict[str, HostArray]:
@@ -268,7 +256,7 @@ def _row(trial: Trial, request: WireRequest, plan: Plan) -> dict[str, Any]:
     balance = np.bincount(plan.dataset.labels).tolist()
     accuracy = "oriented_accuracy" if two else "accuracy"
     counted = "oriented_auc" if utility_of(balance) == "AUC" else accuracy
-    defended = _is_defended(trial)
+    defended = trial.method.name == DEFENDED
 
     def of_seed(values: Sequence[float]) -> float | None:
         return float(values[trial.seed % len(values)]) if values else None

@@ -79,10 +79,8 @@ def measured(repeats: int, width: int | None, only: str) -> tuple[dict[str, Any]
             spec = spec_of(shape, defense, binary)
             case = TimedStep(spec, SETTINGS, COLUMNS, {defense.name: row.example}, width)
             pair = {"undefended": undefended[binary], "defended": case}
-            every = in_turn(
-                {n: functools.partial(c.measure, 0.25) for n, c in pair.items()}, repeats
-            )
-            base, defended = every["undefended"], every["defended"]
+            measures = {n: functools.partial(c.measure, 0.25) for n, c in pair.items()}
+            base, defended = in_turn(measures, repeats).values()
             added = times([a - b for a, b in zip(defended, base, strict=True)])
             alone, ratio = times(base).median, ratios(defended, base).median
             rows.append(

@@ -271,8 +271,8 @@ def forward_operations(width: int, images: Images) -> int:
     variables = jax.eval_shape(net.init, jax.random.key(0), x)
     total = 0
     for *_, equation in jaxprs.equations(jax.make_jaxpr(net.apply)(variables, x).jaxpr):
-        variables: list[Any] = [*equation.invars, *equation.outvars]
-        shapes = [v.aval.shape for v in variables]
+        arrays: list[Any] = [*equation.invars, *equation.outvars]
+        shapes = [array.aval.shape for array in arrays]
         if equation.primitive.name == "conv_general_dilated":
             outputs = equation.params["dimension_numbers"].rhs_spec[0]
             total += 2 * math.prod(shapes[-1]) * math.prod(shapes[1]) // shapes[1][outputs]

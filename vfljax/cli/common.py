@@ -234,7 +234,7 @@ def _status(command: Any, options: Options, began: float) -> int:
         if "RESOURCE_EXHAUSTED" not in str(error):  # of XLA, in any of its error classes
             raise
         what = f"the device's memory is exhausted ({' '.join(str(error).split())[:160]})"
-        fewer = "fewer settings a shard, or config.execution.width=1"
+        fewer = "fewer trials a shard, or config.execution.width=1"
         return fail(UserError(what, remedy=f"choose a smaller network or batch, {fewer}"))
     return 0
 

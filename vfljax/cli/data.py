@@ -38,7 +38,16 @@ def run(options: Options) -> None:
     """Print the catalog, or describe a data set and prepare it if asked."""
     from vfljax.auditing import looking
 
-    _refuse(options)
+    present = [name for name in (*FIELDS, "prepare") if options[name].present]
+    both = [f"--{name}" for name in present if name in FIELDS]
+    if options.config is not None and both:
+        raise UserError(
+            f"{', '.join(both)} beside --config: change its fields by --config.data.dir=DIR and the like."
+        )
+    if options.config is None and options.dataset is None and present:
+        raise UserError(f"--{present[0]} needs --dataset=NAME (or --config=FILE).")
+    if options.prepare == "":
+        raise UserError("--prepare is empty: name a new folder.")
     try:
         shares = [*map(float, options.shares)]
     except ValueError:
@@ -56,17 +65,3 @@ def run(options: Options) -> None:
         }
         data = {"name": options.dataset, "dir": options.data_dir}
         looking.look_by_flags(data, options.option, parties, options.prepare)
-
-
-def _refuse(options: Options) -> None:
-    """Raise UserError for flags that exclude or need each other."""
-    present = [name for name in (*FIELDS, "prepare") if options[name].present]
-    both = [f"--{name}" for name in present if name in FIELDS]
-    if options.config is not None and both:
-        raise UserError(
-            f"{', '.join(both)} beside --config: change its fields by --config.data.dir=DIR and the like."
-        )
-    if options.config is None and options.dataset is None and present:
-        raise UserError(f"--{present[0]} needs --dataset=NAME (or --config=FILE).")
-    if options.prepare == "":
-        raise UserError("--prepare is empty: name a new folder.")

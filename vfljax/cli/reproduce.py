@@ -116,9 +116,10 @@ def _chosen(table: str, dataset: str | None, variant: str) -> Run:
 def _reproduce(options: Options, run: Run) -> None:
     from vfljax import load
     from vfljax.launching import INLINE
-    from vfljax.launching.running import attack_stored, finish, parse, refuse_other
+    from vfljax.launching.running import attack_stored, finish
     from vfljax.papers import comparisons, reproduction, reproduction_page
     from vfljax.report import page, terminal
+    from vfljax.sweep.experiment import experiment_of, parse
 
     began = time.monotonic()
     config = importlib.import_module(f"configs.papers.{run.config}").get_config(run.variant)
@@ -126,7 +127,12 @@ def _reproduce(options: Options, run: Run) -> None:
         config["data"]["dir"] = options.data_dir
     experiment = parse(config)
     workdir = pathlib.Path(options.workdir or f"runs/papers/{experiment.name}")
-    refuse_other(workdir, experiment)
+    if (workdir / "sweep.json").exists():
+        name = experiment_of(load(workdir)).name
+        if name != experiment.name:
+            raise UserError(
+                f"{workdir} holds the sweep {name!r} and not {experiment.name!r}: give another --workdir."
+            )
     plan = finish(experiment, workdir, options.line)
     if options.attacks:
         attack_stored(plan, workdir, options.attacks, INLINE)

@@ -6,7 +6,7 @@ among jobs, and sends failed ones again. Shards are independent, and repeating o
 may die at any time. Commands call ``running``.
 """
 
-from vfljax.launching.backends import ENGINES, opened
+from vfljax.launching.backends import opened
 from vfljax.launching.scheduler import INLINE, Way, chosen, way
 
-__all__ = ["ENGINES", "INLINE", "Way", "chosen", "opened", "way"]
+__all__ = ["INLINE", "Way", "chosen", "opened", "way"]

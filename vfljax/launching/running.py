@@ -174,12 +174,12 @@ def experiment_for(
     """
     if config is not None:
         return parse(config, SizeLimits.none() if beyond_limits else LIMITS), command
-    if not (workdir / "sweep.json").exists() and not (workdir / "sweep.copy.json").exists():
+    stored = store.header_of(workdir)
+    if stored is None:
         raise UserError(
             f"{workdir} holds no sweep: give a --config, for example configs/quickstart.py."
         )
-    record = store.read_header(workdir)
-    return parse_stored(record["config"]), record["command"]
+    return parse_stored(stored["config"]), stored["command"]
 
 
 def with_selected_delta(experiment: Experiment, workdir: pathlib.Path, command: str) -> Experiment:
@@ -309,22 +309,3 @@ def drop_attacks(workdir: pathlib.Path, names: Collection[str]) -> None:
             store.export(workdir)
     for line in store.load(workdir).unfinished:
         print(f"not finished: {line}; `vfljax sweep --workdir={workdir}` continues")
-
-
-def refuse_other(workdir: pathlib.Path, experiment: Experiment) -> None:
-    """Refuses a folder that holds the sweep of a config of another name.
-
-    Args:
-      workdir: the folder.
-      experiment: of the requested sweep.
-
-    Raises:
-      UserError: if the folder holds such a sweep.
-    """
-    if not (workdir / "sweep.json").exists():
-        return
-    name = experiment_of(store.load(workdir)).name
-    if name != experiment.name:
-        raise UserError(
-            f"{workdir} holds the sweep {name!r} and not {experiment.name!r}: give another --workdir."
-        )

@@ -110,8 +110,6 @@ def train_shards(job: ShardJob) -> Outcome:
     plan, failed = _plan(job), {}
     shards = [shard for shard in plan.shards if shard.name in job.shards]
     todo = [shard for shard in shards if not store.finished(job.folder, shard.name)]
-    if not todo:
-        return Outcome(failed, {})
 
     @contextlib.contextmanager
     def attempt(shard: Shard) -> Iterator[None]:
@@ -121,7 +119,8 @@ def train_shards(job: ShardJob) -> Outcome:
             except Exception as error:  # of one shard: the next may succeed
                 failed[shard.name] = reason(error)
 
-    train.train_shards(train.ready(plan, job.folder), job.folder, todo, attempt=attempt)
+    if todo:
+        train.train_shards(train.ready(plan, job.folder), job.folder, todo, attempt=attempt)
     return Outcome(failed, {})
 
 

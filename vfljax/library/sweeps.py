@@ -327,14 +327,11 @@ def attack_wire(
     folder = _folder(workdir)
     try:
         several: Any = {n: tuple(as_axis(asked[n])) for n in wires.SEVERAL if n in asked}
-        paths = (
-            wires.written(r, folder / f"{n}.npz") for n, r in (("wire", wire), ("after", after))
-        )
-        runs: Any = dict(zip(("runs", "after"), paths))
+        runs: Any = {"runs": wires.written(wire, folder / "wire.npz")}
+        runs |= {"after": wires.written(after, folder / "after.npz")}
         of_wire = wires.WireRequest(**{**runs, **asked, **several})
     except TypeError as error:
         raise UserError(f"attack_wire: {error}.") from error
-    labeled = wires.attack(of_wire, folder, "vfljax.attack_wire", say)
-    if labeled:
+    if wires.attack(of_wire, folder, "vfljax.attack_wire", say):
         running.report(folder)
     return load(folder)
