@@ -331,11 +331,7 @@ SCORING = (
         "metrics.leak_named(scores.train, by_report, labels, report)",
     ),
     Mutant("null-band-at-the-wrong-quantile", "NULL_LEVEL = 0.95", "NULL_LEVEL = 0.9"),
-    Mutant(
-        "null-band-of-all-unlabeled-rows",
-        "true.null[i], report, flip=False",
-        "true.null[i], unlabeled, flip=False",
-    ),
+    Mutant("null-band-of-all-unlabeled-rows", "true.null[i], report)", "true.null[i], unlabeled)"),
     Mutant(
         "a-guess-at-an-unsent-row-is-a-guess",
         "jnp.all(jnp.isfinite(scores.train), axis=-1) & output.sent",

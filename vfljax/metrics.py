@@ -226,10 +226,8 @@ def auc_by_batch(
     return jnp.where((positives * negatives > 0) & (total(broken) == 0), value, jnp.nan)
 
 
-def leak_under(
-    scores: Array, labels: Array, weights: Array | None = None, flip: bool = True
-) -> Array:
-    """``leak`` of the same scores under each of many label vectors, [R].
+def leak_under(scores: Array, labels: Array, weights: Array | None = None) -> Array:
+    """``leak`` of the same scores under each of many label vectors, [R]; for two classes the AUC, not flipped.
 
     What depends on the scores alone is computed once. For two classes the rest is one matrix product. With c
     a row's midrank as a share of all rows, minus 1/2, and P and N the numbers of rows of class 1 and 0:
@@ -239,7 +237,6 @@ def leak_under(
     Args:
       scores, weights: [n, C] and [n].
       labels: [R, n]; for a null band, permutations of the true ones.
-      flip: whether the result for two classes is max(AUC, 1 - AUC) instead of the AUC.
     """
     weights = _check(scores, labels[0], weights)
     if scores.shape[1] > 2:
@@ -255,7 +252,6 @@ def leak_under(
     centered = positive - (positives / count)[:, None]
     shared = jnp.matmul(centered, weights * ranks, precision="highest")
     a = 0.5 + shared / positives * (count / negatives)
-    a = jnp.maximum(a, 1 - a) if flip else a
     return jnp.where(positives * negatives > 0, a, jnp.nan)
 
 

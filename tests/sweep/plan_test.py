@@ -118,13 +118,6 @@ def test_shards_cover_every_setting_once_and_are_limited_in_work():
         assert len({s.capacity for s in planned.shards if s.group == group}) == 1
 
 
-def test_the_bare_table_has_no_teacher_s_scores():
-    planned = plan_of(tiny(attacks={}))
-    taught = planned._replace(table=planned.table._replace(scores=np.zeros((1, 320, 10))))
-    assert taught.bare_table.scores is None
-    assert taught.bare_table.features is planned.table.features
-
-
 def test_attacks_know_the_recorded_rows_and_as_many_test_rows():
     changes = {"attacks": {}, "training.record_rows": 100}
     whole = plan_of(tiny(**changes))

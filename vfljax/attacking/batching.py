@@ -110,7 +110,7 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
     attack = make_attack(variant, bottoms, plan.dataset.num_classes)
     common = common_data(plan.table, stored.arrays, group.attackers)
     if attack.diagnostic:
-        common = common._replace(table=plan.bare_table)
+        common = common._replace(table=plan.table._replace(scores=None))
     common = batch_layout.share(common)
     whole = attacks.TABLE[variant.name].whole_batches
     # attacks on whole batches use large arrays and run long: on CPU, one trial per device and call
@@ -146,10 +146,9 @@ def make_attack_member(static: AttackProgram) -> Callable[[AttackInput, CommonDa
     diagnose = diagnosis(static.spec, attack.diagnostic, static.attackers)
 
     def attack_member(run: AttackInput, common: CommonData) -> Scores:
-        count = run.knobs.get("known")
-        count = jnp.float32(0) if count is None else count
-        rows = jnp.float32(common.known_order.shape[1])
-        count = rows if attack.oracle else count
+        count: Any = run.knobs.get("known", jnp.float32(0))
+        if attack.oracle:
+            count = jnp.float32(common.known_order.shape[1])
         key = keys.fold(keys.run_key(run.seed), "attack", run.key_name)
         view = view_of(run, common, static.agreed, diagnose(run, common))
 
@@ -304,8 +303,7 @@ def _capacity(plan: Plan, group: ViewGroup, common: CommonData, draws: int) -> i
     whole = 1 << (trials - 1).bit_length()  # a power of two, so that sweeps share programs
     if offer.cpu:
         most = 2 * plan.devices if not spec.light else BATCH_SIZE
-        most = (
-            min(most, whole) if rows > MANY_ROWS else most
-        )  # padding members are computed too, which takes long with many rows
+        # padding members are computed too, which takes long with many rows
+        most = min(most, whole) if rows > MANY_ROWS else most
         return max(devices, min(most, MEMORY // size))
     return max(devices, min(MOST, whole, devices * offer.part(SHARE, MEMORY) // size))

@@ -178,19 +178,18 @@ def _jobs(
         attackers = attackers_of(variant, attack, row["federation"])
         group = ViewGroup(row["federation"], attackers, spec, specs.index(spec))
         rows_of.setdefault(group, []).append(row)
-    jobs: dict[ViewGroup, list[Job]] = {group: [] for group in rows_of}
+    of_trial = [ATTACK, ALL_LABELS] if ALL_LABELS in attack.baselines else [ATTACK]
+    jobs: dict[ViewGroup, list[Job]] = {}
     for group, of_group in rows_of.items():
         first = {row["seed"]: row for row in reversed(of_group)}
         seeds = sorted(first) if UNTRAINED in attack.baselines else []
-        for point in range(len(variant.knobs)):
-            todo = [(UNTRAINED, first[seed]) for seed in seeds]
-            for row in of_group:
-                if row["status"] == "ok":
-                    todo.append((ATTACK, row))
-                    todo += [(ALL_LABELS, row)] if ALL_LABELS in attack.baselines else []
-            jobs[group] += [
-                Job(what, variant, group, point, row["seed"], row) for what, row in todo
-            ]
+        todo = [(UNTRAINED, first[seed]) for seed in seeds]
+        todo += [(what, row) for row in of_group if row["status"] == "ok" for what in of_trial]
+        jobs[group] = [
+            Job(what, variant, group, point, row["seed"], row)
+            for point in range(len(variant.knobs))
+            for what, row in todo
+        ]
     return jobs
 
 

@@ -156,7 +156,7 @@ def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, 
     by_choose, by_report = (
         metrics.names(scores.train, labels, part) if two else its_own for part in (choose, report)
     )
-    null = metrics.leak_under(scores.train, true.null[i], report, flip=False)
+    null = metrics.leak_under(scores.train, true.null[i], report)
     out = {
         "success": metrics.accuracy(scores.train, labels, sent),
         "success_unlabeled": metrics.accuracy(scores.train, labels, unlabeled),

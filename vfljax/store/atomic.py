@@ -59,9 +59,8 @@ def replacing(path: pathlib.Path, need: int = 0) -> Iterator[pathlib.Path]:
 def _is_full(error: BaseException | None) -> bool:
     """Returns whether an error, or any error in its chain of causes, means that the disk is full."""
     while error is not None:
-        if isinstance(error, OSError) and error.errno in FULL:
-            return True
-        if any(text in str(error) for text in FULL_TEXTS):
+        numbered = isinstance(error, OSError) and error.errno in FULL
+        if numbered or any(text in str(error) for text in FULL_TEXTS):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -76,7 +76,7 @@ def attack_summary(workdir: pathlib.Path) -> Summary:
     skipped. Before the first attack there are none. Raises Damaged."""
     record = read_root(workdir, "attacks")
     if record is None:
-        if _folders(workdir):
+        if any(workdir.glob("attacks/[!.]*")):
             raise Damaged(workdir, "attacks.json", "it is missing")
         return {}
     if record.get("sweep") != identity(workdir):
@@ -92,10 +92,6 @@ def write_attack_summary(workdir: pathlib.Path, summary: Mapping[str, Any]) -> N
       summary: the new entries by variant.
     """
     write_root(workdir, "attacks", {"sweep": identity(workdir), "attacks": summary})
-
-
-def _folders(workdir: pathlib.Path) -> list[pathlib.Path]:
-    return [p for p in sorted(workdir.glob("attacks/*")) if not p.name.startswith(".")]
 
 
 def open_variant(workdir: pathlib.Path, variant: str) -> None:
@@ -201,8 +197,8 @@ def unknown_units(workdir: pathlib.Path, summary: Summary) -> list[str]:
       workdir: the folder of the sweep.
       summary: the entries of ``attacks.json``.
     """
-    known = with_rows(summary)
-    others = [p for p in _folders(workdir) if p.name not in known and any(p.glob("*.parquet"))]
+    known, folders = with_rows(summary), sorted(workdir.glob("attacks/[!.]*"))
+    others = [p for p in folders if p.name not in known and any(p.glob("*.parquet"))]
     return [unit_of(p.name) for p in others if not (p / DROPPED).exists()]
 
 

@@ -17,6 +17,7 @@ import orbax.checkpoint as ocp
 import tensorstore
 from absl import logging
 
+from vfljax.store.sealed import reason
 from vfljax.types import PyTree
 
 
@@ -44,8 +45,7 @@ def _reading(path: pathlib.Path) -> Iterator[tuple[ocp.Checkpointer, PyTree]]:
                 raise ValueError("it has no metadata")
             yield checkpointer, metadata.tree
     except Exception as error:  # orbax and tensorstore raise many types for a damaged file
-        text = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise ValueError(text) from error
+        raise ValueError(reason(error)) from error
 
 
 def save(path: pathlib.Path, tree: PyTree) -> None:

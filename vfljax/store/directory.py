@@ -149,7 +149,7 @@ def strangers(workdir: pathlib.Path, header: Mapping[str, Any]) -> list[str]:
       header: header of the sweep.
     """
     names = {shard["name"] for shard in header["shards"]}
-    folders = sorted(p.name for p in workdir.glob("shards/*") if not p.name.startswith("."))
+    folders = sorted(path.name for path in workdir.glob("shards/[!.]*"))
     return [shard_unit(name) for name in folders if name not in names]
 
 
@@ -190,8 +190,6 @@ def width_of_shard(workdir: pathlib.Path, name: str) -> int:
     """
     saves = sorted((workdir / "partial" / name).glob("[0-9]*"), key=lambda path: -int(path.name))
     for unit in (shard_unit(name), *(f"partial/{name}/{path.name}" for path in saves)):
-        if not (workdir / unit / MANIFEST).exists():
-            continue
         try:
             # without looking at the files: another process may be removing a save that it replaced
             return open_folder(workdir, unit, sizes=False).record.get("width", 0)
@@ -211,7 +209,7 @@ def read_partial(workdir: pathlib.Path, name: str) -> tuple[int, PyTree] | None:
     Raises:
       Damaged: if the save is damaged.
     """
-    saves = [p for p in (workdir / "partial" / name).glob("*") if not p.name.startswith(".")]
+    saves = list((workdir / "partial" / name).glob("[!.]*"))
     if not saves:
         return None
     if not all(path.name.isdecimal() for path in saves):

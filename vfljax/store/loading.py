@@ -171,8 +171,8 @@ def _attacks(
     reached = {
         local_only_key(row): row for row in local_only.to_pylist() if learner_of(row) == LOCAL_ONLY
     }
-    stored = [tables[variant] for variant in sorted(tables) if tables[variant].num_rows]
-    rows = pa.concat_tables(stored, promote_options="permissive").to_pylist() if stored else []
+    stored = [NO_ROWS, *(tables[variant] for variant in sorted(tables))]
+    rows = pa.concat_tables(stored, promote_options="permissive").to_pylist()
     by_place = {_place(row, row["what"]): row for row in rows}
     out = []
     for row in rows:

@@ -98,16 +98,14 @@ def working(workdir: pathlib.Path, leader: str) -> Iterator[bool]:
         yield writer(workdir) == leader
 
 
-@contextlib.contextmanager
-def holding(workdir: pathlib.Path, part: str) -> Iterator[None]:
+def holding(workdir: pathlib.Path, part: str) -> contextlib.AbstractContextManager[None]:
     """Holds the lock of a part of a sweep that several jobs write, after waiting until it is free.
 
     Args:
       workdir: the folder of the sweep.
       part: name of the part.
     """
-    with _held(workdir / PARTS / part.replace("/", "_")):
-        yield
+    return _held(workdir / PARTS / part.replace("/", "_"))
 
 
 @contextlib.contextmanager

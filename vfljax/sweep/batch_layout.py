@@ -62,7 +62,7 @@ class Layout:
         by_member = NamedSharding(Mesh(jax.devices(), (AXIS,)), BY_MEMBER)
 
         def on_devices(a: Any) -> Any:
-            if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            if is_key(a):
                 return jax.random.wrap_key_data(on_devices(np.asarray(jax.random.key_data(a))))
             if count < self.capacity:
                 a = np.asarray(a)  # on the host, so that no program is compiled for each shape
@@ -136,6 +136,11 @@ def layout_of(count: int, width: int) -> Layout:
     each = -(-count // jax.device_count())
     width = min(width, each)
     return Layout((each + -each % width) * jax.device_count(), width)
+
+
+def is_key(a: Any) -> bool:
+    """Returns whether an array, or its shape, is of random keys."""
+    return jnp.issubdtype(a.dtype, jax.dtypes.prng_key)
 
 
 def leading(tree: PyTree) -> int:

@@ -58,8 +58,7 @@ def codebooks(groups: Sequence[Group], workdir: pathlib.Path) -> dict[int, dict[
         arrays = {}
         for maker, identities in places.items():
             tree = _train(maker, list(identities), num_classes)
-            leaves = map(np.asarray, jax.tree.leaves(tree))
-            arrays |= dict(zip(_names(maker, tree), leaves, strict=True))
+            arrays |= dict(zip(_names(maker, tree), jax.tree.leaves(tree), strict=True))
         store.write_root_arrays(workdir, FILE, arrays)
     trained = {}
     for maker in places:

@@ -114,8 +114,7 @@ class Experiment:
     @property
     def numbers(self) -> dict[str, Axis]:
         """The numbers of training that may be axes, in the order of their columns."""
-        groups = {"training": self.training, "malicious": self.malicious}
-        return {name: getattr(groups[group], name) for group, name in (p.split(".") for p in AXES)}
+        return {path.split(".")[1]: operator.attrgetter(path)(self) for path in AXES}
 
     @property
     def defense_values(self) -> dict[str, list[tuple[dict[str, float], dict[str, Any]]]]:
@@ -163,8 +162,7 @@ class Experiment:
 
 
 def _check_parties(field: str, group: tuple[int, ...], passive: int) -> None:
-    numbers = all(isinstance(p, int) and not isinstance(p, bool) for p in group)
-    if not group or not numbers or not all(0 <= p < passive for p in group):
+    if not group or not all(type(p) is int and 0 <= p < passive for p in group):
         what = f"config.{field} names {list(group)}, but passive parties are 0..{passive - 1}"
         raise UserError(what, remedy="give a tuple of tuples such as ((0,),)")
     if len(set(group)) < len(group):

@@ -90,13 +90,14 @@ class Method:
     @functools.cached_property
     def chains(self) -> tuple[Chain, ...]:
         """Every combination of the knobs and options of its defenses, the last one fastest."""
-        choices = [_choices(name, values) for name, values in self.axes.items()]
-        chains = []
-        for chosen in itertools.product(*choices):
-            knobs = {name: pair[0] for name, pair in zip(self.axes, chosen, strict=True)}
-            options = {name: pair[1] for name, pair in zip(self.axes, chosen, strict=True)}
-            chains.append(Chain(knobs, options))
-        return tuple(chains)
+        choices = {name: _choices(name, values) for name, values in self.axes.items()}
+        return tuple(
+            Chain(
+                knobs={name: knobs for name, (knobs, _) in chosen.items()},
+                options={name: options for name, (_, options) in chosen.items()},
+            )
+            for chosen in combinations(choices, "grid")
+        )
 
     def top_columns(self) -> dict[str, str]:
         """Returns the model fields that the method sets, as columns of results."""

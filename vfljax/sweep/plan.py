@@ -71,11 +71,6 @@ class Plan(NamedTuple):
     devices: int  # number of devices that the sweep was first planned for; it decides widths
     effort: Effort  # of compiling, as it was first planned
 
-    @property
-    def bare_table(self) -> Table:
-        """The table without teachers' scores: what evaluation and attacks read."""
-        return self.table._replace(scores=None)
-
     def steps(self, shard: Shard) -> int:
         """Steps of training that a shard takes, over all its trials."""
         spec = self.groups[shard.group].spec
@@ -103,8 +98,7 @@ def make_plan(experiment: Experiment) -> Plan:
             f"config.training.batch_size={experiment.training.batch_size} is more than the {rows} "
             f"training rows of {dataset.name}: choose at most {rows}, or more rows."
         )
-    planted = plant(dataset, party_columns, splits, experiment)
-    dataset, party_columns, splits, candidates = planted
+    dataset, party_columns, splits, candidates = plant(dataset, party_columns, splits, experiment)
     scaling = data.scaling, data.scaling_rows, data.resident_gb * 1e9
     table = make_table(party_columns, dataset.labels, splits, *scaling)
     shape = grid.DataShape(dataset.num_classes, rows, tuple(c.input for c in party_columns))

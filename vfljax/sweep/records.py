@@ -305,10 +305,8 @@ class Reproduces:
 
     def __post_init__(self) -> None:
         for field, value in vars(self).items():
-            kind, what = (
-                (str, "is no text") if field in TEXTS else (Mapping, "must be a group of fields")
-            )
-            if not isinstance(value, kind):
+            if not isinstance(value, str if field in TEXTS else Mapping):
+                what = "is no text" if field in TEXTS else "must be a group of fields"
                 raise UserError(f"config.reproduces.{field}={value!r} {what}.")
         _check_choices(self, "reproduces", {"scale": SCALES})
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from vfljax import store
 from vfljax.federation.training import Snapshot
+from vfljax.sweep.batch_layout import is_key
 from vfljax.types import HostArray
 
 # fields of a record with the last epoch's exchange; the next epoch overwrites them without reading them
@@ -42,7 +43,7 @@ def save(workdir: pathlib.Path, name: str, count: int, width: int, now: Saved) -
       now: what to save.
     """
     leaves = _numbered(now.snapshot)
-    raw = {k: jax.random.key_data(a) if _is_key(a) else a for k, a in leaves.items()}
+    raw = {k: jax.random.key_data(a) if is_key(a) else a for k, a in leaves.items()}
     progress = {k: np.asarray(a)[:count] for k, a in jax.device_get(raw).items()}
     tree: dict[str, Any] = {"progress": progress}
     if now.recorded:
@@ -72,7 +73,7 @@ def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved 
         if place not in saved:
             return np.zeros((count, *leaf.shape[1:]), leaf.dtype)
         array = jnp.asarray(tree["progress"][place][:count])
-        return jax.random.wrap_key_data(array) if _is_key(leaf) else array
+        return jax.random.wrap_key_data(array) if is_key(leaf) else array
 
     every = [restored(f"{i:05d}", leaf) for i, leaf in enumerate(leaves)]
     return Saved(epoch, jax.tree.unflatten(structure, every), recorded)
@@ -87,10 +88,6 @@ def _pieces(a: HostArray) -> HostArray:
         n for n in range(1, count + 1) if (count % n == 0 and a.nbytes <= n * PIECE) or n == count
     )
     return a.reshape(number, count // number, *a.shape[1:])
-
-
-def _is_key(a: Any) -> bool:
-    return jnp.issubdtype(a.dtype, jax.dtypes.prng_key)
 
 
 def _numbered(snapshot: Snapshot) -> dict[str, Any]:

@@ -55,10 +55,8 @@ def known_error(name: str, known: float, plan: Plan) -> UserError | None:
     if given and known == given:
         return None
     if given:
-        what, remedy = (
-            "labels are asked for",
-            f"the recording gives the labels of {given} rows: ask for those",
-        )
+        what = "labels are asked for"
+        remedy = f"the recording gives the labels of {given} rows: ask for those"
     elif known < classes:
         what = f"labels are fewer than the {classes} classes"
     elif known > rows:

@@ -84,8 +84,7 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
     Returns:
       The lessons, None if no chain reads a teacher's scores; and the number of each trial's lesson, by id.
     """
-    places: dict[tuple[int, bytes, bytes], int] = {}
-    kept: list[tuple[int, HostArray, HostArray]] = []
+    kept: dict[tuple[int, bytes, bytes], tuple[int, int, HostArray, HostArray]] = {}
     teacher_of: dict[int, int] = {}
     for group in filter(_reads_scores, groups):
         spec = group.spec
@@ -102,12 +101,11 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
         )(members)
         for trial, labels, weights in zip(group.trials, *map(np.asarray, drawn), strict=True):
             identity = (trial.seed, labels.tobytes(), weights.tobytes())
-            teacher_of[trial.id] = places.setdefault(identity, len(kept))
-            if len(kept) < len(places):
-                kept.append((trial.seed, labels, weights))
+            lesson = kept.setdefault(identity, (len(kept), trial.seed, labels, weights))
+            teacher_of[trial.id] = lesson[0]
     if not kept:
         return None, {}
-    seeds, labels, weights = zip(*kept, strict=True)
+    _, seeds, labels, weights = zip(*kept.values(), strict=True)
     return Lessons(np.asarray(seeds, np.int32), np.stack(labels), np.stack(weights)), teacher_of
 
 

@@ -181,7 +181,7 @@ def empty_snapshot(
     count = batch_layout.leading(member)
 
     def zeros(a: jax.ShapeDtypeStruct) -> Any:
-        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+        if batch_layout.is_key(a):
             return jax.random.wrap_key_data(jnp.zeros((count, 2), jnp.uint32))
         return np.zeros((count, *a.shape), a.dtype)
 
