@@ -45,7 +45,7 @@ def test_an_option_s_values_are_names_on_an_axis():
         for scale in (0.1, 1.0)
         for law in ("gaussian", "laplace")
     ]
-    heat, curve = figures.heat_maps(every, "noise"), figures.curves(every[:2], "noise", TEN)
+    heat, curve = figures.heat_maps(every), figures.curves(every[:2], TEN)
     for figure in (heat, curve):
         ax = figure.axes[0]
         ticks = [t.get_text() for axis in (ax.xaxis, ax.yaxis) for t in axis.get_ticklabels()]

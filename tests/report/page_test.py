@@ -224,7 +224,7 @@ def test_long_notes_are_folded_and_short_ones_are_read_at_once():
 
 def test_the_threat_model_names_parties_and_what_they_know(tiny_sweep):
     shown = page._shown(tiny_sweep, None)
-    _, rows = threat_model.parties(shown.rows, shown.experiment)
+    _, rows = threat_model.parties(shown.assessed.rows, shown.experiment)
     assert [row[0] for row in rows] == ["passive party 0", "the label party"]
     assert [row[1] for row in rows] == ["passive, attacks", "holds the labels"]
     text = " ".join(threat_model.assumptions(shown.assessed, shown.experiment))

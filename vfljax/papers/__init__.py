@@ -39,6 +39,7 @@ FIGURES = {
     "gafm": ("figure2", "figure3"),
     "sun": tuple(f"figure{i}" for i in range(2, 8)),
 }  # figures in which the papers print no numbers
+SPECTRAL = "spectral/signed"  # algorithm 1 of Sun et al., on the cut
 
 
 class Number(NamedTuple):
@@ -59,9 +60,7 @@ class Number(NamedTuple):
     worst: float | None = None  # the worst of the runs
     best: float | None = None
     runs: int | None = None
-    uncertain: bool = False  # whether its meaning or its setting is uncertain
     incomparable: str = ""  # why no run of ours can measure it; "" if one can
-    note: str = ""
 
     @property
     def figure(self) -> str:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from vfljax.papers import SPECTRAL
 from vfljax.papers.comparisons import Compared
 from vfljax.papers.evidence import SAME, Evidence, LeakRow, Support, below, difference
 
@@ -27,7 +28,6 @@ MATTERS = 0.05  # least difference of top-1 success, AUC or leak AUC that matter
 KEEPS_ACCURACY = 0.04  # accuracy that an operating point may lose
 UNATTACKED = ("table", "dataset", "split", "metric")  # fields in which numbers of two attacks agree
 ADAPTIVE = {"probe", "joint", "fusion"}  # attacks that use everything an attacker has
-SPECTRAL = "spectral/signed"  # algorithm 1 of Sun et al.
 TEST_AUC: dict[str, Any] = {"metric": "auc", "split": "test"}
 TITLES = {"leak": "leak AUC", "auc": "test AUC"}
 BENCHMARKS = ("noise", "compression", "ppdl", "discrete_sgd")

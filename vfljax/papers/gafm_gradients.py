@@ -41,11 +41,6 @@ class Parts(NamedTuple):
 _ce = jax.jit(jax.grad(label_loss), static_argnums=2)
 
 
-def _unit(g: np.ndarray) -> np.ndarray:
-    norm = np.sqrt((g**2).sum())
-    return g / (norm if norm > 0 else 1.0)
-
-
 def parts(sweep: StoredSweep, setting: int) -> Parts:
     """Returns the two parts of the gradients that a trial's parties received in its last recorded epoch.
 
@@ -97,7 +92,8 @@ def parts(sweep: StoredSweep, setting: int) -> Parts:
         response = draws_of(row["seed"], step, jnp.asarray(labels[members]), delta, sigma)[1]
         as_it_is = model.output == "sigmoid" and knobs["gafm.ce_input"] == "released"
         slopes = np.asarray(_ce(jnp.float32(f[members]), response, as_it_is), np.float64)
-        ce[members] = _unit(slopes)
+        norm = np.sqrt((slopes**2).sum())
+        ce[members] = slopes / (norm if norm > 0 else 1.0)
     return Parts(*(array[sent] for array in (f, g - ce, ce, batch, labels)))
 
 

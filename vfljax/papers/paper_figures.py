@@ -18,7 +18,7 @@ from matplotlib.ticker import NullFormatter
 
 from vfljax import papers
 from vfljax.errors import UserError
-from vfljax.papers import gafm_gradients
+from vfljax.papers import SPECTRAL, gafm_gradients
 from vfljax.report.configurations import ConfigurationSummary, configurations, stored_configurations
 from vfljax.report.estimates import Interval
 from vfljax.report.figures import COLORS, MARKERS, STYLE
@@ -37,7 +37,6 @@ OPERATING_POINTS = {
     "discrete_sgd": "discrete_sgd.intervals",
     "kdk": "kdk.epsilon",
 }  # KDk's Figure 7 has a panel per defense; its horizontal axis is this knob
-SPECTRAL = "spectral/signed"  # algorithm 1 of Sun et al., on the cut
 PRINTED_DEFENSES = {"none": (), "marvell": ("marvell",), "label_dp": ("label_dp",)}
 Points = Iterable[tuple[float, float]]  # (x, y)
 

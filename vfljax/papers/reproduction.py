@@ -19,7 +19,7 @@ from vfljax.papers import Number, comparisons, gafm_gradients, paper_figures
 from vfljax.papers.comparisons import Compared
 from vfljax.report import tables
 from vfljax.report.configurations import ConfigurationSummary, configurations
-from vfljax.report.stored_rows import AttackFigures, TrialFigures, federations_of, read
+from vfljax.report.stored_rows import AttackFigures, TrialFigures, federations_of, grouped, read
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.records import Reproduces
 from vfljax.types import NO_SPLIT, SPLIT
@@ -125,10 +125,8 @@ class _Finder:
         self._sweep, self._reproduces = sweep, reproduces
         rows = read(sweep, named=False)
         self._configurations = configurations(rows)
-        self._trials = {
-            c.number: [t for t in rows.trials if t.configuration == c.number and not t.diverged]
-            for c in self._configurations
-        }
+        trained = (trial for trial in rows.trials if not trial.diverged)
+        self._trials = grouped(trained, lambda trial: trial.configuration)
         self._attacks = [row for row in rows.attacks if row.point == 0]
 
     def compared(self, number: Number, variant: str) -> list[Compared]:
@@ -144,7 +142,8 @@ class _Finder:
             return [blank._replace(figure=f"several: {', '.join(c.label for c in matching)}")]
         out = []
         for place, c in enumerate(matching):
-            federation, figure, by_seed = self._found(number, self._trials[c.number], variant)
+            trials = self._trials.get(c.number, [])
+            federation, figure, by_seed = self._found(number, trials, variant)
             values = (by_seed[seed] for seed in sorted(by_seed))
             names = (variant, c.method if place else "")
             out.append(
@@ -165,7 +164,7 @@ class _Finder:
         setting, knobs = self._reproduces.setting, KNOBS.get(number.defense, {})
         facts = {k: v for k, v in setting.items() if not isinstance(v, Mapping)}
         facts = {**NEUTRAL.get(number.defense, {}), **facts, **setting.get(c.method, {})}
-        trials = self._trials[c.number]
+        trials = self._trials.get(c.number)
         values = {**c.knobs, **(trials[0].figures if trials else {})}
         return all(
             _same(values.get(knobs[name]) if name in knobs else facts.get(name), value)

@@ -26,11 +26,10 @@ def draw(covered: Sequence[Covered]) -> Figure | None:
     is one, and our 95 % interval. The band is the margin of ``agreement``. Gradients, which are no share or
     AUC, are left out. Numbers of smaller runs are gray, because these have no verdict.
     """
-    ran = [(e.status, e.main) for e in covered if e.main is not None and e.status in LOOKS]
     points = [
-        (status, c.number, agreement(c.number, c.ours))
-        for status, c in ran
-        if c.number.metric not in GRADIENTS
+        (e.status, e.number, agreement(e.number, e.main.ours))
+        for e in covered
+        if e.main is not None and e.status in LOOKS and e.number.metric not in GRADIENTS
     ]
     if not points:
         return None

@@ -127,8 +127,7 @@ class Assessed:
 
     def attacked_on(self, federation: str) -> list[Assessment]:
         """The assessments of one federation with a strongest attack."""
-        found = (a for a in self.assessments if a.federation == federation)
-        return [a for a in found if a.strongest is not None]
+        return [a for a in self.assessments if a.federation == federation and a.strongest]
 
     @property
     def methods(self) -> list[Assessment]:
@@ -140,8 +139,7 @@ class Assessed:
 
         Those that meet the goal come first, then those that keep the utility, each by verdict and leak.
         """
-        found = (a for a in self.assessments if a.federation == federation)
-        shown = [a for a in found if a.shown_as is not None]
+        shown = [a for a in self.assessments if a.federation == federation and a.shown_as]
         return sorted(shown, key=lambda a: (not a.meets_goal, not a.chosen, *preference(a)))
 
     def undefended(self, federation: str) -> Assessment | None:

@@ -62,8 +62,8 @@ def assess(rows: StoredRows, experiment: Experiment | None = None) -> Assessed:
                 if federation_of_kind(row.identity.federation) == federation
             ]
             tried = Tried(candidates, names, rows, reference)
-            strongest = {known: tried.strongest(known) for known in counts}
-            if federation not in configuration.validation and not any(strongest.values()):
+            strongest = {k: best for k in counts if (best := tried.strongest(k)) is not None}
+            if federation not in configuration.validation and not strongest:
                 continue
             run = [row.identity for row in candidates]
             found.append(
@@ -76,10 +76,10 @@ def assess(rows: StoredRows, experiment: Experiment | None = None) -> Assessed:
                         for name in configuration.defenses
                         if defenses.TABLE[name].known_by.get(federation)
                     ),
-                    strongest=strongest[counts[0]],
+                    strongest=strongest.get(counts[0]),
                     published=tried.strongest(counts[0], published=True),
                     oracle=tried.strongest(counts[0], oracle=True),
-                    by_knowledge={k: v for k, v in strongest.items() if v is not None},
+                    by_knowledge=strongest,
                 )
             )
     return _with_fresh(compare(every, found, reference, rows), rows.sweep.workdir / CONFIRMED)

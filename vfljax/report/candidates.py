@@ -7,10 +7,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vfljax.report import choosing, intervals
-from vfljax.report.estimates import NO_LIMITS, Estimate, Limits
+from vfljax.report.estimates import NO_LIMITS, Estimate, Limits, interval
 from vfljax.report.intervals import LeakSample
 from vfljax.report.spread import FEWEST_SEEDS
 from vfljax.types import AttackIdentity
@@ -85,13 +84,10 @@ def with_baseline(figures: LeakSample, local_only: LeakSample) -> LeakSample:
         return figures
     trained = np.isfinite(figures.leaks).any(axis=-2, keepdims=True)
     shape = (*figures.errors.shape[:-1], 1)
-    leaks = [figures.leaks, np.where(trained, local_only.leaks[..., -1:, :], np.nan)]
-    errors = [figures.errors, np.broadcast_to(local_only.errors[..., -1:], shape)]
-    tried = [figures.tried, np.broadcast_to(local_only.tried[..., -1:], shape)]
     return LeakSample(
-        np.concatenate(leaks, axis=-2),
-        np.concatenate(errors, axis=-1),
-        np.concatenate(tried, axis=-1),
+        np.append(figures.leaks, np.where(trained, local_only.leaks[..., -1:, :], np.nan), axis=-2),
+        np.append(figures.errors, np.broadcast_to(local_only.errors[..., -1:], shape), axis=-1),
+        np.append(figures.tried, np.broadcast_to(local_only.tried[..., -1:], shape), axis=-1),
         figures.rows,
     )
 
@@ -153,8 +149,8 @@ def strongest_of(among: Candidates) -> Strongest | None:
         return None
     folds = choosing.leave_one_out(leaks, intervals.certain(everyone.rows))
     best = int(choosing.strongest(leaks))
-    highest = _mean(leaks[best])
-    local_only = _mean(leaks[-1]) if among.has_local_only else math.nan
+    highest = interval(leaks[best]).mean
+    local_only = interval(leaks[-1]).mean if among.has_local_only else math.nan
     limits, excess = NO_LIMITS, NO_LIMITS
     if seeds >= FEWEST_SEEDS:
         limits = floats(intervals.worst_limits(everyone))
@@ -169,15 +165,10 @@ def strongest_of(among: Candidates) -> Strongest | None:
         by_seed={seed: leak for seed, leak in pairs if not math.isnan(leak)},
         leak=Estimate(highest, limits),
         excess=Estimate(highest - local_only, excess),
-        fold_leak=_mean(folds.scores),
+        fold_leak=interval(folds.scores).mean,
         folds=int(np.sum(folds.picks == best)),
         seeds=seeds,
     )
-
-
-def _mean(values: NDArray[np.float64]) -> float:
-    finite = values[np.isfinite(values)]
-    return float(finite.mean()) if len(finite) else math.nan
 
 
 def floats(pair: Limits) -> Limits:

@@ -102,7 +102,7 @@ def _bias(assessed: Assessed) -> dict[str, Any] | None:
 
 def operating_points(assessed: Assessed) -> str:
     """Returns how every method's operating point, which its card shows, is chosen."""
-    allowed = {f: assessed.allowed.get(f, choosing.MEAN_LOSS) for f in assessed.federations}
+    allowed = {f: assessed.allowed[f] for f in assessed.federations}
     (text,) = paragraphs(
         "operating_points",
         reference=assessed.reference,

@@ -49,14 +49,8 @@ def _leak(c: ConfigurationSummary, key: AttackIdentity) -> Interval:
     return c.attacks[key]["leak"] if key in c.attacks else NO_INTERVAL
 
 
-def heat_maps(every: Sequence[ConfigurationSummary], method: str) -> Figure:
-    """Draws accuracy and what every attack leaks over the two knobs of a method.
-
-    Args:
-      every: the configurations of the sweep.
-      method: the method whose configurations are drawn.
-    """
-    members = [c for c in every if c.method == method]
+def heat_maps(members: Sequence[ConfigurationSummary]) -> Figure:
+    """Draws accuracy and what every attack leaks over the two knobs of a method, from its configurations."""
     knobs = varying_knobs(members)
     down, across = sorted(knobs, key=lambda knob: len({c.knobs[knob] for c in members}))
     rows, columns = (sorted({c.knobs[knob] for c in members}) for knob in (down, across))
@@ -110,18 +104,16 @@ def _highest(members: Sequence[ConfigurationSummary], key: AttackIdentity) -> fl
     return max((mean for mean in means if not math.isnan(mean)), default=-math.inf)
 
 
-def curves(every: Sequence[ConfigurationSummary], method: str, reference: Reference) -> Figure:
+def curves(members: Sequence[ConfigurationSummary], reference: Reference) -> Figure:
     """Draws accuracy and what attacks leak along the one knob of a method.
 
     Args:
-      every: the configurations of the sweep.
-      method: the method whose configurations are drawn.
+      members: the configurations of the method.
       reference: has the scale of leaks, and chance on it.
     """
-    members = [c for c in every if c.method == method]
-    knobs = varying_knobs(members)
-    members = sorted(members, key=lambda c: c.knobs[knobs[0]])
-    ticks = [c.knobs[knobs[0]] for c in members]
+    (knob,) = varying_knobs(members)
+    members = sorted(members, key=lambda c: c.knobs[knob])
+    ticks = [c.knobs[knob] for c in members]
     numeric = all(map(_is_number, ticks))
     # values of an option are names, so no line joins them
     x = np.array(ticks if numeric else range(len(ticks)), float)
@@ -153,12 +145,12 @@ def curves(every: Sequence[ConfigurationSummary], method: str, reference: Refere
         elif x.min() > 0 and x.max() / x.min() > 20:
             ax.set_xscale("log")
         ax.axhline(reference.chance, color="gray", lw=0.8, ls=":")
-        left_out = len(names) > CURVES
+        left_out = f": the {CURVES} strongest of {len(names)} attacks" * (len(names) > CURVES)
         ax.set(
-            xlabel=knobs[0],
+            xlabel=knob,
             ylabel=f"accuracy, and {reference.scale} of attacks",
             ylim=(0, 1.03),
-            title=method + f": the {CURVES} strongest of {len(names)} attacks" * left_out,
+            title=members[0].method + left_out,
         )
         ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
         figure.tight_layout()

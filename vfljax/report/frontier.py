@@ -90,7 +90,7 @@ def reach(assessed: Assessed, federation: str) -> Reach:
     drawn = [a for a in assessed.attacked_on(federation) if a.utility.count]
     values, levels = [a.utility.mean for a in drawn], [a.leak.mean for a in drawn]
     high = max([*values, assessed.reference.guess])
-    low = min(alone(assessed, federation), high - 0.02)
+    low = min(alone(assessed, federation)[0], high - 0.02)
     left = low - (high - low) / 3
     lowest = np.nanmin([*levels, assessed.local_only(federation), 1.0])
     bottom = max(0.0, lowest - 0.15 * (1.02 - lowest) - 0.01)
@@ -98,12 +98,11 @@ def reach(assessed: Assessed, federation: str) -> Reach:
     return Reach(left, high + 0.12 * (high - left), float(bottom), beyond)
 
 
-def alone(assessed: Assessed, federation: str) -> float:
-    """Returns the utility of the label party alone, or of a guess where that is not known."""
-    worth = assessed.worth.get(federation)
-    if worth is None or math.isnan(worth.alone_mean):
-        return assessed.reference.guess
-    return worth.alone_mean
+def alone(assessed: Assessed, federation: str) -> tuple[float, str]:
+    """Returns the utility of the label party alone, or of a guess where that is not known, and whose it is."""
+    reached, guess = assessed.worth[federation].alone_mean, assessed.reference.guess
+    known = not math.isnan(reached) and reached != guess
+    return (reached, "label party alone") if known else (guess, "guess")
 
 
 def _points(ax: Any, drawn: Sequence[Assessment], places: dict[str, int]) -> None:
@@ -142,10 +141,9 @@ def _guesses(ax: Any, assessed: Assessed, federation: str) -> None:
         ax.axhline(level, color=color, lw=0.8, ls=dashes)
         at = {"transform": ax.get_yaxis_transform(), "va": "bottom", "zorder": 6}
         ax.text(x, level, words, color=color, fontsize=7, clip_on=True, **at)
-    place = alone(assessed, federation)
+    place, words = alone(assessed, federation)
     ax.axvline(place, color="gray", lw=0.8, ls=":")
     at = {"transform": ax.get_xaxis_transform(), "va": "center", "ha": "right", "rotation": 90}
-    words = "guess" if place == base.guess else "label party alone"
     ax.text(place, 0.5, words, color="gray", fontsize=7, **at)
 
 

@@ -146,22 +146,23 @@ def lines(assessed: Assessed) -> list[Line]:
 
 def warnings(assessed: Assessed) -> list[str]:
     """Returns a warning for every accuracy or lower limit of epsilon that is above what a guarantee allows."""
-    crossed = [line for line in lines(assessed) if line.crossed]
-    without = _measured_without(assessed) if crossed else None
-    out = [
+    kept = claimed(assessed)
+    if not kept:
+        return []
+    without, lower = _measured_without(assessed), lower_limits(assessed)
+    crossed = [
         f"WARNING: {line.configuration.label}, {FEDERATIONS[line.federation]}: {line.reached.whose} names "
         f"{line.reached.accuracy:.3f} of the labels, more than the {line.allowed:.3f} that ε = "
         f"{line.epsilon:g} allows who reaches M = {without.accuracy:.3f} without the row's label "
         f"({without.whose}). A measured M is a lower bound: either somebody reaches more than this M, or the "
         "code of the defense or of the attack is wrong."
-        for line in crossed
-        if without is not None
+        for line in lines(assessed)
+        if line.crossed
     ]
-    lower = lower_limits(assessed)
-    return out + [
+    return crossed + [
         f"WARNING: {c.label}: with a confidence of 95 % ε is at least {found.epsilon():.2f}, more than the "
         f"{epsilon:g} that {name} claims ({found.text} coins of canaries guessed)."
-        for c, name, epsilon in claimed(assessed)
+        for c, name, epsilon in kept
         if (found := lower.get(c.number)) and found.epsilon() > epsilon
     ]
 

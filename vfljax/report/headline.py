@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from vfljax.report import choosing, judging
+from vfljax.report import judging
 from vfljax.report.assessed import Assessed, Assessment, preference
 from vfljax.report.assessment import nearest
 from vfljax.report.candidates import Strongest
@@ -19,7 +19,7 @@ from vfljax.report.judging import Verdict
 from vfljax.report.spread import FEWEST_SEEDS
 from vfljax.report.stored_rows import FEDERATIONS
 from vfljax.report.templates import paragraphs
-from vfljax.report.worth import CostOutcome, Worth
+from vfljax.report.worth import CostOutcome
 
 
 class Headline(NamedTuple):
@@ -112,7 +112,7 @@ def _headline(assessed: Assessed, federation: str) -> Headline:
 def _defended(assessed: Assessed, federation: str) -> dict[str, Any]:
     """Returns the template's values: which method is recommended or nearest to the goal, and the others."""
     methods = assessed.methods_on(federation)
-    allowed = assessed.allowed.get(federation, choosing.MEAN_LOSS)
+    allowed = assessed.allowed[federation]
     rivals = [a for a in assessed.attacked_on(federation) if a.configuration.defended]
     broken = (a.broken for a in assessed.assessments if a.federation == federation)
     shown, best, near = assessed.undefended(federation), recommended(methods), None
@@ -136,7 +136,7 @@ def _defended(assessed: Assessed, federation: str) -> dict[str, Any]:
         "surest": best and any(a.meets_goal and a.leak.mean < best.leak.mean for a in methods),
         "outcomes": sorted({str(a.shown_as) for a in methods}),
         "broken": dict.fromkeys(name for names in broken for name in names),
-        "worth": assessed.worth.get(federation, Worth({}, {})),
+        "worth": assessed.worth[federation],
         "allowed": allowed,
         "meanings": judging.MEANINGS,
         "Verdict": Verdict,

@@ -136,9 +136,7 @@ def _lines(figure: BokehFigure, assessed: Assessed, federation: str) -> None:
     lines = [(True, reference.chance, "chance", "#666666", "dotted")]
     if not math.isnan(local_only):
         lines.append((True, local_only, "local-only", "#B00020", "dashed"))
-    place = alone(assessed, federation)
-    title_of_line = "guess" if place == reference.guess else "label party alone"
-    lines.append((False, place, title_of_line, "#666666", "dotted"))
+    lines.append((False, *alone(assessed, federation), "#666666", "dotted"))
     for across, place, text, color, dash in lines:
         dimension, look = "height", {"line_color": color, "line_dash": dash, "line_width": 1.5}
         at = {"x": place, "y": 1.02, "text_align": "right", "text_baseline": "top"}

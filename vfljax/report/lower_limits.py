@@ -82,11 +82,11 @@ def strongest_guesses(rows: Iterable[AttackFigures]) -> Guesses | None:
 def lower_limits(assessed: Assessed) -> dict[int, Guesses]:
     """Returns the guesses on each configuration, by its number, from the sweep or its folder of canaries."""
     rows = assessed.rows
-    if rows is not None and f"{PREFIX}right_100" not in rows.sweep.attacks.column_names:
+    if f"{PREFIX}right_100" not in rows.sweep.attacks.column_names:
         folder = rows.sweep.workdir / FOLDER
-        rows = stored_rows.load(folder) if (folder / "sweep.json").exists() else None
-    if rows is None:
-        return {}
+        if not (folder / "sweep.json").exists():
+            return {}
+        rows = stored_rows.load(folder)
     number = {(c.method, *c.knobs.items()): c.number for c in assessed.configurations}
     trained = {c.number: number.get((c.method, *c.knobs.items())) for c in configurations(rows)}
     attacked = attacks_of(rows).items()

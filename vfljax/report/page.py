@@ -35,7 +35,7 @@ from vfljax.report.assessed import Assessed, Assessment, MethodOutcome
 from vfljax.report.assessment import assess
 from vfljax.report.configurations import undefended, varying_knobs
 from vfljax.report.judging import Verdict
-from vfljax.report.stored_rows import FEDERATIONS
+from vfljax.report.stored_rows import FEDERATIONS, grouped
 from vfljax.report.tables import Draw
 from vfljax.report.templates import TEMPLATES, paragraphs, templates
 from vfljax.report.terminal import first_lines, fitted
@@ -69,9 +69,7 @@ TONES = {
 class _Shown(NamedTuple):
     """What a page is made from."""
 
-    workdir: pathlib.Path
     experiment: Experiment
-    rows: stored_rows.StoredRows
     assessed: Assessed
     extra: tables.Extra
 
@@ -86,16 +84,17 @@ def _shown(workdir: pathlib.Path, extend: tables.Extend | None) -> _Shown:
     rows = stored_rows.load(workdir)
     experiment = experiment_of(rows.sweep)
     extra = extend(rows.sweep, experiment) if extend else tables.Extra()
-    return _Shown(workdir, experiment, rows, assess(rows, experiment), extra)
+    return _Shown(experiment, assess(rows, experiment), extra)
 
 
 def _context(shown: _Shown) -> dict[str, Any]:
     """Returns the values that the template of the page needs."""
     assessed, experiment = shown.assessed, shown.experiment
-    notes, more_notes = _notes(shown)
+    notes, more_notes = _notes(assessed, experiment)
     attacked = bool(assessed.federations)
     compared = undefended(assessed.configurations) is not None
-    drawn, folder = drawings(assessed, shown.extra), shown.workdir / "figures"
+    folder = assessed.rows.sweep.workdir / "figures"
+    drawn = drawings(assessed, shown.extra)
     images = {name: (title, _save(draw(), folder, name)) for name, (title, draw) in drawn.items()}
     return {
         "name": experiment.name,
@@ -108,7 +107,7 @@ def _context(shown: _Shown) -> dict[str, Any]:
         "warnings": guarantees.warnings(assessed),
         "notes": notes,
         "more_notes": more_notes,
-        "about": _about(shown),
+        "about": _about(assessed.rows, experiment),
         "verdicts": tables.method_rows(assessed),
         "panels": interactive.panels(assessed) if attacked else [],
         "plotted": any(a.utility.count for a in assessed.attacked),
@@ -120,19 +119,18 @@ def _context(shown: _Shown) -> dict[str, Any]:
         "sections": shown.sections,
         "pictures": dict([images.pop(CERTAINTY, ("", ""))]),
         "figures": [(title, name, data) for name, (title, data) in images.items()],
-        "parties": threat_model.parties(shown.rows, experiment),
+        "parties": threat_model.parties(assessed.rows, experiment),
         "threat_model": threat_model.assumptions(assessed, experiment),
         "judged": captions.strongest_attack(assessed, experiment.data.permute_labels)
         if attacked
         else "",
-        "origin": _origin(shown),
+        "origin": _origin(assessed.rows.sweep),
     }
 
 
-def _about(shown: _Shown) -> str:
+def _about(rows: stored_rows.StoredRows, experiment: Experiment) -> str:
     """Returns a paragraph on the sweep's data and on how much was trained."""
-    header, data = shown.rows.sweep.header, shown.rows.sweep.header["data"]
-    name = shown.experiment.parties.name_of
+    data, name = rows.sweep.header["data"], experiment.parties.name_of
     (text,) = paragraphs(
         "about",
         data=data,
@@ -140,24 +138,25 @@ def _about(shown: _Shown) -> str:
             f"{name(p)} {threat_model.shape_text(shape)}"
             for p, shape in enumerate(data["party_shapes"])
         ],
-        trained=len(shown.rows.trials),
-        trials=header["trials"],
-        seeds=shown.experiment.seeds,
+        trained=len(rows.trials),
+        trials=rows.sweep.header["trials"],
+        seeds=experiment.seeds,
     )
     return text
 
 
-def _notes(shown: _Shown) -> tuple[list[str], list[str]]:
+def _notes(assessed: Assessed, experiment: Experiment) -> tuple[list[str], list[str]]:
     """Returns the notes that are shown, those on missing or diverged trials first, and the folded ones."""
-    undone, trials = shown.rows.sweep.unfinished, len(shown.rows.trials)
+    rows = assessed.rows
+    undone, trials = rows.sweep.unfinished, len(rows.trials)
     notes = [f"Not finished: {'; '.join(undone)}."] if undone else []
-    if lost := sum(c.diverged for c in shown.assessed.configurations):
+    if lost := sum(c.diverged for c in assessed.configurations):
         notes.append(f"{lost} of {trials} trials diverged: their figures are left out, not zero.")
-    if count := shown.experiment.canaries:
+    if count := experiment.canaries:
         what = f"{count} training rows of each seed are canaries, whose labels are coins"
         notes.append(f"{what}: utility and leaks of this sweep contain them.")
-    notes += sorted(shown.experiment.notes, key=lambda note: TIME not in note)
-    return notes[:FEW], [*notes[FEW:], *_attack_notes(shown.rows)]
+    notes += sorted(experiment.notes, key=lambda note: TIME not in note)
+    return notes[:FEW], [*notes[FEW:], *_attack_notes(rows)]
 
 
 def _attack_notes(rows: stored_rows.StoredRows) -> list[str]:
@@ -210,32 +209,31 @@ def drawings(assessed: Assessed, extra: tables.Extra) -> dict[str, tuple[str, Dr
       assessed: a sweep.
       extra: with the figure in a paper's form, if there is one.
     """
-    every, out = assessed.configurations, {}
+    out: dict[str, tuple[str, Draw]] = {}
     if assessed.federations:
         out[FRONTIER] = FRONTIER, functools.partial(frontier.frontier, assessed)
     if certain_rows.readers(assessed):
         out[CERTAINTY] = certain_rows.TITLE, functools.partial(certain_rows.figure, assessed)
     if extra.draw is not None:
         out[PAPER] = "In the paper's form", extra.draw
-    for method in dict.fromkeys(c.method for c in every):
-        knobs = varying_knobs([c for c in every if c.method == method])
-        title, drawn = f"{method}, along its knobs", (every, method)
+    for method, members in grouped(assessed.configurations, lambda c: c.method).items():
+        knobs, title = varying_knobs(members), f"{method}, along its knobs"
         if len(knobs) == 2:
-            out[f"heat_{method}"] = title, functools.partial(figures.heat_maps, *drawn)
+            out[f"heat_{method}"] = title, functools.partial(figures.heat_maps, members)
         elif len(knobs) == 1:
-            draw = functools.partial(figures.curves, *drawn, assessed.reference)
+            draw = functools.partial(figures.curves, members, assessed.reference)
             out[f"curve_{method}"] = title, draw
     return out
 
 
-def _origin(shown: _Shown) -> dict[str, str]:
+def _origin(sweep: store.StoredSweep) -> dict[str, str]:
     """Returns the command, the versions and the config that made the sweep."""
-    header = shown.rows.sweep.header
+    header = sweep.header
     versions = {k: header[k] for k in ("versions", "revision", "backend", "devices", "checksum")}
     return {
         "Command": header["command"],
         "Versions": json.dumps(versions, indent=1),
-        "Config": json.dumps(shown.rows.sweep.config, indent=1),
+        "Config": json.dumps(sweep.config, indent=1),
     }
 
 
@@ -257,7 +255,7 @@ def excerpt(workdir: pathlib.Path, out: pathlib.Path, extend: tables.Extend | No
       extend: makes the sections that are added to the report's own.
     """
     shown = _shown(workdir, extend)
-    header, experiment = shown.rows.sweep.header, shown.experiment
+    header, experiment = shown.assessed.rows.sweep.header, shown.experiment
     lines = [
         f"# {experiment.name}",
         "",

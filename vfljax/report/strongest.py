@@ -163,7 +163,7 @@ class Tried:
         of_most = [by_draws[max(by_draws)] for _, by_draws in every]
         leaks = self._by_seed(of_most, self._figure)
         best = int(choosing.strongest(leaks))
-        name = f"{LOCAL_ONLY.name}" + (f" ({every[best][0]})" if len(every) > 1 else "")
+        name = LOCAL_ONLY.name + (f" ({every[best][0]})" if len(every) > 1 else "")
         null = _mean(row.figures["leak_null"] for row in of_most[best])
         picks = np.full(number, best)
         if np.isfinite(leaks).any(axis=0).sum() >= FEWEST_SEEDS:
