@@ -10,7 +10,7 @@ from tests.attacks import cases
 from tests.reference import surrogate as reference
 from tests.reference.posterior import adamw
 from vfljax.attacks import surrogate as module
-from vfljax.attacks.surrogate import KNOBS, NAMES, Seen, labels_of, make_loss, seen_of, surrogate
+from vfljax.attacks.surrogate import KNOBS, Seen, labels_of, make_loss, seen_of, surrogate
 from vfljax.contract.planted import LEAKS
 from vfljax.types import MALICIOUS, SPLIT
 
@@ -165,7 +165,7 @@ def test_q_is_the_label_where_it_is_known():
 
 
 def test_the_attacker_without_labels_has_no_knob_known():
-    one, other = (surrogate(cases.BOTTOMS, 2, names=name) for name in NAMES)
+    one, other = (surrogate(cases.BOTTOMS, 2, names=name) for name in ("known", "none"))
     assert one.federations == other.federations == (SPLIT, MALICIOUS)
     assert set(one.knobs) - set(other.knobs) == {"known"}
     assert one.baselines == ("logistic",)

@@ -80,9 +80,10 @@ def batch_inversion(
         del key, known, knobs
         assert view.inputs is not None
         assert view.parameter_gradients is not None
-        by_batch, place = core.batches(view, epoch), core.place_of(view, epoch)
-        inputs, sent = view.inputs[place], view.sent[place]
-        of_batch = by_batch.gather(inputs), by_batch.sent, view.parameter_gradients[place]
+        place = core.place_of(view, epoch)
+        by_batch, sent = core.batches_at(view, place), view.sent[place]
+        inputs = by_batch.gather(view.inputs[place])
+        of_batch = inputs, by_batch.sent, view.parameter_gradients[place]
 
         def invert(part: tuple[Array, Array, Array]) -> Array:
             inputs, sent, sums = part

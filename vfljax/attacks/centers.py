@@ -26,8 +26,6 @@ from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.types import KINDS, MALICIOUS, SPLIT, Array, Known, Scores, View
 
-SCORES = ("nearest", "distance")
-
 
 def _centers(
     statistic: Callable[[Array], Array],
@@ -37,7 +35,7 @@ def _centers(
     scores: str,
 ) -> Attack:
     core.check_epoch(epoch)
-    core.check_choice("scores", scores, SCORES)
+    core.check_choice("scores", scores, ("nearest", "distance"))
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, knobs
@@ -114,8 +112,9 @@ def global_median(bottoms: Bottoms, num_classes: int, *, epoch: int = -1) -> Att
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, known, knobs
-        by_batch = core.batches(view, epoch)
-        total = jnp.sum(view.gradients[core.place_of(view, epoch)], axis=-1)
+        place = core.place_of(view, epoch)
+        by_batch = core.batches_at(view, place)
+        total = jnp.sum(view.gradients[place], axis=-1)
         sums = jnp.where(by_batch.sent, by_batch.gather(total), jnp.nan)
         above = (sums > jnp.nanmedian(sums, axis=1, keepdims=True)).astype(jnp.float32)
         positive = by_batch.scatter(above, len(total))

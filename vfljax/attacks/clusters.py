@@ -68,7 +68,7 @@ def clusters(bottoms: Bottoms, num_classes: int, *, names: str = "known", count:
     Returns:
       An attack whose scores [N, C] are shares plus weighed cosines; NaN for rows not sent in epoch 0.
     """
-    core.check_choice("names", names, surrogate.NAMES)
+    fields = core.named_by(names, {"gradient": 1.0})
     core.check_whole("count", count, 0)
     core.check_numeric(bottoms, "leave this attack out of config.attacks")
     number, named = count or num_classes, names == "known"
@@ -95,9 +95,7 @@ def clusters(bottoms: Bottoms, num_classes: int, *, names: str = "known", count:
         scores += knobs["gradient"] * agreement * each[best]
         return core.scored(enumeration.renamed(scores, known) if named else scores, seen.sent)
 
-    knobs = {**core.KNOWN, "gradient": 1.0} if named else {"gradient": 1.0}
-    base = ("logistic",) * named
-    return Attack(run, (SPLIT, MALICIOUS), knobs, baselines=base, adaptive=True, epoch=0)
+    return Attack(run, (SPLIT, MALICIOUS), **fields, adaptive=True, epoch=0)
 
 
 ROW = AttackRow(clusters)

@@ -76,7 +76,6 @@ KNOBS = {
 PUBLISHED_STEPS = 25 * 1024  # 25 epochs of 1,024 steps
 DRAWN = 1024  # steps whose random numbers are drawn at once
 RANGES = {"temperature": (1e-3, 1e6), "alpha": (1e-3, 1e6), "ema": (0.0, 1.0)}
-THRESHOLDS = ("plain", "known_share")
 
 
 def at_known_share(logits: Array, among: Array, share: Array) -> Array:
@@ -132,33 +131,28 @@ def complete(
     chex.assert_type([known.rows, known.labels, known.count], int)
     chex.assert_equal_shape_prefix([*view.features, known.rows], 1)
     rows, drawn = len(view.features[0]), min(steps, DRAWN)
-    names = tuple(f"bottom{p}" for p in range(len(view.bottoms)))
     example, _ = bottom.apply(view.bottoms, _rows(view.features, slice(2)), False, None)
-    first = head.init(keys.fold(key, "head"), example)
-    variables = {"head": first, **dict(zip(names, view.bottoms, strict=True))}
+    networks = (head.init(keys.fold(key, "head"), example), *view.bottoms)
+    trained = len(networks) if finetune_bottom else 1  # the first so many networks
 
     def forward(
-        variables: PyTree,
+        networks: tuple[PyTree, ...],
         x: tuple[Array, ...],
         key: Array | None,
         mix: Callable[[Array], Array] = lambda z: z,
-    ) -> tuple[Array, PyTree]:
-        """Logits, and the variables with moved statistics; evaluation mode without a key."""
-        bottoms, train = tuple(variables[name] for name in names), key is not None
-        z, (after, _) = bottom.apply(bottoms, x, train, key)
-        logits, (after_head, _) = head.apply(variables["head"], mix(z), train, key)
-        return logits, {"head": after_head, **dict(zip(names, after, strict=True))}
+    ) -> tuple[Array, tuple[PyTree, ...]]:
+        """Logits, and the networks with moved statistics; evaluation mode without a key."""
+        train = key is not None
+        z, (after, _) = bottom.apply(networks[1:], x, train, key)
+        logits, (after_head, _) = head.apply(networks[0], mix(z), train, key)
+        return logits, (after_head, *after)
 
-    trained = ("head", *names) if finetune_bottom else ("head",)
+    def split(networks: tuple[PyTree, ...]) -> list[PyTree]:
+        return [network["params"] for network in networks[:trained]]
 
-    def only_trained(variables: PyTree) -> PyTree:
-        return {name: variables[name] for name in trained}
-
-    def split(variables: PyTree) -> PyTree:
-        return {name: variables[name]["params"] for name in trained}
-
-    def join(variables: PyTree, params: PyTree) -> PyTree:
-        return {k: {**v, "params": params.get(k, v["params"])} for k, v in variables.items()}
+    def join(networks: tuple[PyTree, ...], params: list[PyTree]) -> tuple[PyTree, ...]:
+        joined = ({**network, "params": p} for network, p in zip(networks, params))
+        return (*joined, *networks[trained:])
 
     optimizer = optax.scale_by_adam()
     decay = 1 - knobs["weight_decay"] * knobs["learning_rate"]
@@ -179,12 +173,12 @@ def complete(
         return Mixing(i, j, jnp.maximum(lam, 1 - lam), order)
 
     def step(number: Array, carry: tuple[PyTree, PyTree, PyTree], draws: Mixing) -> Any:
-        variables, averaged, state = carry
+        networks, averaged, state = carry
         i, j, lam, order = jax.tree.map(lambda a: a[number % drawn], draws)
         x = _rows(view.features, known.rows[jnp.concatenate([i, j])])
 
         dropout = jax.random.split(keys.fold(key, "dropout", number))
-        guess, _ = forward(variables, _rows(x, slice(batch_size, None)), dropout[0])
+        guess, _ = forward(networks, _rows(x, slice(batch_size, None)), dropout[0])
         q = sharpen(jax.nn.softmax(guess), knobs["temperature"])
         targets = jnp.concatenate([jax.nn.one_hot(known.labels[i], num_classes), q])
 
@@ -196,32 +190,30 @@ def complete(
         soft = jax.lax.stop_gradient(mix(targets))
         weight = lambda_u * jnp.minimum(1.0, number / steps)
 
-        def loss(params: PyTree) -> tuple[Array, PyTree]:
-            logits, after = forward(join(variables, params), mixed, dropout[1], at_cut)
+        def loss(params: list[PyTree]) -> tuple[Array, PyTree]:
+            logits, after = forward(join(networks, params), mixed, dropout[1], at_cut)
             return mixmatch_loss(logits, soft, batch_size, weight), after
 
-        params = split(variables)
+        params = split(networks)
         gradient, after = jax.grad(loss, has_aux=True)(params)
         updates, state = optimizer.update(gradient, state, params)
         params = jax.tree.map(lambda p, u: p - knobs["learning_rate"] * u, params, updates)
-        variables = join(after, params)
+        after = join(after, params)
         averaged = _floats(
-            lambda v, a: knobs["ema"] * a + (1 - knobs["ema"]) * v,
-            only_trained(variables),
-            averaged,
+            lambda v, a: knobs["ema"] * a + (1 - knobs["ema"]) * v, after[:trained], averaged
         )
         # as released, decay shrinks EVERY state tensor of what trains, batch statistics too
-        variables |= _floats(lambda v: v * decay, only_trained(variables))
-        return variables, averaged, state
+        decayed = _floats(lambda v: v * decay, after[:trained])
+        return (*decayed, *after[trained:]), averaged, state
 
     def many(number: Array, carry: Any) -> Any:
         draws = draw(number)
         first, last = number * drawn, jnp.minimum((number + 1) * drawn, steps)
         return jax.lax.fori_loop(first, last, lambda n, c: step(n, c, draws), carry)
 
-    carry = (variables, only_trained(variables), optimizer.init(split(variables)))
+    carry = (networks, networks[:trained], optimizer.init(split(networks)))
     _, averaged, _ = jax.lax.fori_loop(0, -(-steps // drawn), many, carry)
-    evaluated = {**variables, **averaged}  # a frozen bottom is the one that was given
+    evaluated = (*averaged, *networks[trained:])  # a frozen bottom is the one that was given
 
     def logits_of(x: tuple[Array, ...]) -> Array:
         return over_chunks(
@@ -258,7 +250,7 @@ def completion_run(
         raise ValueError("batch_size=1 has no batch statistics: choose 2 or more.")
     if head_init not in ("", "ones", "default"):
         raise ValueError(f"head_init={head_init!r} is unknown: choose 'ones' or 'default'.")
-    core.check_choice("threshold", threshold, THRESHOLDS)
+    core.check_choice("threshold", threshold, ("plain", "known_share"))
     if threshold != "plain" and num_classes != 2:
         raise ValueError(
             f"threshold={threshold!r} is for two classes and there are {num_classes}: choose 'plain'."

@@ -149,6 +149,17 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
         raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(choices)}.")
 
 
+def named_by(names: str, knobs: Mapping[str, float]) -> dict[str, Any]:
+    """The fields of ``Attack`` that differ with what names the classes: "known" rows, or "none".
+
+    ``knobs`` are those besides ``KNOWN``. Raises ValueError for other ``names``.
+    """
+    check_choice("names", names, ("known", "none"))
+    if names == "none":
+        return {"knobs": knobs}
+    return {"knobs": {**KNOWN, **knobs}, "baselines": ("logistic",)}
+
+
 def reads_epoch(epoch: int | str, adaptive: bool = False) -> dict[str, Any]:
     """The fields of ``Attack`` that say which epochs it reads, for an ``epoch`` that has been checked.
 
@@ -219,11 +230,6 @@ class Batches(NamedTuple):
         return blank.at[where.reshape(-1)].set(values.reshape(-1, *values.shape[2:]))[:rows]
 
 
-def batches(view: View, epoch: int) -> Batches:
-    """The batches of a recorded ``epoch``; -1 stands for the last."""
-    return batches_at(view, place_of(view, epoch))
-
-
 def batches_at(view: View, place: Array | int) -> Batches:
     """The batches of the epoch at this place of the axis E."""
     chex.assert_rank([view.order, view.sent], 2)
@@ -256,6 +262,12 @@ def with_mates(view: View) -> View:
     )
 
 
+def unit(x: Array) -> Array:
+    """x [..., D] at length 1 along its last axis; zeros stay."""
+    length = jnp.linalg.norm(x, axis=-1, keepdims=True)
+    return x / jnp.where(length > 0, length, 1.0)
+
+
 def labels_by_row(known: Known, rows: int) -> Array:
     """The known labels by row [N] int32, N = ``rows``; -1 where the label is not known."""
     return jnp.full(rows, -1).at[known.rows].set(known.labels)
@@ -275,8 +287,7 @@ def two_sided(score: Array, sent: Array) -> Array:
     chex.assert_rank([score, sent], 1)
     chex.assert_equal_shape([score, sent])
     centered = score - jnp.nanmedian(jnp.where(sent, score, jnp.nan))
-    scores = jnp.stack([-centered, centered], axis=-1)
-    return jnp.where(sent[:, None], scores, jnp.nan)
+    return scored(jnp.stack([-centered, centered], axis=-1), sent).train
 
 
 def check_numeric(bottoms: Sequence[nn.Module], option: str) -> None:

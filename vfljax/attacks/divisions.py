@@ -49,7 +49,6 @@ from vfljax.types import NO_SPLIT, SPLIT, Array, Known, Scores, View
 
 MOST = 4.0  # of logits, either way: log odds of two classes reach twice that
 KEPT, PRIOR = 0.7, 0.3  # shares of the earlier logits in a round, and of L0 beside the batches
-NAMES = ("known", "none")
 NOISES = (1.0, 0.25, 0.05)  # r: the share of |g|^2 that is no force
 MOST_TAUGHT = 256  # known labels that L0 is learned from
 EXPLAINED = 0.02  # the most of |g|^2 that the right division leaves; others leave more
@@ -265,8 +264,7 @@ def attack_of(
     Returns:
       An attack whose scores [N, C] are logits, of either sign; NaN for rows never sent.
     """
-    public = {"softening": softening}
-    core.check_choice("names", names, NAMES)
+    named = core.named_by(names, {"softening": softening})
     core.check_whole("rounds", rounds, 1)
     core.check_whole("starts", starts, 1)
     places = list(itertools.accumulate((bottom.out for bottom in bottoms), initial=0))
@@ -302,8 +300,7 @@ def attack_of(
     return Attack(
         run,
         (SPLIT, NO_SPLIT),  # a malicious optimizer adds nothing to what it is sent
-        {**core.KNOWN, **public} if names == "known" else public,
-        baselines=("logistic",) if names == "known" else (),
+        **named,
         **core.reads_epoch("mean"),
         draws=1,  # because a draw takes seconds
     )

@@ -21,7 +21,7 @@ import optax
 from vfljax import keys
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
-from vfljax.attacks.surrogate import NAMES, Seen, seen_of
+from vfljax.attacks.surrogate import Seen, seen_of
 from vfljax.types import MALICIOUS, SPLIT, Array, Known, Scores, View
 
 Linear = tuple[Array, Array]  # W [D, C] and b [C] of h
@@ -85,7 +85,7 @@ def enumeration(
       An attack whose scores [N, C] are minus squared distances; NaN for rows that no recorded epoch sent.
     """
     del bottoms
-    core.check_choice("names", names, NAMES)
+    fields = core.named_by(names, {"learning_rate": 1e-2}) | core.reads_epoch("mean")
     core.check_whole("steps", steps, 1)
     core.check_whole("draws", draws, 1)
     named = names == "known"
@@ -112,9 +112,7 @@ def enumeration(
         scores, sent = -r[jnp.argmin(left)], jnp.any(view.sent, axis=0)
         return core.scored(renamed(scores, known) if named else scores, sent)
 
-    knobs = {**core.KNOWN, "learning_rate": 1e-2} if named else {"learning_rate": 1e-2}
-    fields = {"baselines": ("logistic",) * named, "steps": steps, "draws": core.FEW_DRAWS}
-    return Attack(run, (SPLIT, MALICIOUS), knobs, **core.reads_epoch("mean"), **fields)
+    return Attack(run, (SPLIT, MALICIOUS), **fields, steps=steps, draws=core.FEW_DRAWS)
 
 
 ROW = AttackRow(enumeration)

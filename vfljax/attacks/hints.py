@@ -48,11 +48,6 @@ def _mean(known: Known, label: int, usable_rows: Array, g: Array) -> Array:
     return total / jnp.maximum(jnp.sum(members), 1)
 
 
-def _unit(g: Array) -> Array:
-    length = jnp.linalg.norm(g, axis=-1, keepdims=True)
-    return g / jnp.where(length > 0, length, 1.0)
-
-
 def _hints(
     likeness: Callable[[Array, Array], Array],
     num_classes: int,
@@ -68,20 +63,17 @@ def _hints(
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, knobs
         g, sent = core.received(view, epoch)
-        if oracle:
-            source, usable = view.diagnostics[core.CLEAN], jnp.ones_like(sent)
-            chex.assert_shape(source, g.shape)
-        else:
-            source, usable = g, sent
-        if num_classes == 2:
-            hints = source[_first(known, 1, usable, count or 1)]
-            return Scores(core.two_sided(likeness(g, hints), sent))
+        source = view.diagnostics[core.CLEAN] if oracle else g
+        usable = jnp.ones_like(sent) if oracle else sent
+        chex.assert_equal_shape([g, source])
 
         def like(label: int) -> Array:
-            if count is None:
+            if num_classes > 2 and count is None:
                 return likeness(g, _mean(known, label, usable, source))
-            return likeness(g, source[_first(known, label, usable, count)])
+            return likeness(g, source[_first(known, label, usable, count or 1)])
 
+        if num_classes == 2:
+            return Scores(core.two_sided(like(1), sent))
         scores = jnp.stack([like(label) for label in range(num_classes)], axis=-1)
         return core.scored(scores, sent)
 
@@ -108,7 +100,7 @@ def cosine(
     del bottoms
 
     def likeness(g: Array, hints: Array) -> Array:
-        return core.multiply(_unit(g), _unit(hints).T)[:, 0]
+        return core.multiply(core.unit(g), core.unit(hints).T)[:, 0]
 
     return _hints(likeness, num_classes, epoch, oracle)
 

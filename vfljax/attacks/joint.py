@@ -53,8 +53,6 @@ BLOCKS: Blocks = {"all": (True, True), "columns": (True, False), "exchange": (Fa
 CHOICES: Blocks = {**BLOCKS, "best": (True, True)}
 MOST, FOLDS, SURE = 200, 5, 2.5  # by which the best blocks are chosen, from ``MOST`` known rows
 
-SCALES = ("column", "block")
-
 TENTHS = (1, 2, 4, 8)
 """The share of the rows called each class that a round learns from, in tenths."""
 
@@ -158,7 +156,7 @@ def joint(
     """
     check_blocks(bottoms, blocks, CHOICES)
     with_columns, with_exchange = CHOICES[blocks]
-    core.check_choice("scale", scale, SCALES)
+    core.check_choice("scale", scale, ("column", "block"))
     core.check_whole("hidden", hidden, 0)
     core.check_whole("rounds", rounds, 0, len(TENTHS))
     core.check_whole("steps", steps, 1)

@@ -73,16 +73,11 @@ def _fitted(model: Any, numbers: Any, labels: HostArray, **rest: Any) -> Any:
         return model.fit(numbers, labels, **rest)
 
 
-def logistic(own: OwnColumns, c: float = 1.0) -> HostArray:
-    """Returns the log odds of logistic regression with inverse regularization ``c``."""
-    return _logistic(own, own.known, own.labels, None, c)
-
-
-def _logistic(
-    own: OwnColumns, rows: HostArray, labels: HostArray, weights: HostArray | None, c: float
-) -> HostArray:
+def logistic(own: OwnColumns, c: float = 1.0, weights: HostArray | None = None) -> HostArray:
+    """Returns the log odds of logistic regression with inverse regularization ``c``; known rows have
+    ``weights`` [K]."""
     model = LogisticRegression(C=c, max_iter=1000)
-    model = _fitted(model, own.numbers[rows], labels, sample_weight=weights)
+    model = _fitted(model, own.numbers[own.known], own.labels, sample_weight=weights)
     return _of_classes(model.decision_function(own.numbers), model.classes_, own.classes)
 
 
@@ -106,7 +101,7 @@ def self_trained(own: OwnColumns, c: float = 0.1) -> HostArray:
         rows = np.concatenate([own.known, unknown[places]])
         labels = np.concatenate([own.labels, guess[places]])
         weights = np.where(np.arange(len(rows)) < len(own.known), 1.0, PSEUDO_WEIGHT)
-        scores = _logistic(own, rows, labels, weights, c)
+        scores = logistic(own._replace(known=rows, labels=labels), c, weights)
     return scores
 
 

@@ -22,8 +22,6 @@ from vfljax.models.parties import from_module
 from vfljax.models.rows import over_chunks
 from vfljax.types import KINDS, Array, Known, PyTree, Scores, View
 
-INPUTS = ("both", "embeddings", "gradients")
-
 
 def standardized(x: Array, sent: Array) -> Array:
     """Standardize the columns of x [N, W] to mean 0 and variance 1 over the rows sent [N] bool.
@@ -68,7 +66,7 @@ def probe(
     """
     del bottoms
     core.check_epoch(epoch)
-    core.check_choice("inputs", inputs, INPUTS)
+    core.check_choice("inputs", inputs, ("both", "embeddings", "gradients"))
     core.check_whole("hidden", hidden, 0)
     core.check_whole("steps", steps, 1)
     core.check_whole("batch_size", batch_size, 1)

@@ -36,7 +36,6 @@ from vfljax.types import KINDS, Array, Known, Scores, View
 
 WIDTH = 12**0.5  # a uniform variable of this width has variance 1
 FEW = 8  # all own columns together weigh at most as much as so many columns of the exchange
-LEARNERS = ("ridge", "kernel", "lda", "both")
 RIDGE, KERNEL_RIDGE, SHRINKAGE = 10.0, 1.0, 0.2
 
 
@@ -155,6 +154,9 @@ def both(x: Array, sent: Array, known: Taught) -> Array:
     return jnp.where(present, (of_kernel + of_lda) / 2, -WIDTH)
 
 
+LEARNERS = {"ridge": ridge, "kernel": kernel, "lda": lda, "both": both}
+
+
 def ranks(
     bottoms: Bottoms,
     num_classes: int,
@@ -181,12 +183,13 @@ def ranks(
     core.check_choice("learner", learner, LEARNERS)
     core.check_whole("most", most, 2)
     check_blocks(bottoms, blocks)
-    learn = {"ridge": ridge, "kernel": kernel, "lda": lda, "both": both}[learner]
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, knobs
         sent = view.sums.count > 0
-        scores = learn(features(view, blocks), sent, taught(known, sent, num_classes, most))
+        scores = LEARNERS[learner](
+            features(view, blocks), sent, taught(known, sent, num_classes, most)
+        )
         return core.scored(scores, sent)
 
     return Attack(run, KINDS, core.KNOWN, baselines=("logistic",), adaptive=True, over_epochs=True)

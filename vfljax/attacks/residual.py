@@ -71,13 +71,13 @@ def residual(bottoms: Bottoms, num_classes: int, *, neighbors: int = 16, epoch: 
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, known, knobs
-        by_batch, place = core.batches(view, epoch), core.place_of(view, epoch)
+        place = core.place_of(view, epoch)
+        by_batch, sent = core.batches_at(view, place), view.sent[place]
         z, g = by_batch.gather(view.embeddings[place]), by_batch.gather(view.gradients[place])
         # a batch at a time: B x B distances of one batch are enough to hold
         parts = jax.lax.map(
             lambda part: residuals(*part, neighbors=neighbors), (z, g, by_batch.sent)
         )
-        sent = view.sent[place]
         r = jnp.where(sent[:, None], by_batch.scatter(parts, len(sent)), 0.0)
         if r.shape[1] == 1:
             s = -r[:, 0]

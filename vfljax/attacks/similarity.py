@@ -38,7 +38,6 @@ from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.types import KINDS, Array, Known, Scores, View
 
-SIGNALS = ("gradients", "embeddings")
 ROUNDS = 30  # of k-means
 
 
@@ -54,9 +53,7 @@ def unit(x: Array) -> Array:
     chex.assert_rank(x, 2)
     chex.assert_type(x, float)
     largest = jnp.max(jnp.abs(x), axis=-1, keepdims=True)
-    x = x / jnp.where(largest > 0, largest, 1.0)
-    length = jnp.linalg.norm(x, axis=-1, keepdims=True)
-    return x / jnp.where(length > 0, length, 1.0)
+    return core.unit(x / jnp.where(largest > 0, largest, 1.0))
 
 
 COSINE = Metric(unit, core.multiply)
@@ -136,7 +133,7 @@ def similarity(
     """
     del bottoms
     core.check_epoch(epoch)
-    core.check_choice("signal", signal, SIGNALS)
+    core.check_choice("signal", signal, ("gradients", "embeddings"))
     core.check_choice("rule", rule, RULES)
     if isinstance(epoch, str) and signal == "embeddings":
         raise ValueError(
@@ -150,8 +147,7 @@ def similarity(
         if signal == "embeddings":
             x = view.embeddings[core.place_of(view, epoch)]
         x = metric.prepare(jnp.where(sent[:, None], x, 0.0))
-        scores = RULES[rule](metric, x, known, sent, num_classes)
-        return core.scored(scores, sent)
+        return core.scored(RULES[rule](metric, x, known, sent, num_classes), sent)
 
     return Attack(
         run,

@@ -69,18 +69,16 @@ def directions(x: Array, count: int) -> Array:
     chex.assert_rank(x, 2)
     chex.assert_type(x, float)
 
-    def square(_: Array, power: Array) -> Array:
-        power = core.multiply(power, power)
+    def scaled(power: Array) -> Array:
         largest = jnp.max(jnp.abs(power))
         return power / jnp.where(largest > 0, largest, 1.0)
 
     def top(covariance: Array) -> Array:
-        largest = jnp.max(jnp.abs(covariance))
-        power = covariance / jnp.where(largest > 0, largest, 1.0)
-        power = jax.lax.fori_loop(0, SQUARINGS, square, power)
-        v = power[:, jnp.argmax(jnp.diagonal(power))]  # every column is a multiple of it
-        length = jnp.linalg.norm(v)
-        return v / jnp.where(length > 0, length, 1.0)
+        power = jax.lax.fori_loop(
+            0, SQUARINGS, lambda _, p: scaled(core.multiply(p, p)), scaled(covariance)
+        )
+        # every column is a multiple of the direction
+        return core.unit(power[:, jnp.argmax(jnp.diagonal(power))])
 
     def deflate(rest: Array, _: None) -> tuple[Array, Array]:
         v = top(core.multiply(rest.T, rest))
@@ -116,7 +114,6 @@ def two_clusters(x: Array, weights: Array, absolute: bool, minority: bool) -> Ar
     ``weights`` [n] are 0 or 1 and leave rows out. With ``absolute`` the scores are absolute values, and
     ``minority`` then calls the smaller cluster positive instead of the one with larger values.
     """
-    _check_rows(x, weights)
     x = centered(x, weights)
     s = core.multiply(x, directions(x, 1))[:, 0]
     s = jnp.abs(s) if absolute else s
@@ -239,8 +236,7 @@ def spectral(
             z = centered(x, sent.astype(jnp.float32))
             z = core.multiply(z, directions(z, min(num_classes - 1, z.shape[1])))
             clusters = k_means(key, z, sent.astype(jnp.float32), num_classes)
-            shares = named(clusters, known, sent, num_classes)
-            return core.scored(shares, sent)
+            return core.scored(named(clusters, known, sent, num_classes), sent)
 
         def cluster(x: Array, weights: Array) -> Array:
             return two_clusters(x, weights, scores == "absolute", heuristic == "minority")

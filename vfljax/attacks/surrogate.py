@@ -50,7 +50,6 @@ from vfljax.models import MLP
 from vfljax.models.parties import from_module
 from vfljax.types import MALICIOUS, SPLIT, Array, Known, PyTree, Scores, View
 
-NAMES = ("known", "none")
 KNOBS = {"learning_rate": 5e-2, "cross_entropy": 0.1, "balance": 1.0, "anchor": 0.05}
 SURE = -20.0  # the logarithm that stands for a q of 0
 
@@ -146,7 +145,7 @@ def surrogate(
       score their label.
     """
     del bottoms
-    core.check_choice("names", names, NAMES)
+    named = core.named_by(names, KNOBS)
     for name, value, low in (("hidden", hidden, 0), ("epoch", epoch, -1), ("steps", steps, 1)):
         core.check_whole(name, value, low)
     model = from_module(MLP((hidden,) if hidden else (), num_classes, "tanh"))
@@ -171,8 +170,7 @@ def surrogate(
     return Attack(
         run,
         (SPLIT, MALICIOUS),
-        {**core.KNOWN, **KNOBS} if names == "known" else KNOBS,
-        baselines=("logistic",) if names == "known" else (),
+        **named,
         adaptive=True,
         steps=steps,
         epoch=epoch,

@@ -48,10 +48,10 @@ class TestedAttack(NamedTuple):
         """Every knob's value."""
         return {**self.attack().knobs, **self.values}
 
-    def attack(self, cut: int | None = None) -> Attack:
-        """Returns the attack on a bottom with embeddings of width ``cut``, by default C."""
-        cut = self.num_classes if cut is None else cut
-        return built(self.name, tuple(self.options.items()), self.num_classes, cut)
+    def attack(self, cut: int = 0) -> Attack:
+        """Returns the attack on a bottom with embeddings of width ``cut``, 0 for C."""
+        options = tuple(self.options.items())
+        return built(self.name, options, self.num_classes, cut or self.num_classes)
 
     @property
     def split(self) -> bool:
@@ -59,8 +59,8 @@ class TestedAttack(NamedTuple):
         attack = attacks.TABLE[self.name](BOTTOMS, self.num_classes, **self.options)
         return not isinstance(attack, Attack) or attack.federations[:1] != (NO_SPLIT,)
 
-    def case(self, cut: int | None = None) -> Case:
-        return _case(self.num_classes, self.split, self.num_classes if cut is None else cut)
+    def case(self, cut: int = 0) -> Case:
+        return _case(self.num_classes, self.split, cut or self.num_classes)
 
     def scores(self, case: Case | None = None) -> Scores:
         """Returns the attack's scores of a case, by default of ``case()``."""

@@ -61,20 +61,18 @@ class TestedDefense(NamedTuple):
         values = {"passive": 1, "split": split, "batch_size": BATCH, **self.changes}
         return make_spec(self.num_classes, (member,) if defended else (), **values)
 
-    def run(self, knobs: Mapping[str, float], batches: Batch | None = None) -> Any:
+    def run(self, knobs: Mapping[str, float] | None, batches: Batch | None = None) -> Any:
         """Returns the final state, exchanges and metrics of some steps.
 
         Args:
-          knobs: values of the defense's knobs.
+          knobs: values of the defense's knobs; None for no defense, without the networks that it adds.
           batches: the batches of the steps; None for random batches.
         """
-        spec = self.spec()
-        return _ran(spec, make_hparams(spec, {self.name: dict(knobs)}), batches)
-
-    def run_undefended(self, batches: Batch | None = None) -> Any:
-        """Returns the same as ``run``, but without the defense and the networks that it adds."""
-        spec = self.spec(defended=False)
-        return _ran(spec, make_hparams(spec), batches)
+        spec = self.spec(defended=knobs is not None)
+        hparams = make_hparams(spec, {} if knobs is None else {self.name: dict(knobs)})
+        batches = _batches(spec) if batches is None else batches
+        program = _program(spec, batches.labels.shape[1])
+        return jax.device_get(_without_keys(program(hparams, jnp.int32(0), batches)))
 
 
 def slots(tested: TestedDefense, split: bool) -> None:
@@ -188,12 +186,6 @@ def _batches(spec: Spec, rows: int = BATCH) -> Batch:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *several)
 
 
-def _ran(spec: Spec, hparams: HParams, batches: Batch | None) -> Any:
-    batches = _batches(spec) if batches is None else batches
-    program = _program(spec, batches.labels.shape[1])
-    return jax.device_get(_without_keys(program(hparams, jnp.int32(0), batches)))
-
-
 def _without_keys(tree: PyTree) -> PyTree:
     return jax.tree.map(
         lambda a: jax.random.key_data(a) if jnp.issubdtype(a.dtype, jax.dtypes.prng_key) else a,
@@ -243,7 +235,7 @@ def _slots(tested: TestedDefense) -> str:
 
 def _acts(tested: TestedDefense) -> str:
     knobs = tested.row.example
-    defended, undefended = tested.run(knobs)[0], tested.run_undefended()[0]
+    defended, undefended = tested.run(knobs)[0], tested.run(None)[0]
     same = same_bits(defended.weights.bottoms, undefended.weights.bottoms)
     return f"{STEPS} steps at {dict(knobs)} are those without it" if same else ""
 
@@ -252,7 +244,7 @@ def _neutral(tested: TestedDefense) -> str:
     knobs = tested.row.neutral
     if knobs is None or tested.options:
         return ""  # with other options the defense may follow another rule
-    same = same_bits(_shared(tested.run(knobs)), _shared(tested.run_undefended()))
+    same = same_bits(_shared(tested.run(knobs)), _shared(tested.run(None)))
     return "" if same else f"{STEPS} steps at {dict(knobs)} differ from those without it"
 
 
@@ -298,7 +290,7 @@ def _finite(tested: TestedDefense) -> str:
     cases["where all rows have one class"] = given._replace(labels=one_class)
     for what, batches in cases.items():
         # a batch that is not finite without the defense need not be finite with it
-        if finite(tested.run_undefended(batches)) and not finite(tested.run(knobs, batches)):
+        if finite(tested.run(None, batches)) and not finite(tested.run(knobs, batches)):
             return f"there are infinite numbers or NaN {what}"
     if not finite(tested.run(knobs, _batches(tested.spec(), rows=1))):
         return "there are infinite numbers or NaN in batches of one row"

@@ -37,15 +37,12 @@ import math
 import chex
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 
 from vfljax import keys
 from vfljax.defenses import core
 from vfljax.defenses.grad_perturb import SMALLEST, best_guess_of_entries
-from vfljax.defenses.rows import DefenseRow, Knower, Strengths, private_remarks
+from vfljax.defenses.rows import LEARNS, DefenseRow, Knower, Strengths, private_remarks
 from vfljax.types import Array, Context, PyTree
-
-DRAWS = ("once", "step")
 
 
 def observed(key: Array, labels: Array, num_classes: int, epsilon: Array | float) -> Array:
@@ -74,9 +71,8 @@ def alibi(epsilon: Array | float, *, draw: str = "once") -> core.Defense:
     Reduces to no defense at infinity. It must be listed before other defenses on the loss. Raises
     ``ValueError`` for an epsilon out of range and for an unknown option.
     """
-    if isinstance(epsilon, Tracer) or epsilon != jnp.inf:
-        core.check("epsilon", epsilon, SMALLEST, jnp.inf)
-    core.check_option("draw", draw, DRAWS)
+    core.check("epsilon", epsilon, SMALLEST, jnp.inf, infinite=True)
+    core.check_option("draw", draw, ("once", "step"))
     once = draw == "once"
 
     def init(key: Array, data: core.TrainingData) -> PyTree:
@@ -101,18 +97,16 @@ def alibi(epsilon: Array | float, *, draw: str = "once") -> core.Defense:
 
         return defended
 
+    defense = core.Defense(init=init, loss=loss, replaces=True)
     if not once:
-        return core.Defense(init=init, loss=loss, replaces=True)
-    return core.Defense(
-        init=init,
+        return defense
+    return defense._replace(
         teach=lambda key, labels, num_classes: (
             _largest(observed(key, labels, num_classes, epsilon)),
             jnp.ones(labels.shape, jnp.float32),
         ),
         labels=lambda state, labels: _largest(state),
         targets=targets,
-        loss=loss,
-        replaces=True,
     )
 
 
@@ -141,8 +135,6 @@ ROW = DefenseRow(
         lambda options: options.get("draw", "once") == "once",
         # the best guess from o alone
         lambda epsilon, options, prior: f"{best_guess_of_entries(epsilon, prior):.3f}",
-        "ALIBI's noise, drawn once a row, bounds how much an attacker learns, not how often it is right: "
-        "its posterior odds of two labels are at most e^epsilon times its prior odds, and the prior "
-        "includes whatever it knows from features.",
+        f"ALIBI's noise, drawn once a row, {LEARNS}",
     ),
 )

@@ -167,8 +167,8 @@ def cae(
     """
     core.check("confusion", confusion, 0.0, jnp.inf)
     core.check("learning_rate", learning_rate, 0.0, jnp.inf)
-    _check_whole("width", width, 0)
-    _check_whole("steps", steps, 1)
+    core.check_whole("width", width, 0)
+    core.check_whole("steps", steps, 1)
     core.check("temperature", temperature, 1e-3, jnp.inf)
 
     def codebook(key: Array, num_classes: int) -> PyTree:
@@ -191,11 +191,6 @@ def cae(
         targets=targets,
         read=lambda state, logits: decode(state["decoder"], logits),
     )
-
-
-def _check_whole(name: str, value: Any, low: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < low:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {low}.")
 
 
 def _check_size(num_classes: int, width: int) -> None:

@@ -51,7 +51,6 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from vfljax import keys
 from vfljax.defenses import core
@@ -60,8 +59,6 @@ from vfljax.defenses.rows import DefenseRow, Knower, Strengths, private_remarks
 from vfljax.models import MLP, Head
 from vfljax.models.two_heads import TwoHeads
 from vfljax.types import Array, Context, PyTree, Spec
-
-HEADS = ("true", "sum")
 
 
 def counts_of(num_classes: int, pseudo: int = 0, shares: str = "equal") -> tuple[int, ...]:
@@ -144,13 +141,17 @@ def class_splitting(
 
     Raises ``ValueError`` for an epsilon out of range or an unknown option; ``init`` does without a top model.
     """
-    if isinstance(epsilon, Tracer) or epsilon != jnp.inf:
-        core.check("epsilon", epsilon, 0.0, jnp.inf)
-    _check_options(pseudo, shares, head, normalize)
+    core.check("epsilon", epsilon, 0.0, jnp.inf, infinite=True)
+    core.check_whole("pseudo", pseudo, 0)
+    if shares != "equal":
+        _numbers(shares)
+    core.check_option("head", head, ("true", "sum"))
+    if not isinstance(normalize, bool):
+        raise ValueError(f"normalize={normalize!r} must be True or False.")
 
     def init(key: Array, data: core.TrainingData) -> PyTree:
         counts = jnp.asarray(counts_of(data.num_classes, pseudo, shares), jnp.int32)
-        core.require_top_model("class_splitting", "heads are those of", data.cut_layer)
+        core.require_top_model("class_splitting", "heads are those of", data)
         flip = keys.fold(key, "flip")
         flipped = randomized_response(flip, data.labels, data.num_classes, epsilon)
         drawn = pseudo_classes(keys.fold(key, "pseudo"), flipped, counts)
@@ -166,25 +167,15 @@ def class_splitting(
         counts = state["counts"]
         return logits[:, -len(counts) :] if head == "true" else summed(logits, counts)
 
-    parts: Any = {"gradient": core.per_party(lambda key, g, context: to_mean_norm(g))}
-    return core.Defense(
+    defense = core.Defense(
         init=init,
         labels=lambda state, labels: state["flipped"],
         targets=targets,
         read=read,
         widens=True,
-        **(parts if normalize else {}),
     )
-
-
-def _check_options(pseudo: int, shares: str, head: str, normalize: bool) -> None:
-    if not isinstance(pseudo, int) or isinstance(pseudo, bool) or pseudo < 0:
-        raise ValueError(f"pseudo={pseudo!r} must be a whole number of at least 0.")
-    if shares != "equal":
-        _numbers(shares)
-    core.check_option("head", head, HEADS)
-    if not isinstance(normalize, bool):
-        raise ValueError(f"normalize={normalize!r} must be True or False.")
+    treated = core.per_party(lambda key, g, context: to_mean_norm(g))
+    return defense._replace(gradient=treated) if normalize else defense
 
 
 def network(

@@ -46,7 +46,7 @@ class Scoped(NamedTuple):
     """
 
     state: PyTree  # of this defense
-    others: PyTree  # of the other members of the chain
+    others: PyTree  # of all members of the chain; this defense's own is the one that it received
 
 
 def _same_labels(key: Array, labels: Array, num_classes: int) -> tuple[Array, Array]:
@@ -120,10 +120,6 @@ def _named(context: Context, name: str) -> Context:
     )
 
 
-def _without(states: Mapping[str, PyTree], name: str) -> dict[str, PyTree]:
-    return {member: state for member, state in states.items() if member != name}
-
-
 def _named_loss(name: str, wrap: Callable[[LossFn], LossFn], loss_fn: LossFn) -> LossFn:
     """One member's loss slot around a loss whose state is the chain's dict."""
 
@@ -133,9 +129,9 @@ def _named_loss(name: str, wrap: Callable[[LossFn], LossFn], loss_fn: LossFn) ->
             value, (logits, variables, merged) = loss_fn(
                 active, f, embeddings, targets, inner_context, {**scoped.others, name: scoped.state}
             )
-            return value, (logits, variables, Scoped(merged[name], _without(merged, name)))
+            return value, (logits, variables, Scoped(merged[name], merged))
 
-        scoped = Scoped(states[name], _without(states, name))
+        scoped = Scoped(states[name], states)
         value, (logits, variables, scoped) = wrap(inner)(
             active, f, embeddings, targets, _named(context, name), scoped
         )
@@ -223,7 +219,11 @@ def chain(**defenses: Defense) -> Defense:
 
 
 def _check_order(defenses: Mapping[str, Defense]) -> None:
-    _check_width(defenses)
+    wide = ""
+    for name, member in defenses.items():
+        if wide and (member.targets is not IDLE.targets or member.read is not IDLE.read):
+            raise ValueError(f"{wide} has targets of more than the classes: list it after {name}.")
+        wide = name if member.widens else wide
     for slot in ("targets", "loss"):
         idle = getattr(IDLE, slot)
         members = {n: m for n, m in defenses.items() if getattr(m, slot) is not idle}
@@ -241,14 +241,6 @@ def _check_order(defenses: Mapping[str, Defense]) -> None:
                         f"{name} reads labels, not targets, so {other} has no effect beside it: drop "
                         "one of them."
                     )
-
-
-def _check_width(defenses: Mapping[str, Defense]) -> None:
-    wide = ""
-    for name, member in defenses.items():
-        if wide and (member.targets is not IDLE.targets or member.read is not IDLE.read):
-            raise ValueError(f"{wide} has targets of more than the classes: list it after {name}.")
-        wide = name if member.widens else wide
 
 
 def per_party(
@@ -275,41 +267,30 @@ def with_gradient(x: Array, gradient: Array) -> Array:
     return jnp.sum(gradient * (x - jax.lax.stop_gradient(x)))
 
 
-def for_two_classes(name: str) -> Callable[[Array, TrainingData], PyTree]:
-    """Returns an ``init`` without state for a defense that is defined for two classes."""
+def stateless(check: Callable[[TrainingData], None]) -> Callable[[Array, TrainingData], PyTree]:
+    """Returns an ``init`` without state, which raises what ``check(data)`` raises."""
 
     def init(key: Array, data: TrainingData) -> PyTree:
         del key
-        require_two_classes(name, data.num_classes)
+        check(data)
         return ()
 
     return init
 
 
-def for_top_model(name: str, part: str) -> Callable[[Array, TrainingData], PyTree]:
-    """Returns an ``init`` without state for a defense whose ``part`` is before or in the top model."""
-
-    def init(key: Array, data: TrainingData) -> PyTree:
-        del key
-        require_top_model(name, part, data.cut_layer)
-        return ()
-
-    return init
-
-
-def require_top_model(name: str, part: str, cut_layer: CutLayer) -> None:
+def require_top_model(name: str, part: str, data: TrainingData) -> None:
     """Raise ``ValueError`` if there is no top model. ``part`` says what of the defense is before or in it."""
-    if not cut_layer.split:
+    if not data.cut_layer.split:
         raise ValueError(
             f"{name}'s {part} the top model and this federation has none: train it with model splitting."
         )
 
 
-def require_two_classes(name: str, num_classes: int) -> None:
+def require_two_classes(name: str, data: TrainingData) -> None:
     """Raise ``ValueError`` unless there are two classes."""
-    if num_classes != 2:
+    if data.num_classes != 2:
         raise ValueError(
-            f"{name} is defined for 2 classes and the data has {num_classes}: drop {name} or "
+            f"{name} is defined for 2 classes and the data has {data.num_classes}: drop {name} or "
             "choose two-class data."
         )
 
@@ -317,13 +298,16 @@ def require_two_classes(name: str, num_classes: int) -> None:
 LARGEST = 1e30  # value of a knob without an upper bound, well inside float32's range
 
 
-def check(name: str, value: Any, low: float, high: float, remedy: str = "") -> None:
+def check(
+    name: str, value: Any, low: float, high: float, remedy: str = "", *, infinite: bool = False
+) -> None:
     """Raise ``ValueError`` for a concrete knob outside [low, high].
 
-    ``high`` = infinity means at most 1e30. NaN is outside any range. A tracer passes: its values
-    were checked when the sweep was planned (``vfljax.sweep.feasibility``). ``remedy`` is added to the message.
+    ``high`` = infinity means at most 1e30, unless ``infinite`` lets infinity itself pass. NaN is outside any
+    range. A tracer passes: its values were checked when the sweep was planned (``vfljax.sweep.feasibility``).
+    ``remedy`` is added to the message.
     """
-    if isinstance(value, Tracer):
+    if isinstance(value, Tracer) or (infinite and value == jnp.inf):
         return
     if not np.all((np.asarray(value) >= low) & (np.asarray(value) <= min(high, LARGEST))):
         bounds = f"in [{low:g}, {high:g}]" if high != float("inf") else f"at least {low:g}"
@@ -336,6 +320,12 @@ def check_integer(name: str, value: Any) -> None:
     """Raise ``ValueError`` for a concrete knob that is not a whole number. A tracer passes."""
     if not isinstance(value, Tracer) and not float(value).is_integer():
         raise ValueError(f"{name}={value} is not a whole number: choose an integer {name}.")
+
+
+def check_whole(name: str, value: Any, low: int) -> None:
+    """Raise ``ValueError`` for a static option that is no whole number of at least ``low``."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < low:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {low}.")
 
 
 def check_option(name: str, value: str, choices: tuple[str, ...]) -> None:

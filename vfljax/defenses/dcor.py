@@ -137,17 +137,13 @@ def penalty(z: Array, labels: Array, num_classes: int, form: str = "log_squared"
     return _penalty_and_gradient(z, labels, num_classes, form)[0]
 
 
-def _forward(z: Array, labels: Array, num_classes: int, form: str) -> tuple[Array, Array]:
-    return _penalty_and_gradient(z, labels, num_classes, form)
-
-
 def _backward(num_classes: int, form: str, gradient: Array, cotangent: Array) -> tuple:
     del num_classes, form
     # a zero weight gives a zero gradient, whatever the gradient is
     return jnp.where(cotangent == 0, 0.0, cotangent * gradient), None
 
 
-penalty.defvjp(_forward, _backward)
+penalty.defvjp(_penalty_and_gradient, _backward)
 
 
 def dcor(alpha: Array | float, *, form: str = "log_squared") -> core.Defense:

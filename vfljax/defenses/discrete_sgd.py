@@ -30,8 +30,6 @@ from vfljax.defenses import core
 from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Strengths
 from vfljax.types import Array
 
-INTERVALS = ("measured", "fixed")
-
 
 class Moments(NamedTuple):
     """Moments of all entries of one party's gradients in the first epoch."""
@@ -43,8 +41,7 @@ class Moments(NamedTuple):
 
 def start() -> Moments:
     """The moments of no entries: zeros."""
-    zero = jnp.zeros((), jnp.float32)
-    return Moments(zero, zero, zero)
+    return Moments(*jnp.zeros(3, jnp.float32))
 
 
 def merge(moments: Moments, g: Array) -> Moments:
@@ -99,7 +96,7 @@ def discrete_sgd(
     core.check("intervals", intervals, 1, 2**20)
     core.check_integer("intervals", intervals)
     core.check("bound", bound, 1e-30, jnp.inf)
-    core.check_option("interval", interval, INTERVALS)
+    core.check_option("interval", interval, ("measured", "fixed"))
 
     def init(params: Any) -> tuple[Moments, ...]:
         return tuple(start() for _ in params)  # one a party

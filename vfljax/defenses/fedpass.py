@@ -38,8 +38,6 @@ from vfljax.defenses.rows import DefenseRow, Knower
 from vfljax.models.passports import LAWS, Passports
 from vfljax.types import Spec
 
-DRAWS = ("run", "step")
-
 
 def fedpass(
     *, loc: float = 1.0, law: str = "normal", passports: int = 1, draw: str = "run"
@@ -55,8 +53,11 @@ def fedpass(
     core.check_option("law", law, tuple(LAWS))
     core.check("passports", passports, 1, 1000)
     core.check_integer("passports", passports)
-    core.check_option("draw", draw, DRAWS)
-    return core.Defense(init=core.for_top_model("fedpass", "layer stands before"))
+    core.check_option("draw", draw, ("run", "step"))
+    init = core.stateless(
+        lambda data: core.require_top_model("fedpass", "layer stands before", data)
+    )
+    return core.Defense(init=init)
 
 
 def network(

@@ -54,8 +54,6 @@ from vfljax.defenses import core
 from vfljax.defenses.rows import DefenseRow, Knower, Strengths
 from vfljax.types import Array, CutLayer, PyTree
 
-TERMS = ("both", "gan", "ce")
-INPUTS = ("released", "double_sigmoid")
 DISCRIMINATORS = {"10-10": (10, 10), "10": (10,)}  # hidden widths: Spambase, IMDB; Criteo, ISIC
 SLOPE = 0.01  # of LeakyReLU
 CANDIDATES = (0.05, 0.1, 0.2, 0.3, 0.5)  # Delta, section 3.3 and appendix D.3
@@ -201,13 +199,14 @@ def gafm(
     core.check("sigma", sigma, 0.0, jnp.inf)
     core.check("clip", clip, 0.0, jnp.inf)
     core.check("learning_rate", learning_rate, 0.0, jnp.inf)
-    core.check_option("terms", terms, TERMS)
-    core.check_option("ce_input", ce_input, INPUTS)
+    core.check_option("terms", terms, ("both", "gan", "ce"))
+    core.check_option("ce_input", ce_input, ("released", "double_sigmoid"))
     core.check_option("discriminator", discriminator, tuple(DISCRIMINATORS))
     adam = optax.adam(learning_rate)
 
     def init(key: Array, data: core.TrainingData) -> GAFMState:
-        core.require_two_classes("gafm", data.num_classes)
+        core.require_two_classes("gafm", data)
+        core.require_top_model("gafm", "generator is", data)
         _check_cut_layer(data.cut_layer)
         params = init_discriminator(key, DISCRIMINATORS[discriminator])
         return GAFMState(params, adam.init(params))
@@ -236,14 +235,11 @@ def gafm(
             by_active, by_f = pullback(by_fake)
             as_it_is = context.cut_layer.output == "sigmoid" and ce_input == "released"
             ce, ce_by_f = jax.value_and_grad(lambda x: label_loss(x, response, as_it_is))(frozen[1])
-            if terms == "gan":
-                by_f = mixed_gradient(by_f, jnp.zeros_like(ce_by_f), gamma)
-            else:
-                by_f = mixed_gradient(by_f, ce_by_f, gamma if terms == "both" else 0.0)
+            ce_by_f = jnp.zeros_like(ce_by_f) if terms == "gan" else ce_by_f
+            by_f = mixed_gradient(by_f, ce_by_f, 0.0 if terms == "ce" else gamma)
 
             # a loss of the value L_CE - E D(G(f)), whose gradients are the ones above
-            value = gan + ce
-            value += core.with_gradient(f, by_f)
+            value = gan + ce + core.with_gradient(f, by_f)
             if terms != "ce":
                 value += sum(
                     map(core.with_gradient, *map(jax.tree.leaves, (active, by_active))), 0.0
@@ -258,7 +254,6 @@ def gafm(
 
 def _check_cut_layer(cut_layer: CutLayer) -> None:
     """Raise ``ValueError`` for a cut that GAFM cannot read."""
-    core.require_top_model("gafm", "generator is", cut_layer)
     if cut_layer.output == "sigmoid" and set(cut_layer.widths) != {1}:
         raise ValueError(
             f"gafm reads embeddings that end in a sigmoid as probabilities, and theirs are "

@@ -47,15 +47,12 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from vfljax import keys
 from vfljax.defenses import core
-from vfljax.defenses.rows import DefenseRow, Knower, Strengths, private_remarks
-from vfljax.types import Array, Context, CutLayer, HostArray, PyTree
+from vfljax.defenses.rows import LEARNS, DefenseRow, Knower, Strengths, private_remarks
+from vfljax.types import Array, Context, CutLayer, HostArray
 
-DRAWS = ("row", "step")
-REACHES = ("all", "cut")
 SMALLEST = 1e-6  # epsilon: the noise stays in float32's range
 
 
@@ -92,10 +89,9 @@ def grad_perturb(epsilon: Array | float, *, draw: str = "row", reach: str = "all
     listed before other defenses on targets. Raises ``ValueError`` for an epsilon out of range and for
     an unknown option.
     """
-    if isinstance(epsilon, Tracer) or epsilon != jnp.inf:
-        core.check("epsilon", epsilon, SMALLEST, jnp.inf)
-    core.check_option("draw", draw, DRAWS)
-    core.check_option("reach", reach, REACHES)
+    core.check("epsilon", epsilon, SMALLEST, jnp.inf, infinite=True)
+    core.check_option("draw", draw, ("row", "step"))
+    core.check_option("reach", reach, ("all", "cut"))
 
     def drawn(state: Perturbed, context: Context, num_classes: int) -> Array:
         if draw == "step":
@@ -114,7 +110,9 @@ def grad_perturb(epsilon: Array | float, *, draw: str = "row", reach: str = "all
         return Perturbed(key, noisy_labels(key, data.labels, data.num_classes))
 
     if reach == "cut":
-        return core.Defense(init=init, targets=_as_they_are, loss=_on_the_cut(drawn))
+        # targets stay, but not by the default slot: ``chain`` must take this for a defense on targets, and
+        # refuse it beside a loss that reads none
+        return core.Defense(init=init, targets=lambda *slot: slot, loss=_on_the_cut(drawn))
 
     def targets(
         targets: Array, context: Context, state: Perturbed
@@ -137,12 +135,6 @@ def grad_perturb(epsilon: Array | float, *, draw: str = "row", reach: str = "all
 def private(draw: str, reach: str) -> bool:
     """Whether a form is eps-DP for the whole training."""
     return draw == "row" and reach == "all"
-
-
-def _as_they_are(targets: Array, context: Context, state: PyTree) -> Any:
-    """Leaves targets as they are. It is not the default slot, so that ``chain`` takes the defense for one on
-    targets and refuses it beside a loss that reads none."""
-    return targets, context, state
 
 
 def _on_the_cut(drawn: Any) -> Any:
@@ -185,8 +177,6 @@ def best_guess(epsilon: float, prior: HostArray) -> float:
     it. For two the likelihood ratio is monotone in t_1, and the best guess compares t_1 with a threshold.
     """
     prior = np.asarray(prior, float)
-    if epsilon > 100:  # wrong with a probability of about C e^-50
-        return 1.0
     if len(prior) == 2:
         with np.errstate(divide="ignore"):
             odds = float(np.log(prior[0]) - np.log(prior[1]))
@@ -241,8 +231,6 @@ ROW = DefenseRow(
         lambda options: private(options.get("draw", "row"), options.get("reach", "all")),
         # from the noisy targets alone
         lambda epsilon, options, prior: f"{best_guess(epsilon, prior):.3f}",
-        "GradPerturb's noise, drawn once a row and trained on by everybody, bounds how much an attacker "
-        "learns, not how often it is right: its posterior odds of two labels are at most e^epsilon "
-        "times its prior odds, and the prior includes whatever it knows from features.",
+        f"GradPerturb's noise, drawn once a row and trained on by everybody, {LEARNS}",
     ),
 )

@@ -31,8 +31,6 @@ from vfljax.defenses import core
 from vfljax.defenses.rows import DefenseRow, Knower, Strengths
 from vfljax.types import Array, Context, PyTree
 
-ANCHORS = ("label", "teacher")
-
 
 def kdk_targets(
     scores: Array, targets: Array, k: Array | int, epsilon: Array | float, anchor: str = "label"
@@ -77,23 +75,21 @@ def kdk(epsilon: Array | float, k: Array | int, *, anchor: str = "label") -> cor
     core.check("epsilon", epsilon, 0.0, 1.0)
     core.check("k", k, 1, jnp.inf)
     core.check_integer("k", k)
-    core.check_option("anchor", anchor, ANCHORS)
+    core.check_option("anchor", anchor, ("label", "teacher"))
 
-    def init(key: Array, data: core.TrainingData) -> PyTree:
-        del key
+    def check(data: core.TrainingData) -> None:
         core.check("k", k, 1, data.num_classes, f" The data set has {data.num_classes} classes.")
         if data.scores is None:
             raise ValueError(
                 "kdk needs a teacher, which is trained on the label party's own columns, and the "
                 "label party owns none: set config.parties.label_features=True or drop kdk."
             )
-        return ()
 
     def targets(targets: Array, context: Context, state: PyTree) -> tuple[Array, Context, PyTree]:
         assert context.scores is not None  # init refused a chain without a teacher
         return kdk_targets(context.scores, targets, k, epsilon, anchor), context, state
 
-    return core.Defense(init=init, targets=targets, reads_scores=True)
+    return core.Defense(init=core.stateless(check), targets=targets, reads_scores=True)
 
 
 ROW = DefenseRow(

@@ -42,16 +42,11 @@ from typing import Any
 import chex
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 
 from vfljax import keys
 from vfljax.defenses import core
-from vfljax.defenses.rows import DefenseRow, Knower, Strengths, private_remarks
+from vfljax.defenses.rows import LEARNS, DefenseRow, Knower, Strengths, private_remarks
 from vfljax.types import Array, Context, HostArray, PyTree
-
-MECHANISMS = ("randomized_response", "rr_with_prior")
-PRIORS = ("two_stage", "teacher")
-GUARANTEES = ("epsilon", "none")
 
 
 def _other(key: Array, position: Array, count: Array | int) -> Array:
@@ -176,14 +171,12 @@ def label_dp(
     Raises ``ValueError`` for an epsilon out of range, an unknown option, and a teacher of raw labels
     whose guarantee is not given up; ``init`` does where a teacher is needed and there is none.
     """
-    if isinstance(epsilon, Tracer) or epsilon != jnp.inf:
-        core.check("epsilon", epsilon, 0.0, jnp.inf)
-    core.check_option("mechanism", mechanism, MECHANISMS)
-    core.check_option("prior", prior, PRIORS)
-    core.check_option("guarantee", guarantee, GUARANTEES)
-    reads_scores = mechanism == "rr_with_prior"
-    raw_teacher = reads_scores and prior == "teacher"
-    if (prior == "teacher") != (guarantee == "none") or (prior == "teacher" and not reads_scores):
+    core.check("epsilon", epsilon, 0.0, jnp.inf, infinite=True)
+    core.check_option("mechanism", mechanism, ("randomized_response", "rr_with_prior"))
+    core.check_option("prior", prior, ("two_stage", "teacher"))
+    core.check_option("guarantee", guarantee, ("epsilon", "none"))
+    reads_scores, raw_teacher = mechanism == "rr_with_prior", prior == "teacher"
+    if raw_teacher != (guarantee == "none") or (raw_teacher and not reads_scores):
         raise ValueError(
             f"mechanism={mechanism!r}, prior={prior!r}, guarantee={guarantee!r}: a teacher that has "
             "seen the raw labels destroys the guarantee. Choose prior='two_stage', or "
@@ -262,9 +255,7 @@ ROW = DefenseRow(
     remarks=private_remarks(
         lambda options: options.get("guarantee") != "none",
         guess_text,
-        "Label DP bounds how much an attacker learns, not how often it is right: its posterior odds of "
-        "two labels are at most e^epsilon times its prior odds, and the prior includes whatever it "
-        "knows from features. Attacks that use features may exceed what the noisy label alone gives "
+        f"Label DP {LEARNS} Attacks that use features may exceed what the noisy label alone gives "
         "without breaking the guarantee; the table below has both.",
         unbound="no guarantee (its prior has seen the raw labels)",
     ),

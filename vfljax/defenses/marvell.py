@@ -270,7 +270,7 @@ def marvell(
         bound = error if budget == "dynamic" else None
         return perturb(key, g, context.labels, power, d, bound)
 
-    init = core.for_two_classes("marvell")
+    init = core.stateless(lambda data: core.require_two_classes("marvell", data))
     return core.Defense(init=init, gradient=core.per_party(rule))
 
 

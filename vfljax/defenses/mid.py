@@ -50,9 +50,6 @@ from vfljax.models.bottleneck import Bottleneck, Law, law_name
 from vfljax.models.parties import AGGREGATIONS
 from vfljax.types import Array, PyTree, Spec
 
-PATHS = ("full", "released")
-OUTPUTS = ("relu", "identity")
-
 
 def divergence(mu: Array, sigma: Array, log_sigma: Array) -> Array:
     """KL(N(mu, sigma^2) || N(0, I)) in nats, its mean over the rows of [B, D] arguments: []."""
@@ -84,8 +81,8 @@ def mid(
     _check_number("expansion", expansion)
     core.check("expansion", expansion, 1, 1000)
     core.check_integer("expansion", expansion)
-    core.check_option("output", output, OUTPUTS)
-    core.check_option("path", path, PATHS)
+    core.check_option("output", output, ("relu", "identity"))
+    core.check_option("path", path, ("full", "released"))
 
     def loss(loss_fn: core.LossFn) -> core.LossFn:
         def defended(active, f, embeddings, targets, context, state):
@@ -100,7 +97,10 @@ def mid(
 
         return defended
 
-    return core.Defense(init=core.for_top_model("mid", "bottleneck stands before"), loss=loss)
+    init = core.stateless(
+        lambda data: core.require_top_model("mid", "bottleneck stands before", data)
+    )
+    return core.Defense(init=init, loss=loss)
 
 
 def _law_of(params: PyTree, p: int) -> PyTree:

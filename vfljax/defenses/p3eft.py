@@ -48,14 +48,9 @@ STEPS = 30  # of the fit
 RIDGE, FREE = 1.0, 1e-3  # penalties: of the weights, as released, and of the intercept
 
 
-def with_intercept(z: Array) -> Array:
-    """``z`` [B, D] with a column of ones: [B, D + 1]."""
-    chex.assert_rank(z, 2)
-    return jnp.concatenate([z, jnp.ones((len(z), 1), z.dtype)], axis=1)
-
-
 def logistic_regression(x: Array, targets: Array) -> Array:
-    """The weights [D + 1, C] of the multinomial logistic regression of ``targets`` [B, C] on ``x`` [B, D + 1].
+    """The weights [D + 1, C] of the multinomial logistic regression of ``targets`` [B, C] on ``x`` [B, D + 1],
+    whose last column is 1.
 
     Each step solves (X^T X / 2 + R) dW = X^T (Y - P) - R W, whose matrix is at least the Hessian for any number
     of classes (Boehning 1992): the objective falls at every step.
@@ -75,7 +70,7 @@ def logistic_regression(x: Array, targets: Array) -> Array:
 
 def regularizer(z: Array, targets: Array) -> Array:
     """The term [], without the factor alpha, of one adapter's ``z`` [B, D] and ``targets`` [B, C]."""
-    x = with_intercept(z)
+    x = jnp.pad(z, ((0, 0), (0, 1)), constant_values=1.0)  # of the intercept
     weights = jax.lax.stop_gradient(logistic_regression(x, targets))
     return -jnp.mean(jnp.sum(targets * jax.nn.log_softmax(-(x @ weights)), axis=1))
 
@@ -103,7 +98,10 @@ def p3eft(alpha: Array | float, *, deviation: float = 1.0) -> core.Defense:
 
         return defended
 
-    return core.Defense(init=core.for_top_model("p3eft", "mixture stands before"), loss=loss)
+    init = core.stateless(
+        lambda data: core.require_top_model("p3eft", "mixture stands before", data)
+    )
+    return core.Defense(init=init, loss=loss)
 
 
 def network(spec: Spec, *, deviation: float = 1.0) -> Spec:

@@ -43,7 +43,6 @@ from vfljax.defenses import core
 from vfljax.defenses.rows import READING, DefenseRow, Knower, Strengths
 from vfljax.types import Array
 
-DISTANCES = ("euclidean", "angular")
 ANTIPODAL = 4 - 1e-6  # largest squared chord of unit vectors: the angle's slope is infinite at 4
 
 
@@ -57,16 +56,12 @@ def squared_distances(x: Array) -> Array:
     return jnp.sum((x[:, None, :] - x[None, :, :]) ** 2, axis=-1)
 
 
-def _distances_forward(x: Array) -> tuple[Array, Array]:
-    return squared_distances(x), x
-
-
 def _distances_backward(x: Array, cotangent: Array) -> tuple[Array]:
     weights = 2 * (cotangent + cotangent.T)
     return (jnp.sum(weights[:, :, None] * (x[:, None, :] - x[None, :, :]), axis=1),)
 
 
-squared_distances.defvjp(_distances_forward, _distances_backward)
+squared_distances.defvjp(lambda x: (squared_distances(x), x), _distances_backward)
 
 
 def _directions(z: Array) -> tuple[Array, Array]:
@@ -117,7 +112,7 @@ def pe_loss(
     """
     core.check("alpha", alpha, 0.0, jnp.inf)
     core.check("softening", softening, 1e-6, jnp.inf)
-    core.check_option("distance", distance, DISTANCES)
+    core.check_option("distance", distance, ("euclidean", "angular"))
 
     def loss(loss_fn: core.LossFn) -> core.LossFn:
         def defended(active, f, embeddings, targets, context, state):

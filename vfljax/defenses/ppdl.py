@@ -39,8 +39,6 @@ from vfljax.defenses.compression import quota
 from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Strengths
 from vfljax.types import Array
 
-ON_EXHAUSTION = ("zero", "keep")
-
 
 class LaplaceDraws(NamedTuple):
     """Standard Laplace draws by visiting position, for n entries."""
@@ -55,10 +53,10 @@ def treat(
     order: Array,
     draws: LaplaceDraws,
     theta: Array | float,
-    epsilon: Array | float,
-    gamma: Array | float,
-    tau: Array | float,
-    sensitivity: Array | float,
+    epsilon: Array | float = 1.8,
+    gamma: Array | float = 1e-3,
+    tau: Array | float = 1e-4,
+    sensitivity: Array | float = 1.0,
     on_exhaustion: str = "zero",
 ) -> Array:
     """What is sent of ``g`` [B, D] for these draws: [B, D], deterministic.
@@ -153,22 +151,14 @@ def visiting_order(key: Array, n: int) -> Array:
 
 
 def ppdl_gradient(
-    key: Array,
-    g: Array,
-    theta: Array | float,
-    epsilon: Array | float = 1.8,
-    gamma: Array | float = 1e-3,
-    tau: Array | float = 1e-4,
-    sensitivity: Array | float = 1.0,
-    on_exhaustion: str = "zero",
+    key: Array, g: Array, *knobs: Array | float, on_exhaustion: str = "zero"
 ) -> Array:
-    """What is sent of ``g`` [B, D]: ``treat`` in a random order, with draws from ``key``."""
-    chex.assert_rank(g, 2)
+    """What is sent of ``g`` [B, D]: ``treat`` in a random order, with draws from ``key`` and its ``knobs``."""
     n = g.size
     order = visiting_order(keys.fold(key, "order"), n)
     draws = jax.random.laplace(keys.fold(key, "noise"), (3 * n + 1,))
     cut = LaplaceDraws(draws[: n + 1], draws[n + 1 : 2 * n + 1], draws[2 * n + 1 :])
-    return treat(g, order, cut, theta, epsilon, gamma, tau, sensitivity, on_exhaustion)
+    return treat(g, order, cut, *knobs, on_exhaustion=on_exhaustion)
 
 
 def ppdl(
@@ -192,11 +182,12 @@ def ppdl(
     core.check("gamma", gamma, 0.0, jnp.inf)
     core.check("tau", tau, 0.0, jnp.inf)
     core.check("sensitivity", sensitivity, 0.0, jnp.inf)
-    core.check_option("on_exhaustion", on_exhaustion, ON_EXHAUSTION)
+    core.check_option("on_exhaustion", on_exhaustion, ("zero", "keep"))
 
     def rule(key: Array, g: Array, context: object) -> Array:
         del context
-        return ppdl_gradient(key, g, theta, epsilon, gamma, tau, sensitivity, on_exhaustion)
+        knobs = theta, epsilon, gamma, tau, sensitivity
+        return ppdl_gradient(key, g, *knobs, on_exhaustion=on_exhaustion)
 
     return core.Defense(gradient=core.per_party(rule))
 

@@ -77,7 +77,7 @@ def proj_pert(inverse_sum_kl: Array | float) -> core.Defense:
     def rule(key: Array, g: Array, context: Context) -> Array:
         return perturb(key, g, context.labels, inverse_sum_kl)
 
-    init = core.for_two_classes("proj_pert")
+    init = core.stateless(lambda data: core.require_two_classes("proj_pert", data))
     return core.Defense(init=init, gradient=core.per_party(rule))
 
 

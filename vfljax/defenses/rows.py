@@ -93,6 +93,13 @@ class Remarks:
     knob's name where that name would promise something the options do not keep."""
 
 
+LEARNS = (
+    "bounds how much an attacker learns, not how often it is right: its posterior odds of two labels are at "
+    "most e^epsilon times its prior odds, and the prior includes whatever it knows from features."
+)
+"""How epsilon is to be read, the end of a sentence whose subject is the defense."""
+
+
 def private_remarks(
     promised: Callable[[Mapping[str, Any]], bool],
     guess: Callable[[float, Mapping[str, Any], Any], str],
