@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vfljax.datasets import core
+from vfljax.datasets import npy
 from vfljax.datasets import scaling as scalings
 from vfljax.datasets.core import (
     Column,
@@ -107,7 +107,7 @@ def test_the_checksum_is_of_every_row_however_many_are_digested_at_a_time(monkey
     x = np.arange(10, dtype=np.float32)[:, None]
     whole, last = made(10, features=x), made(10, features=np.where(x == 9, -1, x))
     expected = checksum(whole)
-    monkeypatch.setattr(core, "DIGESTED", 3)
+    monkeypatch.setattr(npy, "BYTES", 3 * x.itemsize)
     assert checksum(whole) == expected
     assert checksum(last) != expected
     labels = whole.labels.copy()

@@ -77,10 +77,7 @@ def planned(
     selection = ctr.RowSelection(rows, offset, balanced)
     plan, buckets = ctr_forms.plan_of(LAYOUT, FORMS, folder, file, form, buckets, selection)
     parts, names = (PARTS, FIELDS[1:]) if hour == "parts" else ((), FIELDS)
-    if form == "unique":
-        codes = ctr_forms.numbered(plan, dict.fromkeys(names, str))
-    else:
-        codes = [ctr_forms.bucketed(name, buckets) for name in names]
+    codes = ctr_forms.coded(plan, names, buckets)
     return plan._replace(codings=(*parts, *codes), dtype=np.int32)
 
 

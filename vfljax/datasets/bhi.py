@@ -84,7 +84,7 @@ def _together(labels: np.ndarray, patients: np.ndarray, per_row: int) -> tuple[n
 
 def _of_npz(path: pathlib.Path, max_bytes: int) -> images.ImageRows:
     stored = arrays(path, ("x", "y", "patient"), ("name",), max_bytes)
-    x, y = rgb(path, "x", stored["x"], SIDE), labels_of(path, "y", stored["y"], 2)
+    x, y = rgb(path, stored["x"], SIDE), labels_of(path, "y", stored["y"], 2)
     patients = numbered(path, "patient", stored["patient"])
     order = np.arange(len(y))
     if "name" in stored:

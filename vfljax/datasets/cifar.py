@@ -172,9 +172,8 @@ def _joined(
     for which, (_, labels) in zip(("training", "test"), parts):
         if rows and len(np.unique(labels)) < 2:
             what = f"leaves {len(labels)} rows of one class in the {which} part"
-            remedy = (
-                f"rows must be at least {5 * num_classes} for every class to be in the test part"
-            )
+            least = 5 * num_classes
+            remedy = f"rows must be at least {least} for every class to be in the test part"
             raise UserError(what, field="data.options.rows", value=rows, remedy=remedy)
         classes(f"{name}, {which} part", labels, num_classes)
     return Dataset(

@@ -7,10 +7,12 @@ statistics of the features.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from vfljax.datasets.npy import pieces
 from vfljax.errors import UserError
 
 if TYPE_CHECKING:
@@ -114,10 +116,8 @@ def classes(name: str, labels: np.ndarray, num_classes: int | None = None) -> np
     if wrong.any():
         row = int(np.argmax(wrong))
         allowed = f"0, 1, 2, ... up to {most:,}" if num_classes is None else f"0..{most}"
-        raise UserError(
-            f"{name}: label {labels[row]} in row {row + 1} is not an integer class: "
-            f"labels must be {allowed}."
-        )
+        what = f"{name}: label {labels[row]} in row {row + 1} is not an integer class"
+        raise UserError(what, remedy=f"labels must be {allowed}")
     out = numbers.astype(np.int32)
     if len(np.unique(out)) < 2:
         raise UserError(f"{name}: all labels are {out[0]}: at least two classes are needed.")
@@ -126,12 +126,17 @@ def classes(name: str, labels: np.ndarray, num_classes: int | None = None) -> np
 
 def checksum(dataset: Dataset) -> str:
     """Returns the SHA-256 of features and labels, types and shapes included; it is equal for equal data."""
+    features = dataset.features if dataset.kind == "text" else (dataset.features,)
+    return sum_of_arrays((*features, dataset.labels))
+
+
+def sum_of_arrays(arrays: Iterable[np.ndarray]) -> str:
+    """Returns the SHA-256 of arrays, types and shapes included."""
     digest = hashlib.sha256()
-    ragged = dataset.kind == "text"
-    for array in (*(dataset.features if ragged else (dataset.features,)), dataset.labels):
+    for array in arrays:
         digest.update(f"{array.dtype}{array.shape}".encode())
-        for first in range(0, len(array), DIGESTED):  # a mapped array may exceed memory
-            digest.update(np.ascontiguousarray(array[first : first + DIGESTED]).tobytes())
+        for piece in pieces(array):
+            digest.update(piece)
     return digest.hexdigest()
 
 
@@ -174,6 +179,3 @@ def spread(labels: np.ndarray, rows: int) -> np.ndarray:
         for c, (quota, count) in enumerate(zip(quotas, counts))
     ]
     return np.sort(np.concatenate(kept))
-
-
-DIGESTED = 1 << 16  # rows that are hashed at a time

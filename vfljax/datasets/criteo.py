@@ -100,14 +100,10 @@ def planned(
         plan = plan._replace(selection=_down_sampled(plan, positive_ratio))
     if form == "hashed":
         return _hashed(plan, buckets, crosses, counts)
-    words = dict.fromkeys(CATEGORIES, str)
     if form == "frequent":
-        words = {**dict.fromkeys(NUMBERS, word), **words}
+        words = {**dict.fromkeys(NUMBERS, word), **dict.fromkeys(CATEGORIES, str)}
         return plan._replace(codings=ctr_forms.numbered(plan, words, LEAST), dtype=np.int32)
-    if form == "unique":
-        codes = ctr_forms.numbered(plan, words)
-    else:
-        codes = [ctr_forms.bucketed(name, buckets) for name in CATEGORIES]
+    codes = ctr_forms.coded(plan, CATEGORIES, buckets)
     scale = functools.partial(_scaled, numbers)
     return plan._replace(codings=[*(Coding(Column(name), name, scale) for name in NUMBERS), *codes])
 

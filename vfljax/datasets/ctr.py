@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.csv as pa_csv
 
+from vfljax.datasets.number_formats import pc
 from vfljax.datasets.table_errors import fault, reading
 from vfljax.errors import Field, UserError
 
-pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 SIZE = 1 << 22  # bytes of text of a chunk, and the most of a line; Arrow holds 32 chunks at a time
 HEADER = 1 << 16  # a header line must be shorter, in bytes
 # checks of a value, with their wording; the sets' own values have 8 characters and no quotes inside
@@ -94,12 +93,10 @@ def read(
     if not kept or kept < selection.rows:
         which = " with alternating labels" if selection.balanced else ""
         which += f" after the first {selection.offset}" if selection.offset else ""
-        asked: tuple[str | Field, ...] = ()
+        what: tuple[str | Field, ...] = (f"{path} has {kept} rows{which}",)
         if selection.rows:
-            asked = (", and ", Field("data.options.rows"), f"={selection.rows} asks for more")
-        raise UserError(
-            (f"{path} has {kept} rows{which}", *asked), remedy="correct the options or the file"
-        )
+            what += (", and ", Field("data.options.rows"), f"={selection.rows} asks for more")
+        raise UserError(what, remedy="correct the options or the file")
 
 
 def _draw(kept: int, whole: int, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:

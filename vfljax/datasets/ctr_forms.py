@@ -107,18 +107,22 @@ def crc(field: str, values: list[str]) -> np.ndarray:
     return np.array([zlib.crc32(value.encode(), start) for value in values], np.int64)
 
 
-def bucketed(name: str, buckets: int) -> Coding:
-    """Returns the coding of a field by the hashes of its values.
+def coded(plan: ClickPlan, names: Sequence[str], buckets: int) -> list[Coding]:
+    """Returns the codings of fields by the hashes of their values or, without buckets, as ``numbered`` does.
 
     Args:
-      name: of the field.
-      buckets: codes are 1..buckets - 1, and 0 for a missing value.
+      plan: the rows read.
+      names: of the fields.
+      buckets: codes are 1..buckets - 1, and 0 for a missing value; 0 for no hashes.
     """
+    if not buckets:
+        return numbered(plan, dict.fromkeys(names, str))
 
-    def encoder(values: list[str]) -> np.ndarray:
+    def encode(name: str, values: list[str]) -> np.ndarray:
         return np.where(np.array(values, bool), 1 + crc(name, values) % (buckets - 1), 0)
 
-    return Coding(Column(name, "code", "", buckets), name, encoder)
+    columns = [Column(name, "code", "", buckets) for name in names]
+    return [Coding(c, c.name, functools.partial(encode, c.name)) for c in columns]
 
 
 def numbered(

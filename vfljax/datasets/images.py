@@ -188,8 +188,8 @@ def pixels(
         out[at] = _image(data, names[at], gray, size, shape)
 
     # Pillow warns of metadata, which is not read
-    with warnings.catch_warnings(), concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
-        warnings.simplefilter("ignore")
+    ignored = warnings.catch_warnings(action="ignore")
+    with ignored, concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
         for group in _groups(contents):
             if not out.size:
                 first, data = group[0]
@@ -261,8 +261,7 @@ def _image(data: Any, name: str, gray: bool, size: int, shape: Any) -> np.ndarra
 def shapes(images: Sequence[Image]) -> np.ndarray:
     """Returns (height, width) of each image by its file's header, [R, 2]."""
     out = np.empty((len(images), 2), np.int64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         for at, data in _stored(images):
             out[at] = _shape(data, images[at].where)
     return out

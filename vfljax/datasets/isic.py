@@ -88,7 +88,7 @@ def isic(
 def _of_npz(path: pathlib.Path, size: int, max_bytes: int) -> tuple[images.ImageRows, str]:
     """Returns the rows, and the name of the array of their groups, "" if there is none."""
     stored = arrays(path, ("x", "y"), GROUPS, max_bytes)
-    x, labels = rgb(path, "x", stored["x"]), labels_of(path, "y", stored["y"], 2)
+    x, labels = rgb(path, stored["x"]), labels_of(path, "y", stored["y"], 2)
     group = next((key for key in GROUPS if key in stored), "")
     note = f"images of {x.shape[2]}x{x.shape[1]} pixels" + f" resized to {size}x{size}" * (size > 0)
     return images.ImageRows(labels, stored.get(group, labels), x, (note,)), group

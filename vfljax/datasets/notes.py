@@ -45,6 +45,8 @@ def notes(
     dates = [f"{c.name} ({_first_day(c.since)})" for c in columns if c.since]
     words = [f"{word} in {c.name} ({n:,})" for c in columns for word, n in c.words.items()]
     padded = [f"{c.name} ({shown(c.padded)})" for c in columns if c.padded]
+    pooled = _sizes((c.name, c.pooled) for c in columns)
+    unknown = _sizes((c.name, c.unknown) for c in columns)
     twice = [c.name for c in columns if len(set(map(alike, c.values))) < len(c.values)]
     rows = (
         *_of_labels(target),
@@ -53,10 +55,7 @@ def notes(
         ("{}: no name and no value, left out (rows that end in a delimiter?).", nameless),
         ("{} rows are the published test part.", tested),
         (f"categories, {how}: {{}}.", _sizes((c.name, len(c.values)) for c in columns)),
-        (
-            f"rare values became one, {OTHER}: {{}}; max_categories= keeps more.",
-            _sizes((c.name, c.pooled) for c in columns),
-        ),
+        (f"rare values became one, {OTHER}: {{}}; max_categories= keeps more.", pooled),
         ("dates or times, taken as days since the first: {}.", dates),
         *_of_numbers(columns, roles.features, training),
         (
@@ -69,10 +68,7 @@ def notes(
             f"missing values: {{}}; a missing number reads as its training mean, a missing category as {NONE}.",
             _sizes((c.name, int(c.missing.sum())) for c in columns),
         ),
-        (
-            "test rows of a category that no training row has, which reads as none: {}.",
-            _sizes((c.name, c.unknown) for c in columns),
-        ),
+        ("test rows of a category that no training row has, which reads as none: {}.", unknown),
         ("na_values: no feature holds {}.", _unmet(options.na_values, columns, target)),
     )
     sentences = []

@@ -7,7 +7,7 @@ import math
 import os
 import pathlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -18,6 +18,13 @@ from vfljax.errors import UserError
 BYTES = 1 << 22  # written or read at a time
 KINDS = "biuf"  # bools, integers, floats
 AGAIN = "prepare the data set again"
+
+
+def pieces(array: np.ndarray) -> Iterator[bytes]:
+    """Yields the bytes of an array piece by piece, since a mapped array may exceed memory."""
+    step = max(1, BYTES // max(1, array[:1].nbytes))
+    for first in range(0, len(array), step):
+        yield array[first : first + step].tobytes()
 
 
 class Growing:
@@ -43,9 +50,7 @@ class Growing:
             what = f"{self.path.name}: a block of {array.dtype} {array.shape[1:]}"
             rows = f"rows of {self.dtype} {self.shape}"
             raise UserError(f"{what} follows {rows}: all blocks need the same.")
-        step = max(1, BYTES // max(1, array.itemsize * int(np.prod(self.shape))))
-        for first in range(0, len(array), step):
-            self.file.write(np.ascontiguousarray(array[first : first + step]).tobytes())
+        self.file.writelines(pieces(array))
         self.rows += len(array)
 
     def finish(self) -> None:
@@ -70,8 +75,8 @@ def mapped(path: pathlib.Path, dtype: str, shape: Sequence[int]) -> np.ndarray:
       dtype: the name of the type that it must be of.
       shape: the shape that it must have.
     """
-    with reading(path, AGAIN), warnings.catch_warnings():
-        warnings.simplefilter("error")  # NumPy warns of headers that only seem readable
+    # NumPy warns of headers that only seem readable
+    with reading(path, AGAIN), warnings.catch_warnings(action="error"):
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     if not isinstance(array, np.memmap) or array.dtype.kind not in KINDS:
         raise fault(path, "holds no array of numbers", AGAIN)

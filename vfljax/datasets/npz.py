@@ -110,9 +110,8 @@ def _size(path: pathlib.Path, key: str, archive: zipfile.ZipFile, max_bytes: int
     form = np.lib.format
     with archive.open(f"{key}.npy") as stream:
         old = form.read_magic(stream) == (1, 0)
-        shape, _, dtype = (form.read_array_header_1_0 if old else form.read_array_header_2_0)(
-            stream
-        )
+        read_header = form.read_array_header_1_0 if old else form.read_array_header_2_0
+        shape, _, dtype = read_header(stream)
         start = stream.tell()
     if dtype.hasobject:
         raise fault(f"{path}: {key}", "holds Python objects, never opened", REMEDY)
@@ -175,17 +174,16 @@ def numbered(path: pathlib.Path, key: str, groups: np.ndarray) -> np.ndarray:
     return np.unique(groups, return_inverse=True)[1].astype(np.int32)
 
 
-def rgb(path: pathlib.Path, key: str, x: np.ndarray, side: int | None = None) -> np.ndarray:
+def rgb(path: pathlib.Path, x: np.ndarray, side: int | None = None) -> np.ndarray:
     """Returns images [R, H, W, 3] uint8, or raises UserError.
 
     Args:
       path: the file.
-      key: the array's name.
       x: the array as it is stored.
       side: H and W; None is any size.
     """
     sized = x.ndim == 4 and x.shape[1:] == ((side, side, 3) if side else (*x.shape[1:3], 3))
     right = x.dtype == np.uint8 and sized and x.size > 0
     sides = "height, width" if side is None else f"{side}, {side}"
-    must(path, key, x, right, f"uint8 [rows, {sides}, 3]")
+    must(path, "x", x, right, f"uint8 [rows, {sides}, 3]")
     return x

@@ -261,10 +261,8 @@ def refuse_mixture(column: Series, place: Place, notation: Notation) -> None:
     named = notation != Notation() and noted.any()
     several = noted.sum() >= SEVERAL or noted.all() or named
     if several and 2 * noted.sum() >= len(noted) and (noted & ~numeric).any():
-        raise place.fault(
-            f"holds numbers in a notation that is not read ({first(noted & ~numeric)})",
-            _ways(values[noted], notation) + ", or name it in {categorical}=",
-        )
+        what = f"holds numbers in a notation that is not read ({first(noted & ~numeric)})"
+        raise place.fault(what, _ways(values[noted], notation) + ", or name it in {categorical}=")
     many = dates.sum() >= SEVERAL and 2 * dates.sum() >= len(dates)
     # half of the distinct texts or of the rows: a few words, often repeated, do not make it categories
     share = max(numeric.mean(), counts[numeric].sum() / counts.sum())

@@ -18,6 +18,8 @@ from vfljax.errors import Field, UserError, unknown
 
 P = ParamSpec("P")
 T = TypeVar("T")
+MOST = 1_000_000_000  # rows
+BYTES = (1, 1 << 50)  # what ``max_bytes`` may be
 
 
 def of(loader: Callable[..., Any]) -> dict[str, Any]:
@@ -67,10 +69,6 @@ def _plain(option: str, value: Any) -> Any:
             remedy = "give a number, a text, True or False, or a list of such"
             raise UserError((Field(f"data.options.{option}"), f"={shown(value)}"), remedy=remedy)
     return tuple(items) if several else items[0]
-
-
-MOST = 1_000_000_000  # rows
-BYTES = (1, 1 << 50)  # what ``max_bytes`` may be
 
 
 def limited(**limits: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:

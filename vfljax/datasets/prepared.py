@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 import os
 import pathlib
 import shutil
@@ -23,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from vfljax.datasets.core import KINDS, Column, Dataset, Ragged, Vocabulary
-from vfljax.datasets.npy import AGAIN, BYTES, Growing, mapped
+from vfljax.datasets.core import KINDS, Column, Dataset, Ragged, Vocabulary, sum_of_arrays
+from vfljax.datasets.npy import AGAIN, Growing, mapped
 from vfljax.datasets.table_errors import fault, reading, shown
 from vfljax.errors import UserError
 
@@ -115,7 +114,7 @@ class Writer:
                 for array, file in self._files.items()
             },
         }
-        spec |= _sums(self.partial, spec["arrays"])
+        spec |= _sums(_mapped(self.partial, spec))
         spec["sha256_description"] = sum_of(spec)
         with open(self.partial / FILE, "w", encoding="utf-8") as file:
             json.dump(spec, file, indent=1)
@@ -176,10 +175,7 @@ def read(folder: Folder) -> Dataset:
     values of features."""
     path = pathlib.Path(folder)
     spec = description(path)
-    arrays = {
-        name: mapped(path / f"{name}.npy", about["dtype"], about["shape"])
-        for name, about in spec["arrays"].items()
-    }
+    arrays = _mapped(path, spec)
     small = {n: np.array(a) for n, a in arrays.items() if n not in ("features", "values")}
     _agree(path / FILE, spec, arrays | small)
     tokens = spec["tokens"] and Vocabulary(*spec["tokens"])
@@ -203,7 +199,7 @@ def read(folder: Folder) -> Dataset:
 def verify(folder: Folder) -> Dataset:
     """Reads a data set as ``read`` does; raises UserError unless the hash of every array is as recorded."""
     dataset, spec, path = read(folder), description(folder), pathlib.Path(folder)
-    for key, digest in _sums(path, spec["arrays"]).items():
+    for key, digest in _sums(_mapped(path, spec)).items():
         _must(path, spec[key] == digest, f"holds arrays that are not what was recorded ({key})")
     return dataset
 
@@ -300,21 +296,19 @@ def sum_of(spec: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
-def _sums(folder: pathlib.Path, arrays: Mapping[str, Any]) -> dict[str, str]:
+def _mapped(folder: pathlib.Path, spec: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Returns the arrays that a description names, mapped from their files in ``folder``."""
+    return {
+        name: mapped(folder / f"{name}.npy", about["dtype"], about["shape"])
+        for name, about in spec["arrays"].items()
+    }
+
+
+def _sums(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
     """Returns two SHA-256 sums of types, shapes and bytes: ``sha256``, which equals ``core.checksum``, and
     ``sha256_parts``, of the test part and groups."""
     main = ("values", "offsets", "labels") if "values" in arrays else ("features", "labels")
-    out = {}
-    for key, names in (("sha256", main), ("sha256_parts", ("test", "groups"))):
-        digest = hashlib.sha256()
-        for name in names:
-            if name not in arrays:
-                continue
-            about = arrays[name]
-            digest.update(f"{about['dtype']}{tuple(about['shape'])}".encode())
-            with open(folder / f"{name}.npy", "rb") as file:
-                file.seek(-math.prod((np.dtype(about["dtype"]).itemsize, *about["shape"])), 2)
-                while data := file.read(BYTES):
-                    digest.update(data)
-        out[key] = digest.hexdigest()
-    return out
+    return {
+        key: sum_of_arrays(arrays[name] for name in names if name in arrays)
+        for key, names in (("sha256", main), ("sha256_parts", ("test", "groups")))
+    }

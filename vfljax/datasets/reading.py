@@ -20,17 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.parquet
 
 from vfljax.datasets.files import MAX_BYTES, fits
 from vfljax.datasets.npz import arrays
-from vfljax.datasets.number_formats import TEXT, is_number
+from vfljax.datasets.number_formats import TEXT, is_number, pc
 from vfljax.datasets.options import check
 from vfljax.datasets.table_errors import all_different, fault, narrow, one_line, reading, shown
 from vfljax.errors import Field, Text, UserError, options_in
 
-pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 AGAIN = "it is damaged, cut off or of another format; write it again"
 WRITE = "write the table again"
 FEWER = "give fewer rows or columns"

@@ -112,17 +112,14 @@ def labels_of(text: Series, place: Place, drop: bool, positive: str) -> tuple[np
     Raises:
       UserError: for labels that are missing, that are no classes, or that only the test file has.
     """
-    place = place._replace(
-        files=tuple(f"{file}: label {place.column!r}" for file in place.files), column=""
-    )
+    files = tuple(f"{file}: label {place.column!r}" for file in place.files)
+    place = place._replace(files=files, column="")
     gone = text.isna().to_numpy(bool)
     for rows in (~place.held, place.held):
         missing, total = (gone & rows).sum(), rows.sum()
-        place.check(
-            gone & rows & (not drop or missing == total),
-            f"is missing in {missing:,} of {total:,} rows, first in row {{row}}",
-            "fill it, or {drop_unlabeled}=True leaves such rows out",
-        )
+        refused = gone & rows & (not drop or missing == total)
+        what = f"is missing in {missing:,} of {total:,} rows, first in row {{row}}"
+        place.check(refused, what, "fill it, or {drop_unlabeled}=True leaves such rows out")
     spellings = ordered(text[~gone & ~place.held].unique())
     classes = _class_names(place.files[0], spellings, positive)
     number = {value: k for k, value in enumerate(classes)}

@@ -88,9 +88,8 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
     if min(sizes) < num_classes or not fits:
         asked = f"data: train, validation, test = {train}, {validation}, {test} ask for {sizes} of "
         least = f"each part needs at least one row a class ({num_classes})"
-        raise UserError(
-            (Field("data.shares", asked), f"{room} rows: {least} and together at most all rows.")
-        )
+        what = (Field("data.shares", asked), f"{room} rows")
+        raise UserError(what, remedy=f"{least} and together at most all rows")
     _enough(dataset, present, rest)
     try:
         if held is not None:

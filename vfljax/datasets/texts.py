@@ -78,10 +78,9 @@ def balanced(
             return
     for c, name in enumerate(classes if most else ()):
         if left[c]:
-            raise UserError(
-                f"{where} has {quotas[c] - left[c]} rows of class {name!r}, and {most} balanced rows "
-                f"need {quotas[c]}: ask for fewer rows."
-            )
+            has = f"{where} has {quotas[c] - left[c]} rows of class {name!r}"
+            what = f"{has}, and {most} balanced rows need {quotas[c]}"
+            raise UserError(what, remedy="ask for fewer rows")
 
 
 def to_dataset(
@@ -140,9 +139,7 @@ def _top_words(texts: Sequence[str], most: int, rows: int) -> tuple[np.ndarray, 
     """Returns [R, most] uint8, 1 where the text has the word, and the words, by falling frequency in the
     first ``rows`` texts. Raises UserError if these texts have fewer than ``most`` different words."""
     tokens = CountVectorizer(token_pattern=WORD).build_analyzer()
-    counts: Counter[str] = Counter()
-    for text in texts[:rows]:
-        counts.update(tokens(text))
+    counts = Counter(itertools.chain.from_iterable(map(tokens, texts[:rows])))
     if most < 1 or len(counts) < most:
         remedy = f"the texts have {len(counts)} different words; choose a number from 1 to that"
         raise UserError(field="data.options.words", value=most, remedy=remedy)
@@ -173,9 +170,8 @@ def spans(
     """
     shares = np.ones(max(parts, 0)) if isinstance(parts, int) else np.asarray(parts, np.float64)
     if shares.ndim != 1 or not len(shares) or not (np.isfinite(shares) & (shares > 0)).all():
-        raise UserError(
-            f"a text cannot be divided into {parts!r}: give a number of parts or positive shares."
-        )
+        what = f"a text cannot be divided into {parts!r}"
+        raise UserError(what, remedy="give a number of parts or positive shares")
     if length < 3:
         raise UserError(f"length={length} leaves no room beside [CLS] and [SEP]: give 3 or more.")
     counts = np.diff(ragged.offsets)
@@ -185,24 +181,16 @@ def spans(
     reached = (counts[:, None] * reached[:-1] / reached[-1]).T  # [P - 1, R]
     # shares such as .7, .2, .1 have no exact binary sum: what is whole but for rounding counts as whole
     bounds = [np.zeros_like(counts), *np.floor(reached + 1e-9).astype(np.int64), counts]
-    return tuple(
-        _wrapped(ragged, low, high, length, cls, sep, pad)
-        for low, high in itertools.pairwise(bounds)
-    )
-
-
-def _wrapped(
-    ragged: Ragged, low: np.ndarray, high: np.ndarray, length: int, cls: int, sep: int, pad: int
-) -> np.ndarray:
-    """Returns [R, length]: [CLS], the tokens ``low`` to ``high`` of each row that fit, [SEP], and pads."""
-    kept = np.minimum(high - low, length - 2)
-    out = np.full((len(kept), length), pad, np.int32)
-    out[:, 0] = cls
-    places = np.arange(length - 2)
-    for first in range(0, len(kept), ROWS):
-        rows = slice(first, first + ROWS)
-        inside = places < kept[rows, None]
-        starts = (ragged.offsets[:-1] + low)[rows, None]
-        out[rows, 1:-1][inside] = ragged.values[(starts + places)[inside]]
-    out[np.arange(len(kept)), kept + 1] = sep
-    return out
+    places, wrapped = np.arange(length - 2), []
+    for low, high in itertools.pairwise(bounds):
+        kept = np.minimum(high - low, length - 2)
+        out = np.full((len(kept), length), pad, np.int32)
+        out[:, 0] = cls
+        for first in range(0, len(kept), ROWS):
+            rows = slice(first, first + ROWS)
+            inside = places < kept[rows, None]
+            starts = (ragged.offsets[:-1] + low)[rows, None]
+            out[rows, 1:-1][inside] = ragged.values[(starts + places)[inside]]
+        out[np.arange(len(kept)), kept + 1] = sep
+        wrapped.append(out)
+    return tuple(wrapped)

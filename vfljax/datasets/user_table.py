@@ -175,10 +175,8 @@ def _dataset(files: dict[str, Read], options: dict[str, Any]) -> Dataset:
         texts = words_of([frame[roles.groups] for frame in frames], where, rule)
         where.check(texts.isna(), "names groups and has no value in row {row}", "fill it")
         if both := set(texts[~place.held]) & set(texts[place.held]):
-            what = (
-                f"{shown(min(both))} has rows in both files, and rows of a group stay in one part"
-            )
-            remedy = "leave them out of one file"
+            group, remedy = shown(min(both)), "leave them out of one file"
+            what = f"{group} has rows in both files, and rows of a group stay in one part"
             raise UserError((*options_in("{groups}="), f"{roles.groups!r}: {what}"), remedy=remedy)
         groups = np.unique(list(texts), return_inverse=True)[1].astype(np.int32)
     formats = dict.fromkeys(column.since.form for column in sources if column.since)

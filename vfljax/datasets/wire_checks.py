@@ -153,15 +153,12 @@ def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
     raw.must(rising, "", f"has parties {numbers}", "number them from 0: party0_embeddings")
     for part in EXCHANGED:
         has = sum(f"party{p}_{part}" in arrays for p in numbers)
-        remedy, what = (
-            "of every party, or of none",
-            f"has {part} of {has} of {len(numbers)} parties",
-        )
-        raw.must(has in (0, len(numbers)), "", what, remedy)
-    parties = [
+        what = f"has {part} of {has} of {len(numbers)} parties"
+        raw.must(has in (0, len(numbers)), "", what, "of every party, or of none")
+    parties = tuple(
         WireParty(*(_real(raw, f"party{p}_{part}", part) for part in (*EXCHANGED, "columns")))
         for p in numbers
-    ]
+    )
     epochs, rows = raw.sizes["E"], raw.sizes["N"]
     raw.must(rows >= FEWEST, "", f"has {rows} rows", f"give at least {FEWEST}")
     sent = raw.get("sent")
@@ -171,9 +168,7 @@ def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
     numbered = np.arange(epochs, dtype=np.int32) if numbered is None else numbered
     raw.must((np.diff(numbered) > 0).all(), "epochs", "do not rise", "give them in order")
     order, size = _order(raw)
-    labels, known_rows, known_labels = _labels(raw)
-    name, owners = place.stem, tuple(parties)
-    return Wire(name, owners, order, sent, numbered, size, labels, known_rows, known_labels)
+    return Wire(place.stem, parties, order, sent, numbered, size, *_labels(raw))
 
 
 def _real(raw: _Arrays, name: str, part: str) -> np.ndarray | None:
@@ -183,10 +178,8 @@ def _real(raw: _Arrays, name: str, part: str) -> np.ndarray | None:
         with np.errstate(over="ignore"):
             values = np.asarray(numbers, np.float32)
         finite = np.isfinite(values).all(axis=1)
-        what = f"holds NaN or infinity in epoch {epoch}, row {int(np.argmin(finite))}"
-        raw.must(
-            finite.all(), name, f"{what}, counted from 0", "give numbers, 0 where none was sent"
-        )
+        what = f"holds NaN or infinity in epoch {epoch}, row {np.argmin(finite)}, counted from 0"
+        raw.must(finite.all(), name, what, "give numbers, 0 where none was sent")
         alike = (values == values[0]).all()
         raw.must(not alike, name, f"has the same float32 numbers in all rows of epoch {epoch}")
         largest = float(np.abs(values).max())

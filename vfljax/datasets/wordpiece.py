@@ -76,18 +76,16 @@ def learned(texts: Iterable[str], size: int = 8192, lowercase: bool = True) -> T
     tokenizers = imported("tokenizers", extra="text", needed_by="text")
     texts = _strings(texts)
     draft = _tokenizer(SPECIAL, lowercase)
-    counts: collections.Counter[str] = collections.Counter()
-    for text in texts:
-        counts.update(draft.normalizer.normalize_str(text))
+    normalized = map(draft.normalizer.normalize_str, texts)
+    counts = collections.Counter(itertools.chain.from_iterable(normalized))
     characters = sorted((c for c in counts if not c.isspace()), key=lambda c: (-counts[c], c))
     alphabet = sorted(characters[:ALPHABET])
     if not alphabet:
         raise UserError("there is no text to learn a vocabulary from.")
     least = len(SPECIAL) + 2 * len(alphabet)
     if size < least:
-        raise UserError(
-            f"a vocabulary of size={size} cannot spell {len(alphabet)} characters: give {least} or more."
-        )
+        what = f"a vocabulary of size={size} cannot spell {len(alphabet)} characters"
+        raise UserError(what, remedy=f"give {least} or more")
     trainer = tokenizers.trainers.WordPieceTrainer(
         vocab_size=size,
         min_frequency=2,

@@ -129,7 +129,7 @@ def _strengths(spec: Spec, hparams: HParams) -> tuple[Array, ...]:
 def make_weights(spec: Spec) -> Callable[[Array, tuple[Array, ...]], Weights]:
     """Makes ``weights(run_key, features) -> Weights``, which draws initial weights from the run key alone, so
     that trials of one seed are paired. ``features`` has a few example rows for each bottom."""
-    bottoms, top, aggregate = parties(spec)
+    embed, (bottoms, top, aggregate) = make_embed(spec), parties(spec)
 
     def weights(run_key: Array, features: tuple[Array, ...]) -> Weights:
         chex.assert_rank(run_key, 0)
@@ -138,11 +138,8 @@ def make_weights(spec: Spec) -> Callable[[Array, tuple[Array, ...]], Weights]:
             party.init(keys.fold(run_key, "init", p), x)
             for p, (party, x) in enumerate(zip(bottoms, features, strict=True))
         )
-        cut = tuple(
-            party.apply(v, x, False, None)[0]
-            for party, v, x in zip(bottoms, variables, features, strict=True)
-        )
-        return Weights(variables, top.init(keys.fold(run_key, "init", "top"), aggregate(cut)))
+        f = aggregate(embed(Weights(variables, {}), features))
+        return Weights(variables, top.init(keys.fold(run_key, "init", "top"), f))
 
     return weights
 
@@ -177,9 +174,8 @@ def make_init(spec: Spec) -> Callable[..., State]:
         chex.assert_rank([run_key, data.labels], [0, 1])
         if data.scores is not None:
             chex.assert_shape(data.scores, (len(data.labels), spec.num_classes))
-        chex.assert_equal(len(cut), len(spec.bottoms))
+        _check_features(spec, cut)
         chex.assert_rank(cut, 2)
-        chex.assert_equal_shape_prefix(cut, 1)
         _check_numbers(spec, hparams)
         defense = defenses.build(spec.defenses, hparams.defenses)
         optimizer = tuple(

@@ -102,11 +102,8 @@ def make_teachers(
             columns = table.features[-1], table.mean[-1], table.scale[-1]
             return scaled_rows(*columns, seed, table.train[seed, places])
 
-        rate = optax.piecewise_constant_schedule(
-            teacher.learning_rate,
-            {int(teacher.epochs * steps * share): 0.1 for share in (0.5, 0.8)},
-        )
-        optimizer = optax.adam(rate)
+        drops = {int(teacher.epochs * steps * share): 0.1 for share in (0.5, 0.8)}
+        optimizer = optax.adam(optax.piecewise_constant_schedule(teacher.learning_rate, drops))
         if start is not None:
             variables = jax.tree.map(lambda a: jnp.asarray(a)[seed], start)
         else:

@@ -102,11 +102,6 @@ def check_table(table: Table) -> None:
         chex.assert_axis_dimension(table.scores, 1, table.train.shape[1])
 
 
-def _check_member(member: Member) -> None:
-    """Asserts that the member is one trial. The protocol checks its ``hparams``."""
-    chex.assert_rank([member.seed, member.teacher], 0)
-
-
 def rows_of(table: Table, seed: Array, rows: Array) -> tuple[Array, ...]:
     """Returns every bottom's scaled columns [n, ...] of some raw rows.
 
@@ -146,7 +141,7 @@ def make_start(spec: Spec) -> Callable[[Member, Table, Weights], Snapshot]:
     init, embed = make_init(spec), make_embed(spec)
 
     def start(member: Member, table: Table, initial: Weights) -> Snapshot:
-        _check_member(member)
+        chex.assert_rank([member.seed, member.teacher], 0)
         check_table(table)
         chex.assert_equal_shape_prefix([table.train, *jax.tree.leaves(initial)], 1)
         weights = jax.tree.map(lambda a: a[member.seed], initial)
@@ -185,9 +180,8 @@ def make_epoch(
     few = kept < spec.num_rows
 
     def epoch(snapshot: Snapshot, member: Member, table: Table, now: Epoch) -> Snapshot:
-        _check_member(member)
         check_table(table)
-        chex.assert_rank(now.number, 0)
+        chex.assert_rank([member.seed, member.teacher, now.number], 0)
         chex.assert_shape([now.order, now.place], (len(table.train), spec.num_rows))
         chex.assert_axis_dimension(table.train, 1, spec.num_rows)
         order, place = now.order[member.seed], now.place[member.seed]
@@ -223,9 +217,8 @@ def make_epoch(
                 (flat, batch_metrics.loss.sum() * spec.batch_size, batch_metrics.correct.sum())
             )
         if rest:
-            carry, (crossed, batch_metrics, watched) = train_batch(
-                carry, order[spec.num_rows - rest :]
-            )
+            last = order[spec.num_rows - rest :]
+            carry, (crossed, batch_metrics, watched) = train_batch(carry, last)
             pieces.append(watched)
             parts.append((crossed, batch_metrics.loss * rest, batch_metrics.correct))
         state, records = carry

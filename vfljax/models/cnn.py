@@ -28,7 +28,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 
 from vfljax.models.convolution import conv, images
-from vfljax.models.mlp import ACTIVATIONS, WEIGHTS, dense, torch_uniform
+from vfljax.models.mlp import ACTIVATIONS, WEIGHTS, dense, initializers
 from vfljax.types import Array
 
 
@@ -57,11 +57,7 @@ class CNN(nn.Module):
         x = images(x)
         self._check(x.shape)
         for channels in self.channels:
-            initial: Any = {}  # flax's initializers, or PyTorch's as in ``dense``
-            if self.weights == "torch":
-                initial = dict.fromkeys(
-                    ("kernel_init", "bias_init"), torch_uniform(9 * x.shape[-1])
-                )
+            initial = initializers(self.weights, 9 * x.shape[-1])
             options: Any = {"padding": self.padding, "implementation": self.convolution}
             x = halve(nn.relu(conv(x, channels, 3, use_bias=True, **options, **initial)))
             self.sow("layers", "hidden", x)

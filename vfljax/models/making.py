@@ -157,9 +157,8 @@ def make_network(fields: NetworkFields, out: int, output: str, reads: Input) -> 
         if field not in shared:
             value = tuples(getattr(fields, field))
             remedy = f"use {where}.options.{field}" if field in defaults else "leave it out"
-            raise UserError(
-                f"{where}.{field}={value!r} is not read by the network {name!r}: {remedy}."
-            )
+            what = f"{where}.{field}={value!r} is not read by the network {name!r}"
+            raise UserError(what, remedy=remedy)
     arguments: dict[str, Any] = {
         field: _checked(where, field, getattr(fields, field), "" if field != "hidden" else ())
         for field in shared

@@ -46,6 +46,5 @@ class Mixed(nn.Module):
         )
         xi = self.deviation * unit.value
         shares = jnp.stack([0.5 + xi, 0.5 - xi], axis=1)
-        return self.reader(
-            jnp.sum(adapters * shares[None], axis=2).reshape(len(x), -1), train=train
-        )
+        mixed = jnp.sum(adapters * shares[None], axis=2).reshape(len(x), -1)
+        return self.reader(mixed, train=train)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import flax.linen as nn
 import jax
@@ -32,10 +32,15 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 WEIGHTS = ("default", "torch")
 
 
-def torch_uniform(fan_in: int) -> Callable[..., Array]:
-    """Returns PyTorch's initializer of kernels and biases: uniform within 1 / sqrt(fan_in)."""
+def initializers(weights: str, fan_in: int) -> dict[str, Any]:
+    """Returns a layer's initializers, of ``dense``; PyTorch's are uniform within 1 / sqrt(fan_in)."""
+    if weights == "default":
+        return {}
+    if weights == "ones":
+        return {"kernel_init": nn.initializers.ones}
     bound = fan_in**-0.5
-    return functools.partial(jax.random.uniform, minval=-bound, maxval=bound)
+    uniform = functools.partial(jax.random.uniform, minval=-bound, maxval=bound)
+    return {"kernel_init": uniform, "bias_init": uniform}
 
 
 def dense(x: Array, width: int, weights: str) -> Array:
@@ -45,15 +50,10 @@ def dense(x: Array, width: int, weights: str) -> Array:
       x: [B, in].
       width: of the result [B, width].
       weights: initial values. "default" is flax's: a normal kernel of variance 1/in and a bias of 0. "torch"
-        is ``torch_uniform``, of a third of that variance, which matters if columns have long tails that
-        nothing normalizes. "ones" is a kernel of ones and a bias of 0.
+        is PyTorch's, of a third of that variance, which matters if columns have long tails that nothing
+        normalizes. "ones" is a kernel of ones and a bias of 0.
     """
-    if weights == "default":
-        return nn.Dense(width)(x)
-    if weights == "ones":
-        return nn.Dense(width, kernel_init=nn.initializers.ones)(x)
-    initial = torch_uniform(x.shape[-1])
-    return nn.Dense(width, kernel_init=initial, bias_init=initial)(x)
+    return nn.Dense(width, **initializers(weights, x.shape[-1]))(x)
 
 
 class MLP(nn.Module):

@@ -99,10 +99,6 @@ def _sum(embeddings: Sequence[Array]) -> Array:
     return sum(embeddings[1:], start=embeddings[0])
 
 
-def _mean(embeddings: Sequence[Array]) -> Array:
-    return _sum(embeddings) / len(embeddings)
-
-
 # it replaces the top model without model splitting: the logits [B, C] are the aggregated cut
 _NO_TOP = Party(lambda key, x: {}, lambda variables, x, train, key: (x, (variables, {})))
 
@@ -110,7 +106,7 @@ _NO_TOP = Party(lambda key, x: {}, lambda variables, x, train, key: (x, (variabl
 AGGREGATIONS: dict[str, Callable[[Sequence[Array]], Array]] = {
     "concatenate": concatenate,
     "sum": _sum,
-    "mean": _mean,
+    "mean": lambda embeddings: _sum(embeddings) / len(embeddings),
 }
 
 
