@@ -315,8 +315,7 @@ def passive(
 
 @functools.wraps(passive, assigned=())  # the same options
 def active(bottoms: Bottoms, num_classes: int, **options: Any) -> Attack:
-    """Complete the model of an active attacker: ``passive`` on a run in which its optimizer was
-    malicious."""
+    """Complete the model of an active attacker: ``passive`` on a run in which its optimizer was malicious."""
     return passive(bottoms, num_classes, **options)._replace(federations=(MALICIOUS,))
 
 

@@ -74,9 +74,11 @@ def _pulls(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
     return {"embeddings": [z, z], **_twice(0.05 * np.sin(z) - 0.5 * labels[:, None])}
 
 
-def _charges(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
-    """The forces of PELoss with alpha = 1/2 between the rows of a batch."""
-    return _forces(rng, labels, classes, lambda y: -(y / np.maximum(y.sum(0), 1)) @ y.T, 1.5)
+def _charges(rng: np.random.Generator, labels: HostArray, classes: int, alpha: float = 0.5) -> Leak:
+    """The forces of PELoss with the factor ``alpha`` between the rows of a batch."""
+    return _forces(
+        rng, labels, classes, lambda y: -2 * alpha * (y / np.maximum(y.sum(0), 1)) @ y.T, 1.5
+    )
 
 
 def _correlations(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:

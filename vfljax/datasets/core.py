@@ -137,6 +137,7 @@ def sum_of_arrays(arrays: Iterable[np.ndarray]) -> str:
         digest.update(f"{array.dtype}{array.shape}".encode())
         for piece in pieces(array):
             digest.update(piece)
+            del piece  # before the next piece is made
     return digest.hexdigest()
 
 

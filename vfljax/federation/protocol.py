@@ -88,8 +88,7 @@ def _entropy(logits: Array, targets: Array, class_weights: tuple[float, ...]) ->
 
 
 def _check_batch(spec: Spec, batch: Batch) -> None:
-    """Asserts the shapes of a batch: features [B, ...] of every bottom, labels and index [B], scores
-    [B, C]."""
+    """Asserts the shapes of a batch: features [B, ...] of every bottom, labels and index [B], scores [B, C]."""
     chex.assert_rank([batch.labels, batch.index], 1)
     chex.assert_type([batch.labels, batch.index], int)
     chex.assert_equal_shape_prefix([batch.labels, batch.index, *batch.features], 1)
