@@ -238,6 +238,8 @@ def test_what_leaves_a_verdict_open_is_named_with_the_seeds_that_would_decide():
     assert 5 < result.blocking.seeds < 20
     at_the_margin = judged(constant(0.65), constant(0.8), rows=3000)
     assert at_the_margin.blocking == ("attack 0", 0)
+    close = judged(drawn(4, 5) * 0.3 + 0.46, constant(0.9), rows=3000)
+    assert close.blocking == ("attack 1", 6)
     assert judged(constant(0.6), constant(0.9), rows=3000).blocking is None
     # every excess is below .05, and the contrast to a quarter of undefended's excess is not below 0
     contrast = judged(constant(0.55, 0.63), constant(0.66), rows=3000)

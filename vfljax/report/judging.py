@@ -294,7 +294,7 @@ def _blocking(
     limit = np.where(np.isfinite(each.error), each.limit(intervals.UPPER, intervals.LEVEL), -1.0)
     most = int(np.argmax(limit))
     value, error, freedom = (float(x[most]) for x in each)
-    for more in range(seeds, MOST_SEEDS + 1):
+    for more in range(seeds + 1, MOST_SEEDS + 1):
         t = special.stdtrit(freedom + more - seeds, intervals.LEVEL)
         if abs(value - EXCESS) > t * error * math.sqrt(seeds / more):
             return Blocking(names[most], more)
