@@ -124,12 +124,12 @@ def _revealing(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> list[Re
     slack = rarest**-0.5 if rarest else 1.0  # at least two standard errors
     places = grouped(range(len(dataset.columns)), lambda place: dataset.columns[place].name)
     party_of = {column: party for party, columns in owners.items() for column in columns}
-    found = []
+    revealing = []
     for name, columns in places.items():
         leak = _leak(np.asarray(dataset.features[rows][:, columns], np.float64), y)
         if name in party_of and above_chance(leak, dataset.num_classes) - slack >= REVEALING:
-            found.append(RevealingColumn(name, party_of[name], leak))
-    return sorted(found, key=lambda column: -column.leak)
+            revealing.append(RevealingColumn(name, party_of[name], leak))
+    return sorted(revealing, key=lambda column: -column.leak)
 
 
 def above_chance(leak: float, classes: int) -> float:
