@@ -50,7 +50,8 @@ class World(NamedTuple):
     leader: float = 1.0  # by which the spread of the strongest attack is larger
     erratic: float = 0.0  # share of the attacks whose spread is five times as large
     fails: float = 0.0  # how often the strongest attack reads nothing on a seed
-    successes: bool = False  # whether the truth is its mean over the other seeds, and not over all
+    each: bool = False  # whether every attack fails as often, on seeds of its own
+    successes: bool = False  # whether the truth is the mean over the other seeds, and not over all
     rows: int = 0  # judged rows whose count is drawn too; 0: none is, and ``ROWS`` are judged
 
 
@@ -64,6 +65,9 @@ WORLDS = {
     "leader fails on one seed in eight": World(fails=0.125),
     "leader fails on one seed in eight, judged by its successes": World(
         fails=0.125, successes=True
+    ),
+    "every attack fails on one seed in eight, judged by its successes": World(
+        fails=0.125, each=True, successes=True
     ),
     "10 classes of 20 rows": World(rows=200),
     "50 rows": World(rows=50),
@@ -95,6 +99,10 @@ TRUTHS = {
     "d = -.10 near 1": Truth(
         0.88, 0.98, (Verdict.PROTECTS, Verdict.LEAKS_MUCH_LESS), Verdict.LEAKS_LESS
     ),
+    "d = -.02 from 1, all": Truth(
+        0.98, 1.0, (Verdict.PROTECTS, *LESS), Verdict.LEAKS_AS_BEFORE, True
+    ),
+    "d = 0 at 1, all": Truth(1.0, 1.0, (Verdict.PROTECTS, *LESS), Verdict.LEAKS_AS_BEFORE, True),
     "e_u = .05": Truth(EDGE, EDGE, (Verdict.NOTHING_TO_PROTECT, *LESS), Verdict.CANNOT_SAY),
     "protected": Truth(AWAY, 0.9, LEAKS, Verdict.PROTECTS),
     "reduced": Truth(0.72, 0.9, (Verdict.PROTECTS,), Verdict.LEAKS_MUCH_LESS),
@@ -149,7 +157,8 @@ def draw(
     sd = np.minimum(sd, 0.5 * np.sqrt(means * (1 - means)))
     figures = np.empty(shape)
     grid = np.linspace(-5.5, 5.5, 1101)
-    for mean, spread in {*zip(means.ravel().tolist(), sd.ravel().tolist(), strict=True)}:
+    figures[:, means == 1] = 1.0
+    for mean, spread in {*zip(means[means < 1].tolist(), sd[means < 1].tolist(), strict=True)}:
         # the beta distribution of that mean and spread; its quantiles from a table
         size = mean * (1 - mean) / spread**2 - 1
         quantiles = special.betaincinv(mean * size, (1 - mean) * size, special.ndtr(grid))
@@ -174,7 +183,7 @@ def choices(cell: Cell, means: Floats, runs: int, random: np.random.Generator) -
     for count in _chunks(runs):
         leaks = draw(random, means, cell, count)
         folds = choosing.leave_one_out(leaks)
-        picked = np.einsum("...kn,k->...n", folds.weights, means)
+        picked = means[folds.medians]
         highest = leaks.mean(-1).max(-1)
         errors = (folds.scores - picked, means.max() - picked, highest - means.max())
         sums += [error.mean() * count for error in errors]
@@ -251,8 +260,10 @@ def figures_of(
     leaks, local_only = np.split(draw(random, shown, cell, runs, spreads), [cell.attacks], axis=2)
     local_only = local_only[:, :1]
     if world.fails:
-        lost = random.random((runs, 1, cell.seeds)) < world.fails
-        leaks[:, :, 0] = np.where(lost, 0.5, leaks[:, :, 0])
+        # at all points at once, as a hard split is hard for an attack on every configuration
+        failing = cell.attacks if world.each else 1
+        lost = random.random((runs, 1, failing, cell.seeds)) < world.fails
+        leaks[:, :, :failing] = np.where(lost, 0.5, leaks[:, :, :failing])
     if world.rows:
         leaks, local_only = (
             random.binomial(world.rows, np.clip(x, 0, 1)) / world.rows for x in (leaks, local_only)

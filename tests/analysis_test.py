@@ -30,7 +30,7 @@ def test_the_simulation_of_judging_writes_a_line_a_cell_and_the_tables(
     assert "| bias for what was picked, absolute | 3 | 0.0" in text
     lines = {path.stem: list(csv.DictReader(path.open())) for path in tmp_path.glob("*.csv")}
     counts = {name: len(rows) for name, rows in lines.items()}
-    assert counts == {"choosing": 16, "limits": 16, "verdicts": 140}
+    assert counts == {"choosing": 16, "limits": 16, "verdicts": 176}
     monkeypatch.setattr(sys, "argv", ["judging", "--again", f"--out={tmp_path}", "--runs=4"])
     judging.main()
     rows = list(csv.DictReader((tmp_path / "again.csv").open()))

@@ -30,7 +30,7 @@ def leave_one_out(leaks, certain=1.0):
             if best is None or mean > best + 1e-12:
                 best, pick = mean, candidate
         score = None if pick is None else leaks[pick][seed]
-        out.append((statistics.fmean(alike) if alike else score, pick))
+        out.append((statistics.median_low(alike) if alike else score, pick))
     return out
 
 
@@ -116,10 +116,10 @@ class Contenders:
 
 
 def worst_limits(leaks, m, level=0.95):
-    rivals, half = Contenders(leaks, m, level), (1 + level) / 2
+    rivals, third = Contenders(leaks, m, level), 1 - (1 - level) / 3
     upper = max(figure_limit(figures, m, 1, level) for figures in leaks)
     if rivals.folds:
-        return figure_limit(rivals.scores, m, -1, half, rivals.share, rivals.error), upper
+        return figure_limit(rivals.scores, m, -1, third, rivals.share, rivals.error), upper
     lower = [figure_limit(leaks[k], m, -1, rivals.level) for k in rivals.among]
     return max(lower, default=0.0), upper
 
@@ -135,8 +135,8 @@ def excess_limits(leaks, away, m):
     upper = max(limit(figures, 1, 0.95) for figures in leaks)
     if rivals.folds:
         least = floor(rivals.error, base, m)
-        behind = minus(rivals.scores, away)
-        return difference_limit(behind, least, -1, 0.975, rivals.chosen(behind, least)), upper
+        behind, level = minus(rivals.scores, away), 1 - 0.05 / 3
+        return difference_limit(behind, least, -1, level, rivals.chosen(behind, least)), upper
     return max([limit(leaks[k], -1, rivals.level) for k in rivals.among], default=-1.0), upper
 
 

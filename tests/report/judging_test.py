@@ -39,10 +39,7 @@ def judged(leaks, undefended, away=AWAY, rows=ROWS):
 
 
 def compared(candidates, undefended):
-    worst, plain = (
-        strongest_module.strongest_of(candidates),
-        strongest_module.strongest_of(undefended),
-    )
+    worst, plain = map(strongest_module.strongest_of, (candidates, undefended))
     (found,) = judging.judge([worst], plain)
     return found
 
@@ -82,9 +79,8 @@ def test_choice_and_limits_are_those_of_the_plain_twin(seeds, candidates, missin
     leaks = drawn(candidates, seeds, missing)
     undefended = drawn(candidates + 1, seeds, missing, seed=1) + 0.1
     leaks[-1] = leaks[0]  # equal rows count once
-    certain = np.where(
-        np.isnan(leaks), leaks, np.minimum(leaks + 0.35, 1)
-    )  # many cannot be told apart
+    # many cannot be told apart
+    certain = np.where(np.isnan(leaks), leaks, np.minimum(leaks + 0.35, 1))
     near_one = undefended.copy()
     near_one[0] = np.minimum(near_one[0] + 0.2, 1)  # one attack alone
     away = drawn(1, seeds, seed=2)[0]
@@ -126,9 +122,8 @@ def test_spreads_over_points_are_moderated_as_the_plain_twin_does(seeds):
     own = spread.means(differences, 0.01)
     assert found.freedom[3, 0] == own.freedom[3] == seeds - 1
     assert found.freedom[0, 0] > seeds - 1
-    fewer = spread.pooled_means(
-        differences[: spread.POOLED_POINTS - 1, None], np.full((7, 1), 0.01)
-    )
+    few = differences[: spread.POOLED_POINTS - 1, None]
+    fewer = spread.pooled_means(few, np.full((7, 1), 0.01))
     np.testing.assert_array_equal(fewer.error[:, 0], own.error[:7])
     values = np.geomspace(1e-4, 1e4, 30)
     np.testing.assert_allclose(
@@ -192,26 +187,27 @@ def test_equal_seeds_get_the_verdict_that_their_figures_say(leaks, undefended, v
 
 
 @pytest.mark.parametrize(
-    ("plain", "excess", "contrast", "change", "verdict"),
+    ("nothing", "excess", "contrast", "change", "verdict"),
     [
-        (0.049, (-0.1, 0.30), 0.1, 0.30, Verdict.NOTHING_TO_PROTECT),
-        (0.050, (-0.1, 0.049), -0.001, -0.001, Verdict.PROTECTS),
-        (0.300, (-0.1, 0.049), 0.000, -0.001, Verdict.CANNOT_SAY),
-        (0.300, (-0.1, 0.049), -0.001, 0.000, Verdict.CANNOT_SAY),
-        (0.300, (-0.1, 0.049), 0.000, -0.021, Verdict.UNCLEAR),
-        (0.300, (0.051, 0.30), 0.1, -0.101, Verdict.LEAKS_MUCH_LESS),
-        (0.300, (0.051, 0.30), 0.1, -0.100, Verdict.LEAKS_LESS),
-        (0.300, (0.051, 0.30), 0.1, -0.020, Verdict.LEAKS_AS_BEFORE),
-        (0.300, (0.050, 0.30), 0.1, -0.200, Verdict.UNCLEAR),
-        (0.300, (0.050, 0.30), 0.1, -0.020, Verdict.CANNOT_SAY),
+        (True, (-0.1, 0.30), 0.1, 0.30, Verdict.NOTHING_TO_PROTECT),
+        (False, (-0.1, 0.049), -0.001, -0.001, Verdict.PROTECTS),
+        (False, (-0.1, 0.049), 0.000, -0.001, Verdict.CANNOT_SAY),
+        (False, (-0.1, 0.049), -0.001, 0.000, Verdict.CANNOT_SAY),
+        (False, (-0.1, 0.049), 0.000, -0.021, Verdict.UNCLEAR),
+        (False, (0.051, 0.30), 0.1, -0.101, Verdict.LEAKS_MUCH_LESS),
+        (False, (0.051, 0.30), 0.1, -0.100, Verdict.LEAKS_LESS),
+        (False, (0.051, 0.30), 0.1, -0.020, Verdict.LEAKS_AS_BEFORE),
+        (False, (0.050, 0.30), 0.1, -0.200, Verdict.UNCLEAR),
+        (False, (0.050, 0.30), 0.1, -0.020, Verdict.CANNOT_SAY),
     ],
 )
-def test_a_verdict_is_the_first_that_its_limits_allow(plain, excess, contrast, change, verdict):
+def test_a_verdict_is_the_first_that_its_limits_allow(nothing, excess, contrast, change, verdict):
     evidence = judging.VerdictLimits(
-        intervals.Limits(*np.array([(0.0, plain), excess]).T),
+        intervals.Limits(*np.array([(0.0, 0.0), excess]).T),
         np.array([[0.0], [contrast]]),
         np.array([[0.0], [change]]),
         spread.means(np.zeros((2, 1, 3)), 0.1),
+        np.array([nothing]),
     )
     assert judging.VERDICTS[int(judging.verdict_codes(evidence)[0])] == verdict
     same = judging.verdict_codes(evidence, [True])
@@ -236,8 +232,7 @@ def test_what_leaves_a_verdict_open_is_named_with_the_seeds_that_would_decide():
     assert result.verdict == Verdict.UNCLEAR
     assert result.blocking.attack == "attack 1"
     assert 5 < result.blocking.seeds < 20
-    at_the_margin = judged(constant(0.65), constant(0.8), rows=3000)
-    assert at_the_margin.blocking == ("attack 0", 0)
+    assert judged(constant(0.65), constant(0.8), rows=3000).blocking == ("attack 0", 0)
     close = judged(drawn(4, 5) * 0.3 + 0.46, constant(0.9), rows=3000)
     assert close.blocking == ("attack 1", 6)
     assert judged(constant(0.6), constant(0.9), rows=3000).blocking is None
@@ -262,6 +257,15 @@ def test_choosing_adds_to_the_spread_of_the_scores_that_were_chosen_and_to_nothi
     wider = intervals.most_beyond(points(defended), points(spread_out)).item()
     away = special.stdtrit(4, 0.95) * math.sqrt(of_pairs + scores.var(ddof=1) / 4)
     assert wider == pytest.approx((defended[0] - scores).mean() + away, abs=1e-6)
+
+
+@pytest.mark.parametrize(("width", "nothing"), [(0.0195, True), (0.0205, False)])
+def test_undefended_is_harmless_at_two_thirds_of_the_risk(width, nothing):
+    scores = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / np.sqrt(2.5 / 5)
+    harmless = (0.63 + width * scores / special.stdtrit(4, 1 - 0.05 * 2 / 3))[None]
+    assert strongest_module.strongest_of(of(harmless)).nothing_to_protect == nothing
+    verdict = judged(constant(0.9), harmless).verdict
+    assert verdict == (Verdict.NOTHING_TO_PROTECT if nothing else Verdict.LEAKS_AS_BEFORE)
 
 
 def test_holm_rejects_as_its_stepped_down_p_values_do():
@@ -298,9 +302,8 @@ def test_what_the_strongest_of_all_reads_more_than_that_of_some_has_limits():
     assert limits.lower < more < limits.upper
     assert judging.beyond(two, two).mean == 0
     assert judging.beyond(two, two).limits.lower < 0
-    few = judging.beyond(
-        *(strongest_module.strongest_of(of(x[:, :2], AWAY[:2])) for x in (leaks, leaks[:2]))
-    )
+    short = (of(x[:, :2], AWAY[:2]) for x in (leaks, leaks[:2]))
+    few = judging.beyond(*map(strongest_module.strongest_of, short))
     assert few.mean > 0
     assert math.isnan(few.limits.lower)
 
@@ -317,15 +320,12 @@ def test_seeds_whose_training_diverged_are_left_out():
 
 def test_the_strongest_is_never_below_the_local_only_baseline():
     result = judged(constant(0.3, 0.2), constant(0.9))
-    assert result.strongest.is_local_only
-    assert result.strongest.name == "local-only baseline"
-    assert (result.strongest.leak.mean, result.strongest.excess.mean, result.strongest.folds) == (
-        0.6,
-        0,
-        5,
-    )
-    alone = strongest_module.strongest_of(of(constant(0.3, 0.2)))  # not yet compared
-    assert alone.excess.limits.upper == result.strongest.excess.limits.upper == 0
+    strongest = result.strongest
+    assert strongest.is_local_only
+    assert strongest.name == "local-only baseline"
+    assert (strongest.leak.mean, strongest.excess.mean, strongest.folds) == (0.6, 0, 5)
+    alone = strongest_module.strongest_of(of(constant(0.3, 0.2))).excess  # not yet compared
+    assert alone.limits.upper == strongest.excess.limits.upper == 0
     assert result.verdict == Verdict.PROTECTS
 
 

@@ -108,6 +108,7 @@ class Strongest:
     fold_leak: float  # mean score of the folds, unbiased for their picks
     folds: int  # how many folds chose the attack
     seeds: int  # number of seeds with figures
+    nothing_to_protect: bool  # whether its excess is below ``EXCESS`` at ``OF_NOTHING`` of the risk
 
     @property
     def name(self) -> str:
@@ -130,11 +131,6 @@ class Strongest:
         return self.seeds >= FEWEST_SEEDS
 
     @property
-    def nothing_to_protect(self) -> bool:
-        """Whether the limits show an excess over the local-only baseline below ``EXCESS``."""
-        return self.enough and bool(self.excess.limits.upper < EXCESS)
-
-    @property
     def informative(self) -> bool:
         """Whether it leaks more than scores without information (``Candidate.null``)."""
         return self.leak.mean > self.attack.null
@@ -151,11 +147,14 @@ def strongest_of(among: Candidates) -> Strongest | None:
     best = int(choosing.strongest(leaks))
     highest = interval(leaks[best]).mean
     local_only = interval(leaks[-1]).mean if among.has_local_only else math.nan
-    limits, excess = NO_LIMITS, NO_LIMITS
+    limits, excess, nothing = NO_LIMITS, NO_LIMITS, False
     if seeds >= FEWEST_SEEDS:
         limits = floats(intervals.worst_limits(everyone))
         if among.has_local_only:
             lower, upper = floats(intervals.excess_limits(among.figures, among.local_only))
+            level = intervals.at_risk(intervals.OF_NOTHING)
+            stricter = intervals.excess_limits(among.figures, among.local_only, level)
+            nothing = bool(stricter.upper < EXCESS)
             # if all attacks are below the baseline, it is the strongest itself, with an excess of 0
             excess = Limits(lower, max(upper, 0.0))
     pairs = zip(among.seeds, leaks[best].tolist(), strict=True)
@@ -168,6 +167,7 @@ def strongest_of(among: Candidates) -> Strongest | None:
         fold_leak=interval(folds.scores).mean,
         folds=int(np.sum(folds.picks == best)),
         seeds=seeds,
+        nothing_to_protect=nothing,
     )
 
 

@@ -4,7 +4,7 @@ Figures are leaks [candidates, seeds], NaN where a seed has none. A *fold* choos
 but one and scores on that one, so nothing is chosen where it is scored. The mean score is unbiased for what
 the folds picked. In expectation it is at most the leak of the strongest candidate, because a fold may pick
 another one. It never exceeds the highest mean over all seeds if every candidate has a figure on every seed.
-If several candidates read all rows of the other seeds, a fold cannot tell them apart, and scores their mean.
+If several candidates read all rows of the other seeds, a fold cannot tell them apart, and scores their median.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Folds(NamedTuple):
 
     scores: Floats  # [..., seeds], on the seed left out; NaN without a pick
     picks: Ints  # [..., seeds], candidates; ``NOBODY`` where none could be chosen or scored
-    weights: Floats  # [..., candidates, seeds], of a candidate's figure in a seed's score
+    medians: Ints  # [..., seeds], the candidates whose figures the scores are; ``NOBODY`` likewise
 
 
 def leave_one_out(leaks: ArrayLike, certain: float = 1.0) -> Folds:
@@ -42,7 +42,7 @@ def leave_one_out(leaks: ArrayLike, certain: float = 1.0) -> Folds:
     Args:
       leaks: [..., candidates, seeds].
       certain: candidates whose mean over the other seeds is at least this are not told apart. The score
-        is the mean of their figures, and the pick is still the first with the highest mean.
+        is the (lower) median of their figures, and the pick is still the first with the highest mean.
     """
     leaks = np.asarray(leaks, np.float64)
     seeds = range(leaks.shape[-1])
@@ -53,14 +53,11 @@ def leave_one_out(leaks: ArrayLike, certain: float = 1.0) -> Folds:
     picks = np.where(np.max(scored, axis=-2) > -np.inf, picks, NOBODY)
     chosen = np.arange(leaks.shape[-2])[:, None] == picks[..., None, :]
     alike = (scored >= certain) | chosen
-    weights = alike / np.maximum(alike.sum(-2, keepdims=True), 1)
-    return Folds(weighted(leaks, weights), picks, weights)
-
-
-def weighted(figures: Floats, weights: Floats) -> Floats:
-    """Returns the weighted mean [..., seeds] of figures [..., candidates, seeds]; NaN if all weights are 0."""
-    total = np.where(weights > 0, weights * figures, 0.0).sum(-2)
-    return np.where(weights.any(-2), total, np.nan)
+    order = np.argsort(np.where(alike, leaks, np.inf), axis=-2, kind="stable")
+    middle = np.maximum(alike.sum(-2, keepdims=True) - 1, 0) // 2
+    medians = np.take_along_axis(order, middle, axis=-2)[..., 0, :]
+    medians = np.where(picks == NOBODY, NOBODY, medians)
+    return Folds(of_picks(leaks, medians), picks, medians)
 
 
 def of_picks(figures: Floats, picks: Ints) -> Floats:
@@ -96,10 +93,8 @@ def accuracy_losses(accuracies: ArrayLike, undefended: ArrayLike, majority: floa
       undefended: [seeds], likewise.
       majority: the utility of a guess.
     """
-    ours, others = (
-        np.where(np.isfinite(x), x, majority)
-        for x in (np.asarray(accuracies, float), np.asarray(undefended, float))
-    )
+    every = (np.asarray(x, float) for x in (accuracies, undefended))
+    ours, others = (np.where(np.isfinite(x), x, majority) for x in every)
     return others - ours
 
 

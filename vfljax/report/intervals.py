@@ -14,7 +14,7 @@ that of the points; other leading axes are repetitions. Two rules give the limit
   seeds). If there are then more than two contenders, the limit is that of the folds' scores (``choosing``),
   whose mean does not exceed the strongest in expectation. Folds that pick different candidates share seeds,
   so the variance of that mean is taken to be 1/n + 1/(n - 1) of the scores' and not 1/n (Nadeau and Bengio
-  2003). Twenty equal attacks still fail such limits twice as often as meant, so they are at half the risk.
+  2003). Twenty equal attacks fail such limits up to three times as often, so they are at a third of the risk.
 
 The coverage of the second rule is simulated, not proven: `analysis/results/judging/`. Limits hold for new
 splits and new initial weights on one data set, not for other data sets.
@@ -41,6 +41,9 @@ seeds, the strongest's lower limit covers .89 at level .95, .93 at .99, and .95 
 FEW_SEEDS = 5
 """With at most this many seeds, more than two contenders are judged by the folds' scores. With 10 seeds these
 would cover .88, where limits of the contenders cover .93."""
+OF_FOLDS, OF_NOTHING = 1 / 3, 2 / 3
+"""The shares of the risk at which lower limits of the folds' scores are taken, and undefended's upper limits if
+there is to be nothing to protect. With them false verdicts are rare enough (`analysis/results/judging`)."""
 LOWER, UPPER = -1, 1
 NEAR_ONE = 0.9
 """If undefended leaks more than this, limits of a change use that no figure exceeds 1 (``most_changed``)."""
@@ -129,7 +132,7 @@ class _Contenders(NamedTuple):
     number: Ints  # [...], number of contenders that differ
     folds: Bools  # [...], whether the folds' scores are to be used instead
     scores: Floats  # [..., seeds], of the folds, chosen on the other seeds
-    weights: Floats  # [..., candidates, seeds], of the candidates in these scores
+    medians: Ints  # [..., seeds], the candidates whose figures these scores are
     share: Floats  # [...], argument of ``_chosen`` for these scores
     error: Floats  # [...], their spread due to the judged rows alone
 
@@ -161,7 +164,7 @@ def _contenders(candidates: LeakSample) -> _Contenders:
         number=different,
         folds=(seeds <= FEW_SEEDS) & (different > 2),
         scores=folds.scores,
-        weights=folds.weights,
+        medians=folds.medians,
         share=np.where(np.ptp(picked, axis=-1) > 0, 1 / np.maximum(seeds - 1, 1), 0.0),
         error=error[..., 0],
     )
@@ -193,7 +196,7 @@ def worst_limits(candidates: LeakSample, level: float = LEVEL) -> Limits:
     rivals = _contenders(candidates)
     lower = _figure_limit(leaks, errors, rows, LOWER, rivals.level(level))
     of_folds = _figure_limit(
-        rivals.scores, rivals.error, rows, LOWER, _half_risk(level), rivals.share
+        rivals.scores, rivals.error, rows, LOWER, at_risk(OF_FOLDS, level), rivals.share
     )
     upper = np.where(tried, _figure_limit(leaks, errors, rows, UPPER, level), 0.0)
     highest = np.max(np.where(rivals.among, lower, 0.0), axis=-1)
@@ -212,9 +215,9 @@ def excess_limits(candidates: LeakSample, local_only: LeakSample, level: float =
     lower = each.limit(LOWER, rivals.level(level))
     highest = np.max(np.where(rivals.among, lower, -1.0), axis=-1)
     floor = _difference_error(rivals.error, local_only.errors[..., -1], candidates.rows)
-    beyond = choosing.weighted(candidates.leaks - matched(local_only).leaks, rivals.weights)
+    beyond = choosing.of_picks(candidates.leaks - matched(local_only).leaks, rivals.medians)
     of_folds = spread.means(beyond, floor, _chosen(beyond, floor, rivals.share))
-    lower = np.where(rivals.folds, of_folds.limit(LOWER, _half_risk(level)), highest)
+    lower = np.where(rivals.folds, of_folds.limit(LOWER, at_risk(OF_FOLDS, level)), highest)
     upper = np.where(candidates.tried, each.limit(UPPER, level), -1.0)
     return Limits(lower, np.max(upper, axis=-1))
 
@@ -237,7 +240,7 @@ def most_changed(candidates: LeakSample, undefended: LeakSample, level: float = 
     near = np.where(count >= FEWEST_SEEDS, mean, 0.0).max(-1) > NEAR_ONE
     if not np.any(near):
         return limit
-    half = _half_risk(level)
+    half = at_risk(0.5, level)
     least = np.asarray(worst_limits(undefended, half).lower)
     both = np.minimum(most_beyond(candidates, undefended, half), (1 - least)[..., None])
     return np.where(near[..., None], both, limit)
@@ -316,9 +319,9 @@ def _chosen(scores: Floats, error: ArrayLike, share: ArrayLike) -> Floats:
     return np.asarray(share) * np.maximum(moments(scores)[2], error) ** 2
 
 
-def _half_risk(level: float) -> float:
-    """Returns the level at which a limit is wrong half as often."""
-    return 1 - (1 - level) / 2
+def at_risk(share: float, level: float = LEVEL) -> float:
+    """Returns the level at which a limit is wrong ``share`` times as often as at ``level``."""
+    return 1 - share * (1 - level)
 
 
 def _difference_error(errors: Floats, others: Floats, rows: int) -> Floats:

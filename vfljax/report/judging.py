@@ -3,7 +3,7 @@
 | verdict                             | when, the first that holds                                      |
 |-------------------------------------|-----------------------------------------------------------------|
 | is undefended                       | every figure of it equals undefended's bit for bit on every seed |
-| nothing to protect                  | e_u is below .05                                                |
+| nothing to protect                  | e_u is below .05, at two thirds of the risk                     |
 | protects from what was tried        | e is below .05, e - e_u / 4 below 0, and d below 0              |
 | still leaks, much less              | e is above .05, and d below -.10                                |
 | still leaks, less                   | e is above .05, and d below -.02                                |
@@ -13,10 +13,10 @@
 
 e is the excess of the strongest attack over the local-only baseline (the passive party without the
 federation), e_u that of undefended, and d the change of the leak to undefended. "Below" means that the
-upper limit is below, and "above" that the lower limit is above. Limits are one-sided, at 95 %, and hold for
-every attack on all seeds: no attack is chosen. About 1 verdict in 20 is false, and this is not corrected for
-several operating points. With fewer than 3 seeds there are no limits and no verdict. The cost of a
-configuration is judged separately (``worth``).
+upper limit is below, and "above" that the lower limit is above. Limits are one-sided, at 95 % where nothing
+else is said, and hold for every attack on all seeds: no attack is chosen. About 1 verdict in 20 is false,
+and this is not corrected for several operating points. With fewer than 3 seeds there are no limits and no
+verdict. The cost of a configuration is judged separately (``worth``).
 
 Attacks that are not defined in a federation, and broken attacks (``Assessment.broken``), take no part. Seeds
 on which no attack has a figure, because the training diverged, are left out and not counted.
@@ -195,6 +195,7 @@ class VerdictLimits(NamedTuple):
     contrast: Floats  # upper limit of e - SHARE e_u, [..., points, attacks]
     change: Floats  # upper limit of d, [..., points, attacks and the baseline]
     excesses: Means  # [..., points, attacks]
+    nothing: Bools  # [..., 1], whether e_u is below ``EXCESS`` at two thirds of the risk
 
 
 def evidence_on(
@@ -208,11 +209,14 @@ def evidence_on(
       level: of every limit.
     """
     everyone = with_baseline(figures, local_only)
+    excesses = intervals.differences(figures, local_only)
+    stricter = excesses.limit(intervals.UPPER, intervals.at_risk(intervals.OF_NOTHING, level))
     return VerdictLimits(
         excess=intervals.excess_limits(figures, local_only, level),
         contrast=intervals.most_beyond(figures, _first(figures), level, SHARE, local_only),
         change=intervals.most_changed(everyone, _first(everyone), level),
-        excesses=intervals.differences(figures, local_only),
+        excesses=excesses,
+        nothing=np.where(figures.tried, stricter, -1.0).max(-1)[..., :1] < EXCESS,
     )
 
 
@@ -231,10 +235,9 @@ def verdict_codes(evidence: VerdictLimits, same: ArrayLike = False) -> NDArray[n
     """
     lower, upper = (np.asarray(limit)[..., 1:] for limit in evidence.excess)
     contrast, change = (x.max(-1)[..., 1:] for x in (evidence.contrast, evidence.change))
-    nothing = np.asarray(evidence.excess.upper)[..., :1] < EXCESS
     holds = {
         Verdict.IS_UNDEFENDED: np.broadcast_to(same, change.shape),
-        Verdict.NOTHING_TO_PROTECT: np.broadcast_to(nothing, change.shape),
+        Verdict.NOTHING_TO_PROTECT: np.broadcast_to(evidence.nothing, change.shape),
         Verdict.PROTECTS: (upper < EXCESS) & (contrast < 0) & (change < 0),
         Verdict.LEAKS_MUCH_LESS: (lower > EXCESS) & (change < MUCH_LESS),
         Verdict.LEAKS_LESS: (lower > EXCESS) & (change < LESS),
