@@ -1,10 +1,9 @@
 """Kill, race and starve a sweep's commands: ``python -m tests.endurance``.
 
-Each part runs launchers as a user does, in processes of their own, on the small sweep of ``damage.py``,
-until they end well, and compares the tables with those of a sweep that nothing happened to. Kills are
-SIGKILL at random moments of the sweep (``kills.py``), the attacks, the report and the verification. The full
-disk is a file system in memory of a limited size, which only root can mount. It takes about 20 minutes on two
-cores.
+Each part runs launchers as a user does, in processes of their own, on the small sweep of ``damage.py``, until
+they end well, and compares the tables with those of a sweep that nothing happened to. Kills are SIGKILL at
+random moments of the sweep (``kills.py``), the attacks, the report and the verification. The full disk is a
+file system in memory of a limited size, which only root can mount. It takes about 20 minutes on two cores.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Attacks on stored sweeps: what an attacker is given, baselines, halves, and what a resume computes."""
 
+import dataclasses
 import itertools
 import shutil
 import types
@@ -52,7 +53,8 @@ def test_sweeps_of_other_seeds_share_the_programs_of_attacks(tmp_path, every_pro
         changes = {"seeds": seeds, "first_seed": first, "attacks": {"direct": RULE}}
         train(tmp_path / str(first), tiny(grid={"undefended": {}}, **changes))
     names = [program.name for program in every_program]
-    assert names.count("attack_direct") == names.count("score_member") == 1
+    # two programs score: the figures of the first draw of known labels alone, and the others
+    assert (names.count("attack_direct"), names.count("score_member")) == (1, 2)
     padded = view.with_places(np.arange(18), 9)  # two draws
     np.testing.assert_array_equal(padded, [*range(9), *[8] * 7, *range(9, 18), *[17] * 7])
 
@@ -131,7 +133,7 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
 def computed(monkeypatch):
     """The identities of the jobs that programs compute, and seeds of logistic regressions."""
     by_program, by_host = [], []
-    run_group, learn = run._run_group, local_only.learn
+    run_group, learn = run._run_together, local_only.learn
 
     def counted_group(todo, *rest):
         by_program.extend(job.key for job in todo)
@@ -141,7 +143,7 @@ def computed(monkeypatch):
         by_host.append((columns.seed, learner))
         return learn(learner, columns)
 
-    monkeypatch.setattr(run, "_run_group", counted_group)
+    monkeypatch.setattr(run, "_run_together", counted_group)
     monkeypatch.setattr(local_only, "learn", counted_learn)
     return by_program, by_host
 
@@ -303,10 +305,8 @@ def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_pat
 def program_for(variant, plan):
     spec = plain(plan.groups[0].spec)
     group = jobs.ViewGroup("split", (0,), spec, 0)
-    sweep, arrays = (
-        types.SimpleNamespace(workdir=None),
-        split_arrays(plan.dataset.labels, plan.splits),
-    )
+    sweep = types.SimpleNamespace(workdir=None)
+    arrays = split_arrays(plan.dataset.labels, plan.splits)
     stored = batching.Stored(plan, sweep, arrays, None, {})
     batch = batching.make_attack_batch(variant, group, stored)
     inputs, layout = np.zeros(2, np.int32), batch_layout.layout(2)  # of as many training rows
@@ -325,6 +325,16 @@ def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):
         assert program_for(variant, plan) is program_for(variant, plan)
         assert program_for(variant, fewer_test) is not program_for(variant, plan)
     assert program_for(diagnostic, fewer_validation) is not program_for(diagnostic, plan)
+
+
+def test_jobs_of_all_groups_with_equal_shapes_share_calls(plan):
+    spec, variant = plain(plan.groups[0].spec), attack_variants.AttackVariant("mean", {}, [{}])
+    other = dataclasses.replace(spec, batch_size=spec.batch_size + 1)
+    places = ("split", spec, 0), ("malicious-0", spec, 0), ("split", other, 1)
+    groups = [jobs.ViewGroup(name, (0,), of_group, number) for name, of_group, number in places]
+    made = [jobs.Job(jobs.ATTACK, variant, group, 0, 0, {}) for group in groups]
+    attack = attack_variants.make_attack(variant, spec.bottoms[:1], 10)
+    assert batching.sharing_calls(made, attack) == [made[:2], made[2:]]
 
 
 def test_attacks_that_compute_the_same_share_a_program(plan):

@@ -317,8 +317,7 @@ def mixed_run(bottom, mixable):
 
 
 def _affine_or_fractions(variables, x, train, key):
-    """``gains`` [2] weigh an affine map of the inputs, and how far they are from whole numbers in
-    training."""
+    """``gains`` [2] weigh an affine map of the inputs, and how far they are from whole numbers in training."""
     gains, fraction = variables["batch_stats"]
     off = jnp.max(jnp.abs(x - jnp.round(x)))
     fraction = jnp.maximum(fraction, off) if train else fraction

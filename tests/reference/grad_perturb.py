@@ -1,8 +1,7 @@
 """GradPerturb: Yang et al. 2022, "Differentially Private Label Protection in Split Learning".
 
-The label party computes the cut gradient of a row once for every label c that the row could have, and
-sends g + sum_c u_c g^(c) with u_c ~ Lap(2/eps); with two classes g + u (g^(1-y) - g^(y)) with
-u ~ Lap(1/eps).
+The label party computes the cut gradient of a row once for every label c that the row could have, and sends g +
+sum_c u_c g^(c) with u_c ~ Lap(2/eps); with two classes g + u (g^(1-y) - g^(y)) with u ~ Lap(1/eps).
 """
 
 import numpy as np

@@ -1,9 +1,8 @@
 """Label differential privacy: Ghazi et al. 2021, "Deep Learning with Label Differential Privacy".
 
-Randomized response keeps y with e^eps / (e^eps + C - 1), else draws uniformly from the others.
-RRWithPrior (algorithm 3): k* maximizes w_k = e^eps / (e^eps + k - 1) * (mass of the top k);
-y in the top k* is treated by randomized response over those k* classes, y outside of them is
-replaced by a uniform draw from them.
+Randomized response keeps y with e^eps / (e^eps + C - 1), else draws uniformly from the others. RRWithPrior
+(algorithm 3): k* maximizes w_k = e^eps / (e^eps + k - 1) * (mass of the top k); y in the top k* is treated by
+randomized response over those k* classes, y outside of them is replaced by a uniform draw from them.
 """
 
 import math

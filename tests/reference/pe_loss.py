@@ -1,8 +1,7 @@
 """Potential energy of embeddings, Zheng et al. 2024, pair by pair in float64.
 
-sum_c (1/n_c) sum_{i != j in c} 1 / sqrt(d_ij^2 + s^2), s -> 0 in the paper; d_ij Euclidean, or the
-angle in radians between rows that are centered over their entries (a row without a direction is
-left out of the pairs).
+sum_c (1/n_c) sum_{i != j in c} 1 / sqrt(d_ij^2 + s^2), s -> 0 in the paper; d_ij Euclidean, or the angle in
+radians between rows that are centered over their entries (a row without a direction is left out of the pairs).
 """
 
 import math

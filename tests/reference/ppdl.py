@@ -58,9 +58,8 @@ def accepted_share(ratio=2.0):
 
 
 def first_accepted(gap, selection):
-    """P(2 q - rho >= gap), gap >= 0, for Laplace q and rho of scale ``selection``: the difference
-    of Laplace variables of scales a = 2 and b = 1 has the tail
-    (a^2 exp(-x / a) - b^2 exp(-x / b)) / (2 (a^2 - b^2)).
+    """P(2 q - rho >= gap), gap >= 0, for Laplace q and rho of scale ``selection``: the difference of Laplace
+    variables of scales a = 2 and b = 1 has the tail (a^2 exp(-x / a) - b^2 exp(-x / b)) / (2 (a^2 - b^2)).
     """
     x = gap / selection
     return (4 * math.exp(-x / 2) - math.exp(-x)) / 6

@@ -81,13 +81,12 @@ def test_choice_and_limits_are_those_of_the_plain_twin(seeds, candidates, missin
     leaks[-1] = leaks[0]  # equal rows count once
     # many cannot be told apart
     certain = np.where(np.isnan(leaks), leaks, np.minimum(leaks + 0.35, 1))
-    near_one = undefended.copy()
-    near_one[0] = np.minimum(near_one[0] + 0.2, 1)  # one attack alone
+    near = undefended.copy()
+    near[0] = np.minimum(near[0] + 0.2, 1)  # one attack alone is near 1
     away = drawn(1, seeds, seed=2)[0]
     folds = choosing.leave_one_out(leaks)
-    for score, pick, (expected, number) in zip(
-        folds.scores, folds.picks, twin.leave_one_out(plain(leaks))
-    ):
+    of_twin = twin.leave_one_out(plain(leaks))
+    for score, pick, (expected, number) in zip(folds.scores, folds.picks, of_twin):
         assert pick == (choosing.NOBODY if number is None else number)
         np.testing.assert_equal(score, NAN if expected is None else expected)
     figures, others, base, read = map(points, (leaks, undefended, away[None], certain))
@@ -98,10 +97,7 @@ def test_choice_and_limits_are_those_of_the_plain_twin(seeds, candidates, missin
         (intervals.worst_limits(figures), twin.worst_limits(leaks, ROWS)),
         (intervals.excess_limits(figures, base), twin.excess_limits(leaks, away, ROWS)),
         (change_limits(figures, others), twin.change_limits(leaks, undefended, ROWS)),
-        (
-            change_limits(figures, points(near_one)),
-            twin.change_limits(leaks, plain(near_one), ROWS),
-        ),
+        (change_limits(figures, points(near)), twin.change_limits(leaks, plain(near), ROWS)),
         (
             intervals.most_beyond(figures, others, 0.95, 0.25, base).max(-1),
             twin.most(leaks, undefended, ROWS, 0.95, 0.25, away),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -82,7 +82,7 @@ class AttackProgram(NamedTuple):
 
 
 class AttackBatch(NamedTuple):
-    """What the jobs of one variant and view group share. A call takes ``layout.capacity`` jobs."""
+    """What jobs that are ``sharing_calls`` have in common. A call takes ``layout.capacity`` jobs."""
 
     layout: batch_layout.Layout
     static: AttackProgram
@@ -133,10 +133,22 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
         static=static,
         attack=attack,
         common=common,
-        load=_loader(group, attack, stored),
+        load=_loader(attack, stored),
         level=None if whole else plan.effort.attacks,
         draws=draws,
     )
+
+
+def sharing_calls(jobs: Iterable[Job], attack: Attack) -> list[list[Job]]:
+    """Returns the jobs of an attack, those together that can share calls of its program, whatever their group.
+    A call computes as many members as its program takes, so small groups alone would waste most of it."""
+    shared: dict[tuple[Any, ...], list[Job]] = {}
+    for job in jobs:
+        attackers, spec = job.group.attackers, job.group.spec
+        bottoms = tuple(spec.bottoms[p] for p in attackers)
+        shapes = attackers, bottoms, spec.batch_size, spec.light, recorded_width(spec)
+        shared.setdefault((*shapes, spec if attack.diagnostic else None), []).append(job)
+    return [*shared.values()]
 
 
 def make_attack_member(static: AttackProgram) -> Callable[[AttackInput, CommonData], Scores]:
@@ -230,12 +242,12 @@ def _read(
     return Scores(scores.reshape(len(jobs), batch.draws, *scores.shape[1:]))
 
 
-def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
+def _loader(attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
     """Returns a function that loads a job's ``AttackInput``, for UNTRAINED jobs with untrained bottoms."""
     plan, workdir = stored.plan, stored.workdir
 
     @functools.cache
-    def untrained() -> tuple[Any, np.ndarray]:
+    def untrained(group: ViewGroup) -> tuple[Any, np.ndarray]:
         weights = initial_weights(
             group.spec, plan.experiment, plan.seeds, plan.table, plan.effort.training
         )
@@ -248,16 +260,16 @@ def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job],
             job.row,
             job.variant.name,
             job.knobs(len(plan.splits[0].train)),
-            group.attackers,
+            job.group.attackers,
             bool(attack.diagnostic),
             attacks.TABLE[job.variant.name].whole_batches,
             stored.shard,
         )
         if job.what != UNTRAINED:
             return trained
-        initial, cut = untrained()
+        initial, cut = untrained(job.group)
         bottoms = tuple(
-            jax.tree.map(lambda a: a[job.seed], initial[party]) for party in group.attackers
+            jax.tree.map(lambda a: a[job.seed], initial[party]) for party in job.group.attackers
         )
         embeddings = np.tile(cut[job.seed], (len(trained.exchange["epochs"]), 1, 1))
         return trained._replace(

@@ -18,8 +18,14 @@ import pyarrow as pa
 
 from vfljax import attacks, store
 from vfljax.attacking import local_only, versions
-from vfljax.attacking.batching import AttackBatch, Stored, make_attack_batch, run_attack_batch
-from vfljax.attacking.jobs import COLUMNS, Job, VariantPlan, ViewGroup, plan_variant
+from vfljax.attacking.batching import (
+    AttackBatch,
+    Stored,
+    make_attack_batch,
+    run_attack_batch,
+    sharing_calls,
+)
+from vfljax.attacking.jobs import COLUMNS, Job, VariantPlan, plan_variant
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import common_data, read_shard
 from vfljax.attacks.learners import LEARNERS
@@ -81,7 +87,7 @@ def attack_costs(
             left = _left(variant_plan, stored)
         if isinstance(left, str):
             skipped[variant.label] = left
-        elif any(left.values()):
+        elif left:
             costs.append(_measured(variant_plan, left, stored))
     return AttackCosts(costs, skipped, *_fits(planned, stored))
 
@@ -119,7 +125,7 @@ def _stored(
     return Stored(plan, sweep, arrays, scorer, summary, read)
 
 
-def _left(variant_plan: VariantPlan, stored: Stored) -> dict[ViewGroup, list[Job]] | str:
+def _left(variant_plan: VariantPlan, stored: Stored) -> list[Job] | str:
     """Returns the jobs of a variant that are not stored, or why the variant is left as it is."""
     variant, trained = variant_plan.variant, len(stored.sweep.header["shards"])
     earlier = versions.earlier(variant, stored.summary)
@@ -128,38 +134,27 @@ def _left(variant_plan: VariantPlan, stored: Stored) -> dict[ViewGroup, list[Job
         return f"it is stored by its rule {rule}, and left as it is"
     exists = (stored.workdir / store.unit_of(variant.key)).is_dir()
     done = stored.keys(variant) if exists else set()
-    return {
-        group: [job for job in jobs if job.key not in done]
-        for group, jobs in variant_plan.jobs.items()
-    }
+    return [job for job in variant_plan.every_job if job.key not in done]
 
 
-def _measured(
-    variant_plan: VariantPlan, left: Mapping[ViewGroup, Sequence[Job]], stored: Stored
-) -> AttackCost:
-    """Measures the cost of a variant. Groups that share a program are measured once."""
+def _measured(variant_plan: VariantPlan, left: Sequence[Job], stored: Stored) -> AttackCost:
+    """Measures the cost of a variant, each program once."""
     variant, whole = variant_plan.variant, variant_plan.attack
-    few = _few(whole.steps, [group.spec for group in left])
+    few = _few(whole.steps, [job.group.spec for job in left])
     reducible = few < whole.steps and "steps" in attacks.TABLE[variant.name].options
     scale = whole.steps / few if reducible else 1.0
     if reducible:
         variant = variant._replace(options={**variant.options, "steps": few})
-    measured: dict[Any, tuple[int, float, float]] = {}
     calls, seconds, compiling = 0, 0.0, 0.0
-    for group, jobs in left.items():
-        if not jobs:
-            continue
-        batch = make_attack_batch(variant, group, stored)
-        key = batch.static, batch.layout, group.attackers
-        if key not in measured:
-            first = [job._replace(variant=variant) for job in jobs[: batch.layout.capacity]]
-            measured[key] = _call_of(batch, first, stored)
-            compiling += measured[key][2] if reducible else 0.0
-        size, each, _ = measured[key]
+    for jobs in sharing_calls(left, whole):
+        batch = make_attack_batch(variant, jobs[0].group, stored)
+        first = [job._replace(variant=variant) for job in jobs[: batch.layout.capacity]]
+        size, each, once = _call_of(batch, first, stored)
+        compiling += once if reducible else 0.0
         count = math.ceil(len(jobs) / size)
         calls += count
         seconds += count * each * scale
-    federations = tuple(dict.fromkeys(group.federation for group, jobs in left.items() if jobs))
+    federations = tuple(dict.fromkeys(job.group.federation for job in left))
     return AttackCost(
         variant_plan.variant.label, federations, variant_plan.trials, calls, seconds, compiling
     )

@@ -14,7 +14,7 @@ import jax
 
 from vfljax import attacks, plugins, store
 from vfljax.attacking import local_only, versions
-from vfljax.attacking.batching import Stored, make_attack_batch, run_attack_batch
+from vfljax.attacking.batching import Stored, make_attack_batch, run_attack_batch, sharing_calls
 from vfljax.attacking.diagnostics import belongs_to
 from vfljax.attacking.jobs import Job, VariantPlan, attacks_among, key_of, plan_variant
 from vfljax.attacking.reads import as_recorded
@@ -206,12 +206,11 @@ def run_variant(variant_plan: VariantPlan, stored: Stored) -> Cost:
     done = {key_of(row) for row in rows}
     total = steps * len(variant_plan.every_job)
     progress = Progress(f"attack {variant.label}", variant_plan.trials, total)
-    used = set()
-    for jobs in variant_plan.jobs.values():
-        todo = [job for job in jobs if job.key not in done]
-        progress.resume(attacks_among(jobs) - attacks_among(todo), steps * (len(jobs) - len(todo)))
-        if todo:
-            used.add(_run_group(todo, stored, progress))
+    todo = [job for job in variant_plan.every_job if job.key not in done]
+    stored_jobs = [job for job in variant_plan.every_job if job.key in done]
+    progress.resume(attacks_among(stored_jobs), steps * len(stored_jobs))
+    together = sharing_calls(todo, variant_plan.attack)
+    used = {_run_together(jobs, stored, progress) for jobs in together}
     progress.close()
     return {
         "seconds": time.monotonic() - began if used else 0.0,
@@ -220,8 +219,8 @@ def run_variant(variant_plan: VariantPlan, stored: Stored) -> Cost:
     }
 
 
-def _run_group(todo: Sequence[Job], stored: Stored, progress: Progress) -> programs.Program:
-    """Loads, attacks and scores the jobs of a group batch by batch. Rows are written every SAVE_SECONDS."""
+def _run_together(todo: Sequence[Job], stored: Stored, progress: Progress) -> programs.Program:
+    """Loads, attacks and scores jobs that share calls. Rows are written every SAVE_SECONDS."""
     variant, group = todo[0].variant, todo[0].group
     batch = make_attack_batch(variant, group, stored)
     steps, program, left = max(1, batch.attack.steps), None, list(todo)

@@ -1,6 +1,6 @@
 """Scores attacks with true labels. Nothing else compares the scores of attacks with them.
 
-The program of scoring does not depend on the attack, so all attacks of a sweep share one.
+The programs of scoring do not depend on the attack, so all attacks of a sweep share them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HOST_BATCH = 32  # outputs of attacks on the host that are scored in one call
 NULL = 64  # permutations of the labels for the null band; for many rows fewer, but at least 8
 NULL_LEVEL = 0.95  # quantile over the permutations
 MARKED = 1024  # rows of the data set for which it is stored whether an attack names them rightly
-OF_FIRST_DRAW = ("leak_null", "auc_batch_q95", "leak_batch_mean")  # not averaged over draws
+OF_FIRST_DRAW = ("leak_null", "auc_batch_q95", "leak_batch_mean", PREFIX)  # not averaged over draws
 
 
 class AttackOutput(NamedTuple):
@@ -63,8 +63,7 @@ def permuted_labels(labels: np.ndarray) -> HostArray:
 
 
 def _turns(true: TrueLabels, seed: Array, draw: Array | int) -> Array:
-    """Returns each row's place [N] in the order in which labels become known. With n known labels, these are
-    the labels of the rows at places 0 to n - 1."""
+    """Returns each row's place [N] in the order in which labels become known: with n known, 0 to n - 1."""
     order = true.known_order[draw * len(true.labels) + seed]
     return jnp.zeros(len(order), jnp.int32).at[order].set(jnp.arange(len(order), dtype=jnp.int32))
 
@@ -217,11 +216,12 @@ def _check(output: AttackOutput, true: TrueLabels) -> None:
         chex.assert_shape(output.scores.test, (true.test_labels.shape[1], classes))
 
 
-def _make_scorer(batch_size: int) -> Callable[[AttackOutput, TrueLabels], dict[str, Array]]:
-    """``score`` for runs whose parties agreed on this batch size."""
+def _make_scorer(batch_size: int, first: bool) -> Callable[..., dict[str, Array]]:
+    """``score`` for a batch size: its figures of the first draw alone (``OF_FIRST_DRAW``), or the others."""
 
     def score_member(output: AttackOutput, true: TrueLabels) -> dict[str, Array]:
-        return score(output, true, batch_size)
+        figures = score(output, true, batch_size)
+        return {k: v for k, v in figures.items() if k.startswith(OF_FIRST_DRAW) == first}
 
     return score_member
 
@@ -232,18 +232,14 @@ def _of_draw(scores: Scores, draw: int) -> Scores:
     return jax.tree.map(lambda x: jax.lax.dynamic_index_in_dim(x, draw, 1, keepdims=False), scores)
 
 
-def _mean(name: str, draws: Sequence[HostArray]) -> HostArray:
-    """Returns the mean of a figure [members, ...] over draws of the known labels, without those in which the
-    attack diverged. Figures ``OF_FIRST_DRAW`` and of canaries are those of the first draw."""
-    if len(draws) == 1 or name in OF_FIRST_DRAW or name.startswith(PREFIX):
-        return draws[0]
-    with np.errstate(invalid="ignore"):  # NaN where no draw has the figure
-        return np.nansum(draws, axis=0) / np.float32(np.sum(~np.isnan(draws), axis=0))
+def _mean(*draws: HostArray) -> HostArray:
+    """Returns the mean over draws of known labels, without those in which the attack diverged."""
+    return np.nansum(draws, axis=0) / np.float32(np.sum(~np.isnan(draws), axis=0))
 
 
 class Scorer:
     """Scores batches of attacks while their scores are still on the devices. All attacks on arrays of equal
-    shapes share one program."""
+    shapes share programs."""
 
     def __init__(
         self, arrays: Mapping[str, np.ndarray], width: int | None, naming: int, level: int | None
@@ -297,9 +293,9 @@ class Scorer:
             "naming": np.asarray(naming, np.int32),
         }
         figures = self._figures(AttackOutput(scores, **on_host), batch_size, capacity)
-        draws = np.full(count, scores.train.shape[1], np.float32)
         # the number of labels that name the classes, and of draws over which figures are averaged
-        return {**figures, "naming": np.asarray(naming, np.float32), "draws": draws}
+        numbers = {"naming": naming, "draws": np.full(count, scores.train.shape[1])}
+        return figures | {name: np.asarray(of, np.float32) for name, of in numbers.items()}
 
     def figures_on_host(
         self, outputs: Sequence[AttackOutput], batch_size: int
@@ -332,17 +328,23 @@ class Scorer:
         count, by_draw = len(output.seed), []
         padded = layout.pad(output._replace(scores=(), draw=())._asdict())
         places = self._marked[np.asarray(output.seed)]
-        for draw in range(output.scores.train.shape[1]):  # one program for any number of draws
+
+        def scored(draw: int, first: bool) -> dict[str, HostArray]:
             draws = layout.pad(np.full(count, draw, np.int32))
             of_draw = {**padded, "draw": draws, "scores": _of_draw(output.scores, draw)}
-            arguments = AttackOutput(**of_draw), self._true
+            static, arguments = (batch_size, first), (AttackOutput(**of_draw), self._true)
             program = programs.program(
-                _make_scorer, (batch_size,), layout, *arguments, level=self._level, fitting=True
+                _make_scorer, static, layout, *arguments, level=self._level, fitting=True
             )
-            figures = batch_layout.unpad(program(*arguments), count)
+            return batch_layout.unpad(program(*arguments), count)
+
+        for draw in range(output.scores.train.shape[1]):  # one program for any number of draws
+            figures = scored(draw, first=False)
             figures["right"] = np.take_along_axis(figures["right"], places, axis=1)
             by_draw.append(figures)
-        figures = {name: _mean(name, [each[name] for each in by_draw]) for name in by_draw[0]}
+        with np.errstate(invalid="ignore"):  # NaN where the attack diverged in every draw
+            figures = jax.tree.map(_mean, *by_draw)
         right = figures["right"]
         marks = np.select([(places < 0) | np.isnan(right), right == 1], ["-", "1"], "0")
-        return {**figures, "right": np.array(["".join(row) for row in marks])}
+        marks = np.array(["".join(row) for row in marks])
+        return {**figures, **scored(0, first=True), "right": marks}

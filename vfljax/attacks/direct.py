@@ -28,8 +28,7 @@ A row without a negative entry has no guess, which counts as wrong. With ``most_
 without a positive entry, and with ``largest`` for rows of zeros.
 
 Over epochs (ours): against zero-mean noise ``epoch="mean"`` reads a row's average gradient; against
-compression, PPDL and rounding ``epoch="votes"`` reads its average sign. Colluders average what they
-received.
+compression, PPDL and rounding ``epoch="votes"`` reads its average sign. Colluders average what they received.
 """
 
 from __future__ import annotations

@@ -8,10 +8,9 @@ Layouts, in the order they are looked for in ``config.data.dir`` (which may also
     CSV       one .csv or .csv.gz: split,label,review and perhaps id; or Kaggle's review,sentiment,
               which has no published test part
 
-Rows are sorted by part (training first), class (negative first) and id, so that a folder, its archive
-and a CSV with ids give one checksum. A CSV without ids keeps the order of its file within a part and
-class, and Kaggle's CSV keeps it throughout. TFDS has no ids, so its rows keep the order of its shards,
-training part first.
+Rows are sorted by part (training first), class (negative first) and id, so that a folder, its archive and a CSV
+with ids give one checksum. A CSV without ids keeps the order of its file within a part and class, and Kaggle's
+CSV keeps it throughout. TFDS has no ids, so its rows keep the order of its shards, training part first.
 
 Get it from ai.stanford.edu/~amaas/data/sentiment or TFDS.
 """

@@ -59,9 +59,8 @@ TABLE: dict[str, DefenseRow] = {
 def build(specs: tuple[DefenseSpec, ...], knobs: Mapping[str, Mapping[str, Any]]) -> Defense:
     """The chain of the defenses in ``specs``, in their order.
 
-    ``knobs`` holds the knobs of each by name; they may be traced. Raises ``ValueError`` for a
-    concrete knob out of range, an unknown option, or an order in which one defense would discard
-    what another does.
+    ``knobs`` holds the knobs of each by name; they may be traced. Raises ``ValueError`` for a concrete knob out
+    of range, an unknown option, or an order in which one defense would discard what another does.
     """
     return chain(
         **{spec.name: TABLE[spec.name](**knobs[spec.name], **dict(spec.options)) for spec in specs}

@@ -1,9 +1,8 @@
 """The defense record, its composition, and the checks that factories share.
 
-A defense is a few pure functions, each of which defaults to the identity. A factory takes knobs and
-options. Knobs are numbers and may be traced, so a factory must never branch on them. Options are
-static and keyword-only. The factory is called inside the traced step: one compiled program serves a
-whole grid of knobs.
+A defense is a few pure functions, each of which defaults to the identity. A factory takes knobs and options.
+Knobs are numbers and may be traced, so a factory must never branch on them. Options are static and
+keyword-only. The factory is called inside the traced step: one compiled program serves a whole grid of knobs.
 """
 
 from __future__ import annotations

@@ -67,10 +67,9 @@ def _center(a: Array) -> Array:
 def _distances(x: Array) -> tuple[Array, Array, Array]:
     """(distances [B, B], rows [B, D], unit []) of the rows of ``x`` [B, D].
 
-    The unit is the largest magnitude of a centered entry; the Euclidean distances and the centered
-    rows are given in it. The distances come from the Gram matrix, since [B, B, D] differences do not
-    fit at the paper's B = 8192. Squared distances within rounding of 0 are 0, so that equal rows
-    have distance 0 exactly.
+    The unit is the largest magnitude of a centered entry; the Euclidean distances and the centered rows are
+    given in it. The distances come from the Gram matrix, since [B, B, D] differences do not fit at the paper's
+    B = 8192. Squared distances within rounding of 0 are 0, so that equal rows have distance 0 exactly.
     """
     x = x - jnp.mean(x, axis=0, keepdims=True)
     largest = jax.lax.stop_gradient(jnp.max(jnp.abs(x)))

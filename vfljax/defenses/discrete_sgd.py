@@ -47,8 +47,7 @@ def start() -> Moments:
 def merge(moments: Moments, g: Array) -> Moments:
     """``moments`` with the entries of ``g``, of any shape, added (Chan et al. 1983).
 
-    The sums are taken in units of the largest number involved, so that squares of 1e-30 and 1e30
-    stay finite.
+    The sums are taken in units of the largest number involved, so that squares of 1e-30 and 1e30 stay finite.
     """
     chex.assert_rank(list(moments), 0)
     largest = jnp.maximum(

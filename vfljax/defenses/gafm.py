@@ -158,10 +158,9 @@ def mixed_gradient(gan_gradient: Array, ce_gradient: Array, gamma: Array | float
 def select_delta(leaks: Mapping[float, np.ndarray], train_auc: Mapping[float, np.ndarray]) -> float:
     """The Delta with the smallest mean of leakAUC / oriented trainAUC (section 3.3, appendix D.3).
 
-    ``leaks[Delta]`` [repeats, attacks] are leak AUCs, and ``train_auc[Delta]`` [repeats] are AUCs in
-    [0, 1]; the mean is over repeats and attacks. Without the orientation max(AUC, 1 - AUC), a run
-    that learned the labels inverted would make the ratio explode. Of equal means the smaller Delta
-    is chosen.
+    ``leaks[Delta]`` [repeats, attacks] are leak AUCs, and ``train_auc[Delta]`` [repeats] are AUCs in [0, 1];
+    the mean is over repeats and attacks. Without the orientation max(AUC, 1 - AUC), a run that learned the
+    labels inverted would make the ratio explode. Of equal means the smaller Delta is chosen.
     """
 
     def ratio(delta: float) -> float:

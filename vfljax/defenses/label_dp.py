@@ -5,9 +5,8 @@
                          y in the top k*: kept with e^eps / (e^eps + k* - 1), else uniform over the
                          other k* - 1;  y outside: uniform over the top k*
 
-A row's label is drawn ONCE for the whole training: fresh draws in every epoch would spend eps in
-every epoch. Later slots and the label party's teacher see the randomized labels only; metrics alone
-see the true ones.
+A row's label is drawn ONCE for the whole training: fresh draws in every epoch would spend eps in every epoch.
+Later slots and the label party's teacher see the randomized labels only; metrics alone see the true ones.
 
 Reference: Ghazi, Golowich, Kumar, Manurangsi, Zhang. "Deep Learning with Label Differential
 Privacy", NeurIPS 2021, algorithms 1 and 2; LP-2ST is their algorithm 3 with two stages.
@@ -164,9 +163,8 @@ def label_dp(
 ) -> core.Defense:
     """Label DP with ``epsilon`` in [0, inf].
 
-    With mechanism="randomized_response" it reduces to no defense at infinity. It must be listed
-    before other defenses on targets. mechanism="rr_with_prior" needs a teacher, hence a label party
-    that owns columns.
+    With mechanism="randomized_response" it reduces to no defense at infinity. It must be listed before other
+    defenses on targets. mechanism="rr_with_prior" needs a teacher, hence a label party that owns columns.
 
     Raises ``ValueError`` for an epsilon out of range, an unknown option, and a teacher of raw labels
     whose guarantee is not given up; ``init`` does where a teacher is needed and there is none.

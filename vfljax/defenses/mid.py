@@ -1,5 +1,4 @@
-"""MID: the top model reads each passive party through a bottleneck of bounded information (Zou et al.
-2023).
+"""MID: the top model reads each passive party through a bottleneck of bounded information (Zou et al. 2023).
 
 In front of the top model the label party puts a network for every passive party that turns the
 embedding z into a random T (``vfljax.models.bottleneck``), and adds to its loss
@@ -72,8 +71,7 @@ def mid(
     start. The network that reads T has ``expansion`` * D hidden units and ends in ``output``,
     "relu" (released) or "identity". All four options are static.
 
-    Raises ``ValueError`` for a knob out of range or an unknown option; ``init`` does without a top
-    model.
+    Raises ``ValueError`` for a knob out of range or an unknown option; ``init`` does without a top model.
     """
     core.check("lambda_kl", lambda_kl, 0.0, jnp.inf)
     _check_number("offset", offset)

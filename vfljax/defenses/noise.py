@@ -44,8 +44,7 @@ def gaussian(key: Array, g: Array, scale: Array | float) -> Array:
 def isotropic(key: Array, g: Array, scale: Array | float) -> Array:
     """``g`` [B, D] plus i.i.d. N(0, s^2) noise with s = scale * max_j |g_j|_2 / sqrt(D).
 
-    The expected squared length of a row's noise is the square of ``scale`` times the longest row of
-    ``g``.
+    The expected squared length of a row's noise is the square of ``scale`` times the longest row of ``g``.
     """
     chex.assert_rank([g, scale], [2, 0])
     largest = jnp.max(jnp.abs(g))

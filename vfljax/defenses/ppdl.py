@@ -1,9 +1,8 @@
 """PPDL: differentially private selection of gradients (Shokri and Shmatikov 2015).
 
-The n entries of a party's [B, D] tensor are visited in random order. An entry is accepted when its
-clipped magnitude, with noise, reaches a noisy threshold. It is then sent with noise, and clipped.
-With the quota c = floor(theta n), sigma(x) = 2 c S / x, and epsilon_1 = 8/9 and epsilon_2 = 2/9 of
-epsilon:
+The n entries of a party's [B, D] tensor are visited in random order. An entry is accepted when its clipped
+magnitude, with noise, reaches a noisy threshold. It is then sent with noise, and clipped. With the quota c =
+floor(theta n), sigma(x) = 2 c S / x, and epsilon_1 = 8/9 and epsilon_2 = 2/9 of epsilon:
 
     accept i when |clip(g_i, gamma)| + Lap(2 sigma(epsilon_1)) >= tau + rho
     send  clip(g_i + Lap(sigma(epsilon_2)), gamma)  and draw  rho ~ Lap(sigma(epsilon_1))  anew
@@ -61,8 +60,7 @@ def treat(
 ) -> Array:
     """What is sent of ``g`` [B, D] for these draws: [B, D], deterministic.
 
-    The n = B * D entries are visited in ``order`` [n], a permutation in int32. The knobs are those
-    of ``ppdl``.
+    The n = B * D entries are visited in ``order`` [n], a permutation in int32. The knobs are those of ``ppdl``.
     """
     chex.assert_rank(g, 2)
     chex.assert_shape(
@@ -137,10 +135,9 @@ def by_jumps(query: Array, thresholds: Array, count: Array) -> Array:
 def visiting_order(key: Array, n: int) -> Array:
     """A random permutation of 0..n-1: [n] int32.
 
-    Up to 65,536 entries take ONE sort of numbers that hold random bits above the index. Sorting keys
-    beside values, twice, is ten times slower on CPU and was nine tenths of this defense's cost.
-    Entries that draw the same bits stand in index order. About n^2 / 2^(33 - log2 n) pairs do, which
-    are 8 pairs for n = 4,096.
+    Up to 65,536 entries take ONE sort of numbers that hold random bits above the index. Sorting keys beside
+    values, twice, is ten times slower on CPU and was nine tenths of this defense's cost. Entries that draw the
+    same bits stand in index order. About n^2 / 2^(33 - log2 n) pairs do, which are 8 pairs for n = 4,096.
     """
     width = max(1, (n - 1).bit_length())
     if width > 16:

@@ -1,7 +1,6 @@
 """An experiment with its data: on the device, divided into trials, groups of one program, and shards.
 
-Everything that can be refused is refused by the end of ``make_plan``, before anything is trained or
-written.
+Everything that can be refused is refused by the end of ``make_plan``, before anything is trained or written.
 """
 
 from __future__ import annotations
