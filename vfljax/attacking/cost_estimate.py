@@ -17,14 +17,7 @@ import jax
 import pyarrow as pa
 
 from vfljax import attacks, store
-from vfljax.attacking import local_only, versions
-from vfljax.attacking.batching import (
-    AttackBatch,
-    Stored,
-    make_attack_batch,
-    run_attack_batch,
-    sharing_calls,
-)
+from vfljax.attacking import batching, local_only, versions
 from vfljax.attacking.jobs import COLUMNS, Job, VariantPlan, plan_variant
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import common_data, read_shard
@@ -94,7 +87,7 @@ def attack_costs(
 
 def _stored(
     plan: Plan, workdir: pathlib.Path, shards: Sequence[Shard], samples: Mapping[int, Sample]
-) -> Stored:
+) -> batching.Stored:
     """Returns the sweep as if all its shards were trained; samples stand for those that are not."""
     exists = store.header_of(workdir) is not None
     draws = plan.experiment.known_draws
@@ -122,10 +115,10 @@ def _stored(
     width = plan.experiment.execution.width or None
     summary = store.attack_summary(workdir) if exists else {}
     scorer = Scorer(arrays, width, most_known(plan), plan.effort.attacks)
-    return Stored(plan, sweep, arrays, scorer, summary, read)
+    return batching.Stored(plan, sweep, arrays, scorer, summary, read)
 
 
-def _left(variant_plan: VariantPlan, stored: Stored) -> list[Job] | str:
+def _left(variant_plan: VariantPlan, stored: batching.Stored) -> list[Job] | str:
     """Returns the jobs of a variant that are not stored, or why the variant is left as it is."""
     variant, trained = variant_plan.variant, len(stored.sweep.header["shards"])
     earlier = versions.earlier(variant, stored.summary)
@@ -137,7 +130,9 @@ def _left(variant_plan: VariantPlan, stored: Stored) -> list[Job] | str:
     return [job for job in variant_plan.every_job if job.key not in done]
 
 
-def _measured(variant_plan: VariantPlan, left: Sequence[Job], stored: Stored) -> AttackCost:
+def _measured(
+    variant_plan: VariantPlan, left: Sequence[Job], stored: batching.Stored
+) -> AttackCost:
     """Measures the cost of a variant, each program once."""
     variant, whole = variant_plan.variant, variant_plan.attack
     few = _few(whole.steps, [job.group.spec for job in left])
@@ -146,8 +141,8 @@ def _measured(variant_plan: VariantPlan, left: Sequence[Job], stored: Stored) ->
     if reducible:
         variant = variant._replace(options={**variant.options, "steps": few})
     calls, seconds, compiling = 0, 0.0, 0.0
-    for jobs in sharing_calls(left, whole):
-        batch = make_attack_batch(variant, jobs[0].group, stored)
+    for jobs in batching.sharing_calls(left, whole):
+        batch = batching.make_attack_batch(variant, jobs[0].group, stored)
         first = [job._replace(variant=variant) for job in jobs[: batch.layout.capacity]]
         size, each, once = _call_of(batch, first, stored)
         compiling += once if reducible else 0.0
@@ -166,10 +161,14 @@ def _few(steps: int, specs: Sequence[Spec]) -> int:
     return steps if steps <= most else few
 
 
-def _call_of(batch: AttackBatch, jobs: Sequence[Job], stored: Stored) -> tuple[int, float, float]:
+def _call_of(
+    batch: batching.AttackBatch, jobs: Sequence[Job], stored: batching.Stored
+) -> tuple[int, float, float]:
     """Returns how many trials a call takes, fewer if memory is short, and the two times of ``_call``."""
     while True:
-        run = functools.partial(run_attack_batch, batch, jobs[: batch.layout.capacity], stored)
+        run = functools.partial(
+            batching.run_attack_batch, batch, jobs[: batch.layout.capacity], stored
+        )
         try:
             return batch.layout.capacity, *_call(run)
         except batch_layout.TooLarge as error:
@@ -189,7 +188,7 @@ def _call(run: Any) -> tuple[float, float]:
     return seconds, compiling
 
 
-def _fits(variant_plans: Sequence[VariantPlan], stored: Stored) -> tuple[int, float]:
+def _fits(variant_plans: Sequence[VariantPlan], stored: batching.Stored) -> tuple[int, float]:
     """Returns how many learners of the local-only baseline are not stored yet, and the seconds of all."""
     plan, workdir = stored.plan, stored.workdir
     exists = (workdir / store.unit_of(local_only.LABEL)).is_dir()

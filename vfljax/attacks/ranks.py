@@ -45,17 +45,26 @@ def midranks(x: Array, sent: Array) -> Array:
     Equal entries share the mean of their ranks, so that a constant column is 0. Rows not sent are 0.
     """
     chex.assert_rank([x, sent], [2, 1])
-    places = jnp.arange(len(x), dtype=jnp.float32)[:, None]
-    # rows that were not sent lie after all others
-    order = jnp.argsort(jnp.where(sent[:, None], x, jnp.inf), axis=0)
-    ordered = jnp.take_along_axis(x, order, axis=0)
-    differs = jnp.concatenate([jnp.ones_like(ordered[:1], bool), ordered[1:] != ordered[:-1]])
-    ends = jnp.concatenate([differs[1:] | ~sent[order][1:], jnp.ones_like(differs[:1])])
-    first = jax.lax.cummax(jnp.where(differs, places, -1.0), axis=0)
-    last = jax.lax.cummin(jnp.where(ends, places, len(x)), axis=0, reverse=True)
-    middle = jnp.zeros_like(x).at[order, jnp.arange(x.shape[1])].set((first + last) / 2)
     count = jnp.maximum(jnp.sum(sent), 1)
-    return jnp.where(sent[:, None], WIDTH * ((middle + 0.5) / count - 0.5), 0.0)
+    # rows that were not sent lie after all others
+    columns = sortable(jnp.where(sent[:, None], x, jnp.inf)).T
+
+    def up_to(side: str) -> Array:
+        find = functools.partial(jnp.searchsorted, side=side, method="scan_unrolled")
+        return jax.vmap(find)(jnp.sort(columns, axis=1), columns).T
+
+    centered = up_to("left") + jnp.minimum(up_to("right"), count) - count  # twice, in integers
+    return jnp.where(sent[:, None], WIDTH / 2 * centered / count, 0.0)
+
+
+def sortable(x: Array) -> Array:
+    """int32 in the order of float32 x, 0 and -0 as equal: on CPU, XLA sorts them in a fifth of the time."""
+    return _turned(jax.lax.bitcast_convert_type(jnp.where(x == 0, 0.0, x), jnp.int32))
+
+
+def _turned(bits: Array) -> Array:
+    """The bits of float32 as integers in the numbers' order, or the other way round."""
+    return jnp.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
 
 
 def features(view: View, blocks: str) -> Array:
@@ -113,8 +122,7 @@ def ridge(x: Array, sent: Array, known: Taught) -> Array:
     del sent
     near = jnp.where(known.real[:, None], x[known.rows], 0.0)
     gram = core.multiply(near, near.T) + RIDGE * jnp.eye(len(near))
-    dual = solve(gram, known.targets)
-    return core.multiply(x, core.multiply(near.T, dual))
+    return core.multiply(x, core.multiply(near.T, solve(gram, known.targets)))
 
 
 def kernel(x: Array, sent: Array, known: Taught) -> Array:
@@ -123,12 +131,20 @@ def kernel(x: Array, sent: Array, known: Taught) -> Array:
     near = x[known.rows]
     squares = jnp.sum(near * near, axis=-1)[None]
     distances = jnp.sum(x * x, axis=-1)[:, None] + squares - 2 * core.multiply(x, near.T)
-    pairs = known.real[:, None] & known.real[None] & ~jnp.eye(len(near), dtype=bool)
-    between = distances[known.rows]
-    median = jnp.nan_to_num(jnp.nanmedian(jnp.where(pairs, between, jnp.nan)))
+    first, second = jnp.triu_indices(len(near), 1)
+    pairs = known.real[first] & known.real[second]
+    between = distances[known.rows[first], second]
+    median = median_of(jnp.where(pairs, between, jnp.inf), jnp.sum(pairs))
     similar = jnp.exp(-jnp.maximum(distances, 0.0) / jnp.maximum(median, 1e-6)) * known.real[None]
     system = similar[known.rows] * known.real[:, None] + KERNEL_RIDGE * jnp.eye(len(near))
     return core.multiply(similar, solve(system, known.targets))
+
+
+def median_of(values: Array, count: Array) -> Array:
+    """The median of the ``count`` smallest values [n], 0 if there are none."""
+    middle = jnp.sort(sortable(values))[jnp.stack([(count - 1) // 2, count // 2])]
+    pair = jax.lax.bitcast_convert_type(_turned(middle), jnp.float32)
+    return jnp.where(count > 0, jnp.mean(pair), 0.0)
 
 
 def lda(x: Array, sent: Array, known: Taught) -> Array:

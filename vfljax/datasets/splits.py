@@ -50,8 +50,7 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
     Args:
       dataset: its labels, groups, published test part and recording are read.
       seed: seed of the draw.
-      train: size of the training part: a share (a float up to 1) or a number of rows.
-      validation: likewise.
+      train, validation: sizes of these parts: a share (a float up to 1) or a number of rows.
       test: likewise; if there is a published test part, a share of that.
 
     Returns:

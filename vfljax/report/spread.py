@@ -86,8 +86,7 @@ def pooled_means(
 
     Args:
       differences: [..., points, attacks, seeds].
-      floor: the least spread, as in ``means``.
-      chosen: as in ``means``.
+      floor, chosen: as in ``means``.
       pool: [..., points, attacks], whether a point takes part.
     """
     floor = np.asarray(floor, np.float64)

@@ -119,9 +119,7 @@ class Program:
         """Traces and compiles the program, unless that was done before.
 
         Args:
-          members: arguments of a call, or their shapes.
-          shared: likewise.
-          into: likewise.
+          members, shared, into: arguments of a call, or their shapes.
           pool: compiles the program in the background; None: it is compiled before this returns.
         """
         if self._compiled is not None:
@@ -235,11 +233,9 @@ def program(
 
     Args:
       make: a function of a module, not a closure, so that the cache's key determines the program.
-      static: the arguments of ``make``.
+      static: its arguments.
       layout: of the members.
-      members: arguments of a call, or their shapes.
-      shared: likewise.
-      into: likewise.
+      members, shared, into: arguments of a call, or their shapes.
       level: of ``compiler_options``.
       fitting: whether the width is reduced, at the same capacity, until the program fits into a device's
         memory. This is for calls whose width is not stored.
@@ -265,8 +261,7 @@ def compiled(
     """Returns ``make(*static)``, compiled without a member axis.
 
     Args:
-      make: as for ``program``.
-      static: the arguments of ``make``.
+      make, static: as for ``program``.
       arguments: those of a call.
       level: of ``compiler_options``.
     """
