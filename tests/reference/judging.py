@@ -116,10 +116,10 @@ class Contenders:
 
 
 def worst_limits(leaks, m, level=0.95):
-    rivals, third = Contenders(leaks, m, level), 1 - (1 - level) / 3
+    rivals, stricter = Contenders(leaks, m, level), 1 - (1 - level) * 2 / 5
     upper = max(figure_limit(figures, m, 1, level) for figures in leaks)
     if rivals.folds:
-        return figure_limit(rivals.scores, m, -1, third, rivals.share, rivals.error), upper
+        return figure_limit(rivals.scores, m, -1, stricter, rivals.share, rivals.error), upper
     lower = [figure_limit(leaks[k], m, -1, rivals.level) for k in rivals.among]
     return max(lower, default=0.0), upper
 
@@ -135,7 +135,7 @@ def excess_limits(leaks, away, m):
     upper = max(limit(figures, 1, 0.95) for figures in leaks)
     if rivals.folds:
         least = floor(rivals.error, base, m)
-        behind, level = minus(rivals.scores, away), 1 - 0.05 / 3
+        behind, level = minus(rivals.scores, away), 1 - 0.05 * 2 / 5
         return difference_limit(behind, least, -1, level, rivals.chosen(behind, least)), upper
     return max([limit(leaks[k], -1, rivals.level) for k in rivals.among], default=-1.0), upper
 

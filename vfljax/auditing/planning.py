@@ -19,7 +19,7 @@ from vfljax.report.configurations import stored_configurations
 from vfljax.store import StoredSweep
 from vfljax.sweep.records import Goal
 
-TOGETHER = 16  # honest trials that one call attacks, beside as many malicious ones; fewer take as long
+TOGETHER = 16  # honest trials in a call of an attack, beside as many malicious; fewer take as long
 MARGIN, QUICK_MARGIN = 1.2, 1.1  # factors on an estimate after a pilot, and without one
 LATER = 0.75  # overhead of each of several programs, as a share of the first one's; measured
 REPORT = 15.0  # seconds that the report takes

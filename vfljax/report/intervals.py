@@ -14,7 +14,7 @@ that of the points; other leading axes are repetitions. Two rules give the limit
   seeds). If there are then more than two contenders, the limit is that of the folds' scores (``choosing``),
   whose mean does not exceed the strongest in expectation. Folds that pick different candidates share seeds,
   so the variance of that mean is taken to be 1/n + 1/(n - 1) of the scores' and not 1/n (Nadeau and Bengio
-  2003). Twenty equal attacks fail such limits up to three times as often, so they are at a third of the risk.
+  2003). Twenty equal attacks fail such limits up to 3 times as often, so they are at two fifths of the risk.
 
 The coverage of the second rule is simulated, not proven: `analysis/results/judging/`. Limits hold for new
 splits and new initial weights on one data set, not for other data sets.
@@ -41,7 +41,7 @@ seeds, the strongest's lower limit covers .89 at level .95, .93 at .99, and .95 
 FEW_SEEDS = 5
 """With at most this many seeds, more than two contenders are judged by the folds' scores. With 10 seeds these
 would cover .88, where limits of the contenders cover .93."""
-OF_FOLDS, OF_NOTHING = 1 / 3, 2 / 3
+OF_FOLDS, OF_NOTHING = 2 / 5, 2 / 3
 """The shares of the risk at which lower limits of the folds' scores are taken, and undefended's upper limits if
 there is to be nothing to protect. With them false verdicts are rare enough (`analysis/results/judging`)."""
 LOWER, UPPER = -1, 1
