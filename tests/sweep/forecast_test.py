@@ -147,7 +147,7 @@ def test_a_dry_run_calls_attacks_with_blocks_that_fit(monkeypatch):
         if batch.layout.width > 1:
             raise batch_layout.TooLarge(10, batch.layout.width // 2)
 
-    monkeypatch.setattr(attacking_forecast, "run_attack_batch", run_attack_batch)
+    monkeypatch.setattr(batching, "run_attack_batch", run_attack_batch)
     size, *_ = attacking_forecast._call_of(wide, range(8), None)
     expected = [(batch_layout.Layout(2 * width, width), 2 * width) for width in (4, 2, 1)]
     assert size == 2
