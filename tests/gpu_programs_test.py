@@ -51,6 +51,7 @@ LOOPS = {
     "attacks.similarity.clusters": "rounds of k-means, and classes",
     "attacks.enumeration.followed": "batches in order: what is learned of one is used in the next",
     "attacks.enumeration.renamed": "the assignment of classes to clusters, class by class",
+    "attacks.ranks.midranks": "halvings of a sorted column, unrolled",
     "attacks.ranks.solve": "conjugate gradients",
     "attacks.batch_inversion.batch_inversion": "batches one after the other",
 }
@@ -173,10 +174,8 @@ def test_teachers():
 def test_attacks(name, options):
     tested = of_attacks.TestedAttack(name, options, ROWS[name].classes[0])
     case, attack = tested.case(), tested.attack()
-    width = case.run.exchange["embeddings"].shape[-1]
-    static = AttackProgram(
-        name, tuple(options.items()), (MLP((), width),), tested.num_classes, Agreed(BATCH)
-    )
+    bottoms = (MLP((), case.run.exchange["embeddings"].shape[-1]),)
+    static = AttackProgram(name, tuple(options.items()), bottoms, tested.num_classes, Agreed(BATCH))
     if attack.diagnostic:  # which is computed of a whole federation, and constructed here
         view, known = seen_of(*jax.tree.map(jnp.asarray, case))
         check(jax.jit(attack.run).trace(jax.random.key(0), view, known, tested.knobs))
