@@ -1,13 +1,13 @@
 """Simulate how well leaks are judged, and write the tables of ``analysis/results/judging``.
 
-    python -m analysis.judging --out=analysis/results/judging  # half an hour on two cores
-    python -m analysis.judging --again --out=analysis/results/judging --runs=20000  # eight minutes
+    python -m analysis.judging --out=analysis/results/judging --runs=2000  # 45 minutes on two cores
+    python -m analysis.judging --again --out=analysis/results/judging --runs=10000  # two minutes
     python -m analysis.judging --biases  # vfljax/report/biases.csv, five minutes
 
 ``simulation`` draws attacks of known leak, and the report's own functions judge them. Every cell (seeds,
 attacks, spread, world, truth) is one line of a CSV file, and tables.md holds the least favorable ones. Of many
 cells the highest rate is too high by chance, so that ``--again`` draws those above .065 once more. The
-report prints the bias of its highest means from the second command's table. NumPy alone, one fixed seed a cell.
+report prints the bias of its highest means from the third command's table. NumPy alone, one fixed seed a cell.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse, stats
+from sklearn.ensemble import ExtraTreesClassifier
 
 from tests.reference import ranks as reference
 from vfljax.attacks import TABLE, learners
@@ -51,6 +52,13 @@ def test_kernel_ridge_and_discriminants_are_their_formulas(own):
     both = learners.kernel_and_discriminants(own)[:, :2]
     ranks = [stats.rankdata(scores, axis=0) for scores in (kernel, linear)]
     np.testing.assert_allclose(both, (ranks[0] + ranks[1]) / 2, atol=1e-3)
+
+
+def test_extra_trees_have_the_class_shares_of_scikit_learn_s(own):
+    forest = ExtraTreesClassifier(3000, random_state=1).fit(own.numbers[own.known], own.labels)
+    shares, expected = learners.extra_trees(own)[:, :2], forest.predict_proba(own.numbers)
+    np.testing.assert_allclose(shares, expected, atol=5 * (0.25 / learners.TREES) ** 0.5)
+    np.testing.assert_allclose(shares.sum(1), 1, atol=1e-6)
 
 
 def test_wide_columns_are_read_by_linear_models_alone():

@@ -120,12 +120,10 @@ def test_every_batch_is_clustered_alone(rows):
     scores = run(case)
     np.testing.assert_array_equal(scores[:, 0], -scores[:, 1])
     for first in range(0, rows, cases.BATCH):
-        rows_of_batch = slice(first, first + cases.BATCH)
-        expected, positive = reference.positives(z[0, rows_of_batch])
-        np.testing.assert_array_equal(scores[rows_of_batch, 1] > 0, positive)
-        np.testing.assert_allclose(
-            in_units(scores[rows_of_batch, 1]), in_units(expected), atol=1e-4
-        )
+        in_batch = slice(first, first + cases.BATCH)
+        expected, positive = reference.positives(z[0, in_batch])
+        np.testing.assert_array_equal(scores[in_batch, 1] > 0, positive)
+        np.testing.assert_allclose(in_units(scores[in_batch, 1]), in_units(expected), atol=1e-4)
 
 
 def test_whole_clusters_the_epoch_at_once():

@@ -47,9 +47,7 @@ def tables():
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    return bench.Bench(
-        "digits", CONFIG, tmp_path_factory.mktemp("bench"), "test", lambda line: None
-    )
+    return bench.Bench("digits", CONFIG, tmp_path_factory.mktemp("bench"), "test", lambda _: None)
 
 
 @pytest.fixture(scope="module")

@@ -233,9 +233,7 @@ def test_plain_functions_are_compiled_once_for_each_shape_and_option():
 
 def test_programs_are_kept_while_memory_maps_are_few(cache, monkeypatch):
     monkeypatch.setattr(programs, "MOST_MAPS", 1 << 40)
-    monkeypatch.setattr(
-        batch_layout.jax, "clear_caches", lambda: pytest.fail("caches were cleared")
-    )
+    monkeypatch.setattr(batch_layout.jax, "clear_caches", lambda: pytest.fail("caches cleared"))
     made = [requested(power=power)[0] for power in range(4)]
     assert list(cache.values()) == made
 

@@ -31,9 +31,7 @@ def planned():
 def lessons_of(*methods):
     """The plan of methods of ``CHAINS`` on the rows of ``planned``, its lessons, and whose they are."""
     plan = planned()
-    groups = [
-        group for group in plan.groups if {s.method.name for s in group.trials} & set(methods)
-    ]
+    groups = [group for group in plan.groups if {s.method.name for s in group.trials} & {*methods}]
     plan = plan._replace(groups=groups)
     return plan, *teachers.lessons(plan.groups, plan.table)
 
