@@ -5,7 +5,7 @@
 Two parties: the passive one (the attacker) owns the left half of each image, the label party the
 right half and the labels. KDk at 7 epsilon x 4 k, noisy gradients at 6 scales and no defense, 3
 seeds each, in three federations: honest with model splitting, with a malicious passive party, and
-without model splitting. About 80 seconds on 2 cores.
+without model splitting. 80 to 220 seconds on 2 cores.
 
 Shorter than published, and the report says so: 30 epochs (Fu et al.: 100 on CIFAR-10) and 1,000
 completion steps (25 x 1,024). The shape of the problem is theirs: 10 classes, cut of 10, SGD with

@@ -86,9 +86,7 @@ def test_rows_of_another_sweep_have_a_program_of_their_own():
     """Rows on the host are part of a program: it fetches those that it was compiled with."""
     layout = batch_layout.layout(2, 1)
     which = layout.pad(np.array([[0, 1], [1, 2]], np.int32))
-    one, other = (
-        Streamed(start + np.arange(6, dtype=np.int32).reshape(3, 2)) for start in (0, 100)
-    )
+    one, other = (Streamed(start + np.arange(6, dtype="int32").reshape(3, 2)) for start in (0, 100))
     three = [programs.program(make_sum, (), layout, which, rows) for rows in (one, other, one)]
     assert three[0] is three[2] is not three[1]
     sums = [

@@ -297,9 +297,7 @@ def test_the_whole_way_from_a_config_to_a_report(launch, refused, tmp_path, conf
     assert "unknown attack 'direct': choose from norm, active. No other" in refused(
         "attack", f"--workdir={workdir}", "--drop=direct"
     )
-    assert "unknown attack 'nothing'" in refused(
-        "attack", f"--workdir={workdir}", "--attacks=nothing"
-    )
+    assert "unknown attack 'other'" in refused("attack", f"--workdir={workdir}", "--attacks=other")
 
 
 def test_a_sweep_with_malicious_parties_is_attacked_by_others(launch, tmp_path):

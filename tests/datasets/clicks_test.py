@@ -109,9 +109,7 @@ def test_prepared_is_what_the_loader_reads(tmp_path, name, options):
     prepared.verify(out)
     other = "avazu" if name == "criteo" else "criteo"
     one_line(lambda: datasets.load(name, out, {**options, "rows": 3}), "was prepared with form=")
-    one_line(
-        lambda: datasets.load(other, out, {}), f"by {name!r} and config.data.name is {other!r}"
-    )
+    one_line(lambda: datasets.load(other, out, {}), f"{name!r} and config.data.name is {other!r}")
     assert checksum(datasets.prepare(name, out, str(tmp_path / "copy"), {})) == checksum(whole)
     specs = [json.loads((tmp_path / at / "vfljax.json").read_text()) for at in ("out", "copy")]
     assert specs[0]["options"] == specs[1]["options"]
@@ -133,9 +131,7 @@ def test_a_failed_prepare_leaves_nothing(tmp_path):
     path = tmp_path / "train.txt"
     path.write_bytes(SETS["criteo"].files["train.txt"] + b"0\tcut\n")
     out = str(tmp_path / "out")
-    one_line(
-        lambda: datasets.prepare("criteo", str(path), out, {}), "line 61 has 2 columns, not 40"
-    )
+    one_line(lambda: datasets.prepare("criteo", str(path), out, {}), "61 has 2 columns, not 40")
     assert [p.name for p in tmp_path.iterdir()] == ["train.txt"]
 
 
@@ -176,9 +172,7 @@ def test_rows_that_would_not_fit_in_memory_are_refused(tmp_path, monkeypatch):
 def test_the_file_is_found_or_asked_for(tmp_path):
     load, files = SETS["criteo"].load, SETS["criteo"].files
     one_line(lambda: load(""), "data.dir is empty: give the folder or file of Criteo's")
-    one_line(
-        lambda: load(str(tmp_path / "nowhere")), "nowhere' is missing: give the folder or file"
-    )
+    one_line(lambda: load(str(tmp_path / "nowhere")), "nowhere' is missing: give the folder")
     one_line(lambda: load(str(tmp_path)), "holds no file train.txt, train.csv")
     one_line(lambda: load(str(tmp_path), file="x.csv"), "holds no file x.csv")
     path = tmp_path / "any name"

@@ -5,6 +5,7 @@ import pathlib
 import re
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tests.sweeps import REFERENCE, assessed, assessment
 from vfljax.report import figures, frontier
@@ -37,6 +38,16 @@ def test_the_chosen_operating_point_is_named_before_its_neighbors(drawn):
     found = dataclasses.replace(weak, chosen=True), strong, assessment("undefended", 0.9, 0.9)
     texts = {text.get_text() for text in drawn(*found)["noise"].axes.texts}
     assert texts & {"1", "2"} == {"1"}
+
+
+def test_names_of_operating_points_lie_within_the_axes(drawn):
+    at = [(u, {"noise.scale": 1.23456 * u}) for u in (0.77, 0.84, 0.9)]
+    found = [assessment("noise", u, u, knobs, alone=0.8) for u, knobs in at]
+    axes = drawn(*found, assessment("undefended", 0.92, 0.97, alone=0.8))["noise"].axes
+    renderer = FigureCanvasAgg(axes.figure).get_renderer()
+    boxes = [t.get_window_extent(renderer) for t in axes.texts if t.get_text()[:2] in (".9", "1.")]
+    assert len(boxes) == 3
+    assert all(axes.bbox.x0 <= box.x0 <= box.x1 <= axes.bbox.x1 for box in boxes)
 
 
 def test_an_option_s_values_are_names_on_an_axis():

@@ -167,13 +167,8 @@ def _front(
             for u, v in taken
         )
         if x > left and not any(near):
-            ax.annotate(
-                short(a.configuration),
-                (x, y),
-                textcoords="offset points",
-                xytext=(-6, -11),
-                fontsize=7,
-                color=color,
-                ha="right",
-            )
+            # beside the point, on the side that has room within the axes
+            side, at = (-6, "right") if x > left + 0.35 * (right - left) else (6, "left")
+            look = {"textcoords": "offset points", "fontsize": 7, "color": color}
+            ax.annotate(short(a.configuration), (x, y), (side, -11), ha=at, **look)
             taken.append((x, y))
