@@ -8,7 +8,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tests.structure import ROOT
+
 
 ALLOWED = {
     "vfljax/config.py": "defaults and checks of the fields, before anything is parsed",

@@ -9,8 +9,16 @@ import pytest
 
 import vfljax
 
-# one process for all modules: where each comes first, only its room is forgotten between imports, since no
-# circle leads from a room to another and back (``structure_test``)
+ROOT = pathlib.Path(vfljax.__file__).parents[1]
+# what must not be loaded by an import
+ABSENT = {
+    "vfljax": ("jax", "numpy"),
+    "vfljax.federation.protocol": ("vfljax.attacks",),
+    "vfljax.sweep.plan": ("vfljax.report", "matplotlib"),
+}
+
+# one process for all modules: where each comes first, only its package is forgotten between imports, since no
+# circle leads from a package to another and back (``lint-imports``)
 PROGRAM = """
 import importlib, sys
 class Plain:  # an installation without any extra
@@ -21,8 +29,8 @@ sys.meta_path.insert(0, Plain)
 first, *names = sys.argv[1:]
 failed = []
 for name in names:
-    room = name.split(".")[:2]
-    for loaded in [m for m in sys.modules if m.split(".")[:2] == room] if first == "first" else ():
+    package = name.split(".")[:2]
+    for loaded in [m for m in sys.modules if m.split(".")[:2] == package] if first == "first" else ():
         del sys.modules[loaded]
     try:
         importlib.import_module(name)
@@ -36,12 +44,21 @@ print("\\n".join(failed))
 def test_every_module_can_be_imported(order):
     names = [m.name for m in pkgutil.walk_packages(vfljax.__path__, "vfljax.")]
     assert "vfljax.federation.protocol" in names
-    root = pathlib.Path(vfljax.__file__).parents[1]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, order, *names],
         capture_output=True,
         text=True,
-        cwd=root,
+        cwd=ROOT,
         check=True,
     )
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_an_import_loads_only_what_it_needs(name):
+    program = f"import sys, {name}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    loaded = {".".join(m.split(".")[:n]) for m in done.stdout.split() for n in (1, 2)}
+    assert not loaded & {*ABSENT[name]}
