@@ -5,11 +5,11 @@ is read in the modules of ``ALLOWED`` alone; every other module takes the parsed
 """
 
 import ast
+import pathlib
 import re
 from collections.abc import Iterator
 
-
-
+ROOT = pathlib.Path(__file__).parents[1]
 ALLOWED = {
     "vfljax/config.py": "defaults and checks of the fields, before anything is parsed",
     "vfljax/cli/common.py": "the flag --config becomes the fields of a config",
