@@ -1,8 +1,9 @@
-"""The command ``vfljax reproduce`` from a checkout: see ``python -m launch.reproduce --help``."""
+"""The papers' tables, their status and pages: see ``python -m launch.reproduce --help``."""
 
 import sys
 
-from vfljax import cli
+from analysis.reproduction import command
+from vfljax.cli import common
 
 if __name__ == "__main__":
-    cli.start("reproduce", sys.argv[1:])
+    common.start(command, sys.argv[1:], "python -m launch.reproduce", "vfljax reproduce")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 MOST = 40  # a message lists all known names up to this number
-# the folder of a wheel that holds configs and results, by their paths in a checkout
+# the folder of a wheel that holds configs, by their paths in a checkout
 PACKAGED = pathlib.Path(__file__).with_name("packaged")
 
 

@@ -18,7 +18,7 @@ from vfljax.auditing.entries import Entry
 
 FOLDER = pathlib.Path("analysis/leakbench/entries")
 FU = "Fu et al., USENIX Security 2022"
-# title, venue, and the claims of ``vfljax/papers/claims.json`` that are of the method
+# title, venue, and the claims of ``analysis/reproduction/claims.json`` that are of the method
 ABOUT = {
     "kdk": ("KDk", "Arazzi, Nicolazzo, Nocera 2024", ("passive", "active", "direct", "accuracy")),
     "label_dp": ("Label DP", "Ghazi et al., NeurIPS 2021", ()),
@@ -45,7 +45,7 @@ ABOUT = {
 
 def main() -> None:
     """Write the entries."""
-    claims = json.loads(pathlib.Path("vfljax/papers/claims.json").read_text())
+    claims = json.loads(pathlib.Path("analysis/reproduction/claims.json").read_text())
     of_method = {"kdk": "kdk", "dcor": "sun", "gafm": "gafm"}
     every = [Entry(name=UNDEFENDED, title="Undefended", method={})]
     for name, (title, venue, ids) in ABOUT.items():

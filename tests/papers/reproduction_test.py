@@ -1,4 +1,4 @@
-"""Printed numbers and ours: which figure answers which number, and what is stored of it."""
+"""Printed numbers and ours: which figure answers which number."""
 
 import shutil
 
@@ -8,9 +8,7 @@ import pytest
 
 from tests.sweeps import columns
 from vfljax import papers, store
-from vfljax.errors import UserError
 from vfljax.papers import comparisons, reproduction
-from vfljax.papers.agreement import agreement
 from vfljax.report import page
 from vfljax.report.configurations import stored_configurations
 from vfljax.store import sealed
@@ -144,40 +142,11 @@ def test_of_two_methods_with_the_same_setting_the_first_is_the_sweep_s_own(defen
     assert rows[0].ours == rows[1].ours
 
 
-def test_what_is_stored_gives_the_same_verdicts_again(compared, tmp_path):
-    path = tmp_path / "x.csv"
-    path.write_text(comparisons.text(compared.values()))
-    again = comparisons.read(path)
-    assert [c.number.id for c in again] == [k for k, c in compared.items() if c.ours]
-    for c in again:
-        first = compared[c.number.id]
-        assert c.ours == pytest.approx(first.ours, rel=1e-5)
-        assert c.agreement.status is first.agreement.status
-        assert c.agreement.status is agreement(c.number, c.ours).status
-        assert c.point == first.point
-
-
 def test_a_smaller_run_is_judged_against_no_number(compared):
     c = number(compared, "none", "")
     assert c.agreement is not None
     assert c._replace(scale="reduced").agreement is None
     assert comparisons.row(c._replace(scale="reduced"))[-1] == "reduced run: no verdict"
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("", "is no table of `vfljax reproduce`"),
-        ("a,b\n", "is no table of `vfljax reproduce`"),
-        (",".join(comparisons.COLUMNS) + "\n1,2\n", "line 2"),
-        (",".join(comparisons.COLUMNS) + "\nnobody" + "," * 15 + "\n", "line 2: 'nobody'"),
-    ],
-)
-def test_a_file_of_another_form_is_one_line(tmp_path, text, line):
-    path = tmp_path / "x.csv"
-    path.write_text(text)
-    with pytest.raises(UserError, match=line):
-        comparisons.read(path)
 
 
 @pytest.mark.parametrize(

@@ -4,20 +4,19 @@
     vfljax reproduce --table=gafm/2 --dataset=spambase --variant=minmax --data_dir=DIR
     vfljax reproduce --table=gafm/2 --data_dir=DIR --attacks=residual,probe,spectral
     vfljax reproduce --list      # every table and figure: time and needs
-    vfljax reproduce --status    # how each of the 549 printed numbers stands
-    vfljax reproduce --write     # analysis/REPRODUCTION.md and its pages again, from stored files
 
 The first trains or resumes, in --workdir, and prints our mean over seeds with its 95 % interval, the printed
 value and its spread, the difference, and a verdict (vfljax.papers.agreement has the rule). --attacks adds
-attacks to those of the paper, for claims about the strongest attack. --record keeps the comparison, a few KB,
-where --status and --write read it.
+attacks to those of the paper, for claims about the strongest attack.
+
+What all runs show of the papers is in a checkout: `python -m launch.reproduce` has --status, --record and
+--write too, and draws figures in the papers' form.
 """
 
 from __future__ import annotations
 
 import importlib
 import pathlib
-import shlex
 import time
 from typing import TYPE_CHECKING
 
@@ -26,10 +25,16 @@ from vfljax.errors import UserError, packaged, unknown
 
 if TYPE_CHECKING:
     from configs.papers.tables import Run
+    from vfljax.papers.comparisons import Compared
+    from vfljax.report.tables import Extend
 
 RESUMES = True
-STORED = pathlib.Path("analysis/results/reproduction")
-PAGES = pathlib.Path("analysis")
+OF_A_CHECKOUT = (
+    Flag("status", "print how each printed number stands", False),
+    Flag("record", "keep the comparison in analysis/results/reproduction", False),
+    Flag("write", "write analysis/REPRODUCTION.md and its pages again", False),
+)
+"""Flags that `python -m launch.reproduce` has in a checkout, and this command refuses."""
 FLAGS = (
     Flag("table", "paper and number: gafm/2, gafm/C.1, kdk/figure6"),
     Flag("dataset", "a data set of the table; default: its first"),
@@ -38,36 +43,24 @@ FLAGS = (
     Flag("data_dir", "where the data is, config.data.dir", ""),
     Flag("attacks", "further attacks than the config's, by name", ()),
     Flag("list", "print every table: what it needs, and how long it takes", False),
-    Flag("status", "print how each printed number stands", False),
-    Flag("record", f"keep the comparison in {STORED}", False),
-    Flag("write", f"write {PAGES}/REPRODUCTION.md and its pages again", False),
+    *OF_A_CHECKOUT,
 )
 
 
 def run(options: Options) -> None:
-    """Run a table, or print or write what the flags ask for."""
-    from vfljax.papers import coverage, reproduction_page
-    from vfljax.report import terminal
+    """Run a table, or list all of them."""
+    from vfljax.papers import reproduction
 
+    for name in (flag.name for flag in OF_A_CHECKOUT if options[flag.name].value):
+        raise UserError(
+            f"--{name} needs a checkout of vfljax: give the same flags to `python -m launch.reproduce` there."
+        )
     if options.list:
-        print(terminal.aligned(*_listed()))
-    elif options.status:
-        compared = reproduction_page.stored(packaged(STORED))
-        covered = coverage.coverage(compared)
-        print(f"{terminal.aligned(*coverage.differing(covered))}\n")
-        print(terminal.aligned(*coverage.table(covered)))
+        print_list()
     elif options.table:
-        _reproduce(options, _chosen(options.table, options.dataset, options.variant))
-    elif not options.write:
-        raise UserError("give --table, --list, --status or --write; see --help.")
-    if options.write:
-        for name, text in reproduction_page.pages(STORED, _command).items():
-            (PAGES / name).parent.mkdir(exist_ok=True)
-            (PAGES / name).write_text(text)
-            print(f"written: {PAGES / name}")
-        for name, figure in reproduction_page.scatters(STORED).items():
-            figure.savefig(STORED / name)
-            print(f"written: {STORED / name}")
+        run_table(options, reproduction.extend)
+    else:
+        raise UserError("give --table or --list; see --help.")
 
 
 def tables() -> dict[str, dict[str, tuple[Run, ...]]]:
@@ -82,8 +75,10 @@ def tables() -> dict[str, dict[str, tuple[Run, ...]]]:
     return TABLES
 
 
-def _listed() -> tuple[list[str], list[list[str]]]:
+def print_list() -> None:
+    """Print every table with what it needs."""
     from vfljax import papers
+    from vfljax.report import terminal
 
     header = ["table", "data set", "numbers", "needs", "device", "hours", "variants"]
     rows = []
@@ -93,7 +88,7 @@ def _listed() -> tuple[list[str], list[list[str]]]:
             count = len(papers.numbers_of(table, dataset))
             row = [table, dataset, str(count or ""), first.data, first.device, f"{first.hours:g}"]
             rows.append([*row, ", ".join(run.rule for run in runs[1:])])
-    return header, rows
+    print(terminal.aligned(header, rows))
 
 
 def _chosen(table: str, dataset: str | None, variant: str) -> Run:
@@ -113,15 +108,24 @@ def _chosen(table: str, dataset: str | None, variant: str) -> Run:
     return runs[variant]
 
 
-def _reproduce(options: Options, run: Run) -> None:
+def run_table(options: Options, extend: Extend) -> tuple[pathlib.Path, list[Compared]]:
+    """Train or resume the run that the flags name, write its report, and print ours and the printed numbers.
+
+    Args:
+      options: with --table.
+      extend: makes what the report adds on the paper.
+
+    Returns:
+      The sweep's folder, and its comparisons with printed numbers.
+    """
     from vfljax import load
     from vfljax.launching import INLINE
     from vfljax.launching.running import attack_stored, finish
-    from vfljax.papers import comparisons, reproduction, reproduction_page
+    from vfljax.papers import comparisons, reproduction
     from vfljax.report import page, terminal
     from vfljax.sweep.experiment import experiment_of, parse
 
-    began = time.monotonic()
+    began, run = time.monotonic(), _chosen(options.table, options.dataset, options.variant)
     config = importlib.import_module(f"configs.papers.{run.config}").get_config(run.variant)
     if options.data_dir:
         config["data"]["dir"] = options.data_dir
@@ -136,7 +140,7 @@ def _reproduce(options: Options, run: Run) -> None:
     plan = finish(experiment, workdir, options.line)
     if options.attacks:
         attack_stored(plan, workdir, options.attacks, INLINE)
-    page.present(workdir, reproduction.extend)
+    page.present(workdir, extend)
     reproduces = experiment.reproduces
     assert reproduces is not None  # of every config in tables(), by a test
     compared = [
@@ -145,17 +149,4 @@ def _reproduce(options: Options, run: Run) -> None:
     if compared:
         print(terminal.aligned(*comparisons.table(compared)))
     print(f"{time.monotonic() - began:.0f} s; figures and every attack: {workdir}/report.html")
-    if options.record:
-        reproduction_page.keep(STORED, workdir, compared)
-        print(f"kept: {STORED / experiment.name}*")
-
-
-def _command(table: str, dataset: str, variant: str = "") -> str:
-    """Return the command of a run; "" where no config makes the table."""
-    from vfljax.papers import reproduction
-
-    if dataset not in tables().get(table, {}):
-        return ""
-    words = [f"--table={table}", f"--dataset={reproduction.slug(dataset)}"]
-    words += [f"--variant={variant}"] * bool(variant)
-    return f"python -m launch.reproduce {shlex.join(words)} --data_dir=DIR"
+    return workdir, compared

@@ -15,8 +15,7 @@ from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.launching import INLINE, Way
 from vfljax.papers import reproduction
-from vfljax.report import page, tables, terminal
-from vfljax.report.assessed import Assessed
+from vfljax.report import page, terminal
 from vfljax.store.check import DAMAGED
 from vfljax.sweep import profile, programs, size
 from vfljax.sweep.experiment import (
@@ -77,12 +76,6 @@ def finish(
 def report(workdir: pathlib.Path) -> str:
     """Writes a sweep's report, with the table of a paper that it reproduces; returns it for a terminal."""
     return page.present(workdir, reproduction.extend)
-
-
-def drawings(assessed: Assessed) -> dict[str, tuple[str, tables.Draw]]:
-    """Returns, by name of a figure of an assessed sweep's report, its title and a function that draws it."""
-    sweep = assessed.rows.sweep
-    return page.drawings(assessed, reproduction.extend(sweep, experiment_of(sweep)))
 
 
 def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:

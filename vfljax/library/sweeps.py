@@ -23,7 +23,7 @@ from vfljax.auditing.survey import written_frame
 from vfljax.errors import UnknownError, UserError, unknown
 from vfljax.launching import running
 from vfljax.library import forms, logs
-from vfljax.report import not_run, stored_rows, tables
+from vfljax.report import not_run, page, stored_rows, tables
 from vfljax.report.assessed import Assessed
 from vfljax.report.assessment import assess
 from vfljax.sweep.experiment import Experiment, experiment_of, parse
@@ -109,7 +109,7 @@ class Sweep(store.StoredSweep):
 
     def figure(self, name: str = "frontier") -> Figure:
         """Returns a figure of the report, in Matplotlib, by the name of its file, "heat_kdk" for example."""
-        drawings = running.drawings(self.assessed)
+        drawings = page.drawings(self.assessed)
         if name not in drawings:
             raise unknown("figure", name, drawings)
         return drawings[name][1]()

@@ -4,11 +4,9 @@
                         with their settings; notes where a paper contradicts itself or leaves something out
     __init__            reads them: ``tables``, ``numbers`` and ``numbers_of``
     reproduction        finds the figures of a sweep that are compared with the numbers of a table
-    agreement, coverage    verdicts on single numbers, and how all of them compare
-    causes              why a number differs, and what shows it
-    evidence, claims    stored figures of attacks, and what they show of the papers' claims
-    gafm_gradients, paper_figures    the two parts of GAFM's gradients; figures in the papers' form
-    reproduction_page   renders REPRODUCTION.md and a page per paper from templates
+    agreement           verdicts on single numbers
+    comparisons         a number with our figure, and tables of them
+    gafm_gradients      the two parts of GAFM's gradients, which two of its tables print
 
 A config names the table that its sweep reproduces (``config.reproduces``).
 """
@@ -39,7 +37,6 @@ FIGURES = {
     "gafm": ("figure2", "figure3"),
     "sun": tuple(f"figure{i}" for i in range(2, 8)),
 }  # figures in which the papers print no numbers
-SPECTRAL = "spectral/signed"  # algorithm 1 of Sun et al., on the cut
 
 
 class Number(NamedTuple):

@@ -1,28 +1,14 @@
-"""A printed number and our figure for it: the record, its row in a table, and the CSV that is stored.
-
-The CSV holds no verdicts: they are computed from its figures, without the sweep.
-"""
+"""A printed number and our figure for it: the record, its row in a table of text, and the table's caption."""
 
 from __future__ import annotations
 
-import csv
-import io
-import pathlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from vfljax import papers
-from vfljax.errors import UserError
 from vfljax.papers import Number
 from vfljax.papers.agreement import MARGIN, Agreement, Status, agreement, by_chance
-from vfljax.report import tables
 
-COLUMNS = (
-    *("id", "table", "dataset", "variant", "scale", "defense", "attack", "split", "metric"),
-    *("setting", "printed", "point", "federation", "figure", "ours", "run"),
-)
-Row = TypeVar("Row")
 SIGNS = {"lower_bound": "at least ", "upper_bound": "at most ", "approx": "about "}
 
 
@@ -48,56 +34,6 @@ class Compared(NamedTuple):
     def setting(self) -> str:
         """The number's setting as text, such as 'sigma=0.01 delta=0.05 gamma=1'."""
         return " ".join(f"{name}={value}" for name, value in self.number.setting.items())
-
-
-def text(compared: Iterable[Compared]) -> str:
-    """Returns a CSV with one row per measured number and our figure of each seed."""
-    rows = []
-    for c in compared:
-        if c.ours:
-            ours = " ".join(f"{value:.6g}" for value in c.ours)
-            values = {**c.number._asdict(), **c._asdict(), "setting": c.setting, "ours": ours}
-            rows.append([values[name] for name in COLUMNS])
-    return tables.csv_text(COLUMNS, rows)
-
-
-def read(path: pathlib.Path) -> list[Compared]:
-    """Returns the comparisons in a file that ``text`` wrote; raises as ``read_rows`` for any other file."""
-    by_id = {number.id: number for number in papers.numbers()}
-
-    def parsed(row: dict[str, str]) -> Compared:
-        texts = {name: row[name] for name in Compared._fields if name in row}
-        ours = tuple(map(float, row["ours"].split()))
-        return Compared(**{**texts, "number": by_id[row["id"]], "ours": ours})
-
-    return read_rows(path, COLUMNS, parsed)
-
-
-def read_rows(
-    path: pathlib.Path, columns: Sequence[str], parse: Callable[[dict[str, str]], Row]
-) -> list[Row]:
-    """Returns the parsed rows of a CSV file.
-
-    Args:
-      path: the file.
-      columns: those that the file must have, in this order.
-      parse: makes a record from a row's texts by column.
-
-    Raises:
-      UserError: if the columns differ, or a row cannot be parsed; the message has its line.
-    """
-    header, *rows = list(csv.reader(io.StringIO(path.read_text()))) or [[]]
-    if tuple(header) != tuple(columns):
-        raise UserError(f"{path} is no table of `vfljax reproduce`: its columns must be {columns}.")
-    records = []
-    for place, row in enumerate(rows, 2):
-        try:
-            records.append(parse(dict(zip(columns, row, strict=True))))
-        except (KeyError, ValueError) as error:
-            raise UserError(
-                f"{path}, line {place}: {error}: make it again by `vfljax reproduce`."
-            ) from None
-    return records
 
 
 def table(compared: Iterable[Compared]) -> tuple[list[str], list[list[str]]]:

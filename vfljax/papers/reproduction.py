@@ -9,13 +9,12 @@ papers attack first.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vfljax import papers, store
-from vfljax.papers import Number, comparisons, gafm_gradients, paper_figures
+from vfljax.papers import Number, comparisons, gafm_gradients
 from vfljax.papers.comparisons import Compared
 from vfljax.report import tables
 from vfljax.report.configurations import ConfigurationSummary, configurations
@@ -92,7 +91,7 @@ def compare(sweep: store.StoredSweep, reproduces: Reproduces) -> list[Compared]:
 
 
 def extend(sweep: store.StoredSweep, experiment: Experiment) -> tables.Extra:
-    """Returns what a sweep's report adds on its paper: the comparison with the table, and the figure.
+    """Returns what a sweep's report adds on its paper: the comparison with the printed table.
 
     Args:
       sweep: a finished sweep.
@@ -113,9 +112,7 @@ def extend(sweep: store.StoredSweep, experiment: Experiment) -> tables.Extra:
         caption=comparisons.caption(compared, source, reproduces.scale),
         table=comparisons.table(compared),
     )
-    draw = functools.partial(paper_figures.draw, sweep, reproduces)
-    drawn = reproduces.table in paper_figures.FIGURES
-    return tables.Extra(sections=(section,) * bool(compared), draw=draw if drawn else None)
+    return tables.Extra(sections=(section,) * bool(compared))
 
 
 class _Finder:

@@ -83,7 +83,7 @@ class _Shown(NamedTuple):
 def _shown(workdir: pathlib.Path, extend: tables.Extend | None) -> _Shown:
     rows = stored_rows.load(workdir)
     experiment = experiment_of(rows.sweep)
-    extra = extend(rows.sweep, experiment) if extend else tables.Extra()
+    extra = extend(rows.sweep, experiment) if extend else tables.NO_EXTRA
     return _Shown(experiment, assess(rows, experiment), extra)
 
 
@@ -202,7 +202,9 @@ def cards(assessed: Assessed) -> dict[str, list[Card]]:
     return out
 
 
-def drawings(assessed: Assessed, extra: tables.Extra) -> dict[str, tuple[str, Draw]]:
+def drawings(
+    assessed: Assessed, extra: tables.Extra = tables.NO_EXTRA
+) -> dict[str, tuple[str, Draw]]:
     """Returns the title of each figure of the report and what draws it, by the name of its file.
 
     Args:

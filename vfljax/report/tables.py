@@ -32,12 +32,13 @@ Draw = Callable[[], Figure]
 
 
 class Extra(NamedTuple):
-    """What the caller of a report adds to it, such as a paper's table and figure (``vfljax.papers``)."""
+    """What the caller of a report adds to it, such as a paper's table (``vfljax.papers``) or figure."""
 
     sections: tuple[Section, ...] = ()
     draw: Draw | None = None
 
 
+NO_EXTRA = Extra()
 Extend = Callable[[store.StoredSweep, Experiment], Extra]
 KNOWLEDGE = (
     "The strongest of all attacks that know at most so many labels, and of the local-only baseline "

@@ -16,14 +16,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
+from analysis.reproduction import SPECTRAL
 from vfljax import papers
 from vfljax.errors import UserError
-from vfljax.papers import SPECTRAL, gafm_gradients
+from vfljax.papers import gafm_gradients, reproduction
+from vfljax.report import tables
 from vfljax.report.configurations import ConfigurationSummary, configurations, stored_configurations
 from vfljax.report.estimates import Interval
 from vfljax.report.figures import COLORS, MARKERS, STYLE
 from vfljax.report.stored_rows import grouped, read
 from vfljax.store import StoredSweep
+from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.records import Reproduces
 from vfljax.types import MALICIOUS, SPLIT, HostArray
 
@@ -55,6 +58,22 @@ def draw(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
         figure = FIGURES[reproduces.table](sweep, reproduces)
         figure.tight_layout()
     return figure
+
+
+def extend(sweep: StoredSweep, experiment: Experiment) -> tables.Extra:
+    """Returns what ``reproduction.extend`` adds to a sweep's report, and the paper's figure if there is one.
+
+    Args:
+      sweep: a finished sweep.
+      experiment: the sweep's.
+
+    Raises:
+      UserError: if the config names a table that no paper has.
+    """
+    extra, reproduces = reproduction.extend(sweep, experiment), experiment.reproduces
+    if reproduces is None or reproduces.table not in FIGURES:
+        return extra
+    return extra._replace(draw=functools.partial(draw, sweep, reproduces))
 
 
 def _panels(

@@ -15,8 +15,9 @@ from typing import Any
 import jinja2
 from matplotlib.figure import Figure
 
+from analysis.reproduction import causes, claims, comparison_csv, coverage, evidence, scatter
 from vfljax import store
-from vfljax.papers import PAPERS, causes, claims, comparisons, coverage, evidence, paper_of, scatter
+from vfljax.papers import PAPERS, comparisons, paper_of
 from vfljax.papers.agreement import MARGIN, Status
 from vfljax.papers.comparisons import Compared
 from vfljax.report import page, stored_rows, tables
@@ -38,16 +39,19 @@ Command = Callable[[str, str, str], str]
 def stored(folder: pathlib.Path) -> list[Compared]:
     """Returns every comparison in the folder, in the order of file names."""
     files = sorted(f for f in folder.glob("*.csv") if not f.name.endswith(LEAKS))
-    return [compared for file in files for compared in comparisons.read(file)]
+    return [compared for file in files for compared in comparison_csv.read(file)]
 
 
-def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compared]) -> None:
+def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compared]) -> pathlib.Path:
     """Stores what the pages need of a sweep: its comparison, its figure and its leaks.
 
     Args:
       folder: where ``stored`` reads comparisons.
       workdir: the folder of the sweep, with its report.
       compared: the comparisons of the sweep with printed numbers.
+
+    Returns:
+      How the paths of all files begin that belong to the sweep.
     """
     sweep = store.load(workdir)
     experiment = experiment_of(sweep)
@@ -55,7 +59,7 @@ def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compare
     name = experiment.name
     folder.mkdir(parents=True, exist_ok=True)
     if compared:
-        store.write_text(folder / f"{name}.csv", comparisons.text(compared))
+        store.write_text(folder / f"{name}.csv", comparison_csv.text(compared))
     figure = workdir / "figures" / f"{page.PAPER}.png"
     if figure.exists():
         store.write_bytes(folder / f"{name}.png", figure.read_bytes())
@@ -68,6 +72,7 @@ def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compare
     runs = json.loads(file.read_text()) if file.exists() else {}
     runs[name] = {field: about[field] for field in PROVENANCE}
     store.write_text(file, json.dumps(runs, indent=1, sort_keys=True) + "\n")
+    return folder / name
 
 
 def scatters(folder: pathlib.Path) -> dict[str, Figure]:

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from analysis.reproduction import causes
 from vfljax import papers
-from vfljax.papers import Number, causes
+from vfljax.papers import Number
 from vfljax.papers.agreement import JUDGED, Status, after_correction
 from vfljax.papers.comparisons import Compared
 from vfljax.report.stored_rows import grouped

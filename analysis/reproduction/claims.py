@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from vfljax.papers import SPECTRAL
+from analysis.reproduction import SPECTRAL
+from analysis.reproduction.evidence import SAME, Evidence, LeakRow, Support, below, difference
 from vfljax.papers.comparisons import Compared
-from vfljax.papers.evidence import SAME, Evidence, LeakRow, Support, below, difference
 
 FILE = pathlib.Path(__file__).with_name("claims.json")
 SIMILAR = 0.05  # AUC that "similar utility" may lose

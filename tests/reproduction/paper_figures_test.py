@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from analysis.reproduction import paper_figures
 from tests.sweeps import assessment, identity
 from vfljax import papers, store
 from vfljax.errors import UserError
-from vfljax.papers import paper_figures
 from vfljax.report.estimates import Interval
 from vfljax.sweep.records import Reproduces
 

@@ -39,7 +39,7 @@ class Explained(NamedTuple):
     cause: Cause
     variant: str = ""  # that of the stored run that is equivalent or compatible
     reason: str = ""  # the contradiction in the paper's own figures
-    test: str = ""  # name of the test in tests/papers/causes_test.py that recomputes it
+    test: str = ""  # name of the test in tests/reproduction/causes_test.py that recomputes it
 
 
 class Settings(NamedTuple):

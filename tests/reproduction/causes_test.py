@@ -2,9 +2,9 @@
 
 import pytest
 
+from analysis.reproduction import causes
+from analysis.reproduction.causes import CONTRADICTIONS, Cause, Explained
 from vfljax import papers
-from vfljax.papers import causes
-from vfljax.papers.causes import CONTRADICTIONS, Cause, Explained
 from vfljax.papers.comparisons import Compared
 
 GAFM = [number for number in papers.numbers() if number.table.startswith("gafm/")]

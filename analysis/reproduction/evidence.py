@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from analysis.reproduction.comparison_csv import read_rows
 from vfljax.papers import paper_of
-from vfljax.papers.comparisons import Compared, read_rows
+from vfljax.papers.comparisons import Compared
 from vfljax.report import tables
 from vfljax.report.assessed import Assessed
 from vfljax.report.configurations import ConfigurationSummary

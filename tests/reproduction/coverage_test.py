@@ -5,12 +5,13 @@ import re
 import numpy as np
 import pytest
 
+from analysis.reproduction import claims, coverage, evidence, reproduction_page
+from analysis.reproduction.causes import Cause, Explained
+from analysis.reproduction.comparison_csv import text
+from analysis.reproduction.evidence import Evidence, Support, difference
 from vfljax import papers
-from vfljax.papers import claims, coverage, evidence, reproduction_page
 from vfljax.papers.agreement import Status
-from vfljax.papers.causes import Cause, Explained
-from vfljax.papers.comparisons import Compared, text
-from vfljax.papers.evidence import Evidence, Support, difference
+from vfljax.papers.comparisons import Compared
 
 LEAKS_LESS = claims.WEIGHED["gafm", "undefended"]
 NUMBER = papers.numbers_of("gafm/2", "Spambase")[1]  # a leak AUC of .56 +- .04

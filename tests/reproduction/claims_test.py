@@ -4,9 +4,10 @@ import math
 
 import pytest
 
-from vfljax.papers import claims, numbers
+from analysis.reproduction import claims
+from analysis.reproduction.evidence import Evidence, LeakRow, Support, leaks_text, read_leaks
+from vfljax.papers import numbers
 from vfljax.papers.comparisons import Compared
-from vfljax.papers.evidence import Evidence, LeakRow, Support, leaks_text, read_leaks
 
 
 def row(table, method, defenses, knobs, attack, strongest=False, **figures):
