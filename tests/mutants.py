@@ -1,6 +1,6 @@
 """Realistic bugs, and whether the tests catch them: ``python tests/mutants.py [--only NAME ...]``.
 
-A mutant names no file: it belongs to the one file of ``vfljax`` that holds its ``before`` exactly
+A mutant names no file: it belongs to the one file of ``ROOTS`` that holds its ``before`` exactly
 once, so that the list survives moves of code between files. ``before`` avoids local names. Mutants
 are applied in a temporary copy of the checkout, one at a time, each against the test file that
 mirrors the module it breaks, and ``more``. A run that takes longer than five minutes counts as caught,
@@ -25,13 +25,14 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOTS = ("vfljax", "analysis")
 LIMIT, WHOLE_LIMIT = 300, 3600  # seconds
 CAUGHT = ("caught", "TOO LONG")
 PASSED, FAILED, INTERRUPTED = 0, 1, 2  # pytest's exit codes; beyond them no test was run
 
 
 class Mutant(NamedTuple):
-    """One bug: ``before`` stands once in all of ``vfljax`` and is replaced by ``after``."""
+    """One bug: ``before`` stands once in all of ``ROOTS`` and is replaced by ``after``."""
 
     name: str
     before: str
@@ -577,15 +578,16 @@ def copy_checkout(to: pathlib.Path) -> None:
 
 
 def places(snippet: str, root: pathlib.Path) -> list[pathlib.Path]:
-    """The files of ``vfljax`` that hold ``snippet``, each as often as it does."""
-    files = sorted((root / "vfljax").rglob("*.py"))
+    """The files of ``ROOTS`` that hold ``snippet``, each as often as it does."""
+    files = sorted(path for name in ROOTS for path in (root / name).rglob("*.py"))
     return [path for path in files for _ in range(path.read_text().count(snippet))]
 
 
 def tests_of(mutant: Mutant, root: pathlib.Path) -> list[str]:
     """The test files of the module that a mutant belongs to, where it has one, and ``more``."""
-    own = [p.relative_to(root / "vfljax").with_suffix("") for p in places(mutant.before, root)]
-    names = (f"tests/{name}_test.py" for name in dict.fromkeys((*map(str, own), *mutant.more)))
+    holders = [path.relative_to(root).with_suffix("") for path in places(mutant.before, root)]
+    own = [str(path.relative_to(path.parts[0])) for path in holders]
+    names = (f"tests/{name}_test.py" for name in dict.fromkeys((*own, *mutant.more)))
     return [name for name in names if (root / name).is_file()]
 
 
