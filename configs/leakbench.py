@@ -5,10 +5,12 @@
 
 The variant is a data set's name, `configs/leakbench.py:spambase`. Networks, shares, batches and epochs are
 those that an audit takes for a table of that size. Five seeds; each seed has its own split, the same for every
-entry. The grid holds the undefended federation alone, to which an entry adds its method.
+entry. The grid holds the undefended federation alone, to which an entry adds its method. The config needs a
+checkout, because the boards are in ``analysis.leakbench``.
 """
 
-from vfljax.auditing import boards, suite
+from analysis.leakbench import boards
+from vfljax.auditing import suite
 from vfljax.config import ordered
 
 TWO_CLASSES = {"cut": 4, "top": "generator", "aggregation": "mean"}

@@ -1,1 +1,4 @@
-"""The commands of ``vfljax.cli``, run from a checkout as ``python -m launch.NAME``."""
+"""The commands of a checkout, run as ``python -m launch.NAME``.
+
+They are those of ``vfljax.cli``, and ``benchmark`` and ``leakbench``, whose modules are in ``analysis``.
+"""

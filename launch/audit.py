@@ -5,4 +5,4 @@ import sys
 from vfljax import cli
 
 if __name__ == "__main__":
-    cli.start("audit", sys.argv[1:])
+    cli.start(cli.audit, sys.argv[1:], "python -m launch.audit")

@@ -1,8 +1,9 @@
-"""The command ``vfljax benchmark`` from a checkout: see ``python -m launch.benchmark --help``."""
+"""Measure what a trial costs: see ``python -m launch.benchmark --help``."""
 
 import sys
 
+from analysis.benchmark import command
 from vfljax import cli
 
 if __name__ == "__main__":
-    cli.start("benchmark", sys.argv[1:])
+    cli.start(command, sys.argv[1:], "python -m launch.benchmark")

@@ -1,8 +1,9 @@
-"""The command ``vfljax leakbench`` from a checkout: see ``python -m launch.leakbench --help``."""
+"""Enter a defense into LeakBench, or break an entry: see ``python -m launch.leakbench --help``."""
 
 import sys
 
+from analysis.leakbench import command
 from vfljax import cli
 
 if __name__ == "__main__":
-    cli.start("leakbench", sys.argv[1:])
+    cli.start(command, sys.argv[1:], "python -m launch.leakbench")

@@ -5,4 +5,4 @@ import sys
 from vfljax import cli
 
 if __name__ == "__main__":
-    cli.start("report", sys.argv[1:])
+    cli.start(cli.report, sys.argv[1:], "python -m launch.report")

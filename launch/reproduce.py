@@ -3,7 +3,7 @@
 import sys
 
 from analysis.reproduction import command
-from vfljax.cli import common
+from vfljax import cli
 
 if __name__ == "__main__":
-    common.start(command, sys.argv[1:], "python -m launch.reproduce", "vfljax reproduce")
+    cli.start(command, sys.argv[1:], "python -m launch.reproduce")

@@ -16,7 +16,6 @@ ALLOWED = {
     "vfljax/cli/reproduce.py": "a paper's config gets the folder of its data before it is parsed",
     "vfljax/auditing/stages.py": "an audit keeps the config that it made until it is parsed",
     "vfljax/auditing/sentences.py": "and says what it put there",
-    "vfljax/auditing/bench.py": "LeakBench adds entries to a data set's config until it is parsed",
     "vfljax/launching/running.py": "a stored config is handed to the parser",
     "vfljax/library/sweeps.py": "a notebook's config likewise",
     "vfljax/library/tuning.py": "and that of a search",

@@ -18,6 +18,7 @@ import io
 import os
 import pathlib
 import random
+import runpy
 import shutil
 import signal
 import sys
@@ -240,13 +241,13 @@ def defended(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def launch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """``launch(name, *arguments)``: a command as ``python -m launch.name`` runs it, in this process."""
     import vfljax
-    from vfljax import cli
 
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(vfljax, "use_this_machine", lambda **_: None, raising=False)
 
     def run(name: str, *arguments: str) -> types.SimpleNamespace:
         handlers = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
+        monkeypatch.setattr(sys, "argv", [f"launch/{name}.py", *arguments])
         out, err = io.StringIO(), io.StringIO()
         try:
             with (
@@ -254,13 +255,28 @@ def launch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
                 contextlib.redirect_stderr(err),
                 pytest.raises(SystemExit) as ended,
             ):
-                cli.start(name, arguments)
+                runpy.run_module(f"launch.{name}", run_name="__main__")
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
         return types.SimpleNamespace(
             returncode=ended.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue()
         )
+
+    return run
+
+
+@pytest.fixture
+def refused(launch: Callable[..., Any]) -> Callable[..., str]:
+    """``refused(name, *arguments)``: the one line by which a command refuses to run."""
+
+    def run(name: str, *arguments: str) -> str:
+        done = launch(name, *arguments)
+        assert done.returncode == 2
+        assert done.stderr.startswith("error: ")
+        assert done.stderr.count("\n") == 1
+        assert done.stderr[:-1].isprintable()
+        return done.stderr
 
     return run
 

@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from analysis.benchmark import measuring
+from analysis.benchmark.jaxprs import equations
 from tests.attacks_contract_test import ROWS
 from tests.federation.training_test import planned
 from vfljax import defenses, machine
 from vfljax.attacking.batching import AttackProgram, make_attack_member
-from vfljax.benchmark import measuring
-from vfljax.benchmark.jaxprs import equations
 from vfljax.contract import of_attacks
 from vfljax.contract.exchanges import BATCH, seen_of
 from vfljax.contract.federations import make_spec

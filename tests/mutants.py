@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-ROOTS = ("vfljax", "analysis")  # folders whose modules mutants break
+ROOTS = ("vfljax", "analysis")
 LIMIT, WHOLE_LIMIT = 300, 3600  # seconds
 CAUGHT = ("caught", "TOO LONG")
 PASSED, FAILED, INTERRUPTED = 0, 1, 2  # pytest's exit codes; beyond them no test was run
@@ -579,14 +579,14 @@ def copy_checkout(to: pathlib.Path) -> None:
 
 def places(snippet: str, root: pathlib.Path) -> list[pathlib.Path]:
     """The files of ``ROOTS`` that hold ``snippet``, each as often as it does."""
-    files = [path for name in ROOTS for path in sorted((root / name).rglob("*.py"))]
+    files = sorted(path for name in ROOTS for path in (root / name).rglob("*.py"))
     return [path for path in files for _ in range(path.read_text().count(snippet))]
 
 
 def tests_of(mutant: Mutant, root: pathlib.Path) -> list[str]:
     """The test files of the module that a mutant belongs to, where it has one, and ``more``."""
-    paths = (p.relative_to(root).with_suffix("") for p in places(mutant.before, root))
-    own = ("/".join(path.parts[1:]) for path in paths)
+    holders = [path.relative_to(root).with_suffix("") for path in places(mutant.before, root)]
+    own = [str(path.relative_to(path.parts[0])) for path in holders]
     names = (f"tests/{name}_test.py" for name in dict.fromkeys((*own, *mutant.more)))
     return [name for name in names if (root / name).is_file()]
 

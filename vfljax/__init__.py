@@ -14,10 +14,9 @@
     launching/       training and attacking a sweep in this process, or in jobs on other machines
     report/          what leaks and what it costs, judged once per configuration, then shown
     papers/          the numbers that papers print, and their comparison with ours
-    auditing/        the audit of a user's table, attacks on a recorded wire, and entries of LeakBench
+    auditing/        the audit of a user's table, and attacks on a recorded wire
     library/         what Python programs and notebooks call
     cli/             the commands
-    benchmark/       speed, one file per suite
 
     types.py         records, symbols and the glossary       errors.py      one-line errors for users
     config.py        every field and its default             metrics.py     accuracy, AUC, leak

@@ -23,7 +23,7 @@ from analysis.api.docstrings import plain
 from vfljax import attacks, config, datasets, defenses, models, types
 from vfljax.types import NO_SPLIT, SPLIT
 
-ROOMS = ("sweep", "store", "attacking", "report", "papers", "auditing", "benchmark")
+ROOMS = ("sweep", "store", "attacking", "report", "papers", "auditing")
 """Packages whose modules are shown by what they say of themselves, without their functions."""
 
 NOTEBOOKS = pathlib.Path(__file__).parents[1]  # the folder that holds them

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
+from analysis.leakbench import entry_files
+from analysis.leakbench.boards import UNDEFENDED
+from analysis.leakbench.entry_files import Entry
 from vfljax import defenses
-from vfljax.auditing import entries
-from vfljax.auditing.boards import UNDEFENDED
-from vfljax.auditing.entries import Entry
 
 FOLDER = pathlib.Path("analysis/leakbench/entries")
 FU = "Fu et al., USENIX Security 2022"
@@ -64,9 +64,9 @@ def main() -> None:
     for entry in every:
         path = FOLDER / f"{entry.name}.json"
         if path.exists():
-            stored = entries.read(path)
+            stored = entry_files.read(path)
             entry = msgspec.structs.replace(entry, results=stored.results, broken=stored.broken)
-        entries.write(path, entry)
+        entry_files.write(path, entry)
         print(f"written: {path}")
     missing = {n for n, row in defenses.TABLE.items() if row.origin is None} - {*ABOUT}
     assert not missing, f"defenses without an entry: {missing}"

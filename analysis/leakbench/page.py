@@ -15,9 +15,9 @@ from typing import NamedTuple, get_args
 
 import jinja2
 
-from vfljax.auditing import entries as stored
-from vfljax.auditing.boards import BOARDS, GAINS, UNDEFENDED, Board, autoleak
-from vfljax.auditing.entries import Break, Data, Entry, Reading, Score
+from analysis.leakbench import entry_files
+from analysis.leakbench.boards import BOARDS, GAINS, UNDEFENDED, Board, autoleak
+from analysis.leakbench.entry_files import Break, Data, Entry, Reading, Score
 from vfljax.report import words
 from vfljax.report.candidates import EXCESS
 from vfljax.report.estimates import Estimate, Limits
@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--entries", type=pathlib.Path, default=ENTRIES)
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    entries = [stored.read(path) for path in sorted(options.entries.glob("*.json"))]
+    entries = [entry_files.read(path) for path in sorted(options.entries.glob("*.json"))]
     options.out.write_text(page(entries), encoding="utf-8")
     print(f"written: {options.out}")
 

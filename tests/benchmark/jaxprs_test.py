@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from vfljax.benchmark import convolutions, grid_speed, jaxprs, measuring
+from analysis.benchmark import convolutions, grid_speed, jaxprs, measuring
 from vfljax.federation import training
 from vfljax.machine import needed_bytes
 

@@ -8,22 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from types import ModuleType
 from typing import NoReturn
 
-from vfljax.cli import (
-    attack,
-    audit,
-    benchmark,
-    common,
-    data,
-    leakbench,
-    report,
-    reproduce,
-    sweep,
-    verify,
-)
+from vfljax.cli import attack, audit, common, data, report, reproduce, sweep, verify
+from vfljax.cli.common import start
 from vfljax.errors import unknown
 
 COMMANDS: dict[str, ModuleType] = {
@@ -33,9 +22,7 @@ COMMANDS: dict[str, ModuleType] = {
     "report": report,
     "data": data,
     "reproduce": reproduce,
-    "leakbench": leakbench,
     "verify": verify,
-    "benchmark": benchmark,
 }
 
 USAGE = """Measure label leakage in vertical federated learning, and what defenses against it cost.
@@ -53,7 +40,7 @@ def console() -> NoReturn:
     sys.path.insert(0, os.getcwd())  # as ``python -m`` does, for plugins and configs of this folder
     name, *rest = sys.argv[1:] or ["--help"]
     if name in COMMANDS:
-        start(name, rest, f"vfljax {name}")
+        start(COMMANDS[name], rest, f"vfljax {name}")
     if common.HELP.fullmatch(name):
         heads = {n: (module.__doc__ or "").splitlines()[0] for n, module in COMMANDS.items()}
         lines = [f"{known:10s} {head}" for known, head in heads.items()]
@@ -64,14 +51,3 @@ def console() -> NoReturn:
         print(__version__)
         sys.exit(0)
     sys.exit(common.fail(unknown("command", name, COMMANDS)))
-
-
-def start(name: str, arguments: Sequence[str], program: str | None = None) -> NoReturn:
-    """Run a command and exit; see ``common.start``.
-
-    Args:
-      name: of the command.
-      arguments: those of the command line, after it.
-      program: how the user started it; by default as a module of ``launch``.
-    """
-    common.start(COMMANDS[name], arguments, program or f"python -m launch.{name}", f"vfljax {name}")

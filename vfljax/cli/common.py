@@ -131,17 +131,17 @@ def requirement(options: Options) -> Callable[[pathlib.Path], None]:
     return require
 
 
-def start(command: Any, arguments: Sequence[str], program: str, name: str) -> NoReturn:
+def start(command: Any, arguments: Sequence[str], program: str) -> NoReturn:
     """Run a command and exit.
 
     The exit status is 0 where all is done, 2 after one line about a user's mistake, 130 on Ctrl-C
     and 143 on SIGTERM.
 
     Args:
-      command: the module of the command.
+      command: the module of the command. Where the docstring of ``vfljax.cli.sweep`` has "vfljax sweep",
+        --help has ``program``.
       arguments: those of the command line, after the command's name.
       program: how the user started the command, "python -m launch.sweep" or "vfljax sweep".
-      name: "vfljax sweep", which the command's docstring has in place of ``program``.
     """
     options, began = Options(command.FLAGS, f"{program} {shlex.join(arguments)}"), time.monotonic()
     # SIGTERM ends a run as Ctrl-C does, so that half-written files are removed
@@ -150,7 +150,7 @@ def start(command: Any, arguments: Sequence[str], program: str, name: str) -> No
         signal.signal(signal.SIGINT, _interrupt)
     sys.unraisablehook = _interrupt_again
     try:
-        _parse(options, command, arguments, program, name)
+        _parse(options, command, arguments, program)
         vfljax.use_this_machine(min_compile_seconds=0.1)
         sys.exit(_status(command, options, began))
     except KeyboardInterrupt as error:
@@ -176,9 +176,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
-def _parse(
-    options: Options, command: Any, arguments: Sequence[str], program: str, name: str
-) -> None:
+def _parse(options: Options, command: Any, arguments: Sequence[str], program: str) -> None:
     """Parse the flags of a command; exit after --help or a mistake."""
     logging.use_absl_handler()
     logging.set_verbosity(logging.ERROR)
@@ -187,6 +185,7 @@ def _parse(
         if "config" in options:
             fields = vfljax.config.described(vfljax.config.resolve({}))
             listed += f"\n\nfields of a config, changed by --config.FIELD=VALUE:\n{fields}"
+        name = f"vfljax {command.__name__.removeprefix('vfljax.cli.')}"
         end_with_help(f"{command.__doc__.replace(name, program)}\nflags:\n{listed}")
     try:
         has_config = "config" in options

@@ -30,7 +30,7 @@ def default_width() -> int:
 
     On a CPU smaller widths repeat the cost of each small operation, and larger ones do not fit the cache. Of
     the widths 1 to 60, 1 or 2 take the least processor time for the benchmark's MLP, and 60 for a network of
-    16 hidden units; 6 is within about a tenth of both (``vfljax benchmark --suite=grid --width=N``).
+    16 hidden units; 6 is within about a tenth of both (``python -m launch.benchmark --suite=grid --width=N``).
     """
     return 6 if machine.offered().cpu else 1 << 30
 

@@ -1,4 +1,4 @@
-"""Times a training step of a convolutional bottom for many trials: a suite of ``vfljax benchmark``.
+"""Times a training step of a convolutional bottom for many trials: a suite of ``python -m launch.benchmark``.
 
 A step of ResNet-18 (width 16 and the published 64, batch 64 of 32 x 16 x 3 images, CIFAR-10's half) is
 forward pass, cross entropy, backward pass and momentum SGD. As in a sweep, one program runs on all devices,
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from vfljax.benchmark.measuring import in_turn, markdown, ratios, times
+from analysis.benchmark.measuring import in_turn, markdown, ratios, times
 from vfljax.models import BOTTOMS
 from vfljax.sweep import batch_layout, programs
 from vfljax.types import PyTree
@@ -134,7 +134,7 @@ def measured(
       repeats: how many times each form is timed.
       settings: trials of each program.
       images: the sizes.
-      reference: ``reference(width)`` times what ratios are relative to; see ``analysis.benchmark_peers``.
+      reference: ``reference(width)`` times what ratios are relative to; see ``analysis.benchmark.peers``.
     """
     rows, cells = [], []
     for width in WIDTHS:

@@ -2,10 +2,10 @@
 
 import msgspec
 
+from analysis.leakbench.boards import BOARDS, GAINS
+from analysis.leakbench.entry_files import Entry, Result, Score
 from analysis.leakbench.page import page, rankings
-from tests.auditing.entries_test import entry
-from vfljax.auditing.boards import BOARDS, GAINS
-from vfljax.auditing.entries import Entry, Result, Score
+from tests.leakbench.entry_files_test import entry
 
 
 def test_ranks_follow_the_best_known_leak():

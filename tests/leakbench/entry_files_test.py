@@ -7,9 +7,9 @@ import re
 import msgspec
 import pytest
 
-from vfljax.auditing import boards, entries
-from vfljax.auditing.boards import BOARDS, GAINS
-from vfljax.auditing.entries import Break, Entry, Reading, Result, Score
+from analysis.leakbench import boards, entry_files
+from analysis.leakbench.boards import BOARDS, GAINS
+from analysis.leakbench.entry_files import Break, Entry, Reading, Result, Score
 from vfljax.errors import UserError, packaged
 
 NOISE = {"method": {"noise": {"scale": [0.1, 1.0]}}}
@@ -51,7 +51,7 @@ def with_score(**fields):
 def test_what_is_no_entry_is_refused_in_one_line(tmp_path, fields, message):
     (tmp_path / "mine.json").write_text(json.dumps(fields))
     with pytest.raises(UserError, match=r"^[^\n]+$") as refused:
-        entries.read(tmp_path / "mine.json")
+        entry_files.read(tmp_path / "mine.json")
     assert "mine.json" in str(refused.value)
     assert message in str(refused.value)
 
@@ -60,7 +60,7 @@ def test_what_is_no_entry_is_refused_in_one_line(tmp_path, fields, message):
 def test_a_file_that_is_no_json_is_refused(tmp_path, text):
     (tmp_path / "mine.json").write_text(text)
     with pytest.raises(UserError, match="is no entry"):
-        entries.read(tmp_path / "mine.json")
+        entry_files.read(tmp_path / "mine.json")
 
 
 HASHES = {"mine:row": "a" * 64}
@@ -88,8 +88,8 @@ def entry(name, leak, *broken):
 
 def test_an_entry_is_read_as_it_was_written(tmp_path):
     whole = entry("mine", 0.7, (0.8, 1.0, "a"))
-    entries.write(tmp_path / "folder/mine.json", whole)
-    assert entries.read(tmp_path / "folder/mine.json") == whole
+    entry_files.write(tmp_path / "folder/mine.json", whole)
+    assert entry_files.read(tmp_path / "folder/mine.json") == whole
 
 
 def test_a_stronger_attack_counts_at_its_strength_alone():
@@ -102,7 +102,7 @@ def test_a_stronger_attack_counts_at_its_strength_alone():
 
 def test_the_stored_entries_are_sound():
     for path in STORED.glob("*.json"):
-        entries.check(entries.read(path), STORED)
+        entry_files.check(entry_files.read(path), STORED)
     boards.autoleak().require_current()
 
 
@@ -124,7 +124,9 @@ def test_what_does_not_belong_to_the_scores_is_refused(tmp_path, result, fields,
     scores = {"digits": msgspec.structs.replace(whole.results["digits"], **result)}
     changed = msgspec.structs.replace(whole, **{**of_plugin, **fields}, results=scores)
     with pytest.raises(UserError, match=re.escape(message)):
-        entries.check(changed, tmp_path)
+        entry_files.check(changed, tmp_path)
     hashes = {"mine:row": hashlib.sha256(b"").hexdigest()}
     right = msgspec.structs.replace(whole.results["digits"], plugins=hashes)
-    entries.check(msgspec.structs.replace(whole, **of_plugin, results={"digits": right}), tmp_path)
+    entry_files.check(
+        msgspec.structs.replace(whole, **of_plugin, results={"digits": right}), tmp_path
+    )

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from analysis.benchmark_peers.problem import Problem
+from analysis.benchmark.peers.problem import Problem
 
 ABSENT = "PyTorch is not installed: pip install -e '.[parity]'"
 
@@ -35,7 +35,7 @@ class Worker:
         arguments = json.dumps(dict(zip(fields, values, strict=True)))
         count = str(threads)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "analysis.benchmark_peers.torch_peers", arguments],
+            [sys.executable, "-m", "analysis.benchmark.peers.torch_peers", arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

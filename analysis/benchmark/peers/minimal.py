@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from analysis.benchmark_peers.problem import MOMENTUM, WEIGHT_DECAY, Problem, draw
+from analysis.benchmark.peers.problem import MOMENTUM, WEIGHT_DECAY, Problem, draw
 from vfljax.types import Array, PyTree
 
 MOST_AT_ONCE = 5  # settings mapped at once on a core: more fall out of its cache

@@ -1,9 +1,9 @@
 """Enter a defense into LeakBench, break an entry, and check what entries store.
 
-    vfljax leakbench --data=digits --entry=mine.json --plugin=mine.py --workdir=runs/mine
-    vfljax leakbench --data=digits --entry=mine.json --attacks=theirs:flip --plugin=theirs.py \\
+    python -m launch.leakbench --data=digits --entry=mine.json --plugin=mine.py --workdir=runs/mine
+    python -m launch.leakbench --data=digits --entry=mine.json --attacks=theirs:flip --plugin=theirs.py \\
         --by=NAME --how="what it does" --workdir=runs/mine
-    vfljax leakbench --verify
+    python -m launch.leakbench --verify
 
 The first trains every strength of the entry, chooses by cost alone, attacks with AutoLeak and writes the scores
 into the entry's file; several entries between commas share a sweep, and without --entry all of --entries are
@@ -38,21 +38,23 @@ FLAGS = (
 
 def run(options: Options) -> None:
     """Run entries, break them, or check their files."""
-    from vfljax.auditing import bench, entries
+    from analysis.leakbench import bench, entry_files
 
     files = [pathlib.Path(name) for name in options.entry]
     files = files or sorted(pathlib.Path(options.entries).glob("*.json"))
     if not files:
         raise UserError(f"--entries={options.entries} holds no entry: give a folder of *.json.")
-    loaded = [entries.read(file) for file in files]
+    loaded = [entry_files.read(file) for file in files]
     if options.verify:
         for file, entry in zip(files, loaded, strict=True):
-            entries.check(entry, file.parent)
+            entry_files.check(entry, file.parent)
         print(f"{len(loaded)} entries are sound")
         return
     if len({entry.name for entry in loaded}) < len(loaded):
         raise UserError("--entry names two entries of one name: rename a file.")
-    if options.required("data", "a data set of LeakBench") not in (known := get_args(entries.Data)):
+    if options.required("data", "a data set of LeakBench") not in (
+        known := get_args(entry_files.Data)
+    ):
         raise unknown("--data", options.data, known)
     fields = {"data.dir": options.data_dir} if options.data_dir else {}
     place = bench.Bench(
@@ -71,5 +73,5 @@ def run(options: Options) -> None:
             of, read = score.board, f"{x.leak:.2f}" if (x := score.reading) else score.outcome
             kind = f"{of.federation}, {of.known} labels{', malicious' * of.malicious}"
             print(f"{entry.name}: {kind}, at {score.gain:.0%} of the gain: {read}")
-        entries.write(file, entry)
+        entry_files.write(file, entry)
         print(f"written: {file}")

@@ -1,21 +1,18 @@
 """Measure what a trial costs when many are trained in one program.
 
-    vfljax benchmark --suite=grid --out=runs/benchmark
-    vfljax benchmark --suite=defenses --out=runs/benchmark
-    vfljax benchmark --suite=convolutions --out=runs/benchmark
-    vfljax benchmark --suite=gpu --write
+    python -m launch.benchmark --suite=grid --out=runs/benchmark
+    python -m launch.benchmark --suite=defenses --out=runs/benchmark
+    python -m launch.benchmark --suite=convolutions --out=runs/benchmark
+    python -m launch.benchmark --suite=gpu --write
 
-The docstrings of the modules in ``vfljax.benchmark`` describe what each suite measures and how. It writes
+The docstrings of the modules in ``analysis.benchmark`` describe what each suite measures and how. It writes
 SUITE.json and SUITE.md to the folder of --out, or with --write among the stored results of a checkout.
 """
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import json
 import pathlib
-from typing import Any
 
 from vfljax.cli.common import Flag, Options
 from vfljax.errors import UserError
@@ -37,8 +34,9 @@ def run(options: Options) -> None:
     """Measure a suite, and write and print its table."""
     import jax
 
-    from vfljax.benchmark import convolutions, defense_cost, gpu, grid_speed
-    from vfljax.benchmark.measuring import machine
+    from analysis.benchmark import convolutions, defense_cost, gpu, grid_speed
+    from analysis.benchmark.measuring import machine
+    from analysis.benchmark.peers.comparison import eager
 
     if options.suite not in SUITES:
         raise UserError(f"--suite={options.suite!r} is unknown: choose {', '.join(SUITES)}.")
@@ -54,7 +52,7 @@ def run(options: Options) -> None:
         "grid": lambda: grid_speed.measured(repeats, width),
         "defenses": lambda: defense_cost.measured(repeats, width, options.only),
         "convolutions": lambda: convolutions.measured(repeats, networks),
-        "gpu": lambda: gpu.measured(options.repeats or 9, eager=_eager()),
+        "gpu": lambda: gpu.measured(options.repeats or 9, eager=eager),
     }
     result, text = suites[options.suite]()
     described = json.dumps({**machine(options.suite), **result}, indent=1)
@@ -62,10 +60,3 @@ def run(options: Options) -> None:
     (out / f"{options.suite}.json").write_text(described)
     (out / f"{options.suite}.md").write_text(text + "\n")
     print(text)
-
-
-def _eager() -> Any:
-    """Return the measurement of eager PyTorch; None outside a checkout's folder."""
-    with contextlib.suppress(ModuleNotFoundError):
-        return importlib.import_module("analysis.benchmark_peers.peers").eager
-    return None

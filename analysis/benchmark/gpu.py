@@ -1,4 +1,4 @@
-"""Measures how fast a GPU trains many trials at once: a suite of ``vfljax benchmark``.
+"""Measures how fast a GPU trains many trials at once: a suite of ``python -m launch.benchmark``.
 
 It times 1,024 trials of the grid suite's structure: as a sweep runs them, without the time between calls,
 with products of lower precision, and beside eager PyTorch. For 16 trials of ResNet-18 (``convolutions``), it
@@ -13,7 +13,6 @@ without a GPU the suite runs at sizes that take seconds, and its first line says
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import math
@@ -24,10 +23,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax.benchmark import convolutions, jaxprs
-from vfljax.benchmark.convolutions import Images
-from vfljax.benchmark.grid_speed import COLUMNS, GRID
-from vfljax.benchmark.measuring import (
+from analysis.benchmark import convolutions, jaxprs
+from analysis.benchmark.convolutions import Images
+from analysis.benchmark.grid_speed import COLUMNS, GRID
+from analysis.benchmark.measuring import (
     TimedStep,
     epoch_shapes,
     in_turn,
@@ -53,7 +52,6 @@ FORM = {
     PRODUCTS: "matrix products",
 }
 LEAST_SHARE, MOST_BETWEEN, LEAST_OF_EAGER = 0.4, 0.05, 100  # the aims
-NO_EAGER = contextlib.nullcontext((None, "A checkout has it: run this command in its folder."))
 TIME, USEFUL = "us a setting and step (median; range)", "useful GFLOP/s"
 HEADER = ("what", TIME, USEFUL, "of the matrix rate", "peak so far, GiB")
 MEMORY = ("program", "members", "counted, GB", "by XLA, GB", "members that fit a device")
@@ -95,19 +93,17 @@ class Measurement(NamedTuple):
         return self.operations / times(self.microseconds).median / 1e3 / rate
 
 
-def measured(
-    turns: int, sizes: Sizes | None = None, eager: Any = None
-) -> tuple[dict[str, Any], str]:
+def measured(turns: int, eager: Any, sizes: Sizes | None = None) -> tuple[dict[str, Any], str]:
     """Returns the figures and the text of the suite.
 
     Args:
       turns: how many times everything is timed.
+      eager: gives PyTorch's times, as ``analysis.benchmark.peers.comparison.eager``.
       sizes: None for those of the aims on a GPU, and for small ones elsewhere.
-      eager: gives PyTorch's times; see ``analysis.benchmark_peers.peers``. None: they are left out.
     """
     gpu = jax.default_backend() != "cpu"
     sizes = sizes or (Sizes() if gpu else SMALL)
-    tabular, about = _tabular(sizes, turns, eager or (lambda *_: NO_EAGER))
+    tabular, about = _tabular(sizes, turns, eager)
     networks, needed = _networks(sizes, turns)
     rate = matmul_rate(sizes.matrix)
     lines = [*tabular, *networks]

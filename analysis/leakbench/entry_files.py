@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from analysis.leakbench.boards import BOARDS, GAINS, UNDEFENDED, Board, autoleak
 from vfljax import store
-from vfljax.auditing.boards import BOARDS, GAINS, UNDEFENDED, Board, autoleak
 from vfljax.errors import UserError, shown, unknown
 
 Data = Literal["digits", "breast_cancer", "spambase", "default_credit", "bank_marketing", "cifar10"]

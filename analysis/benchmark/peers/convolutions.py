@@ -1,4 +1,4 @@
-"""PyTorch's step of the convolutional bottom that ``vfljax.benchmark.convolutions`` measures."""
+"""PyTorch's step of the convolutional bottom that ``analysis.benchmark.convolutions`` measures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from vfljax.benchmark.convolutions import IMAGES, Images
+from analysis.benchmark.convolutions import IMAGES, Images
 
 
 def torch_step(width: int, images: Images = IMAGES) -> Callable[[], float]:

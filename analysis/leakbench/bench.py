@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from analysis.leakbench.boards import BOARDS, GAINS, KNOWN, UNDEFENDED, Board, autoleak
+from analysis.leakbench.entry_files import SCORED, Break, Data, Entry, Reading, Result, Score
 from vfljax import contract, defenses, store
 from vfljax.attacking.run import attack_sweep
 from vfljax.attacks import TABLE
 from vfljax.auditing import suite
-from vfljax.auditing.boards import BOARDS, GAINS, KNOWN, UNDEFENDED, Board, autoleak
-from vfljax.auditing.entries import SCORED, Break, Data, Entry, Reading, Result, Score
 from vfljax.auditing.stages import CANARIES
 from vfljax.errors import UserError
 from vfljax.report import choosing, lower_limits, stored_rows, worth

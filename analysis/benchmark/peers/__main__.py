@@ -1,7 +1,7 @@
 """Compare vfljax's time for a step with that of its peers, on one machine and in turns.
 
-    python -m analysis.benchmark_peers --suite=grid --out=runs/benchmark
-    python -m analysis.benchmark_peers --suite=convolutions --out=runs/benchmark
+    python -m analysis.benchmark.peers --suite=grid --out=runs/benchmark
+    python -m analysis.benchmark.peers --suite=convolutions --out=runs/benchmark
 
 It runs in the root of a checkout; PyTorch's rows need the extra "parity".
 """
@@ -13,10 +13,10 @@ import pathlib
 import jax
 
 import vfljax
-from analysis.benchmark_peers import peers, workers
-from analysis.benchmark_peers.convolutions_peer import torch_step
-from vfljax.benchmark import convolutions, measuring
-from vfljax.benchmark.grid_speed import COLUMNS, GRID
+from analysis.benchmark import convolutions, measuring
+from analysis.benchmark.grid_speed import COLUMNS, GRID
+from analysis.benchmark.peers import comparison, workers
+from analysis.benchmark.peers.convolutions import torch_step
 
 
 def main() -> None:
@@ -30,8 +30,8 @@ def main() -> None:
     vfljax.use_this_machine(min_compile_seconds=0.1)
     if asked.suite == "grid":
         case = measuring.TimedStep(GRID, asked.settings, COLUMNS, {}, None)
-        problem = peers.problem_of(GRID, COLUMNS, asked.settings)
-        result, text = peers.measured(case, problem, asked.turns)
+        problem = comparison.problem_of(GRID, COLUMNS, asked.settings)
+        result, text = comparison.measured(case, problem, asked.turns)
     else:
         reference = None if workers.absent() else torch_step
         count = 2 * jax.device_count()

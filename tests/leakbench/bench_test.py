@@ -6,11 +6,11 @@ import sys
 import pytest
 
 import vfljax
+from analysis.leakbench import bench, boards
+from analysis.leakbench.boards import BOARDS, Board, Suite
+from analysis.leakbench.entry_files import Entry
 from tests.sweeps import tiny
 from vfljax import attacks, defenses
-from vfljax.auditing import bench, boards
-from vfljax.auditing.boards import BOARDS, Board, Suite
-from vfljax.auditing.entries import Entry
 from vfljax.errors import UserError, packaged
 
 SUITE = Suite("0.1", {"direct": {}, "similarity": {"known": 40}}, {"direct": 1, "similarity": 1})

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from analysis.benchmark_peers import peers, workers
-from analysis.benchmark_peers.minimal import Least
-from analysis.benchmark_peers.problem import NETWORKS, Problem, draw
+from analysis.benchmark import grid_speed, measuring
+from analysis.benchmark.peers import comparison, workers
+from analysis.benchmark.peers.minimal import Least
+from analysis.benchmark.peers.problem import NETWORKS, Problem, draw
 from tests.reference import grid_step
-from vfljax.benchmark import grid_speed, measuring
 from vfljax.federation import training
 from vfljax.models import MLP
 from vfljax.sweep import batch_layout
@@ -59,8 +59,8 @@ def check_weights(weights, expected):
 
 
 def test_the_peers_problem_is_the_structure_that_vfljax_trains():
-    assert peers.problem_of(SPEC, 3, 3) == TINY
-    published = peers.problem_of(grid_speed.GRID, grid_speed.COLUMNS, 50)
+    assert comparison.problem_of(SPEC, 3, 3) == TINY
+    published = comparison.problem_of(grid_speed.GRID, grid_speed.COLUMNS, 50)
     assert published.bottom == (32, 64, 64, 16)
     assert (published.top, published.batch) == ((32, 64, 10), 256)
 
@@ -127,7 +127,7 @@ def test_a_process_without_pytorch_says_why_in_one_line():
     """Whether or not PyTorch is installed here: a module that cannot be imported stands before it."""
     code = (
         "import sys; sys.modules['torch'] = None\n"
-        "from analysis.benchmark_peers import torch_peers; torch_peers.main(sys.argv[1])"
+        "from analysis.benchmark.peers import torch_peers; torch_peers.main(sys.argv[1])"
     )
     asked = {"form": "eager", "problem": TINY, "first": 0, "threads": 1, "device": "cpu"}
     done = subprocess.run(
@@ -158,11 +158,11 @@ class Silent:
 
 def test_ratios_are_to_vfljax_and_a_process_that_fails_is_left_out(monkeypatch, case):
     monkeypatch.setattr(workers, "absent", lambda: "")
-    monkeypatch.setattr(peers, "Worker", Silent)
-    monkeypatch.setattr(peers, "cores", lambda: 2)
+    monkeypatch.setattr(comparison, "Worker", Silent)
+    monkeypatch.setattr(comparison, "cores", lambda: 2)
     monkeypatch.setattr(Least, "measure", lambda least, seconds: 2.0)
     monkeypatch.setattr(case, "measure", lambda seconds: 4.0)
-    result, text = peers.measured(case, TINY, 3)
+    result, text = comparison.measured(case, TINY, 3)
     rows = {row["name"]: row for row in result["rows"]}
     names = [
         *("vfljax", "the least JAX program", "PyTorch eager, one thread"),
@@ -187,8 +187,8 @@ def test_ratios_are_to_vfljax_and_a_process_that_fails_is_left_out(monkeypatch, 
 
 def test_without_pytorch_a_line_says_how_to_get_it(monkeypatch, case):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(peers, "SECONDS", 0.0)
-    result, text = peers.measured(case, TINY, 2)
+    monkeypatch.setattr(comparison, "SECONDS", 0.0)
+    result, text = comparison.measured(case, TINY, 2)
     assert [row["name"] for row in result["rows"]] == ["vfljax", "the least JAX program"]
     assert "pip install -e '.[parity]'" in text
 

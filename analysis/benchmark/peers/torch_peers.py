@@ -1,6 +1,6 @@
 """PyTorch's ways to train the grid suite's settings, each in a process of its own.
 
-    python -m analysis.benchmark_peers.torch_peers ARGUMENTS    (JSON: form, problem, first, threads, device)
+    python -m analysis.benchmark.peers.torch_peers ARGUMENTS    (JSON: form, problem, first, threads, device)
 
 What enters: on standard input a line with a number of seconds, as often as wanted. What leaves: one line
 of JSON when the first steps are done, {"ready": version} or {"failed": why}; then, for each line, the
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.benchmark_peers.problem import MOMENTUM, NETWORKS, WEIGHT_DECAY, Drawn, Problem, draw
+from analysis.benchmark.peers.problem import MOMENTUM, NETWORKS, WEIGHT_DECAY, Drawn, Problem, draw
 
 
 class Peer(NamedTuple):

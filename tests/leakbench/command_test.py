@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from analysis.leakbench import command
+
 ENTRY = {"method": {"mine:shuffle": {}}, "plugin": "mine.py"}
 
 
@@ -42,3 +44,7 @@ def test_entries_are_checked_without_running_anything(launch, folder):
     del folder
     done = launch("leakbench", "--verify", "--entries=.")
     assert (done.returncode, done.stdout) == (0, "1 entries are sound\n")
+
+
+def test_the_same_command_continues_what_was_stopped():
+    assert command.RESUMES

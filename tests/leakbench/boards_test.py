@@ -2,11 +2,11 @@
 
 import pytest
 
+from analysis.leakbench import boards
 from vfljax import store
 from vfljax.attacking import view
 from vfljax.attacking.run import attack_sweep
 from vfljax.attacks.core import FEW_DRAWS
-from vfljax.auditing import boards
 from vfljax.config import from_file
 from vfljax.sweep import plan
 from vfljax.sweep.experiment import parse

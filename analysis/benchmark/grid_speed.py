@@ -1,10 +1,10 @@
-"""Measures what a trial costs when many are trained in one program: a suite of ``vfljax benchmark``.
+"""Measures what a trial costs when many are trained in one program: a suite of ``python -m launch.benchmark``.
 
 8, 50 and 1,000 trials of one two-party MLP structure (32 columns per party, hidden 64-64, cut 16, top 64, 10
 classes, batch 256, SGD with momentum) are each one compiled program. The sizes are timed in turn. Read the
 ratios and the spread, because single times drift with the machine. The useful rate is 6 operations per weight
 and row, divided by the time of a step. It is compared with the rate at which the same devices multiply
-1024 x 1024 float32 matrices. ``python -m analysis.benchmark_peers`` compares 50 trials with their peers.
+1024 x 1024 float32 matrices. ``python -m analysis.benchmark.peers`` compares 50 trials with their peers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 
-from vfljax.benchmark.measuring import TimedStep, in_turn, markdown, matmul_rate, ratios, times
+from analysis.benchmark.measuring import TimedStep, in_turn, markdown, matmul_rate, ratios, times
 from vfljax.models import MLP
 from vfljax.types import Spec
 

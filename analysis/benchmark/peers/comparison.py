@@ -17,11 +17,11 @@ from typing import Any
 
 import jax
 
-from analysis.benchmark_peers import workers
-from analysis.benchmark_peers.minimal import Least
-from analysis.benchmark_peers.problem import Problem
-from analysis.benchmark_peers.workers import Failed, Worker
-from vfljax.benchmark.measuring import TimedStep, in_turn, markdown, ratios, times
+from analysis.benchmark.measuring import TimedStep, in_turn, markdown, ratios, times
+from analysis.benchmark.peers import workers
+from analysis.benchmark.peers.minimal import Least
+from analysis.benchmark.peers.problem import Problem
+from analysis.benchmark.peers.workers import Failed, Worker
 from vfljax.models import MLP
 from vfljax.types import Spec
 

@@ -1,4 +1,4 @@
-"""Measures the time that each defense adds to a step: a suite of ``vfljax benchmark``.
+"""Measures the time that each defense adds to a step: a suite of ``python -m launch.benchmark``.
 
 A program has 64 trials, with the batch size and cut width of the grid suite or of a paper. The bottoms are
 those of the grid suite, averaged; the top is an MLP of 64 (for defenses of two classes, GAFM's generator).
@@ -11,8 +11,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from vfljax.benchmark.grid_speed import COLUMNS
-from vfljax.benchmark.measuring import TimedStep, in_turn, markdown, ratios, times
+from analysis.benchmark.grid_speed import COLUMNS
+from analysis.benchmark.measuring import TimedStep, in_turn, markdown, ratios, times
 from vfljax.defenses import TABLE, with_networks
 from vfljax.models import MLP, Generator
 from vfljax.types import DefenseSpec, Spec

@@ -8,9 +8,8 @@ import jax
 import numpy as np
 import pytest
 
+from analysis.benchmark import command, convolutions, defense_cost, gpu, grid_speed, measuring
 from vfljax import machine
-from vfljax.benchmark import convolutions, defense_cost, gpu, grid_speed, measuring
-from vfljax.cli import benchmark
 from vfljax.models import MLP, Generator
 
 TINY = convolutions.Images(batch=2, image=(8, 4, 3), steps=1, blocks=(1,))
@@ -120,7 +119,7 @@ def torch_of(spec, columns, settings):
 def test_a_machine_without_a_gpu_runs_every_row_small_and_says_so(monkeypatch):
     monkeypatch.setattr(gpu, "FORMS", gpu.FORMS[:2])
     sizes = gpu.SMALL._replace(images=TINY, width=2)
-    result, text = gpu.measured(2, sizes, torch_of)
+    result, text = gpu.measured(2, torch_of, sizes)
     assert text.splitlines()[0].startswith("This is no GPU: 2 cpu device(s)")
     names = ["float32", "TF32", "bfloat16", gpu.QUEUED, gpu.EAGER, "xla vmap", "matmul vmap"]
     assert [row["name"] for row in result["rows"]] == names
@@ -187,16 +186,27 @@ def test_epochs_given_to_the_device_at_once_end_as_those_that_are_waited_for():
     np.testing.assert_array_equal(waited, queued)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--suite=grids", "--out=x"], "--suite='grids' is unknown: choose grid,"),
+        (["--suite=grid"], "--out is needed"),
+    ],
+)
+def test_a_suite_that_cannot_be_run_is_one_line(refused, arguments, message):
+    assert message in refused("benchmark", *arguments)
+
+
 def test_a_gpu_s_figures_are_written_where_there_is_one(launch, monkeypatch, tmp_path):
     done = launch("benchmark", "--suite=gpu", "--write")
     assert (done.returncode, "--write: JAX finds no GPU" in done.stderr) == (2, True)
-    monkeypatch.setattr(benchmark, "RESULTS", tmp_path)
+    monkeypatch.setattr(command, "RESULTS", tmp_path)
     monkeypatch.setattr(gpu, "measured", lambda repeats, eager: ({"turns": repeats}, "| a table |"))
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert launch("benchmark", "--suite=gpu", "--write").returncode == 0
     assert json.loads((tmp_path / "gpu.json").read_text())["turns"] == 9
     assert (tmp_path / "gpu.md").read_text() == "| a table |\n"
-    monkeypatch.setattr(benchmark, "RESULTS", tmp_path / "absent")
+    monkeypatch.setattr(command, "RESULTS", tmp_path / "absent")
     assert "run it in a checkout" in launch("benchmark", "--suite=grid", "--write").stderr
 
 
@@ -220,7 +230,7 @@ def test_what_does_not_fit_is_a_row_that_says_so(monkeypatch):
 
     monkeypatch.setattr(convolutions, "ours", ours)
     tabular(monkeypatch)
-    result, text = gpu.measured(2, gpu.SMALL)
+    result, text = gpu.measured(2, torch_of, gpu.SMALL)
     cells = [row[:2] for row in table_rows(text)]
     assert ["matmul vmap (matrix products)", "exhausts the memory"] in cells
     assert "grouped convolutions." not in text  # nothing to compare
@@ -241,7 +251,7 @@ def test_sizes_are_those_of_the_aims_where_there_is_a_gpu(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     asked = tabular(monkeypatch)
     monkeypatch.setattr(gpu, "_networks", lambda sizes, turns: ([], {}))
-    text = gpu.measured(9)[1]
+    text = gpu.measured(9, torch_of)[1]
     assert (asked[0].settings, asked[0].networks) == (1024, 16)
     assert dataclasses.replace(asked[0].spec, epochs=2) == gpu.GRID
     assert not text.startswith("This is no GPU")

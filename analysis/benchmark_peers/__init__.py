@@ -1,1 +1,0 @@
-"""vfljax's speed compared with PyTorch and the least JAX program: ``python -m analysis.benchmark_peers``."""

@@ -1,1 +1,0 @@
-"""Measures speed: one module per suite of ``vfljax benchmark``, and what the suites share."""
