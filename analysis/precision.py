@@ -4,8 +4,8 @@
 
 Runs configs/precision.py in both precisions, as two sweeps below ``workdir`` (what is there already is not
 run again), and writes the tables of ``analysis/results/benchmark/precision``: tables.md for people and
-precision.csv with a line per setting, federation, seed and figure. Settings of one seed have the same rows, batches and
-initial weights in both, so that differences are paired by seed.
+precision.csv with a line per setting, federation, seed and figure. Settings of one seed have the same rows,
+batches and initial weights in both, so that differences are paired by seed.
 """
 
 from __future__ import annotations
