@@ -1,6 +1,6 @@
 """What a party that deviates in what it sends reads, and what the label party could notice.
 
-    python -m analysis.deviations --out=analysis/results/deviations WORKDIR ...
+    python -m analysis.deviations --out=analysis/results/knowers/deviations WORKDIR ...
 
 Each WORKDIR is a finished sweep of configs/deviations.py. ``deviations.csv`` and ``tables.md`` have a line for
 each defense, upload and strength: the attack with the highest mean leak over the seeds in the honest and in the

@@ -1,11 +1,11 @@
 """Accuracies and leaks with products in bfloat16 beside those in float32.
 
-    python -m analysis.precision --workdir=runs/precision --out=analysis/results/precision
+    python -m analysis.precision --workdir=runs/precision --out=analysis/results/benchmark/precision
 
 Runs configs/precision.py in both precisions, as two sweeps below ``workdir`` (what is there already is not
-run again), and writes the tables of ``analysis/results/precision``: tables.md for people, precision.csv with
-a line per setting, federation, seed and figure. Settings of one seed have the same rows, batches and initial
-weights in both, so that differences are paired by seed.
+run again), and writes the tables of ``analysis/results/benchmark/precision``: tables.md for people and
+precision.csv with a line per setting, federation, seed and figure. Settings of one seed have the same rows,
+batches and initial weights in both, so that differences are paired by seed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     for data in digits spambase default_credit; do for upload in scale constant repeat swap; do
         python -m launch.sweep --config=configs/deviations.py:$data-$upload \
             --workdir=runs/deviations/$data-$upload --config.data.dir=DIR; done; done
-    python -m analysis.deviations --out=analysis/results/deviations runs/deviations/*
+    python -m analysis.deviations --out=analysis/results/knowers/deviations runs/deviations/*
 
 DIR is the folder of UCI's spambase.data, the file UCI_Credit_Card.csv.gz of default_credit, and for digits
 left out. Each sweep has two strengths of an upload (``vfljax.federation.uploads``) and three seeds, undefended

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from analysis import deviations, judging, knowers, precision, redteam, search
+from analysis import deviations, judging, knowers, precision
 from tests import sweeps
 from vfljax import config as config_file
 from vfljax import store
@@ -89,35 +89,6 @@ def test_the_precisions_compared_differ_in_that_alone():
     ]
 
 
-def test_readers_outside_the_suite_are_compared_cell_by_cell(tiny_sweep, tmp_path, monkeypatch):
-    arguments = [f"--workdir={tiny_sweep}", f"--out={tmp_path}", "--jobs=1", "--seeds=1"]
-    monkeypatch.setattr(redteam, "READERS", {"extra trees": redteam.READERS["extra trees"]})
-    monkeypatch.setattr(redteam, "MARGIN", -1.0)  # every reader wins
-    monkeypatch.setattr(sys, "argv", ["redteam", *arguments])
-    redteam.main()
-    lines = list(csv.DictReader((tmp_path / f"{tiny_sweep.name}.csv").open()))
-    assert {line["federation"] for line in lines} == {"split", "no_split"}
-    assert all(line["wins"] == "1" and 0.1 < float(line["leak"]) <= 1 for line in lines)
-    suite = [round(a.strongest.by_seed[0], 4) for a in assess_sweep(tiny_sweep).attacked]
-    assert sorted(float(line["suite"]) for line in lines) == pytest.approx(sorted(suite), abs=1e-4)
-    page = (tmp_path / "tables.md").read_text()
-    assert f"| {len(lines)} | {len(lines)} |" in page
-    stored = (tmp_path / f"{tiny_sweep.name}.csv").read_text()
-    (tmp_path / "another.csv").write_text(stored.replace(f"\n{tiny_sweep.name},", "\nanother,"))
-    redteam.main()  # the sweep whose file is there stays in the tables
-    both = (tmp_path / "tables.md").read_text()
-    assert all(f"| {name} | {len(lines)} |" in both for name in ("another", tiny_sweep.name))
-
-
-def test_a_reader_reads_labels_that_are_given_away_and_none_from_noise():
-    rng = np.random.default_rng(0)
-    labels = np.arange(200) % 2
-    for shift, low, high in ((3.0, 0.9, 1.0), (0.0, 0.5, 0.65)):
-        x = rng.normal(size=(200, 6)) + shift * labels[:, None]
-        wire = redteam.Wire(0, "split", "split", 0, x, labels, np.arange(200), 40)
-        assert all(low <= leak <= high for leak in redteam.every_leak(wire).values())
-
-
 def test_what_knowers_read_is_the_highest_leak_of_those_that_a_row_names(
     tiny_sweep, tmp_path, monkeypatch
 ):
@@ -165,49 +136,3 @@ def test_deviations_are_tabulated_beside_the_honest_federation(tmp_path, monkeyp
     deviations.main()
     assert deviations.stored_lines(path)[: len(others)] == others
     assert len(deviations.stored_lines(path)) == 2 * len(others)
-
-
-def test_a_search_and_a_grid_of_as_many_points_are_compared_by_area(tmp_path, monkeypatch):
-    def figures(chains, better=0.0):
-        scales = {m: chain["noise"]["scale"] for m, chain in chains.items() if "noise" in chain}
-        return {
-            method: {
-                "validation_utility": 0.9 - scale + better,
-                "test_utility": 0.9 - scale + better,
-                "leak": float("nan") if scale == 1 else 0.9 - 10 * scale,
-            }
-            for method, scale in scales.items()
-        }
-
-    monkeypatch.setattr(search, "REPETITIONS", 2)
-    monkeypatch.setattr(search, "RANGES", {"noise": search.RANGES["noise"]})
-    monkeypatch.setattr(search.vfljax, "use_this_machine", lambda: None)
-    monkeypatch.setattr(
-        search.tuning, "judge", lambda config, folder, say: (None, figures(config["grid"]))
-    )
-    chains = search.grid(16)
-    assert len(chains) == 16
-    monkeypatch.setattr(search, "searched", lambda *_: (chains, figures(chains, 0.05)))
-    (tmp_path / "d.csv").write_text("a,b\n1,2\n3,4\n")
-    arguments = [f"--data={tmp_path / 'd.csv'}", f"--workdir={tmp_path}", f"--out={tmp_path}"]
-    monkeypatch.setattr(sys, "argv", ["search", *arguments])
-    search.main()
-    lines = list(csv.DictReader((tmp_path / "search.csv").open()))
-    assert [line["way"] for line in lines] == ["grid", "search"] * 2
-    assert {line["diverged"] for line in lines} == {"1"}
-    grid, found = (float(line["area_searched"]) for line in lines[:2])
-    assert 0 < grid < found
-    assert lines[0]["area_fresh"] == lines[1]["area_fresh"] == lines[0]["area_searched"]
-    points = list(csv.DictReader((tmp_path / "frontiers.csv").open()))
-    assert len(points) == sum(int(line["frontier"]) for line in lines)
-    assert points[0]["knobs"].startswith("scale=")
-    text = (tmp_path / "tables.md").read_text()
-    assert f"| 0 | {grid:.3f} | {found:.3f} | {found - grid:+.3f} |" in text
-    assert str(tmp_path) not in text
-
-
-def test_an_area_counts_what_points_dominate_between_a_guess_and_one():
-    assert search.area([]) == search.area([(0.4, 0.2)]) == search.area([(0.9, 1.0)]) == 0
-    assert search.area([(1.0, 0.3)]) == 1
-    steps = [(0.75, 0.75), (0.6, 0.75), (1.0, 1.0), (0.9, 0.9)]
-    assert abs(search.area(steps) - (0.25 * 0.25 + 0.15 * 0.1) / 0.25) < 1e-12

@@ -18,7 +18,6 @@ ALLOWED = {
     "vfljax/auditing/sentences.py": "and says what it put there",
     "vfljax/launching/running.py": "a stored config is handed to the parser",
     "vfljax/library/sweeps.py": "a notebook's config likewise",
-    "vfljax/library/tuning.py": "and that of a search",
     "vfljax/sweep/experiment.py": "the parser: a config becomes an Experiment",
     "vfljax/store/header.py": "the config is written to and read from a sweep's JSON as it is",
     "vfljax/store/loading.py": "a loaded sweep shows its stored config to notebooks and to the parser",

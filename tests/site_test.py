@@ -1,15 +1,19 @@
-"""The guide of the site (``analysis/api/guide``) uses what exists, and every code block of it runs.
+"""The guide of the site (``analysis/api/guide``) uses what exists, and every code block of it runs. The links
+of all Markdown pages lead somewhere.
 
     python -m pytest -m slow tests/site_test.py
 
-runs the blocks of every page in order, in one folder, on smaller sweeps than the pages have.
+runs the blocks of every page in order, in one folder, on smaller sweeps than the pages have. The pages on
+search and logging need the extras ``tune``, ``mlflow``, ``wandb`` and ``tensorboard``.
 """
 
 import ast
+import importlib.util
 import os
 import pathlib
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -26,7 +30,10 @@ ROOT = pathlib.Path(__file__).parents[1]
 FOLDER = ROOT / "analysis" / "api"
 PAGES = sorted((FOLDER / "guide").glob("*.md"))
 FIRST = PAGES[0]  # trains what the pages after it read
+SEARCH, LOGGING = PAGES[6:]
 LINES = 80  # of a page
+# packages of extras that a page imports
+NEEDS = {SEARCH: ("optuna",), LOGGING: ("mlflow", "wandb", "tensorboardX")}
 # what variables of the pages hold
 HOLDS = {"sweep": Sweep, "longer": Sweep, "trial": StoredTrial}
 CONSOLE = [sys.executable, "-c", "from vfljax import cli; cli.console()"]
@@ -101,8 +108,8 @@ def unknown_flags(words: list[str]) -> list[str]:
     return [name for name in names if name not in known | fields]
 
 
-def test_there_are_six_short_pages():
-    assert [page.name[0] for page in PAGES] == list("123456")
+def test_there_are_eight_short_pages():
+    assert [page.name[0] for page in PAGES] == list("12345678")
     for page in PAGES:
         assert len(page.read_text().splitlines()) <= LINES, page.name
         assert {language for language, _ in blocks(page)} <= {"python", "sh"}, page.name
@@ -156,22 +163,32 @@ def program(page: pathlib.Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def run_page(tmp_path_factory) -> Callable[[pathlib.Path], None]:
-    """Runs a page in a folder where the first page was run."""
-    folder = tmp_path_factory.mktemp("guide")
+def folder(tmp_path_factory) -> pathlib.Path:
+    """Where the pages run."""
+    return tmp_path_factory.mktemp("guide")
 
-    def run(page: pathlib.Path) -> None:
+
+@pytest.fixture(scope="module")
+def run_page(folder) -> Callable[..., str]:
+    """Runs a page in a folder where the first page was run. Returns the end of what it wrote to stderr."""
+
+    def run(page: pathlib.Path, edit: Callable[[str], str] = str, code: int = 0) -> str:
+        for package in NEEDS.get(page, ()):
+            if importlib.util.find_spec(package) is None:
+                pytest.skip(f"{page.name} needs {package}")
         if page != FIRST and not (folder / "runs" / "first").exists():
             run(FIRST)
+        quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "WANDB_SILENT": "true"}
         done = subprocess.run(
-            [sys.executable, "-c", program(page)],
+            [sys.executable, "-c", edit(program(page))],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, **quiet, "PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+        assert done.returncode == code, done.stdout[-2000:] + done.stderr[-4000:]
+        return done.stderr[-4000:]
 
     return run
 
@@ -180,3 +197,65 @@ def run_page(tmp_path_factory) -> Callable[[pathlib.Path], None]:
 @every_page
 def test_every_block_of_a_page_runs(page, run_page):
     run_page(page)
+
+
+@pytest.mark.slow
+def test_a_search_reads_its_stored_batches_and_asks_within_its_range_alone(folder, run_page):
+    def stored():
+        return {path: path.stat().st_mtime_ns for path in folder.glob("runs/search*/*/shards/*/*")}
+
+    run_page(SEARCH)
+    before = stored()
+    assert (
+        len({path.parents[2].name for path in before}) == 4
+    )  # three batches, and the confirmed points
+    inside = "\nassert all(low <= point.params['scale'] <= high for point in study.trials)"
+    run_page(SEARCH, lambda code: code + inside)
+    assert stored() == before
+
+    def other(code: str) -> str:
+        """The page with another range in the same folder."""
+        return code.replace("ranges =", "low = 1e-3\nranges =")
+
+    assert "holds another sweep" in run_page(SEARCH, other, code=1)
+    assert stored() == before
+
+
+@pytest.mark.slow
+def test_what_is_logged_has_a_run_for_every_configuration_and_trial(folder, run_page):
+    run_page(LOGGING)
+    sweep = vfljax.load(folder / "runs" / "first")
+    with sqlite3.connect(folder / "mlflow.db") as database:
+        found = dict(database.execute("SELECT run_uuid, value FROM metrics WHERE key = 'leak'"))
+    assert sorted(found.values()) == pytest.approx(sorted(sweep.verdicts()["leak"]))
+    trials = sweep.results.num_rows
+    assert len([*folder.glob("runs/wandb/offline-run-*/*.wandb")]) == trials
+    assert len([*folder.glob("runs/tensorboard/**/events.*")]) == trials
+
+
+def markdown() -> list[pathlib.Path]:
+    """Every Markdown page of the repository, without what is built or trained."""
+    below = (path for top in ("analysis", "tests") for path in (ROOT / top).rglob("*.md"))
+    made = {FOLDER / "generated", FOLDER / "build"}
+    return [ROOT / "README.md", *(path for path in below if not made & {*path.parents})]
+
+
+def lost_links(text: str, folder: pathlib.Path) -> list[str]:
+    """The links of a Markdown text in a folder that lead to no file."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    links = re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", prose)
+    made = "../generated/"  # of the site, by its builder
+    return [link for link in links if not link.startswith(made) and not (folder / link).exists()]
+
+
+def test_every_link_between_pages_leads_to_a_file():
+    pages = markdown()
+    assert len(pages) > 20
+    lost = {str(page): lost_links(page.read_text(), page.parent) for page in pages}
+    assert {page: links for page, links in lost.items() if links} == {}
+
+
+def test_a_lost_link_is_found(tmp_path):
+    (tmp_path / "here.md").touch()
+    text = "[a](here.md#part), ![b](gone.png), [c](https://x.org), [d](#below)\n```\n[e](code.md)\n```\n"
+    assert lost_links(text, tmp_path) == ["gone.png"]

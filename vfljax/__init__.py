@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from vfljax.defenses import chain
     from vfljax.library.forms import VERDICTS, compare
     from vfljax.library.sweeps import attack_wire, audit, load, run_sweep
-    from vfljax.library.tuning import tune
     from vfljax.machine import use_this_machine
 
 __all__ = [
@@ -87,7 +86,6 @@ __all__ = [
     "plugins",
     "run_sweep",
     "store",
-    "tune",
     "use_this_machine",
 ]
 
@@ -100,7 +98,6 @@ _NAMES = {
     "load": "vfljax.library.sweeps",
     "attack_wire": "vfljax.library.sweeps",
     "run_sweep": "vfljax.library.sweeps",
-    "tune": "vfljax.library.tuning",
     "use_this_machine": "vfljax.machine",
 }
 

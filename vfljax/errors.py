@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import difflib
 import importlib
@@ -13,7 +12,7 @@ import re
 import string
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 MOST = 40  # a message lists all known names up to this number
@@ -224,16 +223,6 @@ def packaged(path: str | os.PathLike[str]) -> pathlib.Path:
     if str(home) not in sys.path:
         sys.path.append(str(home))  # config files import each other
     return home / path
-
-
-@contextlib.contextmanager
-def refusals(package: str) -> Iterator[None]:
-    """Turns any exception of another package, raised in the body, into a UserError of one line."""
-    try:
-        yield
-    except Exception as error:  # errors of MLflow, W&B and their stores have no common base class
-        line = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"{package} refuses: {line[:300]}") from error
 
 
 def not_in_use(name: str, plugin: str) -> UserError:

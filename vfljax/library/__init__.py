@@ -1,1 +1,1 @@
-"""The interface for Python programs and notebooks: ``sweeps``, their ``forms``, ``logs`` and ``tuning``."""
+"""The interface for Python programs and notebooks: ``sweeps`` and their ``forms``."""

@@ -22,7 +22,7 @@ from vfljax.auditing.stages import audit as run_audit
 from vfljax.auditing.survey import written_frame
 from vfljax.errors import UnknownError, UserError, unknown
 from vfljax.launching import running
-from vfljax.library import forms, logs
+from vfljax.library import forms
 from vfljax.report import not_run, page, stored_rows, tables
 from vfljax.report.assessed import Assessed
 from vfljax.report.assessment import assess
@@ -155,11 +155,6 @@ class Sweep(store.StoredSweep):
         running.attack_stored(plan, self.workdir, names, running.INLINE, say=say)
         running.report(self.workdir)
         return load(self.workdir)
-
-    # each logs the stored sweep
-    to_mlflow = logs.to_mlflow
-    to_wandb = logs.to_wandb
-    to_tensorboard = logs.to_tensorboard
 
 
 def _folder(workdir: Any) -> pathlib.Path:
