@@ -1,13 +1,12 @@
-"""Simulate how well leaks are judged, and write the tables of ``analysis/results/judging``.
+"""Simulate how often verdicts are false, and write ``analysis/results/judging``.
 
-    python -m analysis.judging --out=analysis/results/judging --runs=2000  # 45 minutes on two cores
-    python -m analysis.judging --again --out=analysis/results/judging --runs=10000  # two minutes
-    python -m analysis.judging --biases  # vfljax/report/biases.csv, five minutes
+    python -m analysis.judging  # 15 minutes on two cores
 
-``simulation`` draws attacks of known leak, and the report's own functions judge them. Every cell (seeds,
-attacks, spread, world, truth) is one line of a CSV file, and tables.md holds the least favorable ones. Of many
-cells the highest rate is too high by chance, so that ``--again`` draws those above .065 once more. The
-report prints the bias of its highest means from the third command's table. NumPy alone, one fixed seed a cell.
+``simulation`` draws attacks of known leak, and the report's own functions judge them. Every cell (world, truth,
+seeds, attacks, learners, spread) is one line of verdicts.csv. Of many cells the highest rate is too high by
+chance. So for each number of seeds, attacks and learners, the cells of the highest rates are drawn once more,
+by five times as many sweeps (again.csv). The largest of these second rates is what a report prints of its own
+numbers (``vfljax.report.false_rates``). NumPy alone; the draws of a cell depend on nothing else.
 """
 
 from __future__ import annotations
@@ -17,253 +16,111 @@ import csv
 import io
 import itertools
 import pathlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 
 from analysis import simulation
-from analysis.simulation import CORRELATIONS, SPREADS, Cell
+from analysis.simulation import Cell
 from vfljax import store
-from vfljax.report import captions, tables
+from vfljax.report import false_rates
 
-SEEDS = (3, 5, 10)
-ATTACKS = (5, 15, 40)
-JUDGED_SEEDS, JUDGED_ATTACKS, JUDGED_SPREADS = (3, 5), (5, 20), (0.02, 0.05)
-BIAS_SEEDS = (*range(3, 11), 12, 15, 20)
-BIAS_ATTACKS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)
+SEEDS, ATTACKS, LEARNERS, SPREADS = (3, 5), (5, 20, 80), (1, 12), (0.02, 0.05)
 RESULTS = pathlib.Path(__file__).parent / "results" / "judging"
-ABOVE = 0.065  # false rates above it are drawn once more
+RUNS = 60  # sweeps of a cell
+AGAIN, MORE = 4, 5  # cells that are drawn again, and by how many times as many sweeps
+FAILING = "leader fails on one seed in eight"
+"""The world in which no rule that reads few seeds can hold; its rates are told apart."""
+NOISE = "noise"
+"""World and truth in which many attacks that read nothing are taken each by itself; also told apart."""
 Row = dict[str, str | float]
 
 
-def cells(attacks: Sequence[int]) -> list[Cell]:
-    """Every combination of what is varied."""
-    return [Cell(*values) for values in itertools.product(SEEDS, attacks, CORRELATIONS, SPREADS)]
+def cells() -> list[Cell]:
+    """Returns every combination of the numbers that are varied."""
+    return [Cell(*values) for values in itertools.product(SEEDS, ATTACKS, LEARNERS, SPREADS)]
 
 
-def _choosing(cell: Cell, runs: int) -> dict[str, list[Row]]:
-    """Choosing an attack, and limits of the strongest. Choosing is cheap, so it is run more often."""
-    random = np.random.default_rng(0)
-    out: dict[str, list[Row]] = {"choosing": [], "limits": []}
-    for profile, means in simulation.profiles(cell).items():
-        at = {"attack_means": profile, **cell._asdict()}
-        out["choosing"].append(at | simulation.choices(cell, means, 6 * runs, random))
-        out["limits"].append(at | simulation.coverage(cell, means, 2 * runs, random))
+def rates(world: str, truth: str, cell: Cell, runs: int, draws: int = 0) -> Row:
+    """Returns the line of a cell; ``draws`` numbers its draws."""
+    worlds = {**simulation.WORLDS, NOISE: simulation.SINGLE}
+    truths = {**simulation.TRUTHS, NOISE: simulation.NOISE}
+    places = [[*of].index(name) for of, name in ((worlds, world), (truths, truth))]
+    numbers = (cell.seeds, cell.attacks, cell.learners, round(1000 * cell.spread))
+    random = np.random.default_rng([draws, *places, *numbers])
+    pair = worlds[world], truths[truth]
+    found = simulation.rates(cell, *pair, runs, random)
+    return {"world": world, "truth": truth, **cell._asdict(), **found}
+
+
+def simulated(runs: int, workers: int = 2) -> list[Row]:
+    """Returns the line of every cell, made by as many processes."""
+    pairs = [*itertools.product(simulation.WORLDS, simulation.TRUTHS), (NOISE, NOISE)]
+    every = [(*pair, cell) for pair in pairs for cell in cells()]
+    with ProcessPoolExecutor(workers) as pool:
+        return list(pool.map(rates, *zip(*every), itertools.repeat(runs), chunksize=8))
+
+
+def of_numbers(rows: Iterable[Row]) -> dict[tuple[str, ...], list[Row]]:
+    """Returns the lines by numbers of seeds, attacks and learners, and the column of ``FALSE_RATES``."""
+    kinds = {FAILING: "failing", NOISE: "noise"}
+    out: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        numbers = (str(row[name]) for name in ("seeds", "attacks", "learners"))
+        out.setdefault((*numbers, kinds.get(str(row["world"]), "ordinary")), []).append(row)
     return out
 
 
-def _verdicts(cell: Cell, world: str, runs: int) -> dict[str, list[Row]]:
-    """The rates of verdicts in one world."""
-    rows: list[Row] = []
-    for truth in simulation.TRUTHS:
-        random = np.random.default_rng(0)
-        pair = simulation.WORLDS[world], simulation.TRUTHS[truth]
-        rates = simulation.rates(cell, *pair, runs, random)
-        rows.append({"world": world, "truth": truth, **cell._asdict()} | rates)
-    return {"verdicts": rows}
-
-
-def simulated(runs: int, workers: int = 2) -> dict[str, list[Row]]:
-    """The rows of every file, by as many processes."""
-    judged = itertools.product(JUDGED_SEEDS, JUDGED_ATTACKS, (0.5,), JUDGED_SPREADS)
-    jobs = [
-        *(
-            (_verdicts, Cell(*values), world, max(1, runs // 5))
-            for values, world in itertools.product(judged, simulation.WORLDS)
-        ),
-        *((_choosing, cell, runs) for cell in cells(ATTACKS)),
+def again(rows: Iterable[Row], runs: int, workers: int = 2) -> list[Row]:
+    """Returns the cells of the highest rates with new draws, and the ``first`` rate of each."""
+    highest = [
+        row
+        for group in of_numbers(rows).values()
+        for row in sorted(group, key=lambda row: -float(row["false"]))[:AGAIN]
     ]
-    out: dict[str, list[Row]] = {"choosing": [], "limits": [], "verdicts": []}
+    every = [
+        (row["world"], row["truth"], Cell(*(row[name] for name in Cell._fields)))  # type: ignore[arg-type]
+        for row in highest
+    ]
     with ProcessPoolExecutor(workers) as pool:
-        for found in [pool.submit(*job) for job in jobs]:
-            for name, rows in found.result().items():
-                out[name] += rows
-    return out
+        made = pool.map(rates, *zip(*every), itertools.repeat(MORE * runs), itertools.repeat(1))
+        return [{**row, "first": old["false"]} for row, old in zip(made, highest, strict=True)]
 
 
-def again(stored: Iterable[Row], runs: int, workers: int = 2) -> list[Row]:
-    """The cells of verdicts whose false rate is above ``ABOVE``, with other draws.
-
-    Args:
-      stored: the lines of verdicts.csv.
-      runs: of each cell, as for ``simulated``.
-      workers: processes.
-
-    Returns:
-      The cells, with both rates.
-    """
-    high = [row for row in stored if float(row["false"]) > ABOVE]
-    with ProcessPoolExecutor(workers) as pool:
-        found = list(pool.map(_again, high, [max(1, runs // 5)] * len(high)))
-    names = ("world", "truth", *Cell._fields)
-    return [
-        {**{name: row[name] for name in names}, "false": float(row["false"]), "again": rate}
-        for row, rate in zip(high, found, strict=True)
-    ]
+def largest(rows: Iterable[Row]) -> list[Row]:
+    """Returns the lines of ``false_rates.FALSE_RATES`` from those of ``again``."""
+    out: dict[tuple[str, ...], Row] = {}
+    for (*numbers, kind), group in of_numbers(rows).items():
+        row = out.setdefault(tuple(numbers), dict(zip(false_rates.NUMBERS, numbers)))
+        most = max(group, key=lambda row: float(row["false"]))
+        row |= {kind: most["false"], f"{kind}_error": most["error"]}
+    return list(out.values())
 
 
-def _again(row: Row, runs: int) -> float:
-    numbers = {name: float(row[name]) for name in Cell._fields}
-    cell = Cell(**{**numbers, "seeds": int(numbers["seeds"]), "attacks": int(numbers["attacks"])})
-    pair = simulation.WORLDS[str(row["world"])], simulation.TRUTHS[str(row["truth"])]
-    return simulation.rates(cell, *pair, runs, np.random.default_rng(1))["false"]
-
-
-def extreme(rows: Iterable[Row], name: str, most: Callable = max, **at: str | float) -> str:
-    """The most or least of a column, over the rows that have these values."""
-    values = [float(row[name]) for row in rows if all(row[k] == v for k, v in at.items())]
-    return f"{most(values):.3f}"
-
-
-def text(out: dict[str, list[Row]]) -> str:
-    """Every table as Markdown."""
-    spreads = [f"spread {spread:g}" for spread in SPREADS]
-    profiles = list(dict.fromkeys(row["attack_means"] for row in out["limits"]))
-    at = [(seeds, attacks) for seeds in JUDGED_SEEDS for attacks in JUDGED_ATTACKS]
-    of_world = ["world / truth", *(f"{seeds} seeds, {attacks} attacks" for seeds, attacks in at)]
-
-    def largest(values: Sequence[float]) -> float:
-        return max(map(abs, values))
-
-    def by_spread(key: str, name: str, most: Callable, **at: str | float) -> list[str]:
-        return [extreme(out[key], name, most, spread=spread, **at) for spread in SPREADS]
-
-    def line(key: str, column: str, names: Iterable, name: str, most: Callable) -> list[list[str]]:
-        return [
-            [str(value), str(seeds), *by_spread(key, name, most, seeds=seeds, **{column: value})]
-            for value in names
-            for seeds in SEEDS
-        ]
-
-    of_means = ["attacks' true means", "seeds", *spreads]
-    of_seeds = ["figure", "seeds", *spreads]
-
-    def rates(column: str, names: Iterable[str], rate: str, most: Callable) -> list[list[str]]:
-        return [
-            [
-                name,
-                *(
-                    extreme(out["verdicts"], rate, most, seeds=n, attacks=k, **{column: name})
-                    for n, k in at
-                ),
-            ]
-            for name in names
-        ]
-
-    sections = [
-        (
-            "Choosing an attack: largest over attacks' means, their number and correlation",
-            of_seeds,
-            [
-                [label, str(seeds), *by_spread("choosing", name, largest, seeds=seeds)]
-                for label, name in (
-                    ("bias for what was picked, absolute", "bias"),
-                    ("shortfall of the true worst case", "shortfall"),
-                    ("flattery of choosing where it is scored", "flattery"),
-                )
-                for seeds in SEEDS
-            ],
-        ),
-        *(
-            (title, of_means, line("limits", "attack_means", profiles, name, most))
-            for title, name, most in (
-                ('Coverage of "leaks at least", lowest (nominal .95)', "at_least", min),
-                (
-                    "The same without correction: t-limit of the folds' scores, lowest",
-                    "uncorrected",
-                    min,
-                ),
-                ('Coverage of "leaks at most", lowest (nominal .95)', "at_most", min),
-                ('How far "leaks at least" lies below the truth, largest median', "margin", max),
-            )
-        ),
-        (
-            "Rate of the false verdict that falls most often, highest over truths and spreads (nominal .05)",
-            of_world,
-            rates("world", simulation.WORLDS, "false", max),
-        ),
-        (
-            "The same by truth, highest over worlds and spreads",
-            of_world,
-            rates("truth", simulation.TRUTHS, "false", max),
-        ),
-        *(
-            (
-                f"Rate of the verdict to be hoped for where spreads are equal, spread {spread:g}",
-                of_world,
-                [
-                    [
-                        f"{name}: {truth.right}",
-                        *(
-                            extreme(
-                                out["verdicts"],
-                                "right",
-                                min,
-                                seeds=n,
-                                attacks=k,
-                                spread=spread,
-                                truth=name,
-                                world="equal spreads",
-                            )
-                            for n, k in at
-                        ),
-                    ]
-                    for name, truth in simulation.TRUTHS.items()
-                ],
-            )
-            for spread in JUDGED_SPREADS
-        ),
-    ]
-    blocks = [
-        f"## {title}\n\n" + "\n".join(tables.markdown(h, rows)) for title, h, rows in sections
-    ]
-    return "\n\n".join(blocks) + "\n"
-
-
-def as_csv(rows: list[Row]) -> str:
-    """The rows as CSV, figures with four decimals."""
+def as_csv(rows: Sequence[Row]) -> str:
+    """Returns the rows as CSV, figures with three digits."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(rows[0])
     for row in rows:
-        writer.writerow([f"{v:.4g}" if isinstance(v, float) else v for v in row.values()])
+        writer.writerow([f"{v:.3g}" if isinstance(v, float) else v for v in row.values()])
     return file.getvalue()
 
 
-def bias_rows(seeds: Sequence[int], attacks: Sequence[int], runs: int) -> list[Row]:
-    """The rows of the report's stored table of biases: one for each number of seeds and attacks."""
-    out: list[Row] = []
-    for count, candidates in itertools.product(seeds, attacks):
-        found = simulation.biases(count, candidates, runs)
-        figures = {f"spread {spread:g}": figure for spread, figure in found.items()}
-        out.append({"seeds": str(count), "candidates": str(candidates), **figures})
-    return out
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Simulate how well leaks are judged.")
-    group = parser.add_mutually_exclusive_group()
-    parser.add_argument("--out", type=pathlib.Path, default=RESULTS, help="folder of the tables")
-    group.add_argument("--again", action="store_true", help="draw cells of high rates once more")
-    group.add_argument("--biases", action="store_true", help="write the report's table instead")
-    parser.add_argument("--runs", type=int, default=1000, help="runs of a verdict's cell")
+    parser = argparse.ArgumentParser(description="Simulate how often verdicts are false.")
+    parser.add_argument("--out", type=pathlib.Path, default=RESULTS, help="folder of the cells")
+    parser.add_argument("--rates", type=pathlib.Path, default=false_rates.FALSE_RATES)
+    parser.add_argument("--runs", type=int, default=RUNS, help="sweeps of a cell")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     arguments = parser.parse_args()
-    if arguments.biases:
-        rows = bias_rows(BIAS_SEEDS, BIAS_ATTACKS, simulation.BIAS_RUNS)
-        store.write_text(captions.BIASES, as_csv(rows))
-        return
-    if arguments.again:
-        with (arguments.out / "verdicts.csv").open() as lines:
-            rows = again(list(csv.DictReader(lines)), arguments.runs, arguments.workers)
-        store.write_text(arguments.out / "again.csv", as_csv(rows))
-        return
-    out = simulated(arguments.runs, arguments.workers)
-    for name, rows in out.items():
-        store.write_text(arguments.out / f"{name}.csv", as_csv(rows))
-    store.write_text(arguments.out / "tables.md", text(out))
-    print(text(out))
+    rows = simulated(arguments.runs, arguments.workers)
+    store.write_text(arguments.out / "verdicts.csv", as_csv(rows))
+    second = again(rows, arguments.runs, arguments.workers)
+    store.write_text(arguments.out / "again.csv", as_csv(second))
+    store.write_text(arguments.rates, as_csv(largest(second)))
+    print(as_csv(largest(second)))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,14 @@
-"""How well ``choosing``, ``intervals`` and ``judging`` do where the truth is known.
+"""How often verdicts are false where the truth is known.
 
-What enters: how many runs, seeds and attacks, and the spread over seeds. What leaves: rows of bias, coverage
-and rates of verdicts. A figure is a beta variable of known mean and spread, so it is bounded as a leak is.
-Those of one seed are correlated by a normal copula: a hard split is hard for every attack, and for an attack
-on every configuration. ``WORLDS`` are the ways in which the figures may be worse than that. Everything is one
-array [runs, points, attacks, seeds] at a time.
+A figure is a beta variable of known mean and spread, so it is bounded as a leak is. Those of one seed are
+correlated by a normal copula: a hard split is hard for every attack, and for an attack on every configuration.
+``WORLDS`` are the ways in which the figures may be worse than that. ``vfljax.report.verdicts`` judges them by
+the functions that judge sweeps. Everything is one array [runs, points, attacks, seeds] at a time.
+
+The truth is that of the number that is judged: the mean over seeds of what the strongest attack of each run
+reads. It exceeds every single attack's mean, by more if there are more attacks and if they spread more. Hence
+all attacks on a configuration are shifted by a constant, found from other draws, so that the mean of their
+maximum is what the truth says; likewise the local-only learners.
 """
 
 from __future__ import annotations
@@ -16,21 +20,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from vfljax.report import choosing, intervals, judging
-from vfljax.report.judging import Verdict
-
-Floats = NDArray[np.float64]
+from vfljax.report import verdicts
+from vfljax.report.limits import Floats, half_row
+from vfljax.report.verdicts import Verdict
 
 AWAY = 0.6
+"""What the local-only learners read."""
+BEHIND = 0.02
+"""By how much less than they all attacks but the strongest read."""
+CORRELATION = 0.5
+"""Between attacks on a seed, of the normal variables behind the figures."""
 ROWS = 1000
-"""Judged rows: enough that the smallest seed spread counts, not the floor."""
-CHUNK = 100  # runs at once
-SPREADS = (0.01, 0.03, 0.1)
-CORRELATIONS = (0.0, 0.5)
-BIAS_RUNS = 250
-"""Enough for a sentence of a report: the standard error of the largest bias is .003."""
-POINTS = 24
-"""Configurations of a simulated sweep, half of them at the truth that is judged."""
+"""Judged rows: enough that the seeds' spread counts, not the least one."""
+CHUNK, CENTERING = 20, 100
+"""Runs that are judged at once, and others from which the constants are found."""
+POINTS = 4
+"""Configurations of a simulated sweep, all at the truth that is judged."""
 
 
 class Cell(NamedTuple):
@@ -38,7 +43,7 @@ class Cell(NamedTuple):
 
     seeds: int
     attacks: int
-    correlation: float  # between attacks, of the normal variables behind the figures
+    learners: int  # local-only learners, the best of which counts on each seed
     spread: float  # standard deviation over seeds
 
 
@@ -51,7 +56,8 @@ class World(NamedTuple):
     erratic: float = 0.0  # share of the attacks whose spread is five times as large
     fails: float = 0.0  # how often the strongest attack reads nothing on a seed
     each: bool = False  # whether every attack fails as often, on seeds of its own
-    successes: bool = False  # whether the truth is the mean over the other seeds, and not over all
+    successes: bool = False  # whether the truth is the mean without failures
+    single: bool = False  # whether the truth is each attack's own mean: nothing is shifted
     rows: int = 0  # judged rows whose count is drawn too; 0: none is, and ``ROWS`` are judged
 
 
@@ -86,7 +92,7 @@ class Truth(NamedTuple):
 
 LEAKS = (Verdict.LEAKS_MUCH_LESS, Verdict.LEAKS_LESS, Verdict.LEAKS_AS_BEFORE)
 LESS = (Verdict.LEAKS_MUCH_LESS, Verdict.LEAKS_LESS, Verdict.UNCLEAR)
-EDGE = AWAY + judging.EXCESS
+EDGE = AWAY + verdicts.EXCESS
 TRUTHS = {
     "e = .05": Truth(EDGE, 0.9, (Verdict.PROTECTS, *LEAKS), Verdict.UNCLEAR),
     "e = .05, all": Truth(EDGE, 0.9, (Verdict.PROTECTS, *LEAKS), Verdict.UNCLEAR, True),
@@ -110,53 +116,35 @@ TRUTHS = {
     "nothing there": Truth(AWAY, AWAY, (*LESS, *LEAKS), Verdict.NOTHING_TO_PROTECT),
 }
 """At the edge of every verdict, and in the middle of some."""
-
-
-def profiles(cell: Cell) -> dict[str, Floats]:
-    """True means [attacks] of attacks on one strength; the strongest leaks .7, or .97.
-
-    Equal attacks are the hardest case for a lower limit, close ones for the bias.
-    """
-    steps = np.linspace(0, 1, cell.attacks)
-    return {
-        "equal": np.full(cell.attacks, 0.7),
-        "close": 0.7 - 2 * cell.spread * steps,
-        "clear": np.where(steps == 0, 0.7, 0.55),
-        "near 1": 0.97 - 2 * cell.spread * steps,
-    }
+NOISE = Truth(AWAY, 0.9, LEAKS, Verdict.PROTECTS, True)
+"""Every attack reads what every learner reads; in the world ``SINGLE`` the strongest of many exceeds it."""
+SINGLE = World(single=True)
 
 
 def draw(
     random: np.random.Generator, means: ArrayLike, cell: Cell, runs: int, spreads: ArrayLike = 1.0
 ) -> Floats:
-    """Figures [runs, ..., seeds] in (0, 1) of these true means [..., attacks] or [points, attacks].
+    """Returns figures [runs, points, attacks, seeds] in (0, 1] of true means [points, attacks].
+
+    Half of what is drawn for an attack is the same at all points.
 
     Args:
       random: the generator.
-      means: true means; with an axis of points half of an attack's spread is the same for all points.
-      cell: seeds, correlation and spread.
+      means: true means.
+      cell: seeds and spread.
       runs: repetitions.
       spreads: by which the spread of each figure is larger.
     """
     means = np.asarray(means, np.float64)
     shape = (runs, *means.shape, cell.seeds)
-
-    def normal(*axes: int) -> Floats:
-        """Normal variables that are equal along these axes of [points, attacks]."""
-        return random.standard_normal(
-            [1 if n - 1 in axes else size for n, size in enumerate(shape)]
-        )
-
-    one, both = (0,), (0, 1)
-    if means.ndim == 1:
-        of_seed, single = normal(0), normal()
-    else:
-        of_seed, single = normal(*both), (normal(*one) + normal()) / np.sqrt(2)
-    z = np.sqrt(cell.correlation) * of_seed + np.sqrt(1 - cell.correlation) * single
+    of_seed = random.standard_normal((runs, 1, 1, cell.seeds))
+    of_attack = random.standard_normal((runs, 1, means.shape[1], cell.seeds))
+    single = (of_attack + random.standard_normal(shape)) / np.sqrt(2)
+    z = np.sqrt(CORRELATION) * of_seed + np.sqrt(1 - CORRELATION) * single
     sd = np.broadcast_to(cell.spread * np.asarray(spreads), means.shape)
     sd = np.minimum(sd, 0.5 * np.sqrt(means * (1 - means)))
     figures = np.empty(shape)
-    grid = np.linspace(-5.5, 5.5, 1101)
+    grid = np.linspace(-5.5, 5.5, 221)
     figures[:, means == 1] = 1.0
     for mean, spread in {*zip(means[means < 1].tolist(), sd[means < 1].tolist(), strict=True)}:
         # the beta distribution of that mean and spread; its quantiles from a table
@@ -172,133 +160,91 @@ def _chunks(runs: int) -> Iterator[int]:
         yield min(CHUNK, runs - start)
 
 
-def choices(cell: Cell, means: Floats, runs: int, random: np.random.Generator) -> dict[str, float]:
-    """What becomes of choosing an attack, in means over runs.
-
-    ``bias`` is of the folds' scores for what they picked, ``shortfall`` what the picks lack of the true
-    worst case. ``flattery`` is what the highest mean over all seeds has beyond it, chosen where it is
-    scored.
-    """
-    sums = np.zeros(3)
-    for count in _chunks(runs):
-        leaks = draw(random, means, cell, count)
-        folds = choosing.leave_one_out(leaks)
-        picked = means[folds.medians]
-        highest = leaks.mean(-1).max(-1)
-        errors = (folds.scores - picked, means.max() - picked, highest - means.max())
-        sums += [error.mean() * count for error in errors]
-    return dict(zip(("bias", "shortfall", "flattery"), map(float, sums / runs)))
-
-
-def biases(seeds: int, attacks: int, runs: int = BIAS_RUNS) -> dict[float, float]:
-    """By how much the highest mean over seeds exceeds the strongest attack's true mean, by ``SPREADS``.
-
-    It is the largest mean over ``runs`` runs of any of the ``profiles``, attacks correlated or not.
-    """
-    random, out = np.random.default_rng(0), {}
-    for spread in SPREADS:
-        cells = [Cell(seeds, attacks, correlation, spread) for correlation in CORRELATIONS]
-        found = (
-            choices(cell, means, runs, random)["flattery"]
-            for cell in cells
-            for means in profiles(cell).values()
-        )
-        out[spread] = max(0.0, *found)
-    return out
-
-
-def coverage(cell: Cell, means: Floats, runs: int, random: np.random.Generator) -> dict[str, float]:
-    """How often the limits are right about the true worst case.
-
-    ``at_least`` and ``at_most`` are ``intervals.worst_limits``, and ``uncorrected`` is the plain lower
-    t-limit of the folds' scores. ``margin`` is the median distance from the truth down to the lower limit.
-    """
-    truth = float(means.max())
-    lowers, uppers, plains = [], [], []
-    for count in _chunks(runs):
-        leaks = draw(random, means, cell, count)
-        limits = intervals.worst_limits(intervals.sample(leaks, ROWS))
-        scores = choosing.leave_one_out(leaks).scores
-        error = scores.std(-1, ddof=1) / np.sqrt(cell.seeds)
-        plains.append(scores.mean(-1) - special.stdtrit(cell.seeds - 1, intervals.LEVEL) * error)
-        lowers.append(limits.lower)
-        uppers.append(limits.upper)
-    lower, upper, plain = map(np.concatenate, (lowers, uppers, plains))
-    return {
-        "at_least": float((lower <= truth).mean()),
-        "at_most": float((upper >= truth).mean()),
-        "uncorrected": float((plain <= truth).mean()),
-        "margin": float(np.median(truth - lower)),
-    }
-
-
 def figures_of(
     cell: Cell, world: World, truth: Truth, runs: int, random: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
-    """Returns leaks [runs, 1 + POINTS, attacks, seeds], the baseline's [runs, 1, 1, seeds] and true means.
+    """Returns leaks [runs, 1 + POINTS, attacks, seeds], the best learner's [runs, 1, 1, seeds] and the true
+    means of the strongest [1 + POINTS].
 
-    The first point is undefended. Half of the others are at the truth, the rest between it and undefended. A
-    leader that fails has the mean that the truth says, failures included unless the world is judged by its
-    successes: a deployment is one run, on which the leader most often does not fail.
+    The first point is undefended. Where attacks fail, the truth includes failures, unless the world is judged
+    by its successes: a deployment is one run, on which the leader most often does not fail.
     """
-    steps = np.concatenate([[1.0], np.linspace(0, 1, POINTS - POINTS // 2), np.zeros(POINTS // 2)])
-    strongest = truth.leaks + (truth.undefended - truth.leaks) * steps
-    rest = strongest[:, None] if truth.all else np.full((len(steps), 1), AWAY - 0.02)
+    strongest = np.array([truth.undefended] + [truth.leaks] * POINTS)
+    rest = strongest[:, None] if truth.all else np.full((1 + POINTS, 1), AWAY - BEHIND)
     means = np.repeat(np.minimum(rest, strongest[:, None]), cell.attacks, axis=1)
     means[:, 0] = strongest
     spreads = np.exp(world.unequal * random.standard_normal(cell.attacks))
-    spreads = spreads * np.exp(world.uneven * random.standard_normal((len(steps), 1)))
+    spreads = spreads * np.exp(world.uneven * random.standard_normal((1 + POINTS, 1)))
     spreads[:, random.random(cell.attacks) < world.erratic] *= 5
     spreads[:, 0] *= world.leader
-    shown = means.copy()
-    if world.fails and not world.successes:
-        shown[:, 0] = np.minimum((means[:, 0] - world.fails / 2) / (1 - world.fails), 0.999)
-    with_away = (
-        np.pad(x, ((0, 0), (0, 1)), constant_values=c) for x, c in ((shown, AWAY), (spreads, 1))
-    )
-    shown, spreads = with_away
-    leaks, local_only = np.split(draw(random, shown, cell, runs, spreads), [cell.attacks], axis=2)
-    local_only = local_only[:, :1]
-    if world.fails:
+    of_learners = np.full((1 + POINTS, cell.learners), AWAY)
+    means = np.concatenate([means, of_learners], axis=1)
+    spreads = np.concatenate([spreads, np.ones_like(of_learners)], axis=1)
+    every = draw(random, means, cell, runs + CENTERING, spreads)
+    if world.rows:
+        every = random.binomial(world.rows, np.clip(every, 0, 1)) / world.rows
+    leaks, learned = np.split(every, [cell.attacks], axis=2)
+    learned = learned[:, :1].max(axis=2, keepdims=True)
+
+    def failed(leaks: Floats) -> Floats:
         # at all points at once, as a hard split is hard for an attack on every configuration
         failing = cell.attacks if world.each else 1
-        lost = random.random((runs, 1, failing, cell.seeds)) < world.fails
+        lost = random.random((len(leaks), 1, failing, cell.seeds)) < world.fails
+        leaks = leaks.copy()
         leaks[:, :, :failing] = np.where(lost, 0.5, leaks[:, :, :failing])
-    if world.rows:
-        leaks, local_only = (
-            random.binomial(world.rows, np.clip(x, 0, 1)) / world.rows for x in (leaks, local_only)
-        )
-    return leaks, local_only, means
+        return leaks
+
+    if world.fails and not world.successes:
+        leaks = failed(leaks)
+    if not world.single:
+        leaks = _centered(leaks, strongest[:, None, None], runs)
+        learned = _centered(learned, AWAY, runs)
+    leaks, learned = leaks[:runs], learned[:runs]
+    if world.fails and world.successes:
+        leaks = failed(leaks)
+    return leaks, learned, strongest
+
+
+def _centered(figures: Floats, means: ArrayLike, runs: int) -> Floats:
+    """Returns figures [runs + CENTERING, points, attacks, seeds] shifted by a constant for each point, so that
+    the means [points, 1, 1] of their maxima are given; the constants are found without the first runs."""
+    found = figures[runs:].max(axis=2, keepdims=True).mean(axis=(0, 3), keepdims=True)
+    return np.clip(figures + np.asarray(means) - found, 0, 1)
 
 
 def rates(
     cell: Cell, world: World, truth: Truth, runs: int, random: np.random.Generator
 ) -> dict[str, float]:
-    """How often each verdict falls on the points at the truth; the right one, and the false ones.
+    """Returns how often verdicts fall on the points at the truth: the right one, and the false ones.
 
     ``false_more`` is the rate of verdicts that it still leaks, where that is false. ``false_less`` is the
     largest rate of false verdicts that assert one thing: that it protects, that there is nothing to protect, or
-    that it leaks less. ``false`` is the larger of both.
+    that it leaks less. ``false`` is the larger of both, and ``error`` its standard error over sweeps, whose
+    points share their seeds.
     """
     found: list[NDArray[np.intp]] = []
-    rows = world.rows or ROWS
+    least = half_row(world.rows or ROWS)
     for count in _chunks(runs):
-        leaks, local_only, _ = figures_of(cell, world, truth, count, random)
-        figures, baseline = (intervals.sample(x, rows) for x in (leaks, local_only))
-        codes = judging.verdict_codes(judging.evidence_on(figures, baseline))
-        found.append(codes[:, -(POINTS // 2) :])
+        leaks, learned, _ = figures_of(cell, world, truth, count, random)
+        compared = verdicts.compare(leaks, np.isfinite(leaks), learned, learned, least)
+        found.append(verdicts.verdict_codes(compared)[:, 1:])
     codes = np.concatenate(found)
-    shares = {verdict: float((codes == k).mean()) for k, verdict in enumerate(judging.VERDICTS)}
     leaks_not = {*LEAKS} <= {*truth.false}
-    more = sum(shares[v] for v in LEAKS) if leaks_not else 0.0
     # of "still leaks, less" the first half alone may be false
     lessened = () if leaks_not and Verdict.UNCLEAR not in truth.false else LESS
     claims = ((Verdict.PROTECTS,), (Verdict.NOTHING_TO_PROTECT,), lessened)
-    less = max(sum(shares[v] for v in claim if v in truth.false) for claim in claims)
+
+    def by_sweep(claim: tuple[Verdict, ...]) -> Floats:
+        """The share of each sweep's points with one of these verdicts, [runs]."""
+        return np.isin(codes, [verdicts.VERDICTS.index(v) for v in claim]).mean(axis=1)
+
+    more = by_sweep(LEAKS if leaks_not else ())
+    less = max((by_sweep(tuple({*c} & {*truth.false})) for c in claims), key=np.mean)
+    false = max(more, less, key=np.mean)
     return {
-        "false": max(more, less),
-        "false_more": more,
-        "false_less": less,
-        "right": shares[truth.right],
-        **{str(verdict): share for verdict, share in shares.items()},
+        "false": float(false.mean()),
+        "error": float(false.std(ddof=1) / np.sqrt(runs)),
+        "false_more": float(more.mean()),
+        "false_less": float(less.mean()),
+        "right": float(by_sweep((truth.right,)).mean()),
     }

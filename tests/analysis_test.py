@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from analysis import deviations, judging, knowers, precision
+from analysis import deviations, knowers, precision
 from tests import sweeps
 from vfljax import config as config_file
 from vfljax import store
@@ -15,30 +15,6 @@ from vfljax.report import stored_rows
 from vfljax.report.assessment import assess_sweep
 from vfljax.report.estimates import interval
 from vfljax.store import header
-
-
-def test_the_simulation_of_judging_writes_a_line_a_cell_and_the_tables(
-    tmp_path, monkeypatch, capsys
-):
-    few = {"SEEDS": (3,), "ATTACKS": (2, 3), "SPREADS": (0.05,), "JUDGED_SEEDS": (3,)}
-    for name, values in {**few, "JUDGED_ATTACKS": (2,), "JUDGED_SPREADS": (0.05,)}.items():
-        monkeypatch.setattr(judging, name, values)
-    monkeypatch.setattr(sys, "argv", ["judging", f"--out={tmp_path}", "--runs=4"])
-    judging.main()
-    text = (tmp_path / "tables.md").read_text()
-    assert text.strip() == capsys.readouterr().out.strip()
-    assert "| bias for what was picked, absolute | 3 | 0.0" in text
-    lines = {path.stem: list(csv.DictReader(path.open())) for path in tmp_path.glob("*.csv")}
-    counts = {name: len(rows) for name, rows in lines.items()}
-    assert counts == {"choosing": 16, "limits": 16, "verdicts": 176}
-    monkeypatch.setattr(sys, "argv", ["judging", "--again", f"--out={tmp_path}", "--runs=4"])
-    judging.main()
-    rows = list(csv.DictReader((tmp_path / "again.csv").open()))
-    high = [row for row in lines["verdicts"] if float(row["false"]) > judging.ABOVE]
-    assert [row["false"] for row in rows] == [row["false"] for row in high]
-    assert {row["again"] for row in rows} != {row["false"] for row in rows}
-    shares = [float(lines["verdicts"][0][v]) for v in map(str, judging.simulation.judging.VERDICTS)]
-    assert abs(sum(shares) - 1) < 1e-3
 
 
 def test_precisions_are_paired_by_setting_federation_and_seed():

@@ -5,7 +5,7 @@ import pytest
 
 from analysis import judging, simulation
 from analysis.simulation import Cell
-from vfljax.report import captions
+from vfljax.report import false_rates
 
 
 @pytest.fixture
@@ -14,57 +14,81 @@ def random():
 
 
 def test_drawn_figures_have_the_mean_and_spread_that_are_said(random):
-    figures = simulation.draw(random, [0.6, 0.97], Cell(5, 2, 0.5, 0.05), 20_000)
+    figures = simulation.draw(random, [[0.6, 0.97]], Cell(5, 2, 1, 0.05), 20_000)[:, 0]
     np.testing.assert_allclose(figures.mean((0, 2)), [0.6, 0.97], atol=2e-3)
     np.testing.assert_allclose(figures.std((0, 2)), [0.05, 0.05], atol=2e-3)
     shared = np.corrcoef(figures[:, 0].ravel(), figures[:, 1].ravel())[0, 1]
     assert 0.35 < shared < 0.5  # a little less than of the normal variables
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.5])
-def test_folds_are_unbiased_for_what_they_picked(correlation, random):
-    cell = Cell(3, 10, correlation, 0.05)
-    for profile in ("equal", "close"):
-        result = simulation.choices(cell, simulation.profiles(cell)[profile], 4000, random)
-        assert abs(result["bias"]) <= 0.005
-        assert result["flattery"] > 0.005  # which is what choosing where it is scored costs
-        assert -1e-9 <= result["shortfall"] < 0.05
-
-
-def test_the_stored_biases_are_what_the_command_makes_and_grow_with_the_spread():
-    (made,) = judging.bias_rows([4], [3], simulation.BIAS_RUNS)
-    stored = captions.stored_bias(4, 3)
-    assert (stored.seeds, stored.candidates) == (4, 3)
-    assert list(stored.by_spread) == list(simulation.SPREADS)
-    for spread, figure in stored.by_spread.items():
-        assert figure == pytest.approx(made[f"spread {spread:g}"], rel=1e-3)
-    assert 0 < stored.by_spread[0.01] < stored.by_spread[0.03] < stored.by_spread[0.1] < 0.1
-
-
-def test_between_stored_numbers_fewer_seeds_and_more_candidates_count():
-    assert captions.stored_bias(11, 41)[:2] == (10, 50)
-    assert captions.stored_bias(99, 999)[:2] == (20, 100)
+@pytest.mark.parametrize("world", ["unequal spreads", "50 rows", judging.FAILING])
+def test_the_strongest_of_each_run_reads_on_average_what_the_truth_says(world, random):
+    cell, truth = Cell(5, 10, 4, 0.03), simulation.TRUTHS["e = .05, all"]
+    found = [
+        simulation.figures_of(cell, simulation.WORLDS[world], truth, 200, random) for _ in range(4)
+    ]
+    strongest = np.mean([leaks.max(2).mean((0, 2)) for leaks, _, _ in found], axis=0)
+    np.testing.assert_allclose(strongest, found[0][2], atol=0.006)
+    assert np.mean([learned.mean() for _, learned, _ in found]) == pytest.approx(0.6, abs=0.006)
+    # taken each by itself they read less
+    single, _, means = simulation.figures_of(cell, simulation.SINGLE, truth, 200, random)
+    assert (single.max(2).mean((0, 2)) > means + 0.01).all()
 
 
 def test_false_verdicts_are_as_rare_as_is_said_and_clear_cases_are_clear(random):
-    cell, clear = Cell(5, 5, 0.5, 0.02), ("protected", "reduced", "nothing there")
+    cell, clear = Cell(5, 5, 1, 0.02), ("protected", "reduced", "nothing there")
+    stored = false_rates.false_rate(5, 5, 1)
     for name in ("e = .05, all", "e = e_u / 4", "d = 0", "d = -.02", *clear):
         for world in ("equal spreads", "unequal spreads"):
             truth = simulation.TRUTHS[name]
             result = simulation.rates(cell, simulation.WORLDS[world], truth, 100, random)
-            assert result["false"] <= 0.115, name  # .05, and three standard errors of 100 runs
+            assert result["false"] <= stored.ordinary + 3 * max(result["error"], 0.01), name
+            assert result["false"] == max(result["false_more"], result["false_less"])
             if name in clear and world == "equal spreads":
-                assert result["right"] >= 0.95, name
+                assert result["right"] >= 0.9, name
 
 
-def test_a_leader_that_fails_is_judged_well_by_its_successes_and_not_by_the_mean(random):
-    """By the mean it is called more than it is; that "less" is right of e is no error of that half."""
-    cell, truth = Cell(5, 5, 0.5, 0.02), simulation.TRUTHS["e = .05"]
-    name = "leader fails on one seed in eight"
-    by_mean, by_successes = (
-        simulation.rates(cell, simulation.WORLDS[world], truth, 100, random)
-        for world in (name, f"{name}, judged by its successes")
+def test_many_attacks_that_read_nothing_are_taken_for_a_leak_unless_many_learners_try_too(random):
+    few, many = (
+        simulation.rates(Cell(5, 40, n, 0.05), simulation.SINGLE, simulation.NOISE, 40, random)
+        for n in (1, 40)
     )
-    assert by_mean["false"] == by_mean["false_more"] > 0.2 > 0.05 > by_mean["false_less"]
-    assert by_successes["false"] == max(by_successes["false_more"], by_successes["false_less"])
-    assert by_successes["false"] <= 0.115
+    assert few["false"] == few["false_more"] > 0.1
+    assert many["false"] == 0
+
+
+def test_between_stored_numbers_fewer_seeds_and_more_attacks_count():
+    def numbers(*of):
+        return false_rates.false_rate(*of)[:3]
+
+    assert numbers(4, 6, 11) == (3, 20, 1)
+    assert numbers(99, 999, 12) == (5, 80, 12)
+    assert numbers(5, 5, 0) == (5, 5, 1)
+    assert false_rates.false_rate(2, 5, 1) is None
+    assert all(
+        0 <= line.ordinary <= 1 and line.ordinary_error < 0.05 for line in false_rates.stored()
+    )
+
+
+def test_the_command_writes_a_line_a_cell_and_draws_the_highest_again(
+    tmp_path, monkeypatch, capsys
+):
+    few = {"SEEDS": (3,), "ATTACKS": (2,), "LEARNERS": (1, 2), "SPREADS": (0.05,), "AGAIN": 2}
+    for name, value in few.items():
+        monkeypatch.setattr(judging, name, value)
+    rows = judging.simulated(4, workers=1)
+    assert len(rows) == 2 * (11 * 16 + 1)
+    assert judging.rates(rows[0]["world"], rows[0]["truth"], Cell(3, 2, 1, 0.05), 4) == rows[0]
+    second = judging.again(rows, 4, workers=1)
+    assert len(second) == 2 * (2 + 2 + 1)
+    assert [row["first"] for row in second] != [row["false"] for row in second]
+    lines = judging.largest(second)
+    assert [line["learners"] for line in lines] == ["1", "2"]
+    path = tmp_path / "rates.csv"
+    path.write_text(judging.as_csv(lines))
+    monkeypatch.setattr(false_rates, "FALSE_RATES", path)
+    false_rates.stored.cache_clear()
+    try:
+        assert [line.attacks for line in false_rates.stored()] == [2, 2]
+    finally:
+        false_rates.stored.cache_clear()

@@ -1,0 +1,179 @@
+"""The frames of a stored sweep: directions of leaks, labels, planned rows, learners and utilities."""
+
+import json
+import pathlib
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from vfljax import attacks, store
+from vfljax.report import rows as rows_module
+from vfljax.report.judge import judge
+from vfljax.store import StoredSweep
+from vfljax.types import AttackIdentity
+
+FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"
+
+
+def entry(name, knobs=({},), kinds=("split", "malicious"), attackers=(0,), **values):
+    about = store.identity_columns(
+        AttackIdentity(name, attackers=attackers, rule=attacks.TABLE[name].rule)
+    )
+    about |= {"status": "ok", "knobs": list(knobs), "federations": list(kinds)}
+    return about | {"oracle": False, "adaptive": False, **values}
+
+
+def stored(variant, trial, point=0, known=0, draws=1.0, **figures):
+    number, federation, seed = trial
+    identity = AttackIdentity(variant, federation=federation, known=known)
+    place = {"variant": variant, "trial": number, "seed": seed, "attack_configuration": point}
+    return {**store.identity_columns(identity), **place, "draws": draws, **figures}
+
+
+def local(seed, learner, known=40, attackers=(0,), draws=1.0, **figures):
+    options = (("learner", learner),)
+    identity = AttackIdentity("logistic", options, ("learner",), attackers=attackers, known=known)
+    place = {"variant": "logistic", "seed": seed, "what": "logistic", "draws": draws}
+    return {**store.identity_columns(identity), **place, **figures}
+
+
+TRIALS = [(0, "split", 0), (1, "malicious-1", 0), (2, "no_split", 0), (3, "split", 1)]
+
+
+def made(monkeypatch, summary, rows, learners=(), balance=(300, 700), **header):
+    """Returns the frames of a sweep that is made of these records; the last trial diverged."""
+    results = [
+        {
+            "trial": number,
+            "configuration": 0,
+            "method": "undefended",
+            "defenses": "",
+            "federation": federation,
+            "seed": seed,
+            "status": "ok" if number < 3 else "diverged",
+            "loss": [1.0, 0.5],
+            "noise.scale": 0.5,
+            "test_oriented_accuracy": 0.9,
+            "test_oriented_auc": 0.95,
+            "validation_oriented_accuracy": 0.8,
+            "validation_oriented_auc": 0.85,
+        }
+        for number, federation, seed in TRIALS
+    ]
+    monkeypatch.setattr(store, "attack_summary", lambda workdir: summary)
+    monkeypatch.setattr(StoredSweep, "plugins", {})
+    data = {"balance": list(balance), "train": 1000, **header}
+    config = {"attackers": [[0], [1]], "parties": {"passive": 2}}
+    tables = (pa.Table.from_pylist(list(x)) for x in (results, rows, learners))
+    results, rows, learners = tables
+    sweep = StoredSweep(
+        pathlib.Path("w"), {"data": data, "config": config}, results, rows, (), learners
+    )
+    return rows_module.read(sweep)
+
+
+def by_place(frames, *names):
+    return frames.rows.set_index([*names])["leak"].to_dict()
+
+
+def test_with_two_classes_only_attacks_that_know_no_label_are_turned(monkeypatch):
+    knows = {"leak": 0.7, "leak_named": 0.7, "renamed": 1.0, "naming": 40.0}  # named against itself
+    free = {"leak": 0.7, "leak_named": 0.3, "renamed": 1.0, "naming": 40.0}
+    frames = made(
+        monkeypatch,
+        {"probe": entry("probe", [{"known": 40.0}]), "norm": entry("norm")},
+        [stored("probe", TRIALS[0], known=40, draws=3.0, **knows)]
+        + [stored("norm", TRIALS[0], **free)],
+        [local(0, "knn", draws=3.0, leak=0.6, leak_named=0.6, renamed=1.0)],
+    )
+    leaks = by_place(frames, "attack", "federation")
+    assert leaks["probe", "split"] == pytest.approx(0.3)
+    assert leaks["norm", "split"] == 0.3  # as the known labels say
+    (learned,) = frames.rows[frames.rows["role"] == "learner"].itertuples()
+    assert learned.leak == pytest.approx(0.4)
+    assert (learned.configuration, learned.panel, learned.trial) == (-1, "", -1)
+    # an attack that known labels turned knows these, and is compared with learners over all draws
+    of = frames.rows[frames.rows["attack"] == "norm"]
+    assert set(of["known"]) == {40}
+    assert set(of["draws"]) == {3.0}
+    assert frames.facts.known == 40
+
+
+def test_with_more_classes_known_labels_name_them_for_who_knows_none(monkeypatch):
+    figures = {"leak": 0.5, "leak_named": 0.8, "renamed": 0.5}
+    frames = made(
+        monkeypatch,
+        {"probe": entry("probe", [{"known": 40.0}]), "direct": entry("direct")},
+        [stored("probe", TRIALS[0], known=40, naming=40.0, **figures)]
+        + [stored("direct", TRIALS[0], naming=40.0, **figures)],
+        balance=(100, 300, 600),
+    )
+    leaks = by_place(frames, "attack", "federation")
+    assert (leaks["probe", "split"], leaks["direct", "split"]) == (0.5, 0.8)
+    assert frames.facts.scored_rows == 300  # of the rarest class, and of three classes
+    assert frames.facts.chance == pytest.approx(1 / 3)
+
+
+def test_each_planned_row_is_there_once_and_has_no_figure_until_it_is_run(monkeypatch):
+    summary = {
+        "probe": entry("probe", [{"known": 10.0}, {"known": 40.0}]),
+        "probe_1": entry("probe", [{"known": 40.0}], attackers=(1,)),
+        "active": entry("active", kinds=("malicious",)),
+        "old": entry("probe", superseded=True),
+        "skipped": {**entry("norm"), "status": "skipped"},
+        "layer": entry("spectral", oracle=True),
+    }
+    frames = made(monkeypatch, summary, [stored("probe", TRIALS[0], known=10, leak=0.9)])
+    rows = frames.rows
+    assert sorted(zip(rows["label"], rows["federation"], rows["attackers"])) == [
+        ("active/parties=1", "malicious-1", "1"),
+        ("probe known=10", "split", "0"),
+        ("probe known=40", "split", "0"),
+        ("probe/parties=1", "split", "1"),
+        ("probe/parties=1 known=10 (malicious)", "malicious-1", "1"),
+        ("probe/parties=1 known=40 (malicious)", "malicious-1", "1"),
+        ("spectral", "split", "0"),
+        ("spectral/parties=1", "malicious-1", "1"),
+    ]
+    assert rows["leak"].notna().sum() == 1
+    assert set(rows.loc[rows["role"] == "oracle", "attack"]) == {"spectral"}
+    assert set(rows["panel"]) == {"split"}
+    assert not rows.duplicated(["configuration", "panel", "label", "seed"]).any()
+
+
+def test_utility_is_auc_if_a_class_is_rare_and_a_party_without_columns_guesses(monkeypatch):
+    frames = made(monkeypatch, {}, [], label_columns=False)
+    assert (frames.facts.utility, frames.facts.guess) == ("accuracy", 0.7)
+    assert set(frames.trials["test_utility"]) == {0.9}
+    assert set(frames.trials["alone_test"]) == {0.7}
+    assert list(frames.trials["diverged"]) == [False, False, False, True]
+    assert list(frames.trials["panel"]) == ["split", "split", "no_split", "split"]
+    assert "noise.scale" in frames.trials
+    assert "loss" not in frames.trials
+    rare = made(monkeypatch, {}, [], balance=(200, 800))
+    assert (rare.facts.utility, rare.facts.guess) == ("AUC", 0.5)
+    assert set(rare.trials["validation_utility"]) == {0.85}
+    assert rare.trials["alone_test"].isna().all()
+    found = judge(*rare)
+    assert list(found["known"]) == [0, 0]
+
+
+def test_a_stored_sweep_is_read_whole():
+    sweep = store.load(FIXTURE)
+    frames = rows_module.read(sweep)
+    rows, at_once = frames.rows, sweep.attacks.to_pandas()
+    fair = rows[rows["role"] == "attack"]
+    assert fair["leak"].notna().sum() == at_once["leak"].notna().sum()
+    assert (rows["role"] == "learner").sum() == sweep.local_only.num_rows
+    assert not fair.duplicated(["configuration", "panel", "label", "seed"]).any()
+    knows = at_once[at_once["known"] > 0].set_index(["variant", "attack_configuration", "trial"])
+    kept = fair[(fair["attack"] == "probe") & fair["label"].str.contains("known=10")]
+    for row in kept[kept["leak"].notna()].itertuples():
+        assert row.leak == knows.loc[(row.variant, 0, row.trial), "leak"]
+    found = judge(*frames)
+    assert len(found) == 2 * 5 * 2  # panels, configurations, numbers of known labels
+    assert json.loads(found.to_json())
+    assert np.isfinite(found["leak"]).all()
+    assert isinstance(found, pd.DataFrame)

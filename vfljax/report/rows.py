@@ -1,0 +1,317 @@
+"""Reads a stored sweep into two data frames: the rows of attacks and learners, and the trials.
+
+This is the only module of the report that reads the columns on disk. ``judge`` turns the frames into verdicts.
+
+**rows** has one row for each attack that was planned for a trial, and for each local-only learner:
+
+    configuration, panel, federation  what was attacked; a learner has -1, "" and ""
+    trial, seed                       of the federation; a learner has the trial -1
+    attackers                         the numbers of the attacking parties, such as "0+1"
+    known                             the labels that it used, to learn or to name its classes
+    draws                             the draws of known labels over which its figures are means
+    attack, variant                   the attack's name, and the key of its entry in ``attacks.json``
+    label                             a text that is unique among the attacks of a panel
+    role                              "attack", "learner" (local-only), or "oracle"
+    adaptive                          whether it is in no paper
+    leak                              on the scale of ``metrics.leak``; NaN without a figure
+    settled_by                        the label of the row that settled it, else ""
+    all other columns                 figures as ``attacking.scoring`` stores them
+
+**The direction of a leak.** With two classes an attack or learner that knows labels is never turned. An attack
+that knows none has no direction of its own, and is turned by the known labels of the sweep's other attacks; if
+no attack knows any, by all rows. With more classes such an attack names its classes in the same way. It then
+counts as knowing these labels, and is not scored on them.
+
+**trials** has one row for each trained federation: ``trial, configuration, method, defenses, panel,
+federation, seed, diverged, test_utility, validation_utility, alone_test, alone_validation`` (of the label party
+alone), and all other stored numbers, the knobs among them. Utility is accuracy, or AUC if the rarer of two
+classes has under 30 % of the rows; of two classes it is oriented. It is NaN where training diverged.
+"""
+
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from vfljax import attacks, plugins, store
+from vfljax.store import StoredSweep
+from vfljax.sweep.experiment import Experiment
+from vfljax.sweep.records import Goal
+from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, AttackIdentity, federation_of
+
+PANELS = {SPLIT: "with model splitting", NO_SPLIT: "without model splitting"}
+"""The panels of a report. Honest and malicious federations with a top model are judged together, as SPLIT; the
+utility of a panel is that of its honest federation, which has the panel's name."""
+RARE = 0.3
+"""If the rarer of two classes has a smaller share of the rows, utility is AUC."""
+PLACE = ["variant", "attack_configuration", "federation"]
+"""The columns that identify an attack at one point of its knobs in one federation."""
+ABOUT = ["attackers", "known", "draws", "attack", "label", "role", "adaptive"]
+IDENTITY = (
+    "options",
+    "shown",
+    "named",
+    "rule",
+    "outdated",
+    "view",
+    "what",
+)  # columns that are left out
+GONE = (
+    *("leak_select", "leak_report", "leak_crossed", "leak_null", "leak_error"),
+    *("named_select", "named_report"),
+)
+
+
+class Facts(NamedTuple):
+    """What holds for a whole sweep."""
+
+    classes: int
+    chance: float  # the leak of a guess: 1/2 for two classes, else 1/C
+    scored_rows: int  # m of ``judge.half_row``: the rows whose errors bound the spread of a leak
+    known: int = 0  # the most labels that an attack knows, which the report leads with
+    utility: str = "accuracy"  # or "AUC"
+    guess: float = 0.5  # the utility of a guess
+    parties: tuple[str, ...] = ()  # names of the passive parties
+    goal: Goal = Goal()
+
+
+class Frames(NamedTuple):
+    """A stored sweep as data frames; the module's docstring lists their columns."""
+
+    rows: pd.DataFrame
+    trials: pd.DataFrame
+    facts: Facts
+
+
+def read(sweep: StoredSweep, experiment: Experiment | None = None) -> Frames:
+    """Returns the frames of a stored sweep, finished or not.
+
+    Args:
+      sweep: as ``store.load`` returns it.
+      experiment: the sweep's, for its goal and the names of its parties; None gives default ones.
+    """
+    plugins.stand_in(sweep.plugins)
+    facts = _facts(sweep, experiment)
+    trials = _trials(sweep, facts, experiment)
+    learners = _learners(sweep, facts)
+    rows = _attacks(sweep, trials, learners, facts)
+    rows = pd.concat([part for part in (rows, learners) if len(part)] or [rows], ignore_index=True)
+    fair = rows[rows["role"] == "attack"]
+    return Frames(rows, trials, facts._replace(known=int(fair["known"].max()) if len(fair) else 0))
+
+
+def _facts(sweep: StoredSweep, experiment: Experiment | None) -> Facts:
+    data = sweep.header["data"]
+    balance = data["balance"]
+    classes, share = len(balance), min(balance) / sum(balance)
+    # a balanced top-1 of more than two classes counts the rows of all classes
+    scored = data.get("recorded", data["train"]) * share * (classes if classes > 2 else 1)
+    utility = "AUC" if classes == 2 and share < RARE else "accuracy"
+    passive = sweep.config["parties"]["passive"]
+    parties = experiment.parties.name_of if experiment else "passive party {}".format
+    return Facts(
+        classes=classes,
+        chance=0.5 if classes == 2 else 1 / classes,
+        scored_rows=max(1, int(scored)),
+        utility=utility,
+        guess=0.5 if utility == "AUC" else max(balance) / sum(balance),
+        parties=tuple(map(parties, range(passive))),
+        goal=experiment.goal if experiment else Goal(),
+    )
+
+
+def _trials(sweep: StoredSweep, facts: Facts, experiment: Experiment | None) -> pd.DataFrame:
+    table = sweep.results
+    lists = [field.name for field in table.schema if pa.types.is_list(field.type)]
+    trials = table.drop_columns(lists).to_pandas()
+    kinds = {name: federation_of(name) for name in trials["federation"].unique()}
+    trials["panel"] = trials["federation"].map(
+        {name: SPLIT if of.split else NO_SPLIT for name, of in kinds.items()}
+    )
+    trials["diverged"] = trials["status"] != "ok"
+    oriented = "oriented_" if "test_oriented_accuracy" in trials else ""
+    figure = "oriented_auc" if facts.utility == "AUC" else f"{oriented}accuracy"
+    of = {"test_utility": "test", "validation_utility": "validation"}
+    of |= {"alone_test": "alone_test", "alone_validation": "alone_validation"}
+    for name, part in of.items():
+        stored = trials.get(f"{part}_{figure}", pd.Series(np.nan, trials.index))
+        trials[name] = stored.astype(float)
+    parties = experiment.parties.label_features if experiment else True
+    # a recorded exchange states it in its header
+    if not sweep.header["data"].get("label_columns", parties):
+        for name in ("alone_test", "alone_validation"):
+            if trials[name].isna().all():  # without columns the label party guesses
+                trials[name] = facts.guess
+    return trials
+
+
+def _attacks(
+    sweep: StoredSweep, trials: pd.DataFrame, learners: pd.DataFrame, facts: Facts
+) -> pd.DataFrame:
+    """Returns the rows of attacks on trials that did not diverge, stored or only planned."""
+    summary = store.attack_summary(sweep.workdir)
+    current = {key: about for key, about in summary.items() if not about.get("superseded")}
+    stored = sweep.attacks.to_pandas() if sweep.attacks.num_rows else pd.DataFrame(columns=PLACE)
+    stored = stored[stored["variant"].isin(current)]
+    ok = trials[~trials["diverged"]]
+    columns = [*PLACE, "trial", "seed"]
+    planned = _planned(sweep, stored, ok, current).reindex(columns=columns)
+    rows = stored.merge(planned, how="outer", on=columns) if len(stored) else planned
+    if not len(rows):
+        empty = ["configuration", "panel", *columns, *ABOUT, "leak", "settled_by"]
+        return pd.DataFrame(columns=empty)
+    # what is said of an attack is parsed once for each place, not for each row
+    places = rows[PLACE].drop_duplicates()
+    first = stored.drop_duplicates(PLACE).set_index(PLACE) if len(stored) else pd.DataFrame()
+    most = learners["draws"].max() if len(learners) else 1
+    about = pd.DataFrame(
+        [
+            _about(tuple(place), summary[place[0]], first, most)
+            for place in places.itertuples(index=False, name=None)
+        ],
+        index=pd.MultiIndex.from_frame(places),
+    )
+    about["label"] = _labels(about)
+    rows["leak"] = _leak(rows, facts) if len(stored) else np.nan
+    kept = [name for name in rows if name not in (*ABOUT, *IDENTITY, *GONE)]
+    rows = rows[kept].merge(about[ABOUT].reset_index(), on=PLACE)
+    if "naming" in rows:
+        # an attack that was turned or named by known labels counts as knowing these
+        free = (rows["known"] == 0) & (rows["role"] == "attack")
+        naming = rows.groupby("variant")["naming"].transform("max").fillna(0).astype(int)
+        rows["known"] = rows["known"].where(~free, naming)
+    at = trials.set_index("trial")[["configuration", "panel"]]
+    rows["settled_by"] = ""
+    return rows.join(at, on="trial").drop(columns="attack_configuration")
+
+
+def _planned(
+    sweep: StoredSweep, stored: pd.DataFrame, ok: pd.DataFrame, current: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Returns the places and trials [planned rows] for which a row of an attack is to be stored."""
+    parts = []
+    for variant, entry in current.items():
+        if entry["status"] == "skipped" or variant == store.LOCAL_ONLY:
+            continue
+        attack = attacks.TABLE.get(entry["attack"])
+        kinds, trials = entry["federations"], ok
+        honest = sweep.config["attackers"][0]
+        if json.loads(entry["attackers"]) != list(honest) and kinds != [MALICIOUS]:
+            kinds = [kind for kind in kinds if kind != MALICIOUS]
+        trials = trials[trials["federation"].map(lambda name: federation_of(name).kind).isin(kinds)]
+        if attack is not None and attack.whole_batches:
+            # it is run only under methods that it knows, and their trials have rows
+            of_variant = stored.loc[stored["variant"] == variant, "trial"]
+            known = ok.loc[ok["trial"].isin(of_variant), "method"]
+            trials = trials[trials["method"].isin(known)]
+        trials = trials[["trial", "seed", "federation"]]
+        parts += [
+            trials.assign(variant=variant, attack_configuration=point)
+            for point in range(len(entry["knobs"]))
+        ]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _about(
+    place: tuple[Any, ...], entry: Mapping[str, Any], first: pd.DataFrame, most: float
+) -> dict[str, Any]:
+    """Returns what a row says of its attack.
+
+    Args:
+      place: variant, point of the knobs and federation.
+      entry: of ``attacks.json``.
+      first: the first stored row of each place.
+      most: the largest number of draws of known labels.
+    """
+    _, point, name = place
+    identity, federation = store.identity_of(entry), federation_of(name)
+    knobs = entry["knobs"][point]
+    known = int(knobs.get("known", 0))
+    present = attacks.TABLE.get(identity.attack)
+    identity = identity._replace(
+        federation=federation.kind,
+        attackers=federation.malicious or identity.attackers,
+        outdated=present is not None and present.rule != identity.rule,
+    )
+    # an attack that knows no label is compared with learners over all draws
+    draws = most
+    if known and place in first.index and "draws" in first:
+        draws = first.loc[[place], "draws"].fillna(1).iloc[0]
+    return {
+        "panel": SPLIT if federation.split else NO_SPLIT,
+        "identity": identity,
+        "point": point,
+        "knobs": knobs,
+        "attackers": attackers_text(identity.attackers),
+        "known": known,
+        "draws": float(draws),
+        "attack": identity.attack,
+        "role": "oracle" if entry.get("oracle") else "attack",
+        "adaptive": bool(entry.get("adaptive")),
+    }
+
+
+def attackers_text(attackers: tuple[int, ...]) -> str:
+    """Returns the numbers of attacking parties as text, such as "0+1"."""
+    return "+".join(map(str, attackers))
+
+
+def _labels(about: pd.DataFrame) -> list[str]:
+    """Returns a label for each attack that is unique in its panel: with the knobs that vary, and with the
+    federation's kind if both honest and malicious parties ran the attack."""
+    texts = [identity.label for identity in about["identity"]]
+    points: dict[tuple[str, AttackIdentity], list[Mapping[str, float]]] = {}
+    kinds: dict[tuple[str, str], set[str]] = {}
+    for panel, identity, knobs, text in zip(about.panel, about.identity, about.knobs, texts):
+        points.setdefault((panel, identity), []).append(knobs)
+        kinds.setdefault((panel, text), set()).add(identity.federation)
+    out = []
+    for panel, identity, knobs, text in zip(about.panel, about.identity, about.knobs, texts):
+        others = points[panel, identity]
+        varying = [k for k in knobs if any(other.get(k) != knobs[k] for other in others)]
+        malicious = identity.federation == MALICIOUS and len(kinds[panel, text]) > 1
+        words = [text, *(f"{k}={knobs[k]:g}" for k in varying)]
+        out.append(" ".join([*words, "(malicious)"] if malicious else words))
+    return out
+
+
+def _leak(rows: pd.DataFrame, facts: Facts) -> pd.Series:
+    """Returns each row's leak in the direction, or under the names, that the module's docstring says.
+
+    Of an attack that knows labels, two classes, the AUC is stored in the direction of its known labels, beside
+    the share of the draws of known labels in which that is not its own direction.
+    """
+    stored = rows["leak"]
+    if "leak_named" not in rows:
+        return stored
+    named, free = rows["leak_named"], rows["known"] == 0
+    if facts.classes > 2:
+        return stored.where(~free, named)
+    turned = rows["renamed"].fillna(0) > 0.5
+    return named.where(free | ~turned, 1 - named)
+
+
+def _learners(sweep: StoredSweep, facts: Facts) -> pd.DataFrame:
+    """Returns the rows of the local-only learners."""
+    table = sweep.local_only
+    if not table.num_rows:
+        return pd.DataFrame()
+    rows = table.to_pandas()
+    stored = table.to_pylist()
+    rows["attackers"] = [attackers_text(store.identity_of(row).attackers) for row in stored]
+    rows["label"] = [store.learner_of(row) for row in stored]
+    rows["attack"] = rows["label"]
+    rows["draws"] = rows["draws"].fillna(1.0) if "draws" in rows else 1.0
+    rows["leak"] = _leak(rows, facts)
+    kept = [name for name in rows if name not in (*IDENTITY, *GONE, "attack_configuration")]
+    given = {"configuration": -1, "panel": "", "federation": "", "trial": -1, "settled_by": ""}
+    return rows[kept].assign(**given, role="learner", adaptive=False)
