@@ -81,6 +81,8 @@ class Facts(NamedTuple):
     utility: str = "accuracy"  # or "AUC"
     guess: float = 0.5  # the utility of a guess
     parties: tuple[str, ...] = ()  # names of the passive parties
+    class_names: tuple[str, ...] = ()  # where the sweep stores them, else numbers
+    positive: int = 1  # of two classes, the one that TPR, ROC and precision are of
     goal: Goal = Goal()
 
 
@@ -125,6 +127,8 @@ def _facts(sweep: StoredSweep, experiment: Experiment | None) -> Facts:
         utility=utility,
         guess=0.5 if utility == "AUC" else max(balance) / sum(balance),
         parties=tuple(map(parties, range(passive))),
+        class_names=tuple(data.get("class_names") or map(str, range(classes))),
+        positive=data.get("positive", 1),
         goal=experiment.goal if experiment else Goal(),
     )
 

@@ -1,0 +1,288 @@
+"""A judged sweep: its frames, its verdicts, and what is recommended. All that a report shows is made of these.
+
+To the columns of ``judge.judge`` the verdicts add
+
+    label            a text for the configuration, such as "kdk epsilon=.3 k=2"; no two have the same
+    known_by         whether an attack that knows it was tried, for each defense of the chain
+    faint            whether attacks that know a defense of the chain read little of planted labels at its
+                     strength (``defenses.rows.Strengths.faint``)
+    epsilon claimed  the least ε of label differential privacy that a defense of the chain claims; NaN for none
+    recommended      whether it is what the panel's users should switch on; see ``_recommended``
+    confirms         of a verdict on fresh seeds: whether it helps as much there
+
+The last two are False but for K = ``facts.known``. ``recommended`` is True at most once in a panel.
+"""
+
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
+
+from __future__ import annotations
+
+import math
+import pathlib
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from vfljax import defenses, store
+from vfljax.report.costs import Cost
+from vfljax.report.judge import judge
+from vfljax.report.rows import Facts, Frames, read
+from vfljax.report.verdicts import Verdict
+from vfljax.report.words import number
+from vfljax.store import StoredSweep
+from vfljax.sweep.experiment import Experiment, experiment_of
+
+CONFIRMED = "confirmed"
+"""The folder within a sweep's that has the sweep of what is recommended, on fresh seeds."""
+NUMBERS = ("learning_rate", "momentum", "weight_decay", "decay", "strength")
+"""The numbers of training that may be axes of a grid, and then stand in labels."""
+COSTS = (Cost.KEPT, Cost.UNCLEAR, Cost.UNKNOWN)
+"""The costs of what may be recommended, the best first."""
+
+
+class Judged(NamedTuple):
+    """A stored sweep with its verdicts; the module's docstring lists the columns."""
+
+    sweep: StoredSweep
+    experiment: Experiment
+    rows: pd.DataFrame  # see ``report.rows``
+    trials: pd.DataFrame
+    facts: Facts
+    verdicts: pd.DataFrame
+    confirmed: pd.DataFrame  # verdicts on fresh seeds, by the sweep's numbers of configurations
+
+    @property
+    def leading(self) -> pd.DataFrame:
+        """The verdicts of K = ``facts.known``, the number of known labels that the report leads with."""
+        known = self.verdicts["known"] == self.facts.known
+        return self.verdicts[known]
+
+
+def judge_sweep(workdir: pathlib.Path) -> Judged:
+    """Reads the sweep in ``workdir`` and judges it."""
+    sweep = store.load(workdir)
+    return judged(sweep, experiment_of(sweep))
+
+
+def judged(sweep: StoredSweep, experiment: Experiment) -> Judged:
+    """Returns a stored sweep with its verdicts, and those of the folder of fresh seeds if that is finished."""
+    frames = read(sweep, experiment)
+    verdicts = with_words(judge(*frames), frames, store.attack_summary(sweep.workdir))
+    folder = sweep.workdir / CONFIRMED
+    confirmed = verdicts.iloc[:0]
+    if (folder / "sweep.json").exists():
+        fresh = store.load(folder)
+        if not fresh.unfinished:
+            confirmed = on_fresh_seeds(verdicts, frames.trials, judged(fresh, experiment_of(fresh)))
+    return Judged(sweep, experiment, *frames, verdicts, confirmed)
+
+
+def with_words(
+    verdicts: pd.DataFrame, frames: Frames, attacks: Mapping[str, Mapping[str, Any]]
+) -> pd.DataFrame:
+    """Returns the verdicts with the columns of this module.
+
+    Args:
+      verdicts: of ``judge.judge``.
+      frames: of the sweep.
+      attacks: the entries of ``attacks.json``, by variant.
+    """
+    knobs = knobs_of(frames.trials)
+    chains = frames.trials.drop_duplicates("configuration").set_index("configuration")["defenses"]
+    about = pd.DataFrame(
+        {
+            "label": labels(frames.trials, knobs),
+            "faint": {c: _faint(chain, knobs[c]) for c, chain in chains.items()},
+            "epsilon claimed": {c: _epsilon(chain, knobs[c]) for c, chain in chains.items()},
+        }
+    )
+    out = verdicts.join(about, on="configuration")
+    out["known_by"] = _known_by(out, frames.rows, attacks)
+    return out.assign(recommended=_recommended(out, frames.facts), confirms=False)
+
+
+def knobs_of(trials: pd.DataFrame) -> dict[int, dict[str, Any]]:
+    """Returns the knobs of each configuration, such as {"kdk.epsilon": .45}, by its number. Numbers of training
+    are among them if they vary in the sweep."""
+    varied = [
+        name for name in NUMBERS if name in trials and trials[name].fillna(0).nunique(False) > 1
+    ]
+    names = [name for name in trials if "." in name] + varied
+    first = trials.drop_duplicates("configuration").set_index("configuration")[names]
+    first[varied] = first[varied].fillna(0)
+    return {
+        place: {name: value for name, value in values.items() if not _missing(value)}
+        for place, values in first.to_dict("index").items()
+    }
+
+
+def values_of(defense: str, knobs: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
+    """Returns the knobs and the options of one defense, by their names in the defense.
+
+    Args:
+      defense: its name.
+      knobs: of a configuration, see ``knobs_of``.
+    """
+    prefix = f"{defense}."
+    values = {k.removeprefix(prefix): v for k, v in knobs.items() if k.startswith(prefix)}
+    return defenses.TABLE[defense].knobs_and_options(values)
+
+
+def members_of(chain: str) -> list[str]:
+    """Returns the names of the defenses of a chain, the column ``defenses``."""
+    return [name for name in chain.split("+") if name]
+
+
+def labels(trials: pd.DataFrame, knobs: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
+    """Returns a text for each configuration: its method, with the knobs that vary in it or have no default.
+
+    Texts that several configurations would have are followed by the configuration's number.
+    """
+    first = trials.drop_duplicates("configuration").set_index("configuration")
+    out = {}
+    for method, members in first.groupby("method", sort=False):
+        of = [knobs[place] for place in members.index]
+        for place, chain in members["defenses"].items():
+            named = [
+                key
+                for key in knobs[place]
+                if _required(key) or any(other.get(key) != knobs[place][key] for other in of)
+            ]
+            out[place] = " ".join([method, *_words(named, knobs[place], members_of(chain))])
+    counts = Counter(out.values())
+    return {place: text if counts[text] == 1 else f"{text} #{place}" for place, text in out.items()}
+
+
+def _words(named: list[str], knobs: Mapping[str, Any], members: list[str]) -> list[str]:
+    """Returns "epsilon=.3" for each knob that is named; with its defense if two have a knob of that name."""
+    last = [key.split(".")[-1] for key in named]
+    out = []
+    for key in named:
+        defense, _, knob = key.partition(".")
+        word, value = key.split(".")[-1], knobs[key]
+        if last.count(word) > 1:
+            word = key
+        elif defense in members:
+            word = defenses.TABLE[defense].remarks.knob_label(knob, values_of(defense, knobs)[1])
+        out.append(str(value) if isinstance(value, str) else f"{word}={number(value)}")
+    return out
+
+
+def _required(key: str) -> bool:
+    """Returns whether a knob has no default, so that a label names it also where it does not vary."""
+    defense, _, knob = key.partition(".")
+    if defense == "model":  # a method has one model, which its name shows
+        return False
+    return bool(knob) and defense in defenses.TABLE and knob in defenses.TABLE[defense].required
+
+
+def _faint(chain: str, knobs: Mapping[str, Any]) -> bool:
+    return any(defenses.TABLE[name].faint(values_of(name, knobs)[0]) for name in members_of(chain))
+
+
+def _epsilon(chain: str, knobs: Mapping[str, Any]) -> float:
+    claims = [
+        defenses.TABLE[name].remarks.epsilon(*values_of(name, knobs)) for name in members_of(chain)
+    ]
+    return min((claim for claim in claims if claim is not None), default=math.nan)
+
+
+def _known_by(
+    verdicts: pd.DataFrame, rows: pd.DataFrame, attacks: Mapping[str, Mapping[str, Any]]
+) -> pd.Series:
+    """Returns whether attacks that know every defense of the chain were tried [verdicts]. A defense for which
+    no attack is listed in the panel has none to be tried."""
+    scored = rows[(rows["role"] == "attack") & (rows["leak"].notna() | (rows["settled_by"] != ""))]
+    places = scored[["configuration", "panel", "variant", "label"]].drop_duplicates()
+    tried = {
+        key: dict(zip(of["label"], of["variant"]))
+        for key, of in places.groupby(["configuration", "panel"])
+    }
+    identities = {variant: store.identity_of(entry) for variant, entry in attacks.items()}
+    found: dict[tuple[Any, ...], bool] = {}
+    out = []
+    columns = verdicts[["configuration", "panel", "defenses", "broken"]]
+    for configuration, panel, chain, broken in columns.itertuples(index=False, name=None):
+        of = tried.get((configuration, panel), {})
+        lost = set(broken.split(", "))
+        run = frozenset(variant for label, variant in of.items() if label not in lost)
+        key = panel, chain, run
+        if key not in found:
+            table = [defenses.TABLE[name] for name in members_of(chain)]
+            found[key] = all(
+                row.known_to(panel, [identities[variant] for variant in run])
+                for row in table
+                if row.known_by.get(panel)
+            )
+        out.append(found[key])
+    return pd.Series(out, verdicts.index, bool)
+
+
+def _recommended(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:
+    """Returns which configurations to switch on [verdicts], at most one in a panel, at K = ``facts.known``.
+
+    A candidate is the operating point of its method, its verdict helps, an attack that knows it was tried, it
+    does not cost too much, and the upper limit of its leak is at most the goal's. Of these the order is: it
+    protects; its cost is kept, then unclear, then not known; the lower mean leak; the larger share of the
+    gain. So no candidate is better than the first in every column.
+    """
+    able = [verdict.value for verdict in Verdict if verdict.helps]
+    candidates = verdicts[
+        verdicts["chosen"]
+        & verdicts["verdict"].isin(able)
+        & verdicts["known_by"]
+        & verdicts["cost"].isin([cost.value for cost in COSTS])
+        & (verdicts["leak_upper"] <= facts.goal.max_leak + 1e-12)
+        & (verdicts["known"] == facts.known)
+    ]
+    keys = candidates.assign(
+        protects=candidates["verdict"] != Verdict.PROTECTS,
+        price=candidates["cost"].map({cost.value: rank for rank, cost in enumerate(COSTS)}),
+        lost=-candidates["share_kept"],
+    )
+    first = keys.sort_values(["protects", "price", "leak", "lost"], kind="stable")
+    best = first.drop_duplicates("panel").index
+    return pd.Series(verdicts.index.isin(best), verdicts.index)
+
+
+def on_fresh_seeds(verdicts: pd.DataFrame, trials: pd.DataFrame, fresh: Judged) -> pd.DataFrame:
+    """Returns the verdicts of a sweep on fresh seeds, with the first sweep's numbers and labels of
+    configurations. ``confirms`` is whether a verdict helps at least as much as the first one, and the utility
+    is kept on validation rows.
+
+    Args:
+      verdicts: of the first sweep.
+      trials: of the first sweep.
+      fresh: the sweep on fresh seeds. Configurations that the first does not have are left out.
+    """
+    names = [name for name in trials if "." in name or name in NUMBERS]
+    keys = [
+        {_key(of, names): int(of["configuration"]) for of in table.to_dict("records")}
+        for table in (trials, fresh.trials.reindex(columns=trials.columns))
+    ]
+    number_of = {keys[1][key]: place for key, place in keys[0].items() if key in keys[1]}
+    out = fresh.leading[fresh.leading["configuration"].isin(number_of)]
+    out = out.assign(configuration=out["configuration"].map(number_of), known=fresh.facts.known)
+    first = verdicts.drop_duplicates(["configuration", "panel"])  # of the headline's K
+    first = first[["configuration", "panel", "label", "verdict"]]
+    out = out.drop(columns="label").merge(
+        first, on=["configuration", "panel"], suffixes=("", "_first")
+    )
+    able = [verdict.value for verdict in Verdict if verdict.helps]
+    rank = {verdict: place for place, verdict in enumerate(able)}
+    as_strong = out["verdict"].map(rank) <= out["verdict_first"].map(rank)
+    return out.assign(confirms=as_strong & out["qualifies"]).drop(columns="verdict_first")
+
+
+def _key(trial: Mapping[str, Any], names: list[str]) -> tuple[Any, ...]:
+    values = [None if _missing(trial[name]) else trial[name] for name in names]
+    return trial["method"], *values
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (isinstance(value, (float, np.floating)) and math.isnan(value))
