@@ -1,20 +1,16 @@
 """Metrics agree with scikit-learn, also with ties, weights and absent classes."""
 
-import functools
-import math
 import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.stats
 import sklearn.metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import harness
-from tests.reference import judging as twin
 from vfljax import metrics
 
 ROWS = 40
@@ -25,12 +21,8 @@ auc, accuracy, balanced = (
 )
 leak, cross_entropy = harness.quick_jit(metrics.leak), harness.quick_jit(metrics.cross_entropy)
 topk = harness.quick_jit(metrics.topk, static_argnums=2)
-leak_error = harness.quick_jit(metrics.leak_error)
-f1, leak_under = harness.quick_jit(metrics.f1), harness.quick_jit(metrics.leak_under)
+f1 = harness.quick_jit(metrics.f1)
 leak_named = harness.quick_jit(metrics.leak_named)
-leaks = harness.quick_jit(jax.vmap(metrics.leak, in_axes=(None, 0, None)))
-BATCHES = 6
-auc_by_batch = harness.quick_jit(functools.partial(metrics.auc_by_batch, num_batches=BATCHES))
 
 
 def binary(seed, levels):
@@ -244,100 +236,3 @@ def test_f1_agrees_with_scikit_learn_also_without_some_class_or_some_scores(
         np.testing.assert_allclose(f1(scores, labels, np.float32(kept)), expected, atol=1e-6)
         if kept.all():
             np.testing.assert_array_equal(f1(scores, labels), f1(scores, labels, np.ones(ROWS)))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_error_of_a_leak_is_delongs_or_that_of_binomials(seed):
-    random = np.random.default_rng(seed)
-    labels = random.integers(0, 2, 80)
-    scores = np.round(2 * (random.standard_normal((80, 2)) + np.eye(2)[labels]))  # with ties
-    weights = (random.random(80) < 0.7).astype(np.float32)
-    kept = weights > 0
-    expected = twin.delong(np.diff(scores)[kept, 0], labels[kept])
-    found = leak_error(scores, labels, weights)
-    assert float(found) == pytest.approx(expected, rel=1e-4)
-    assert float(leak_error(np.eye(2)[labels], labels)) == pytest.approx(0, abs=1e-6)
-    assert np.isnan(leak_error(np.eye(2)[:1], np.zeros(1, int)))
-    labels = random.integers(0, 4, 80)
-    scores = random.standard_normal((80, 4)) + np.eye(4)[labels]
-    right = scores.argmax(1) == labels
-    shares = [right[labels == c] for c in range(4)]
-    expected = math.sqrt(sum(x.mean() * (1 - x.mean()) / len(x) for x in shares)) / 4
-    found = leak_error(scores, labels)
-    assert float(found) == pytest.approx(expected, rel=1e-4)
-
-
-def batches(seed, levels):
-    """``binary`` rows in batches of unequal sizes, some without a class or without any row."""
-    scores, labels, weights = binary(seed, levels)
-    batch = np.random.default_rng(seed).geometric(0.35, ROWS).astype(np.int32) - 1
-    return scores, labels, batch, weights
-
-
-def auc_of_each_batch(scores, labels, batch, kept):
-    out = np.full(BATCHES, np.nan)
-    for b in range(BATCHES):
-        rows = (batch == b) & kept
-        if len(np.unique(labels[rows])) == 2:
-            out[b] = sklearn.metrics.roc_auc_score(labels[rows], scores[rows])
-    return out
-
-
-@given(seed=seeds, levels=st.sampled_from([2, 5, 1000]))
-@few
-def test_auc_by_batch_is_scikit_learns_within_each_batch(seed, levels):
-    """Also with batches that are no batch (the geometric law has no end) and lack a class."""
-    scores, labels, batch, weights = batches(seed, levels)
-    expected = auc_of_each_batch(scores, labels, batch, np.ones(ROWS, bool))
-    np.testing.assert_allclose(auc_by_batch(scores, labels, batch), expected, atol=1e-6)
-    np.testing.assert_allclose(
-        auc_by_batch(scores, labels, batch - 1)[:-1], expected[1:], atol=1e-6
-    )
-    expected = auc_of_each_batch(scores, labels, batch, weights > 0)
-    ours = auc_by_batch(scores, labels, batch, weights=weights)
-    np.testing.assert_allclose(ours, expected, atol=1e-6)
-
-
-def test_a_score_that_is_not_finite_spoils_its_own_batch_only():
-    scores, labels = np.arange(ROWS, dtype=np.float32), np.arange(ROWS) % 2
-    batch = np.arange(ROWS, dtype=np.int32) // 10
-    whole = auc_by_batch(scores, labels, batch)
-    for bad in (np.nan, np.inf):
-        scores[3] = bad
-        np.testing.assert_array_equal(auc_by_batch(scores, labels, batch)[0], np.nan)
-        np.testing.assert_array_equal(auc_by_batch(scores, labels, batch)[1:], whole[1:])
-        left_out = auc_by_batch(scores, labels, batch, weights=np.float32(np.arange(ROWS) != 3))
-        assert np.all(np.isfinite(left_out[:4]))
-
-
-@given(seed=seeds, classes=st.sampled_from([2, 5]), decimals=st.sampled_from([0, 1, None]))
-@few
-def test_leak_under_is_leak_under_each_label_vector(seed, classes, decimals):
-    """Also with ties, rows without a guess, rows left out and vectors that lack a class."""
-    scores, labels, weights = multiclass(seed, classes, decimals)
-    scores[::6, 0] = np.nan
-    scores[1::9] = np.inf
-    rng = np.random.default_rng(seed)
-    many = np.stack([*(rng.permutation(labels) for _ in range(5)), np.zeros_like(labels)])
-    for kept in (weights, np.ones(ROWS, np.float32), np.zeros(ROWS, np.float32), None):
-        ours = leak_under(scores, many, kept)
-        ours = np.maximum(ours, 1 - ours) if classes == 2 else ours
-        np.testing.assert_allclose(ours, leaks(scores, many, kept), atol=1e-6)
-
-
-@pytest.mark.parametrize("rare", [0.5, 0.001, 0.999])
-@pytest.mark.parametrize("shift", [0.0, 3.0])
-def test_leak_under_of_many_rows_is_exact_whichever_class_is_rare(rare, shift):
-    rows = 50_000
-    rng = np.random.default_rng(0)
-    labels = (rng.random((3, rows)) < rare).astype(np.int32)
-    labels[2] = np.sort(labels[2])  # sums whose partial sums grow
-    scores = np.round(rng.normal(size=rows) + shift * labels[2], 3).astype(np.float32)
-    ranks = scipy.stats.rankdata(scores)
-    positives = labels.sum(axis=1)
-    wins = (labels * ranks).sum(axis=1) - positives * (positives + 1) / 2
-    a = wins / (positives * (rows - positives))
-    both = np.stack([np.zeros(rows, np.float32), scores], axis=1)
-    # a float32 sum of so many terms, in whichever order a processor adds them
-    rounding = math.sqrt(rows) * np.finfo(np.float32).eps
-    np.testing.assert_allclose(leak_under(both, labels), a, atol=rounding)

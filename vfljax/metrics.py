@@ -122,34 +122,6 @@ def leak(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     return balanced_accuracy(scores, labels, weights)
 
 
-def leak_error(scores: Array, labels: Array, weights: Array | None = None) -> Array:
-    """The standard deviation of ``leak`` when the rows of each class are drawn anew.
-
-    For two classes the variance is DeLong's (1988), var(V of class 1) / n_1 + var(V of class 0) / n_0, with V
-    the share of the other class that a row ranks above; it is NaN if a class is absent. For more it is that
-    of C binomials, the sum of p_c (1 - p_c) / n_c divided by C^2, where classes without rows do not count.
-
-    Args:
-      scores, labels, weights: [n, C], [n] and [n].
-    """
-    weights = _check(scores, labels, weights)
-    if scores.shape[1] > 2:
-        recall, count = _recall(_guess(scores), labels, scores.shape[1], weights)
-        present = (count > 0).astype(jnp.float32)
-        of_mean = jnp.sum(present * recall * (1 - recall) / jnp.maximum(count, 1e-12))
-        return jnp.sqrt(of_mean) / present.sum()
-    ranks = ranked(difference(scores))
-
-    def variance(members: Array, others: Array) -> Array:
-        ahead = _ahead(ranks, others) / jnp.maximum(others.sum(), 1)
-        mean = _mean(ahead, members)
-        return _mean((ahead - mean) ** 2, members) / jnp.maximum(members.sum() - 1, 1)
-
-    positive, negative = weights * (labels == 1), weights * (labels != 1)
-    both = variance(positive, negative) + variance(negative, positive)
-    return jnp.where(positive.sum() * negative.sum() > 0, jnp.sqrt(both), jnp.nan)
-
-
 def names(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     """The one-to-one naming of the columns of the scores, [C] int32, that fits the labels of these rows best.
 
@@ -193,66 +165,6 @@ def leak_named(scores: Array, names: Array, labels: Array, weights: Array | None
         return auc(difference(scores), labels, weights, names[0] != 0)
     named = jnp.zeros_like(scores).at[:, names].set(scores)
     return balanced_accuracy(named, labels, weights)
-
-
-def auc_by_batch(
-    scores: Array, labels: Array, batch: Array, num_batches: int, weights: Array | None = None
-) -> Array:
-    """The ``auc`` within each batch, [num_batches], by one sort; NaN under the same conditions as ``auc``.
-
-    Args:
-      scores, labels, weights: [n] each, the scores of class 1.
-      batch: [n] int32, each row's batch; rows of other numbers than 0..num_batches-1 are left out.
-      num_batches: a whole number.
-    """
-    weights = _check(scores, labels, weights, rank=1)
-    chex.assert_equal_shape([batch, labels])
-    chex.assert_type(batch, int)
-    broken = weights * ~jnp.isfinite(scores)
-    scores = jnp.where(jnp.isfinite(scores), scores, 0.0)
-    arrays = (scores, batch, broken, weights * (labels == 1), weights * (labels != 1))
-    order = jnp.lexsort((scores, batch))
-    scores, batch, broken, positive, negative = (x[order] for x in arrays)
-    opens, places = _changes(batch), jnp.arange(len(batch))
-    starts, ties = _runs(opens)[0], _runs(opens | _changes(scores))
-    below, before = (_ahead((places, *run), negative) for run in (ties, (starts, starts)))
-
-    def total(values: Array) -> Array:
-        return jax.ops.segment_sum(values, batch, num_batches)
-
-    positives, negatives = total(positive), total(negative)
-    wins = (below - before) / jnp.maximum(negatives[batch], 1)
-    value = total(positive * wins) / positives
-    return jnp.where((positives * negatives > 0) & (total(broken) == 0), value, jnp.nan)
-
-
-def leak_under(scores: Array, labels: Array, weights: Array | None = None) -> Array:
-    """``leak`` of the same scores under each of many label vectors, [R]; for two classes the AUC, not flipped.
-
-    What depends on the scores alone is computed once. For two classes the rest is one matrix product. With c
-    a row's midrank as a share of all rows, minus 1/2, and P and N the numbers of rows of class 1 and 0:
-
-        AUC = 1/2 + (P + N) / (P N) * sum over rows of (label - P / (P + N)) c
-
-    Args:
-      scores, weights: [n, C] and [n].
-      labels: [R, n]; for a null band, permutations of the true ones.
-    """
-    weights = _check(scores, labels[0], weights)
-    if scores.shape[1] > 2:
-        guess, classes = _guess(scores), scores.shape[1]
-        return jax.vmap(lambda row: _over_present(*_recall(guess, row, classes, weights)))(labels)
-    count = weights.sum()
-    ranks = _ahead(ranked(difference(scores)), weights) / count - 0.5
-    positive = (labels == 1).astype(jnp.float32)  # [R, n]
-    # the default product keeps only some ten bits of each factor on accelerators
-    positives = jnp.matmul(positive, weights, precision="highest")
-    negatives = count - positives
-    # ranks and labels are both centered: the sum stays small, and accurate in float32, for any balance
-    centered = positive - (positives / count)[:, None]
-    shared = jnp.matmul(centered, weights * ranks, precision="highest")
-    a = 0.5 + shared / positives * (count / negatives)
-    return jnp.where(positives * negatives > 0, a, jnp.nan)
 
 
 def _check(scores: Array, labels: Array, weights: Array | None = None, rank: int = 2) -> Array:

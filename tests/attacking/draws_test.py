@@ -11,8 +11,7 @@ from tests.damage import silent
 from tests.sweeps import plan_of, tiny
 from vfljax import store
 from vfljax.attacking import processes, run
-from vfljax.report import intervals, stored_rows
-from vfljax.report.assessment import assess
+from vfljax.report import rows as report_rows
 from vfljax.sweep.plan import split_arrays
 from vfljax.sweep.train import train_sweep
 
@@ -27,7 +26,7 @@ CONFIG = tiny(
         "surrogate": {"names": "none", "steps": 3},
     },
 )
-FIGURES = ("leak", "leak_crossed", "leak_error", "success_unlabeled", "named_report")
+FIGURES = ("leak", "leak_named", "success_unlabeled", "f1")
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +58,6 @@ def test_the_first_draw_is_that_of_a_sweep_with_one():
     both = [split_arrays(plan.dataset.labels, plan.splits, draws) for draws in (1, DRAWS)]
     seeds, orders = len(plan.splits), both[1]["known_order"]
     np.testing.assert_array_equal(both[0]["known_order"], orders[:seeds])
-    np.testing.assert_array_equal(both[0]["selects"], both[1]["selects"])
     labels = plan.dataset.labels[np.tile(both[1]["train"], (DRAWS, 1))]
     assert len({tuple(order[:KNOWN]) for order in orders}) == DRAWS * seeds
     for order, of_seed in zip(orders, labels, strict=True):
@@ -82,65 +80,26 @@ def test_figures_are_means_over_the_draws_that_an_attack_affords(sweeps, label, 
 
 @pytest.mark.parametrize("draws", [2, DRAWS])
 def test_the_baseline_is_scored_on_as_many_draws_as_each_attack(sweeps, draws):
-    several, *single = (stored_rows.read(sweep).learners for sweep in sweeps)
-    for learner, by_draws in several[KNOWN, (0,)].items():
-        if learner.endswith("untrained bottom"):
-            continue
-        others = [learners[KNOWN, (0,)][learner][1] for learners in single]
-        for place, row in enumerate(by_draws[draws]):
-            leaks = [rows[place].figures["leak"] for rows in others[:draws]]
-            assert row.figures["leak"] == pytest.approx(np.mean(leaks), abs=2e-6)
+    frames = (report_rows.read(sweep).rows for sweep in sweeps)
+    several, *single = (frame[frame["role"] == "learner"] for frame in frames)
+    place = ["label", "seed"]
+    single = [
+        frame[(frame["known"] == KNOWN) & (frame["draws"] == 1)].set_index(place)["leak"]
+        for frame in single
+    ]
+    ours = several[(several["known"] == KNOWN) & (several["draws"] == draws)].set_index(place)
+    ours = ours.loc[~ours.index.get_level_values("label").str.endswith("untrained bottom"), "leak"]
+    assert len(ours)
+    expected = sum(frame.loc[ours.index] for frame in single[:draws]) / draws
+    np.testing.assert_allclose(ours, expected, atol=2e-6)
 
 
-def test_an_attack_is_compared_with_the_baseline_of_its_own_draws(sweeps):
-    assessed = assess(stored_rows.read(sweeps[0]))
-    strongest = next(a.strongest for a in assessed.assessments if a.strongest)
-    among = strongest.candidates
-    reached = stored_rows.read(sweeps[0]).learners[KNOWN, (0,)]
-    by_label = {
-        attack.identity.attack: leaks
-        for attack, leaks in zip(among.attacks, among.local_only.leaks)
-        if not attack.identity.named  # by one draw of labels
-    }
-    for attack, draws in (("joint", 2), ("mean", DRAWS), ("surrogate", DRAWS)):
-        possible = [
-            {row.figures["leak_crossed"] for row in by_draws.get(draws, ())}
-            for by_draws in reached.values()
-        ]
-        assert any(set(by_label[attack]) <= leaks for leaks in possible), attack
-    own = among.local_only.leaks[-1]
-    np.testing.assert_array_equal(own, by_label["mean"])
-    assert (own != by_label["joint"]).any()
-    assert strongest.leak.mean >= own.mean()
-
-
-def samples(rng, rows):
-    leaks = rng.uniform(0.55, 0.9, size=(4, 6, 5))
-    baseline = rng.uniform(0.5, 0.6, size=(1, rows, 5))
-    return intervals.sample(leaks, 200), intervals.sample(baseline, 200)
-
-
-def test_limits_of_an_excess_are_those_of_each_attack_beyond_its_own_baseline():
-    rng = np.random.default_rng(0)
-    figures, local_only = samples(rng, 7)
-    each = intervals.differences(figures, local_only)
-    beyond = figures.leaks - local_only.leaks[:, :-1]
-    np.testing.assert_allclose(each.value, beyond.mean(-1))
-    upper = intervals.excess_limits(figures, local_only).upper
-    np.testing.assert_allclose(upper, each.limit(intervals.UPPER, intervals.LEVEL).max(-1))
-
-
-def test_a_baseline_equal_for_all_attacks_is_the_one_baseline():
-    figures, single = samples(np.random.default_rng(1), 1)
-    leaks, errors, tried, rows = single
-    repeated = intervals.LeakSample(
-        leaks.repeat(7, 1), errors.repeat(7, 1), tried.repeat(7, 1), rows
-    )
-    for function in (
-        lambda b: intervals.excess_limits(figures, b),
-        lambda b: intervals.most_beyond(figures, figures, weight=0.25, rest=b),
-    ):
-        np.testing.assert_array_equal(function(single), function(repeated))
+def test_an_attack_names_the_draws_of_its_baseline(sweeps):
+    rows = report_rows.read(sweeps[0]).rows
+    attacks = rows[rows["role"] == "attack"]
+    draws = attacks.groupby("attack")["draws"].unique().map(list).to_dict()
+    # an attack that knows no label is compared over all draws
+    assert draws == {"mean": [DRAWS], "joint": [2], "surrogate": [DRAWS]}
 
 
 def test_processes_give_what_one_process_does(monkeypatch):

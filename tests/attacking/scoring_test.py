@@ -9,24 +9,22 @@ import pytest
 import sklearn.metrics
 
 from tests import harness
-from vfljax.attacking.scoring import NULL, AttackOutput, TrueLabels, permuted_labels, score
+from vfljax.attacking.scoring import AttackOutput, TrueLabels, score
 from vfljax.types import Scores
 
-ROWS, TEST, BATCH, KNOWN = 190, 40, 20, 30
-jitted = harness.quick_jit(score, static_argnums=2)
+ROWS, TEST, KNOWN = 190, 40, 30
+jitted = harness.quick_jit(score)
 
 
 @functools.cache
 def labels_of(classes, rows=ROWS, seeds=2):
     rng = np.random.default_rng(classes)
     labels = rng.integers(0, classes, (seeds, rows))
-    half = rng.permuted(np.tile(np.arange(rows) % 2 == 0, (seeds, 1)), axis=1)
     return TrueLabels(
         labels=np.int32(labels),
         test_labels=np.int32(rng.integers(0, classes, (seeds, TEST))),
         known_order=np.int32(rng.permuted(np.tile(np.arange(rows), (seeds, 1)), axis=1)),
-        selects=half,
-        null=np.int32(permuted_labels(labels)),
+        positive=np.ones(seeds, np.int32),
     )
 
 
@@ -41,10 +39,9 @@ def numbers(figures):
 
 def output_of(train, known=0, seed=0, by=None):
     """Scores of rows that were all sent, in their own order."""
-    rows = jnp.arange(ROWS, dtype=jnp.int32)
     known, by = np.int32(known), by if by is None else np.int32(by)
     every, untrained = np.ones(ROWS, bool), np.bool_(False)
-    return AttackOutput(Scores(train), np.int32(seed), known, rows, every, untrained, by)
+    return AttackOutput(Scores(train), np.int32(seed), known, every, untrained, by)
 
 
 @functools.cache
@@ -59,16 +56,13 @@ def constructed(classes):
     sent = order < ROWS - 10
     train[~sent] = np.nan
     train[np.flatnonzero(order == 7)] = np.nan
-    output = AttackOutput(
-        Scores(train, test), np.int32(1), np.int32(KNOWN), order, sent, np.bool_(False)
-    )
-    return output, true, numbers(jitted(output, true, BATCH))
+    output = AttackOutput(Scores(train, test), np.int32(1), np.int32(KNOWN), sent, np.bool_(False))
+    return output, true, numbers(jitted(output, true))
 
 
 def rows_of(true, sent, known=KNOWN):
-    """Unlabeled rows that were sent, and those of them on which the worst attack is chosen."""
-    unlabeled = sent & ~np.isin(np.arange(ROWS), true.known_order[1][:known])
-    return unlabeled, unlabeled & true.selects[1]
+    """Unlabeled rows that were sent."""
+    return sent & ~np.isin(np.arange(ROWS), true.known_order[1][:known])
 
 
 def auc(scores, labels):
@@ -85,48 +79,26 @@ def leak(scores, labels):
     return np.mean([np.mean(guess[labels == c] == c) for c in np.unique(labels)])
 
 
-def turned(scores, labels, chosen, rows):
-    """The leak of the reported rows in the direction of the chosen ones."""
-    if scores.shape[1] > 2:
-        return leak(scores[rows], labels[rows])
-    a = auc(scores[rows], labels[rows])
-    return a if auc(scores[chosen], labels[chosen]) >= 0.5 else 1 - a
-
-
-def test_the_direction_is_that_of_the_half_on_which_attacks_are_chosen():
-    """Scores that point one way on that half and the other way on the rest leak less than nothing."""
-    true = labels_of(2)
-    sign = np.where(true.selects[0], 1, -1) * np.where(true.labels[0] == 1, 1, -1)
-    for turn in (1, -1):
-        scores = np.float32(turn * np.stack([-sign, sign], axis=1))
-        figures = jitted(output_of(scores), true, BATCH)
-        assert figures["leak_select"] == 1
-        assert figures["leak_report"] < 1e-6
-        curve = np.asarray(figures["roc"])
-        assert (curve[np.isfinite(curve)][:-1] < 1e-6).all()
-        assert (figures["recall"] < 0.2).all()
-
-
 def test_a_trained_attack_without_any_guess_diverged_and_one_that_is_silent_did_not():
     output, true, figures = constructed(2)
     lost = Scores(output.scores.train * np.nan, output.scores.test * np.nan)
-    diverged = jitted(output._replace(scores=lost, trained=np.bool_(True)), true, BATCH)
+    diverged = jitted(output._replace(scores=lost, trained=np.bool_(True)), true)
     assert all(np.isnan(value) for value in numbers(diverged).values())
-    silent = jitted(output._replace(scores=lost), true, BATCH)
+    silent = jitted(output._replace(scores=lost), true)
     assert silent["success"] == 0
     assert silent["leak"] == 0.5
     # a guess at a row that was never sent is none
     unsent = np.where(output.sent[:, None], np.nan, np.ones_like(output.scores.train))
     only_unsent = output._replace(scores=lost._replace(train=unsent), trained=np.bool_(True))
-    assert np.isnan(jitted(only_unsent, true, BATCH)["success"])
-    some = jitted(output._replace(trained=np.bool_(True)), true, BATCH)
+    assert np.isnan(jitted(only_unsent, true)["success"])
+    some = jitted(output._replace(trained=np.bool_(True)), true)
     assert numbers(some) == pytest.approx(figures, nan_ok=True)
 
 
 def test_an_attacker_who_knows_every_label_leaves_no_row_to_score():
     true = labels_of(4)
     output = output_of(np.float32(np.eye(4)[true.labels[0]]), known=ROWS)
-    figures = jitted(output, true, BATCH)
+    figures = jitted(output, true)
     assert figures["success"] == 1
     assert np.isnan(figures["leak"])
     assert np.isnan(figures["success_unlabeled"])
@@ -135,7 +107,7 @@ def test_an_attacker_who_knows_every_label_leaves_no_row_to_score():
 @pytest.mark.parametrize("classes", [2, 4, 7])
 def test_success_counts_all_rows_and_rows_without_known_labels(classes):
     output, true, figures = constructed(classes)
-    unlabeled, _ = rows_of(true, output.sent)
+    unlabeled = rows_of(true, output.sent)
     scores = np.asarray(output.scores.train)
     hit = np.isfinite(scores).all(1) & (np.nan_to_num(scores).argmax(1) == true.labels[1])
     assert figures["success"] == pytest.approx(hit[output.sent].mean())
@@ -152,9 +124,9 @@ def test_success_counts_all_rows_and_rows_without_known_labels(classes):
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-def test_f1_and_the_leaks_are_scikit_learns_on_unlabeled_rows_whole_and_by_half(classes):
+def test_f1_and_the_leak_are_scikit_learns_on_unlabeled_rows(classes):
     output, true, figures = constructed(classes)
-    unlabeled, chosen = rows_of(true, output.sent)
+    unlabeled = rows_of(true, output.sent)
     scores, labels = np.asarray(output.scores.train), true.labels[1]
     guess = np.where(np.isfinite(scores).all(1), np.nan_to_num(scores).argmax(1), -1)
     f1 = sklearn.metrics.f1_score(
@@ -168,70 +140,31 @@ def test_f1_and_the_leaks_are_scikit_learns_on_unlabeled_rows_whole_and_by_half(
     if classes == 2:
         on_test = sklearn.metrics.f1_score(true.test_labels[1], output.scores.test.argmax(1))
         assert figures["test_f1"] == pytest.approx(on_test, abs=1e-6)
-    for name, rows in (("leak", unlabeled), ("leak_select", chosen)):
-        assert figures[name] == pytest.approx(leak(scores[rows], labels[rows]), abs=1e-6), name
-    rows = unlabeled & ~chosen
-    assert figures["leak_report"] == pytest.approx(turned(scores, labels, chosen, rows), abs=1e-6)
+    expected = leak(scores[unlabeled], labels[unlabeled])
+    assert figures["leak"] == pytest.approx(expected, abs=1e-6)
     test = leak(output.scores.test, true.test_labels[1])
     assert figures["test_leak"] == pytest.approx(test, abs=1e-6)
 
 
-def test_two_classes_are_scored_by_batch_too_on_unlabeled_rows_that_were_sent():
-    output, true, figures = constructed(2)
-    unlabeled, _ = rows_of(true, output.sent)
-    scores, labels = np.asarray(output.scores.train), true.labels[1]
-    values = []
-    for batch in range(-(-ROWS // BATCH)):
-        rows = unlabeled & output.sent & (output.order // BATCH == batch)
-        if len(np.unique(labels[rows])) == 2:
-            values.append(auc(scores[rows], labels[rows]))
-    assert figures["auc_batch_q95"] == pytest.approx(np.quantile(values, 0.95), abs=1e-5)
-    turned = [max(a, 1 - a) for a in values]
-    assert figures["leak_batch_mean"] == pytest.approx(np.mean(turned), abs=1e-5)
-    assert "auc_batch_q95" not in constructed(4)[2]
-
-
-@pytest.mark.parametrize("classes", [2, 4])
-def test_the_null_band_is_what_permuted_labels_reach_on_the_reporting_half(classes):
-    output, true, figures = constructed(classes)
-    unlabeled, chosen = rows_of(true, output.sent)
-    rows = unlabeled & ~chosen
-    scores = np.asarray(output.scores.train)[rows]
-    plain = auc if classes == 2 else leak  # the direction is not the reporting half's
-    values = [plain(scores, permuted[rows]) for permuted in true.null[1]]
-    assert figures["leak_null"] == pytest.approx(np.quantile(values, 0.95), abs=1e-5)
-
-
-def test_permutations_are_the_seeds_own_and_keep_the_class_balance():
-    labels = labels_of(4).labels
-    permuted = permuted_labels(labels)
-    assert permuted.shape == (2, NULL, ROWS)
-    np.testing.assert_array_equal(permuted, permuted_labels(labels))
-    np.testing.assert_array_equal(permuted[1], permuted_labels(labels[[0, 1]])[1])
-    for seed in range(2):
-        for one in permuted[seed]:
-            np.testing.assert_array_equal(np.sort(one), np.sort(labels[seed]))
-        assert len(np.unique(permuted[seed], axis=0)) == NULL
-    same = permuted_labels(labels[[0, 0]])
-    assert (same[0] != same[1]).any()  # draws of their own, also of the same labels
-
-
-@pytest.mark.parametrize("classes", [2, 5])
-def test_about_one_in_twenty_outputs_without_information_exceeds_its_null_band(classes):
-    """One more draw exceeds the .95 quantile of 64 permutations with probability 1 - (.95 * 63 + 1) / 65,
-    about 6 %: few permutations make the band a little narrow."""
-    rng, true = np.random.default_rng(0), labels_of(classes)
-    outputs = 600
-    scores = np.float32(rng.normal(size=(outputs, ROWS, classes)))
-
-    def one(train, true):
-        figures = score(output_of(train, KNOWN), true, BATCH)
-        return figures["leak_report"] > figures["leak_null"]
-
-    many = harness.quick_jit(jax.vmap(one, in_axes=(0, None)))
-    exceeded = np.mean(many(scores, true))
-    expected = 1 - (0.95 * (NULL - 1) + 1) / (NULL + 1)
-    assert abs(exceeded - expected) < 4 * np.sqrt(expected * (1 - expected) / outputs)
+@pytest.mark.parametrize("positive", [0, 1])
+@pytest.mark.parametrize("known", [0, KNOWN])
+def test_the_most_certain_rows_are_read_in_the_direction_in_which_a_leak_counts(known, positive):
+    """Who knows labels is never turned; who knows none is turned by the known labels of others."""
+    true = labels_of(2)
+    true = true._replace(positive=np.full(2, positive, np.int32))
+    sign = np.where(true.labels[0] == 1, 1, -1)
+    scores = np.float32(np.stack([sign, -sign], axis=1))  # the wrong way round
+    figures = jitted(output_of(scores, known, by=KNOWN), true)
+    assert figures["renamed"] == 1
+    for name in ("leak", "leak_named"):
+        assert figures[name] == pytest.approx(1, abs=1e-6)
+    curve = np.asarray(figures["roc"])
+    curve = curve[np.isfinite(curve)][:-1]
+    assert len(curve)
+    assert curve == pytest.approx(0 if known else 1, abs=1e-6)
+    # as many rows are named positive as are, so of two classes of unlike sizes some are right anyway
+    recall = np.asarray(figures["recall"])
+    assert (recall < 0.3).all() if known else (recall == 1).all()
 
 
 def test_labels_known_to_the_attacker_move_no_leak():
@@ -239,13 +172,13 @@ def test_labels_known_to_the_attacker_move_no_leak():
     known = true.known_order[1][:KNOWN]
     wrong = np.array(output.scores.train)
     wrong[known] = np.eye(2)[1 - true.labels[1][known]]
-    other = jitted(output._replace(scores=Scores(wrong, output.scores.test)), true, BATCH)
+    other = jitted(output._replace(scores=Scores(wrong, output.scores.test)), true)
     other = numbers(other)
     changed = {
         name for name, value in figures.items() if other[name] != pytest.approx(value, nan_ok=True)
     }
     # by known rows its classes are named, and nothing else that is scored on others
-    assert changed == {"success", "leak_named", "named_select", "named_report", "renamed"}
+    assert changed == {"success", "leak_named", "renamed"}
 
 
 @pytest.mark.parametrize(
@@ -256,7 +189,6 @@ def test_labels_known_to_the_attacker_move_no_leak():
         ("scores", lambda scores: scores._replace(test=scores.test[1:])),
         ("scores", lambda scores: scores._replace(test=scores.test[:, 1:])),
         ("seed", lambda seed: seed[None]),
-        ("order", lambda order: order[None]),
         ("sent", lambda sent: sent[1:]),
     ],
 )
@@ -264,13 +196,15 @@ def test_an_output_of_other_shapes_is_refused(field, change):
     output, true, _ = constructed(2)
     wrong = output._replace(**{field: change(getattr(output, field))})
     with pytest.raises(AssertionError):
-        jax.eval_shape(functools.partial(score, batch_size=BATCH), wrong, true)
+        jax.eval_shape(score, wrong, true)
 
 
 @pytest.mark.parametrize("field", TrueLabels._fields)
 def test_true_labels_of_one_seed_in_place_of_all_are_refused(field):
     output, true, _ = constructed(2)
-    true = true._replace(candidates=jnp.zeros((*true.labels.shape, 2), jnp.int32))
+    labels = true.labels
+    candidates = jnp.zeros((*labels.shape, 2), jnp.int32)
+    true = true._replace(candidates=candidates, selects=labels > 0)
     wrong = true._replace(**{field: getattr(true, field)[0]})
     with pytest.raises(AssertionError):
-        jax.eval_shape(functools.partial(score, batch_size=BATCH), output, wrong)
+        jax.eval_shape(score, output, wrong)

@@ -191,8 +191,7 @@ def run_attack_batch(
       The program, and each figure [jobs] by name.
     """
     program, inputs, scores = batch_scores(batch, jobs, stored)
-    size = batch.static.agreed.batch_size
-    return program, stored.scorer.figures(scores, inputs, batch.attack, size, batch.layout.capacity)
+    return program, stored.scorer.figures(scores, inputs, batch.attack, batch.layout.capacity)
 
 
 def batch_scores(

@@ -114,7 +114,7 @@ def _stored(
 
     width = plan.experiment.execution.width or None
     summary = store.attack_summary(workdir) if exists else {}
-    scorer = Scorer(arrays, width, most_known(plan), plan.effort.attacks)
+    scorer = Scorer(arrays, width, most_known(plan), plan.effort.attacks, plan.positive)
     return batching.Stored(plan, sweep, arrays, scorer, summary, read)
 
 

@@ -30,8 +30,6 @@ from vfljax.store import LOCAL_ONLY as LABEL
 from vfljax.sweep.plan import Plan
 from vfljax.types import AttackIdentity, HostArray, Input, Scores
 
-BY_BATCH = ("auc_batch_q95", "leak_batch_mean")  # figures by batch, which the baseline lacks
-
 
 class LocalOnlyJob(NamedTuple):
     """One learner, fitted to the attackers' columns and known labels of one seed."""
@@ -43,14 +41,13 @@ class LocalOnlyJob(NamedTuple):
     draws: int = 1  # number of draws of the known labels
 
     def figures(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns its row of the variant ``LABEL``, with ``values`` except those by batch."""
+        """Returns its row of the variant ``LABEL``, with ``values``."""
         options = () if self.learner == LABEL else (("learner", self.learner),)
         identity = AttackIdentity(
             LABEL, options, ("learner",) * len(options), attackers=self.attackers, known=self.known
         )
         head = {"variant": LABEL, "seed": self.seed, "what": LABEL, "draws": float(self.draws)}
-        figures = {name: value for name, value in values.items() if name not in BY_BATCH}
-        return {**store.identity_columns(identity), **head, **figures}
+        return {**store.identity_columns(identity), **head, **values}
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -143,17 +140,16 @@ def run(todo: Sequence[LocalOnlyJob], stored: Stored) -> None:
         alike = list(of_data)
         for job, scores in _fitted(alike, plan, common_of(data[0])):
             train = len(arrays["train"][job.seed])
-            places = np.arange(train, dtype=np.int32)
             sent = np.ones(train, bool)  # nothing is sent, so every row counts
             seed, known, trained = np.int32(job.seed), np.int32(job.known), np.bool_(False)
-            on_host: Any = seed, known, places, sent, trained, known
+            on_host: Any = seed, known, sent, trained, known
             parts: Any = Scores(scores[:, :train], scores[:, train:])
             output = AttackOutput(parts, *on_host)
             outputs.setdefault(job.draws, []).append((job, output))
     rows = []
     for of_draws in outputs.values():
         alike, scored = zip(*of_draws, strict=True)
-        figures = stored.scorer.figures_on_host(scored, plan.groups[0].spec.batch_size)
+        figures = stored.scorer.figures_on_host(scored)
         rows += [job.figures(values) for job, values in zip(alike, figures, strict=True)]
     store.write_chunk(workdir, LABEL, "rows", [job.key for job in missing], rows)
 

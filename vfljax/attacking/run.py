@@ -139,7 +139,9 @@ def planned_variants(
     trained = experiment_of(sweep)
     as_trained = plan._replace(experiment=trained, attack_variants=tuple(variants(trained)))
     naming = most_known(as_trained)
-    scorer = Scorer(arrays, asked.execution.width or None, naming, plan.effort.attacks)
+    scorer = Scorer(
+        arrays, asked.execution.width or None, naming, plan.effort.attacks, plan.positive
+    )
     stored = Stored(plan, sweep, arrays, scorer, store.attack_summary(workdir))
     _check_plugins(asked, stored)
     planned = (plan_variant(variant, plan, sweep) for variant in variants(asked))

@@ -23,10 +23,7 @@ from vfljax.sweep.canaries import PREFIX, guess_figures
 from vfljax.types import Array, HostArray, Scores
 
 HOST_BATCH = 32  # outputs of attacks on the host that are scored in one call
-NULL = 64  # permutations of the labels for the null band; for many rows fewer, but at least 8
-NULL_LEVEL = 0.95  # quantile over the permutations
 MARKED = 1024  # rows of the data set for which it is stored whether an attack names them rightly
-OF_FIRST_DRAW = ("leak_null", "auc_batch_q95", "leak_batch_mean", PREFIX)  # not averaged over draws
 
 
 class AttackOutput(NamedTuple):
@@ -35,8 +32,7 @@ class AttackOutput(NamedTuple):
     scores: Scores  # [N, C] and [M, C]; ``Scorer`` takes them with an axis of draws before these
     seed: Array  # [] int32
     known: Array  # [] number of labels that the attack knew
-    order: Array  # [N] int32 place in the sending order of the epoch that the attack read
-    sent: Array  # [N] bool: sent in that epoch; for an attack on all epochs, in any of them
+    sent: Array  # [N] bool: sent in the epoch that the attack read; if it reads all epochs, in any of them
     trained: Array  # [] bool: the attack trains, so it has a guess unless it diverged
     naming: Array | None = None  # [] number of labels that name its classes; None: ``known``
     draw: Array | int = 0  # [] number of the draw of the known rows
@@ -48,18 +44,9 @@ class TrueLabels(NamedTuple):
     labels: Array  # [Q, N] of training rows
     test_labels: Array  # [Q, M]
     known_order: Array  # [draws Q, N] as of ``CommonData``
-    selects: Array  # [Q, N] bool: the half that ``leak_select`` is scored on
-    null: Array  # [Q, R, N] permutations of the training labels, of ``permuted_labels``
+    positive: Array  # [Q] int32, of two classes the one that an ROC is of, equal for all seeds
     candidates: Array | None = None  # [Q, N, 2] the labels a canary may have; None without any
-
-
-def permuted_labels(labels: np.ndarray) -> HostArray:
-    """Returns R permutations [Q, R, N] of each seed's training labels [Q, N], for the null band. R is NULL,
-    or less for many rows. They depend on the seed alone, so that a resumed run scores alike."""
-    count = max(8, min(NULL, NULL * MANY_ROWS // labels.shape[1]))
-    draws = (np.random.default_rng([seed, 104729]) for seed in range(len(labels)))
-    tiled = (np.tile(row_labels, (count, 1)) for row_labels in labels)
-    return np.stack([draw.permuted(rows, axis=1) for draw, rows in zip(draws, tiled)])
+    selects: Array | None = None  # [Q, N] bool: the half of canaries on which attacks are chosen
 
 
 def _turns(true: TrueLabels, seed: Array, draw: Array | int) -> Array:
@@ -69,115 +56,66 @@ def _turns(true: TrueLabels, seed: Array, draw: Array | int) -> Array:
 
 
 def _named_figures(
-    output: AttackOutput, true: TrueLabels, sent: Array, half: Array, turn: Array
+    output: AttackOutput, true: TrueLabels, sent: Array, turn: Array
 ) -> dict[str, Array]:
-    """Returns the figures that do not depend on the names that the attack gives its classes.
+    """Returns the figures that depend on the names which known labels give the attack's classes.
 
     An attack that knows labels names its classes by them. An attack that knows none, such as ``direct``, has
     names of its own, which a defense may permute. A secret permutation would stop this attack but protect no
     label, because an attacker with a few known labels undoes it. So ``metrics.names`` also names its classes
-    by ``naming`` known rows, as many as other attackers know; without any, by the half of leak_select.
+    by ``naming`` known rows, as many as other attackers know; without any, by all rows.
 
-    leak_named, named_select and named_report are leak, leak_select and leak_report under those names, on
-    rows that were not used to name. For two classes the names are the direction, so these figures are not
-    turned. renamed is the share of classes whose name is not the attack's own. leak_matched, an oracle, is
-    the leak of all unlabeled rows under the best names for their true labels; without any known label,
-    leak_named equals it.
-
-    ``report.strongest`` compares attacks by leak_crossed, and by leak_named for attacks that were renamed
-    (``report.stored_rows.RENAMED``).
+    leak_named is the leak under those names, on rows that were not used to name. For two classes the names
+    are the direction, so it is not turned. renamed is the share of classes whose name is not the attack's
+    own. Figures of the most certain rows (``certainty``) are those of an attack under its own names if it
+    knows labels, else under those names.
     """
     scores, i = output.scores.train, output.seed
     labels = true.labels[i]
     naming = output.known if output.naming is None else output.naming
     unlabeled = sent * (turn >= output.known)
-    naming_rows = sent * (turn < naming)
     scored = unlabeled * (turn >= naming)
-    choose, report = scored * half, scored * (1 - half)
-    on = jnp.stack([naming_rows, choose, scored, unlabeled])
-    by = jax.vmap(lambda weights: metrics.names(scores, labels, weights))(on)
-    unnamed = jnp.sum(naming_rows) == 0
-    names = jnp.where(unnamed, by[1], by[0])
+    naming_rows = sent * (turn < naming)
+    naming_rows = jnp.where(jnp.sum(naming_rows) > 0, naming_rows, scored)
+    names = metrics.names(scores, labels, naming_rows)
+    leak = metrics.leak_named(scores, names, labels, scored)
     its_own = jnp.arange(scores.shape[1])
-
-    def leak(names: Array, weights: Array) -> Array:
-        value = metrics.leak_named(scores, names, labels, weights)
-        return jnp.where(jnp.sum(weights) > 0, value, jnp.nan)
-
-    out = {
-        "leak_matched": leak(by[3], unlabeled),
-        "leak_named": leak(jnp.where(unnamed, by[2], names), scored),
-        "named_select": leak(names, choose),
-        "named_report": leak(names, report),
+    shown = jnp.where(output.known > 0, its_own, names)
+    by_name = jnp.zeros_like(scores).at[:, shown].set(scores)
+    return {
+        "leak_named": jnp.where(jnp.sum(scored) > 0, leak, jnp.nan),
         "renamed": jnp.mean((names != its_own).astype(jnp.float32)),
+        **certainty(by_name, labels, scored, true.positive[i]),
     }
-    if scores.shape[1] > 2:
-        better = out["named_select"] > leak(its_own, unlabeled * half)
-        better = better & (out["renamed"] > 0) & (output.known == 0) & ~unnamed
-        names, rows = jnp.where(better, names, its_own), jnp.where(better, scored, unlabeled)
-        by_name = jnp.zeros_like(scores).at[:, names].set(scores)
-        out |= certainty(by_name, labels, [(rows, False)])
-    return out
 
 
-def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, Array]:
+def score(output: AttackOutput, true: TrueLabels) -> dict[str, Array]:
     """Returns the figures of an attack. Rows that were never sent to it count in none of them.
 
     success is top-1 accuracy on all training rows (as published, known rows included); success_unlabeled, f1
-    and leak (``metrics.leak``) are of the rows without a known label. leak_select is the leak of one half of
-    these. leak_report is that of the other half; for two classes, the first half gives the direction.
-    leak_crossed scores both halves, each in the direction of the other. leak_error is the standard deviation
-    of leak over draws of the rows. leak_null is the .95 quantile, over permuted labels, of the leak (an AUC
-    is not flipped) of the same scores on the half of leak_report. A figure is NaN if no row is left. All are
-    NaN if a trained attack has no guess at any row: it diverged, which says nothing about the defense.
-
-    For two classes, auc_batch_q95 is the .95 quantile over batches of the AUC a, not flipped (Marvell's
-    reduction); leak_batch_mean is the mean over batches of max(a, 1 - a), which small batches raise.
-
-    Further figures are those of ``_named_figures``, of canaries (``guess_figures``) and of the most certain
-    rows (``certainty``): for two classes each half in the direction of the other, for more classes under the
-    names by which an attack that knows no label reads better.
+    and leak (``metrics.leak``) are of the rows without a known label. A figure is NaN if no row is left. All
+    are NaN if a trained attack has no guess at any row: it diverged, which says nothing about the defense.
+    Further figures are those of ``_named_figures`` and of canaries (``guess_figures``).
 
     Args:
       output: of the attack.
       true: the labels of all seeds.
-      batch_size: on which the parties agreed.
     """
     _check(output, true)
     scores, i = output.scores, output.seed
     labels, sent = true.labels[i], output.sent.astype(jnp.float32)
     turn = _turns(true, i, output.draw)
     unlabeled = sent * (turn >= output.known)
-    half = true.selects[i].astype(jnp.float32)
-    choose, report = unlabeled * half, unlabeled * (1 - half)
-    two, its_own = scores.train.shape[1] == 2, jnp.arange(scores.train.shape[1])
-    # for two classes names are the direction, which is never chosen on the rows that are scored
-    by_choose, by_report = (
-        metrics.names(scores.train, labels, part) if two else its_own for part in (choose, report)
-    )
-    null = metrics.leak_under(scores.train, true.null[i], report)
     out = {
         "success": metrics.accuracy(scores.train, labels, sent),
         "success_unlabeled": metrics.accuracy(scores.train, labels, unlabeled),
         "f1": metrics.f1(scores.train, labels, unlabeled),
         "leak": metrics.leak(scores.train, labels, unlabeled),
-        "leak_select": metrics.leak(scores.train, labels, choose),
-        "leak_report": metrics.leak_named(scores.train, by_choose, labels, report),
-        "leak_error": metrics.leak_error(scores.train, labels, unlabeled),
-        "leak_null": jnp.quantile(null, NULL_LEVEL),
-        **_named_figures(output, true, sent, half, turn),
+        **_named_figures(output, true, sent, turn),
     }
-    turned = metrics.leak_named(scores.train, by_report, labels, choose)
-    out["leak_crossed"] = (out["leak_report"] + turned) / 2 if two else out["leak"]
-    if two:
-        batch, count = output.order // batch_size, -(-len(labels) // batch_size)
-        difference = metrics.difference(scores.train)
-        by_batch = metrics.auc_by_batch(difference, labels, batch, count, unlabeled)
-        out["auc_batch_q95"] = jnp.nanquantile(by_batch, 0.95)
-        out["leak_batch_mean"] = jnp.nanmean(jnp.maximum(by_batch, 1 - by_batch))
-        halves = [(choose, by_report[0] != 0), (report, by_choose[0] != 0)]
-        out |= certainty(scores.train, labels, halves)
     if true.candidates is not None:
+        assert true.selects is not None
+        half = true.selects[i].astype(jnp.float32)
         out |= guess_figures(scores.train, labels, true.candidates[i], half)
     if scores.train.shape[1] > 5:
         out["success_top5"] = metrics.topk(scores.train, labels, 5, sent)
@@ -203,25 +141,25 @@ def _check(output: AttackOutput, true: TrueLabels) -> None:
     chex.assert_rank(true.labels, 2)
     seeds, rows = true.labels.shape
     chex.assert_shape(true.known_order, (None, rows))
-    chex.assert_shape(true.selects, (seeds, rows))
-    chex.assert_shape(true.null, (seeds, None, rows))
+    chex.assert_shape(true.positive, (seeds,))
     chex.assert_shape(true.test_labels, (seeds, None))
     if true.candidates is not None:
         chex.assert_shape(true.candidates, (seeds, rows, 2))
+        chex.assert_shape(true.selects, (seeds, rows))
     chex.assert_rank([output.seed, output.known, output.trained], 0)
-    chex.assert_shape([output.order, output.sent], (rows,))
+    chex.assert_shape(output.sent, (rows,))
     chex.assert_shape(output.scores.train, (rows, None))
     if output.scores.test is not None:
         classes = output.scores.train.shape[1]
         chex.assert_shape(output.scores.test, (true.test_labels.shape[1], classes))
 
 
-def _make_scorer(batch_size: int, first: bool) -> Callable[..., dict[str, Array]]:
-    """``score`` for a batch size: its figures of the first draw alone (``OF_FIRST_DRAW``), or the others."""
+def _make_scorer(canaries: bool) -> Callable[..., dict[str, Array]]:
+    """``score``: the figures of canaries alone, which are not averaged over draws, or the others."""
 
     def score_member(output: AttackOutput, true: TrueLabels) -> dict[str, Array]:
-        figures = score(output, true, batch_size)
-        return {k: v for k, v in figures.items() if k.startswith(OF_FIRST_DRAW) == first}
+        figures = score(output, true)
+        return {k: v for k, v in figures.items() if k.startswith(PREFIX) == canaries}
 
     return score_member
 
@@ -242,19 +180,25 @@ class Scorer:
     shapes share programs."""
 
     def __init__(
-        self, arrays: Mapping[str, np.ndarray], width: int | None, naming: int, level: int | None
+        self,
+        arrays: Mapping[str, np.ndarray],
+        width: int | None,
+        naming: int,
+        level: int | None,
+        positive: int = 1,
     ) -> None:
         """``arrays`` are the plan's splits (``plan.split_arrays``), ``naming`` is the number of known labels
-        that name the classes of an attack that knows none, and ``level`` that of ``compiler_options``."""
+        that name the classes of an attack that knows none, ``level`` that of ``compiler_options``, and
+        ``positive`` the class that an ROC is of (``plan.positive_class``)."""
         labels = arrays["labels"].astype(np.int32)
         train = labels[arrays["train"]]
         on_host: Any = {
             "labels": train,
             "test_labels": labels[arrays["test"]],
             "known_order": arrays["known_order"],
-            "selects": arrays["selects"],
-            "null": permuted_labels(train),
+            "positive": np.full(len(train), positive, np.int32),
             "candidates": arrays.get("candidates"),
+            "selects": arrays.get("selects"),
         }
         true = TrueLabels(**jax.tree.map(jnp.asarray, on_host))
         self._true = batch_layout.share(with_places(true, len(train)))
@@ -268,7 +212,7 @@ class Scorer:
             places[among_marked] = among_rows
 
     def figures(
-        self, scores: Scores, inputs: AttackInput, attack: Attack, batch_size: int, capacity: int
+        self, scores: Scores, inputs: AttackInput, attack: Attack, capacity: int
     ) -> dict[str, np.ndarray]:
         """Returns each figure [members] by name.
 
@@ -276,7 +220,6 @@ class Scorer:
           scores: of all members of the batch, copies included.
           inputs: of the members without copies, on the host.
           attack: what was run.
-          batch_size: on which the parties agreed.
           capacity: members of the batch, copies included.
         """
         count, epochs = len(inputs.seed), inputs.exchange["epochs"][0]
@@ -287,24 +230,20 @@ class Scorer:
         on_host: Any = {
             "seed": inputs.seed,
             "known": np.asarray(known, np.int32),
-            "order": inputs.exchange["order"][:, place],
             "sent": inputs.exchange["sum_count"] > 0 if attack.over_epochs else sent,
             "trained": np.full(count, attack.steps > 0),
             "naming": np.asarray(naming, np.int32),
         }
-        figures = self._figures(AttackOutput(scores, **on_host), batch_size, capacity)
+        figures = self._figures(AttackOutput(scores, **on_host), capacity)
         # the number of labels that name the classes, and of draws over which figures are averaged
         numbers = {"naming": naming, "draws": np.full(count, scores.train.shape[1])}
         return figures | {name: np.asarray(of, np.float32) for name, of in numbers.items()}
 
-    def figures_on_host(
-        self, outputs: Sequence[AttackOutput], batch_size: int
-    ) -> list[dict[str, Any]]:
+    def figures_on_host(self, outputs: Sequence[AttackOutput]) -> list[dict[str, Any]]:
         """Returns the figures of each output of attacks that were run on the host.
 
         Args:
           outputs: of equal shapes.
-          batch_size: on which the parties agreed.
         """
         rows: list[dict[str, Any]] = []
         many = self._true.labels.shape[1] > MANY_ROWS
@@ -314,13 +253,11 @@ class Scorer:
             together = jax.tree.map(lambda *leaves: np.stack(leaves), *batch)
             layout = batch_layout.layout_of(most, 1)
             padded = together._replace(scores=layout.pad(together.scores))
-            figures = self._figures(padded, batch_size, layout.capacity)
+            figures = self._figures(padded, layout.capacity)
             rows += [{k: v[i].tolist() for k, v in figures.items()} for i in range(len(batch))]
         return rows
 
-    def _figures(
-        self, output: AttackOutput, batch_size: int, capacity: int
-    ) -> dict[str, HostArray]:
+    def _figures(self, output: AttackOutput, capacity: int) -> dict[str, HostArray]:
         """Returns each figure [members]. The scores are on the devices, with copies that fill the batch; all
         else is on the host, without copies."""
         # the capacity is that of the attack's batch, whose width was chosen by other limits
@@ -329,17 +266,17 @@ class Scorer:
         padded = layout.pad(output._replace(scores=(), draw=())._asdict())
         places = self._marked[np.asarray(output.seed)]
 
-        def scored(draw: int, first: bool) -> dict[str, HostArray]:
+        def scored(draw: int, canaries: bool = False) -> dict[str, HostArray]:
             draws = layout.pad(np.full(count, draw, np.int32))
             of_draw = {**padded, "draw": draws, "scores": _of_draw(output.scores, draw)}
-            static, arguments = (batch_size, first), (AttackOutput(**of_draw), self._true)
+            static, arguments = (canaries,), (AttackOutput(**of_draw), self._true)
             program = programs.program(
                 _make_scorer, static, layout, *arguments, level=self._level, fitting=True
             )
             return batch_layout.unpad(program(*arguments), count)
 
         for draw in range(output.scores.train.shape[1]):  # one program for any number of draws
-            figures = scored(draw, first=False)
+            figures = scored(draw)
             figures["right"] = np.take_along_axis(figures["right"], places, axis=1)
             by_draw.append(figures)
         with np.errstate(invalid="ignore"):  # NaN where the attack diverged in every draw
@@ -347,4 +284,5 @@ class Scorer:
         right = figures["right"]
         marks = np.select([(places < 0) | np.isnan(right), right == 1], ["-", "1"], "0")
         marks = np.array(["".join(row) for row in marks])
-        return {**figures, **scored(0, first=True), "right": marks}
+        of_canaries = {} if self._true.candidates is None else scored(0, canaries=True)
+        return {**figures, **of_canaries, "right": marks}

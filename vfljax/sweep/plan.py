@@ -70,6 +70,22 @@ class Plan(NamedTuple):
     devices: int  # number of devices that the sweep was first planned for; it decides widths
     effort: Effort  # of compiling, as it was first planned
 
+    @property
+    def balance(self) -> list[int]:
+        """Number of rows of each class, without the copies that are canaries."""
+        rows = len(self.dataset.labels) - (len(self.candidates) - 1)
+        return np.bincount(self.dataset.labels[:rows], minlength=self.dataset.num_classes).tolist()
+
+    @property
+    def positive(self) -> int:
+        """Of two classes, the one that a true positive rate, an ROC and a precision are of.
+
+        It is the one that a table's option ``positive`` names, which then is the second class, else the rarer
+        one; of equally rare ones, the second.
+        """
+        first, last = self.balance[0], self.balance[-1]
+        return 1 if self.experiment.data.options.get("positive") or first >= last else 0
+
     def steps(self, shard: Shard) -> int:
         """Steps of training that a shard takes, over all its trials."""
         spec = self.groups[shard.group].spec
@@ -295,7 +311,8 @@ def recorded(plan: Plan) -> Plan:
 def split_arrays(
     labels: np.ndarray, splits: Sequence[Split], draws: int = 1, candidates: HostArray = NONE
 ) -> dict[str, np.ndarray]:
-    """Returns the arrays of splits that are stored, with each seed's orders of known rows and halves of rows.
+    """Returns the arrays of splits that are stored, with each seed's orders of known rows. If there are
+    canaries, ``selects`` has the half of each seed's rows on which attacks on them are chosen.
 
     Args:
       labels: [R] int32.
@@ -323,8 +340,7 @@ def split_arrays(
         "labels": labels,
         **{part: np.stack([getattr(s, part) for s in splits]) for part in Split._fields[:3]},
         "known_order": np.stack(orders).astype(np.int32),
-        "selects": np.stack(halves),
-        **({"candidates": pairs} if len(candidates) > 1 else {}),
+        **({"candidates": pairs, "selects": np.stack(halves)} if len(candidates) > 1 else {}),
     }
 
 

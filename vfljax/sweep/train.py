@@ -85,8 +85,6 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
     experiment, dataset = plan.experiment, plan.dataset
     values = checksum(dataset)
     defense_values = experiment.defense_values
-    rows = len(dataset.labels) - experiment.canaries * len(plan.splits)  # canaries are copies
-    balance = np.bincount(dataset.labels[:rows]).tolist()
     files = {"model": experiment.model.pretrained, "teacher": experiment.teacher.pretrained}
     return {
         "schema": store.SCHEMA,
@@ -99,9 +97,11 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         "effort": plan.effort._asdict(),
         "data": {
             "name": dataset.name,
-            "rows": rows,
+            "rows": sum(plan.balance),
             "classes": dataset.num_classes,
-            "balance": balance,
+            "class_names": list(dataset.classes) or [*map(str, range(dataset.num_classes))],
+            "positive": plan.positive,
+            "balance": plan.balance,
             "party_shapes": [list(x.shape[1:]) for x in plan.table.features],
             "train": len(plan.splits[0].train),
             "recorded": len(recorded(plan).splits[0].train),
@@ -112,7 +112,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         "reader": dataset.reader,
         "identity": identity(dataset, values),
         "plugins": plugins.described(
-            [*defense_values, *experiment.attacks], defense_values, prior_of(balance)
+            [*defense_values, *experiment.attacks], defense_values, prior_of(plan.balance)
         ),
         "pretrained": {part: pretrained.digest(path) for part, path in files.items() if path},
         "trials": sum(len(g.trials) for g in plan.groups),
