@@ -10,13 +10,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import NamedTuple
 
-import numpy as np
+import pandas as pd
 
 from vfljax import defenses
 from vfljax.attacking.view import PLACES
-from vfljax.report import worth
-from vfljax.report.configurations import stored_configurations
+from vfljax.report import costs as report_costs
+from vfljax.report import fresh, rows
+from vfljax.report.judged import knobs_of, members_of
 from vfljax.store import StoredSweep
+from vfljax.sweep.experiment import experiment_of
 from vfljax.sweep.records import Goal
 
 TOGETHER = 16  # honest trials in a call of an attack, beside as many malicious; fewer take as long
@@ -25,7 +27,6 @@ LATER = 0.75  # overhead of each of several programs, as a share of the first on
 REPORT = 15.0  # seconds that the report takes
 FEWEST, MOST = 2, 5  # operating points of each defense
 ENOUGH = 5  # defenses: if a pilot would leave time for fewer, there is no pilot
-FRESH = 3  # seeds on which a recommendation is confirmed: as many as a verdict needs
 
 
 class Times(NamedTuple):
@@ -131,24 +132,26 @@ def affordable_seeds(defenses_on: Callable[[int], Sized], seeds: int, fewest: in
 def costs(pilot: StoredSweep, goal: Goal) -> tuple[dict[str, list[Cost]], float]:
     """Returns the cost of each operating point of every defense, from weak to strong, and the validation
     utility that an operating point may lose: the least over federations."""
-    points = stored_configurations(pilot)
-    undefended = next(point for point in points if not point.defended)
+    _, trials, facts = rows.read(pilot, experiment_of(pilot))
+    bare = trials[trials["defenses"] == ""]
+    first, place = bare["configuration"].iloc[0], ["federation", "seed"]
+    bare, facts = bare[bare["configuration"] == first], facts._replace(goal=goal)
     allowed = min(
-        worth.worth(undefended.alone_validation.get(federation, {}), by_seed).allowed(goal)
-        for federation, by_seed in undefended.validation.items()
+        float(report_costs.costs(of, pd.Index([first]), facts)["allowed_loss"].iloc[0])
+        for _, of in bare.groupby("federation")
     )
-    out: dict[str, list[Cost]] = {}
-    for point in points:
-        losses = [
-            undefended.validation[federation][seed] - accuracy
-            for federation, by_seed in point.validation.items()
-            for seed, accuracy in by_seed.items()
-        ]
-        most = float(np.max(np.nan_to_num(losses, nan=math.inf)))  # nan if training diverged
-        for name in point.defenses:
+    undefended = bare.set_index(place)["validation_utility"]
+    paired = trials.join(undefended, on=place, rsuffix="_undefended")
+    losses = paired["validation_utility_undefended"] - paired["validation_utility"]
+    losses = losses.fillna(math.inf)  # training diverged
+    most = losses.groupby(trials["configuration"]).max()
+    chains = trials.drop_duplicates("configuration").set_index("configuration")["defenses"]
+    knobs, out = knobs_of(trials), {}
+    for number, chain in chains.items():
+        for name in members_of(chain):
             strengths = defenses.TABLE[name].strengths
-            value = point.knobs[f"{name}.{strengths.knob}"] if strengths else math.nan
-            out.setdefault(name, []).append(Cost(value, most))
+            value = knobs[number][f"{name}.{strengths.knob}"] if strengths else math.nan
+            out.setdefault(name, []).append(Cost(float(value), float(most[number])))
     return out, allowed
 
 
@@ -224,8 +227,8 @@ def confirming(times: Mapping[str, Times], seeds: int) -> float:
       seeds: of the audit.
     """
     undefended, pilot = times["undefended"], times.get("pilot", times["undefended"])
-    trials = 2 * undefended.trials * FRESH / seeds
-    shared = -(-seeds // PLACES) == -(-(seeds + FRESH) // PLACES)
+    trials = 2 * undefended.trials * fresh.SEEDS / seeds
+    shared = -(-seeds // PLACES) == -(-(seeds + fresh.SEEDS) // PLACES)
     attacking = undefended.attacking if shared else undefended.attack
     return MARGIN * (2 * pilot.overhead + pilot.each * trials + attacking)
 

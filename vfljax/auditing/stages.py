@@ -35,7 +35,8 @@ from vfljax.auditing import deadline, planning, sentences, suite
 from vfljax.auditing.request import FRAME, JOURNAL, WORKDIR, Request
 from vfljax.auditing.survey import survey
 from vfljax.errors import UserError
-from vfljax.report import assessment, headline, judging, lower_limits
+from vfljax.report import fresh, lower_limits
+from vfljax.report.judged import CONFIRMED
 from vfljax.sweep import programs, serving
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import make_plan
@@ -179,29 +180,11 @@ def _decision(
 
 def _confirm(journal: Journal, config: Mapping[str, Any]) -> None:
     """Trains and attacks the recommended defenses, and undefended, on fresh seeds."""
-    if "recommended" not in journal.stored:
-        assessed = assessment.assess_sweep(journal.workdir)
-        points: dict[str, list[float]] = {}
-        for federation in assessed.federations:
-            best = headline.recommended(assessed.methods_on(federation))
-            if best is not None and best.verdict in judging.HELPS:
-                strengths = defenses.TABLE[best.method].strengths
-                values = points.setdefault(best.method, [])
-                if strengths is not None:
-                    values.append(best.configuration.knobs[f"{best.method}.{strengths.knob}"])
-        journal.keep(recommended=points)
-    points = journal.stored["recommended"]
-    if not points:
-        journal.say("nothing is recommended, so there is nothing to confirm")
+    fields = fresh.fields(journal.workdir)
+    if fields is None:
+        journal.say(fresh.NOTHING)
         return
-    grid = {name: suite.method(name, dict.fromkeys(values)) for name, values in points.items()}
-    fresh = {
-        "name": f"{config['name']}: fresh seeds",
-        "seeds": planning.FRESH,
-        "first_seed": journal.request.seeds,
-        "grid": {suite.UNDEFENDED: {}, **grid},
-    }
-    journal.stage("confirmed", {**config, **fresh}, journal.workdir / assessment.CONFIRMED)
+    journal.stage("confirmed", {**config, **fields}, journal.workdir / CONFIRMED)
 
 
 def _plant(journal: Journal, config: Mapping[str, Any]) -> None:
@@ -234,7 +217,7 @@ class Journal:
         self.workdir, self.command, self.say = workdir, command, say
         self.path, self.request, self.grown = workdir / JOURNAL, request, False
         # decisions are added when they are made: "attacks_left_out" for all stages; "tried" and
-        # "seeds" for the pilot; "config", "left_out" for DIR itself; "recommended" for "confirmed"
+        # "seeds" for the pilot; "config", "left_out" for DIR itself
         self.stored: dict[str, Any] = {"request": request.stored(), "times": {}, "lost": 0.0}
         if workdir.exists() and not workdir.is_dir():
             raise UserError((WORKDIR, f"={workdir} is a file"), remedy="name a folder")

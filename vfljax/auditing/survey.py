@@ -24,7 +24,6 @@ from vfljax.datasets.partition import owned_columns
 from vfljax.datasets.reading import arrow_of, read
 from vfljax.datasets.table_errors import one_line
 from vfljax.errors import UserError, options_in, unknown
-from vfljax.report.stored_rows import grouped
 
 REVEALING = 0.5  # advantage over chance (``above_chance``) from which a column is reported
 COPY = 0.98  # advantage from which a column is taken for a copy of the label
@@ -122,7 +121,9 @@ def _revealing(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> list[Re
         return []
     rarest = int(np.bincount(dataset.labels, minlength=dataset.num_classes).min())
     slack = rarest**-0.5 if rarest else 1.0  # at least two standard errors
-    places = grouped(range(len(dataset.columns)), lambda place: dataset.columns[place].name)
+    places: dict[str, list[int]] = {}
+    for place, column in enumerate(dataset.columns):
+        places.setdefault(column.name, []).append(place)
     party_of = {column: party for party, columns in owners.items() for column in columns}
     revealing = []
     for name, columns in places.items():

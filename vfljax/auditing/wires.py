@@ -27,7 +27,7 @@ from vfljax.auditing import suite
 from vfljax.datasets.wire import alike, read
 from vfljax.datasets.wire_checks import EXCHANGED, Wire, checked
 from vfljax.errors import Field, UserError, unknown
-from vfljax.report.worth import utility_of
+from vfljax.report.rows import utility_of
 from vfljax.sweep import train
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.grid import Trial
@@ -253,9 +253,8 @@ def _exchange(wire: Wire) -> dict[str, HostArray]:
 def _row(trial: Trial, request: WireRequest, plan: Plan) -> dict[str, Any]:
     """Returns a trial's row of results; utilities that are not given are null."""
     two = plan.dataset.num_classes == 2
-    balance = np.bincount(plan.dataset.labels).tolist()
     accuracy = "oriented_accuracy" if two else "accuracy"
-    counted = "oriented_auc" if utility_of(balance) == "AUC" else accuracy
+    counted = "oriented_auc" if utility_of(plan.balance) == "AUC" else accuracy
     defended = trial.method.name == DEFENDED
 
     def of_seed(values: Sequence[float]) -> float | None:

@@ -9,6 +9,7 @@
     vfljax sweep --config=CONFIG --workdir=DIR --launcher=slurm --launcher_options=slurm_partition=gpu
     vfljax sweep --workdir=DIR                   # continues what is there
     vfljax sweep --workdir=DIR --mend            # likewise, and makes what is damaged again
+    vfljax sweep --workdir=DIR --confirm         # judges what is recommended again, on three fresh seeds
 
 The same command again continues a sweep that was stopped or killed, and ends with the same table. The exit
 status is 0 where all is done, 2 after a mistake, 130 on Ctrl-C and 143 on SIGTERM, which save what is trained.
@@ -37,6 +38,7 @@ FLAGS = (
         "first choose GAFM's Delta on a tenth of the rows, in WORKDIR/select_delta",
         False,
     ),
+    Flag("confirm", "judge what is recommended again, on three fresh seeds", False),
     Flag("beyond_limits", "plan sizes that are refused otherwise", False),
     Flag("mend", "set aside what is damaged, in WORKDIR/damaged, and make it again", False),
     Flag(
@@ -68,8 +70,10 @@ def run(options: Options) -> None:
     if options.select_delta and options.config is None:
         raise UserError("--select_delta needs a --config: a stored sweep has its Delta.")
     if options.dry_run:
-        if options.mend or options.select_delta:
-            raise UserError("--dry_run changes nothing: leave --mend and --select_delta out.")
+        if options.mend or options.select_delta or options.confirm:
+            raise UserError(
+                "--dry_run changes nothing: leave --mend, --select_delta and --confirm out."
+            )
         print(running.forecast(experiment, workdir))
         return
     if options.mend:
@@ -78,6 +82,8 @@ def run(options: Options) -> None:
         if options.select_delta:  # in this process
             experiment = running.with_selected_delta(experiment, workdir, command)
         running.finish(experiment, workdir, command, way=way)
+        if options.confirm:
+            running.confirm(workdir, command, way=way)
         took = time.monotonic() - began
         print(running.report(workdir))
         print(f"sweep, compiles and attacks included: {took:.0f} s")

@@ -15,7 +15,8 @@ from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.launching import INLINE, Way
 from vfljax.papers import reproduction
-from vfljax.report import page, terminal
+from vfljax.report import fresh, page, terminal
+from vfljax.report.judged import CONFIRMED
 from vfljax.store.check import DAMAGED
 from vfljax.sweep import profile, programs, size
 from vfljax.sweep.experiment import (
@@ -71,6 +72,35 @@ def finish(
     with profile.span("tables"):
         store.export(workdir)
     return plan
+
+
+def confirm(
+    workdir: pathlib.Path, command: str, say: Callable[[str], None] = print, way: Way = INLINE
+) -> None:
+    """Trains and attacks undefended and what is recommended on fresh seeds, in ``WORKDIR/confirmed``.
+
+    Args:
+      workdir: the folder of a sweep that is trained and attacked.
+      command: the command that makes the sweep, for its header.
+      say: is given each line of progress.
+      way: trains and attacks, in this process or by jobs elsewhere.
+
+    Raises:
+      UserError: if the folder holds the fresh seeds of another recommendation.
+    """
+    fields, folder = fresh.fields(workdir), workdir / CONFIRMED
+    if fields is None:
+        say(fresh.NOTHING)
+        return
+    experiment = changed(experiment_of(store.load(workdir)), fields)
+    stored = store.header_of(folder)
+    same = ("grid", "seeds", "first_seed")
+    if stored is not None and any(stored["config"][n] != experiment.stored[n] for n in same):
+        raise UserError(
+            f"{folder} has the fresh seeds of another recommendation",
+            remedy="remove that folder, and the same command makes it anew",
+        )
+    finish(experiment, folder, command, say, way)
 
 
 def report(workdir: pathlib.Path) -> str:

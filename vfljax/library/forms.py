@@ -1,10 +1,13 @@
-"""Turns a sweep into tidy pandas frames and labeled xarray arrays. All judgments are those of the report."""
+"""Turns a judged sweep into tidy pandas frames and labeled xarray arrays; all judgments are the report's."""
+
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,119 +15,133 @@ import pandas as pd
 import pyarrow as pa
 
 from vfljax import store
-from vfljax.errors import UserError, imported, shown, unknown
-from vfljax.report import intervals, worth
-from vfljax.report.assessed import Assessed
-from vfljax.report.configurations import (
-    FIGURES,
-    ConfigurationSummary,
-    attacks_of,
-    configurations,
-    reference_of,
-    varying_knobs,
-)
-from vfljax.report.judging import MEANINGS
-from vfljax.report.stored_rows import AttackFigures, StoredRows, read
+from vfljax.errors import UnknownError, UserError, imported, shown, unknown
+from vfljax.report import rows as report_rows
+from vfljax.report.judged import Judged, knobs_of, labels
+from vfljax.report.limits import half_row, limits
+from vfljax.report.verdicts import MEANINGS
 from vfljax.store.header import differences
 from vfljax.store.loading import TIMES
 from vfljax.sweep.experiment import experiment_of
+from vfljax.types import federation_of
 
 VERDICTS = {str(verdict): meaning for verdict, meaning in MEANINGS.items()}
 """Every verdict, and what the limits show if it holds. If several hold, the first one is given."""
 AXES = ("configuration", "federation", "seed")  # of labeled arrays
 LEAKS = ("leak", "excess", "success")  # of every attack, on one more axis
-COMPARED = (
-    *("method", "configuration", "federation", "figure", "attack", "a", "b"),
-    *("difference", "lower", "upper", "seeds", "found_in"),
-)
+COMPARED = ("method", "configuration", "federation", "figure", "attack")
+MEANS = ("a", "b", "difference", "lower", "upper", "seeds", "found_in")
 
 
-def about(rows: StoredRows) -> dict[str, str]:
+def about(sweep: store.StoredSweep) -> dict[str, str]:
     """Returns a description of a stored sweep: five lines by their heads."""
-    sweep, trials, data = rows.sweep, rows.trials, rows.sweep.header["data"]
-    attacks = dict.fromkeys(row.identity.attack for row in rows.attacks)
-    federations = dict.fromkeys(trial.figures["federation"] for trial in trials)
-    methods, seeds = ({getattr(t, name) for t in trials} for name in ("method", "seed"))
+    results, data = sweep.results.to_pandas(), sweep.header["data"]
+    attacked = sweep.attacks["attack"].unique().to_pylist() if sweep.attacks.num_rows else []
+    none = pd.DataFrame(columns=["method", "seed", "federation"])
+    of = results if len(results) else none
+    kinds = dict.fromkeys(federation_of(name).kind for name in of["federation"].unique())
     first, *more = sweep.unfinished or ["nothing"]
     return {
         f"sweep {experiment_of(sweep).name}": shown(sweep.workdir),
         f"data {data['name']}": f"{data['train']} training and {data['test']} test rows a seed, "
         f"{data['classes']} classes, {len(data['party_shapes'])} parties with columns",
-        "trials": f"{len(trials)} of {sweep.header['trials']}, {len(methods)} methods, {len(seeds)} seeds, "
-        f"federations {', '.join(federations) or 'none'}",
-        "attacks": ", ".join(attacks) or "none",
+        "trials": f"{len(of)} of {sweep.header['trials']}, {of['method'].nunique()} methods, "
+        f"{of['seed'].nunique()} seeds, federations {', '.join(kinds) or 'none'}",
+        "attacks": ", ".join(attacked) or "none",
         "unfinished": f"{first} (and {len(more)} more)" if more else first,
     }
 
 
-def verdict_frame(assessed: Assessed) -> pd.DataFrame:
-    """Returns a row for every configuration and federation of an assessed sweep."""
-    records = []
-    for a in assessed.assessments:
-        estimates = {"leak": a.leak, "excess": a.excess, "change": a.change, "utility": a.utility}
-        estimates |= {"utility_change": a.cost, "gain_kept": a.kept.share}
-        figures = {
-            f"{name}{end}": value
-            for name, estimate in estimates.items()
-            for end, value in zip(("", "_lower", "_upper"), (estimate.mean, *estimate.limits))
-        }
-        about = {
-            "method": a.method,
-            "configuration": a.label,
-            "number": a.configuration.number,
-            "federation": a.federation,
-            "verdict": a.verdict and str(a.verdict),
-            "cost": str(a.kept.cost) if a.configuration.defended else None,
-            "chosen": a.chosen,
-            "strongest": a.strongest and a.strongest.name,
-            "local_only": a.strongest.local_only if a.strongest else None,
-            "defense_known": a.known,
-        }
-        records.append({**about, **figures, **a.configuration.knobs})
-    return pd.DataFrame(records)
+def verdict_frame(judged: Judged, known: int | None = None) -> pd.DataFrame:
+    """Returns the verdicts for one K, with the knobs of each configuration.
+
+    Args:
+      judged: of a sweep.
+      known: K, the number of labels that attackers know; None: the one that the report leads with.
+    """
+    verdicts, most = judged.verdicts, judged.facts.known
+    if len(verdicts) and known is not None and known not in set(verdicts["known"]):
+        counts = sorted({*map(int, verdicts["known"])}, reverse=True)
+        raise unknown("number of known labels", known, counts)
+    chosen = verdicts[verdicts["known"] == (most if known is None else known)]
+    return chosen.reset_index(drop=True).join(_knobs(judged), on="configuration")
 
 
-def leak_frame(rows: StoredRows) -> pd.DataFrame:
-    """Returns a row for every attack on every trial of a stored sweep."""
-    by_number = {c.number: c for c in configurations(rows)}
-    trials = {trial.trial: trial for trial in rows.trials}
-    records = []
-    for row in itertools.chain(*attacks_of(rows).values()):
-        trial, identity = trials[row.trial], row.identity
-        configuration = by_number[trial.configuration]
-        about = {
-            "method": trial.method,
-            "configuration": configuration.label,
-            "number": configuration.number,
-            "federation": trial.figures["federation"],
-            "seed": trial.seed,
-            "trial": trial.trial,
-            "attack": identity.attack,
-            "variant": identity.label,
-            "known": identity.known,
-            "point": row.point,
-            "oracle": row.oracle,
-        }
-        figures = {name: row.figures.get(name) for name in FIGURES} | {"excess": row.excess}
-        settings = {f"attack.{name}": value for name, value in settings_of(row).items()}
-        records.append({**about, **figures, **configuration.knobs, **settings})
-    return pd.DataFrame(records)
+def _knobs(judged: Judged) -> pd.DataFrame:
+    """Returns the knobs of each configuration, indexed by it; NaN for those of other methods."""
+    return pd.DataFrame.from_dict(knobs_of(judged.trials), orient="index")
 
 
-def settings_of(row: AttackFigures) -> dict[str, Any]:
-    """Returns the options and the numeric knobs of an attack."""
-    return {**dict(row.identity.options), **row.knobs}
+def leak_frame(judged: Judged) -> pd.DataFrame:
+    """Returns a row for every attack on every trial, with what was attacked and with what settings.
+
+    To the columns of ``report.rows`` it adds ``method``, ``configuration_label``, the ``excess`` over the best
+    local-only learner of the same attackers, known labels, draws and seed, the knobs of the configuration, and
+    the attack's options as ``attack.NAME``, beside its numeric knobs.
+    """
+    rows, trials = judged.rows, judged.trials
+    attacks = rows[rows["role"] != "learner"].copy()
+    at = ["attackers", "known", "draws", "seed"]
+    reached = rows[rows["role"] == "learner"].groupby(at)["leak"].max()
+    reached = reached.reindex(pd.MultiIndex.from_frame(attacks[at])).to_numpy()
+    alone = np.where(attacks["known"] > 0, reached, judged.facts.chance)
+    oracle = attacks["role"] == "oracle"  # no learner knows as much
+    excess = np.where(oracle, np.nan, attacks["leak"] - alone)
+    points = trials.drop_duplicates("configuration").set_index("configuration")
+    names = pd.Series(labels(trials, knobs_of(trials)), dtype=object)
+    placed = attacks.assign(
+        method=attacks["configuration"].map(points["method"]),
+        configuration_label=attacks["configuration"].map(names),
+        excess=excess,
+    )
+    options = {key: dict(identity.options) for key, identity in _identities(judged.sweep).items()}
+    settings = pd.DataFrame.from_dict(options, orient="index").add_prefix("attack.")
+    settings = settings.drop(columns=[name for name in settings if name in placed])
+    return placed.join(_knobs(judged), on="configuration").join(settings, on="variant")
 
 
-def labeled_arrays(rows: StoredRows, method: str | None = None) -> Any:
+def _identities(sweep: store.StoredSweep) -> dict[str, Any]:
+    """Returns the identity of each attack that was run, by its variant."""
+    return {
+        variant: store.identity_of(entry)
+        for variant, entry in store.attack_summary(sweep.workdir).items()
+        if entry["status"] != "skipped"
+    }
+
+
+def attack_frame(judged: Judged, name: str, settings: Mapping[str, Any]) -> pd.DataFrame:
+    """Returns the rows of ``leak_frame`` of one attack whose options and numeric knobs have these values."""
+    leaks = leak_frame(judged)
+    rows = leaks[leaks["attack"] == name]
+    if rows.empty:
+        raise unknown("attack of this sweep", name, leaks["attack"].unique())
+    chosen = pd.Series(True, rows.index)
+    for key, value in settings.items():
+        of = rows.get(f"attack.{key}", pd.Series(np.nan, rows.index))
+        chosen &= [bool(np.all(each == value)) for each in of]
+    if not chosen.any():
+        asked = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+        columns = [column for column in rows if column.startswith("attack.")]
+        pairs = rows[columns].drop_duplicates().to_dict("records")
+        there = dict.fromkeys(
+            f"{key.removeprefix('attack.')}={value!r}"
+            for pair in pairs
+            for key, value in pair.items()
+            if value is not None and value == value  # NaN: another attack's option
+        )
+        raise UnknownError(f"no rows of {name} have {asked}: choose from {', '.join(there)}.")
+    return rows[chosen].dropna(axis="columns", how="all")
+
+
+def labeled_arrays(judged: Judged, method: str | None = None) -> Any:
     """Returns the figures of every trial and attack as an xarray Dataset.
 
     Args:
-      rows: of a stored sweep.
+      judged: of a sweep.
       method: a method whose knobs become axes; None for all methods, with configurations as an axis.
     """
     xarray = imported("xarray", extra="analysis", needed_by="to_xarray")
-    results = rows.sweep.results
+    results = judged.sweep.results
     if not results.num_rows:
         return xarray.Dataset(coords={axis: [] for axis in AXES})
     frame = results.to_pandas()
@@ -141,28 +158,31 @@ def labeled_arrays(rows: StoredRows, method: str | None = None) -> Any:
     order = {axis: np.array(list(frame[axis].unique())) for axis in AXES}
     order["seed"].sort()
     arrays = xarray.Dataset(figures.to_xarray().reindex(order).data_vars, {**order, **coordinates})
-    leaks = leak_frame(rows)
-    if not leaks.empty:
-        leaks = leaks[leaks["point"] == 0]
-        leaks = leaks.assign(configuration=leaks["number"], attack=leaks["variant"])
-        by_attack = leaks.set_index([*AXES, "attack"])[[*LEAKS]].astype(float).to_xarray()
-        arrays = arrays.assign(by_attack.reindex(order).data_vars)
-    return arrays if method is None else _along_knobs(arrays, configurations(rows), method)
+    leaks = leak_frame(judged)
+    leaks = leaks[leaks["point"] == 0]
+    if len(leaks):
+        label = leaks["variant"].map({k: x.label for k, x in _identities(judged.sweep).items()})
+        by_attack = leaks.assign(attack=label).set_index([*AXES, "attack"])[[*LEAKS]]
+        arrays = arrays.assign(by_attack.astype(float).to_xarray().reindex(order).data_vars)
+    return arrays if method is None else _along_knobs(arrays, judged.trials, method)
 
 
-def _along_knobs(arrays: Any, summaries: Iterable[ConfigurationSummary], method: str) -> Any:
+def _along_knobs(arrays: Any, trials: pd.DataFrame, method: str) -> Any:
     """Returns the arrays of one method. Knobs that vary are axes in place of the configuration."""
-    members = [c for c in summaries if c.method == method]
-    if not members:
-        raise unknown("method of this sweep", method, dict.fromkeys(c.method for c in summaries))
-    knobs = varying_knobs(members)
-    points = [tuple(c.knobs[knob] for knob in knobs) for c in members]
-    if len(members) != math.prod(len({*values}) for values in zip(*points)):
+    members = trials.loc[trials["method"] == method, "configuration"].unique()
+    if not len(members):
+        raise unknown("method of this sweep", method, trials["method"].unique())
+    values = pd.DataFrame.from_dict(
+        {place: of for place, of in knobs_of(trials).items() if place in members}, orient="index"
+    ).loc[members]
+    knobs = [name for name in values if values[name].nunique(dropna=False) > 1]
+    points = list(values[knobs].itertuples(index=False, name=None))
+    if len(members) != math.prod(values[knob].nunique(dropna=False) for knob in knobs):
         raise UserError(
             f"{method} has no full grid of {', '.join(knobs)}: call to_xarray(), by configuration."
         )
     of_members = [name for name, c in arrays.coords.items() if c.dims == ("configuration",)]
-    arrays = arrays.sel(configuration=[c.number for c in members]).drop_vars(of_members)
+    arrays = arrays.sel(configuration=members).drop_vars(of_members)
     if not knobs:
         return arrays.isel(configuration=0)
     xarray = imported("xarray", extra="analysis", needed_by="to_xarray")
@@ -199,40 +219,54 @@ def compare(a: store.StoredSweep, b: store.StoredSweep) -> pd.DataFrame:
         raise UserError(
             f"{a.workdir} and {b.workdir} have other data or splits: seeds are paired only if these are equal."
         )
-    rows = read(a)
-    left, right = _figures(rows), _figures(read(b))
-    floor = intervals.half_row(reference_of(rows).rows)
+    scored = half_row(report_rows.read(a).facts.scored_rows)
+    sides = [_figures(sweep) for sweep in (a, b)]
+    key = ["key", "seed"]
+    paired = sides[0].merge(sides[1][[*key, "value"]], how="outer", on=key, suffixes=("_a", "_b"))
+    # what a lacks is named as in b
+    names = pd.concat(sides).drop_duplicates("key").set_index("key")[list(COMPARED)]
     records = []
-    for key, (cells, _) in {**left, **right}.items():
-        x, y = (side[key][1] if key in side else {} for side in (left, right))
-        seeds = [seed for seed in x if seed in y and math.isfinite(x[seed] + y[seed])]
-        found_in = "both" if x and y else "a" if x else "b"
-        used = (seeds, seeds) if x and y else (x, y)
-        means = [worth.paired([v[s] for s in of_v]).mean for v, of_v in zip((x, y), used)]
-        spread = floor if cells[3] == LEAKS[0] else 0.0
-        difference = worth.paired([y[seed] - x[seed] for seed in seeds], spread)
-        figures = (*means, difference.mean, *difference.limits, len(seeds), found_in)
-        records.append((*cells, *figures))
-    frame = pd.DataFrame(records, columns=list(COMPARED))
+    for each, of in paired.groupby("key", sort=False):
+        x, y = of["value_a"].to_numpy(), of["value_b"].to_numpy()
+        both = np.isfinite(x) & np.isfinite(y)
+        has = [each in set(side["key"]) for side in sides]
+        found_in = "both" if all(has) else "a" if has[0] else "b"
+        least = scored if names.loc[each, "figure"] == "leak" else 0.0
+        used = np.where(both, [x, y], np.nan) if all(has) else np.stack([x, y])
+        difference = limits(np.where(both, y - x, np.nan), least)
+        means = limits(used).mean.tolist()
+        figures = (float(value) for value in difference[1:])
+        records.append((*names.loc[each], *means, *figures, int(both.sum()), found_in))
+    frame = pd.DataFrame(records, columns=[*COMPARED, *MEANS])
     frame.attrs["changed_fields"] = [str(field) for field in differences(a.config, b.config)]
     return frame
 
 
-def _figures(rows: StoredRows) -> dict[Hashable, tuple[tuple[str, ...], dict[int, float]]]:
-    """Returns the utility of every configuration and the leak of every attack on it, by keys that match equal
-    figures of two sweeps: the first cells of ``COMPARED``, and values by seed."""
-    utility, figures = worth.utility_of(rows.balance), {}
-    by_number = {c.number: c for c in configurations(rows)}
-    for c in by_number.values():
-        for federation, by_seed in c.test.items():
-            cells = c.method, c.label, federation, utility, ""
-            figures[c.method, frozenset(c.knobs.items()), federation] = cells, dict(by_seed)
-    trials = {trial.trial: trial for trial in rows.trials}
-    for row in itertools.chain(*attacks_of(rows).values()):
-        trial = trials[row.trial]
-        c, federation = by_number[trial.configuration], trial.federation
-        of_row = row.identity, frozenset(row.knobs.items())
-        key = c.method, frozenset(c.knobs.items()), federation, *of_row
-        cells = c.method, c.label, federation, LEAKS[0], row.identity.label
-        figures.setdefault(key, (cells, {}))[1][row.seed] = row.figures["leak"]
-    return figures
+def _figures(sweep: store.StoredSweep) -> pd.DataFrame:
+    """Returns the utility of every trial and the leak of every attack on it.
+
+    The columns are ``COMPARED``, ``seed``, ``value``, and a ``key`` that matches equal figures of two sweeps.
+    """
+    rows, trials, facts = report_rows.read(sweep)
+    knobs = knobs_of(trials)
+    names, identities = labels(trials, knobs), _identities(sweep)
+    place = {
+        number: (method, tuple(sorted((k, str(v)) for k, v in knobs[number].items())))
+        for number, method in trials.groupby("configuration")["method"].first().items()
+    }
+    records = []
+    columns = ["configuration", "federation", "seed", "test_utility"]
+    for c, federation, seed, value in trials[columns].itertuples(index=False, name=None):
+        kind = federation_of(federation).kind
+        key = str((*place[c], kind))
+        records.append((key, place[c][0], names[c], kind, facts.utility, "", seed, value))
+    attacks = rows[(rows["role"] != "learner") & rows["leak"].notna()]
+    of_knobs = [name for name in attacks if name.startswith("attack.")]
+    columns = ["configuration", "federation", "variant", "label", "seed", "leak", *of_knobs]
+    for c, federation, variant, label, seed, value, *given in attacks[columns].itertuples(
+        index=False, name=None
+    ):
+        kind = federation_of(federation).kind
+        key = str((*place[c], kind, identities[variant], tuple(map(str, given))))
+        records.append((key, place[c][0], names[c], kind, "leak", label, seed, value))
+    return pd.DataFrame(records, columns=["key", *COMPARED, "seed", "value"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import html
 import os
@@ -20,12 +19,11 @@ from vfljax import store
 from vfljax.auditing import request, wires
 from vfljax.auditing.stages import audit as run_audit
 from vfljax.auditing.survey import written_frame
-from vfljax.errors import UnknownError, UserError, unknown
+from vfljax.errors import UserError, unknown
 from vfljax.launching import running
 from vfljax.library import forms
-from vfljax.report import not_run, page, stored_rows, tables
-from vfljax.report.assessed import Assessed
-from vfljax.report.assessment import assess
+from vfljax.report import not_run, page, tables
+from vfljax.report.judged import Judged, judged
 from vfljax.sweep.experiment import Experiment, experiment_of, parse
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.records import as_axis
@@ -40,27 +38,22 @@ AUDITED = {  # the types of arguments of ``audit``
 class Sweep(store.StoredSweep):
     """A stored sweep: its tables, its trials, and what the report concludes of it.
 
-    ``results`` and ``attacks`` are Arrow tables of stored rows; ``trial`` reads one trial's arrays. In frames
-    whose ``configuration`` is a text, ``number`` is the ``configuration`` of ``results``.
+    ``results`` and ``attacks`` are Arrow tables of stored rows; ``trial`` reads one trial's arrays. In all
+    frames ``configuration`` is the number of a configuration in ``results``.
     """
 
     def __repr__(self) -> str:
-        lines = (f"{name}: {text}" for name, text in forms.about(self.rows).items())
+        lines = (f"{name}: {text}" for name, text in forms.about(self).items())
         return "\n".join(textwrap.shorten(line, WIDTH, placeholder=" ...") for line in lines)
 
     def _repr_html_(self) -> str:
-        rows = (map(html.escape, row) for row in forms.about(self.rows).items())
+        rows = (map(html.escape, row) for row in forms.about(self).items())
         return f"<table>{''.join(f'<tr><th>{k}</th><td>{v}</td></tr>' for k, v in rows)}</table>"
 
     @functools.cached_property
-    def rows(self) -> stored_rows.StoredRows:
-        """The stored rows as the records that the report reads."""
-        return stored_rows.read(self)
-
-    @functools.cached_property
-    def assessed(self) -> Assessed:
-        """The report's judgment of the whole sweep, as records."""
-        return assess(self.rows, experiment_of(self))
+    def judged(self) -> Judged:
+        """The frames of the sweep and its verdicts, of which the report is made."""
+        return judged(self, experiment_of(self))
 
     @functools.cached_property
     def plan(self) -> Plan:
@@ -76,16 +69,40 @@ class Sweep(store.StoredSweep):
         fresh = [c for c in attacks.columns if c == "trial" or c not in results.columns]
         return results.merge(attacks[fresh], on="trial", how="left")
 
-    def verdicts(self) -> pd.DataFrame:
-        """Returns a row for every configuration and federation: verdict, cost, leak, and their basis.
+    def verdicts(self, known: int | None = None) -> pd.DataFrame:
+        """Returns a row for every configuration, with and without model splitting: verdict, cost, and leak.
 
-        Limits end in ``_lower`` and ``_upper``, ``chosen`` marks operating points; see ``vfljax.VERDICTS``.
+        In each run (a configuration and a seed) the strongest attack that knows at most K labels counts, and
+        limits are Student's over seeds. The columns that are read most:
+
+            configuration, label   its number, and a text such as "kdk epsilon=.3 k=2"
+            panel                  "split" or "no_split"
+            known                  K
+            leak                   what the strongest attack of each run reads; chance is 1/2, or 1/C
+            e                      how much of it is beyond the best learner that needs no federation
+            d                      the change of the leak to undefended
+            verdict                a key of ``vfljax.VERDICTS``
+            leader                 the attack that leads on most seeds
+            utility, cost          accuracy or AUC on test rows, and what the defense costs
+            share_kept             of the federation's gain over the label party alone
+            chosen, recommended    whether it is its method's operating point; what to switch on
+
+        leak, e, d, utility and others have limits that end in ``_lower`` and ``_upper``. All columns are
+        described by ``vfljax.report.judge``, ``costs`` and ``judged``. Knobs ("kdk.epsilon") follow.
+
+        Args:
+          known: K; None: the largest number of labels that an attack of the sweep knows.
         """
-        return forms.verdict_frame(self.assessed)
+        return forms.verdict_frame(self.judged, known)
 
     def leaks(self) -> pd.DataFrame:
-        """Returns a row for every configuration, federation, attack and seed, with the attack's figures."""
-        return forms.leak_frame(self.rows)
+        """Returns a row for every configuration, federation, attack and seed, with the attack's figures.
+
+        ``leak`` is in the attack's own direction if it knows labels; ``label`` names the attack, and
+        ``configuration_label`` the configuration. A planned row without a figure has NaN. All columns are
+        described by ``vfljax.report.rows`` and ``vfljax.library.forms.leak_frame``.
+        """
+        return forms.leak_frame(self.judged)
 
     def attack(self, name: str, /, **settings: Any) -> pd.DataFrame:
         """Returns the rows of ``leaks`` of one attack, such as ``attack("direct", rule="most_negative")``.
@@ -94,30 +111,18 @@ class Sweep(store.StoredSweep):
           name: of the attack.
           **settings: values that its options and numeric knobs must have; a KeyError lists those that exist.
         """
-        every = self.rows.attacks
-        rows = [row for row in every if row.identity.attack == name]
-        if not rows:
-            known = dict.fromkeys(row.identity.attack for row in every)
-            raise unknown("attack of this sweep", name, known)
-        chosen = [row for row in rows if forms.settings_of(row).items() >= settings.items()]
-        if not chosen:
-            asked = ", ".join(f"{key}={value!r}" for key, value in settings.items())
-            pairs = (pair for row in rows for pair in forms.settings_of(row).items())
-            there = dict.fromkeys(f"{key}={value!r}" for key, value in pairs)
-            raise UnknownError(f"no rows of {name} have {asked}: choose from {', '.join(there)}.")
-        return forms.leak_frame(dataclasses.replace(self.rows, attacks=tuple(chosen)))
+        return forms.attack_frame(self.judged, name, settings)
 
     def figure(self, name: str = "frontier") -> Figure:
         """Returns a figure of the report, in Matplotlib, by the name of its file, "heat_kdk" for example."""
-        drawings = page.drawings(self.assessed)
+        drawings = page.drawings(self.judged)
         if name not in drawings:
             raise unknown("figure", name, drawings)
         return drawings[name][1]()
 
     def to_latex(self) -> str:
         """Returns the verdict on every method as a ``tabular`` of the LaTeX package booktabs."""
-        header, rows = tables.method_rows(self.assessed)
-        return pd.DataFrame(rows, columns=header).to_latex(index=False, escape=True)
+        return tables.methods(self.judged).to_latex(index=False, escape=True)
 
     def to_xarray(self, method: str | None = None) -> Any:
         """Returns the figures as an xarray Dataset, NaN where nothing was trained or attacked.
@@ -126,11 +131,11 @@ class Sweep(store.StoredSweep):
         success) have one more, the attack, at the first point of its numeric knobs. Knobs are coordinates of
         configurations. With a ``method``, whose configurations must be a full grid, its knobs are the axes.
         """
-        return forms.labeled_arrays(self.rows, method)
+        return forms.labeled_arrays(self.judged, method)
 
     def not_attacked(self) -> list[str]:
         """Returns a sentence on each thing that was not attacked or not scored, and why."""
-        return not_run.not_attacked(self.assessed)
+        return not_run.not_attacked(self.judged)
 
     def report(self) -> str:
         """Writes the report again, and returns headline and verdicts as a terminal shows them."""
@@ -178,6 +183,7 @@ def run_sweep(
     config: Mapping[str, Any] | ConfigDict | Experiment | str | os.PathLike[str],
     workdir: str | os.PathLike[str],
     *,
+    confirm: bool = False,
     command: str = "vfljax.run_sweep",
     say: Callable[[str], None] = print,
 ) -> Sweep:
@@ -192,6 +198,7 @@ def run_sweep(
         ``get_config()`` returns; fields that it lacks have their defaults. Or the path of that file, or an
         ``Experiment``.
       workdir: the folder of the sweep, new or of the same config.
+      confirm: whether what is recommended is judged again, on three fresh seeds.
       command: the command that the report names as the sweep's origin.
       say: is given each line of progress.
 
@@ -209,6 +216,8 @@ def run_sweep(
         raise UserError(what, remedy="give a mapping of fields, or the path of a config file")
     experiment = config if isinstance(config, Experiment) else parse(config)
     running.finish(experiment, folder, command, say)
+    if confirm:
+        running.confirm(folder, command, say)
     running.report(folder)
     return load(folder)
 

@@ -10,6 +10,7 @@ This is the only module of the report that reads the columns on disk. ``judge`` 
     known                             the labels that it used, to learn or to name its classes
     draws                             the draws of known labels over which its figures are means
     attack, variant                   the attack's name, and the key of its entry in ``attacks.json``
+    point                             the number of the point of the attack's numeric knobs, the first being 0
     label                             a text that is unique among the attacks of a panel
     role                              "attack", "learner" (local-only), or "oracle"
     adaptive                          whether it is in no paper
@@ -35,7 +36,7 @@ classes has under 30 % of the rows; of two classes it is oriented. It is NaN whe
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +56,7 @@ RARE = 0.3
 """If the rarer of two classes has a smaller share of the rows, utility is AUC."""
 PLACE = ["variant", "attack_configuration", "federation"]
 """The columns that identify an attack at one point of its knobs in one federation."""
-ABOUT = ["attackers", "known", "draws", "attack", "label", "role", "adaptive"]
+ABOUT = ["attackers", "known", "draws", "attack", "point", "label", "role", "adaptive"]
 IDENTITY = (
     "options",
     "shown",
@@ -84,6 +85,11 @@ class Facts(NamedTuple):
     class_names: tuple[str, ...] = ()  # where the sweep stores them, else numbers
     positive: int = 1  # of two classes, the one that TPR, ROC and precision are of
     goal: Goal = Goal()
+
+    @property
+    def scale(self) -> str:
+        """The name of the scale of leaks."""
+        return "leak AUC" if self.classes == 2 else "balanced top-1"
 
 
 class Frames(NamedTuple):
@@ -117,7 +123,7 @@ def _facts(sweep: StoredSweep, experiment: Experiment | None) -> Facts:
     classes, share = len(balance), min(balance) / sum(balance)
     # a balanced top-1 of more than two classes counts the rows of all classes
     scored = data.get("recorded", data["train"]) * share * (classes if classes > 2 else 1)
-    utility = "AUC" if classes == 2 and share < RARE else "accuracy"
+    utility = utility_of(balance)
     passive = sweep.config["parties"]["passive"]
     parties = experiment.parties.name_of if experiment else "passive party {}".format
     return Facts(
@@ -131,6 +137,11 @@ def _facts(sweep: StoredSweep, experiment: Experiment | None) -> Facts:
         positive=data.get("positive", 1),
         goal=experiment.goal if experiment else Goal(),
     )
+
+
+def utility_of(balance: Sequence[int]) -> str:
+    """Returns what utility is, "AUC" or "accuracy", for classes with these numbers of rows."""
+    return "AUC" if len(balance) == 2 and min(balance) / sum(balance) < RARE else "accuracy"
 
 
 def _trials(sweep: StoredSweep, facts: Facts, experiment: Experiment | None) -> pd.DataFrame:
@@ -317,5 +328,5 @@ def _learners(sweep: StoredSweep, facts: Facts) -> pd.DataFrame:
     rows["draws"] = rows["draws"].fillna(1.0) if "draws" in rows else 1.0
     rows["leak"] = _leak(rows, facts)
     kept = [name for name in rows if name not in (*IDENTITY, *GONE, "attack_configuration")]
-    given = {"configuration": -1, "panel": "", "federation": "", "trial": -1, "settled_by": ""}
-    return rows[kept].assign(**given, role="learner", adaptive=False)
+    given = {"configuration": -1, "panel": "", "federation": "", "trial": -1, "point": 0}
+    return rows[kept].assign(**given, role="learner", adaptive=False, settled_by="")
