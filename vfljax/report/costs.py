@@ -35,7 +35,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vfljax.report.limits import SHOWN_LEVEL, Floats, limits
+from vfljax.report.limits import (
+    FEWEST_SEEDS,
+    MOST_SEEDS,
+    SHOWN_LEVEL,
+    Floats,
+    deciding_seeds,
+    limits,
+    projected,
+)
 from vfljax.report.rows import Facts
 
 MEAN_LOSS = 0.02
@@ -78,6 +86,8 @@ def costs(trials: pd.DataFrame, order: pd.Index, facts: Facts) -> pd.DataFrame:
         alone, gain         means of A and of U_0 - A, the latter with _lower and _upper
         share_kept          (U - A) / (U_0 - A), of the means; NaN if the gain may be below .01
         cost                a value of ``Cost``
+        cost_seeds          of an unclear cost, the seeds that would decide it if means and spreads stay; NaN:
+                            none of ``MOST_SEEDS``
         validation_loss     mean of U_0 - U on validation rows
         allowed_loss        the most that it may be
         qualifies           whether the loss is small enough
@@ -113,6 +123,11 @@ def costs(trials: pd.DataFrame, order: pd.Index, facts: Facts) -> pd.DataFrame:
         Cost.TOO_MUCH: (upper < 0).any(0),
         Cost.KEPT: (lower >= 0).all(0),
     }
+    more = np.arange(FEWEST_SEEDS, MOST_SEEDS + 1)
+    then = [projected(x, more) for x in found]
+    decided = np.any([x[1] < 0 for x in then], axis=0) | np.all([x[0] >= 0 for x in then], axis=0)
+    decided &= more > whole.sum(-1, keepdims=True)
+    cost = np.select(list(holds.values()), [x.value for x in holds], Cost.UNCLEAR.value)
     kept, of_gain = (limits(np.where(whole, x - alone, np.nan)).mean for x in (utility, undefended))
     shown = limits(utility, level=SHOWN_LEVEL)
     change = limits(np.where(whole, utility - undefended, np.nan))
@@ -129,7 +144,8 @@ def costs(trials: pd.DataFrame, order: pd.Index, facts: Facts) -> pd.DataFrame:
         "alone": limits(alone).mean,
         **{f"gain{suffix}": x for suffix, x in zip(("", "_lower", "_upper"), gain[1:])},
         "share_kept": kept / np.where(gain.lower > SHOWN_GAIN, of_gain, np.nan),
-        "cost": np.select(list(holds.values()), [x.value for x in holds], Cost.UNCLEAR.value),
+        "cost": cost,
+        "cost_seeds": np.where(cost == Cost.UNCLEAR, deciding_seeds(decided, more), np.nan),
         "validation_loss": limits(loss).mean,
         "allowed_loss": allowed,
         "qualifies": _qualifies(loss, allowed),

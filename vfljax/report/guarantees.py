@@ -14,22 +14,23 @@ M is measured, so it is a lower bound of the true one, and the line drawn with i
 that crosses it shows that the measured M is too low or the code is wrong. The guarantee still holds.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from vfljax import defenses
 from vfljax.defenses.rows import prior_of
-from vfljax.report.assessed import Assessed
-from vfljax.report.configurations import ConfigurationSummary, attacks_of, undefended
-from vfljax.report.estimates import interval
+from vfljax.report.judged import Judged, knobs_of, members_of, values_of
 from vfljax.report.lower_limits import lower_limits
-from vfljax.report.stored_rows import FEDERATIONS, Table
-from vfljax.report.strongest import Run, run_names, run_of
-
-NO_LINE = "-"
+from vfljax.report.rows import PANELS
+from vfljax.report.words import NONE, apart, figure
 
 
 def _accuracy_bound(epsilon: float, without: float) -> float:
@@ -51,66 +52,22 @@ class Measured(NamedTuple):
     whose: str
 
 
-def _measured_without(assessed: Assessed) -> Measured:
-    """Returns the best accuracy measured without a row's own label: a lower bound of M.
+class Guarantee(NamedTuple):
+    """A formal guarantee of a configuration: what it bounds, and the epsilon that it claims."""
 
-    It is the best of the majority guess, of the local-only baseline with any number of labels (on rows whose
-    labels were not known), of the attacks that were given all training labels (on test rows), and of the
-    undefended federations on test rows, because a gradient carries the joint model's prediction.
-    """
-    best = [Measured(assessed.reference.majority, "majority guess")]
-    bare = undefended(assessed.configurations)
-    if bare is not None:
-        best += [
-            Measured(accuracy.mean, f"undefended federation {FEDERATIONS[kind]}, test rows")
-            for kind, accuracy in bare.accuracy.items()
-            if accuracy.count and kind in FEDERATIONS
-        ]
-    reached: dict[str, list[float | None]] = {}
-    for row in assessed.rows.local_only:
-        owners = "+".join(map(str, row.attackers))
-        whose = f"local-only with {row.known:g} labels and columns of {owners}"
-        reached.setdefault(whose, []).append(row.figures["success_unlabeled"])
-    for row in assessed.rows.attacks:
-        whose = f"{row.identity.label} with all labels, test rows"
-        reached.setdefault(whose, []).append(row.figures.get("all_labels_test_success"))
-    return max(best + _means(reached.items()))
-
-
-def _means(reached: Iterable[tuple[str, Sequence[float | None]]]) -> list[Measured]:
-    """Returns the mean over seeds of each accuracy, without those that no seed has."""
-    means = [(whose, interval(by_seed)) for whose, by_seed in reached]
-    return [Measured(figure.mean, whose) for whose, figure in means if figure.count]
-
-
-def _most_accurate(assessed: Assessed) -> dict[tuple[int, str], Measured]:
-    """Returns the attack of the highest top-1 accuracy on rows whose labels it does not know.
-
-    There is one for each configuration and federation, among the attacks that an attacker with the leading
-    number of labels can run.
-    """
-    names = run_names(assessed.rows.attacks)
-    reached: dict[tuple[int, str], dict[Run, list[float | None]]] = {}
-    for number, rows in attacks_of(assessed.rows).items():
-        for row in rows:
-            if not row.oracle and row.identity.known <= assessed.reference.known:
-                run = run_of(row)
-                by_run = reached.setdefault((number, run.panel), {})
-                by_run.setdefault(run, []).append(row.figures["success_unlabeled"])
-    found = {
-        place: _means((names[run].name, by_seed) for run, by_seed in by_run.items())
-        for place, by_run in reached.items()
-    }
-    return {place: max(means) for place, means in found.items() if means}
+    configuration: int
+    label: str
+    defense: str
+    odds: str  # the factor by which the posterior odds of two labels may exceed the prior odds
+    guess: str  # how often the best guess from the noisy label alone is right
+    epsilon: float  # NaN if it is no label differential privacy
 
 
 class Line(NamedTuple):
-    """A configuration with a guarantee: what it allows, and what was reached in one federation."""
+    """A guarantee in one panel: what it allows, and what was reached."""
 
-    configuration: ConfigurationSummary
-    defense: str
-    epsilon: float
-    federation: str
+    guarantee: Guarantee
+    panel: str
     allowed: float  # ``_accuracy_bound`` at the measured M
     reached: Measured
 
@@ -120,106 +77,173 @@ class Line(NamedTuple):
         return self.reached.accuracy > self.allowed + 1e-9
 
 
-def claimed(assessed: Assessed) -> list[tuple[ConfigurationSummary, str, float]]:
-    """Returns every configuration with a formal guarantee, the defense that gives it, and its epsilon."""
-    return [
-        (c, name, epsilon)
-        for c in assessed.configurations
-        for name in c.defenses
-        if (epsilon := defenses.TABLE[name].remarks.epsilon(*c.values_of(name))) is not None
-    ]
-
-
-def lines(assessed: Assessed) -> list[Line]:
-    """Returns every guarantee of every configuration, with each federation's most accurate attack."""
-    kept = claimed(assessed)
-    if not kept:
-        return []
-    without, reached = _measured_without(assessed).accuracy, _most_accurate(assessed)
-    return [
-        Line(c, name, epsilon, federation, _accuracy_bound(epsilon, without), figure)
-        for c, name, epsilon in kept
-        for federation in FEDERATIONS
-        if (figure := reached.get((c.number, federation))) is not None
-    ]
-
-
-def warnings(assessed: Assessed) -> list[str]:
-    """Returns a warning for every accuracy or lower limit of epsilon that is above what a guarantee allows."""
-    kept = claimed(assessed)
-    if not kept:
-        return []
-    without, lower = _measured_without(assessed), lower_limits(assessed)
-    crossed = [
-        f"WARNING: {line.configuration.label}, {FEDERATIONS[line.federation]}: {line.reached.whose} names "
-        f"{line.reached.accuracy:.3f} of the labels, more than the {line.allowed:.3f} that ε = "
-        f"{line.epsilon:g} allows who reaches M = {without.accuracy:.3f} without the row's label "
-        f"({without.whose}). A measured M is a lower bound: either somebody reaches more than this M, or the "
-        "code of the defense or of the attack is wrong."
-        for line in lines(assessed)
-        if line.crossed
-    ]
-    return crossed + [
-        f"WARNING: {c.label}: with a confidence of 95 % ε is at least {found.epsilon():.2f}, more than the "
-        f"{epsilon:g} that {name} claims ({found.text} coins of canaries guessed)."
-        for c, name, epsilon in kept
-        if (found := lower.get(c.number)) and found.epsilon() > epsilon
-    ]
-
-
-def bound_table(assessed: Assessed) -> Table:
-    """Returns what formal guarantees bound and what attacks reached; without a guarantee there are no rows."""
-    federations = assessed.federations
-    header = [
-        *("configuration", "posterior odds at most (times prior odds)"),
-        *("best guess from the noisy label alone", "ε claimed", "ε at least (95 %), from canaries"),
-        *("accuracy at most", "beyond M at most"),
-        *(f"most accurate attack, {FEDERATIONS[f]}" for f in federations),
-        *(f"strongest attack, {FEDERATIONS[f]}" for f in federations),
-        "crosses the line",
-    ]
-    prior, without = prior_of(assessed.rows.balance), _measured_without(assessed).accuracy
-    lower = lower_limits(assessed)
-    drawn = {(x.configuration.number, x.defense, x.federation): x for x in lines(assessed)}
-    strongest = {(a.configuration.number, a.federation): a.strongest for a in assessed.attacked}
-    rows = []
-    for c in assessed.configurations:
-        for name in c.defenses:
-            remarks, values = defenses.TABLE[name].remarks, c.values_of(name)
-            bound, epsilon = remarks.bound(*values, prior), remarks.epsilon(*values)
-            if bound is None:
-                continue
-            on = {f: drawn.get((c.number, name, f)) for f in federations}
-            worst = [strongest.get((c.number, f)) for f in federations]
-            crossed = [FEDERATIONS[f] for f, line in on.items() if line and line.crossed]
-            found = lower.get(c.number) if epsilon is not None else None
-            rows.append(
-                [
-                    *(c.label, *bound, NO_LINE if epsilon is None else f"{epsilon:g}"),
-                    f"{found.epsilon():.2f} ({found.text})" if found else NO_LINE,
-                    NO_LINE if epsilon is None else f"{_accuracy_bound(epsilon, without):.3f}",
-                    NO_LINE if epsilon is None else f"{math.tanh(epsilon / 4):.3f}",
-                    *(
-                        f"{x.reached.accuracy:.3f} {x.reached.whose}" if x else NO_LINE
-                        for x in on.values()
-                    ),
-                    *(f"{w.leak} {w.name}" if w else NO_LINE for w in worst),
-                    "WARNING: " + ", ".join(crossed) if crossed else "no",
-                ]
+def guarantees(judged: Judged) -> list[Guarantee]:
+    """Returns the guarantees of every configuration."""
+    knobs, prior = knobs_of(judged.trials), prior_of(judged.sweep.header["data"]["balance"])
+    found = []
+    for of in judged.verdicts.drop_duplicates("configuration").to_dict("records"):
+        for name in members_of(of["defenses"]):
+            remarks, values = (
+                defenses.TABLE[name].remarks,
+                values_of(name, knobs[of["configuration"]]),
             )
-    return header, rows
+            bound, epsilon = remarks.bound(*values, prior), remarks.epsilon(*values)
+            if bound is not None or epsilon is not None:
+                claim = math.nan if epsilon is None else epsilon
+                place = of["configuration"], of["label"], name
+                found.append(Guarantee(*place, *(bound or (NONE, NONE)), claim))
+    return found
 
 
-def caption(assessed: Assessed) -> str:
-    """Returns how to read the table; '' if no configuration with a guarantee was attacked."""
-    if not lines(assessed):
+def _measured_without(judged: Judged) -> Measured:
+    """Returns the best accuracy measured without a row's own label: a lower bound of M.
+
+    It is the best of the majority guess, of the local-only baseline with any number of labels (on rows whose
+    labels were not known), of the attacks that were given all training labels (on test rows), and of the
+    undefended federations on test rows, because a gradient carries the joint model's prediction.
+    """
+    balance, trials, rows = judged.sweep.header["data"]["balance"], judged.trials, judged.rows
+    best = [Measured(max(balance) / sum(balance), "majority guess")]
+    accuracy = "test_oriented_accuracy" if "test_oriented_accuracy" in trials else "test_accuracy"
+    bare = trials[(trials["defenses"] == "") & (trials["federation"] == trials["panel"])]
+    first = bare[bare["configuration"] == bare["configuration"].min()]
+    best += [
+        Measured(mean, f"undefended federation {PANELS[str(panel)]}, test rows")
+        for panel, mean in first.groupby("panel")[accuracy].mean().items()
+    ]
+    learners = rows[rows["role"] == "learner"]
+    names = learners["label"] + " with " + learners["known"].astype(str) + " labels"
+    whose = names + " and columns of " + learners["attackers"] + " without the federation"
+    best += _means(learners, "success_unlabeled", whose)
+    best += _means(rows, "all_labels_test_success", rows["label"] + " with all labels, test rows")
+    return max(of for of in best if not math.isnan(of.accuracy))
+
+
+def _means(rows: pd.DataFrame, figure: str, whose: pd.Series) -> Iterable[Measured]:
+    """Returns the mean of a stored figure of each text ``whose`` [rows] that has one."""
+    if figure not in rows or not len(rows):
+        return []
+    means = rows[figure].groupby(whose).mean().dropna()
+    return [Measured(mean, str(text)) for text, mean in means.items()]
+
+
+def _most_accurate(judged: Judged) -> dict[tuple[int, str], Measured]:
+    """Returns the attack of the highest top-1 accuracy on rows whose labels it does not know.
+
+    There is one for each configuration and panel, among the attacks that know at most as many labels as the
+    report leads with.
+    """
+    rows = judged.rows
+    fair = rows[(rows["role"] == "attack") & (rows["known"] <= judged.facts.known)]
+    if "success_unlabeled" not in fair:
+        return {}
+    means = fair.groupby(["configuration", "panel", "label"])["success_unlabeled"].mean().dropna()
+    first = means.reset_index().sort_values("success_unlabeled", ascending=False, kind="stable")
+    return {
+        (of.configuration, of.panel): Measured(of.success_unlabeled, of.label)
+        for of in first.drop_duplicates(["configuration", "panel"]).itertuples()
+    }
+
+
+def lines(judged: Judged) -> list[Line]:
+    """Returns every claimed epsilon, with each panel's most accurate attack."""
+    kept = [of for of in guarantees(judged) if not math.isnan(of.epsilon)]
+    if not kept:
+        return []
+    without, reached = _measured_without(judged).accuracy, _most_accurate(judged)
+    return [
+        Line(of, panel, _accuracy_bound(of.epsilon, without), measured)
+        for of in kept
+        for panel in PANELS
+        if (measured := reached.get((of.configuration, panel))) is not None
+    ]
+
+
+def warnings(judged: Judged) -> list[str]:
+    """Returns a warning for every accuracy or lower limit of epsilon that is above what a guarantee allows."""
+    claimed = [of for of in guarantees(judged) if not math.isnan(of.epsilon)]
+    if not claimed:
+        return []
+    without, lower = _measured_without(judged), lower_limits(judged)
+    crossed = [line for line in lines(judged) if line.crossed]
+    return [_crossed(line, without) for line in crossed] + [
+        f"WARNING: {of.label}: with a confidence of 95 % ε is at least {found.epsilon():.2f}, more than the "
+        f"{of.epsilon:g} that {of.defense} claims ({found.text} coins of canaries guessed). Do not rely on "
+        "its guarantee before the code of the defense is checked."
+        for of in claimed
+        if (found := lower.get(of.configuration)) and found.epsilon() > of.epsilon
+    ]
+
+
+def _crossed(line: Line, without: Measured) -> str:
+    """Returns a warning with as many digits as it takes to see that the figure is above the bound."""
+    reached, allowed = apart(line.reached.accuracy, line.allowed)
+    return (
+        f"WARNING: {line.guarantee.label}, {PANELS[line.panel]}: {line.reached.whose} names {reached} of the "
+        f"labels, more than the {allowed} that ε = {line.guarantee.epsilon:g} allows who reaches M = "
+        f"{figure(without.accuracy, 3)} without the row's label ({without.whose}). The M that was measured is "
+        "a lower bound: either somebody reaches more than this M, or the code of the defense or of the attack "
+        "is wrong. Do not rely on the guarantee before you know which: run more attacks with all labels "
+        "(their baseline all_labels), or check the code."
+    )
+
+
+def bound_table(judged: Judged) -> pd.DataFrame:
+    """Returns what formal guarantees bound and what attacks reached; without a guarantee there are no rows."""
+    found = [of for of in guarantees(judged) if of.odds != NONE]
+    if not found:
+        return pd.DataFrame()
+    without, lower = _measured_without(judged).accuracy, lower_limits(judged)
+    drawn = {(*line.guarantee[:3], line.panel): line for line in lines(judged)}
+    leading = judged.leading.set_index(["configuration", "panel"])
+    panels = [panel for panel in PANELS if panel in {*judged.leading["panel"]}]
+    return pd.DataFrame([_row(of, without, lower, drawn, leading, panels) for of in found])
+
+
+def _row(
+    of: Guarantee, without: float, lower: Any, drawn: Any, leading: pd.DataFrame, panels: list[str]
+) -> dict[str, str]:
+    claims = not math.isnan(of.epsilon)
+    guesses = lower.get(of.configuration) if claims else None
+    lines_of = {panel: drawn.get((*of[:3], panel)) for panel in panels}
+    allowed = figure(_accuracy_bound(of.epsilon, without), 3) if claims else NONE
+    row = {
+        "configuration": of.label,
+        "posterior odds at most (times prior odds)": of.odds,
+        "best guess from the noisy label alone": of.guess,
+        "ε claimed": f"{of.epsilon:g}" if claims else NONE,
+        "ε at least (95 %), from canaries": f"{guesses.epsilon():.2f} ({guesses.text})"
+        if guesses
+        else NONE,
+        "accuracy at most": allowed,
+        "beyond M at most": figure(math.tanh(of.epsilon / 4), 3) if claims else NONE,
+    }
+    for panel, line in lines_of.items():
+        row[f"most accurate attack, {PANELS[panel]}"] = (
+            f"{figure(line.reached.accuracy, 3)} {line.reached.whose}" if line else NONE
+        )
+    for panel in panels:
+        place = of.configuration, panel
+        best = leading.loc[place] if place in leading.index else None
+        has = best is not None and best["leader"]
+        row[f"strongest attack, {PANELS[panel]}"] = (
+            f"{figure(best['leak'])} {best['leader']}" if has else NONE
+        )
+    crossed = [PANELS[panel] for panel, line in lines_of.items() if line and line.crossed]
+    return row | {"crosses the line": "WARNING: " + ", ".join(crossed) if crossed else "no"}
+
+
+def caption(judged: Judged) -> str:
+    """Returns how to read the table; "" if no configuration with a guarantee was attacked."""
+    if not lines(judged):
         return ""
-    without = _measured_without(assessed)
+    without = _measured_without(judged)
     return (
         "Accuracy at most: e^ε M/(1 + (e^ε - 1) M), where M is the best accuracy without the row's own label; "
-        f"here M = {without.accuracy:.3f} ({without.whose}), the best that was measured. Beyond M at most: "
-        "tanh(ε/4), whatever M is. Most accurate: top-1 on rows whose labels the attacker does not know. The "
-        "measured M is a lower bound of the true one, so a figure that crosses the line convicts this M or "
-        "the code. ε at least: from rows whose labels were coins, in runs of their own; the strongest attack, "
-        "chosen on half of them, guesses so many of the others (Steinke, Nasr, Jagielski 2023)."
+        f"here M = {figure(without.accuracy, 3)} ({without.whose}), the best that was measured. Beyond M at "
+        "most: tanh(ε/4), whatever M is. Most accurate: the share of rows that an attack names right, of those "
+        "whose labels it does not know. The measured M is a lower bound of the true one, so a figure that "
+        "crosses the line convicts this M or the code. ε at least: from rows whose labels were coins, in runs "
+        "of their own; the strongest attack, chosen on half of them, guesses so many of the others (Steinke, "
+        "Nasr, Jagielski 2023)."
     )

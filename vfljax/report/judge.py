@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from vfljax.report.costs import by_seed, costs
 from vfljax.report.limits import Bools, Floats, half_row, limits
 from vfljax.report.rows import Facts
-from vfljax.report.verdicts import VERDICTS, Verdict, compare, verdict_codes
+from vfljax.report.verdicts import VERDICTS, Verdict, compare, verdict_codes, verdict_seeds
 
 BELOW_CHANCE = 4.0
 """From so many standard deviations of its rows on, an attack is far below chance."""
@@ -45,6 +45,7 @@ def judge(rows: pd.DataFrame, trials: pd.DataFrame, facts: Facts) -> pd.DataFram
         leak, e, d, c        means over seeds, each with _lower and _upper
         undefended_e         of undefended with all its attacks, likewise
         verdict              a value of ``Verdict``
+        verdict_seeds        the seeds that would decide it; see ``verdicts.verdict_seeds``
         seeds, paired_seeds  the seeds of leak and e, and of d and c
         seeds_left_out       the panel's other seeds: diverged, not trained, or without any attack's figure
         incomplete, missing  whether attacks lack figures, and which: labels, joined by ", "
@@ -192,6 +193,7 @@ def _judged(panel: _Panel, learners: pd.DataFrame, known: int, facts: Facts) -> 
             columns[name + suffix] = np.broadcast_to(values, len(leaks))
     columns |= {
         "verdict": np.array([verdict.value for verdict in VERDICTS], object)[codes],
+        "verdict_seeds": verdict_seeds(compared, codes),
         "seeds": compared.excess.count,
         "paired_seeds": compared.change.count,
         "seeds_left_out": len(panel.seeds) - compared.leak.count,

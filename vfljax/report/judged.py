@@ -7,10 +7,14 @@ To the columns of ``judge.judge`` the verdicts add
     faint            whether attacks that know a defense of the chain read little of planted labels at its
                      strength (``defenses.rows.Strengths.faint``)
     epsilon claimed  the least ε of label differential privacy that a defense of the chain claims; NaN for none
-    recommended      whether it is what the panel's users should switch on; see ``_recommended``
+    published_leak   the leak if only published attacks are tried, without those that know the defense
+    published_leader the attack that then leads
+    shown            whether it stands for its method: the operating point that is chosen; if none is, the one
+                     that loses least utility on validation rows
+    recommended      whether to switch it on: at most one in a panel, see ``_recommended``
     confirms         of a verdict on fresh seeds: whether it helps as much there
 
-The last two are False but for K = ``facts.known``. ``recommended`` is True at most once in a panel.
+The last three are False but for K = ``facts.known``, the number of known labels that the report leads with.
 """
 
 # pandas annotates results as unions of all that an operation may return
@@ -103,6 +107,13 @@ def with_words(
     )
     out = verdicts.join(about, on="configuration")
     out["known_by"] = _known_by(out, frames.rows, attacks)
+    published = out
+    if frames.rows["adaptive"].any():
+        published = judge(frames.rows[~frames.rows["adaptive"].astype(bool)], *frames[1:])
+    place = ["configuration", "panel", "known"]
+    published = published[[*place, "leak", "leader"]].set_index(place).add_prefix("published_")
+    out = out.join(published, on=place)
+    out["shown"] = _shown(out, frames.facts)
     return out.assign(recommended=_recommended(out, frames.facts), confirms=False)
 
 
@@ -223,6 +234,19 @@ def _known_by(
     return pd.Series(out, verdicts.index, bool)
 
 
+def _shown(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:
+    """Returns which configurations stand for their methods [verdicts]; undefended stands for its own."""
+    of = verdicts[verdicts["known"] == facts.known].assign(unattacked=verdicts["leak"].isna())
+    of = of[of["undefended"] | (of["defenses"] != "")]
+    first = of.sort_values(
+        ["chosen", "unattacked", "validation_loss", "leak"],
+        ascending=[False, True, True, True],
+        kind="stable",
+    )
+    kept = first.drop_duplicates(["panel", "method"]).index
+    return pd.Series(verdicts.index.isin(kept), verdicts.index)
+
+
 def _recommended(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:
     """Returns which configurations to switch on [verdicts], at most one in a panel, at K = ``facts.known``.
 
@@ -260,12 +284,7 @@ def on_fresh_seeds(verdicts: pd.DataFrame, trials: pd.DataFrame, fresh: Judged) 
       trials: of the first sweep.
       fresh: the sweep on fresh seeds. Configurations that the first does not have are left out.
     """
-    names = [name for name in trials if "." in name or name in NUMBERS]
-    keys = [
-        {_key(of, names): int(of["configuration"]) for of in table.to_dict("records")}
-        for table in (trials, fresh.trials.reindex(columns=trials.columns))
-    ]
-    number_of = {keys[1][key]: place for key, place in keys[0].items() if key in keys[1]}
+    number_of = same_points(trials, fresh.trials)
     out = fresh.leading[fresh.leading["configuration"].isin(number_of)]
     out = out.assign(configuration=out["configuration"].map(number_of), known=fresh.facts.known)
     first = verdicts.drop_duplicates(["configuration", "panel"])  # of the headline's K
@@ -277,6 +296,21 @@ def on_fresh_seeds(verdicts: pd.DataFrame, trials: pd.DataFrame, fresh: Judged) 
     rank = {verdict: place for place, verdict in enumerate(able)}
     as_strong = out["verdict"].map(rank) <= out["verdict_first"].map(rank)
     return out.assign(confirms=as_strong & out["qualifies"]).drop(columns="verdict_first")
+
+
+def same_points(trials: pd.DataFrame, others: pd.DataFrame) -> dict[int, int]:
+    """Returns the number of the configuration with the same method and knobs, by that of another sweep.
+
+    Args:
+      trials: of a sweep.
+      others: of another sweep; configurations that the first does not have are left out.
+    """
+    names = [name for name in trials if "." in name or name in NUMBERS]
+    first, second = (
+        {_key(of, names): int(of["configuration"]) for of in table.to_dict("records")}
+        for table in (trials, others.reindex(columns=trials.columns))
+    )
+    return {second[key]: number for key, number in first.items() if key in second}
 
 
 def _key(trial: Mapping[str, Any], names: list[str]) -> tuple[Any, ...]:

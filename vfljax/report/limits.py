@@ -19,6 +19,8 @@ LEVEL, SHOWN_LEVEL = 0.95, 0.975
 """The level of each limit on which a verdict rests, and of each of the two limits of a figure that is shown."""
 FEWEST_SEEDS = 3
 """With fewer seeds nothing has limits."""
+MOST_SEEDS = 100
+"""If not even so many seeds are likely to decide, no number of seeds is named."""
 
 
 class Limits(NamedTuple):
@@ -59,3 +61,25 @@ def limits(
         away = special.stdtrit(np.maximum(count - 1, 1), level) * spread / np.sqrt(count)
     away = np.where(count >= fewest, away, np.nan)
     return Limits(count, mean, mean - away, mean + away)
+
+
+def projected(
+    found: Limits, seeds: NDArray[np.intp], level: float = LEVEL
+) -> tuple[Floats, Floats]:
+    """Returns the limits [..., n] that other numbers of seeds are likely to have: mean and spread stay.
+
+    Args:
+      found: limits with ``level``; NaN where there are none.
+      seeds: [n].
+      level: of each limit.
+    """
+    count = np.maximum(np.asarray(found.count), 2)
+    spread = (found.upper - found.mean) * np.sqrt(count) / special.stdtrit(count - 1, level)
+    away = spread[..., None] * special.stdtrit(seeds - 1, level) / np.sqrt(seeds)
+    mean = np.asarray(found.mean)[..., None]
+    return mean - away, mean + away
+
+
+def deciding_seeds(decides: Bools, seeds: NDArray[np.intp]) -> Floats:
+    """Returns the first of the numbers ``seeds`` [n] at which ``decides`` [..., n]; NaN where none does."""
+    return np.where(decides.any(-1), seeds[decides.argmax(-1)], np.nan)

@@ -10,21 +10,20 @@ correction: given the exchange and the coins of one half, the odds of the others
 Bonferroni's would cost more. A seed's noise is the same in all federations, so these are no second query.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
+import pandas as pd
 from scipy import special
 
-from vfljax.report import stored_rows
-from vfljax.report.assessed import Assessed
-from vfljax.report.configurations import attacks_of, configurations
-from vfljax.report.stored_rows import AttackFigures
-from vfljax.report.strongest import Run, run_of
+from vfljax import store
+from vfljax.report.judged import Judged, same_points
+from vfljax.report.rows import read
 from vfljax.sweep.canaries import HALVES, PREFIX, SHARES
-from vfljax.types import HostArray
 
 FOLDER = "canaries"  # within an audit's folder, of the sweep that was trained with canaries
 
@@ -32,14 +31,15 @@ FOLDER = "canaries"  # within an audit's folder, of the sweep that was trained w
 class Guesses(NamedTuple):
     """The guesses of the chosen attack, on the half on which nothing was chosen."""
 
-    run: Run
+    panel: str
+    label: str  # of the attack
     guessed: int  # r
     right: int  # v
 
     @property
     def text(self) -> str:
         """The guesses as text, such as 'direct/votes: 366 of 500'."""
-        return f"{self.run.identity.label}: {self.right} of {self.guessed}"
+        return f"{self.label}: {self.right} of {self.guessed}"
 
     def epsilon(self, level: float = 0.95) -> float:
         """Returns the lower limit of epsilon."""
@@ -59,36 +59,40 @@ def epsilon_at_least(guessed: int, right: int, level: float = 0.95) -> float:
     return max(0.0, float(special.logit(p)))
 
 
-def strongest_guesses(rows: Iterable[AttackFigures]) -> Guesses | None:
-    """Returns the guesses of the strongest attack on a configuration, summed over the rows' seeds; None
-    without canaries. Oracles and attacks that diverged do not count."""
+def strongest_guesses(rows: pd.DataFrame) -> Guesses | None:
+    """Returns the guesses of the strongest attack on a configuration, summed over seeds.
+
+    Oracles and attacks that diverged do not count. Without canaries the result is None.
+
+    Args:
+      rows: of ``report.rows``, of one configuration.
+    """
     names = [
         f"{half}{count}_{n}" for n in SHARES for half in HALVES for count in ("guessed", "right")
     ]
-    totals: dict[Run, HostArray] = {}
-    for row in rows:
-        counts = np.array([row.figures.get(name) for name in names], float)  # NaN: none
-        if not row.oracle and np.isfinite(counts).all():
-            totals[run_of(row)] = totals.get(run_of(row), 0) + counts
+    if not {*names} <= {*rows.columns}:
+        return None
+    counted = rows[(rows["role"] == "attack") & rows[names].notna().all(axis=1)]
     found = []
-    for run, total in totals.items():
-        for guessed, right, r, v in total.astype(int).reshape(-1, 4).tolist():
-            for chosen, counted in [(right, v), (guessed - right, r - v)]:  # in both directions
+    for (panel, label), total in (
+        counted.groupby(["panel", "label"], sort=False)[names].sum().iterrows()
+    ):
+        for guessed, right, r, v in total.to_numpy(int).reshape(-1, 4).tolist():
+            for chosen, count in [(right, v), (guessed - right, r - v)]:  # in both directions
                 reached = epsilon_at_least(guessed, chosen), chosen / max(guessed, 1)
-                found.append((reached, Guesses(run, r, counted)))
+                found.append((reached, Guesses(panel, label, r, count)))
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def lower_limits(assessed: Assessed) -> dict[int, Guesses]:
+def lower_limits(judged: Judged) -> dict[int, Guesses]:
     """Returns the guesses on each configuration, by its number, from the sweep or its folder of canaries."""
-    rows = assessed.rows
-    if f"{PREFIX}right_100" not in rows.sweep.attacks.column_names:
-        folder = rows.sweep.workdir / FOLDER
+    rows, number = judged.rows, {c: c for c in judged.trials["configuration"].unique()}
+    if f"{PREFIX}right_100" not in rows:
+        folder = judged.sweep.workdir / FOLDER
         if not (folder / "sweep.json").exists():
             return {}
-        rows = stored_rows.load(folder)
-    number = {(c.method, *c.knobs.items()): c.number for c in assessed.configurations}
-    trained = {c.number: number.get((c.method, *c.knobs.items())) for c in configurations(rows)}
-    attacked = attacks_of(rows).items()
-    found = ((trained[place], strongest_guesses(figures)) for place, figures in attacked)
-    return {place: guesses for place, guesses in found if place is not None and guesses}
+        rows, trials, _ = read(store.load(folder))
+        number = same_points(judged.trials, trials)
+    attacked = rows[rows["role"] == "attack"].groupby("configuration")
+    found = {number[c]: strongest_guesses(of) for c, of in attacked if c in number}
+    return {c: guesses for c, guesses in found.items() if guesses}

@@ -1,67 +1,134 @@
-"""What was not attacked, or not scored, and why; the text is in a template."""
+"""What was not attacked or not scored, and why; and what else a reader of the figures must know."""
+
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vfljax import defenses
-from vfljax.report.assessed import Assessed
-from vfljax.report.configurations import ConfigurationSummary, knowledge
-from vfljax.report.stored_rows import (
-    FEDERATIONS,
-    StoredRows,
-    federation_of_kind,
-    federations_of,
-    identity_of,
-)
+from vfljax import defenses, store
+from vfljax.report import tables
+from vfljax.report.judged import Judged, knobs_of, members_of, values_of
+from vfljax.report.rows import PANELS
 from vfljax.report.templates import paragraphs
+from vfljax.report.verdicts import EXCESS
+from vfljax.report.words import count, figure
+from vfljax.types import NO_SPLIT
 
 
-def not_attacked(assessed: Assessed) -> list[str]:
+def not_attacked(judged: Judged) -> list[str]:
     """Returns sentences on what was not attacked or not scored, and why."""
-    rows = assessed.rows
-    scored = {row.known for row in rows.local_only}
+    rows, every = judged.rows, store.attack_summary(judged.sweep.workdir).values()
+    learned = {*rows.loc[rows["role"] == "learner", "known"]}
+    attacked = {*rows.loc[rows["role"] == "attack", "known"]} - {0}
     return paragraphs(
         "not_attacked",
-        skipped=[entry for entry in rows.described.values() if entry["status"] == "skipped"],
-        defense_unknown=_defense_unknown(assessed, rows),
-        lost=_lost(assessed),
-        # numbers of known labels for which the local-only baseline has no figures
-        not_scored=[known for known in sorted(knowledge(rows)) if known and known not in scored],
+        skipped=[entry for entry in every if entry["status"] == "skipped"],
+        defense_unknown=_defense_unknown(judged),
+        lost=_lost(judged),
+        # numbers of known labels for which nothing was learned without the federation
+        not_scored=sorted(attacked - learned),
     )
 
 
-def _defense_unknown(assessed: Assessed, rows: StoredRows) -> Iterator[tuple[str, str, str, str]]:
-    """Yields method, federation, defense and advice, where no attack takes the defense into account."""
-    members = dict.fromkeys(
-        (c.method, name) for c in assessed.configurations for name in c.defenses
+def _defense_unknown(judged: Judged) -> Iterator[tuple[str, str, str, str]]:
+    """Yields method, panel, defense and advice, where no attack takes the defense into account."""
+    of = judged.leading
+    unknown = of[of["leak"].notna() & ~of["known_by"]].drop_duplicates(["panel", "method"])
+    for row in unknown.to_dict("records"):
+        for name in members_of(row["defenses"]):
+            if advice := defenses.TABLE[name].advice(row["panel"]):
+                yield row["method"], PANELS[row["panel"]], name, advice
+
+
+def _lost(judged: Judged) -> list[tuple[str, int, int, list[str]]]:
+    """Returns label, diverged trials, all trials, and panels without any attack's figure, of each configuration
+    that lacks some."""
+    label = judged.verdicts.drop_duplicates("configuration").set_index("configuration")["label"]
+    trials = judged.trials.groupby("configuration")["diverged"].agg(["sum", "count"])
+    some = judged.leading.groupby("panel")["leak"].transform("count") > 0
+    missing = judged.leading[judged.leading["leak"].isna() & some]
+    panels = missing["panel"].map(PANELS).groupby(missing["configuration"]).agg(list)
+    found = ((label[c], *counts, panels.get(c, [])) for c, *counts in trials.itertuples())
+    return [of for of in found if of[1] or of[3]]
+
+
+def remarks(judged: Judged) -> list[str]:
+    """Returns what else the figures mean, in sentences."""
+    knobs = knobs_of(judged.trials)
+    chains = judged.trials.drop_duplicates("configuration").set_index("configuration")["defenses"]
+    bounds = (
+        defenses.TABLE[name].remarks.bound_sentence(values_of(name, knobs[c])[1])
+        for c, chain in chains.items()
+        for name in members_of(chain)
     )
-    for federation, title in FEDERATIONS.items():
-        run = [
-            identity_of(entry)
-            for entry in rows.described.values()
-            if entry["status"] == "ok"
-            and federation
-            in map(federation_of_kind, rows.kinds_trained.intersection(federations_of(entry)))
-        ]
-        for method, name in members if run else ():
-            row = defenses.TABLE[name]
-            if row.known_by.get(federation) and not row.known_to(federation, run):
-                yield method, title, name, row.advice(federation)
+    sentences = [*_understated(judged), *dict.fromkeys(filter(None, bounds)), *_turned(judged)]
+    sentences += [*_untrained(judged), *_old_rules(judged), *_fewer_steps(judged)]
+    return sentences
 
 
-def _lost(assessed: Assessed) -> list[tuple[ConfigurationSummary, list[str]]]:
-    """Returns every configuration with the federations in which it was trained but not attacked."""
-    attacked = {(a.configuration.number, a.federation) for a in assessed.attacked}
-    return [
-        (
-            c,
-            [
-                FEDERATIONS[federation]
-                for federation in assessed.federations
-                if federation in map(federation_of_kind, c.accuracy)
-                and (c.number, federation) not in attacked
-            ],
+def _understated(judged: Judged) -> Iterator[str]:
+    """Yields a sentence if published attacks read much less of a defense than those that know more."""
+    of = judged.leading
+    more = of["leak"] - of["published_leak"]
+    found = of[(more > EXCESS) & (of["defenses"] != "")]
+    if len(found):
+        most = found.loc[more[found.index].idxmax()]
+        yield (
+            f"Published attacks understate what leaks, by more than {figure(EXCESS)}, of "
+            f"{count(found['method'].nunique(), 'defense')}, most of all of {most['label']} "
+            f"{PANELS[most['panel']]}: there the strongest of them reads {figure(most['published_leak'])}, and "
+            f"{most['leader']}, which is in no paper, lifts that to {figure(most['leak'])}. Published figures "
+            "show how such an attack fails, not that labels are safe."
         )
-        for c in assessed.configurations
+
+
+def _turned(judged: Judged) -> Iterator[str]:
+    """Yields a sentence if trainings learned two classes the wrong way round."""
+    if "inverted" not in judged.trials:
+        return
+    inverted = judged.trials["inverted"].fillna(0).eq(1)
+    counts = inverted.groupby(judged.trials["method"], sort=False).agg(["sum", "count"])
+    turned = counts[counts["sum"] > 0]
+    if len(turned):
+        listed = ", ".join(f"{method} {n} of {all_}" for method, n, all_ in turned.itertuples())
+        yield (
+            f"Some runs learned the two classes the wrong way round (training AUC below 1/2): {listed}. The "
+            "label party sees that on its own training labels and turns its predictions: utilities here are "
+            "after that; the results hold both (test_accuracy, test_oriented_accuracy)."
+        )
+
+
+def _untrained(judged: Judged) -> Iterator[str]:
+    """Yields a sentence on methods that cannot be trained without a top model, if a panel has none."""
+    if NO_SPLIT not in {*judged.trials["panel"]}:
+        return
+    methods = judged.trials.drop_duplicates("method")[["method", "defenses"]]
+    kept = [
+        method
+        for method, chain in methods.itertuples(index=False)
+        if any(defenses.TABLE[name].needs_top for name in members_of(chain))
     ]
+    if kept:
+        yield (
+            "Not trained without model splitting, and not attacked there, because the top model is part of "
+            f"the defense: {', '.join(kept)}."
+        )
+
+
+def _old_rules(judged: Judged) -> Iterator[str]:
+    for entry in store.attack_summary(judged.sweep.workdir).values():
+        if entry["status"] != "skipped" and tables.title(entry) != entry["label"]:
+            yield (
+                f"{tables.title(entry)}: `vfljax attack --renew_rules` attacks with the present rule, and "
+                "keeps its rows apart."
+            )
+
+
+def _fewer_steps(judged: Judged) -> Iterator[str]:
+    for entry in store.attack_summary(judged.sweep.workdir).values():
+        full = tables.steps_published(entry["attack"]) if entry["status"] == "ok" else 0
+        if full and entry["steps"] < full:
+            steps = f"{entry['steps']:,} optimizer steps, fewer than the {full:,} published"
+            yield f"{entry['label']}: {steps}."

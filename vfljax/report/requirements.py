@@ -6,48 +6,54 @@ import math
 import pathlib
 from collections.abc import Collection
 
-from vfljax.report.assessed import Assessed
-from vfljax.report.assessment import assess_sweep
-from vfljax.report.headline import recommended
-from vfljax.report.judging import Verdict
-from vfljax.report.stored_rows import FEDERATIONS
+import pandas as pd
+
+from vfljax.report.judged import judge_sweep
+from vfljax.report.rows import PANELS, Facts
+from vfljax.report.verdicts import Verdict
+from vfljax.report.words import apart
 
 NAMES = {verdict.name.lower(): verdict for verdict in Verdict}
 
 
 def unmet(workdir: pathlib.Path, most: float, refused: Collection[Verdict]) -> str:
-    """Checks what is recommended in each federation, or undefended if nothing is.
+    """Checks what is recommended in each panel, or undefended if nothing is.
 
     Args:
       workdir: the folder of the sweep.
-      most: the highest upper limit of the strongest attack's leak that is accepted; with too few seeds for
-        limits, the highest mean. NaN accepts any leak.
+      most: the highest upper limit of a leak that is accepted; with too few seeds for limits, the highest
+        mean. NaN accepts any leak.
       refused: verdicts that are not accepted. If there are any, something must be recommended.
 
     Returns:
-      A sentence about the first federation that does not meet the requirements; "" if all do.
+      A sentence about the first panel that does not meet the requirements; "" if all do.
     """
     if math.isnan(most) and not refused:
         return ""
-    assessed = assess_sweep(workdir)
-    if not assessed.federations:
+    judged = judge_sweep(workdir)
+    attacked = judged.leading[judged.leading["leak"].notna()]
+    if not len(attacked):
         return "no attack has any figure, so nothing shows what leaks."
-    found = (_unmet(assessed, federation, most, refused) for federation in assessed.federations)
+    panels = attacked.groupby("panel", sort=False)
+    found = (_unmet(of, PANELS[str(panel)], judged.facts, most, refused) for panel, of in panels)
     return next(filter(None, found), "")
 
 
-def _unmet(assessed: Assessed, federation: str, most: float, refused: Collection[Verdict]) -> str:
-    best = recommended(assessed.methods_on(federation))
-    shown = best or assessed.undefended(federation)
-    if shown is None:
-        return f"{FEDERATIONS[federation]}, nothing is undefended or recommended."
-    with_it = f"{FEDERATIONS[federation]}, with {shown.label if best else 'no defense'}"
-    leak = shown.leak.at_most
+def _unmet(
+    verdicts: pd.DataFrame, panel: str, facts: Facts, most: float, refused: Collection[Verdict]
+) -> str:
+    best = verdicts[verdicts["recommended"]]
+    shown = best if len(best) else verdicts[verdicts["undefended"]]
+    if not len(shown):
+        return f"{panel}, nothing is undefended or recommended."
+    (of,) = shown.head(1).to_dict("records")
+    with_it = f"{panel}, with {of['label'] if len(best) else 'no defense'}"
+    leak = of["leak"] if math.isnan(of["leak_upper"]) else of["leak_upper"]
     if not math.isnan(most) and not leak <= most:
-        scale = assessed.reference.scale
-        return f"{with_it}, {scale} may be {leak:.3f}: more than --fail_above={most:g}."
-    if refused and best is None:
+        text, allowed = apart(leak, most)
+        return f"{with_it}, {facts.scale} may be {text}: more than --fail_above={allowed}."
+    if refused and not len(best):
         return f"{with_it}: no defense is recommended."
-    if best is not None and best.verdict in refused:
-        return f"{with_it}, the verdict is '{best.verdict}'."
+    if len(best) and of["verdict"] in refused:
+        return f"{with_it}, the verdict is '{of['verdict']}'."
     return ""

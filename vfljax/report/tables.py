@@ -1,31 +1,41 @@
-"""The report's tables: headers and rows of text, rendered from assessments and stored rows."""
+"""The tables of a report: frames of text with a title and a caption, made of the verdicts and the rows.
+
+Only these frames are rendered, as HTML, Markdown, LaTeX, or for a terminal.
+"""
+
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
+from pandas.api.types import is_numeric_dtype
 
 from vfljax import attacks as attack_table
 from vfljax import store
-from vfljax.report import captions, findings, guarantees, stored_rows, words
-from vfljax.report.assessed import Assessed, Assessment
-from vfljax.report.candidates import Strongest
-from vfljax.report.configurations import FIGURES, titles
-from vfljax.report.estimates import NO_LIMITS, Estimate
-from vfljax.report.stored_rows import FEDERATIONS, KINDS, StoredRows, Table
+from vfljax.report import guarantees
+from vfljax.report.judge import LOCAL_ONLY
+from vfljax.report.judged import Judged
+from vfljax.report.rows import PANELS
+from vfljax.report.templates import paragraphs
+from vfljax.report.verdicts import MEANINGS, VERDICTS, Verdict
+from vfljax.report.words import NONE, count, figure, points, share, signed, with_limits
 from vfljax.sweep.experiment import Experiment
+from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
 
 
 class Section(NamedTuple):
-    """One table of the report; a new one is an entry of ``sections``, or of a caller's ``Extra``."""
+    """One table of the report."""
 
     title: str
     caption: str  # paragraphs, an empty line between them
-    table: Table
+    frame: pd.DataFrame  # of text
 
 
 Draw = Callable[[], Figure]
@@ -40,17 +50,33 @@ class Extra(NamedTuple):
 
 NO_EXTRA = Extra()
 Extend = Callable[[store.StoredSweep, Experiment], Extra]
+KINDS = {SPLIT: "split", MALICIOUS: "malicious", NO_SPLIT: "no split"}
+ORDER = (
+    *(Verdict.PROTECTS, Verdict.LEAKS_MUCH_LESS, Verdict.LEAKS_LESS, Verdict.UNCLEAR),
+    *(Verdict.CANNOT_SAY, Verdict.NOTHING_TO_PROTECT, Verdict.NO_VERDICT),
+    *(Verdict.LEAKS_AS_BEFORE, Verdict.IS_UNDEFENDED),
+)
+"""The verdicts in the order in which tables list them."""
+NO_ATTACK = "no attack reads more"
+"""Stands for the leading attack if none reads more than can be read without the federation."""
+FIGURES = (
+    *("leak", "success", "success_unlabeled", "f1", "success_top5", "test_success", "test_leak"),
+    *("tpr_at_1e-2", "recall", "precision", "read_99"),
+    *("untrained_leak", "logistic_leak", "all_labels_leak"),
+)
+"""The stored figures of attacks of which ``leaks`` has means over seeds, if a sweep has them."""
+MEANING = "A verdict is the first of these that the limits allow."
 KNOWLEDGE = (
-    "The strongest of all attacks that know at most so many labels, and of the local-only baseline "
-    "with as many; excess: over that baseline."
+    "The leak if attackers know at most so many labels, the attack that leads, and the excess: what it reads "
+    "beyond what the same party learns from as many labels without the federation."
 )
 UNPUBLISHED = (
-    "Where the strongest attack is in no paper: it takes the defense into account, or learns from what "
-    "crossed the wire. Published: the strongest of the published attacks run here, or the local-only baseline. "
-    "What the strongest reads more has limits as the change to undefended has."
+    "What published attacks read, and what those read that know the defense or learn from what crossed the "
+    "wire. Listed are configurations on which the latter read more, on average over seeds."
 )
 CONFIGURATIONS = (
-    "Mean over seeds. Attacks, on rows whose labels they do not know, and the strongest: "
+    "Means over seeds: utility on test rows, and what each attack reads of rows whose labels it does not know. "
+    "An oracle knows more than an attacker can, and no verdict rests on it."
 )
 SECONDS = (
     "Wall-clock seconds of the machine that ran it, the slowest attack first. Runs of an attack include those "
@@ -58,188 +84,264 @@ SECONDS = (
 )
 
 
-def sections(assessed: Assessed, permuted: float, extra: Sequence[Section] = ()) -> list[Section]:
+def sections(judged: Judged, extra: Sequence[Section] = ()) -> list[Section]:
     """Returns every table of the report that has rows.
 
     Args:
-      assessed: a sweep with its rows.
-      permuted: share of the training rows whose labels were permuted.
-      extra: the caller's sections.
+      judged: the sweep.
+      extra: the caller's sections, which follow those on verdicts.
     """
-    rows, scale = assessed.rows, assessed.reference.scale
-    verdicts = captions.strongest_attack(assessed, permuted)
-    allowed = guarantees.caption(assessed), guarantees.bound_table(assessed)
+    bound = "Label differential privacy: what ε allows, what attacks reached"
     every = (
-        ("Strongest attacks and verdicts", verdicts, verdict_rows(assessed)),
-        ("Strongest attack by the number of known labels", KNOWLEDGE, knowledge_rows(assessed)),
-        ("Published attacks and attackers who know the defense", UNPUBLISHED, _published(assessed)),
+        Section("Verdicts on all configurations", caption(judged), verdict_table(judged)),
+        Section("What the verdicts mean", MEANING, _meanings(judged)),
+        Section("By the number of known labels", KNOWLEDGE, _by_knowledge(judged)),
+        Section("Published attacks, and those that know more", UNPUBLISHED, _published(judged)),
         *extra,
-        ("Label DP: what epsilon bounds, what attacks reached", *allowed),
-        ("All configurations", f"{CONFIGURATIONS}{scale}.", configuration_rows(assessed)),
-        ("Attacks", "", attack_rows(rows)),
-        ("Seconds of training and of each attack", SECONDS, seconds_rows(rows)),
+        Section(bound, guarantees.caption(judged), guarantees.bound_table(judged)),
+        Section("What each attack reads", CONFIGURATIONS, _configurations(judged)),
+        Section("Attacks", "", _attacks(judged)),
+        Section("Seconds of training and of each attack", SECONDS, seconds(judged.sweep)),
     )
-    return [section for section in map(Section._make, every) if section.table[1]]
+    return [section for section in every if len(section.frame)]
 
 
-# a column of a table of assessments: its title, and its cell for an assessment and its strongest attack
-Column = tuple[str, Callable[[Assessment, Strongest], object]]
-CONFIGURATION: list[Column] = [
-    ("configuration", lambda a, s: a.label),
-    ("federation", lambda a, s: FEDERATIONS[a.federation]),
-]
-LEAKS = "leaks (at least to at most)"
-
-
-def _table(columns: Sequence[Column], members: Iterable[Assessment]) -> Table:
-    """Returns a table with a row for every assessment that has a strongest attack."""
-    attacked = [(a, a.strongest) for a in members if a.strongest is not None]
-    rows = [[str(cell(*pair)) for _, cell in columns] for pair in attacked]
-    return [title for title, _ in columns], rows
-
-
-def verdict_rows(assessed: Assessed) -> Table:
-    """Returns the strongest attack on every configuration in every federation, and the verdict."""
-    chance = assessed.reference.chance
-    columns: list[Column] = [
-        *CONFIGURATION,
-        ("verdict", lambda a, s: words.verdict_text(a)),
-        (LEAKS, lambda a, s: a.leak),
-        ("strongest attack", lambda a, s: s.name),
-        # '0.912, 3 of 5 folds'
-        (
-            "by folds",
-            lambda a, s: f"{Estimate(s.fold_leak, NO_LIMITS)}, {s.folds} of {s.seeds} folds",
-        ),
-        ("excess over local-only", lambda a, s: a.excess.signed),
-        ("change to undefended", lambda a, s: a.change.signed),
-        (f"change of {assessed.reference.utility}", lambda a, s: a.cost),
-        ("gain kept", lambda a, s: a.kept.share),
-        ("cost", lambda a, s: words.cost_text(a)),
-        ("operating point", lambda a, s: "chosen" if a.chosen else ""),
-        ("advantage over chance", lambda a, s: f"{(s.leak.mean - chance) / (1 - chance):.3f}"),
-        (
-            "null band",
-            lambda a, s: f"{s.attack.null:.3f}" + ("" if s.informative else ", not above"),
-        ),
-    ]
-    if any(a.oracle for a in assessed.assessments):
-        columns.append(("strongest oracle", lambda a, s: _named(a.oracle)))
-    return _table(columns, assessed.attacked)
-
-
-def method_rows(assessed: Assessed) -> Table:
-    """Returns undefended, then the assessment that represents each method, the most useful first."""
-    utility = assessed.reference.utility
-    columns: list[Column] = [
-        *(CONFIGURATION if len(assessed.federations) > 1 else CONFIGURATION[:1]),
-        ("verdict", lambda a, s: words.outcome(a) if a.configuration.defended else "-"),
-        (f"leaks ({assessed.reference.scale})", lambda a, s: words.figure(a.leak)),
-        ("without the federation", lambda a, s: words.brief(s.local_only)),
-        ("gain kept", lambda a, s: words.if_known(words.share(a.kept.share), a)),
-        ("cost", lambda a, s: words.if_known(words.cost_text(a), a)),
-        (utility, lambda a, s: words.if_known(words.absolute(a.utility), a)),
-    ]
-    bare = [a for f in assessed.federations if (a := assessed.undefended(f)) is not None]
-    return _table(columns, [*bare, *assessed.methods])
-
-
-def _named(strongest: Strongest | None) -> str:
-    return f"{strongest.leak} {strongest.name}" if strongest else "-"
-
-
-def knowledge_rows(assessed: Assessed) -> Table:
-    """Returns the strongest attack for each number of known labels; no rows if there is only one number."""
-    counts = sorted({known for a in assessed.assessments for known in a.by_knowledge})
-    header = ["configuration", "federation", *(f"{known} labels" for known in counts)]
-    rows = []
-    for a in assessed.assessments if len(counts) > 1 else ():
-        strongest = [a.by_knowledge.get(known) for known in counts]
-        if any(strongest):
-            cells = [f"{_named(s)}, excess {s.excess.signed}" if s else "-" for s in strongest]
-            rows.append([a.label, FEDERATIONS[a.federation], *cells])
-    return header, rows
-
-
-def _published(assessed: Assessed) -> Table:
-    """Returns the strongest attack in papers and of all, on defended configurations where they differ."""
-    columns: list[Column] = [
-        *CONFIGURATION,
-        ("strongest published attack", lambda a, s: a.published and a.published.name),
-        (LEAKS, lambda a, s: a.published and a.published.leak),
-        ("strongest attack", lambda a, s: s.name),
-        (LEAKS, lambda a, s: a.leak),
-        ("reads more by", lambda a, s: a.unpublished.signed),
-        ("which is", lambda a, s: findings.more_in_words(a.unpublished)),
-    ]
-    differing = [
-        a
-        for a in assessed.assessments
-        if a.published and a.strongest and a.published.name != a.strongest.name
-    ]
-    return _table(columns, [a for a in differing if a.configuration.defended])
-
-
-def configuration_rows(assessed: Assessed) -> Table:
-    """Returns a row for every configuration: utility, leak of every attack, and the strongest attack.
-
-    Columns without a figure are left out.
-    """
-    every = assessed.configurations
-    columns: list[tuple[str, list[str]]] = []
-    for name, part in ("accuracy", [c.accuracy for c in every]), ("AUC", [c.auc for c in every]):
-        for kind in dict.fromkeys(kind for c in every for kind in c.accuracy):
-            columns.append((f"{name} {kind}", [str(x.get(kind, "-")) for x in part]))
-    for key, title in titles(key for c in every for key in c.attacks).items():
-        attacked = [c.attacks.get(key) for c in every]
-        columns.append((title, [str(figures["leak"]) if figures else "-" for figures in attacked]))
-    for federation in FEDERATIONS:
-        on = {a.configuration.number: a for a in assessed.attacked_on(federation)}
-        members = [on.get(c.number) for c in every]
-        leaks = [
-            f"{a.leak} {_short_name(a.strongest)}" if a and a.strongest else "-" for a in members
-        ]
-        excesses = [a.excess.signed if a else "-" for a in members]
-        columns.append((f"strongest ({KINDS[federation]})", leaks))
-        columns.append((f"excess ({KINDS[federation]})", excesses))
-    columns = [column for column in columns if any(cell != "-" for cell in column[1])]
-    labels = [c.label + (f" ({c.diverged} diverged)" if c.diverged else "") for c in every]
-    cells = zip(labels, *(column for _, column in columns), strict=True)
-    return ["configuration", *(title for title, _ in columns)], list(map(list, cells))
-
-
-def _short_name(strongest: Strongest) -> str:
-    """Returns the attack's name; that of the local-only baseline lacks the learner."""
-    return strongest.attack.brief if strongest.is_local_only else strongest.name
-
-
-def attack_rows(rows: StoredRows) -> Table:
-    """Returns a row for each attack variant: what it was given, its cost, and its own and published steps."""
-    header = [
-        *("attack", "federation", "known labels", "oracle or diagnostic", "optimizer steps"),
-        *("published steps", "seconds", "compiles / shapes of view", "trials"),
-    ]
-    out = []
-    for entry in rows.described.values():
-        if entry["status"] == "skipped":
-            out.append([entry["label"], "skipped: " + entry["reason"], *[""] * 7])
-            continue
-        kinds = [k for k in stored_rows.federations_of(entry) if k in rows.kinds_trained]
-        known = ", ".join(f"{p['known']:g}" for p in entry["knobs"] if "known" in p) or "0"
-        out.append(
-            [
-                stored_rows.rule_title(entry),
-                ", ".join(KINDS[k] for k in kinds) or "none",
-                entry.get("labels") or known,
-                "yes" if entry.get("oracle") else "no",
-                f"{entry['steps']:,}",
-                f"{steps_published(entry['attack']):,}",
-                f"{entry['seconds']:.1f}",
-                f"{entry['compiles']} / {entry['views']}",
-                str(entry["trials"]),
-            ]
+def caption(judged: Judged) -> str:
+    """Returns the caption of the table of verdicts."""
+    facts, goal = judged.facts, judged.facts.goal
+    asked = [f"{share(goal.keep_gain)} of the federation's gain is kept"] * bool(goal.keep_gain)
+    if goal.max_cost < 1:
+        asked.append(f"at most {points(goal.max_cost).removeprefix('+')} are lost")
+    (text,) = paragraphs(
+        "verdicts", scale=facts.scale, chance=figure(facts.chance), asked=" and ".join(asked)
+    )
+    permuted = judged.experiment.data.permute_labels
+    if permuted:
+        text += (
+            f"\n\nControl: the labels of {share(permuted)} of the rows were permuted before the split. "
+            "Columns tell nothing of these, so that what is read above chance came through the federation."
         )
-    return header, out
+    return text
+
+
+def methods(judged: Judged) -> pd.DataFrame:
+    """Returns the table of the first screen: in each panel undefended, then a row for each method, the
+    recommended one first. Each method has its operating point, or without one the point that costs least."""
+    of = judged.leading[judged.leading["shown"]]
+    rank = {verdict.value: place for place, verdict in enumerate(ORDER)}
+    keys = of.assign(
+        **{name: ~of[name] for name in ("undefended", "recommended", "chosen")},
+        verdict=of["verdict"].map(rank),
+        panel=of["panel"].map([*PANELS].index),
+    )
+    names = ["panel", "undefended", "recommended", "chosen", "verdict", "leak"]
+    of = of.loc[keys.sort_values(names, kind="stable").index]
+    return _texts(judged, of, brief=True)
+
+
+def verdict_table(judged: Judged) -> pd.DataFrame:
+    """Returns a row for each configuration and panel, with all that its verdict rests on."""
+    return _texts(judged, judged.leading)
+
+
+def _texts(judged: Judged, verdicts: pd.DataFrame, brief: bool = False) -> pd.DataFrame:
+    """Returns rows of the verdict frame as text.
+
+    Args:
+      judged: the sweep.
+      verdicts: some of its rows.
+      brief: whether to leave out limits of differences, and what is no decision.
+    """
+    facts, several = judged.facts, judged.verdicts["panel"].nunique() > 1
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {"configuration": lambda v: v["label"]}
+    if several:
+        columns["model splitting"] = lambda v: "yes" if v["panel"] == SPLIT else "no"
+    columns |= {
+        "verdict": lambda v: NONE if v["undefended"] else v["verdict"],
+        "leaks": lambda v: with_limits(v["leak"], v["leak_lower"], v["leak_upper"]),
+        "without the federation": lambda v: figure(v["local_only"]),
+    }
+    if not brief:
+        columns["excess"] = lambda v: signed(v["e"], *_possible(v, "e", 0.0))
+        columns["change of the leak"] = lambda v: _change(v)
+    columns |= {
+        facts.utility: lambda v: _utility(v, brief),
+        "change": lambda v: _points(v, brief),
+        "gain kept": lambda v: share(v["share_kept"]),
+        "cost": lambda v: NONE if v["undefended"] else v["cost"],
+        "strongest attack": lambda v: leader(v, brief),
+    }
+    if not brief:
+        columns["attacks tried"] = lambda v: f"{v['variants']} of {v['families']} families"
+        columns["seeds"] = lambda v: str(v["seeds"])
+    columns["remark"] = lambda v: remark(v, facts.utility)
+    rows = verdicts.to_dict("records")
+    table = pd.DataFrame({title: [cell(row) for row in rows] for title, cell in columns.items()})
+    kept = [title for title in table if title not in ("gain kept", "remark") or _said(table[title])]
+    return table[kept]
+
+
+def _said(column: pd.Series) -> bool:
+    return not column.isin(["", NONE]).all()
+
+
+def _possible(v: dict[str, Any], name: str, base: float) -> tuple[float, float]:
+    """Returns the limits of a difference to a figure ``base`` in [0, 1], so that their sums stay in [0, 1]."""
+    lower, upper = v[f"{name}_lower"], v[f"{name}_upper"]
+    return max(lower, -base), min(upper, 1 - base)
+
+
+def _change(v: dict[str, Any]) -> str:
+    if v["undefended"]:
+        return NONE
+    return signed(v["d"], *_possible(v, "d", v["leak"] - v["d"]))
+
+
+def _utility(v: dict[str, Any], brief: bool) -> str:
+    if brief:
+        return figure(v["utility"], 3)
+    limits = np.clip([v["utility_lower"], v["utility_upper"]], 0, 1)
+    return with_limits(v["utility"], *limits, digits=3)
+
+
+def _points(v: dict[str, Any], brief: bool) -> str:
+    if v["undefended"]:
+        return NONE
+    change = v["utility_change"]
+    limits = () if brief else _possible(v, "utility_change", v["utility"] - change)
+    return points(change, *limits)
+
+
+def leader(v: dict[str, Any], brief: bool = True) -> str:
+    """Returns the attack that leads a configuration; with the number of its seeds unless ``brief``."""
+    if not v["leader"]:
+        return NONE
+    name = NO_ATTACK if v["leader"] == LOCAL_ONLY else v["leader"]
+    return name if brief else f"{name} (on {v['leader_seeds']} of {v['seeds']} seeds)"
+
+
+def remark(v: dict[str, Any], utility: str) -> str:
+    """Returns what a reader of a verdict must know besides: a dict of the verdict frame's columns.
+
+    Args:
+      v: the row.
+      utility: the name of the utility.
+    """
+    parts = ["recommended"] * v["recommended"]
+    if v["defenses"] and not v["chosen"] and v["shown"]:
+        parts.append(f"no operating point keeps enough {utility} on validation rows")
+    if not v["recommended"] and v["chosen"]:
+        parts.append("operating point")
+    if not v["known_by"]:
+        parts.append("nobody who knows it attacked it")
+    elif v["faint"] and Verdict(v["verdict"]).helps:
+        parts.append("attacks that know it read little of planted labels at this strength")
+    if v["incomplete"]:
+        parts.append(f"no figure of {v['missing']}")
+    if v["broken"]:
+        parts.append(f"broken and not counted: {v['broken']}")
+    if v["seeds_left_out"]:
+        parts.append(f"{count(v['seeds_left_out'], 'seed')} left out")
+    return "; ".join(parts)
+
+
+def _meanings(judged: Judged) -> pd.DataFrame:
+    given = judged.leading.loc[~judged.leading["undefended"], "verdict"].value_counts()
+    rows = [(v.value, MEANINGS[v], str(given[v.value])) for v in VERDICTS if v.value in given]
+    return pd.DataFrame(rows, columns=["verdict", "meaning", "configurations"])
+
+
+def _by_knowledge(judged: Judged) -> pd.DataFrame:
+    every = judged.verdicts
+    if every["known"].nunique() < 2:
+        return pd.DataFrame()
+    cells = [
+        f"{figure(v['leak'])} {leader(v)}, excess {signed(v['e'])}" if v["leader"] else NONE
+        for v in every.to_dict("records")
+    ]
+    table = every.assign(cell=cells, federation=every["panel"].map(PANELS))
+    table = table.rename(columns={"label": "configuration"})
+    table["known"] = table["known"].map("{} labels".format)
+    wide = table.pivot_table(
+        "cell", ["configuration", "federation"], "known", aggfunc="first", sort=False
+    )
+    return wide.reset_index().rename_axis(columns=None)
+
+
+def _published(judged: Judged) -> pd.DataFrame:
+    of = judged.leading
+    of = of[(of["leak"] - of["published_leak"] > 0.005) & (of["defenses"] != "")]
+    return pd.DataFrame(
+        {
+            "configuration": of["label"],
+            "federation": of["panel"].map(PANELS),
+            "published attacks read": of["published_leak"].map(figure),
+            "of these the strongest": [
+                leader({"leader": name}) for name in of["published_leader"].fillna("")
+            ],
+            "all attacks read": of["leak"].map(figure),
+            "the strongest": [leader(v) for v in of.to_dict("records")],
+            "more by": (of["leak"] - of["published_leak"]).map(signed),
+        }
+    )
+
+
+def _configurations(judged: Judged) -> pd.DataFrame:
+    """Returns a row for each configuration and panel: utility, and the mean leak of every attack."""
+    attacked = judged.rows[judged.rows["role"] != "learner"]
+    oracle = attacked["role"].eq("oracle").map({True: " (oracle)", False: ""})
+    named = attacked.assign(label=attacked["label"] + oracle)
+    place = ["configuration", "panel"]
+    leaks = named.pivot_table("leak", place, "label", aggfunc="mean", sort=False)
+    if not len(leaks.columns):
+        return pd.DataFrame()
+    first = judged.leading.set_index(place)
+    table = first[["label", "utility"]].join(leaks, how="inner")
+    figures = table.drop(columns="label").map(figure)
+    figures = figures.rename(columns={"utility": judged.facts.utility})
+    where = table.index.get_level_values("panel").map(PANELS)
+    figures.insert(0, "configuration", table["label"])
+    figures.insert(1, "federation", where)
+    return figures.reset_index(drop=True)
+
+
+def _attacks(judged: Judged) -> pd.DataFrame:
+    """Returns a row for each attack variant: what it was given, its cost, and its own and published steps."""
+    trained = {KINDS[name.split("-")[0]] for name in judged.trials["federation"].unique()}
+    rows = []
+    for entry in store.attack_summary(judged.sweep.workdir).values():
+        if entry["status"] == "skipped":
+            rows.append({"attack": entry["label"], "federation": "skipped: " + entry["reason"]})
+            continue
+        kinds = [KINDS[kind] for kind in entry["federations"]]
+        known = ", ".join(f"{p['known']:g}" for p in entry["knobs"] if "known" in p) or "0"
+        rows.append(
+            {
+                "attack": title(entry),
+                "federation": ", ".join(k for k in kinds if k in trained) or "none",
+                "known labels": entry.get("labels") or known,
+                "oracle or diagnostic": "yes" if entry.get("oracle") else "no",
+                "optimizer steps": f"{entry['steps']:,}",
+                "published steps": f"{steps_published(entry['attack']):,}",
+                "seconds": f"{entry['seconds']:.1f}",
+                "compiles / shapes of view": f"{entry['compiles']} / {entry['views']}",
+                "trials": str(entry["trials"]),
+            }
+        )
+    return pd.DataFrame(rows).fillna("")
+
+
+def title(entry: dict[str, Any]) -> str:
+    """Returns an attack's label; with the number of its rule if this version has another one.
+
+    Args:
+      entry: of ``attacks.json``.
+    """
+    present = attack_table.TABLE.get(entry["attack"])
+    rule = store.identity_of(entry).rule
+    if present is None or present.rule == rule:
+        return entry["label"]
+    return f"{entry['label']} (rule {rule}; this version has rule {present.rule})"
 
 
 def steps_published(attack: str) -> int:
@@ -247,61 +349,66 @@ def steps_published(attack: str) -> int:
     return 0 if attack == store.LOCAL_ONLY else attack_table.TABLE[attack].published_steps
 
 
-def seconds_rows(rows: StoredRows) -> Table:
+def seconds(sweep: store.StoredSweep) -> pd.DataFrame:
     """Returns rows for training, each attack variant and all attacks: seconds, runs, milliseconds per run, the
     seconds as a share of training's, and the number of compiled programs."""
-    header = ["", "seconds", "runs", "ms a run", "training is 1", "compiles"]
-    trained = sum(trial.figures.get("seconds") or 0.0 for trial in rows.trials)
+    of_trials = [x or 0.0 for x in sweep.results["seconds"].to_pylist()]
+    trained = sum(of_trials)
 
     def line(name: str, seconds: float, runs: int, compiles: str = "") -> list[str]:
-        each = f"{1e3 * seconds / runs:.1f}" if runs else "-"
-        share = f"{seconds / trained:.2f}" if trained else "-"
-        return [name, f"{seconds:.1f}", f"{runs:,}", each, share, compiles]
+        each = f"{1e3 * seconds / runs:.1f}" if runs else NONE
+        of_training = f"{seconds / trained:.2f}" if trained else NONE
+        return [name, f"{seconds:.1f}", f"{runs:,}", each, of_training, compiles]
 
-    ran = [e for e in rows.described.values() if e["status"] != "skipped" and e["trials"]]
+    every = store.attack_summary(sweep.workdir).values()
+    ran = [entry for entry in every if entry["status"] != "skipped" and entry["trials"]]
     ran.sort(key=lambda entry: -entry["seconds"])
-    return header, [
-        line("training", trained, len(rows.trials)),
-        *(
-            line(stored_rows.rule_title(e), e["seconds"], e["rows"], str(e["compiles"]))
-            for e in ran
-        ),
+    lines = [
+        line("training", trained, len(of_trials)),
+        *(line(title(e), e["seconds"], e["rows"], str(e["compiles"])) for e in ran),
         line("all attacks", sum(e["seconds"] for e in ran), sum(e["rows"] for e in ran)),
     ]
+    header = ["", "seconds", "runs", "ms a run", "training is 1", "compiles"]
+    return pd.DataFrame(lines, columns=header)
 
 
-def leak_rows(assessed: Assessed) -> Table:
-    """Returns every attack's figures on every configuration and federation, as means over seeds."""
-    header = ["configuration", "attack", "federation", *FIGURES]
-    rows = []
-    for c in assessed.configurations:
-        for key, figures in c.attacks.items():
-            values = [figures[name] for name in FIGURES]
-            cells = (f"{v.mean:.4f}" if v.count else "" for v in values)
-            rows.append([c.label, key.label, key.federation, *cells])
-    return header, rows
+def leaks(judged: Judged) -> pd.DataFrame:
+    """Returns the figures of every attack on every configuration and federation, as means over seeds.
 
-
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Returns the text of a CSV file.
-
-    Args:
-      header: the titles of its columns.
-      rows: the cells of each row.
+    The columns are ``configuration, panel, attack, federation, known, role, seeds`` and those of ``FIGURES``
+    that the sweep has.
     """
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([header, *rows])
-    return out.getvalue()
+    rows = judged.rows[(judged.rows["role"] != "learner") & judged.rows["leak"].notna()]
+    label = judged.verdicts.drop_duplicates("configuration").set_index("configuration")["label"]
+    rows = rows.assign(attack=rows["label"])
+    names = ["configuration", "panel", "attack", "federation", "known", "role"]
+    # of several classes some figures are lists, one number a class
+    figures = [name for name in FIGURES if name in rows and is_numeric_dtype(rows[name])]
+    of = rows.groupby(names, sort=False)
+    table = of[figures].mean()
+    table.insert(0, "seeds", of["leak"].count())
+    table = table.reset_index().sort_values("configuration", kind="stable", ignore_index=True)
+    return table.assign(configuration=table["configuration"].map(label))
 
 
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Returns the lines of a Markdown table.
+def csv_text(frame: pd.DataFrame) -> str:
+    """Returns a frame as the text of a CSV file."""
+    return frame.to_csv(index=False, float_format="%.4f", lineterminator="\n")
 
-    Args:
-      header: the titles of its columns.
-      rows: the cells of each row.
-    """
-    return [
-        "| " + " | ".join(str(cell).replace("|", "/") for cell in row) + " |"
-        for row in (header, ["---"] * len(header), *rows)
-    ]
+
+def html(frame: pd.DataFrame) -> str:
+    """Returns a frame of text as an HTML table, escaped."""
+    with pd.option_context("display.max_colwidth", None):
+        return frame.to_html(index=False, border=0, na_rep="")
+
+
+def latex(frame: pd.DataFrame) -> str:
+    """Returns a frame of text as a ``tabular`` of the LaTeX package booktabs."""
+    return frame.to_latex(index=False, escape=True)
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """Returns a frame of text as a Markdown table."""
+    lines = [[*frame.columns], ["---"] * len(frame.columns), *frame.to_numpy().tolist()]
+    cells = ([str(cell).replace("|", "/").replace("\n", " ") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)

@@ -1,83 +1,72 @@
-"""What a terminal shows of a sweep: the headline and the verdicts, in tables that fit its width."""
+"""What a terminal shows of a sweep: the answers and the verdicts, within its width."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
-from vfljax.report import headline, words
-from vfljax.report.assessed import Assessed, Assessment
+import pandas as pd
+
+from vfljax.report import tables
+from vfljax.report.answer import answers
+from vfljax.report.judged import Judged
 
 WIDTH = 120  # columns
 LEAST = 8  # columns that a cut cell keeps at least
 GAP = "  "
-BRIEF = (("finetune_bottom", "tuned"), ("direct/", ""), ("_negative", "_neg"))
+OPTIONAL = ("remark", "strongest attack", "change", "gain kept", "accuracy", "AUC")
+"""Columns of the verdicts that are left out, in this order, until the others fit."""
 
 
-def first_lines(assessed: Assessed) -> str:
-    """Returns the headline and the verdict on every method, the best first."""
-    sentences = [
-        textwrap.fill(h.sentence, WIDTH, break_on_hyphens=False)
-        for h in headline.headlines(assessed)
-    ]
-    methods = assessed.methods
-    if not methods:
-        return "\n\n".join(sentences)
-    # one line per method and federation: operating point, verdict, leak with limits, and cost
-    columns: dict[str, Callable[[Assessment], str]] = {
-        "defense": lambda a: a.label if a.strongest else a.method,
-        "federation": lambda a: a.federation,
-        "verdict": words.outcome,
-        "leaks": lambda a: words.figure(a.leak),
-        "cost": words.cost_text,
-        "utility": lambda a: words.change(a.cost) if a.strongest else "-",
-        "strongest attack": lambda a: _brief(a.strongest.attack.brief) if a.strongest else "-",
-    }
-    if len({a.federation for a in methods}) == 1:
-        del columns["federation"]
-    rows = [[cell(a) for cell in columns.values()] for a in methods]
-    optional = ("strongest attack", "utility")
-    return "\n\n".join([*sentences, fitted([*columns], rows, optional, left=len(columns))])
+def first_lines(judged: Judged) -> str:
+    """Returns the answer on each panel, and the verdict on each method."""
+    parts = []
+    for of in answers(judged):
+        parts.append(filled(f"{of.title}: {of.action}" if of.title else of.action))
+        parts += [filled(sentence) for sentence in of.sentences]
+        parts += ["\n".join(f"  {each.why}:\n    {each.command}" for each in of.settle)]
+    verdicts = tables.methods(judged)
+    if len(verdicts):
+        parts.append(fitted(verdicts, OPTIONAL, left=len(verdicts.columns)))
+    return "\n\n".join(filter(None, parts))
 
 
-def _brief(text: str) -> str:
-    for long, short in BRIEF:
-        text = text.replace(long, short)
-    return text
+def filled(text: str) -> str:
+    """Returns a paragraph in lines of at most ``WIDTH`` characters."""
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
 
 
 def fitted(
-    header: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    optional: Collection[str] = (),
-    width: int = WIDTH,
-    left: int = 1,
+    table: pd.DataFrame, optional: Collection[str] = (), width: int = WIDTH, left: int = 1
 ) -> str:
     """Returns a table for a terminal of limited width.
 
     Args:
-      header: the titles of its columns.
-      rows: the cells of each row.
+      table: of texts.
       optional: titles of columns that are left out, in this order, until the others fit. If they never do,
         the widest cells are cut.
       width: number of characters.
       left: the number of first columns that are aligned to the left.
     """
     for name in optional:
-        if _total(_widths(header, rows)) <= width:
+        if _total(_widths(_lines(table))) <= width:
             break
-        kept = [i for i, title in enumerate(header) if title != name]
-        header, rows = [header[i] for i in kept], [[row[i] for i in kept] for row in rows]
-    widths = _widths(header, rows)
+        table = table.drop(columns=name, errors="ignore")
+    lines = _lines(table)
+    widths = _widths(lines)
     while _total(widths) > width and max(widths) > LEAST:
         widths[widths.index(max(widths))] -= 1
-    cut = [[_cut(cell, w) for cell, w in zip(row, widths, strict=True)] for row in (header, *rows)]
-    lines = aligned(cut[0], cut[1:], left).splitlines()
-    return "\n".join(line[:width].rstrip() for line in lines)
+    header, *rows = ([_cut(cell, w) for cell, w in zip(row, widths, strict=True)] for row in lines)
+    shown = aligned(header, rows, left).splitlines()
+    return "\n".join(line[:width].rstrip() for line in shown)
 
 
-def _widths(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    return [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+def _lines(table: pd.DataFrame) -> list[list[str]]:
+    return [[*map(str, table.columns)], *([*map(str, row)] for row in table.to_numpy())]
+
+
+def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*lines, strict=True)]
 
 
 def _total(widths: Sequence[int]) -> int:
@@ -101,7 +90,7 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1)
       rows: the cells of each row.
       left: the number of first columns that are aligned to the left.
     """
-    widths = _widths(header, rows)
+    widths = _widths([header, *rows])
     lines = [
         GAP.join(
             c.ljust(w) if i < left else c.rjust(w)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import pandas as pd
+
 from vfljax.report import guarantees
-from vfljax.report.assessed import Assessed
-from vfljax.report.stored_rows import StoredRows, Table
+from vfljax.report.judged import Judged
 from vfljax.report.templates import paragraphs
-from vfljax.sweep.experiment import Experiment
-from vfljax.types import HONEST, MALICIOUS
+from vfljax.types import HONEST, MALICIOUS, federation_of
 
 
 def shape_text(shape: Sequence[int]) -> str:
@@ -17,32 +18,36 @@ def shape_text(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape))
 
 
-def parties(rows: StoredRows, experiment: Experiment) -> Table:
+def parties(judged: Judged) -> pd.DataFrame:
     """Returns a table of the parties: role and columns of each."""
-    shapes = rows.sweep.header["data"]["party_shapes"]
+    experiment, shapes = judged.experiment, judged.sweep.header["data"]["party_shapes"]
     passive = experiment.parties.passive
     attacking = {party for group in experiment.attackers for party in group}
     malicious = {party for group in experiment.malicious.parties for party in group}
-    trained = MALICIOUS in rows.kinds_trained
+    kinds = {federation_of(name).kind for name in judged.trials["federation"].unique()}
     upload = experiment.malicious.upload
     sends = "" if upload == HONEST else f", where it sends by the upload '{upload}'"
-    lines = []
+    rows = []
     for party in range(passive + 1):
         role = ["holds the labels" if party == passive else "passive"]
         role += ["attacks"] * (party in attacking)
-        role += [f"malicious in some federations{sends}"] * (trained and party in malicious)
+        role += [f"malicious in some federations{sends}"] * (
+            MALICIOUS in kinds and party in malicious
+        )
         columns = shape_text(shapes[party]) if party < len(shapes) else ""
-        lines.append([experiment.parties.name_of(party), ", ".join(role), columns or "none"])
-    return ["party", "role", "columns"], lines
+        rows.append((experiment.parties.name_of(party), ", ".join(role), columns or "none"))
+    return pd.DataFrame(rows, columns=["party", "role", "columns"])
 
 
-def assumptions(assessed: Assessed, experiment: Experiment) -> list[str]:
+def assumptions(judged: Judged) -> list[str]:
     """Returns paragraphs on what an attacker sees, knows and wants."""
-    reference, attackers = assessed.reference, experiment.attackers
+    facts, attackers = judged.facts, judged.experiment.attackers
+    claims = (of for of in guarantees.guarantees(judged) if not math.isnan(of.epsilon))
     return paragraphs(
         "threat_model",
-        reference=reference,
-        groups=[" and ".join(map(reference.party_name, group)) for group in attackers],
+        facts=facts,
+        groups=[" and ".join(facts.parties[party] for party in group) for group in attackers],
         several=any(len(group) > 1 for group in attackers),
-        guarded=sorted({name for _, name, _ in guarantees.claimed(assessed)}),
+        positive=facts.class_names[facts.positive] if facts.classes == 2 else "",
+        guarded=sorted({of.defense for of in claims}),
     )

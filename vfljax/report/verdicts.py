@@ -38,7 +38,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vfljax.report.limits import SHOWN_LEVEL, Bools, Floats, Limits, limits
+from vfljax.report.limits import (
+    FEWEST_SEEDS,
+    MOST_SEEDS,
+    SHOWN_LEVEL,
+    Bools,
+    Floats,
+    Limits,
+    deciding_seeds,
+    limits,
+    projected,
+)
 
 EXCESS = 0.05
 """The e below which a defense protects, and above which it leaks."""
@@ -68,18 +78,18 @@ class Verdict(enum.StrEnum):
 
 
 VERDICTS = tuple(Verdict)
+_MORE = "More than .05 leaks beyond what can be read without the federation"
 MEANINGS = {
-    Verdict.NO_VERDICT: "Fewer than three seeds can be compared, or there is no local-only baseline.",
+    Verdict.NO_VERDICT: "Fewer than three seeds can be compared, or nothing was learned without the "
+    "federation.",
     Verdict.IS_UNDEFENDED: "Its utility and its leaks equal undefended's on every seed.",
-    Verdict.NOTHING_TO_PROTECT: "Undefended itself adds less than .05 to what the passive party knows anyway.",
-    Verdict.PROTECTS: "Less than .05 leaks beyond what the passive party knows anyway, less than a quarter of "
-    "what undefended adds to it, and less than undefended.",
-    Verdict.LEAKS_MUCH_LESS: "More than .05 leaks beyond what the passive party knows anyway, but at least .10 "
-    "less than undefended.",
-    Verdict.LEAKS_LESS: "More than .05 leaks beyond what the passive party knows anyway, but at least .02 less "
-    "than undefended.",
-    Verdict.LEAKS_AS_BEFORE: "More than .05 leaks beyond what the passive party knows anyway, and it cannot be "
-    "shown that this is less than undefended.",
+    Verdict.NOTHING_TO_PROTECT: "Undefended itself adds less than .05 to what can be read without the "
+    "federation.",
+    Verdict.PROTECTS: "Less than .05 leaks beyond what can be read without the federation, less than a "
+    "quarter of what undefended adds to that, and less than undefended.",
+    Verdict.LEAKS_MUCH_LESS: f"{_MORE}, but at least .10 less than undefended.",
+    Verdict.LEAKS_LESS: f"{_MORE}, but at least .02 less than undefended.",
+    Verdict.LEAKS_AS_BEFORE: f"{_MORE}, and it cannot be shown that this is less than undefended.",
     Verdict.UNCLEAR: "At least .02 less leaks than undefended, but the limits leave open whether more than .05 "
     "remains.",
     Verdict.CANNOT_SAY: "The limits are too wide to say anything.",
@@ -165,3 +175,22 @@ def verdict_codes(
     }
     codes = [VERDICTS.index(verdict) for verdict in holds]
     return np.select(list(holds.values()), codes, VERDICTS.index(Verdict.CANNOT_SAY))
+
+
+def verdict_seeds(compared: Compared, codes: NDArray[np.intp]) -> Floats:
+    """Returns the numbers of seeds [points] that would decide the verdicts that are open, if means and spreads
+    stay; NaN where the verdict is not open, or ``MOST_SEEDS`` would not decide it.
+
+    Args:
+      compared: see ``compare``, of one panel.
+      codes: of ``verdict_codes``.
+    """
+    more = np.arange(FEWEST_SEEDS, MOST_SEEDS + 1)
+    of_excess, of_change, of_rest = (
+        projected(x, more) for x in (compared.excess, compared.change, compared.rest)
+    )
+    protects = (of_excess[1] < EXCESS) & (of_rest[1] < 0) & (of_change[1] < 0)
+    decided = (of_excess[0] > EXCESS) | protects
+    decided &= more > compared.excess.count[..., None]
+    still_open = np.isin(codes, [VERDICTS.index(v) for v in (Verdict.UNCLEAR, Verdict.CANNOT_SAY)])
+    return np.where(still_open, deciding_seeds(decided, more), np.nan)

@@ -1,0 +1,521 @@
+"""The first screen of a report: on each panel a decision, what it rests on, and what would settle what is open.
+
+Every sentence is made of the verdict frame, as the tables are, so that they agree. The first of these decides:
+
+| action             | when                                                                     |
+|--------------------|--------------------------------------------------------------------------|
+| undecided          | no attack has a figure, or nothing undefended was attacked               |
+| do not federate    | the gain is below a point on average, its lower limit at or below 0      |
+| nothing to protect | the upper limit of undefended's excess is below .05, no figure missing   |
+| switch on X at Y   | a point is recommended (``judged``), and fresh seeds do not contradict   |
+| undecided          | fewer than three seeds, no defense was tried, or limits leave it open    |
+| do not federate yet| all else: none of the defenses that were tried does what is asked        |
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from vfljax import attacks, defenses
+from vfljax.errors import shown
+from vfljax.report import false_rates
+from vfljax.report.costs import SHOWN_GAIN, Cost
+from vfljax.report.judge import LOCAL_ONLY
+from vfljax.report.judged import Judged, members_of
+from vfljax.report.limits import FEWEST_SEEDS, MOST_SEEDS, Limits, deciding_seeds, projected
+from vfljax.report.rows import PANELS, Facts
+from vfljax.report.verdicts import EXCESS, MEANINGS, Verdict
+from vfljax.report.words import count, figure, listed, points, share, with_limits
+from vfljax.types import NO_SPLIT, SPLIT, federation_of
+
+Row = Mapping[str, Any]
+"""A row of the verdict frame."""
+TITLES = {
+    SPLIT: "With model splitting (a top model at the label party)",
+    NO_SPLIT: "Without model splitting (the logits are a sum over parties)",
+}
+MOST = 4  # rows that look better are named at most
+
+
+class Command(NamedTuple):
+    """A command, and what it would settle."""
+
+    why: str
+    command: str
+
+
+class Answer(NamedTuple):
+    """What the figures of one panel allow to decide, as text."""
+
+    panel: str  # a key of ``rows.PANELS``; "" if nothing was attacked
+    title: str  # the panel in words; "" if there is only one
+    action: str  # a decision, in the imperative
+    reads: str  # who can read what, and how much of that needs no federation
+    costs: str  # what the federation gains, and what the defense keeps of it
+    sure: str  # how sure that is
+    coverage: str  # how much of what could be tried was tried
+    instead: tuple[str, ...] = ()  # for each row that looks better, why it is not recommended
+    settle: tuple[Command, ...] = ()  # what would settle what is open
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """All paragraphs but the action."""
+        every = (self.reads, self.costs, self.sure, self.coverage, *self.instead)
+        return tuple(filter(None, every))
+
+
+def answers(judged: Judged) -> tuple[Answer, ...]:
+    """Returns the answer on every panel in which an attack has a figure, or one if there is none."""
+    leading = judged.leading
+    panels = [
+        panel for panel in PANELS if leading.loc[leading["panel"] == panel, "leak"].notna().any()
+    ]
+    if not panels:
+        return (_nothing(judged),)
+    found = (_answer(judged, panel, leading[leading["panel"] == panel]) for panel in panels)
+    titles = (TITLES[panel] if len(panels) > 1 else "" for panel in panels)
+    return tuple(of._replace(title=each) for of, each in zip(found, titles))
+
+
+def _nothing(judged: Judged) -> Answer:
+    """Returns the answer on a sweep without any figure of an attack."""
+    lost, trials = int(judged.trials["diverged"].sum()), len(judged.trials)
+    blank = Answer("", "", "Undecided: nothing was attacked.", "", "", "", "")
+    if trials and lost == trials:
+        why = f"All {trials} trials diverged, so there is nothing to judge."
+        return blank._replace(action="Undecided: lower the learning rate.", reads=why)
+    attack = _vfljax(judged, "attack")
+    return blank._replace(
+        reads="No attack has a figure, so nothing is known of what leaks.",
+        settle=(Command("This attacks what was trained", attack),),
+    )
+
+
+class _Panel(NamedTuple):
+    """What the sentences on a panel are made of."""
+
+    judged: Judged
+    facts: Facts
+    every: pd.DataFrame  # its verdicts, at the headline's K
+    bare: Row | None  # undefended's
+    best: Row | None  # what is recommended
+    fresh: Row | None  # what is recommended, on fresh seeds
+    rows: tuple[Row, ...]  # those that stand for methods, without undefended
+
+    @property
+    def seeds(self) -> int:
+        """The seeds of the shown point."""
+        return int((self.best or self.bare or self.rows[0])["seeds"])
+
+
+def _answer(judged: Judged, panel: str, every: pd.DataFrame) -> Answer:
+    def first(rows: pd.DataFrame) -> Row | None:
+        return next(iter(rows.to_dict("records")), None)
+
+    best = first(every[every["recommended"]])
+    fresh = None
+    if best is not None:
+        of = judged.confirmed
+        fresh = first(of[(of["panel"] == panel) & (of["configuration"] == best["configuration"])])
+    bare = first(every[every["undefended"] & every["leak"].notna()])
+    rows = every[every["shown"] & ~every["undefended"]].to_dict("records")
+    p = _Panel(judged, judged.facts, every, bare, best, fresh, tuple(rows))
+    action, closed = _action(p)
+    return Answer(
+        panel,
+        "",
+        action,
+        _reads(p),
+        _costs(p),
+        _sure(p),
+        _coverage(p),
+        () if closed else tuple(_instead(p)),
+        () if closed else tuple(_settle(p)),
+    )
+
+
+def _action(p: _Panel) -> tuple[str, bool]:
+    """Returns the decision, and whether it leaves nothing open that a defense could change."""
+    if p.bare is None:
+        return (
+            "Undecided: nothing undefended was attacked, so nothing shows what a defense takes away.",
+            False,
+        )
+    if gains_nothing(p.bare):
+        return "Do not federate: it gains nothing.", True
+    if nothing_to_protect(p.bare):
+        return "Nothing to protect from what was tried: no defense is needed.", True
+    if p.best is not None:
+        name, method = p.best["label"], p.best["method"]
+        knobs = name.removeprefix(method).strip()
+        if p.fresh is not None and not p.fresh["confirms"]:
+            return f"Undecided: fresh seeds do not confirm {name}.", False
+        what = f"Switch on {method}{f' at {knobs}' if knobs else ''}"
+        unknown = p.best["cost"] == Cost.UNKNOWN
+        return what + (
+            " if its cost, which is not known, is acceptable." if unknown else "."
+        ), False
+    if p.seeds < FEWEST_SEEDS:
+        return f"Undecided: {count(p.seeds, 'seed')} allow{'s' * (p.seeds == 1)} no verdict.", False
+    if not p.rows:
+        return "Undecided: no defense was tried.", False
+    if p.bare["undefended_e_lower"] <= EXCESS:
+        return "Undecided: whether more leaks than without the federation is open.", False
+    tried = count(len(p.rows), "defense")
+    if any(_open(v) for v in p.rows):
+        return f"Undecided: whether one of the {tried} that were tried helps is open.", False
+    return f"Do not federate yet: none of the {tried} that were tried does what is asked.", False
+
+
+def gains_nothing(bare: Row) -> bool:
+    """Returns whether undefended gains nothing over the label party alone that can be shown."""
+    return bare["gain"] < SHOWN_GAIN and bare["gain_lower"] <= 0
+
+
+def nothing_to_protect(bare: Row) -> bool:
+    """Returns whether undefended adds hardly anything to what can be read without the federation."""
+    return bare["undefended_e_upper"] < EXCESS and not bare["incomplete"]
+
+
+def _open(v: Row) -> bool:
+    """Returns whether more seeds may turn a point into one that is recommended."""
+    undecided = v["verdict"] in (Verdict.CANNOT_SAY, Verdict.NO_VERDICT)
+    return undecided or (Verdict(v["verdict"]).helps and v["cost"] == Cost.UNCLEAR)
+
+
+def attackers(rows: pd.DataFrame, v: Row, facts: Facts) -> str:
+    """Returns who runs the leading attack, such as "telco and shop together"; "" if none leads.
+
+    Args:
+      rows: ``Judged.rows``.
+      v: a row of the verdict frame.
+      facts: of the sweep.
+    """
+    if v["leader"] in ("", LOCAL_ONLY):
+        return ""
+    of = rows[(rows["label"] == v["leader"]) & (rows["panel"] == v["panel"])]
+    names = [facts.parties[int(party)] for party in of["attackers"].iloc[0].split("+")]
+    text = listed(names) + " together" * (len(names) > 1)
+    honest = not of["federation"].map(federation_of).map(lambda f: f.malicious).any()
+    return text if honest else f"{text}, deviating from the protocol,"
+
+
+def _scale(facts: Facts) -> str:
+    """Returns what a leak means, where it first stands."""
+    if facts.classes > 2:
+        return (
+            f"A leak is the share of rows whose class, one of {facts.classes}, is named right, every class "
+            f"weighed alike; a guess names {figure(facts.chance)}."
+        )
+    positive, other = (facts.class_names[c] for c in (facts.positive, 1 - facts.positive))
+    return (
+        f"A leak is an AUC: how often, of one row of the class {positive} and one of the class {other}, the "
+        "attacker knows which is which; a guess is right in .50."
+    )
+
+
+def _reads(p: _Panel) -> str:
+    v = p.bare or min(
+        p.rows, key=lambda row: row["leak"] if row["leak"] == row["leak"] else math.inf
+    )
+    facts, who = p.facts, attackers(p.judged.rows, v, p.facts)
+    leak = with_limits(v["leak"], v["leak_lower"], v["leak_upper"])
+    known = f"{facts.known} known labels" if facts.known else "no known label"
+    tried = f"the strongest of {count(v['variants'], 'attack')} of {count(v['families'], 'family')}"
+    name = "Undefended" if p.bare else f"With {v['label']}"
+    if not who:
+        start = f"{name}, no attack reads more than can be read without the federation: in each run {tried} "
+        start += (
+            f"reaches at most what the same party learns from its own columns and {known}, {leak}."
+        )
+        return f"{start} {_scale(facts)}"
+    leads = f"{v['leader']} leads on {v['leader_seeds']} of {v['seeds']} seeds"
+    sentences = [
+        f"{name}, {who} can read the labels: in each run (one seed of training) {tried} reads {leak} ({leads})."
+    ]
+    if facts.known and not math.isnan(v["local_only"]):
+        sentences.append(
+            f"Of that, {figure(v['local_only'])} needs no federation: the same party learns it from its own "
+            f"columns and {known}."
+        )
+    return " ".join([*sentences, _scale(facts)])
+
+
+def _costs(p: _Panel) -> str:
+    bare, best, facts = p.bare, p.best, p.facts
+    if bare is None or math.isnan(bare["utility"]):
+        return ""
+    utility = figure(bare["utility"], 3)
+    if math.isnan(bare["gain"]):
+        parts = [f"Undefended reaches {facts.utility} {utility} on test rows."]
+        parts.append("What the label party reaches alone is not known.")
+    else:
+        gain = points(bare["gain"], bare["gain_lower"], bare["gain_upper"])
+        parts = [
+            f"The federation reaches {facts.utility} {utility} on test rows, the label party alone "
+            f"{figure(bare['alone'], 3)}: a gain of {gain}."
+        ]
+        if not gains_nothing(bare) and not bare["gain_lower"] > 0:
+            parts.append("That it gains anything cannot be shown with so few seeds.")
+    if best is not None and not gains_nothing(bare) and not nothing_to_protect(bare):
+        leak = with_limits(best["leak"], best["leak_lower"], best["leak_upper"])
+        parts.append(
+            f"With {best['label']}, {leak} can be read. The verdict is '{best['verdict']}': "
+            f"{_lower_first(MEANINGS[Verdict(best['verdict'])])} It {_keeps(best, facts)}."
+        )
+    return " ".join(parts)
+
+
+def _lower_first(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
+
+
+def _keeps(v: Row, facts: Facts) -> str:
+    """Returns what a point keeps of the gain, and whether that is as much as is asked."""
+    goal, utility = facts.goal, facts.utility
+    text = f"keeps {share(v['share_kept'])} of that gain"
+    if math.isnan(v["share_kept"]):
+        text = f"changes {utility} by {points(v['utility_change'])}"
+    asked = [f"{share(goal.keep_gain)} of the gain is to be kept"] * bool(goal.keep_gain)
+    if goal.max_cost < 1:
+        asked.append(f"at most {points(goal.max_cost).removeprefix('+')} may be lost")
+    what = f" (asked: {listed(asked)})" if asked else ""
+    remarks = {Cost.KEPT: "", Cost.UNCLEAR: "; whether that is enough is unclear"}
+    remarks |= {Cost.TOO_MUCH: "; that is too little", Cost.UNKNOWN: "; the cost is not known"}
+    return f"{text}{what}{remarks[Cost(v['cost'])]}"
+
+
+def _sure(p: _Panel) -> str:
+    if p.seeds < FEWEST_SEEDS:
+        return (
+            f"Not sure: {count(p.seeds, 'seed')} of this data set allow{'s' * (p.seeds == 1)} no limits; "
+            f"{FEWEST_SEEDS} do. Attacks that were not tried may read more."
+            + " Record more runs of the federation."
+            * (p.judged.experiment.data.name == "wire")
+        )
+    v = p.best or p.bare or p.rows[0]
+    parts = [
+        f"How sure: {count(p.seeds, 'run')} on this data set. Brackets hold the lower and the upper limit of "
+        "what further runs would show on average. A leak is a lower limit in another sense: attacks that were "
+        "not tried may read more."
+    ]
+    learners = p.judged.rows.loc[p.judged.rows["role"] == "learner", "label"].nunique()
+    rate = false_rates.false_rate(p.seeds, int(v["variants"]), learners)
+    if rate is not None:
+        parts.append(
+            f"In simulated sweeps with {rate.seeds} seeds at most {share(rate.ordinary)} of such verdicts were "
+            f"false, and {share(rate.failing)} where the strongest attack fails on one seed in eight."
+        )
+    if p.best is not None:
+        rivals = int(((p.every["defenses"] != "") & p.every["leak"].notna()).sum())
+        if p.fresh is not None:
+            held = "confirm" if p.fresh["confirms"] else "do not confirm"
+            leak = with_limits(p.fresh["leak"], p.fresh["leak_lower"], p.fresh["leak_upper"])
+            parts.append(
+                f"{p.fresh['seeds']} fresh seeds {held} it: {p.fresh['verdict']}, {leak} can be read there, "
+                f"{p.fresh['cost']}."
+            )
+        elif rivals > 1:
+            parts.append(
+                f"It is the best of {rivals} operating points (settings of defenses), on the seeds on which it "
+                "was chosen, and that flatters it."
+            )
+    return " ".join(parts)
+
+
+def _coverage(p: _Panel) -> str:
+    panel = (p.bare or p.rows[0])["panel"]
+    chains = p.every.loc[p.every["defenses"] != "", "defenses"].unique()
+    tried = {name for chain in chains for name in members_of(chain)}
+    able = {
+        name
+        for name, row in defenses.TABLE.items()
+        if panel in row.known_by and not (row.two_classes and p.facts.classes > 2)
+    }
+    families = int(p.every["families"].max())
+    whole = f"{len(tried)} of {len(able | tried)} defenses that can be trained here"
+    places = int((p.every["defenses"] != "").sum())
+    at = f" at {count(places, 'operating point')}" if places else ""
+    return (
+        f"Tried: {whole}{at}, {families} of {len(attacks.TABLE)} attack families, {count(p.seeds, 'seed')}. "
+        "Nothing is known of the others."
+    )
+
+
+def _instead(p: _Panel) -> Iterator[str]:
+    """Yields why points that look better are not recommended: those of other methods that leak less or keep
+    more, and those of the same method that do both."""
+    if p.best is None:
+        rows = [v for v in p.rows if p.bare and v["leak"] < p.bare["leak"] - 0.005]
+    else:
+        best, method = p.best, p.best["method"]
+        same = p.every[(p.every["method"] == method) & p.every["leak"].notna()].to_dict("records")
+        rows = [v for v in p.rows if v["method"] != method and any(_better(v, best))]
+        rows += [v for v in same if all(_better(v, best))]
+    by_reason: dict[str, list[str]] = {}
+    for v in sorted(rows, key=lambda v: v["leak"]):
+        kept = f", keeps {share(v['share_kept'])}" if v["share_kept"] == v["share_kept"] else ""
+        text = f"{v['label']} (leaks {figure(v['leak'])}{kept})"
+        by_reason.setdefault(_why_not(v, p), []).append(text)
+    for reason, names in by_reason.items():
+        yield f"Not {listed(names, MOST)}: {reason}."
+
+
+def _better(v: Row, best: Row) -> tuple[bool, bool]:
+    """Returns whether a point leaks less, and whether it keeps more utility, than the recommended one."""
+    return v["leak"] < best["leak"] - 1e-9, v["utility"] > best["utility"] + 1e-9
+
+
+def _why_not(v: Row, p: _Panel) -> str:
+    """Returns the first reason for which a point is not recommended."""
+    utility, goal = p.facts.utility, p.facts.goal
+    verdict = Verdict(v["verdict"])
+    if verdict is Verdict.CANNOT_SAY:
+        return "the limits are too wide to say whether less leaks than undefended"
+    if verdict is Verdict.NO_VERDICT:
+        return "too few of the seeds have figures for a verdict"
+    if verdict is Verdict.LEAKS_AS_BEFORE:
+        return "it cannot be shown that less leaks than undefended"
+    if not verdict.helps:
+        return f"the verdict is '{verdict}'"
+    if not v["qualifies"]:
+        return f"more {utility} than allowed is lost on validation rows"
+    if v["cost"] == Cost.TOO_MUCH:
+        return "it costs too much on test rows"
+    if not v["known_by"]:
+        return (
+            "no attack that knows it was run, so it may only hide the labels from those that do not"
+        )
+    if not v["leak_upper"] <= goal.max_leak:
+        return f"its leak may be above {figure(goal.max_leak)}, the most that is accepted"
+    if not v["chosen"]:
+        return "another operating point of it leaks less"
+    if p.best is None:
+        return "it was not chosen"
+    if verdict is not Verdict.PROTECTS and p.best["verdict"] == Verdict.PROTECTS:
+        return f"it is not shown to protect ({verdict})"
+    if v["cost"] != Cost.KEPT and p.best["cost"] == Cost.KEPT:
+        return f"{v['cost']}: its limits on test rows leave open whether enough is kept"
+    return "more leaks than with what is recommended"
+
+
+def _settle(p: _Panel) -> Iterator[Command]:
+    """Yields what is open with the command that would settle it."""
+    if p.bare is None:
+        return
+    if p.best is not None and p.fresh is None:
+        why = f"This judges {p.best['label']} again, on {FEWEST_SEEDS} seeds on which nothing was chosen"
+        yield Command(why, f"{_vfljax(p.judged, 'sweep')} --confirm")
+    seeds, what = _open_seeds(p)
+    if seeds:
+        command = more_seeds(p.judged, seeds)
+        if command:
+            yield Command(f"{seeds} seeds would decide {what} if means and spreads stay", command)
+    elif what:
+        yield Command(
+            f"{MOST_SEEDS} seeds are not likely to decide {what}: try other strengths or attacks",
+            _vfljax(p.judged, "report"),
+        )
+    unknown = [
+        v for v in p.rows if not v["known_by"] and Verdict(v["verdict"]).helps and v["chosen"]
+    ]
+    names = {
+        knower.attack
+        for v in unknown
+        for name in members_of(v["defenses"])
+        for knower in defenses.TABLE[name].known_by.get(v["panel"], ())[:1]
+    }
+    if names:
+        why = f"This attacks {listed([v['label'] for v in unknown], MOST)} by who knows it"
+        yield Command(why, f"{_vfljax(p.judged, 'attack')} --attacks={','.join(sorted(names))}")
+
+
+def _open_seeds(p: _Panel) -> tuple[int, str]:
+    """Returns the fewest seeds that would decide what is open, 0 if none do, and what that is; "" for none."""
+    assert p.bare is not None
+    if p.seeds < FEWEST_SEEDS:
+        return 5, "the verdicts"
+    if p.best is not None:
+        if p.best["cost"] != Cost.UNCLEAR:
+            return 0, ""
+        return _whole(p.best["cost_seeds"]), f"what {p.best['label']} costs"
+    of = (p.bare[f"undefended_e{suffix}"] for suffix in ("", "_lower", "_upper"))
+    if p.bare["undefended_e_lower"] <= EXCESS:
+        more = np.arange(FEWEST_SEEDS, MOST_SEEDS + 1)
+        found = Limits(np.array(p.bare["seeds"]), *(np.array(x) for x in of))
+        lower, upper = projected(found, more)
+        decided = ((lower > EXCESS) | (upper < EXCESS)) & (more > p.bare["seeds"])
+        return _whole(float(deciding_seeds(decided, more))), "whether there is anything to protect"
+    undecided = [v for v in p.rows if _open(v)]
+    if not undecided:
+        return 0, ""
+    needed = {v["label"]: _needed(v) for v in undecided}
+    label = min(needed, key=lambda name: needed[name] or math.inf)
+    return needed[label], f"whether {label} helps" if needed[label] else "whether a defense helps"
+
+
+def _needed(v: Row) -> int:
+    """Returns the seeds that would decide a point's verdict and cost; 0 if none do."""
+    still_open = v["verdict"] in (Verdict.CANNOT_SAY, Verdict.UNCLEAR)
+    needed = [v["verdict_seeds"]] * still_open + [v["cost_seeds"]] * (v["cost"] == Cost.UNCLEAR)
+    return 0 if any(map(math.isnan, needed)) else _whole(max(needed, default=math.nan))
+
+
+def _whole(seeds: float) -> int:
+    return 0 if math.isnan(seeds) else int(seeds)
+
+
+def more_seeds(judged: Judged, seeds: int) -> str:
+    """Returns the command that trains the same sweep with more seeds, in a folder of its own; "" for a recorded
+    exchange, of which more runs are needed.
+
+    The stored command is repeated if it names a config. An audit has written one of its own sweep. From
+    Python, the config is read from the stored sweep.
+    """
+    sweep = judged.sweep
+    folder, command = str(shown(sweep.workdir)), sweep.header["command"]
+    target = f"{folder}-{seeds}-seeds"
+    if judged.experiment.data.name == "wire":
+        return ""
+    plugin = _plugins(command)
+    found = re.search(r"--config[= ](\S+)", command)
+    config = found[1] if found else ""
+    if (sweep.workdir / "config.py").exists():
+        config = shlex.quote(f"{folder}/config.py")
+    if not config:
+        return (
+            f'vfljax.run_sweep({{**vfljax.load("{folder}").config, "seeds": {seeds}}}, "{target}")'
+        )
+    changes = [
+        word
+        for word in re.findall(r"--config\.\S+", command)
+        if not word.startswith("--config.seeds")
+    ]
+    if config.endswith("config.py") and not found:
+        changes = []
+    words = [
+        f"--config={config}",
+        *changes,
+        f"--config.seeds={seeds}",
+        f"--workdir={shlex.quote(target)}",
+    ]
+    return " ".join(["vfljax sweep", *words, *plugin])
+
+
+def _vfljax(judged: Judged, command: str) -> str:
+    """Returns a command on the stored sweep."""
+    workdir = shlex.quote(str(shown(judged.sweep.workdir)))
+    return " ".join(
+        [f"vfljax {command} --workdir={workdir}", *_plugins(judged.sweep.header["command"])]
+    )
+
+
+def _plugins(command: str) -> list[str]:
+    return re.findall(r"--plugin[= ]\S+", command)
