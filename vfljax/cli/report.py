@@ -27,7 +27,7 @@ def run(options: Options) -> None:
     from vfljax import load
     from vfljax.launching import running
     from vfljax.papers import reproduction
-    from vfljax.report import page, stored_rows, tables, terminal
+    from vfljax.report import page, tables, terminal
 
     workdir = options.folder
     require = requirement(options)
@@ -37,8 +37,7 @@ def run(options: Options) -> None:
     if not options.unfinished:
         sweep.require_finished()
     if options.times:
-        seconds = tables.seconds_rows(stored_rows.read(sweep))
-        print(f"{terminal.aligned(*seconds)}\n{tables.SECONDS}")
+        print(f"{terminal.fitted(tables.seconds(sweep))}\n{tables.SECONDS}")
         return
     if options.out and pathlib.Path(options.out).is_file():
         raise UserError(f"--out={options.out} is a file: name a folder.")

@@ -147,6 +147,6 @@ def run_table(options: Options, extend: Extend) -> tuple[pathlib.Path, list[Comp
         figure._replace(run=run.rule) for figure in reproduction.compare(load(workdir), reproduces)
     ]
     if compared:
-        print(terminal.aligned(*comparisons.table(compared)))
+        print(terminal.fitted(comparisons.table(compared)))
     print(f"{time.monotonic() - began:.0f} s; figures and every attack: {workdir}/report.html")
     return workdir, compared

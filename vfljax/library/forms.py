@@ -29,6 +29,11 @@ VERDICTS = {str(verdict): meaning for verdict, meaning in MEANINGS.items()}
 """Every verdict, and what the limits show if it holds. If several hold, the first one is given."""
 AXES = ("configuration", "federation", "seed")  # of labeled arrays
 LEAKS = ("leak", "excess", "success")  # of every attack, on one more axis
+FIRST = (
+    *("method", "configuration", "configuration_label", "panel", "federation", "trial", "seed"),
+    *("attack", "label", "known", "draws", "role", "leak", "excess"),
+)
+"""The first columns of ``leak_frame``."""
 COMPARED = ("method", "configuration", "federation", "figure", "attack")
 MEANS = ("a", "b", "difference", "lower", "upper", "seeds", "found_in")
 
@@ -97,6 +102,7 @@ def leak_frame(judged: Judged) -> pd.DataFrame:
     options = {key: dict(identity.options) for key, identity in _identities(judged.sweep).items()}
     settings = pd.DataFrame.from_dict(options, orient="index").add_prefix("attack.")
     settings = settings.drop(columns=[name for name in settings if name in placed])
+    placed = placed[[*FIRST, *(name for name in placed if name not in FIRST)]]
     return placed.join(_knobs(judged), on="configuration").join(settings, on="variant")
 
 

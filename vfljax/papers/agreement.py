@@ -23,7 +23,7 @@ import numpy as np
 from scipy import integrate, special, stats
 
 from vfljax.papers import Number
-from vfljax.report.estimates import interval
+from vfljax.report.limits import SHOWN_LEVEL, limits
 
 LEVEL = 0.05
 MARGIN = 0.03  # largest difference of equivalent shares, AUCs and ratios of AUCs
@@ -77,9 +77,10 @@ def agreement(number: Number, ours: Sequence[float]) -> Agreement:
     values = np.asarray(ours, float)
     if not len(values) or not np.isfinite(values).all():
         raise ValueError(f"{number.id}: our figure by seed is {list(ours)}, give finite numbers.")
-    mean, half, count = interval(values)
+    over_seeds = limits(values, level=SHOWN_LEVEL, fewest=2)
+    count, (mean, low, high) = len(values), map(float, over_seeds[1:])
     spread = float(values.std(ddof=1)) if count > 1 else math.nan
-    found = Agreement(mean, spread, mean - half, mean + half, mean - number.value, Status.SHOWN)
+    found = Agreement(mean, spread, low, high, mean - number.value, Status.SHOWN)
     if count < 2:
         return found
     sides = SIDES.get(number.kind, (-1, 1))

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import pandas as pd
+
 from vfljax.papers import Number
 from vfljax.papers.agreement import MARGIN, Agreement, Status, agreement, by_chance
 
@@ -36,10 +38,10 @@ class Compared(NamedTuple):
         return " ".join(f"{name}={value}" for name, value in self.number.setting.items())
 
 
-def table(compared: Iterable[Compared]) -> tuple[list[str], list[list[str]]]:
-    """Returns header and rows of text: our figure, the printed number, and the verdict."""
+def table(compared: Iterable[Compared]) -> pd.DataFrame:
+    """Returns a frame of text: our figure, the printed number, and the verdict."""
     header = ["setting", "figure", "ours (95 %)", "published", "verdict"]
-    return header, [row(c) for c in compared]
+    return pd.DataFrame([row(c) for c in compared], columns=header)
 
 
 def row(compared: Compared) -> list[str]:

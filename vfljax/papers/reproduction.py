@@ -7,21 +7,26 @@ divided, must be in ``reproduces.setting``, for the whole sweep or under a metho
 papers attack first.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
+
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from vfljax import papers, store
+import pandas as pd
+
+from vfljax import attacks, papers, store
 from vfljax.papers import Number, comparisons, gafm_gradients
 from vfljax.papers.comparisons import Compared
-from vfljax.report import tables
-from vfljax.report.configurations import ConfigurationSummary, configurations
-from vfljax.report.stored_rows import AttackFigures, TrialFigures, federations_of, grouped, read
+from vfljax.report import rows, tables
+from vfljax.report.judged import knobs_of, labels
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.records import Reproduces
-from vfljax.types import NO_SPLIT, SPLIT
+from vfljax.types import NO_SPLIT, SPLIT, federation_of
 
 GAFM = {name: f"gafm.{name}" for name in ("sigma", "delta", "gamma")}
 KNOBS: dict[str, dict[str, str]] = {
@@ -110,7 +115,7 @@ def extend(sweep: store.StoredSweep, experiment: Experiment) -> tables.Extra:
     section = tables.Section(
         title="Published figures and ours",
         caption=comparisons.caption(compared, source, reproduces.scale),
-        table=comparisons.table(compared),
+        frame=comparisons.table(compared),
     )
     return tables.Extra(sections=(section,) * bool(compared))
 
@@ -120,11 +125,12 @@ class _Finder:
 
     def __init__(self, sweep: store.StoredSweep, reproduces: Reproduces) -> None:
         self._sweep, self._reproduces = sweep, reproduces
-        rows = read(sweep, named=False)
-        self._configurations = configurations(rows)
-        trained = (trial for trial in rows.trials if not trial.diverged)
-        self._trials = grouped(trained, lambda trial: trial.configuration)
-        self._attacks = [row for row in rows.attacks if row.point == 0]
+        trials = rows.read(sweep).trials
+        self._knobs = knobs_of(trials)
+        self._labels = labels(trials, self._knobs)
+        self._methods = trials.groupby("configuration")["method"].first()
+        self._trials = trials[~trials["diverged"]]
+        self._attacks = published_figures(sweep)
 
     def compared(self, number: Number, variant: str) -> list[Compared]:
         """Returns the comparisons of a number, one per method that stands for the paper's defense.
@@ -134,19 +140,20 @@ class _Finder:
           variant: the sweep's, or a key of ``AVERAGES``.
         """
         blank = Compared(number=number, variant=variant, scale=self._reproduces.scale)
-        matching = [c for c in self._configurations if self._matches(number, c)]
-        if len({c.method for c in matching}) < len(matching):  # several of one method fit
-            return [blank._replace(figure=f"several: {', '.join(c.label for c in matching)}")]
+        matching = [c for c in self._methods.index if self._matches(number, c)]
+        if self._methods[matching].nunique() < len(matching):  # several of one method fit
+            several = ", ".join(self._labels[c] for c in matching)
+            return [blank._replace(figure=f"several: {several}")]
         out = []
         for place, c in enumerate(matching):
-            trials = self._trials.get(c.number, [])
+            trials = self._trials[self._trials["configuration"] == c]
             federation, figure, by_seed = self._found(number, trials, variant)
             values = (by_seed[seed] for seed in sorted(by_seed))
-            names = (variant, c.method if place else "")
+            names = (variant, str(self._methods[c]) if place else "")
             out.append(
                 blank._replace(
                     variant=" ".join(filter(None, names)),
-                    point=c.label,
+                    point=self._labels[c],
                     federation=federation,
                     figure=figure,
                     ours=tuple(filter(math.isfinite, values)),
@@ -154,71 +161,100 @@ class _Finder:
             )
         return out or [blank]
 
-    def _matches(self, number: Number, c: ConfigurationSummary) -> bool:
+    def _matches(self, number: Number, c: int) -> bool:
         """Whether the method stands for the number's defense, and knobs and facts equal its setting."""
-        if self._reproduces.arms.get(c.method) != number.defense:
+        if self._reproduces.arms.get(self._methods[c]) != number.defense:
             return False
         setting, knobs = self._reproduces.setting, KNOBS.get(number.defense, {})
         facts = {k: v for k, v in setting.items() if not isinstance(v, Mapping)}
-        facts = {**NEUTRAL.get(number.defense, {}), **facts, **setting.get(c.method, {})}
-        trials = self._trials.get(c.number)
-        values = {**c.knobs, **(trials[0].figures if trials else {})}
+        of_method = setting.get(self._methods[c], {})
+        facts = {**NEUTRAL.get(number.defense, {}), **facts, **of_method}
+        first = self._trials[self._trials["configuration"] == c].head(1).to_dict("records")
+        values = {**self._knobs[c], **(first[0] if first else {})}
         return all(
             _same(values.get(knobs[name]) if name in knobs else facts.get(name), value)
             for name, value in number.setting.items()
         )
 
-    def _found(self, number: Number, trials: Sequence[TrialFigures], variant: str) -> Found:
+    def _found(self, number: Number, trials: pd.DataFrame, variant: str) -> Found:
         """Returns our figure on the trials of a configuration."""
         key = (number.metric, number.split)
         if key in ATTACKED:
             name = number.attack or number.metric
             label = self._reproduces.attacks.get(name, name)
             return self._attacked(label, ATTACKED[key], trials)
-        split = [trial for trial in trials if trial.federation == SPLIT]
+        split = trials[trials["federation"] == SPLIT]
         if number.metric == "leak_auc_over_train_auc":
             return self._ratio(split)
         if number.metric in PARTS:
             over, oriented = AVERAGES.get(variant, AVERAGES[""])
             part = PARTS[number.metric]
             by_seed = {
-                t.seed: gafm_gradients.averages(self._sweep, t.trial, over, oriented)[part]
-                for t in split
+                seed: gafm_gradients.averages(self._sweep, trial, over, oriented)[part]
+                for seed, trial in zip(split["seed"], split["trial"])
             }
             return SPLIT, f"mean gradient, {over}{', oriented' * oriented}", by_seed
         if key in UTILITY:
-            return _utility(UTILITY[key], split or [t for t in trials if t.federation == NO_SPLIT])
+            honest = split if len(split) else trials[trials["federation"] == NO_SPLIT]
+            return _utility(UTILITY[key], honest)
         return "", "", {}
 
-    def _attacked(self, label: str, column: str, trials: Sequence[TrialFigures]) -> Found:
+    def _attacked(self, label: str, column: str, trials: pd.DataFrame) -> Found:
         """Returns an attack's figure on the federation that papers attack first."""
-        numbers = {trial.trial for trial in trials}
-        rows = [r for r in self._attacks if r.trial in numbers and r.identity.label == label]
-        first = next((federations_of(row.variant)[0] for row in rows), "")
-        rows = [row for row in rows if row.identity.federation == first]
-        return first, f"{label} {column}", _by_seed(rows, column)
+        found = self._attacks
+        if len(found):
+            found = found[found["trial"].isin(trials["trial"]) & (found["label"] == label)]
+        if not len(found):
+            return "", f"{label} {column}", {}
+        first = found["first"].iloc[0]
+        return first, f"{label} {column}", _by_seed(found[found["kind"] == first], column)
 
-    def _ratio(self, trials: Sequence[TrialFigures]) -> Found:
+    def _ratio(self, trials: pd.DataFrame) -> Found:
         """Returns the mean over the norm, mean and median attacks of leak AUC / oriented training AUC."""
-        labels = [self._reproduces.attacks.get(name, name) for name in AVERAGED]
-        numbers = {trial.trial for trial in trials}
-        attacked = {row.identity.label for row in self._attacks if row.trial in numbers}
-        ratios = gafm_gradients.ratios(self._sweep, labels) if attacked >= set(labels) else {}
-        by_seed = {t.seed: ratios[t.trial] for t in trials if t.trial in ratios}
-        return SPLIT, f"leak / train_auc, mean of {', '.join(labels)}", by_seed
+        names = [self._reproduces.attacks.get(name, name) for name in AVERAGED]
+        found = self._attacks
+        on = set(found.loc[found["trial"].isin(trials["trial"]), "label"]) if len(found) else set()
+        ratios = gafm_gradients.ratios(self._sweep, names) if on >= set(names) else {}
+        seeds = zip(trials["trial"], trials["seed"])
+        by_seed = {seed: ratios[trial] for trial, seed in seeds if trial in ratios}
+        return SPLIT, f"leak / train_auc, mean of {', '.join(names)}", by_seed
 
 
-def _utility(column: str, trials: Sequence[TrialFigures]) -> Found:
-    if column == "test_oriented_auc" and any(t.figures.get(POOLED) is not None for t in trials):
+def published_figures(sweep: store.StoredSweep) -> pd.DataFrame:
+    """Returns the rows of attacks as papers score them, at the first point of their numeric knobs.
+
+    A leak of two classes is max(a, 1 - a), in whichever direction reads more. Rows that another rule of an
+    attack made are left out. Beside the stored columns, ``kind`` is that of the federation, and ``first`` the
+    one that papers attack first.
+    """
+    found = sweep.attacks.to_pandas()
+    if not len(found):
+        return found
+    summary = store.attack_summary(sweep.workdir)
+    present = {name: row.rule for name, row in attacks.TABLE.items()}
+    known = found["attack"].map(present)
+    found = found[(found["attack_configuration"] == 0) & (known.isna() | (found["rule"] == known))]
+    first = {key: (*entry.get("federations", ()), "")[0] for key, entry in summary.items()}
+    return found.assign(
+        kind=[federation_of(name).kind for name in found["federation"]],
+        first=found["variant"].map(first),
+    )
+
+
+def _utility(column: str, trials: pd.DataFrame) -> Found:
+    if column == "test_oriented_auc" and POOLED in trials and trials[POOLED].notna().any():
         column = POOLED  # the sweep evaluated as the released code does
     by_seed = _by_seed(trials, column)
     if column == "train_auc":
         by_seed = {seed: max(auc, 1 - auc) for seed, auc in by_seed.items()}
-    return trials[0].federation if trials else NO_SPLIT, column, by_seed
+    return trials["federation"].iloc[0] if len(trials) else NO_SPLIT, column, by_seed
 
 
-def _by_seed(rows: Iterable[TrialFigures | AttackFigures], column: str) -> dict[int, float]:
-    return {r.seed: r.figures[column] for r in rows if r.figures.get(column) is not None}
+def _by_seed(found: pd.DataFrame, column: str) -> dict[int, float]:
+    if column not in found:
+        return {}
+    given = found[found[column].notna()]
+    return dict(zip(given["seed"].tolist(), given[column].tolist()))
 
 
 def _same(ours: Any, printed: Any) -> bool:
