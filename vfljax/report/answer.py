@@ -1,54 +1,38 @@
 """The first screen of a report: on each panel a decision, what it rests on, and what would settle what is open.
 
-Every sentence is made of the verdict frame, as the tables are, so that they agree. The first of these decides:
-
-| action             | when                                                                     |
-|--------------------|--------------------------------------------------------------------------|
-| undecided          | no attack has a figure, or nothing undefended was attacked               |
-| do not federate    | the gain is below a point on average, its lower limit at or below 0      |
-| nothing to protect | the upper limit of undefended's excess is below .05, no figure missing   |
-| switch on X at Y   | a point is recommended (``judged``), and fresh seeds do not contradict   |
-| undecided          | fewer than three seeds, no defense was tried, or limits leave it open    |
-| do not federate yet| all else: none of the defenses that were tried does what is asked        |
+Every sentence is made of the verdict frame, as the tables are, so that they agree.
 """
+
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
 
 from __future__ import annotations
 
 import math
-import re
-import shlex
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from vfljax import attacks, defenses
-from vfljax.errors import shown
 from vfljax.report import false_rates
-from vfljax.report.costs import SHOWN_GAIN, Cost
+from vfljax.report.costs import Cost
+from vfljax.report.decision import Panel, Row, action, gains_nothing, nothing_to_protect, panels
 from vfljax.report.judge import LOCAL_ONLY
 from vfljax.report.judged import Judged, members_of
-from vfljax.report.limits import FEWEST_SEEDS, MOST_SEEDS, Limits, deciding_seeds, projected
-from vfljax.report.rows import PANELS, Facts
-from vfljax.report.verdicts import EXCESS, MEANINGS, Verdict
+from vfljax.report.limits import FEWEST_SEEDS
+from vfljax.report.rows import Facts
+from vfljax.report.settle import Command, on_sweep, settle
+from vfljax.report.verdicts import MEANINGS, Verdict
 from vfljax.report.words import count, figure, listed, points, share, with_limits
 from vfljax.types import NO_SPLIT, SPLIT, federation_of
 
-Row = Mapping[str, Any]
-"""A row of the verdict frame."""
 TITLES = {
     SPLIT: "With model splitting (a top model at the label party)",
     NO_SPLIT: "Without model splitting (the logits are a sum over parties)",
 }
 MOST = 4  # rows that look better are named at most
-
-
-class Command(NamedTuple):
-    """A command, and what it would settle."""
-
-    why: str
-    command: str
 
 
 class Answer(NamedTuple):
@@ -73,15 +57,10 @@ class Answer(NamedTuple):
 
 def answers(judged: Judged) -> tuple[Answer, ...]:
     """Returns the answer on every panel in which an attack has a figure, or one if there is none."""
-    leading = judged.leading
-    panels = [
-        panel for panel in PANELS if leading.loc[leading["panel"] == panel, "leak"].notna().any()
-    ]
-    if not panels:
+    every = panels(judged)
+    if not every:
         return (_nothing(judged),)
-    found = (_answer(judged, panel, leading[leading["panel"] == panel]) for panel in panels)
-    titles = (TITLES[panel] if len(panels) > 1 else "" for panel in panels)
-    return tuple(of._replace(title=each) for of, each in zip(found, titles))
+    return tuple(_answer(p, TITLES[p.name] if len(every) > 1 else "") for p in every)
 
 
 def _nothing(judged: Judged) -> Answer:
@@ -91,103 +70,26 @@ def _nothing(judged: Judged) -> Answer:
     if trials and lost == trials:
         why = f"All {trials} trials diverged, so there is nothing to judge."
         return blank._replace(action="Undecided: lower the learning rate.", reads=why)
-    attack = _vfljax(judged, "attack")
+    attack = on_sweep(judged, "attack")
     return blank._replace(
         reads="No attack has a figure, so nothing is known of what leaks.",
         settle=(Command("This attacks what was trained", attack),),
     )
 
 
-class _Panel(NamedTuple):
-    """What the sentences on a panel are made of."""
-
-    judged: Judged
-    facts: Facts
-    every: pd.DataFrame  # its verdicts, at the headline's K
-    bare: Row | None  # undefended's
-    best: Row | None  # what is recommended
-    fresh: Row | None  # what is recommended, on fresh seeds
-    rows: tuple[Row, ...]  # those that stand for methods, without undefended
-
-    @property
-    def seeds(self) -> int:
-        """The seeds of the shown point."""
-        return int((self.best or self.bare or self.rows[0])["seeds"])
-
-
-def _answer(judged: Judged, panel: str, every: pd.DataFrame) -> Answer:
-    def first(rows: pd.DataFrame) -> Row | None:
-        return next(iter(rows.to_dict("records")), None)
-
-    best = first(every[every["recommended"]])
-    fresh = None
-    if best is not None:
-        of = judged.confirmed
-        fresh = first(of[(of["panel"] == panel) & (of["configuration"] == best["configuration"])])
-    bare = first(every[every["undefended"] & every["leak"].notna()])
-    rows = every[every["shown"] & ~every["undefended"]].to_dict("records")
-    p = _Panel(judged, judged.facts, every, bare, best, fresh, tuple(rows))
-    action, closed = _action(p)
+def _answer(p: Panel, title: str) -> Answer:
+    decided, closed = action(p)
     return Answer(
-        panel,
-        "",
-        action,
-        _reads(p),
-        _costs(p),
-        _sure(p),
-        _coverage(p),
-        () if closed else tuple(_instead(p)),
-        () if closed else tuple(_settle(p)),
+        panel=p.name,
+        title=title,
+        action=decided,
+        reads=_reads(p),
+        costs=_costs(p),
+        sure=_sure(p),
+        coverage=_coverage(p),
+        instead=() if closed else tuple(_instead(p)),
+        settle=() if closed else tuple(settle(p)),
     )
-
-
-def _action(p: _Panel) -> tuple[str, bool]:
-    """Returns the decision, and whether it leaves nothing open that a defense could change."""
-    if p.bare is None:
-        return (
-            "Undecided: nothing undefended was attacked, so nothing shows what a defense takes away.",
-            False,
-        )
-    if gains_nothing(p.bare):
-        return "Do not federate: it gains nothing.", True
-    if nothing_to_protect(p.bare):
-        return "Nothing to protect from what was tried: no defense is needed.", True
-    if p.best is not None:
-        name, method = p.best["label"], p.best["method"]
-        knobs = name.removeprefix(method).strip()
-        if p.fresh is not None and not p.fresh["confirms"]:
-            return f"Undecided: fresh seeds do not confirm {name}.", False
-        what = f"Switch on {method}{f' at {knobs}' if knobs else ''}"
-        unknown = p.best["cost"] == Cost.UNKNOWN
-        return what + (
-            " if its cost, which is not known, is acceptable." if unknown else "."
-        ), False
-    if p.seeds < FEWEST_SEEDS:
-        return f"Undecided: {count(p.seeds, 'seed')} allow{'s' * (p.seeds == 1)} no verdict.", False
-    if not p.rows:
-        return "Undecided: no defense was tried.", False
-    if p.bare["undefended_e_lower"] <= EXCESS:
-        return "Undecided: whether more leaks than without the federation is open.", False
-    tried = count(len(p.rows), "defense")
-    if any(_open(v) for v in p.rows):
-        return f"Undecided: whether one of the {tried} that were tried helps is open.", False
-    return f"Do not federate yet: none of the {tried} that were tried does what is asked.", False
-
-
-def gains_nothing(bare: Row) -> bool:
-    """Returns whether undefended gains nothing over the label party alone that can be shown."""
-    return bare["gain"] < SHOWN_GAIN and bare["gain_lower"] <= 0
-
-
-def nothing_to_protect(bare: Row) -> bool:
-    """Returns whether undefended adds hardly anything to what can be read without the federation."""
-    return bare["undefended_e_upper"] < EXCESS and not bare["incomplete"]
-
-
-def _open(v: Row) -> bool:
-    """Returns whether more seeds may turn a point into one that is recommended."""
-    undecided = v["verdict"] in (Verdict.CANNOT_SAY, Verdict.NO_VERDICT)
-    return undecided or (Verdict(v["verdict"]).helps and v["cost"] == Cost.UNCLEAR)
 
 
 def attackers(rows: pd.DataFrame, v: Row, facts: Facts) -> str:
@@ -221,7 +123,7 @@ def _scale(facts: Facts) -> str:
     )
 
 
-def _reads(p: _Panel) -> str:
+def _reads(p: Panel) -> str:
     v = p.bare or min(
         p.rows, key=lambda row: row["leak"] if row["leak"] == row["leak"] else math.inf
     )
@@ -248,7 +150,7 @@ def _reads(p: _Panel) -> str:
     return " ".join([*sentences, _scale(facts)])
 
 
-def _costs(p: _Panel) -> str:
+def _costs(p: Panel) -> str:
     bare, best, facts = p.bare, p.best, p.facts
     if bare is None or math.isnan(bare["utility"]):
         return ""
@@ -292,7 +194,7 @@ def _keeps(v: Row, facts: Facts) -> str:
     return f"{text}{what}{remarks[Cost(v['cost'])]}"
 
 
-def _sure(p: _Panel) -> str:
+def _sure(p: Panel) -> str:
     if p.seeds < FEWEST_SEEDS:
         return (
             f"Not sure: {count(p.seeds, 'seed')} of this data set allow{'s' * (p.seeds == 1)} no limits; "
@@ -330,8 +232,8 @@ def _sure(p: _Panel) -> str:
     return " ".join(parts)
 
 
-def _coverage(p: _Panel) -> str:
-    panel = (p.bare or p.rows[0])["panel"]
+def _coverage(p: Panel) -> str:
+    panel = p.name
     chains = p.every.loc[p.every["defenses"] != "", "defenses"].unique()
     tried = {name for chain in chains for name in members_of(chain)}
     able = {
@@ -349,7 +251,7 @@ def _coverage(p: _Panel) -> str:
     )
 
 
-def _instead(p: _Panel) -> Iterator[str]:
+def _instead(p: Panel) -> Iterator[str]:
     """Yields why points that look better are not recommended: those of other methods that leak less or keep
     more, and those of the same method that do both."""
     if p.best is None:
@@ -373,7 +275,7 @@ def _better(v: Row, best: Row) -> tuple[bool, bool]:
     return v["leak"] < best["leak"] - 1e-9, v["utility"] > best["utility"] + 1e-9
 
 
-def _why_not(v: Row, p: _Panel) -> str:
+def _why_not(v: Row, p: Panel) -> str:
     """Returns the first reason for which a point is not recommended."""
     utility, goal = p.facts.utility, p.facts.goal
     verdict = Verdict(v["verdict"])
@@ -404,118 +306,3 @@ def _why_not(v: Row, p: _Panel) -> str:
     if v["cost"] != Cost.KEPT and p.best["cost"] == Cost.KEPT:
         return f"{v['cost']}: its limits on test rows leave open whether enough is kept"
     return "more leaks than with what is recommended"
-
-
-def _settle(p: _Panel) -> Iterator[Command]:
-    """Yields what is open with the command that would settle it."""
-    if p.bare is None:
-        return
-    if p.best is not None and p.fresh is None:
-        why = f"This judges {p.best['label']} again, on {FEWEST_SEEDS} seeds on which nothing was chosen"
-        yield Command(why, f"{_vfljax(p.judged, 'sweep')} --confirm")
-    seeds, what = _open_seeds(p)
-    if seeds:
-        command = more_seeds(p.judged, seeds)
-        if command:
-            yield Command(f"{seeds} seeds would decide {what} if means and spreads stay", command)
-    elif what:
-        yield Command(
-            f"{MOST_SEEDS} seeds are not likely to decide {what}: try other strengths or attacks",
-            _vfljax(p.judged, "report"),
-        )
-    unknown = [
-        v for v in p.rows if not v["known_by"] and Verdict(v["verdict"]).helps and v["chosen"]
-    ]
-    names = {
-        knower.attack
-        for v in unknown
-        for name in members_of(v["defenses"])
-        for knower in defenses.TABLE[name].known_by.get(v["panel"], ())[:1]
-    }
-    if names:
-        why = f"This attacks {listed([v['label'] for v in unknown], MOST)} by who knows it"
-        yield Command(why, f"{_vfljax(p.judged, 'attack')} --attacks={','.join(sorted(names))}")
-
-
-def _open_seeds(p: _Panel) -> tuple[int, str]:
-    """Returns the fewest seeds that would decide what is open, 0 if none do, and what that is; "" for none."""
-    assert p.bare is not None
-    if p.seeds < FEWEST_SEEDS:
-        return 5, "the verdicts"
-    if p.best is not None:
-        if p.best["cost"] != Cost.UNCLEAR:
-            return 0, ""
-        return _whole(p.best["cost_seeds"]), f"what {p.best['label']} costs"
-    of = (p.bare[f"undefended_e{suffix}"] for suffix in ("", "_lower", "_upper"))
-    if p.bare["undefended_e_lower"] <= EXCESS:
-        more = np.arange(FEWEST_SEEDS, MOST_SEEDS + 1)
-        found = Limits(np.array(p.bare["seeds"]), *(np.array(x) for x in of))
-        lower, upper = projected(found, more)
-        decided = ((lower > EXCESS) | (upper < EXCESS)) & (more > p.bare["seeds"])
-        return _whole(float(deciding_seeds(decided, more))), "whether there is anything to protect"
-    undecided = [v for v in p.rows if _open(v)]
-    if not undecided:
-        return 0, ""
-    needed = {v["label"]: _needed(v) for v in undecided}
-    label = min(needed, key=lambda name: needed[name] or math.inf)
-    return needed[label], f"whether {label} helps" if needed[label] else "whether a defense helps"
-
-
-def _needed(v: Row) -> int:
-    """Returns the seeds that would decide a point's verdict and cost; 0 if none do."""
-    still_open = v["verdict"] in (Verdict.CANNOT_SAY, Verdict.UNCLEAR)
-    needed = [v["verdict_seeds"]] * still_open + [v["cost_seeds"]] * (v["cost"] == Cost.UNCLEAR)
-    return 0 if any(map(math.isnan, needed)) else _whole(max(needed, default=math.nan))
-
-
-def _whole(seeds: float) -> int:
-    return 0 if math.isnan(seeds) else int(seeds)
-
-
-def more_seeds(judged: Judged, seeds: int) -> str:
-    """Returns the command that trains the same sweep with more seeds, in a folder of its own; "" for a recorded
-    exchange, of which more runs are needed.
-
-    The stored command is repeated if it names a config. An audit has written one of its own sweep. From
-    Python, the config is read from the stored sweep.
-    """
-    sweep = judged.sweep
-    folder, command = str(shown(sweep.workdir)), sweep.header["command"]
-    target = f"{folder}-{seeds}-seeds"
-    if judged.experiment.data.name == "wire":
-        return ""
-    plugin = _plugins(command)
-    found = re.search(r"--config[= ](\S+)", command)
-    config = found[1] if found else ""
-    if (sweep.workdir / "config.py").exists():
-        config = shlex.quote(f"{folder}/config.py")
-    if not config:
-        return (
-            f'vfljax.run_sweep({{**vfljax.load("{folder}").config, "seeds": {seeds}}}, "{target}")'
-        )
-    changes = [
-        word
-        for word in re.findall(r"--config\.\S+", command)
-        if not word.startswith("--config.seeds")
-    ]
-    if config.endswith("config.py") and not found:
-        changes = []
-    words = [
-        f"--config={config}",
-        *changes,
-        f"--config.seeds={seeds}",
-        f"--workdir={shlex.quote(target)}",
-    ]
-    return " ".join(["vfljax sweep", *words, *plugin])
-
-
-def _vfljax(judged: Judged, command: str) -> str:
-    """Returns a command on the stored sweep."""
-    workdir = shlex.quote(str(shown(judged.sweep.workdir)))
-    return " ".join(
-        [f"vfljax {command} --workdir={workdir}", *_plugins(judged.sweep.header["command"])]
-    )
-
-
-def _plugins(command: str) -> list[str]:
-    return re.findall(r"--plugin[= ]\S+", command)

@@ -16,6 +16,7 @@ that crosses it shows that the measured M is too low or the code is wrong. The g
 
 # pandas annotates results as unions of all that an operation may return
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
 
 from __future__ import annotations
 
@@ -225,9 +226,10 @@ def _row(
     for panel in panels:
         place = of.configuration, panel
         best = leading.loc[place] if place in leading.index else None
-        has = best is not None and best["leader"]
         row[f"strongest attack, {PANELS[panel]}"] = (
-            f"{figure(best['leak'])} {best['leader']}" if has else NONE
+            NONE
+            if best is None or not best["leader"]
+            else f"{figure(best['leak'])} {best['leader']}"
         )
     crossed = [PANELS[panel] for panel, line in lines_of.items() if line and line.crossed]
     return row | {"crosses the line": "WARNING: " + ", ".join(crossed) if crossed else "no"}

@@ -19,7 +19,7 @@ The last three are False but for K = ``facts.known``, the number of known labels
 
 # pandas annotates results as unions of all that an operation may return
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
+# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ Bonferroni's would cost more. A seed's noise is the same in all federations, so 
 
 # pandas annotates results as unions of all that an operation may return
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
 
 from __future__ import annotations
 

@@ -1,0 +1,118 @@
+"""What the verdicts of a panel allow to decide. The first of these that holds:
+
+| action             | when                                                                     |
+|--------------------|--------------------------------------------------------------------------|
+| undecided          | no attack has a figure, or nothing undefended was attacked               |
+| do not federate    | the gain is below a point on average, its lower limit at or below 0      |
+| nothing to protect | the upper limit of undefended's excess is below .05, no figure missing   |
+| switch on X at Y   | a point is recommended (``judged``), and fresh seeds do not contradict   |
+| undecided          | fewer than three seeds, no defense was tried, or limits leave it open    |
+| do not federate yet| all else: none of the defenses that were tried does what is asked        |
+"""
+
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from vfljax.report.costs import SHOWN_GAIN, Cost
+from vfljax.report.judged import Judged
+from vfljax.report.limits import FEWEST_SEEDS
+from vfljax.report.rows import PANELS, Facts
+from vfljax.report.verdicts import EXCESS, Verdict
+from vfljax.report.words import count
+
+Row = Mapping[str, Any]
+"""A row of the verdict frame."""
+
+
+class Panel(NamedTuple):
+    """What is decided on, of one panel."""
+
+    name: str  # a key of ``rows.PANELS``
+    judged: Judged
+    facts: Facts
+    every: pd.DataFrame  # its verdicts, at the headline's K
+    bare: Row | None  # undefended's
+    best: Row | None  # what is recommended
+    fresh: Row | None  # what is recommended, on fresh seeds
+    rows: tuple[Row, ...]  # those that stand for methods, without undefended
+
+    @property
+    def seeds(self) -> int:
+        """The seeds of the shown point."""
+        return int((self.best or self.bare or self.rows[0])["seeds"])
+
+
+def panels(judged: Judged) -> list[Panel]:
+    """Returns the panels in which an attack has a figure."""
+    every = {name: judged.leading[judged.leading["panel"] == name] for name in PANELS}
+    return [_panel(judged, name, of) for name, of in every.items() if of["leak"].notna().any()]
+
+
+def _panel(judged: Judged, name: str, every: pd.DataFrame) -> Panel:
+    def first(rows: pd.DataFrame) -> Row | None:
+        return next(iter(rows.to_dict("records")), None)
+
+    best, fresh = first(every[every["recommended"]]), None
+    if best is not None:
+        of = judged.confirmed
+        fresh = first(of[(of["panel"] == name) & (of["configuration"] == best["configuration"])])
+    bare = first(every[every["undefended"] & every["leak"].notna()])
+    rows = every[every["shown"] & ~every["undefended"]].to_dict("records")
+    return Panel(name, judged, judged.facts, every, bare, best, fresh, tuple(rows))
+
+
+def action(p: Panel) -> tuple[str, bool]:
+    """Returns the decision, and whether it leaves nothing open that a defense could change."""
+    if p.bare is None:
+        return (
+            "Undecided: nothing undefended was attacked, so nothing shows what a defense takes away.",
+            False,
+        )
+    if gains_nothing(p.bare):
+        return "Do not federate: it gains nothing.", True
+    if nothing_to_protect(p.bare):
+        return "Nothing to protect from what was tried: no defense is needed.", True
+    if p.best is not None:
+        name, method = p.best["label"], p.best["method"]
+        knobs = name.removeprefix(method).strip()
+        if p.fresh is not None and not p.fresh["confirms"]:
+            return f"Undecided: fresh seeds do not confirm {name}.", False
+        what = f"Switch on {method}{f' at {knobs}' if knobs else ''}"
+        unknown = p.best["cost"] == Cost.UNKNOWN
+        return what + (
+            " if its cost, which is not known, is acceptable." if unknown else "."
+        ), False
+    if p.seeds < FEWEST_SEEDS:
+        return f"Undecided: {count(p.seeds, 'seed')} allow{'s' * (p.seeds == 1)} no verdict.", False
+    if not p.rows:
+        return "Undecided: no defense was tried.", False
+    if p.bare["undefended_e_lower"] <= EXCESS:
+        return "Undecided: whether more leaks than without the federation is open.", False
+    tried = count(len(p.rows), "defense")
+    if any(is_open(v) for v in p.rows):
+        return f"Undecided: whether one of the {tried} that were tried helps is open.", False
+    return f"Do not federate yet: none of the {tried} that were tried does what is asked.", False
+
+
+def gains_nothing(bare: Row) -> bool:
+    """Returns whether undefended gains nothing over the label party alone that can be shown."""
+    return bare["gain"] < SHOWN_GAIN and bare["gain_lower"] <= 0
+
+
+def nothing_to_protect(bare: Row) -> bool:
+    """Returns whether undefended adds hardly anything to what can be read without the federation."""
+    return bare["undefended_e_upper"] < EXCESS and not bare["incomplete"]
+
+
+def is_open(v: Row) -> bool:
+    """Returns whether more seeds may turn a point into one that is recommended."""
+    undecided = v["verdict"] in (Verdict.CANNOT_SAY, Verdict.NO_VERDICT)
+    return undecided or (Verdict(v["verdict"]).helps and v["cost"] == Cost.UNCLEAR)

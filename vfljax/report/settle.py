@@ -1,0 +1,147 @@
+"""What would settle what is open on a panel: commands that work as they stand."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from vfljax import defenses
+from vfljax.errors import shown
+from vfljax.report.costs import Cost
+from vfljax.report.decision import Panel, Row, is_open
+from vfljax.report.judged import Judged, members_of
+from vfljax.report.limits import FEWEST_SEEDS, MOST_SEEDS, Limits, deciding_seeds, projected
+from vfljax.report.verdicts import EXCESS, Verdict
+from vfljax.report.words import listed
+
+SEEDS = 5
+"""The seeds that are proposed if a sweep has too few for any verdict."""
+
+NAMED = 4  # configurations in one sentence at most
+
+
+class Command(NamedTuple):
+    """A command, and what it would settle."""
+
+    why: str
+    command: str
+
+
+def settle(p: Panel) -> Iterator[Command]:
+    """Yields what is open with the command that would settle it."""
+    if p.bare is None:
+        return
+    if p.best is not None and p.fresh is None:
+        why = f"This judges {p.best['label']} again, on {FEWEST_SEEDS} seeds on which nothing was chosen"
+        yield Command(why, f"{on_sweep(p.judged, 'sweep')} --confirm")
+    seeds, what = _open_seeds(p)
+    if seeds:
+        command = more_seeds(p.judged, seeds)
+        if command:
+            yield Command(f"{seeds} seeds would decide {what} if means and spreads stay", command)
+    elif what:
+        yield Command(
+            f"{MOST_SEEDS} seeds are not likely to decide {what}: try other strengths or attacks",
+            on_sweep(p.judged, "report"),
+        )
+    unknown = [
+        v for v in p.rows if not v["known_by"] and Verdict(v["verdict"]).helps and v["chosen"]
+    ]
+    names = {
+        knower.attack
+        for v in unknown
+        for name in members_of(v["defenses"])
+        for knower in defenses.TABLE[name].known_by.get(v["panel"], ())[:1]
+    }
+    if names:
+        why = f"This attacks {listed([v['label'] for v in unknown], NAMED)} by who knows it"
+        yield Command(why, f"{on_sweep(p.judged, 'attack')} --attacks={','.join(sorted(names))}")
+
+
+def _open_seeds(p: Panel) -> tuple[int, str]:
+    """Returns the fewest seeds that would decide what is open, 0 if none do, and what that is; "" for none."""
+    assert p.bare is not None
+    if p.seeds < FEWEST_SEEDS:
+        return SEEDS, "the verdicts"
+    if p.best is not None:
+        if p.best["cost"] != Cost.UNCLEAR:
+            return 0, ""
+        return _whole(p.best["cost_seeds"]), f"what {p.best['label']} costs"
+    of = (p.bare[f"undefended_e{suffix}"] for suffix in ("", "_lower", "_upper"))
+    if p.bare["undefended_e_lower"] <= EXCESS:
+        more = np.arange(FEWEST_SEEDS, MOST_SEEDS + 1)
+        found = Limits(np.array(p.bare["seeds"]), *(np.array(x) for x in of))
+        lower, upper = projected(found, more)
+        decided = ((lower > EXCESS) | (upper < EXCESS)) & (more > p.bare["seeds"])
+        return _whole(float(deciding_seeds(decided, more))), "whether there is anything to protect"
+    undecided = [v for v in p.rows if is_open(v)]
+    if not undecided:
+        return 0, ""
+    needed = {v["label"]: _needed(v) for v in undecided}
+    label = min(needed, key=lambda name: needed[name] or math.inf)
+    return needed[label], f"whether {label} helps" if needed[label] else "whether a defense helps"
+
+
+def _needed(v: Row) -> int:
+    """Returns the seeds that would decide a point's verdict and cost; 0 if none do."""
+    still_open = v["verdict"] in (Verdict.CANNOT_SAY, Verdict.UNCLEAR)
+    needed = [v["verdict_seeds"]] * still_open + [v["cost_seeds"]] * (v["cost"] == Cost.UNCLEAR)
+    return 0 if any(map(math.isnan, needed)) else _whole(max(needed, default=math.nan))
+
+
+def _whole(seeds: float) -> int:
+    return 0 if math.isnan(seeds) else int(seeds)
+
+
+def more_seeds(judged: Judged, seeds: int) -> str:
+    """Returns the command that trains the same sweep with more seeds, in a folder of its own; "" for a recorded
+    exchange, of which more runs are needed.
+
+    The stored command is repeated if it names a config. An audit has written one of its own sweep. From
+    Python, the config is read from the stored sweep.
+    """
+    sweep = judged.sweep
+    folder, command = str(shown(sweep.workdir)), sweep.header["command"]
+    target = f"{folder}-{seeds}-seeds"
+    if judged.experiment.data.name == "wire":
+        return ""
+    plugin = _plugins(command)
+    found = re.search(r"--config[= ](\S+)", command)
+    config = found[1] if found else ""
+    if (sweep.workdir / "config.py").exists():
+        config = shlex.quote(f"{folder}/config.py")
+    if not config:
+        return (
+            f'vfljax.run_sweep({{**vfljax.load("{folder}").config, "seeds": {seeds}}}, "{target}")'
+        )
+    changes = [
+        word
+        for word in re.findall(r"--config\.\S+", command)
+        if not word.startswith("--config.seeds")
+    ]
+    if config.endswith("config.py") and not found:
+        changes = []
+    words = [
+        f"--config={config}",
+        *changes,
+        f"--config.seeds={seeds}",
+        f"--workdir={shlex.quote(target)}",
+    ]
+    return " ".join(["vfljax sweep", *words, *plugin])
+
+
+def on_sweep(judged: Judged, command: str) -> str:
+    """Returns a command on the stored sweep."""
+    workdir = shlex.quote(str(shown(judged.sweep.workdir)))
+    return " ".join(
+        [f"vfljax {command} --workdir={workdir}", *_plugins(judged.sweep.header["command"])]
+    )
+
+
+def _plugins(command: str) -> list[str]:
+    return re.findall(r"--plugin[= ]\S+", command)
