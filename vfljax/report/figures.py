@@ -1,25 +1,38 @@
-"""The report's figures of a method's configurations, drawn without pyplot, so that no backend is chosen."""
+"""How figures are drawn: colors, fonts for any script, names that keep clear of each other, SVG and PNG.
+
+A figure is drawn once by Matplotlib, without pyplot, so that no backend is chosen. ``svg`` returns it as an
+element that stands in an HTML page. A text that was given to ``hover`` shows where the mouse rests on the mark;
+that needs no script.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any
+import contextlib
+import functools
+import io
+import itertools
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib import font_manager
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from vfljax.report.configurations import ConfigurationSummary, Reference, titles, varying_knobs
-from vfljax.report.estimates import NO_INTERVAL, Interval
-from vfljax.report.stored_rows import FEDERATIONS
-from vfljax.types import AttackIdentity
+from vfljax.errors import UserError
 
 COLORS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000"),
     *("#882255", "#44AA99", "#999933", "#332288", "#DDCC77", "#AA4499"),
 )
 MARKERS = "osD^vPhX<>pd8"  # one fewer than colors, so that pairs repeat late
+LOCAL_ONLY_COLOR = "#B00020"
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -27,131 +40,256 @@ STYLE: Any = {
     "axes.titlesize": 10,
     "legend.frameon": False,
     "figure.dpi": 110,
-    "svg.hashsalt": "vfljax",
+    "svg.fonttype": "none",  # text stays text: it can be searched, and a browser has fonts for any script
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
 }
+FONT = "DejaVu Sans"  # comes with Matplotlib
+HOVER = "hover:"  # marks the identifiers that ``svg`` turns into titles
+LINE = "\N{LINE SEPARATOR}"  # stands for a line break within an identifier
+SVG = "http://www.w3.org/2000/svg"
+HREF = "{http://www.w3.org/1999/xlink}href"
+PNG_DPI = 150
+
+T = TypeVar("T")
 
 
-def numbers(every: Sequence[ConfigurationSummary]) -> dict[str, int]:
-    """Returns a number for each defended method: the place of its color and marker in every figure."""
-    return {m: n for n, m in enumerate(dict.fromkeys(c.method for c in every if c.defended))}
+def attempted(draw: Callable[[], T]) -> tuple[T | None, str]:
+    """Returns what ``draw`` returns and "", or None and a sentence on why there is no figure.
+
+    A report is written after hours of training, and no figure in it may cost the others. A figure without
+    anything to show raises a UserError whose text is that sentence.
+    """
+    try:
+        return draw(), ""
+    except UserError as error:
+        return None, str(error)
+    except Exception as error:  # drawing libraries raise nearly every type
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        return None, f"This figure could not be drawn ({reason})."
 
 
-def _tick(value: Any) -> str:
-    """A value of a knob, or of an option, at an axis."""
-    return f"{value:g}" if _is_number(value) else str(value)
+def look(number: int) -> tuple[str, str]:
+    """Returns color and marker of the method of that number; many differ in at least one of the two."""
+    return COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+@contextlib.contextmanager
+def style(*names: str) -> Iterator[None]:
+    """Sets the style of figures, with fonts for the names that will be written.
+
+    A character that no installed font has is drawn as a box in PNG, without a warning for each.
+    """
+    fonts = [FONT, *_further_fonts("".join(sorted(set("".join(names)))))]
+    with mpl.rc_context({**STYLE, "font.family": fonts}), _no_glyph_warnings():
+        yield
 
 
-def _leak(c: ConfigurationSummary, key: AttackIdentity) -> Interval:
-    return c.attacks[key]["leak"] if key in c.attacks else NO_INTERVAL
+@contextlib.contextmanager
+def _no_glyph_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*[Gg]lyph .*missing from")
+        yield
 
 
-def heat_maps(members: Sequence[ConfigurationSummary]) -> Figure:
-    """Draws accuracy and what every attack leaks over the two knobs of a method, from its configurations."""
-    knobs = varying_knobs(members)
-    down, across = sorted(knobs, key=lambda knob: len({c.knobs[knob] for c in members}))
-    rows, columns = (sorted({c.knobs[knob] for c in members}) for knob in (down, across))
-    panels = [
-        (f"accuracy, {FEDERATIONS[f]}", True, [c.accuracy.get(f, NO_INTERVAL) for c in members])
-        for f in FEDERATIONS
-        if f in members[0].accuracy
-    ]
-    for key, title in titles(members[0].attacks).items():
-        panels.append((f"leak to {title}", False, [_leak(c, key) for c in members]))
-    wide = min(3, len(panels))
-    high = -(-len(panels) // wide)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(4.3 * wide, 2.75 * high))
-        grid = figure.subplots(high, wide, squeeze=False)
-        for ax in grid.ravel()[len(panels) :]:
-            ax.axis("off")
-        for ax, (title, utility, figures) in zip(grid.ravel(), panels, strict=False):
-            values = np.full((len(rows), len(columns)), np.nan)
-            for c, reached in zip(members, figures, strict=True):
-                values[rows.index(c.knobs[down]), columns.index(c.knobs[across])] = reached.mean
-            _heat(ax, values, utility)
-            ax.set_xticks(range(len(columns)), [_tick(c) for c in columns])
-            ax.set_yticks(range(len(rows)), [_tick(r) for r in rows])
-            for label, knob in ((ax.set_xlabel, across), (ax.set_ylabel, down)):
-                name = knob.split(".")[-1]
-                label("ε" if name == "epsilon" else name)
-            ax.set_title(title)
-        figure.tight_layout()
-    return figure
+@functools.cache
+def _further_fonts(text: str) -> list[str]:
+    """Returns the families of installed fonts that have the characters which ``FONT`` lacks."""
+    lacking = {ord(c) for c in text if c.isprintable()} - _characters(
+        font_manager.findfont(FONT, fallback_to_default=True)
+    )
+    families: list[str] = []
+    plain = (f for f in font_manager.fontManager.ttflist if f.style == "normal")
+    # fonts of normal weight first, then by name: figures do not depend on the order of files
+    for font in sorted(plain, key=lambda f: (str(f.weight) not in ("400", "normal"), f.name)):
+        if not lacking:
+            break
+        found = lacking & _characters(font.fname) if font.name != "Last Resort" else set()
+        if found:
+            families.append(font.name)
+            lacking -= found
+    return families
 
 
-def _heat(ax: Any, values: np.ndarray, utility: bool) -> None:
-    """Draws one heat map, with its values written."""
-    cmap = "viridis" if utility else "magma_r"
-    ax.imshow(values, cmap=cmap, vmin=0, vmax=1, aspect="auto", origin="lower")
-    for (i, j), value in np.ndenumerate(values):
-        dark = value < 0.55 if utility else value > 0.55
-        text = "-" if math.isnan(value) else f"{value:.2f}".removeprefix("0")
-        at = {"ha": "center", "va": "center", "color": "white" if dark else "black"}
-        ax.text(j, i, text, fontsize=7.5, **at)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+@functools.cache
+def _characters(path: str) -> frozenset[int]:
+    try:
+        return frozenset(font_manager.get_font(path).get_charmap())
+    except (OSError, RuntimeError):  # a font file that cannot be read has none
+        return frozenset()
 
 
-CURVES = 12  # most attacks in one figure: those with the highest leak anywhere in it
+def hover(artist: Artist, lines: Sequence[str]) -> None:
+    """Shows the lines where the mouse rests on the artist in the SVG of its figure."""
+    text = LINE.join(lines)
+    artist.set_gid(HOVER + "".join(c if c.isprintable() or c == LINE else " " for c in text))
 
 
-def _highest(members: Sequence[ConfigurationSummary], key: AttackIdentity) -> float:
-    means = [_leak(c, key).mean for c in members]
-    return max((mean for mean in means if not math.isnan(mean)), default=-math.inf)
-
-
-def curves(members: Sequence[ConfigurationSummary], reference: Reference) -> Figure:
-    """Draws accuracy and what attacks leak along the one knob of a method.
+def svg(figure: Figure, title: str) -> str:
+    """Returns a figure as an SVG element that stands in an HTML page, equal for equal figures.
 
     Args:
-      members: the configurations of the method.
-      reference: has the scale of leaks, and chance on it.
+      figure: the figure.
+      title: its text for readers of screens; no two figures of a page have the same.
     """
-    (knob,) = varying_knobs(members)
-    members = sorted(members, key=lambda c: c.knobs[knob])
-    ticks = [c.knobs[knob] for c in members]
-    numeric = all(map(_is_number, ticks))
-    # values of an option are names, so no line joins them
-    x = np.array(ticks if numeric else range(len(ticks)), float)
-    names = titles(members[0].attacks)
-    shown = sorted(names, key=lambda key: -_highest(members, key))[:CURVES]
-    series = [
-        (f"accuracy, {FEDERATIONS[f]}", [c.accuracy[f] for c in members], dashes, "black")
-        for f, dashes in zip(FEDERATIONS, ("-", ":"), strict=True)
-        if f in members[0].accuracy
-    ]
-    for number, key in enumerate(key for key in names if key in shown):
-        figures = [_leak(c, key) for c in members if key in c.attacks]
-        series.append((names[key], figures, "--", COLORS[number % len(COLORS)]))
-    with mpl.rc_context(STYLE):
-        # as high as its legend, which has a line per series
-        figure = Figure(figsize=(7.6, max(4.2, 0.19 * len(series))))
-        ax = figure.subplots()
-        for number, (label, values, dashes, color) in enumerate(series):
-            mean = np.array([v.mean for v in values])
-            half = np.nan_to_num([v.half for v in values])
-            marker = MARKERS[number % len(MARKERS)]
-            drawn = {"marker": marker, "ms": 4, "color": color, "label": label}
-            ax.plot(x[: len(mean)], mean, linestyle=dashes if numeric else "none", **drawn)
-            if numeric:
-                band = x[: len(mean)], mean - half, mean + half
-                ax.fill_between(*band, color=color, alpha=0.1, lw=0)
-        if not numeric:
-            ax.set_xticks(x, [_tick(value) for value in ticks])
-        elif x.min() > 0 and x.max() / x.min() > 20:
-            ax.set_xscale("log")
-        ax.axhline(reference.chance, color="gray", lw=0.8, ls=":")
-        left_out = f": the {CURVES} strongest of {len(names)} attacks" * (len(names) > CURVES)
-        ax.set(
-            xlabel=knob,
-            ylabel=f"accuracy, and {reference.scale} of attacks",
-            ylim=(0, 1.03),
-            title=members[0].method + left_out,
+    buffer = io.BytesIO()
+    # clip paths and markers have identifiers made from the salt, which differ between the figures of a page
+    with mpl.rc_context({**STYLE, "svg.hashsalt": f"vfljax {title}"}), _no_glyph_warnings():
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    root = ElementTree.fromstring(buffer.getvalue())
+    *_, width, _ = map(float, root.attrib["viewBox"].split())
+    root.attrib.pop("width"), root.attrib.pop("height")
+    look = f"max-width:{width * 4 / 3:.0f}px;stroke-linejoin:round;stroke-linecap:butt"
+    root.attrib |= {"role": "group", "aria-label": title, "style": look}
+    for parent in list(root.iter()):
+        for child in list(parent):
+            # Matplotlib's style is for all elements of a page, its metadata for nobody
+            if child.tag in (f"{{{SVG}}}metadata", f"{{{SVG}}}style"):
+                parent.remove(child)
+    for element in root.iter():
+        _mended(element)
+    ElementTree.register_namespace("", SVG)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _mended(element: ElementTree.Element) -> None:
+    """Gives an element its title, drops identifiers that nothing refers to, and shortens links and fonts."""
+    if element.tag == f"{{{SVG}}}g":
+        name = element.attrib.pop("id", "")
+        if name.startswith(HOVER):
+            element.set("class", "mark")
+            title = ElementTree.Element(f"{{{SVG}}}title")
+            title.text = name.removeprefix(HOVER).replace(LINE, "\n")
+            element.insert(0, title)
+    if HREF in element.attrib:
+        element.set("href", element.attrib.pop(HREF))
+    if element.tag == f"{{{SVG}}}text":
+        # "font: 9px 'DejaVu Sans', ..." repeats the families, which the page sets for all
+        element.set(
+            "style", re.sub(r"font: ([\d.]+px) [^;]*", r"font-size: \1", element.get("style", ""))
         )
-        ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
-        figure.tight_layout()
-    return figure
+
+
+def png(figure: Figure) -> bytes:
+    """Returns a figure as the bytes of a PNG file."""
+    buffer = io.BytesIO()
+    with _no_glyph_warnings():
+        figure.savefig(buffer, format="png", dpi=PNG_DPI)
+    return buffer.getvalue()
+
+
+class Name(NamedTuple):
+    """A text beside a point, or beside a line across the axes."""
+
+    text: str
+    x: float  # NaN: the line is horizontal
+    y: float  # NaN: the line is vertical
+    color: str
+
+
+Box = tuple[float, float, float, float]  # left, bottom, right, top in pixels
+ROUND = tuple((x, y) for x in (1, -1, 0) for y in (-1, 1, 0) if x or y)  # right and below first
+DISTANCES = (6.0, 14.0, 26.0, 44.0)  # in points; from the second on a line leads to the point
+ALONG = tuple(np.linspace(0, 1, 11))  # the places along a line
+BEHIND: Any = {"fc": "white", "ec": "none", "alpha": 0.7, "pad": 0.5}  # lines do not cross a name
+MARK = 5.0  # half the width of a mark, in points
+
+
+def write_names(ax: Axes, names: Sequence[Name], marks: Sequence[tuple[float, float]]) -> list[str]:
+    """Writes names into axes whose limits and place in the figure are final.
+
+    No name overlaps another, a mark or the edge of the axes. A name for which there is no room is left out.
+
+    Args:
+      ax: the axes.
+      names: the most important first.
+      marks: the points that are drawn, in the units of the data.
+
+    Returns:
+      The names that are written.
+    """
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    scale = figure.dpi / 72
+    at = np.array(marks, float).reshape(-1, 2)
+    places = ax.transData.transform(at[np.isfinite(at).all(axis=1)])
+    half = MARK * scale
+    taken = [(x - half, y - half, x + half, y + half) for x, y in places]
+    out = []
+    for name in names:
+        text = ax.text(0, 0, name.text, fontsize=7, color=name.color, zorder=6)
+        box = text.get_window_extent(renderer)
+        text.remove()
+        fits = (
+            c for c in _candidates(ax, name, box.width, box.height, scale) if _free(c[0], ax, taken)
+        )
+        found = next(fits, None)
+        if found is None:
+            continue
+        (left, bottom, right, top), line = found
+        x, y = ax.transAxes.inverted().transform((left, bottom))
+        at_corner = {"transform": ax.transAxes, "va": "bottom", "ha": "left", "zorder": 6}
+        upright = np.isnan(name.y)
+        at_corner |= {"rotation": 90 * upright, "bbox": BEHIND}
+        written = ax.text(x, y, name.text, fontsize=7, color=name.color, **at_corner)
+        written.set_in_layout(False)
+        if line:
+            ends = [line, (min(max(line[0], left), right), min(max(line[1], bottom), top))]
+            ax.plot(
+                *ax.transAxes.inverted().transform(ends).T,
+                transform=ax.transAxes,
+                color=name.color,
+                lw=0.5,
+                alpha=0.7,
+                zorder=1,
+            )
+        taken.append((left, bottom, right, top))
+        out.append(name.text)
+    return out
+
+
+def _candidates(
+    ax: Axes, name: Name, width: float, height: float, scale: float
+) -> Iterator[tuple[Box, tuple[float, float] | None]]:
+    """Yields the boxes in which a name may stand, the best first, and the point to which a line then leads."""
+    frame = ax.bbox
+    if np.isnan(name.x) or np.isnan(name.y):
+        across = np.isnan(name.x)
+        x, y = ax.transData.transform((0 if across else name.x, name.y if across else 0))
+        wide, high = (width, height) if across else (height, width)
+        # above or left of the line, or on the other side; at last with room for marks between
+        for share, apart, side in itertools.product(ALONG, (2.0, (MARK + 2) * scale), (1, -1)):
+            if across:
+                left = frame.x0 + 3 + share * (frame.width - wide - 6)
+                bottom = y + apart if side > 0 else y - apart - high
+            else:
+                left = x - apart - wide if side > 0 else x + apart
+                bottom = frame.y1 - 3 - high - share * (frame.height - high - 6)
+            yield (left, bottom, left + wide, bottom + high), None
+        return
+    x, y = ax.transData.transform((name.x, name.y))
+    if not frame.x0 <= x <= frame.x1:
+        return
+    for distance in DISTANCES:
+        for right, up in ROUND:
+            away = distance * scale * (1 if not (right and up) else 0.8)
+            left = x + away * right - width * (1 - right) / 2
+            bottom = y + away * up - height * (1 - up) / 2
+            far = distance > DISTANCES[0]
+            yield (left, bottom, left + width, bottom + height), (x, y) if far else None
+
+
+def _free(box: Box, ax: Axes, taken: Sequence[Box]) -> bool:
+    """Returns whether a box lies within the axes and apart from the taken ones."""
+    left, bottom, right, top = box
+    frame, apart = ax.bbox, 1.5
+    if left < frame.x0 + 2 or right > frame.x1 or bottom < frame.y0 + 2 or top > frame.y1:
+        return False
+    others = np.array(taken, float).reshape(-1, 4)
+    beside = (
+        (others[:, 2] + apart <= left)
+        | (others[:, 0] - apart >= right)
+        | (others[:, 3] + apart <= bottom)
+        | (others[:, 1] - apart >= top)
+    )
+    return bool(beside.all())

@@ -1,4 +1,4 @@
-"""The frontier of a sweep: the strongest attack's leak against test utility, and its axes."""
+"""What leaks against utility: a point for each configuration of a sweep, and what is shown of it on hover."""
 
 from __future__ import annotations
 
@@ -6,73 +6,80 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import matplotlib as mpl
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from vfljax.report.assessed import Assessed, Assessment
-from vfljax.report.configurations import ConfigurationSummary
-from vfljax.report.figures import COLORS, MARKERS, STYLE, numbers
-from vfljax.report.stored_rows import FEDERATIONS, grouped
+from vfljax.errors import UserError
+from vfljax.report import words
+from vfljax.report.figures import LOCAL_ONLY_COLOR, Name, hover, look, style, write_names
+from vfljax.report.judged import Judged
+from vfljax.report.rows import PANELS, Facts
 
-KNOBS = {"epsilon": "ε", "keep_rate": "p", "alpha": "\N{GREEK SMALL LETTER ALPHA}", "scale": ""}
-
-
-def short(configuration: ConfigurationSummary) -> str:
-    """Returns a short label for annotations, such as 'ε.45 k3'."""
-    parts = []
-    for key in (key for key in configuration.knobs if key in configuration.named):
-        name, value = key.split(".")[-1], configuration.knobs[key]
-        text = f"{value:g}" if isinstance(value, float) else str(value)
-        if not isinstance(value, str):
-            text = KNOBS.get(name, name) + (text.removeprefix("0") if "." in text else text)
-        parts.append(text)
-    return " ".join(parts)
+NO_POINT = "No figure is drawn: no configuration has both a leak and a utility."
+CHOSEN = "operating point"
+ROW, COLUMN = (
+    0.19,
+    5.4,
+)  # the height of a line of the legend in inches, the width of a letter in points
+RECOMMENDED = "recommended"
+RING: dict[str, Any] = {"marker": "o", "ms": 10, "mfc": "none", "mec": "black", "mew": 0.9}
+GREEN_RING: dict[str, Any] = {**RING, "mec": "#009E73", "mew": 2.2}
 
 
-def frontier(assessed: Assessed) -> Figure:
-    """Draws privacy against utility, with one panel per federation. Down and right is better.
+def numbers(verdicts: pd.DataFrame) -> dict[str, int]:
+    """Returns a number for each defended method: the place of its color and marker in every figure."""
+    defended = verdicts.loc[verdicts["defenses"] != "", "method"]
+    return {method: number for number, method in enumerate(defended.unique())}
 
-    Bars are the 95 % interval of test utility over seeds, and the strongest attack's limits, if it has any. A
-    ring marks the chosen operating point of each method. Configurations whose utility is far below that of the
-    label party alone are left of the axis, and only their number is shown.
+
+def plotted(judged: Judged, panel: str) -> pd.DataFrame:
+    """Returns the verdicts of a panel that have both a leak and a utility, at the headline's K."""
+    leading = judged.leading
+    drawn = leading[leading["panel"] == panel]
+    return drawn[drawn["leak"].notna() & drawn["utility"].notna()]
+
+
+def panels(judged: Judged) -> list[str]:
+    """Returns the panels that a frontier has."""
+    return [panel for panel in PANELS if len(plotted(judged, panel))]
+
+
+def frontier(judged: Judged, shown: Sequence[str] | None = None) -> Figure:
+    """Draws privacy against utility, a panel beside the other. Down and right is better.
+
+    Bars are limits over seeds, of undefended and of operating points. A black ring marks the operating point of
+    each method, a green one what is recommended. Configurations whose utility is far below that of the label
+    party alone are left of the axis, and only their number is shown.
+
+    Args:
+      judged: the sweep.
+      shown: the panels; None: all.
+
+    Raises:
+      UserError: if no configuration has both a leak and a utility.
     """
-    federations, base = assessed.federations, assessed.reference
-    count = max(1, len(federations))
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(5.6 * count, 4.6))
-        axes = figure.subplots(1, count, squeeze=False)
-        for ax, federation in zip(axes[0], federations, strict=False):
-            drawn = assessed.attacked_on(federation)
-            axis = reach(assessed, federation)
-            ax.set(xlim=(axis.left, axis.right), ylim=(axis.bottom, 1.02))
-            _points(ax, [a for a in drawn if a.utility.count], numbers(assessed.configurations))
-            chosen = [a for a in drawn if a.chosen]
-            ax.scatter(
-                [a.utility.mean for a in chosen],
-                [a.leak.mean for a in chosen],
-                s=110,
-                facecolors="none",
-                edgecolors="black",
-                linewidths=0.9,
-                zorder=4,
-                label="chosen operating point" if chosen else None,
-            )
-            _guesses(ax, assessed, federation)
-            if axis.beyond:
-                at = {"transform": ax.transAxes, "fontsize": 7, "color": "gray"}
-                ax.text(0.01, 0.01, f"further left: {axis.beyond}", **at)
-            ax.set(
-                title=FEDERATIONS[federation],
-                xlabel=f"test {base.utility} of the federation  (better →)",
-                ylabel=f"strongest attack, {base.scale}  (better ↓)",
-            )
-        pairs = [zip(*ax.get_legend_handles_labels()) for ax in axes[0]]
-        shown = {label: handle for of_axes in pairs for handle, label in of_axes}
-        handles, labels = list(shown.values()), list(shown)
-        columns = min(3 * count, len(labels)) or 1
-        figure.legend(handles, labels, loc="lower center", ncols=columns)
-        figure.tight_layout(rect=(0, 0.042 * -(-len(labels) // columns) + 0.02, 1, 1))
+    shown = [panel for panel in panels(judged) if shown is None or panel in shown]
+    if not shown:
+        raise UserError(NO_POINT)
+    with style(*judged.verdicts["label"]):
+        entries, width = _entries(judged, shown), 5.6 * len(shown)
+        longest = max(len(entry["label"]) for entry in entries)
+        columns = max(1, min(len(entries), int(72 * width / (COLUMN * longest + 40))))
+        height = 4.0 + ROW * -(-len(entries) // columns)
+        figure = Figure(figsize=(width, height), layout="constrained")
+        axes = figure.subplots(1, len(shown), squeeze=False)[0]
+        names = [_draw(ax, judged, panel) for ax, panel in zip(axes, shown, strict=True)]
+        handles = [Line2D([], [], ls="none", **entry) for entry in entries]
+        at = {"loc": "outside lower center", "ncols": columns, "handletextpad": 0.3}
+        figure.legend(handles=handles, **at)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # names are placed once, so nothing may move any more
+        for ax, panel, of in zip(axes, shown, names, strict=True):
+            drawn = plotted(judged, panel)
+            write_names(ax, of, list(zip(drawn["utility"], drawn["leak"])))
     return figure
 
 
@@ -85,90 +92,136 @@ class Reach(NamedTuple):
     beyond: int  # number of configurations left of it
 
 
-def reach(assessed: Assessed, federation: str) -> Reach:
-    """Returns the axes of a federation's frontier."""
-    drawn = [a for a in assessed.attacked_on(federation) if a.utility.count]
-    values, levels = [a.utility.mean for a in drawn], [a.leak.mean for a in drawn]
-    high = max([*values, assessed.reference.guess])
-    low = min(alone(assessed, federation)[0], high - 0.02)
+def reach(drawn: pd.DataFrame, facts: Facts) -> Reach:
+    """Returns the axes for the verdicts that are drawn."""
+    high = max(drawn["utility"].max(), facts.guess)
+    low = min(alone(drawn, facts)[0], high - 0.02)
     left = low - (high - low) / 3
-    lowest = np.nanmin([*levels, assessed.local_only(federation), 1.0])
+    inside = drawn[drawn["utility"] >= left]
+    barred = inside.loc[inside["chosen"] | inside["undefended"], "leak_lower"]
+    lowest = np.nanmin([*inside["leak"], *barred, drawn["local_only"].mean(), 1.0])
     bottom = max(0.0, lowest - 0.15 * (1.02 - lowest) - 0.01)
-    beyond = sum(value < left for value in values)
-    return Reach(left, high + 0.12 * (high - left), float(bottom), beyond)
+    right = high + 0.12 * (high - left)
+    return Reach(left, right, float(bottom), len(drawn) - len(inside))
 
 
-def alone(assessed: Assessed, federation: str) -> tuple[float, str]:
+def alone(drawn: pd.DataFrame, facts: Facts) -> tuple[float, str]:
     """Returns the utility of the label party alone, or of a guess where that is not known, and whose it is."""
-    reached, guess = assessed.worth[federation].alone_mean, assessed.reference.guess
-    known = not math.isnan(reached) and reached != guess
-    return (reached, "label party alone") if known else (guess, "guess")
+    reached = float(drawn["alone"].iloc[0])
+    known = not math.isnan(reached) and reached != facts.guess
+    return (reached, "label party alone") if known else (facts.guess, "guess")
 
 
-def _points(ax: Any, drawn: Sequence[Assessment], places: dict[str, int]) -> None:
-    """Draws every configuration with its intervals; labels keep clear of each other and of undefended."""
-    taken = [(a.utility.mean, a.leak.mean) for a in drawn if not a.configuration.defended]
-    for method, members in grouped(drawn, lambda a: a.method).items():
-        defended = members[0].configuration.defended
-        number = places.get(method, 0)
-        color = COLORS[number % len(COLORS)] if defended else "black"
-        leaks = np.array([a.leak.mean for a in members])
-        lower, upper = np.array([a.leak.limits for a in members], float).T
-        ax.errorbar(
-            [a.utility.mean for a in members],
-            leaks,
-            xerr=np.nan_to_num([a.utility.half for a in members]),
-            yerr=np.nan_to_num([leaks - lower, upper - leaks]).clip(0),  # 0 without limits
-            fmt=MARKERS[number % len(MARKERS)] if defended else "*",
-            ms=5 if defended else 13,
-            color=color,
-            elinewidth=0.6,
-            alpha=0.9,
-            zorder=3 if defended else 5,
-            label=method,
-        )
-        if defended:
-            _front(ax, members, color, taken)
+def _draw(ax: Axes, judged: Judged, panel: str) -> list[Name]:
+    """Draws a panel; returns the names that are to be written, the most important first."""
+    drawn, facts, places = plotted(judged, panel), judged.facts, numbers(judged.verdicts)
+    axis = reach(drawn, facts)
+    title = PANELS[panel]
+    if axis.beyond:
+        title += f" ({words.count(axis.beyond, 'configuration')} further left)"
+    ax.set(
+        xlim=(axis.left, axis.right),
+        ylim=(axis.bottom, 1 + 0.06 * (1 - axis.bottom)),
+        title=title,
+        xlabel=f"test {facts.utility} of the federation  (better →)",
+        ylabel=f"strongest attack, {facts.scale}  (better ↓)",
+    )
+    ax.set_yticks([tick for tick in ax.get_yticks() if axis.bottom <= tick <= 1])
+    names = _lines(ax, drawn, facts)
+    for row in drawn[drawn["utility"] >= axis.left].to_dict("records"):
+        color, marker = look(places[row["method"]]) if row["defenses"] else ("black", "*")
+        _point(ax, row, color, marker, facts)
+        if row["chosen"] or row["undefended"]:
+            order = 0 if row["recommended"] else 1 if row["undefended"] else 2
+            names.append((order, Name(row["label"], row["utility"], row["leak"], color)))
+    return [name for _, name in sorted(names, key=lambda pair: pair[0])]
 
 
-def _guesses(ax: Any, assessed: Assessed, federation: str) -> None:
-    """Draws the lines of chance, the local-only baseline and the label party alone."""
-    base, local_only = assessed.reference, assessed.local_only(federation)
-    levels = [(0.01, base.chance, " chance", "gray", ":")]
-    if not math.isnan(local_only):
-        levels.append((0.01, local_only, " same labels, local-only", "#B00020", "--"))
-    for x, level, words, color, dashes in levels:
-        ax.axhline(level, color=color, lw=0.8, ls=dashes)
-        at = {"transform": ax.get_yaxis_transform(), "va": "bottom", "zorder": 6}
-        ax.text(x, level, words, color=color, fontsize=7, clip_on=True, **at)
-    place, words = alone(assessed, federation)
-    ax.axvline(place, color="gray", lw=0.8, ls=":")
-    at = {"transform": ax.get_xaxis_transform(), "va": "center", "ha": "right", "rotation": 90}
-    ax.text(place, 0.5, words, color="gray", fontsize=7, **at)
+def _lines(ax: Axes, drawn: pd.DataFrame, facts: Facts) -> list[tuple[int, Name]]:
+    """Draws the lines of chance, the local-only learners and the label party alone; returns their names."""
+    nan, local_only = math.nan, drawn.loc[drawn["undefended"], "local_only"].mean()
+    names = []
+    for level, text, color, dashes in (
+        (local_only, "read without the federation", LOCAL_ONLY_COLOR, "--"),
+        (facts.chance, "chance", "gray", ":"),
+    ):
+        if level >= ax.get_ylim()[0] and not (text != "chance" and level == facts.chance):
+            ax.axhline(level, color=color, lw=0.8, ls=dashes, zorder=1)
+            names.append((1, Name(f"{text} {words.figure(level)}", nan, level, color)))
+    place, text = alone(drawn, facts)
+    if place >= ax.get_xlim()[0]:
+        ax.axvline(place, color="gray", lw=0.8, ls=":", zorder=1)
+        names.append((1, Name(f"{text} {words.figure(place)}", place, nan, "gray")))
+    return names
 
 
-def _front(
-    ax: Any, members: Sequence[Assessment], color: str, taken: list[tuple[float, float]]
-) -> None:
-    """Joins the points that no other point of the method beats in both leak and utility, and labels those
-    with room, the chosen operating point first."""
-    best, front = math.inf, []
-    for a in sorted(members, key=lambda a: (-a.utility.mean, a.leak.mean)):
-        if a.leak.mean < best - 0.01:
-            best = a.leak.mean
-            front.append(a)
-    xy = [(a.utility.mean, a.leak.mean) for a in front]
-    ax.plot(*zip(*xy, strict=True), color=color, lw=1, alpha=0.6, zorder=2)
-    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-    for a in (*(a for a in members if a.chosen), *front):
-        x, y = a.utility.mean, a.leak.mean
-        near = (
-            abs(x - u) < 0.12 * (right - left) and abs(y - v) < 0.1 * (top - bottom)
-            for u, v in taken
-        )
-        if x > left and not any(near):
-            # beside the point, on the side that has room within the axes
-            side, at = (-6, "right") if x > left + 0.35 * (right - left) else (6, "left")
-            look = {"textcoords": "offset points", "fontsize": 7, "color": color}
-            ax.annotate(short(a.configuration), (x, y), (side, -11), ha=at, **look)
-            taken.append((x, y))
+def _point(ax: Axes, row: dict[str, Any], color: str, marker: str, facts: Facts) -> None:
+    """Draws a configuration with its limits, and the rings around what is chosen and recommended."""
+    x, y = row["utility"], row["leak"]
+    if row["chosen"] or row["undefended"]:
+        bars = {"color": color, "lw": 0.7, "alpha": 0.6, "zorder": 2}
+        ax.plot([row["utility_lower"], row["utility_upper"]], [y, y], **bars)
+        ax.plot([x, x], [row["leak_lower"], row["leak_upper"]], **bars)
+    if row["chosen"]:
+        ax.plot([x], [y], ls="none", zorder=4, **(GREEN_RING if row["recommended"] else RING))
+    (mark,) = ax.plot(
+        [x],
+        [y],
+        marker,
+        ms=13 if row["undefended"] else 5.5,
+        color=color,
+        mec="white",
+        mew=0.4,
+        zorder=5 if row["undefended"] else 3,
+    )
+    hover(mark, told(row, facts))
+
+
+def told(row: dict[str, Any], facts: Facts) -> list[str]:
+    """Returns what is shown of a configuration on hover, a line each.
+
+    Args:
+      row: its verdict.
+      facts: of the sweep.
+    """
+
+    def of(name: str) -> tuple[float, float, float]:
+        return row[name], row[f"{name}_lower"], row[f"{name}_upper"]
+
+    leader = f"read most by {row['leader']}"
+    lines = [
+        row["label"] + (f" ({RECOMMENDED})" if row["recommended"] else ""),
+        f"leaks {words.with_limits(*of('leak'))}, {words.figure(row['local_only'])} without the federation",
+        f"{leader}, on {row['leader_seeds']} of {words.count(row['seeds'], 'seed')}",
+    ]
+    if not row["undefended"]:
+        lines.insert(1, row["verdict"])
+        lines.append(f"leak, change to undefended {words.signed(*of('d'))}")
+    if not math.isnan(row["utility"]):
+        lines.append(f"{facts.utility} {words.with_limits(*of('utility'))}")
+    if not row["undefended"]:
+        lines.append(row["cost"])
+    if row["seeds_left_out"]:
+        lines.append(f"{words.count(row['seeds_left_out'], 'seed')} without figures")
+    return lines
+
+
+def _entries(judged: Judged, shown: Sequence[str]) -> list[dict[str, Any]]:
+    """Returns the entries of the legend: undefended, every method that is drawn, and the rings."""
+    drawn = pd.concat([plotted(judged, panel) for panel in shown])
+    places = numbers(judged.verdicts)
+    out = []
+    for method, defended in dict(zip(drawn["method"], drawn["defenses"] != "")).items():
+        color, marker = look(places[method]) if defended else ("black", "*")
+        # a label that starts with an underscore would be left out
+        label = f" {method}" if method.startswith("_") else method
+        size = 5.5 if defended else 9
+        out.append({"marker": marker, "color": color, "ms": size, "mec": "white", "label": label})
+    recommended = drawn["recommended"]
+    for ring, of in (
+        ({**RING, "label": CHOSEN}, drawn["chosen"] & ~recommended),
+        ({**GREEN_RING, "label": RECOMMENDED}, recommended),
+    ):
+        if of.any():
+            out.append({**ring, "color": "none"})
+    return out

@@ -9,25 +9,19 @@ from typing import Any
 
 import jinja2
 
-from vfljax.report import words
-
 TEMPLATES = pathlib.Path(__file__).parent
 
 
 @functools.cache
 def templates() -> jinja2.Environment:
     """The templates of the report; in HTML values are escaped unless a template marks them safe."""
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=jinja2.select_autoescape(["html"]),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    # Bokeh's JSON defines a model where it is named first, so its keys must keep their order
-    environment.policies["json.dumps_kwargs"] = {"sort_keys": False}
-    environment.globals["words"] = words
-    return environment
 
 
 def paragraphs(template: str, **values: Any) -> list[str]:

@@ -1,19 +1,5 @@
-// Glue between the page's elements and Bokeh's figures. What is drawn, Bokeh draws.
-document.documentElement.classList.add("js");
-
-for (const data of document.querySelectorAll("script[data-figure]"))
-  Bokeh.embed.embed_item(JSON.parse(data.textContent), data.dataset.figure);
-
-// a finger that taps leaves at once, and what Bokeh says of the place goes with it: say it again. Of an event
-// that is made, pageX is its clientX
-addEventListener("pointerup", (tap) => {
-  const [target] = tap.composedPath();
-  const place = {clientX: tap.pageX, clientY: tap.pageY, isPrimary: true};
-  if (tap.pointerType === "touch")
-    setTimeout(() => target.dispatchEvent(new PointerEvent("pointermove", place)), 60);
-});
-
-// tables: numbers within words sort as numbers, and what is no figure comes last
+// Tables sort by a click on a header and filter by a text. Numbers within words sort as numbers, and what is no
+// figure comes last.
 const pieces = (text) => text.replaceAll(",", "").split(/([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)/i);
 const blank = (text) => text === "" || text === "-";
 function compare(one, other) {
@@ -24,8 +10,12 @@ function compare(one, other) {
   }
   return left.length - right.length;
 }
-for (const head of document.querySelectorAll("thead th"))
-  head.firstChild.addEventListener("click", () => {
+for (const head of document.querySelectorAll(".sorts thead th")) {
+  const button = document.createElement("button");
+  button.append(...head.childNodes);
+  head.append(button);
+  head.scope = "col";
+  button.addEventListener("click", () => {
     const body = head.closest("table").tBodies[0], column = head.cellIndex;
     const falls = head.getAttribute("aria-sort") === "ascending";
     for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
@@ -36,6 +26,7 @@ for (const head of document.querySelectorAll("thead th"))
     );
     body.append(...keyed.map(([, row]) => row));
   });
+}
 for (const field of document.querySelectorAll("input[type=search]"))
   field.addEventListener("input", () => {
     const wanted = field.value.toLowerCase();

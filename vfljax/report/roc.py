@@ -1,0 +1,222 @@
+"""What the strongest attack reads with certainty: a table of rates and recall, and a figure.
+
+With two classes that is the ROC of the class ``facts.positive``: the share of its rows that are read if a share
+of the others is taken for it. With more classes it is the precision among the rows an attack is surest of.
+"""
+
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from vfljax.errors import UserError
+from vfljax.report import words
+from vfljax.report.figures import LOCAL_ONLY_COLOR, look, style
+from vfljax.report.frontier import numbers
+from vfljax.report.judge import LOCAL_ONLY
+from vfljax.report.judged import Judged
+from vfljax.report.limits import SHOWN_LEVEL, Floats, half_row, limits
+from vfljax.report.rows import PANELS, Facts
+from vfljax.report.tables import Section
+from vfljax.store.attacks import SHARES
+
+TITLE = "How many rows can be read with certainty"
+CAPTION = (
+    "Means over seeds, with limits. Recall: of a class, the share that is named rightly. All seeds: of the "
+    "rows that are scored on two seeds or more, the share that is named rightly on each that scores it."
+)
+RATES = {"tpr_at_1e-3": "0.1 %", "tpr_at_1e-2": "1 %", "tpr_at_1e-1": "10 %"}
+READ = {"read_99": "read with 99 % precision"}
+FEW = "No precision is drawn: it needs ten scored rows on every seed, and one has fewer."
+FEWEST = 100  # rows scored on two seeds, without which no share is shown
+WITHOUT = "without the federation"
+
+
+class Reader(NamedTuple):
+    """The stored figures of who reads most on a configuration, with or without the federation."""
+
+    label: str  # of the configuration
+    panel: str
+    attack: str
+    rows: pd.DataFrame  # a row for each seed
+    style: dict[str, Any]  # of its curve; {}: it is not drawn
+
+    def figures(self, column: str) -> Floats:
+        """Returns a stored figure of the seeds that have it, [seeds, ...]."""
+        if column not in self.rows:
+            return np.zeros(0)
+        # a column of curves has None where a row has no curve
+        values = [v for v in self.rows[column] if v is not None and not np.all(pd.isna(v))]
+        return np.array([np.asarray(v, float) for v in values])
+
+    def curve(self, column: str) -> Floats:
+        """Returns the mean of a stored curve [shares]; NaN where a seed has none."""
+        if column not in self.rows or self.rows[column].isna().any():
+            return np.full(len(SHARES), np.nan)
+        return np.stack([np.asarray(v, float) for v in self.rows[column]]).mean(axis=0)
+
+
+def readers(judged: Judged) -> list[Reader]:
+    """Returns who reads most on undefended and on every operating point, by panel, and then the best learner.
+
+    Those without stored figures are left out.
+    """
+    return [reader for reader in _readers(judged) if len(reader.rows)]
+
+
+def _readers(judged: Judged) -> Iterator[Reader]:
+    if "recall" not in judged.rows:
+        return
+    leading, places = judged.leading, numbers(judged.verdicts)
+    rows = judged.rows[judged.rows["recall"].notna()]
+    for panel in PANELS:
+        of = leading[(leading["panel"] == panel) & (leading["leader"] != "")]
+        bare = of[of["undefended"]]
+        for row in pd.concat([bare, of[of["chosen"] & ~of["undefended"]]]).to_dict("records"):
+            color = look(places[row["method"]])[0] if row["defenses"] else "black"
+            drawn = {"color": color, "label": row["label"]}
+            shown = row["undefended"] or row["recommended"]
+            yield _reader(rows, row, row["leader"], drawn if shown else {})
+        for row in bare.to_dict("records") if judged.facts.known else ():
+            yield _reader(rows, row, LOCAL_ONLY, LOCAL_LOOK)
+
+
+LOCAL_LOOK = {"color": LOCAL_ONLY_COLOR, "label": WITHOUT, "ls": "--"}
+
+
+def _reader(rows: pd.DataFrame, row: dict[str, Any], leader: str, drawn: dict[str, Any]) -> Reader:
+    if leader == LOCAL_ONLY:
+        # the learners of those who attack this configuration, of each seed the one that reads most
+        own = rows[
+            (rows["configuration"] == row["configuration"]) & (rows["panel"] == row["panel"])
+        ]
+        of = rows[(rows["role"] == "learner") & (rows["known"] == row["known"])]
+        of = of[of["attackers"].isin(own["attackers"]) & of["leak"].notna()]
+        of = of.loc[of.groupby("seed")["leak"].idxmax()]
+        return Reader(row["label"], row["panel"], WITHOUT, of, drawn)
+    of = rows[rows["label"] == leader]
+    of = of[(of["configuration"] == row["configuration"]) & (of["panel"] == row["panel"])]
+    return Reader(row["label"], row["panel"], leader, of.sort_values("seed"), drawn)
+
+
+def section(judged: Judged) -> Section:
+    """Returns the table, with a row for each of ``readers``."""
+    facts = judged.facts
+    two, names = facts.classes == 2, facts.class_names
+    columns, judges = (RATES, facts.scored_rows) if two else (READ, facts.scored_rows)
+    of_class = judges if two else max(1, judges // facts.classes)
+    rows = []
+    for reader in readers(judged):
+        cells = {"configuration": reader.label, "federation": PANELS[reader.panel]}
+        cells["attack"] = reader.attack
+        for column, text in columns.items():
+            title = f"TPR of {names[facts.positive]} at {text} FPR" if two else text
+            cells[title] = _cell(reader.figures(column), judges)
+        recall = reader.figures("recall").reshape(-1, facts.classes)
+        cells |= {
+            f"recall of {name}": _cell(recall[:, c], of_class) for c, name in enumerate(names)
+        }
+        cells["all seeds"] = _every_seed(reader.rows["right"])
+        rows.append(cells)
+    return Section(TITLE, _caption(facts), pd.DataFrame(rows))
+
+
+def _caption(facts: Facts) -> str:
+    if facts.classes > 2:
+        return CAPTION
+    positive, other = facts.class_names[facts.positive], facts.class_names[1 - facts.positive]
+    return (
+        f"{CAPTION} TPR at 1 % FPR: the share of the rows of {positive} that is read if 1 % of the rows of "
+        f"{other} are taken for it; {words.NONE} with fewer than ten rows."
+    )
+
+
+def _cell(values: Floats, rows: int) -> str:
+    """Returns the mean over seeds with its limits as text.
+
+    Args:
+      values: [seeds].
+      rows: the number of rows of which each is a share.
+    """
+    found = limits(values, half_row(rows), SHOWN_LEVEL)
+    return words.with_limits(found.mean, *np.clip([found.lower, found.upper], 0, 1))
+
+
+def _every_seed(right: Sequence[str] | pd.Series) -> str:
+    """Returns the share of rows named rightly on every seed that scores them, of rows that two or more score.
+
+    Seeds differ in their training rows, so that few rows are scored on all of many seeds. The more seeds score
+    a row, the more often it must be named rightly.
+
+    Args:
+      right: for each seed a mark for each row: "1", "0", or "-" if the seed does not score it.
+    """
+    marks = np.array([list(of_seed) for of_seed in right])  # [seeds, rows]
+    often = (marks != "-").sum(axis=0) > 1
+    shares = (marks != "0").all(axis=0)[often]
+    return words.figure(shares.mean()) if len(shares) >= FEWEST else words.NONE
+
+
+def too_rare(facts: Facts) -> str:
+    """Returns why there is no curve."""
+    if facts.classes > 2:
+        return FEW
+    other = facts.class_names[1 - facts.positive]
+    return (
+        f"No ROC is drawn: its rates need ten scored rows of the class {other} on every seed, and one seed has "
+        "fewer."
+    )
+
+
+def figure(judged: Judged, shown: Sequence[str] | None = None) -> Figure:
+    """Draws undefended, the recommendation and the best learner without the federation.
+
+    With two classes that is the ROC on logarithmic axes, with more the precision of the most certain rows.
+
+    Args:
+      judged: the sweep.
+      shown: the panels; None: all.
+
+    Raises:
+      UserError: if no curve has any point, as where a class is too rare.
+    """
+    facts = judged.facts
+    two = facts.classes == 2
+    drawn = [of for of in readers(judged) if of.style and (shown is None or of.panel in shown)]
+    curves = [(of, of.curve("roc" if two else "precision")) for of in drawn]
+    curves = [(of, curve) for of, curve in curves if np.isfinite(curve).any()]
+    panels = [panel for panel in PANELS if panel in {of.panel for of, _ in curves}]
+    if not panels:
+        raise UserError(too_rare(facts))
+    with style(*(of.label for of in drawn), *facts.class_names):
+        out = Figure(figsize=(5.6 * len(panels), 4.0), layout="constrained")
+        axes = out.subplots(1, len(panels), squeeze=False)[0]
+        for ax, panel in zip(axes, panels, strict=True):
+            members = [(of, curve) for of, curve in curves if of.panel == panel]
+            for of, curve in members:
+                ax.plot(SHARES, curve, **of.style)
+            x = SHARES[np.isfinite([curve for _, curve in members]).any(axis=0)]
+            level, label = (x, "chance") if two else (np.full_like(x, 0.99), "99 %")
+            ax.plot(x, level, ":", color="gray", lw=0.8, label=label)
+            ax.set(title=PANELS[panel], xscale="log", **_axes(facts))
+            ax.legend()
+    return out
+
+
+def _axes(facts: Facts) -> dict[str, str]:
+    if facts.classes > 2:
+        return {"xlabel": "share of the rows, most certain first", "ylabel": "share named rightly"}
+    positive, other = facts.class_names[facts.positive], facts.class_names[1 - facts.positive]
+    return {
+        "xlabel": f"share of {other} taken for {positive} (FPR)",
+        "ylabel": f"share of {positive} that is read (TPR)",
+        "yscale": "log",
+    }
