@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
-import itertools
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.attacks import TABLE
-from vfljax.report import candidates as strongest_module
-from vfljax.report import intervals, page
-from vfljax.report.assessed import Assessed, Assessment
-from vfljax.report.assessment import compare
-from vfljax.report.candidates import Candidate, Candidates
-from vfljax.report.configurations import FIGURES, ConfigurationSummary, Reference
-from vfljax.report.estimates import Interval, interval
-from vfljax.report.stored_rows import StoredRows, brief
+from vfljax.report import page
 from vfljax.store import manifest
 from vfljax.store.loading import TIMES
 from vfljax.sweep import feasibility, grid
@@ -153,87 +144,3 @@ def comparable(table: Any) -> list[dict[str, Any]]:
 
     rows = table.to_pylist()
     return [{k: plain(v) for k, v in row.items() if k not in TIMES} for row in rows]
-
-
-def candidates_of(names: Sequence[str], leaks: Any, local_only: Any, rows: int) -> Candidates:
-    """``Candidates`` from anything like arrays: leaks [attacks, seeds] and the baseline's [seeds]."""
-    return Candidates(
-        attacks=tuple(Candidate(name, name) for name in names),
-        figures=intervals.sample(leaks, rows),
-        local_only=intervals.sample([local_only], rows),
-        seeds=tuple(range(len(local_only))),
-    )
-
-
-_numbers = itertools.count()
-
-
-def assessment(
-    method: str,
-    accuracy: float,
-    leak: float | Sequence[Sequence[float]] | None,
-    knobs: Mapping[str, Any] | None = None,
-    /,
-    validation: float | None = None,
-    attack: str = "passive",
-    on: str = "split",
-    attacks: Mapping[str, float] | None = None,
-    alone: float | None = None,
-    **changes: Any,
-) -> Assessment:
-    """A configuration in one federation whose seeds agree, before it is compared; the local-only baseline
-    reaches .5. Of several attacks ``leak`` has rows by seed, of none it is None. ``attacks`` are successes, and
-    ``alone`` is what the label party reaches alone. Its chain has the defenses its knobs are of. ``changes``
-    are of fields of the configuration."""
-    knobs = dict(knobs or {})
-    leaks = [[leak] * 3] if isinstance(leak, int | float) else leak
-    seeds = range(3 if leaks is None else len(leaks[0]))
-    valid = accuracy if validation is None else validation
-    figures = {
-        identity(name, federation=on): {name: interval([value] * 3) for name in FIGURES}
-        for name, value in (attacks or {}).items()
-    }
-    by_alone = {} if alone is None else {"split": dict.fromkeys(seeds, alone)}
-    configuration = ConfigurationSummary(
-        number=next(_numbers),
-        method=method,
-        defenses=tuple(dict.fromkeys(name.split(".")[0] for name in knobs)),
-        knobs=knobs,
-        named=tuple(knobs),
-        accuracy={"split": Interval(accuracy, 0.0, len(seeds))},
-        auc={},
-        test={"split": dict.fromkeys(seeds, accuracy)},
-        validation={"split": dict.fromkeys(seeds, valid)},
-        alone_test=by_alone,
-        alone_validation=by_alone,
-        attacks=figures,
-        diverged=0,
-        inverted=0,
-        trials=2,
-    )._replace(**changes)
-    if leaks is None:
-        return Assessment(configuration=configuration, federation="split")
-    names = [attack] if len(leaks) == 1 else [f"{attack}{k}" for k in range(len(leaks))]
-    candidates = candidates_of(names, leaks, [0.5] * len(seeds), 1000)
-    tried = tuple(
-        Candidate(name=name, brief=brief(identity(name)), identity=identity(name), null=0.55)
-        for name in names
-    )
-    strongest = strongest_module.strongest_of(dataclasses.replace(candidates, attacks=tried))
-    return Assessment(
-        configuration=configuration,
-        federation="split",
-        strongest=strongest,
-        by_knowledge={} if strongest is None else {20: strongest},
-    )
-
-
-REFERENCE = Reference(classes=2, chance=0.5, majority=0.5, known=40)
-
-
-def assessed(
-    *found: Assessment, reference: Reference = REFERENCE, rows: StoredRows | None = None
-) -> Assessed:
-    """The assessments compared with each other, in their order."""
-    every = list({a.configuration.number: a.configuration for a in found}.values())
-    return compare(every, found, reference, rows)

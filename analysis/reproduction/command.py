@@ -56,8 +56,8 @@ def _print_status() -> None:
     from vfljax.report import terminal
 
     covered = coverage.coverage(reproduction_page.stored(packaged(STORED)))
-    print(f"{terminal.aligned(*coverage.differing(covered))}\n")
-    print(terminal.aligned(*coverage.table(covered)))
+    for table in (coverage.differing(covered), coverage.table(covered)):
+        print(f"{terminal.aligned([*table], table.to_numpy().tolist())}\n")
 
 
 def _report_again(workdir: pathlib.Path) -> None:

@@ -14,7 +14,6 @@ from typing import TypeVar
 from vfljax import papers
 from vfljax.errors import UserError
 from vfljax.papers.comparisons import Compared
-from vfljax.report import tables
 
 COLUMNS = (
     *("id", "table", "dataset", "variant", "scale", "defense", "attack", "split", "metric"),
@@ -31,7 +30,19 @@ def text(compared: Iterable[Compared]) -> str:
             ours = " ".join(f"{value:.6g}" for value in c.ours)
             values = {**c.number._asdict(), **c._asdict(), "setting": c.setting, "ours": ours}
             rows.append([values[name] for name in COLUMNS])
-    return tables.csv_text(COLUMNS, rows)
+    return csv_text(COLUMNS, rows)
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Returns the text of a CSV file.
+
+    Args:
+      header: the titles of its columns.
+      rows: the cells of each row.
+    """
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([header, *rows])
+    return out.getvalue()
 
 
 def read(path: pathlib.Path) -> list[Compared]:

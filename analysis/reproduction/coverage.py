@@ -7,15 +7,32 @@ printed number. It is listed with the other variants that were tried.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+import pandas as pd
 
 from analysis.reproduction import causes
 from vfljax import papers
 from vfljax.papers import Number
 from vfljax.papers.agreement import JUDGED, Status, after_correction
 from vfljax.papers.comparisons import Compared
-from vfljax.report.stored_rows import grouped
+
+Key = TypeVar("Key")
+Member = TypeVar("Member")
+
+
+def grouped(members: Iterable[Member], key: Callable[[Member], Key]) -> dict[Key, list[Member]]:
+    """Returns the members by key; keys and members keep the order in which they come.
+
+    Args:
+      members: of all groups.
+      key: gives the group of a member.
+    """
+    out: dict[Key, list[Member]] = {}
+    for member in members:
+        out.setdefault(key(member), []).append(member)
+    return out
 
 
 class Covered(NamedTuple):
@@ -62,12 +79,12 @@ def counts(covered: Iterable[Covered]) -> Counter[Status]:
     return Counter(entry.status for entry in covered)
 
 
-def table(covered: Sequence[Covered]) -> tuple[list[str], list[list[str]]]:
-    """Returns header and rows of text: a row per table and data set with its counts, and a row of sums."""
+def table(covered: Sequence[Covered]) -> pd.DataFrame:
+    """Returns a frame of text: a row per table and data set with its counts, and a row of sums."""
     groups = grouped(covered, lambda entry: (entry.number.table, entry.number.dataset))
     rows = [_row(*key, counts(members), "") for key, members in groups.items()]
     header = ["table", "data set", *(status.value for status in Status), "numbers"]
-    return header, [*rows, _row("all", "", counts(covered), "0")]
+    return pd.DataFrame([*rows, _row("all", "", counts(covered), "0")], columns=header)
 
 
 def _row(table: str, dataset: str, count: Counter[Status], none: str) -> list[str]:
@@ -75,11 +92,12 @@ def _row(table: str, dataset: str, count: Counter[Status], none: str) -> list[st
     return [table, dataset, *cells, str(count.total())]
 
 
-def differing(covered: Iterable[Covered]) -> tuple[list[str], list[list[str]]]:
-    """Returns header and rows of text: a row per number that differs, with its cause and what shows it."""
+def differing(covered: Iterable[Covered]) -> pd.DataFrame:
+    """Returns a frame of text: a row per number that differs, with its cause and what shows it."""
     rows = []
     for number, found in ((entry.number, entry.explained) for entry in covered):
         if found is not None:
             where = [number.id, number.table, number.dataset, number.defense, number.figure]
             rows.append([*where, found.cause.value, found.variant or found.reason])
-    return ["number", "table", "data set", "defense", "figure", "cause", "shown by"], rows
+    header = ["number", "table", "data set", "defense", "figure", "cause", "shown by"]
+    return pd.DataFrame(rows, columns=header)

@@ -5,6 +5,10 @@ attack, or of the strongest attack, on a configuration in a federation. Differen
 paired by seed and have a 95 % t-interval.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
+
 from __future__ import annotations
 
 import enum
@@ -16,15 +20,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
-from analysis.reproduction.comparison_csv import read_rows
+from analysis.reproduction.comparison_csv import csv_text, read_rows
+from analysis.reproduction.seed_figures import seed_figures
+from vfljax.library.forms import leak_frame
 from vfljax.papers import paper_of
 from vfljax.papers.comparisons import Compared
-from vfljax.report import tables
-from vfljax.report.assessed import Assessed
-from vfljax.report.configurations import ConfigurationSummary
-from vfljax.report.estimates import NO_INTERVAL, Estimate, interval
+from vfljax.report.judge import LOCAL_ONLY
+from vfljax.report.judged import Judged, knobs_of, members_of
+from vfljax.report.limits import SHOWN_LEVEL, limits
 
 SAME = ("table", "dataset", "attack", "split", "metric")  # are equal in compared numbers
 FIGURES = ("accuracy", "auc", "leak", "success", "excess")
@@ -50,34 +56,41 @@ class LeakRow(NamedTuple):
     classes: int = 2  # number of classes of the data set
 
 
-def leak_rows(table: str, assessed: Assessed) -> list[LeakRow]:
+def leak_rows(table: str, judged: Judged) -> list[LeakRow]:
     """Returns a row for every attack, and for the strongest, on every configuration and federation.
 
     Args:
       table: the paper's table that the sweep reproduces.
-      assessed: the sweep.
+      judged: the sweep.
     """
+    figures, knobs = seed_figures(judged.sweep), knobs_of(judged.trials)
+    excess = leak_frame(judged).set_index(["variant", "trial", "point"])["excess"]
+    excess = excess[~excess.index.duplicated()]
+    attacks, utility = figures.attacks, figures.trials
+    of_trial = utility.groupby(["configuration", "kind"])[["accuracy", "auc"]].mean()
+    if len(attacks):
+        at = pd.MultiIndex.from_frame(attacks[["variant", "trial"]].assign(point=0))
+        attacks = attacks.assign(excess=excess.reindex(at).to_numpy())
+    attack_of = judged.rows.drop_duplicates("label").set_index("label")["attack"]
     rows: list[LeakRow] = []
-    for c in assessed.configurations:
-        about = table, c.label, c.method, c.defenses, c.knobs
-        for key, figures in c.attacks.items():
-            means: dict[str, Any] = {n: figures[n].mean for n in ("leak", "success", "excess")}
-            means |= _utilities(c, key.federation)
-            rows.append(LeakRow(*about, key.federation, key.label, key.attack, False, **means))
-        for a in assessed.assessments:
-            if a.configuration is c and a.strongest is not None:
-                identity = a.strongest.attack.identity
-                name = "" if identity is None else identity.attack
-                means = {"leak": a.leak.mean, "excess": a.excess.mean}
-                means |= _utilities(c, a.federation)
-                rows.append(LeakRow(*about, a.federation, a.strongest.name, name, True, **means))
-    classes = round(1 / assessed.reference.chance)
-    return [row._replace(classes=classes) for row in rows]
-
-
-def _utilities(c: ConfigurationSummary, federation: str) -> dict[str, float]:
-    by_name = {"accuracy": c.accuracy, "auc": c.auc}
-    return {name: x.get(federation, NO_INTERVAL).mean for name, x in by_name.items()}
+    for number, point in figures.points.iterrows():
+        found: list[tuple[str, str, str, bool, dict[str, float]]] = []
+        of = attacks[attacks["configuration"] == number]
+        names = ["variant", "label", "attack", "kind"]
+        for (_, label, name, kind), members in of.groupby(names, sort=False):
+            means = members[["leak", "success", "excess"]].mean().to_dict()
+            found.append((kind, label, name, False, means))
+        leading = judged.leading[judged.leading["configuration"] == number]
+        for verdict in leading[leading["leak"].notna()].to_dict("records"):
+            leader, means = verdict["leader"], {"leak": verdict["leak"], "excess": verdict["e"]}
+            name = "" if leader == LOCAL_ONLY else str(attack_of[leader])
+            found.append((verdict["panel"], leader, name, True, means))
+        defenses = tuple(members_of(point["defenses"]))
+        about = table, point["label"], point["method"], defenses, knobs[number]
+        for kind, label, name, strongest, means in found:
+            means |= of_trial.loc[number, kind].to_dict()
+            rows.append(LeakRow(*about, kind, label, name, strongest, **means))
+    return [each._replace(classes=judged.facts.classes) for each in rows]
 
 
 def leaks_text(rows: Iterable[LeakRow]) -> str:
@@ -89,7 +102,7 @@ def leaks_text(rows: Iterable[LeakRow]) -> str:
         texts |= {"defenses": "+".join(row.defenses), "knobs": json.dumps(dict(row.knobs))}
         texts["strongest"] = "1" * row.strongest
         cells.append([*(row._asdict() | texts).values()])
-    return tables.csv_text(LeakRow._fields, cells)
+    return csv_text(LeakRow._fields, cells)
 
 
 def read_leaks(path: pathlib.Path) -> list[LeakRow]:
@@ -115,23 +128,36 @@ class Support(enum.StrEnum):
     MEASURED = "measured"  # a figure that no paper makes a claim about
 
 
-def difference(a: ArrayLike, b: ArrayLike) -> Estimate:
-    """Returns the mean of a - b over seeds, with its 95 % t-interval.
+class Difference(NamedTuple):
+    """A mean over seeds with its 95 % t-interval, NaN for one seed."""
+
+    mean: float
+    lower: float
+    upper: float
+
+    @property
+    def signed(self) -> str:
+        """The text, such as '+0.050 (-0.010 to +0.120)'."""
+        limits = "" if math.isnan(self.lower) else f" ({self.lower:+.3f} to {self.upper:+.3f})"
+        return f"{self.mean:+.3f}{limits}"
+
+
+def difference(a: ArrayLike, b: ArrayLike) -> Difference:
+    """Returns the mean of a - b over seeds.
 
     Args:
       a: [seeds] figures.
       b: [seeds] figures of the same seeds.
     """
-    by_seed = interval(np.subtract(a, b))
-    return Estimate(by_seed.mean, by_seed.limits)
+    found = limits(np.asarray(np.subtract(a, b), float), level=SHOWN_LEVEL, fewest=2)
+    return Difference(*(float(value) for value in found[1:]))
 
 
-def below(by: Estimate, limit: float) -> Support:
+def below(by: Difference, limit: float) -> Support:
     """Returns FOR if the interval is below ``limit``, AGAINST if above, OPEN if around it or missing."""
-    lower, upper = by.limits
-    if math.isnan(lower) or lower <= limit <= upper:
+    if math.isnan(by.lower) or by.lower <= limit <= by.upper:
         return Support.OPEN
-    return Support.FOR if upper < limit else Support.AGAINST
+    return Support.FOR if by.upper < limit else Support.AGAINST
 
 
 class Evidence(NamedTuple):

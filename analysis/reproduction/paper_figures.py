@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterable, Sequence
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from analysis.reproduction import SPECTRAL
+from analysis.reproduction.seed_figures import SeedFigures, over_seeds, seed_figures
 from vfljax import papers
 from vfljax.errors import UserError
 from vfljax.papers import gafm_gradients, reproduction
 from vfljax.report import tables
-from vfljax.report.configurations import ConfigurationSummary, configurations, stored_configurations
-from vfljax.report.estimates import Interval
 from vfljax.report.figures import COLORS, MARKERS, STYLE
-from vfljax.report.stored_rows import grouped, read
+from vfljax.report.limits import Limits
 from vfljax.store import StoredSweep
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.records import Reproduces
@@ -40,7 +40,7 @@ OPERATING_POINTS = {
     "discrete_sgd": "discrete_sgd.intervals",
     "kdk": "kdk.epsilon",
 }  # KDk's Figure 7 has a panel per defense; its horizontal axis is this knob
-PRINTED_DEFENSES = {"none": (), "marvell": ("marvell",), "label_dp": ("label_dp",)}
+PRINTED_DEFENSES = {"none": "", "marvell": "marvell", "label_dp": "label_dp"}
 Points = Iterable[tuple[float, float]]  # (x, y)
 
 
@@ -89,12 +89,10 @@ def _panels(
     return figure, list(axes.ravel())
 
 
-def _line(
-    ax: Axes, x: Sequence[float], values: Sequence[Interval], label: str, number: int
-) -> None:
+def _line(ax: Axes, x: Sequence[float], values: Sequence[Limits], label: str, number: int) -> None:
     """Draws means with intervals, in the color and with the marker that have this number."""
-    mean = np.array([v.mean for v in values])
-    half = np.nan_to_num([v.half for v in values])
+    mean = np.array([float(v.mean) for v in values])
+    half = np.nan_to_num([float(v.upper - v.mean) for v in values])
     color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
     ax.errorbar(x, mean, half, marker=marker, ms=4, capsize=2, lw=1.2, color=color, label=label)
 
@@ -106,11 +104,11 @@ def _printed(ax: Axes, points: Points, number: int) -> None:
 
 
 def _attack_line(
-    ax: Axes, x: Sequence[float], members: Sequence[ConfigurationSummary], attack: str, number: int
+    ax: Axes, x: Sequence[float], found: SeedFigures, of: pd.Index, attack: str, number: int
 ) -> None:
-    """Draws the attack's success on the configurations that it ran on."""
-    found = [c.figures_of(attack, ATTACKS[attack]) for c in members]
-    pairs = [(at, figures["success"]) for at, figures in zip(x, found, strict=True) if figures]
+    """Draws the attack's success on the configurations ``of`` that it ran on."""
+    successes = [found.attack(c, attack, ATTACKS[attack], "success") for c in of]
+    pairs = [(at, success) for at, success in zip(x, successes, strict=True) if success.count]
     if pairs:
         _line(ax, [at for at, _ in pairs], [v for _, v in pairs], f"{attack} attack", number)
 
@@ -129,15 +127,17 @@ def _kdk_numbers(dataset: str, k: int, **fields: str) -> list[tuple[float, float
 def _kdk_figure6(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     """Draws KDk's Figure 6: accuracy, and the passive attack's top-1 success on training rows, over epsilon.
     There is a panel per k; undefended is at epsilon 0."""
-    every = stored_configurations(sweep)
-    undefended = [c for c in every if not c.defended]
-    by_k = grouped((c for c in every if "kdk" in c.defenses), lambda c: int(c.knobs["kdk.k"]))
+    found = seed_figures(sweep)
+    points = found.points
+    undefended = points[points["defenses"] == ""]
+    with_kdk = points[points["defenses"].str.split("+").map(lambda chain: "kdk" in chain)]
+    by_k = list(with_kdk.groupby(with_kdk["kdk.k"].astype(int))) if len(with_kdk) else []
     figure, axes = _panels(len(by_k), 3.6, 3.4)
-    for ax, (k, members) in zip(axes, sorted(by_k.items()), strict=False):
-        drawn = [*undefended, *sorted(members, key=lambda c: c.knobs["kdk.epsilon"])]
-        x = [c.knobs.get("kdk.epsilon", 0.0) for c in drawn]
-        _line(ax, x, [c.accuracy[SPLIT] for c in drawn], "accuracy", 0)
-        _attack_line(ax, x, drawn, "passive", 1)
+    for ax, (k, members) in zip(axes, by_k, strict=False):
+        drawn = pd.concat([undefended, members.sort_values("kdk.epsilon", kind="stable")])
+        x = drawn["kdk.epsilon"].fillna(0.0).tolist()
+        _line(ax, x, [found.utility(c, "accuracy") for c in drawn.index], "accuracy", 0)
+        _attack_line(ax, x, found, drawn.index, "passive", 1)
         _printed(ax, _kdk_numbers(reproduces.dataset, k, **SUCCESS, attack="passive"), 1)
         _printed(ax, _kdk_numbers(reproduces.dataset, k, metric="top1_accuracy"), 0)
         ax.set(title=f"k = {k}", xlabel="ε", ylim=(0, 1.03))
@@ -153,23 +153,26 @@ def _legend(axes: Sequence[Axes], title: str) -> None:
 def _kdk_figure7(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     """Draws KDk's Figure 7: accuracy and the passive and active attacks' success over each defense's
     operating points. There is a panel per defense; dotted lines are the undefended figures."""
-    every = stored_configurations(sweep)
-    undefended = next((c for c in every if not c.defended), None)
-    panels = {name: [c for c in every if c.defenses == (name,)] for name in OPERATING_POINTS}
-    panels = {name: members for name, members in panels.items() if members}
+    found = seed_figures(sweep)
+    points = found.points
+    undefended = points.index[points["defenses"] == ""][:1]
+    panels = {name: points[points["defenses"] == name] for name in OPERATING_POINTS}
+    panels = {name: members for name, members in panels.items() if len(members)}
     figure, axes = _panels(len(panels), 2.9, 3.4)
     for ax, (name, members) in zip(axes, panels.items(), strict=False):
         knob = OPERATING_POINTS[name]
-        members = sorted(members, key=lambda c, knob=knob: c.knobs[knob])
-        x = [float(c.knobs[knob]) for c in members]
-        _line(ax, x, [c.accuracy[SPLIT] for c in members], "accuracy", 0)
-        if undefended is not None:
-            ax.axhline(undefended.accuracy[SPLIT].mean, color=COLORS[0], lw=0.8, ls=":")
+        members = members.sort_values(knob, kind="stable")
+        x = members[knob].astype(float).tolist()
+        _line(ax, x, [found.utility(c, "accuracy") for c in members.index], "accuracy", 0)
+        for c in undefended:
+            mean = float(found.utility(c, "accuracy").mean)
+            ax.axhline(mean, color=COLORS[0], lw=0.8, ls=":")
         for number, (attack, federation) in enumerate(ATTACKS.items(), 1):
-            _attack_line(ax, x, members, attack, number)
-            before = undefended.figures_of(attack, federation) if undefended is not None else None
-            if before:
-                ax.axhline(before["success"].mean, color=COLORS[number], lw=0.8, ls=":")
+            _attack_line(ax, x, found, members.index, attack, number)
+            for c in undefended:
+                before = found.attack(c, attack, federation, "success")
+                if before.count:
+                    ax.axhline(float(before.mean), color=COLORS[number], lw=0.8, ls=":")
             if name == "kdk":
                 printed = _kdk_numbers(reproduces.dataset, 3, **SUCCESS, attack=attack)
                 _printed(ax, printed, number)
@@ -184,26 +187,24 @@ def _kdk_figure7(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
 def _gafm_figure3(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     """Draws GAFM's Figure 3: test AUC and leak AUC of the gradient attacks under GAFM, its GAN loss alone and
     its cross entropy alone. Bars are means over seeds, and each dot is a seed."""
-    rows = read(sweep, named=False)
-    every = [c for c in configurations(rows) if SPLIT in c.auc]
+    found = seed_figures(sweep)
+    split = found.trials[(found.trials["kind"] == SPLIT) & found.trials["auc"].notna()]
+    every = found.points.loc[found.points.index.isin(split["configuration"])]
     labels = {name: reproduces.attacks.get(name, name) for name in GRADIENT_ATTACKS}
     figure = Figure(figsize=(7.2, 3.6))
     ax = figure.subplots()
     width = 0.8 / max(1, len(every))
-    for number, c in enumerate(every):
-        trials = {
-            trial.trial: trial.figures["test_oriented_auc"]
-            for trial in rows.trials
-            if (trial.configuration, trial.federation) == (c.number, SPLIT) and not trial.diverged
-        }
-        attacked = [row for row in rows.attacks if row.trial in trials]
-        groups = [list(trials.values())]
+    for number, (c, name) in enumerate(every["label"].items()):
+        trials = split[split["configuration"] == c]
+        groups = [trials["auc"].tolist()]
         for label in labels.values():
-            groups.append([r.figures["leak"] for r in attacked if r.identity.label == label])
+            attacked = found.attacks[found.attacks["label"] == label]
+            attacked = attacked[attacked["trial"].isin(trials["trial"])] if len(attacked) else []
+            groups.append(attacked["leak"].tolist() if len(attacked) else [])
         x = np.arange(len(groups)) + (number - (len(every) - 1) / 2) * width
         means = [float(np.mean(group)) if group else np.nan for group in groups]
         color = COLORS[number % len(COLORS)]
-        ax.bar(x, means, width * 0.9, color=color, alpha=0.5, label=c.label)
+        ax.bar(x, means, width * 0.9, color=color, alpha=0.5, label=name)
         for at, group in zip(x, groups, strict=True):
             ax.plot([at] * len(group), group, ".", ms=3, color=color)
     ax.axhline(0.5, color="gray", lw=0.8, ls=":")
@@ -217,18 +218,18 @@ def _gafm_figure2(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     """Draws GAFM's Figure 2: the gradients that a party received over the embeddings that it sent, undefended,
     with GAFM, and for GAFM's two losses, each in the first such trial. Class 1 is orange. Cuts are summed."""
     del reproduces
-    trials = [trial for trial in read(sweep, named=False).trials if not trial.diverged]
+    found = seed_figures(sweep)
+    trials = found.trials[~found.trials["diverged"]]
+    chains = trials["configuration"].map(found.points["defenses"])
     panels: list[tuple[str, HostArray, HostArray, HostArray]] = []
-    undefended = next((trial.trial for trial in trials if not trial.defenses), None)
-    if undefended is not None:
+    for undefended in trials.loc[chains == "", "trial"][:1].tolist():
         stored, splits = sweep.trial(undefended), sweep.splits()
         exchange = stored.exchange()
         sent = np.asarray(exchange["sent"][-1])
         labels = splits["labels"][splits["train"][stored.row["seed"]]][sent]
         f, g = (exchange[f"party0_{name}"][-1][sent] for name in ("embeddings", "gradients"))
         panels.append(("undefended", f, g, labels))
-    gafm = next((trial.trial for trial in trials if trial.defenses == ("gafm",)), None)
-    if gafm is not None:
+    for gafm in trials.loc[chains == "gafm", "trial"][:1].tolist():
         p = gafm_gradients.parts(sweep, gafm)
         of_parts = {"GAFM": p.gan + p.ce, "its GAN loss": p.gan, "its cross entropy": p.ce}
         panels += [(title, p.f, g, p.labels) for title, g in of_parts.items()]
@@ -244,16 +245,12 @@ def _gafm_figure2(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     return figure
 
 
-def _layers(c: ConfigurationSummary, passive: bool) -> list[tuple[str, Interval]]:
+def _layers(attacks: pd.DataFrame, passive: bool) -> list[tuple[str, Limits]]:
     """Returns (layer, leak of the spectral attack on it) from the input on; if ``passive``, without the top."""
-    signals = {key: dict(key.options).get("signal", "") for key in c.attacks}
-    found = [
-        (layer, c.attacks[key]["leak"])
-        for key, layer in signals.items()
-        if key.attack == "spectral"
-        and "." in layer
-        and layer.startswith("party" if passive else "")
-    ]
+    layers = attacks["signal"].where(attacks["attack"] == "spectral", "")
+    members = layers.str.contains(".", regex=False) & layers.str.startswith("party" * passive)
+    by_layer = attacks[members].groupby("signal")["leak"]
+    found = [(str(layer), over_seeds(of)) for layer, of in by_layer]
     return sorted(found, key=lambda pair: _depth(pair[0]))
 
 
@@ -267,7 +264,9 @@ def _depth(layer: str) -> tuple[bool, bool, int]:
 def _sun_layers(sweep: StoredSweep, reproduces: Reproduces, passive: bool = True) -> Figure:
     """Draws Figures 2, 4 and 7 of Sun et al.: leaks by layer, with a panel per configuration. The label
     party's layers, which no attacker sees, are shaded."""
-    panels = [(c, _layers(c, passive)) for c in stored_configurations(sweep)]
+    found = seed_figures(sweep)
+    of_point = found.attacks["configuration"]
+    panels = [(c, _layers(found.attacks[of_point == c], passive)) for c in found.points.index]
     if not panels or not all(layers for _, layers in panels):
         raise UserError(
             "the sweep has no spectral attack on a layer: give config.attacks.spectral.signal layers such "
@@ -286,11 +285,13 @@ def _sun_layers(sweep: StoredSweep, reproduces: Reproduces, passive: bool = True
         top = [at for at, (layer, _) in zip(x, layers, strict=True) if layer.startswith("top.")]
         if top:
             ax.axvspan(top[0] - 0.5, top[-1] + 0.5, color="gray", alpha=0.12, lw=0)
-        if SPLIT in c.auc:
-            ax.axhline(c.auc[SPLIT].mean, color="black", lw=0.9, ls="--", label="test AUC")
+        auc = found.utility(c, "auc")
+        if auc.count:
+            ax.axhline(float(auc.mean), color="black", lw=0.9, ls="--", label="test AUC")
         ax.axhline(0.5, color="gray", lw=0.8, ls=":")
-        _printed(ax, printed.get(c.defenses, ()), 1)
-        ax.set(title=c.label, xlabel="layer", xticks=x, ylim=(0.45, 1.02))
+        point = found.points.loc[c]
+        _printed(ax, printed.get(point["defenses"], ()), 1)
+        ax.set(title=point["label"], xlabel="layer", xticks=x, ylim=(0.45, 1.02))
     axes[0].set_ylabel("spectral attack, leak AUC")
     axes[0].legend(loc="upper left", fontsize=7)
     return figure
@@ -299,10 +300,12 @@ def _sun_layers(sweep: StoredSweep, reproduces: Reproduces, passive: bool = True
 def _sun_alphas(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     """Draws Figure 5 of Sun et al.: leak of the spectral attack and test AUC over dCor's weight, which is 0
     without dCor. There are two panels per set of other defenses."""
-    series: dict[str, list[tuple[float, ConfigurationSummary]]] = {}
-    for c in stored_configurations(sweep):
-        others = "+".join(name for name in c.defenses if name != "dcor")
-        series.setdefault(others, []).append((float(c.knobs.get("dcor.alpha") or 0), c))
+    found = seed_figures(sweep)
+    alphas = found.points.get("dcor.alpha", pd.Series(0.0, found.points.index)).fillna(0.0)
+    series: dict[str, list[tuple[float, int]]] = {}
+    for c, chain in found.points["defenses"].items():
+        others = "+".join(name for name in chain.split("+") if name != "dcor")
+        series.setdefault(others, []).append((float(alphas[c]), c))
     series = {others: s for others, s in series.items() if any(alpha > 0 for alpha, _ in s)}
     if not series:
         raise UserError(
@@ -319,13 +322,12 @@ def _sun_alphas(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     for number, (others, pairs) in enumerate(series.items()):
         x = sorted(alpha for alpha, _ in pairs)
         members = [c for _, c in sorted(pairs, key=lambda pair: pair[0])]
-        leaks = [c.figures_of(SPECTRAL, SPLIT) for c in members]
-        attacked = [figures["leak"] for figures in leaks if figures]
-        if len(attacked) < len(members):
+        leaks = [found.attack(c, SPECTRAL, SPLIT, "leak") for c in members]
+        if not all(leak.count for leak in leaks):
             raise UserError(
                 f"the sweep has no attack {SPECTRAL!r} on every configuration: run `vfljax attack`."
             )
-        values = {"leak AUC": attacked, "test AUC": [c.auc[SPLIT] for c in members]}
+        values = {"leak AUC": leaks, "test AUC": [found.utility(c, "auc") for c in members]}
         for place, (name, intervals) in enumerate(values.items()):
             ax = axes[2 * number + place]
             _line(ax, x, intervals, "ours", place)

@@ -16,13 +16,13 @@ import jinja2
 from matplotlib.figure import Figure
 
 from analysis.reproduction import causes, claims, comparison_csv, coverage, evidence, scatter
+from analysis.reproduction.coverage import grouped
 from vfljax import store
 from vfljax.papers import PAPERS, comparisons, paper_of
 from vfljax.papers.agreement import MARGIN, Status
 from vfljax.papers.comparisons import Compared
-from vfljax.report import page, stored_rows, tables
-from vfljax.report.assessment import assess
-from vfljax.report.stored_rows import grouped
+from vfljax.report import page, tables
+from vfljax.report.judged import judged
 from vfljax.report.templates import templates
 from vfljax.sweep import train
 from vfljax.sweep.experiment import experiment_of
@@ -63,8 +63,7 @@ def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compare
     figure = workdir / "figures" / f"{page.PAPER}.png"
     if figure.exists():
         store.write_bytes(folder / f"{name}.png", figure.read_bytes())
-    found = assess(stored_rows.read(sweep, named=False))
-    rows = evidence.leak_rows(experiment.reproduces.table, found)
+    rows = evidence.leak_rows(experiment.reproduces.table, judged(sweep, experiment))
     store.write_text(folder / f"{name}{LEAKS}", evidence.leaks_text(rows))
     about = sweep.header | sweep.header["versions"] | {"machine": train.processor_name()}
     about["date"] = f"{datetime.date.today()}"
@@ -108,7 +107,7 @@ def pages(folder: pathlib.Path, command: Command) -> dict[str, str]:
         "counts": coverage.counts,
         "table": coverage.table,
         "row": comparisons.row,
-        "markdown": lambda table: "\n".join(tables.markdown(*table)),
+        "markdown": tables.markdown,
     }
     environment = templates().overlay(loader=jinja2.FileSystemLoader(TEMPLATES))
     names = {FIRST: "first.md", APPENDIX: "appendix.md"}
