@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 
 from vfljax.report import words
 from vfljax.report.figures import LOCAL_ONLY_COLOR, hover, style
-from vfljax.report.frontier import told
+from vfljax.report.frontier import WIDTH, told
 from vfljax.report.judged import Judged, knobs_of
 from vfljax.report.rows import PANELS, Facts
 
@@ -65,7 +65,7 @@ def curves(judged: Judged, table: pd.DataFrame, names: list[str]) -> Figure:
     # values of an option are names, so no line joins them
     values = sorted(table["knob0"].unique(), key=None if numeric else str)
     with style(*map(str, values)):
-        figure = Figure(figsize=(5.6 * len(panels), 3.8), layout="constrained")
+        figure = Figure(figsize=(WIDTH * len(panels), 3.8), layout="constrained")
         for ax, panel in zip(
             figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
         ):

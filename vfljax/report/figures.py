@@ -49,6 +49,7 @@ LINE = "\N{LINE SEPARATOR}"  # stands for a line break within an identifier
 SVG = "http://www.w3.org/2000/svg"
 HREF = "{http://www.w3.org/1999/xlink}href"
 PNG_DPI = 150
+ENLARGED = 1.6  # the most pixels that a point of an SVG may take
 
 T = TypeVar("T")
 
@@ -138,7 +139,7 @@ def svg(figure: Figure, title: str) -> str:
     root = ElementTree.fromstring(buffer.getvalue())
     *_, width, _ = map(float, root.attrib["viewBox"].split())
     root.attrib.pop("width"), root.attrib.pop("height")
-    look = f"max-width:{width * 4 / 3:.0f}px;stroke-linejoin:round;stroke-linecap:butt"
+    look = f"max-width:{ENLARGED * width:.0f}px;stroke-linejoin:round;stroke-linecap:butt"
     root.attrib |= {"role": "group", "aria-label": title, "style": look}
     for parent in list(root.iter()):
         for child in list(parent):

@@ -18,6 +18,8 @@ from vfljax.report.figures import LOCAL_ONLY_COLOR, Name, hover, look, style, wr
 from vfljax.report.judged import Judged
 from vfljax.report.rows import PANELS, Facts
 
+WIDTH = 5.0
+"""The width of a panel in inches: its text can be read on a telephone."""
 NO_POINT = "No figure is drawn: no configuration has both a leak and a utility."
 CHOSEN = "operating point"
 ROW, COLUMN = (
@@ -65,7 +67,7 @@ def frontier(judged: Judged, shown: Sequence[str] | None = None) -> Figure:
     if not shown:
         raise UserError(NO_POINT)
     with style(*judged.verdicts["label"]):
-        entries, width = _entries(judged, shown), 5.6 * len(shown)
+        entries, width = _entries(judged, shown), WIDTH * len(shown)
         longest = max(len(entry["label"]) for entry in entries)
         columns = max(1, min(len(entries), int(72 * width / (COLUMN * longest + 40))))
         height = 4.0 + ROW * -(-len(entries) // columns)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import functools
 import json
 import pathlib
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from vfljax import store
@@ -108,7 +110,7 @@ def picture(drawing: Drawing, file: pathlib.Path) -> Picture:
     return Picture(drawing.title, parts)
 
 
-class _Shown(NamedTuple):
+class Shown(NamedTuple):
     """What a page is made from."""
 
     judged: Judged
@@ -120,14 +122,20 @@ class _Shown(NamedTuple):
         return tables.sections(self.judged, (roc.section(self.judged), *self.extra.sections))
 
 
-def _shown(workdir: pathlib.Path, extend: tables.Extend | None) -> _Shown:
+def _shown(workdir: pathlib.Path, extend: tables.Extend | None) -> Shown:
     sweep = store.load(workdir)
     experiment = experiment_of(sweep)
     extra = extend(sweep, experiment) if extend else tables.NO_EXTRA
-    return _Shown(judged(sweep, experiment), extra)
+    return Shown(judged(sweep, experiment), extra)
 
 
-def _context(shown: _Shown) -> dict[str, Any]:
+def rendered(shown: Shown) -> str:
+    """Returns the page as HTML, and writes its figures as PNG into the sweep's folder."""
+    (shown.judged.sweep.workdir / "figures").mkdir(exist_ok=True)
+    return templates().get_template("page.html").render(_context(shown))
+
+
+def _context(shown: Shown) -> dict[str, Any]:
     """Returns the values that the template of the page needs."""
     judged, folder = shown.judged, shown.judged.sweep.workdir / "figures"
     drawn = {
@@ -150,7 +158,7 @@ def _context(shown: _Shown) -> dict[str, Any]:
         "verdicts": tables.methods(judged),
         "frontier": main,
         "sections": shown.sections,
-        "html": tables.html,
+        "html": _html,
         "pictures": {certainty.title: certainty},
         "figures": [*drawn.values()],
         "remarks": remarks,
@@ -161,16 +169,26 @@ def _context(shown: _Shown) -> dict[str, Any]:
     }
 
 
+def _html(frame: pd.DataFrame) -> str:
+    """Returns a table as HTML in which a figure stays on one line with its limits."""
+    return re.sub(
+        r"(?<=[\d%]) \((\S+) to (\S+)\)",
+        "\N{NO-BREAK SPACE}(\\1\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}\\2)",
+        tables.html(frame),
+    )
+
+
 def _about(judged: Judged) -> str:
     """Returns a paragraph on the sweep's data and on how much was trained."""
     data, facts = judged.sweep.header["data"], judged.facts
-    rows = sum(data["balance"])
-    shares = [f"{name} {share(of / rows)}" for name, of in zip(facts.class_names, data["balance"])]
+    shares = [of / sum(data["balance"]) for of in data["balance"]]
+    named = [f"{name} {share(of)}" for name, of in zip(facts.class_names, shares)]
+    unnamed = facts.class_names == tuple(map(str, range(facts.classes)))
     shapes = map(threat_model.shape_text, data["party_shapes"])
     (text,) = paragraphs(
         "about",
         data=data,
-        classes=shares,
+        classes=f"the rarest {share(min(shares))}" if unnamed else ", ".join(named),
         columns=[f"{name} {shape}" for name, shape in zip(_parties(judged), shapes)],
         trained=len(judged.trials),
         trials=judged.sweep.header["trials"],
@@ -251,8 +269,7 @@ def present(workdir: pathlib.Path, extend: tables.Extend | None = None) -> str:
       The answers, verdicts, added tables and warnings for a terminal, and where the report is.
     """
     shown, path = _shown(workdir, extend), workdir / "report.html"
-    (workdir / "figures").mkdir(exist_ok=True)
-    store.write_text(path, templates().get_template("page.html").render(_context(shown)))
+    store.write_text(path, rendered(shown))
     parts = [first_lines(shown.judged)]
     for section in shown.extra.sections:
         parts.append(f"{fitted(section.frame)}\n{section.caption}")

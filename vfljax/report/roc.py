@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from vfljax.errors import UserError
 from vfljax.report import words
 from vfljax.report.figures import LOCAL_ONLY_COLOR, look, style
-from vfljax.report.frontier import numbers
+from vfljax.report.frontier import WIDTH, numbers
 from vfljax.report.judge import LOCAL_ONLY
 from vfljax.report.judged import Judged
 from vfljax.report.limits import SHOWN_LEVEL, Floats, half_row, limits
@@ -197,7 +197,7 @@ def figure(judged: Judged, shown: Sequence[str] | None = None) -> Figure:
     if not panels:
         raise UserError(too_rare(facts))
     with style(*(of.label for of in drawn), *facts.class_names):
-        out = Figure(figsize=(5.6 * len(panels), 4.0), layout="constrained")
+        out = Figure(figsize=(WIDTH * len(panels), 4.0), layout="constrained")
         axes = out.subplots(1, len(panels), squeeze=False)[0]
         for ax, panel in zip(axes, panels, strict=True):
             members = [(of, curve) for of, curve in curves if of.panel == panel]

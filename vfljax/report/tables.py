@@ -260,7 +260,7 @@ def _by_knowledge(judged: Judged) -> pd.DataFrame:
         for v in every.to_dict("records")
     ]
     table = every.assign(cell=cells, federation=every["panel"].map(PANELS))
-    table = table.rename(columns={"label": "configuration"})
+    table["configuration"] = table["label"]
     table["known"] = table["known"].map("{} labels".format)
     wide = table.pivot_table(
         "cell", ["configuration", "federation"], "known", aggfunc="first", sort=False
