@@ -15,9 +15,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from vfljax.report import stored_rows
-from vfljax.report.configurations import attacks_of, configurations
+from vfljax import store
 from vfljax.report.lower_limits import strongest_guesses
+from vfljax.report.rows import read
 from vfljax.types import HostArray
 
 CLAIMED = 1.0  # configs/canaries.py
@@ -35,28 +35,21 @@ def _limits(values: HostArray) -> str:
 
 def table(workdir: pathlib.Path) -> Iterable[list[str]]:
     """A row for each configuration of the sweep in ``workdir``."""
-    rows = stored_rows.load(workdir)
-    attacks = attacks_of(rows)
-    for configuration in configurations(rows):
-        found = attacks[configuration.number]
-        by_seed = [
-            strongest_guesses(row for row in found if row.seed == seed)
-            for seed in sorted({row.seed for row in found})
-        ]
+    rows, trials, _ = read(store.load(workdir))
+    for number, method in trials.groupby("configuration")["method"].first().items():
+        found = rows[rows["configuration"] == number]
+        by_seed = [strongest_guesses(of_seed) for _, of_seed in found.groupby("seed")]
         runs, whole = [run for run in by_seed if run], strongest_guesses(found)
         assert whole is not None
         limits = [np.array([run.epsilon(level) for run in runs]) for level in LEVELS]
         yield [
-            configuration.method,
+            str(method),
             f"{len(runs)}",
             f"{np.mean([run.guessed for run in runs]):.0f}",
             f"{np.mean([run.right / run.guessed for run in runs]):.3f}",
-            *(
-                f"{of_level.mean():.2f}, {of_level.max():.2f}, {np.sum(of_level > CLAIMED)}"
-                for of_level in limits
-            ),
+            *map(_limits, limits),
             f"{whole.epsilon():.2f} ({whole.right:,} of {whole.guessed:,})",
-            f"{whole.run.identity.label}, {whole.run.panel}",
+            f"{whole.label}, {whole.panel}",
         ]
 
 

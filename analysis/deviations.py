@@ -17,57 +17,55 @@ import argparse
 import csv
 import io
 import pathlib
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from vfljax import store
-from vfljax.report import stored_rows, tables
-from vfljax.types import MALICIOUS, SPLIT
+from vfljax.report import tables
+from vfljax.report.rows import read
+from vfljax.types import MALICIOUS, SPLIT, federation_of
 
 Row = dict[str, Any]
-LEAK = "leak_crossed"
 
 
-def _mean(rows: Iterable[Mapping[str, Any]], name: str) -> float:
+def _mean(rows: pd.DataFrame, name: str) -> float:
     """The mean of a figure, of one by epoch that of the last."""
-    values = [np.ravel(row[name])[-1] for row in rows if row.get(name) is not None]
+    values = [np.ravel(value)[-1] for value in rows.get(name, ()) if value is not None]
     return float(np.mean(values)) if values else float("nan")
 
 
-def _strongest(rows: stored_rows.StoredRows, trials: set[int], only: str = "") -> tuple[float, str]:
-    """The highest mean leak over these trials, of all attacks or ``only`` one, and the attack's label."""
-    by_attack: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
-    for row in rows.attacks:
-        if row.trial in trials and not row.oracle and only in ("", row.identity.attack):
-            by_attack.setdefault((row.identity.label, row.point), []).append(row.figures)
-    means = [(_mean(found, LEAK), label) for (label, _), found in by_attack.items()]
-    return max((mean for mean in means if not np.isnan(mean[0])), default=(float("nan"), "-"))
+def _strongest(attacks: pd.DataFrame) -> tuple[float, str]:
+    """The highest mean leak over trials, and the attack's label."""
+    means = attacks.groupby("label")["leak"].mean().dropna()
+    return (float(means.max()), str(means.idxmax())) if len(means) else (float("nan"), "-")
 
 
 def lines(workdir: pathlib.Path) -> list[Row]:
     """A line for every configuration of a sweep."""
-    rows = stored_rows.load(workdir)
-    name = rows.sweep.header["config"]["name"].removeprefix("deviations_")
+    sweep = store.load(workdir)
+    rows, trials, facts = read(sweep)
+    name = sweep.header["config"]["name"].removeprefix("deviations_")
     data, _, upload = name.rpartition("_")
-    utility = "auc" if len(rows.balance) == 2 else "accuracy"
-    learners = rows.learners.get((40, (0,)), {})
-    alone = [
-        _mean((row.figures for row in found), LEAK)
-        for by_draws in learners.values()
-        for found in by_draws.values()
+    utility = "auc" if facts.classes == 2 else "accuracy"
+    learners = rows[
+        (rows["role"] == "learner") & (rows["known"] == 40) & (rows["attackers"] == "0")
     ]
+    alone, _ = _strongest(learners)
+    # lists by epoch, of the training, are not in the frame of trials
+    results = sweep.results.to_pandas().set_index("trial")
     out = []
-    for number in sorted({trial.configuration for trial in rows.trials}):
-        trials = [trial for trial in rows.trials if trial.configuration == number]
-        line: Row = {"data": data, "method": trials[0].method, "upload": upload}
-        line["strength"] = trials[0].figures["strength"]
-        line["local_only"] = max(alone, default=float("nan"))
+    for _, of in trials.groupby("configuration"):
+        line: Row = {"data": data, "method": of["method"].iloc[0], "upload": upload}
+        line["strength"] = float(of["strength"].iloc[0])
+        line["local_only"] = alone
         for kind, prefix in ((SPLIT, "honest"), (MALICIOUS, "deviating")):
-            here = [trial for trial in trials if trial.federation == kind and not trial.diverged]
-            leak, attack = _strongest(rows, {trial.trial for trial in here})
-            figures = [trial.figures for trial in here]
+            kinds = of["federation"].map(lambda federation: federation_of(federation).kind)
+            here = of[(kinds == kind) & ~of["diverged"]]
+            attacks = rows[rows["trial"].isin(here["trial"]) & (rows["role"] == "attack")]
+            leak, attack = _strongest(attacks)
+            figures = results.loc[here["trial"]]
             line |= {
                 f"{prefix}_leak": leak,
                 f"{prefix}_attack": attack,
@@ -76,7 +74,7 @@ def lines(workdir: pathlib.Path) -> list[Row]:
                 f"{prefix}_training_accuracy": _mean(figures, "train_accuracy"),
                 f"{prefix}_loss": _mean(figures, "loss"),
             }
-            swapping, attack = _strongest(rows, {trial.trial for trial in here}, "swapping")
+            swapping, attack = _strongest(attacks[attacks["attack"] == "swapping"])
             if not np.isnan(swapping):
                 line |= {"swapping_leak": swapping, "swapping_attack": attack}
         out.append(line)
@@ -124,7 +122,7 @@ def text(every: list[Row]) -> str:
         swapping = f"{line['swapping_leak']:.3f}" if "swapping_leak" in line else "-"
         first = [line["data"], line["method"], upload, *cells[:3], attack, swapping]
         body.append([*first, *cells[3:]])
-    return "\n".join(tables.markdown(header, body)) + "\n"
+    return tables.markdown(pd.DataFrame(body, columns=header)) + "\n"
 
 
 def as_csv(every: list[Row]) -> str:

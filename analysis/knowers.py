@@ -7,53 +7,60 @@ federation the highest leak of the attacks that ``DefenseRow.known_by`` names fo
 and the highest of all other attacks. The report's own tables hold every attack.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+
 from __future__ import annotations
 
 import argparse
 import pathlib
-from collections.abc import Iterable
+
+import pandas as pd
 
 from vfljax import defenses, store
-from vfljax.report import stored_rows, tables
-from vfljax.report.configurations import configurations
+from vfljax.report import tables
+from vfljax.report.judged import knobs_of, labels, members_of
+from vfljax.report.rows import read
 from vfljax.types import NO_SPLIT, SPLIT
 
-LEAK = "leak_crossed"
 
-
-def highest(rows: Iterable[stored_rows.AttackFigures]) -> tuple[float, str]:
+def highest(rows: pd.DataFrame) -> tuple[float, str]:
     """The highest leak of these rows, and the attack's label."""
-    found = [(row.figures[LEAK], row.identity.label) for row in rows]
-    return max(((leak, label) for leak, label in found if leak is not None), default=(0.0, ""))
+    found = rows[rows["leak"].notna()]
+    if not len(found):
+        return 0.0, ""
+    most = found.loc[found["leak"].idxmax()]
+    return float(most["leak"]), str(most["label"])
 
 
 def text(workdir: pathlib.Path) -> str:
     """The table, as Markdown."""
-    rows = stored_rows.load(workdir)
+    sweep = store.load(workdir)
+    rows, trials, _ = read(sweep)
+    attacks = rows[rows["role"] == "attack"]
+    entries = store.attack_summary(workdir)
+    identities = {key: store.identity_of(entries[key]) for key in attacks["variant"].unique()}
+    names = labels(trials, knobs_of(trials))
     header = ["configuration"]
     for title in ("split", "no split"):
         header += [f"{title}: who knows it", "others"]
     body = []
-    for c in configurations(rows):
-        line = [c.label]
+    for number, chain in trials.groupby("configuration")["defenses"].first().items():
+        line = [names[number]]
+        every = [defenses.TABLE[name] for name in members_of(str(chain))]
         for kind in (SPLIT, NO_SPLIT):
-            trials = {
-                t.trial
-                for t in rows.trials
-                if (t.configuration, t.federation) == (c.number, kind) and not t.diverged
+            of = (attacks["configuration"] == number) & (attacks["federation"] == kind)
+            knows = {
+                key: any(row.known_to(kind, [identity]) for row in every)
+                for key, identity in identities.items()
             }
-            attacks = [row for row in rows.attacks if row.trial in trials and not row.oracle]
-            every = [defenses.TABLE[name] for name in c.defenses]
-            knowing = [
-                row for row in attacks if any(r.known_to(kind, [row.identity]) for r in every)
-            ]
-            other = [row for row in attacks if row not in knowing]
-            shown = (highest(found) for found in (knowing if every else attacks, other))
-            (leak, label), (rest, _) = shown
+            knowing = attacks["variant"].map(knows).astype(bool)
+            shown = attacks[of & (knowing if every else True)], attacks[of & ~knowing]
+            (leak, label), (rest, _) = map(highest, shown)
             line.append(f"{leak:.3f} {label}".removeprefix("0") if label else "-")
             line.append(f"{rest:.3f}".removeprefix("0") if rest and every else "-")
         body.append(line)
-    return "\n".join(tables.markdown(header, body)) + "\n"
+    return tables.markdown(pd.DataFrame(body, columns=header)) + "\n"
 
 
 def main() -> None:

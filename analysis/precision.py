@@ -8,41 +8,65 @@ precision.csv with a line per setting, federation, seed and figure. Settings of 
 batches and initial weights in both, so that differences are paired by seed.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
+
 from __future__ import annotations
 
 import argparse
 import csv
 import io
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
 
 import vfljax
 from configs.precision import get_config
 from vfljax import store
-from vfljax.report import stored_rows, tables
-from vfljax.report.assessed import Assessed
-from vfljax.report.assessment import assess
-from vfljax.report.estimates import Interval, interval
-from vfljax.report.stored_rows import FEDERATIONS, federation_of_kind
+from vfljax.report import tables
+from vfljax.report.judged import Judged, judged
+from vfljax.report.limits import SHOWN_LEVEL, limits
+from vfljax.report.rows import PANELS
+from vfljax.sweep.experiment import experiment_of
 
 EXACT, ROUNDED = "float32", "bfloat16"
 ACCURACY, LEAK = "accuracy", "strongest attack"
+PLACE = ["configuration", "panel"]
+
+
+class Interval(NamedTuple):
+    """A mean over seeds, and half the width of its 95 % t-interval (NaN for one seed)."""
+
+    mean: float
+    half: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} ± {self.half:.3f}"
+
+
+def interval(values: pd.Series) -> Interval:
+    """The interval of a figure by seed."""
+    found = limits(values.to_numpy(float), level=SHOWN_LEVEL, fewest=2)
+    return Interval(float(found.mean), float(found.upper - found.mean))
 
 
 class Pair(NamedTuple):
     """One figure of a setting in both precisions, by seed."""
 
     setting: str
-    federation: str
+    federation: str  # a panel
     figure: str
-    exact: Mapping[int, float]
-    rounded: Mapping[int, float]
+    exact: pd.Series
+    rounded: pd.Series
 
     @property
     def change(self) -> Interval:
         """bfloat16 less float32, paired by seed."""
-        return interval(self.rounded[s] - self.exact[s] for s in self.exact if s in self.rounded)
+        return interval((self.rounded - self.exact).dropna())
 
     @property
     def certain(self) -> bool:
@@ -53,47 +77,53 @@ class Pair(NamedTuple):
     def cells(self) -> list[str]:
         change = self.change
         return [
-            *(self.setting, FEDERATIONS[self.federation], self.figure),
-            *(str(interval(values.values())) for values in (self.exact, self.rounded)),
+            *(self.setting, PANELS[self.federation], self.figure),
+            *(str(interval(values)) for values in (self.exact, self.rounded)),
             f"{change.mean:+.3f} ± {change.half:.3f}{' *' if self.certain else ''}",
         ]
 
 
-def pairs(exact: Assessed, rounded: Assessed) -> Iterator[Pair]:
-    """Test accuracy, and the leak of the strongest attack, of every assessment of both sweeps."""
-    for one, other in zip(exact.attacked, rounded.attacked, strict=True):
-        about = one.label, one.federation
-        tests = (a.configuration.test[a.federation] for a in (one, other))
-        yield Pair(*about, ACCURACY, *tests)
-        yield Pair(*about, LEAK, *(a.strongest.by_seed for a in (one, other) if a.strongest))
+def figures(sweep: Judged) -> dict[str, pd.Series]:
+    """Test accuracy, and what the strongest attack of each run reads, by configuration, panel and seed."""
+    rows, honest = sweep.rows, sweep.trials[sweep.trials["federation"] == sweep.trials["panel"]]
+    attacks = rows[(rows["role"] == "attack") & (rows["known"] <= sweep.facts.known)]
+    leaks = attacks.groupby([*PLACE, "seed"])["leak"].max()
+    learners = rows[(rows["role"] == "learner") & (rows["known"] == sweep.facts.known)]
+    alone = learners.groupby("seed")["leak"].max().reindex(leaks.index.get_level_values("seed"))
+    leaks = leaks.where(leaks.isna(), np.fmax(leaks, alone.to_numpy()))
+    return {ACCURACY: honest.set_index([*PLACE, "seed"])["test_utility"], LEAK: leaks}
 
 
-def by_attack(exact: Assessed, rounded: Assessed) -> list[list[str]]:
-    """A row of cells per attack and federation: its leak, mean over all configurations, in either precision,
-    and the configuration in which its mean over seeds changes most."""
-    rows, every = [], list(zip(exact.configurations, rounded.configurations, strict=True))
-    for key in dict.fromkeys(key for c in exact.configurations for key in c.attacks):
-        leaks = {
-            one.label: (one.attacks[key]["leak"].mean, other.attacks[key]["leak"].mean)
-            for one, other in every
-            if key in one.attacks and key in other.attacks
-        }
-        means = (sum(values) / len(leaks) for values in zip(*leaks.values(), strict=True))
-        changes = {label: after - before for label, (before, after) in leaks.items()}
-        most = max(changes, key=lambda label: abs(changes[label]))
-        words = f"{changes[most]:+.3f} ({most})" if changes[most] else "none"
-        rows.append(
-            [
-                key.label,
-                FEDERATIONS[federation_of_kind(key.federation)],
-                *(f"{m:.3f}" for m in means),
-                words,
-            ]
-        )
-    return rows
+def pairs(exact: Judged, rounded: Judged) -> Iterator[Pair]:
+    """Test accuracy, and the leak of the strongest attack, of every configuration and panel of both sweeps."""
+    one, other = figures(exact), figures(rounded)
+    attacked = exact.leading[exact.leading["leak"].notna()]
+    for c, panel, label in attacked[[*PLACE, "label"]].itertuples(index=False, name=None):
+        for name in (ACCURACY, LEAK):
+            yield Pair(label, panel, name, *(of[name].loc[c, panel] for of in (one, other)))
 
 
-def text(every: Sequence[Pair], attacks: Sequence[Sequence[str]], scale: str) -> str:
+def by_attack(exact: Judged, rounded: Judged) -> pd.DataFrame:
+    """A row of text per attack and panel: its leak, mean over all configurations, in either precision, and the
+    configuration in which its mean over seeds changes most."""
+    names = ["panel", "label", "configuration"]
+    leaks = [
+        sweep.rows[sweep.rows["role"] == "attack"].groupby(names, sort=False)["leak"].mean()
+        for sweep in (exact, rounded)
+    ]
+    both = pd.concat(leaks, axis=1, join="inner", keys=[EXACT, ROUNDED])
+    label = exact.leading.drop_duplicates("configuration").set_index("configuration")["label"]
+    rows = []
+    for (panel, attack), of in both.groupby(["panel", "label"], sort=False):
+        changes = (of[ROUNDED] - of[EXACT]).droplevel(["panel", "label"])
+        most = changes.abs().idxmax()
+        words = f"{changes[most]:+.3f} ({label[most]})" if changes[most] else "none"
+        means = (f"{of[name].mean():.3f}" for name in (EXACT, ROUNDED))
+        rows.append([attack, PANELS[str(panel)], *means, words])
+    return pd.DataFrame(rows, columns=["attack", "federation", EXACT, ROUNDED, "largest change"])
+
+
+def text(every: Sequence[Pair], attacks: pd.DataFrame, scale: str) -> str:
     """Both tables as Markdown, and what is largest in the first; ``scale`` is that of leaks."""
     header = ["setting", "federation", "figure", EXACT, ROUNDED, "change, paired by seed"]
     certain = [pair for pair in every if pair.certain]
@@ -101,19 +131,19 @@ def text(every: Sequence[Pair], attacks: Sequence[Sequence[str]], scale: str) ->
         "# Products in bfloat16 beside float32",
         "",
         f"Means over {len(every[0].exact)} seeds with 95 % t-intervals. Accuracy is of test rows; the figure "
-        f"of the strongest attack is its {scale}, chosen on the other seeds. *: the interval of the change "
-        f"excludes 0, as {len(certain)} of {len(every)} do; by chance alone {len(every) / 20:.1f} would.",
+        f"of the strongest attack is the {scale} of the one that reads most in each run. *: the interval of the "
+        f"change excludes 0, as {len(certain)} of {len(every)} do; by chance alone {len(every) / 20:.1f} would.",
         "",
-        *tables.markdown(header, [pair.cells for pair in every]),
+        tables.markdown(pd.DataFrame([pair.cells for pair in every], columns=header)),
         "",
     ]
     last = [
         *("", "## Every attack by itself", "", f"{scale}, mean over all settings and seeds.", ""),
-        *tables.markdown(["attack", "federation", EXACT, ROUNDED, "largest change"], attacks),
+        tables.markdown(attacks),
     ]
     for figure in (ACCURACY, LEAK):
         pair = max((p for p in every if p.figure == figure), key=lambda p: abs(p.change.mean))
-        at = f"{pair.setting}, {FEDERATIONS[pair.federation]}"
+        at = f"{pair.setting}, {PANELS[pair.federation]}"
         lines.append(f"- Largest change of the {figure}: {pair.change.mean:+.3f} ({at}).")
     return "\n".join(lines + last) + "\n"
 
@@ -136,9 +166,9 @@ def compared(workdir: pathlib.Path) -> tuple[list[Pair], str]:
         vfljax.run_sweep(get_config(name), workdir / name, command=f"analysis.precision, {name}")
         for name in (EXACT, ROUNDED)
     ]
-    exact, rounded = (assess(stored_rows.read(sweep, named=False)) for sweep in sweeps)
+    exact, rounded = (judged(sweep, experiment_of(sweep)) for sweep in sweeps)
     every = list(pairs(exact, rounded))
-    return every, text(every, by_attack(exact, rounded), exact.reference.scale)
+    return every, text(every, by_attack(exact, rounded), exact.facts.scale)
 
 
 def main() -> None:

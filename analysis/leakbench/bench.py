@@ -9,6 +9,10 @@ A strength is chosen by its cost on validation rows alone: it is the strongest t
 of the federation's gain over the label party alone. No leak is read before all strengths are chosen.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
+
 from __future__ import annotations
 
 import datetime
@@ -18,6 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import pandas as pd
 
 from analysis.leakbench.boards import BOARDS, GAINS, KNOWN, UNDEFENDED, Board, autoleak
 from analysis.leakbench.entry_files import SCORED, Break, Data, Entry, Reading, Result, Score
@@ -27,14 +32,13 @@ from vfljax.attacks import TABLE
 from vfljax.auditing import suite
 from vfljax.auditing.stages import CANARIES
 from vfljax.errors import UserError
-from vfljax.report import choosing, lower_limits, stored_rows, worth
-from vfljax.report.assessed import Assessment
-from vfljax.report.assessment import assess
-from vfljax.report.candidates import EXCESS
-from vfljax.report.configurations import configurations, reference_of, undefended
-from vfljax.report.estimates import Estimate
-from vfljax.report.stored_rows import StoredRows
-from vfljax.sweep.experiment import experiment_of, parse
+from vfljax.report import lower_limits, rows
+from vfljax.report.costs import costs
+from vfljax.report.judge import LOCAL_ONLY
+from vfljax.report.judged import Judged, knobs_of, members_of, values_of
+from vfljax.report.verdicts import EXCESS
+from vfljax.store import StoredSweep
+from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import make_plan
 from vfljax.sweep.records import Goal
 from vfljax.sweep.train import train_sweep
@@ -62,8 +66,8 @@ class Bench(NamedTuple):
 
     def sweep(
         self, folder: str, fields: Mapping[str, Any], attacks: Sequence[str] | None = None
-    ) -> StoredRows:
-        """Trains and attacks those parts of a sweep that are not stored yet, and returns its rows.
+    ) -> StoredSweep:
+        """Trains and attacks those parts of a sweep that are not stored yet, and returns it.
 
         Args:
           folder: of the sweep, below ``workdir``.
@@ -75,7 +79,7 @@ class Bench(NamedTuple):
         if config["attacks"]:
             attack_sweep(plan, path, attacks, self.say)
         store.export(path)
-        return stored_rows.read(store.load(path), named=False)
+        return store.load(path)
 
     def run(self, entries: Sequence[Entry]) -> list[Entry]:
         """Trains, attacks and judges entries on all boards of the data set. Stored parts are not made again.
@@ -98,7 +102,7 @@ class Bench(NamedTuple):
         fields["grid"] = {UNDEFENDED: {}} | {entry.name: chains[entry.name] for entry in served}
         tuning = self.sweep(TUNING, fields)
         places = {entry.name: _chosen(tuning, entry.name) for entry in served}
-        rows = {}
+        sweeps = {}
         for federation, kinds in TRAINED.items():
             grid: dict[str, Any] = {UNDEFENDED: {}} | {
                 entry.name: entry.chain(self.data, kept)
@@ -107,19 +111,19 @@ class Bench(NamedTuple):
             }
             attacks = suite.suited(autoleak().attacks, kinds, KNOWN, plan.dataset.num_classes)
             fields = {"grid": grid, "attacks": attacks, "federations": kinds}
-            rows[federation] = self.sweep(federation, fields)
+            sweeps[federation] = self.sweep(federation, fields)
             claiming = {name: grid[name] for name in grid if _claims(grid[name])}
             if claiming:
-                train = rows[federation].sweep.header["data"]["train"]
+                train = sweeps[federation].header["data"]["train"]
                 planted = {"grid": claiming, "canaries": min(CANARIES, train // 5)}
                 planted |= {"seeds": 1, "known_draws": 1}
                 self.sweep(f"{federation}/{lower_limits.FOLDER}", fields | planted)
-        header, hashes, out = rows["split"].sweep.header, tuning.sweep.plugins, []
+        header, hashes, out = sweeps["split"].header, tuning.plugins, []
         for entry in entries:
             if refused[entry.name]:
                 scores = [Score(b, gain, refused[entry.name]) for b in BOARDS for gain in GAINS]
             else:
-                scores = [*_scores(rows, entry.name, places[entry.name], autoleak().attacks)]
+                scores = [*_scores(sweeps, entry.name, places[entry.name], autoleak().attacks)]
             result = Result(
                 autoleak=autoleak().version,
                 revision=header["revision"],
@@ -144,15 +148,14 @@ class Bench(NamedTuple):
         Returns:
           The entry with a ``Break`` for each board and share of the gain where they read more.
         """
-        rows = {
+        sweeps = {
             name: self.sweep(name, store.load(self.workdir / name).config, attacks)
             for name in TRAINED
         }
         if not any(score.reading for score in entry.results[self.data].scores):
             raise UserError(f"{entry.name} has no score on {self.data} that could be broken.")
-        tuning = stored_rows.read(store.load(self.workdir / TUNING), named=False)
-        places, found = _chosen(tuning, entry.name), []
-        for score in _scores(rows, entry.name, places, {*autoleak().attacks, *attacks}):
+        places, found = _chosen(store.load(self.workdir / TUNING), entry.name), []
+        for score in _scores(sweeps, entry.name, places, {*autoleak().attacks, *attacks}):
             known, reading = entry.best_known(self.data, *score.place), score.reading
             if known is None or reading is None or reading.attack not in attacks:
                 continue
@@ -170,23 +173,21 @@ def _claims(chain: Mapping[str, Any]) -> bool:
     return any(row.remarks.epsilon(row.example, {}) is not None for row in rows)
 
 
-def _chosen(tuning: StoredRows, method: str) -> Places:
+def _chosen(tuning: StoredSweep, method: str) -> Places:
     """Returns the place of the strongest strength of a method that keeps each share of the gain."""
-    every, guess = configurations(tuning), reference_of(tuning).guess
-    bare = undefended(every)
-    assert bare is not None, "the grid begins with undefended"
-    members = [point for point in every if point.method == method]
+    _, trials, facts = rows.read(tuning)
+    bare = trials.loc[trials["method"] == UNDEFENDED, "configuration"].iloc[0]
+    of_method = trials[trials["method"] == method]
+    members = sorted(set(of_method["configuration"]))
+    order = pd.Index([bare, *(c for c in members if c != bare)])
     places: dict[tuple[str, float], int | None] = {}
-    for federation in members[0].validation:
-        base = bare.validation[federation]
-        gained = worth.worth(bare.alone_validation.get(federation, {}), base)
+    for federation in of_method["federation"].unique():
+        of = trials[(trials["federation"] == federation) & trials["configuration"].isin(order)]
         for gain in GAINS:
-            places[federation, gain] = None
-            for place, point in enumerate(members):
-                utility = [point.validation[federation][seed] for seed in base]
-                losses = choosing.accuracy_losses(utility, [*base.values()], guess)
-                if choosing.keeps_accuracy(losses, gained.allowed(Goal(keep_gain=gain))):
-                    places[federation, gain] = place
+            asked = facts._replace(goal=Goal(keep_gain=gain))
+            kept = costs(of, order, asked)["qualifies"]
+            able = [place for place, c in enumerate(members) if kept[c]]
+            places[federation, gain] = max(able, default=None)
     return places
 
 
@@ -197,92 +198,117 @@ def _kept(places: Places, federation: str) -> list[int]:
 
 
 def _scores(
-    rows: Mapping[str, StoredRows], method: str, places: Places, counted: Collection[str]
+    sweeps: Mapping[str, StoredSweep], method: str, places: Places, counted: Collection[str]
 ) -> Iterator[Score]:
     """Yields a method's score on each board at each share of the gain, by the ``counted`` attacks."""
     for board in BOARDS:
-        of_board = board.rows(rows[board.federation], method, counted)
-        assessed = assess(of_board, experiment_of(of_board.sweep))
-        members = [c for c in assessed.configurations if c.method == method]
-        limits = lower_limits.lower_limits(assessed)
-        attacked = {a.configuration.number: a for a in assessed.attacked_on(board.federation)}
-        alone = assessed.worth[board.federation].alone_mean
+        judged = board.judged(sweeps[board.federation], method, counted)
+        of_method = judged.trials[judged.trials["method"] == method]
+        members = sorted(set(of_method["configuration"]))
+        limits = lower_limits.lower_limits(judged)
+        leading = judged.leading[judged.leading["panel"] == board.federation]
+        verdicts = {v["configuration"]: v for v in leading.to_dict("records")}
         for gain in GAINS:
             place = places.get((board.federation, gain))
             if place is None:
                 trained = (board.federation, gain) in places
                 yield Score(board, gain, NOT_KEPT if trained else NO_TOP)
                 continue
-            point = members[_kept(places, board.federation).index(place)]
-            number, guesses = point.number, limits.get(point.number)
-            epsilon = guesses.epsilon() if guesses else 0.0
-            if number in attacked:
-                yield _score(board, gain, attacked[number], alone, epsilon)
+            number = members[_kept(places, board.federation).index(place)]
+            verdict, guesses = verdicts.get(number, {}), limits.get(number)
+            if not math.isnan(verdict.get("leak", math.nan)):
+                epsilon = guesses.epsilon() if guesses else 0.0
+                yield _score(board, gain, verdict, judged, epsilon)
             else:
-                yield Score(board, gain, DIVERGED if point.diverged == point.trials else FAILED)
+                lost = of_method.loc[of_method["configuration"] == number, "diverged"].all()
+                yield Score(board, gain, DIVERGED if lost else FAILED)
 
 
-def _score(board: Board, gain: float, a: Assessment, alone: float, epsilon: float) -> Score:
-    """Returns the score of an assessed strength; ``epsilon`` is the lower limit that its canaries show."""
-    strongest, of = a.strongest, a.configuration
-    assert strongest is not None
-    identity = strongest.attack.identity
-    certain = [r.get("tpr_at_1e-2", r.get("read_99")) for r in strongest.attack.rows]
-    measured = bool(certain) and None not in certain and not (identity and identity.named)
+def _score(
+    board: Board, gain: float, verdict: Mapping[str, Any], judged: Judged, epsilon: float
+) -> Score:
+    """Returns the score of a strength; ``epsilon`` is the lower limit that its canaries show."""
+    of_point = judged.rows[judged.rows["configuration"] == verdict["configuration"]]
+    if verdict["leader"] == LOCAL_ONLY:
+        learners = judged.rows[judged.rows["role"] == "learner"]
+        learners = learners[learners["known"] == verdict["known"]]
+        by_learner = learners.groupby(["attackers", "draws", "label"])["leak"].transform("mean")
+        leading, attack = learners[by_learner == by_learner.max()], ""
+    else:
+        leading = of_point[of_point["label"] == verdict["leader"]]
+        attack = leading["attack"].iloc[0]
+    certain = leading.get("tpr_at_1e-2", leading.get("read_99"))
+    measured = certain is not None and len(certain) > 0 and bool(certain.notna().all())
+    defended = bool(verdict["defenses"])
     return Score(
         board=board,
         gain=gain,
         outcome=SCORED,
-        knobs=of.knobs,
+        knobs=knobs_of(judged.trials)[verdict["configuration"]],
         reading=Reading(
-            leak=round(strongest.leak.mean, 5),
-            limits=_limits(strongest.leak),
-            attack=identity.attack if identity else "",
-            variant=strongest.name,
+            leak=round(verdict["leak"], 5),
+            limits=_limits(verdict["leak_lower"], verdict["leak_upper"]),
+            attack=attack,
+            variant=verdict["leader"],
         ),
-        local_only=_number(strongest.local_only),
-        certain=_number(sum(certain) / len(certain)) if measured else None,
-        utility=_number(a.utility.mean) or 0.0,
-        alone=_number(alone),
-        kept=_number(a.kept.share.mean) if of.defended else 1.0,
-        kept_limits=_limits(a.kept.share),
-        verdict=str(a.verdict) if of.defended else "",
-        flags=tuple(name for name, raised in _flags(a, alone, epsilon) if raised),
+        local_only=_number(verdict["local_only"]),
+        certain=_number(float(certain.mean())) if certain is not None and measured else None,
+        utility=_number(verdict["utility"]) or 0.0,
+        alone=_number(verdict["alone"]),
+        kept=_number(verdict["share_kept"]) if defended else 1.0,
+        kept_limits=None,
+        verdict=verdict["verdict"] if defended else "",
+        flags=tuple(name for name, raised in _flags(verdict, of_point, judged, epsilon) if raised),
     )
 
 
 def _number(value: float) -> float | None:
     """Returns a figure as it is written to JSON: five digits, None for NaN."""
-    return None if math.isnan(value) else round(value, 5)
+    return None if math.isnan(value) else round(float(value), 5)
 
 
-def _limits(estimate: Estimate) -> tuple[float, float] | None:
-    lower, upper = map(float, estimate.limits)
+def _limits(lower: float, upper: float) -> tuple[float, float] | None:
     return None if math.isnan(lower) else (round(lower, 5), round(upper, 5))
 
 
-def _flags(a: Assessment, alone: float, epsilon: float) -> list[tuple[str, bool]]:
-    """Returns the warnings that a score may carry, each with whether it applies."""
-    strongest, of = a.strongest, a.configuration
-    assert strongest is not None
-    kind = stored_rows.federation_of_kind
-    ran = [f for who, f in of.attacks.items() if kind(who.federation) == a.federation]
-    untrained = [(f["leak"], f["untrained_leak"]) for f in ran if f["untrained_leak"].count]
-    taught = any(f["all_labels_leak"].mean > strongest.local_only + EXCESS for f in ran)
-    listed = [defenses.TABLE[name].known_by.get(a.federation) for name in of.defenses]
-    claims = [defenses.TABLE[name].remarks.epsilon(*of.values_of(name)) for name in of.defenses]
+def _flags(
+    verdict: Mapping[str, Any], of_point: pd.DataFrame, judged: Judged, epsilon: float
+) -> list[tuple[str, bool]]:
+    """Returns the warnings that a score may carry, each with whether it applies.
+
+    Args:
+      verdict: of the strength.
+      of_point: the rows of attacks on it.
+      judged: the sweep.
+      epsilon: the lower limit that its canaries show.
+    """
+    number, panel = verdict["configuration"], verdict["panel"]
+    trials = judged.trials[judged.trials["configuration"] == number]
+    wanted = ["leak", "untrained_leak", "all_labels_leak"]
+    means = of_point.reindex(columns=["label", *wanted]).astype(dict.fromkeys(wanted, float))
+    means = means.groupby("label")[wanted].mean()
+    untrained = means.dropna(subset="untrained_leak")
+    taught = bool((means["all_labels_leak"] > verdict["local_only"] + EXCESS).any())
+    chain = members_of(verdict["defenses"])
+    listed = [defenses.TABLE[name].known_by.get(panel) for name in chain]
+    knobs = knobs_of(judged.trials)[number]
+    claims = [defenses.TABLE[name].remarks.epsilon(*values_of(name, knobs)) for name in chain]
     return [
-        ("worse than no federation", a.utility.mean < alone),
+        ("worse than no federation", verdict["utility"] < verdict["alone"]),
         (
             "no attack beats the local-only baseline, though all labels would teach one to",
-            strongest.is_local_only and taught,
+            verdict["leader"] == LOCAL_ONLY and taught,
         ),
         (
             "embeddings give away no more than those of an untrained bottom",
-            bool(untrained) and all(x.mean <= initial.mean + NOISE for x, initial in untrained),
+            len(untrained) > 0
+            and bool((untrained["leak"] <= untrained["untrained_leak"] + NOISE).all()),
         ),
-        ("some seeds diverge", of.diverged > 0),
-        ("classes exchanged", of.inverted > 0),
+        ("some seeds diverge", bool(trials["diverged"].any())),
+        ("classes exchanged", bool((trials.get("inverted", pd.Series(dtype=float)) == 1).any())),
         ("canaries exceed the claimed epsilon", any(c is not None and epsilon > c for c in claims)),
-        ("nobody who knows it attacked it", of.defended and not (a.known and all(listed))),
+        (
+            "nobody who knows it attacked it",
+            bool(chain) and not (verdict["known_by"] and all(listed)),
+        ),
     ]

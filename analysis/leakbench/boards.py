@@ -7,7 +7,6 @@ the trials of one sweep. The config of a data set is the variant of ``configs/le
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import pathlib
@@ -16,12 +15,16 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from vfljax import store
 from vfljax.attacks import TABLE
 from vfljax.auditing.suite import KNOWN, UNDEFENDED
 from vfljax.errors import UserError
-from vfljax.report import stored_rows
-from vfljax.report.stored_rows import StoredRows
-from vfljax.types import MALICIOUS
+from vfljax.report.judge import judge
+from vfljax.report.judged import Judged, with_words
+from vfljax.report.rows import Frames, read
+from vfljax.store import StoredSweep
+from vfljax.sweep.experiment import experiment_of
+from vfljax.types import MALICIOUS, federation_of
 
 GAINS = (0.5, 0.9)
 """Shares of the federation's gain over the label party alone, at which entries are compared."""
@@ -68,26 +71,30 @@ class Board(msgspec.Struct, frozen=True):
     known: Literal[0, 40]  # the most labels that an attacker knows
     malicious: bool  # whether passive parties may train with the malicious optimizer
 
-    def rows(self, rows: StoredRows, method: str, counted: Collection[str]) -> StoredRows:
-        """Returns the rows of the sweep that count on this board: of undefended and of one method.
+    def judged(self, sweep: StoredSweep, method: str, counted: Collection[str]) -> Judged:
+        """Returns the sweep as it is judged on this board: undefended and one method.
 
-        The method is judged as if its sweep had no other, so that its limits do not depend on other methods.
+        The method is judged as if its sweep had no other, so that its figures do not depend on other methods.
+        Where attackers know no label, no label turns an attack or names its classes.
 
         Args:
-          rows: of the sweep, before classes are renamed.
+          sweep: that of the board's federation.
           method: the name of the method.
           counted: the names of the attacks that count.
         """
-        members, barred = (UNDEFENDED, method), () if self.malicious else (MALICIOUS,)
-        trials = [t for t in rows.trials if t.method in members and t.federation not in barred]
-        numbers = {trial.trial for trial in trials}
-        attacked = [
-            row for row in rows.attacks if row.trial in numbers and row.identity.attack in counted
-        ]
-        if len(rows.balance) > 2:
-            attacked += stored_rows.renamed(attacked)
-        attacked = [row for row in attacked if row.identity.known <= self.known]
-        return dataclasses.replace(rows, trials=tuple(trials), attacks=tuple(attacked))
+        experiment = experiment_of(sweep)
+        rows, trials, facts = read(sweep, experiment, named=self.known > 0)
+        trials = trials[trials["method"].isin((UNDEFENDED, method))]
+        if not self.malicious:
+            trials = trials[[federation_of(f).kind != MALICIOUS for f in trials["federation"]]]
+        attacks = rows["trial"].isin(trials["trial"]) & rows["attack"].isin(counted)
+        attacks &= rows["known"] <= self.known
+        rows = rows[attacks | (rows["role"] == "learner")]
+        fair = rows.loc[rows["role"] == "attack", "known"]
+        frames = Frames(rows, trials, facts._replace(known=int(fair.max()) if len(fair) else 0))
+        summary = store.attack_summary(sweep.workdir)
+        verdicts = with_words(judge(*frames), frames, summary)
+        return Judged(sweep, experiment, *frames, verdicts, verdicts.iloc[:0])
 
 
 BOARDS = (

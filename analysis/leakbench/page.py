@@ -19,10 +19,9 @@ from analysis.leakbench import entry_files
 from analysis.leakbench.boards import BOARDS, GAINS, UNDEFENDED, Board, autoleak
 from analysis.leakbench.entry_files import Break, Data, Entry, Reading, Score
 from vfljax.report import words
-from vfljax.report.candidates import EXCESS
-from vfljax.report.estimates import Estimate, Limits
 from vfljax.report.page import POLICY
 from vfljax.report.templates import templates
+from vfljax.report.verdicts import EXCESS
 
 ENTRIES = pathlib.Path(__file__).with_name("entries")
 
@@ -74,7 +73,7 @@ def _figure(mean: float | None, limits: tuple[float, float] | None) -> str:
     """'.97 (.95 to .98)'; '-' without a figure."""
     if mean is None:
         return "-"
-    return words.figure(Estimate(mean, Limits(*(limits or (float("nan"),) * 2))))
+    return words.with_limits(mean, *(limits or (float("nan"),) * 2))
 
 
 def rankings(entries: Sequence[Entry]) -> list[Ranking]:

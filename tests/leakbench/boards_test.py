@@ -44,7 +44,7 @@ def figures(tmp_path_factory):
     attack_sweep(train_sweep(parse(config), folder, "test", quiet), folder, say=quiet)
     store.export(folder)
     rows = store.load(folder).attacks.to_pandas()
-    return rows.groupby("variant")["leak_crossed"].mean().to_dict()
+    return rows.groupby("variant")["leak"].mean().to_dict()
 
 
 def test_layout_and_compiler_are_those_of_the_version():

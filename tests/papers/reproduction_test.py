@@ -10,7 +10,6 @@ from tests.sweeps import columns
 from vfljax import papers, store
 from vfljax.papers import comparisons, reproduction
 from vfljax.report import page
-from vfljax.report.configurations import stored_configurations
 from vfljax.store import sealed
 from vfljax.sweep.records import Reproduces
 
@@ -108,7 +107,11 @@ def test_a_ratio_of_leaks_is_their_mean_over_three_attacks_by_the_training_auc(
         for row in rows
         for name, leak in leaks.items()
     ]
-    about = {name: {"label": name, "federations": ["split"]} for name in leaks}
+    variants = {row["variant"]: row for row in attacked}
+    about = {
+        name: {**row, "federations": ["split"], "knobs": [{}], "status": "ok"}
+        for name, row in variants.items()
+    }
     monkeypatch.setattr(store, "attack_summary", lambda _: about)
     arms = Reproduces("gafm/D.6", "IMDB", arms={"gafm": "gafm"}, setting={"sampling_ratio": 1.0})
     sweep = defended._replace(attacks=pa.Table.from_pylist(attacked))
@@ -123,18 +126,22 @@ def test_another_method_for_a_number_is_a_variant_of_its_name(defended):
         defended, Reproduces("gafm/2", "Criteo", arms={"undefended": "none", "gafm": "none"})
     )
     auc = [c for c in rows if c.number.defense == "none" and not c.number.attack]
-    assert [c.figure for c in auc] == ["several: undefended, gafm delta=0.1, gafm delta=0.5"]
+    assert [c.figure for c in auc] == ["several: undefended, gafm delta=.1, gafm delta=.5"]
     assert auc[0].ours == ()  # gafm has two points, and which is meant is not said
     arms = {"gafm": "gafm", "undefended": "gafm"}  # no number of GAFM is of an empty chain
     rows = reproduction.compare(defended, Reproduces("gafm/2", "Criteo", arms=arms))
     assert [c.variant for c in rows if c.number.defense == "gafm"] == [""] * 4
 
 
-def test_of_two_methods_with_the_same_setting_the_first_is_the_sweep_s_own(defended, monkeypatch):
-    every = stored_configurations(defended)
-    undefended = next(c for c in every if not c.defended)
-    twice = [undefended, undefended._replace(method="again")]
-    monkeypatch.setattr(reproduction, "configurations", lambda rows: twice)
+def test_of_two_methods_with_the_same_setting_the_first_is_the_sweep_s_own(defended):
+    results = defended.results.to_pylist()
+    again = {"configuration": 99, "method": "again"}
+    twice = results + [
+        {**row, **again, "trial": 1000 + row["trial"]}
+        for row in results
+        if row["method"] == "undefended"
+    ]
+    defended = defended._replace(results=pa.Table.from_pylist(twice, defended.results.schema))
     arms = {"undefended": "none", "again": "none"}
     reproduces = Reproduces("gafm/2", "Criteo", variant="minmax", arms=arms)
     rows = [c for c in reproduction.compare(defended, reproduces) if c.number.defense == "none"]

@@ -1,13 +1,13 @@
 """The papers' figures: what is drawn where, from stored sweeps."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis.reproduction import paper_figures
-from tests.sweeps import assessment, identity
+from analysis.reproduction.seed_figures import SeedFigures
 from vfljax import papers, store
 from vfljax.errors import UserError
-from vfljax.report.estimates import Interval
 from vfljax.sweep.records import Reproduces
 
 
@@ -85,22 +85,32 @@ POWER = {"marvell.power": 8.0}
 
 @pytest.fixture
 def stored(monkeypatch):
-    """Makes the configurations of a sweep."""
+    """Gives the figures the configurations of a sweep, as ``made`` describes them."""
 
     def give(*every):
-        monkeypatch.setattr(paper_figures, "stored_configurations", lambda sweep: every)
+        points, trials, attacks = [], [], []
+        for number, (method, auc, leaks, knobs) in enumerate(every):
+            label = " ".join([method, *(f"{k.split('.')[1]}={v}" for k, v in knobs.items())])
+            chain = "+".join(dict.fromkeys(name.split(".")[0] for name in knobs))
+            points.append({"label": label, "method": method, "defenses": chain, **knobs})
+            at = {"configuration": number, "kind": "split", "seed": 0, "trial": number}
+            trials.append({**at, "diverged": False, "accuracy": 0.7, "auc": auc})
+            every_attack = {
+                **{f"spectral/{name}": leak for name, leak in leaks.items()},
+                "norm": 1.0,
+            }
+            for name, leak in sorted(every_attack.items()):  # as stored
+                attack, _, signal = name.partition("/")
+                told = {"label": name, "attack": attack, "signal": signal, "leak": leak}
+                attacks.append({**at, **told})
+        found = SeedFigures(*(pd.DataFrame(table) for table in (points, trials, attacks)))
+        monkeypatch.setattr(paper_figures, "seed_figures", lambda sweep: found)
 
     return give
 
 
 def made(method, auc, leaks, knobs=None):
-    attacks = {
-        identity(f"spectral/{name}", federation="split"): {"leak": Interval(leak, 0.02, 5)}
-        for name, leak in sorted(leaks.items())  # as stored
-    }
-    attacks[identity("norm", federation="split")] = {"leak": Interval(1.0, 0.0, 5)}
-    configuration = assessment(method, 0.7, 0.8, knobs).configuration
-    return configuration._replace(attacks=attacks, auc={"split": Interval(auc, 0.01, 5)})
+    return method, auc, leaks, knobs or {}
 
 
 def sun(number, dataset="Criteo"):

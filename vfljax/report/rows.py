@@ -100,18 +100,20 @@ class Frames(NamedTuple):
     facts: Facts
 
 
-def read(sweep: StoredSweep, experiment: Experiment | None = None) -> Frames:
+def read(sweep: StoredSweep, experiment: Experiment | None = None, named: bool = True) -> Frames:
     """Returns the frames of a stored sweep, finished or not.
 
     Args:
       sweep: as ``store.load`` returns it.
       experiment: the sweep's, for its goal and the names of its parties; None gives default ones.
+      named: whether the known labels of other attacks turn and name an attack that knows none. If not, it
+        has its own names, of two classes those by which more is read.
     """
     plugins.stand_in(sweep.plugins)
     facts = _facts(sweep, experiment)
     trials = _trials(sweep, facts, experiment)
     learners = _learners(sweep, facts)
-    rows = _attacks(sweep, trials, learners, facts)
+    rows = _attacks(sweep, trials, learners, facts, named)
     rows = pd.concat([part for part in (rows, learners) if len(part)] or [rows], ignore_index=True)
     fair = rows[rows["role"] == "attack"]
     return Frames(rows, trials, facts._replace(known=int(fair["known"].max()) if len(fair) else 0))
@@ -170,7 +172,7 @@ def _trials(sweep: StoredSweep, facts: Facts, experiment: Experiment | None) -> 
 
 
 def _attacks(
-    sweep: StoredSweep, trials: pd.DataFrame, learners: pd.DataFrame, facts: Facts
+    sweep: StoredSweep, trials: pd.DataFrame, learners: pd.DataFrame, facts: Facts, named: bool
 ) -> pd.DataFrame:
     """Returns the rows of attacks on trials that did not diverge, stored or only planned."""
     summary = store.attack_summary(sweep.workdir)
@@ -196,10 +198,10 @@ def _attacks(
         index=pd.MultiIndex.from_frame(places),
     )
     about["label"] = _labels(about)
-    rows["leak"] = _leak(rows, facts) if len(stored) else np.nan
+    rows["leak"] = _leak(rows, facts, named) if len(stored) else np.nan
     kept = [name for name in rows if name not in (*ABOUT, *IDENTITY, *GONE)]
     rows = rows[kept].merge(about[ABOUT].reset_index(), on=PLACE)
-    if "naming" in rows:
+    if named and "naming" in rows:
         # an attack that was turned or named by known labels counts as knowing these
         free = (rows["known"] == 0) & (rows["role"] == "attack")
         naming = rows.groupby("variant")["naming"].transform("max").fillna(0).astype(int)
@@ -299,7 +301,7 @@ def _labels(about: pd.DataFrame) -> list[str]:
     return out
 
 
-def _leak(rows: pd.DataFrame, facts: Facts) -> pd.Series:
+def _leak(rows: pd.DataFrame, facts: Facts, named: bool = True) -> pd.Series:
     """Returns each row's leak in the direction, or under the names, that the module's docstring says.
 
     Of an attack that knows labels, two classes, the AUC is stored in the direction of its known labels, beside
@@ -308,11 +310,12 @@ def _leak(rows: pd.DataFrame, facts: Facts) -> pd.Series:
     stored = rows["leak"]
     if "leak_named" not in rows:
         return stored
-    named, free = rows["leak_named"], rows["known"] == 0
+    by_names, free = rows["leak_named"], rows["known"] == 0
     if facts.classes > 2:
-        return stored.where(~free, named)
+        return stored.where(~(free & named), by_names)
     turned = rows["renamed"].fillna(0) > 0.5
-    return named.where(free | ~turned, 1 - named)
+    directed = by_names.where(free | ~turned, 1 - by_names)
+    return directed if named else directed.where(~free, stored)
 
 
 def _learners(sweep: StoredSweep, facts: Facts) -> pd.DataFrame:
