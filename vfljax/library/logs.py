@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from vfljax import store
-from vfljax.errors import imported, refusals
+from vfljax.errors import imported, refusals, user_path
 from vfljax.report.configurations import NUMBERS
 from vfljax.report.stored_rows import FEDERATIONS, federation_of_kind
 from vfljax.sweep.experiment import experiment_of
@@ -173,8 +173,8 @@ def to_wandb(
     Raises:
       UserError: if W&B is missing or refuses, or the sweep is not finished.
     """
+    root, folders = user_path(folder or sweep.workdir, "folder"), []
     wandb = imported("wandb", extra="wandb", needed_by="to_wandb")
-    root, folders = pathlib.Path(folder or sweep.workdir), []
     with refusals(str(root)):
         root.mkdir(parents=True, exist_ok=True)
     settings = wandb.Settings(silent=True, console="off", x_disable_stats=True)
@@ -209,8 +209,8 @@ def to_tensorboard(sweep: Sweep, folder: str | os.PathLike[str] | None = None) -
     Raises:
       UserError: if tensorboardX is missing, or the sweep is not finished.
     """
+    root = user_path(folder or sweep.workdir / "tensorboard", "folder")
     tensorboard = imported("tensorboardX", extra="tensorboard", needed_by="to_tensorboard")
-    root = pathlib.Path(folder or sweep.workdir / "tensorboard")
     home = root / f"{experiment_of(sweep).name} {store.identity(sweep.workdir)[:8]}"
     for run in logged_runs(sweep):
         whole, half = home / run.group / run.name, home / ".unfinished"

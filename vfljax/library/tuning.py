@@ -24,7 +24,7 @@ from vfljax.auditing import planning, suite
 from vfljax.defenses import TABLE
 from vfljax.errors import UserError, imported, refusals, unknown_row
 from vfljax.launching import running
-from vfljax.library.sweeps import Sweep, load
+from vfljax.library.sweeps import Sweep, folder_of, load
 from vfljax.sweep.experiment import parse
 
 STUDY = "tune.sqlite3"
@@ -75,6 +75,7 @@ def tune(
     Raises:
       UserError: for knobs that cannot be searched, and if ``workdir`` holds another search.
     """
+    folder = folder_of(workdir)
     optuna = imported("optuna", extra="tune", needed_by="tune")
     least = {"batches": 1, "points": 1, "confirm": 0, "seed": 0}
     for name, number in zip(least, (batches, points, confirm, seed), strict=True):
@@ -89,7 +90,7 @@ def tune(
     }
     spaces = [ranges for _, ranges in searched.values()]
     slots = [name for name in searched for _ in range(points)]  # the defenses of a batch
-    values, folder = parse(config).stored, pathlib.Path(workdir)
+    values = parse(config).stored
     judged, chains, sweeps, confirmed = [], {}, [], None
     with store.writing(folder):
         study = _study(optuna, folder / STUDY, spaces, points, seed)
