@@ -9,6 +9,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from vfljax.errors import UserError
 from vfljax.report import headline, interactive, intervals, words
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.candidates import LOCAL_ONLY, floats
@@ -28,6 +29,10 @@ OF_TWO = " TPR: of class 1, the share read where the FPR of class 0 is taken for
 TWO = {"tpr_at_1e-3": "TPR at 0.1 % FPR", "tpr_at_1e-2": "at 1 %", "tpr_at_1e-1": "at 10 %"}
 MORE = {"read_99": "read with 99 % precision"}
 ROC = {"xlabel": "false positive rate", "ylabel": "true positive rate", "yscale": "log"}
+RARE = (
+    "No ROC is drawn: its rates need ten scored rows of class 0 on every seed, and one has fewer."
+)
+FEW = "No precision is drawn: it needs ten scored rows on every seed, and one has fewer."
 FEWEST = 100  # rows scored on two seeds, without which no share is shown
 PRECISION = {"xlabel": "share of the rows, most certain first", "ylabel": "share named rightly"}
 
@@ -95,20 +100,38 @@ def _every_seed(right: Any) -> str:
 
 def figure(assessed: Assessed) -> Figure:
     """Draws undefended, the recommendation and the local-only baseline: for two classes the ROC on logarithmic
-    axes, for more the precision among the most certain rows."""
-    two, panels, x = assessed.reference.classes == 2, assessed.federations, SHARES
+    axes, for more the precision among the most certain rows.
+
+    Raises:
+      UserError: if no curve has any point, as where a class is too rare.
+    """
+    two, panels = assessed.reference.classes == 2, assessed.federations
+    curves = [
+        (a.federation, _stored(a, "roc" if two else "precision").mean(axis=0), look)
+        for a, look in readers(assessed)
+        if look
+    ]
+    shown = {federation: np.zeros(len(SHARES), bool) for federation in panels}
+    for federation, curve, _ in curves:
+        shown[federation] |= np.isfinite(curve)
+    if not np.any(list(shown.values())):
+        raise UserError(RARE if two else FEW)
     with mpl.rc_context(STYLE):
         drawn = Figure(figsize=(5.6 * len(panels), 4.2))
         axes = drawn.subplots(1, len(panels), squeeze=False)
         for ax, federation in zip(axes[0], panels, strict=True):
-            for a, look in readers(assessed):
-                if look and a.federation == federation:
-                    curve = _stored(a, "roc" if two else "precision").mean(axis=0)
+            ax.set(title=FEDERATIONS[federation])
+            x = SHARES[shown[federation]]
+            if not len(x):  # Matplotlib has no logarithmic axis without a number
+                at = {"ha": "center", "wrap": True, "transform": ax.transAxes}
+                ax.text(0.5, 0.5, RARE if two else FEW, **at)
+                continue
+            for of, curve, look in curves:
+                if of == federation:
                     ax.plot(SHARES, curve, **look)
-                    x = SHARES[np.isfinite(curve)]
             level, label = (x, "chance") if two else (np.full_like(x, 0.99), "99 %")
             ax.plot(x, level, ":", color="gray", lw=0.8, label=label)
-            ax.set(title=FEDERATIONS[federation], xscale="log", **(ROC if two else PRECISION))
+            ax.set(xscale="log", **(ROC if two else PRECISION))
             ax.legend()
         drawn.tight_layout()
     return drawn

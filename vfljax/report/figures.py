@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from vfljax.errors import UserError
 from vfljax.report.configurations import ConfigurationSummary, Reference, titles, varying_knobs
 from vfljax.report.estimates import NO_INTERVAL, Interval
 from vfljax.report.stored_rows import FEDERATIONS
@@ -29,6 +30,24 @@ STYLE: Any = {
     "figure.dpi": 110,
     "svg.hashsalt": "vfljax",
 }
+
+
+T = TypeVar("T")
+
+
+def attempted(draw: Callable[[], T]) -> tuple[T | None, str]:
+    """Returns what ``draw`` returns and "", or None and a sentence on why there is no figure.
+
+    A report is written after hours of training, and no figure in it may cost the others. A figure without
+    anything to show raises a UserError whose text is that sentence.
+    """
+    try:
+        return draw(), ""
+    except UserError as error:
+        return None, str(error)
+    except Exception as error:  # drawing libraries raise nearly every type
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        return None, f"This figure could not be drawn ({reason})."
 
 
 def numbers(every: Sequence[ConfigurationSummary]) -> dict[str, int]:

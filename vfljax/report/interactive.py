@@ -6,6 +6,7 @@ file, and nothing is fetched.
 
 from __future__ import annotations
 
+import functools
 import importlib.resources
 import math
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from vfljax.report import headline, words
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.configurations import Reference
-from vfljax.report.figures import COLORS, numbers
+from vfljax.report.figures import COLORS, attempted, numbers
 from vfljax.report.frontier import Reach, alone, reach
 from vfljax.report.stored_rows import FEDERATIONS
 from vfljax.report.templates import templates
@@ -43,6 +44,7 @@ class Panel(NamedTuple):
     federation: str
     title: str
     item: dict[str, Any]  # JSON for ``Bokeh.embed.embed_item``
+    why: str = ""  # a sentence on why there is no figure; the item is then empty
 
 
 def script() -> str:
@@ -64,40 +66,45 @@ def marks(assessed: Assessed) -> list[Mark]:
 
 def panels(assessed: Assessed) -> list[Panel]:
     """Returns a figure for every federation in which anything was attacked."""
+    out = []
+    for federation in assessed.federations:
+        panel, why = attempted(functools.partial(_panel, assessed, federation))
+        out.append(panel or Panel(federation, FEDERATIONS[federation], {}, why))
+    return out
+
+
+def _panel(assessed: Assessed, federation: str) -> Panel:
     from bokeh.core.properties import value
     from bokeh.embed import json_item
     from bokeh.models import HoverTool, Legend, LegendItem
 
-    out = []
-    for federation in assessed.federations:
-        axis = reach(assessed, federation)
-        figure = _empty(assessed.reference, axis)
-        _lines(figure, assessed, federation)
-        members, drawn = assessed.attacked_on(federation), []
-        for mark in marks(assessed):
-            of_method = [a for a in members if a.method == mark.method and a.utility.count]
-            if of_method:
-                drawn.append((mark, _draw(figure, mark, of_method, assessed.reference)))
-        auc = any(a.auc.count for a in members)
-        tooltip = templates().get_template("tooltip.html").render(auc=auc)
-        points = [parts[-1] for _, parts in drawn]
-        figure.add_tools(HoverTool(renderers=points, tooltips=tooltip, limit=2, visible=False))
-        # a click on a method hides or shows everything that is drawn for it
-        items = [LegendItem(label=value(mark.method), renderers=parts) for mark, parts in drawn]
-        legend = Legend(
-            items=items,
-            click_policy="hide",
-            orientation="horizontal",
-            ncols=min(3, max(1, len(items))),
-            border_line_color=None,
-            label_text_font_size="13px",
-        )
-        figure.add_layout(legend, "below")
-        title = FEDERATIONS[federation]
-        if axis.beyond:
-            title += f" ({axis.beyond} configuration{'s' * (axis.beyond != 1)} further left)"
-        out.append(Panel(federation, title, dict(json_item(figure))))
-    return out
+    axis = reach(assessed, federation)
+    figure = _empty(assessed.reference, axis)
+    _lines(figure, assessed, federation)
+    members, drawn = assessed.attacked_on(federation), []
+    for mark in marks(assessed):
+        of_method = [a for a in members if a.method == mark.method and a.utility.count]
+        if of_method:
+            drawn.append((mark, _draw(figure, mark, of_method, assessed.reference)))
+    auc = any(a.auc.count for a in members)
+    tooltip = templates().get_template("tooltip.html").render(auc=auc)
+    points = [parts[-1] for _, parts in drawn]
+    figure.add_tools(HoverTool(renderers=points, tooltips=tooltip, limit=2, visible=False))
+    # a click on a method hides or shows everything that is drawn for it
+    items = [LegendItem(label=value(mark.method), renderers=parts) for mark, parts in drawn]
+    legend = Legend(
+        items=items,
+        click_policy="hide",
+        orientation="horizontal",
+        ncols=min(3, max(1, len(items))),
+        border_line_color=None,
+        label_text_font_size="13px",
+    )
+    figure.add_layout(legend, "below")
+    title = FEDERATIONS[federation]
+    if axis.beyond:
+        title += f" ({axis.beyond} configuration{'s' * (axis.beyond != 1)} further left)"
+    return Panel(federation, title, dict(json_item(figure)))
 
 
 def _empty(reference: Reference, shown: Reach) -> BokehFigure:

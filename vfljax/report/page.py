@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
-from vfljax import store
+from vfljax import errors, store
 from vfljax.report import (
     captions,
     certain_rows,
@@ -95,7 +95,7 @@ def _context(shown: _Shown) -> dict[str, Any]:
     compared = undefended(assessed.configurations) is not None
     folder = assessed.rows.sweep.workdir / "figures"
     drawn = drawings(assessed, shown.extra)
-    images = {name: (title, _save(draw(), folder, name)) for name, (title, draw) in drawn.items()}
+    images = {name: (title, _picture(draw, folder, name)) for name, (title, draw) in drawn.items()}
     return {
         "name": experiment.name,
         "policy": POLICY,
@@ -111,14 +111,14 @@ def _context(shown: _Shown) -> dict[str, Any]:
         "verdicts": tables.method_rows(assessed),
         "panels": interactive.panels(assessed) if attacked else [],
         "plotted": any(a.utility.count for a in assessed.attacked),
-        "frontier": images.pop(FRONTIER, ("", ""))[1],
+        "frontier": images.pop(FRONTIER, ("", Picture()))[1],
         "cards": cards(assessed),
         "cards_caption": captions.operating_points(assessed) if compared else NOT_COMPARED,
         "findings": findings.findings(assessed),
         "not_attacked": not_run.not_attacked(assessed),
         "sections": shown.sections,
-        "pictures": dict([images.pop(CERTAINTY, ("", ""))]),
-        "figures": [(title, name, data) for name, (title, data) in images.items()],
+        "pictures": dict([images.pop(CERTAINTY, ("", Picture()))]),
+        "figures": [(title, name, picture) for name, (title, picture) in images.items()],
         "parties": threat_model.parties(assessed.rows, experiment),
         "threat_model": threat_model.assumptions(assessed, experiment),
         "judged": captions.strongest_attack(assessed, experiment.data.permute_labels)
@@ -232,6 +232,7 @@ def _origin(sweep: store.StoredSweep) -> dict[str, str]:
     """Returns the command, the versions and the config that made the sweep."""
     header = sweep.header
     versions = {k: header[k] for k in ("versions", "revision", "backend", "devices", "checksum")}
+    versions |= {"switches": switches} if (switches := header.get("switches")) else {}
     return {
         "Command": header["command"],
         "Versions": json.dumps(versions, indent=1),
@@ -239,12 +240,28 @@ def _origin(sweep: store.StoredSweep) -> dict[str, str]:
     }
 
 
-def _save(figure: Figure, folder: pathlib.Path, name: str) -> str:
-    """Writes the figure as PNG beside the report; returns it as text in base64."""
+class Picture(NamedTuple):
+    """A figure as a page shows it: as PNG, or a sentence on why it is empty."""
+
+    png: str = ""  # in base64
+    why: str = ""
+
+
+def _picture(draw: Draw, folder: pathlib.Path, name: str) -> Picture:
+    """Draws a figure, and writes it as PNG beside the report. An earlier one is removed if that fails."""
+    content, why = figures.attempted(lambda: _png(draw()))
+    path = folder / f"{name}.png"
+    if content is None:
+        path.unlink(missing_ok=True)
+        return Picture(why=why)
+    store.write_bytes(path, content)
+    return Picture(base64.b64encode(content).decode())
+
+
+def _png(figure: Figure) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
-    store.write_bytes(folder / f"{name}.png", buffer.getvalue())
-    return base64.b64encode(buffer.getvalue()).decode()
+    return buffer.getvalue()
 
 
 def excerpt(workdir: pathlib.Path, out: pathlib.Path, extend: tables.Extend | None = None) -> None:
@@ -273,7 +290,7 @@ def excerpt(workdir: pathlib.Path, out: pathlib.Path, extend: tables.Extend | No
     store.write_text(out / "tables.md", "\n".join(lines) + "\n")
     store.write_text(out / "leaks.csv", tables.csv_text(*tables.leak_rows(shown.assessed)))
     if shown.assessed.federations:
-        _save(frontier.frontier(shown.assessed), out, FRONTIER)
+        _picture(functools.partial(frontier.frontier, shown.assessed), out, FRONTIER)
 
 
 @profile.span("report")
@@ -294,4 +311,4 @@ def present(workdir: pathlib.Path, extend: tables.Extend | None = None) -> str:
     for section in shown.extra.sections:
         parts.append(f"{fitted(*section.table)}\n{section.caption}")
     parts += guarantees.warnings(shown.assessed)
-    return "\n\n".join([*parts, f"all tables and figures: {path}"])
+    return "\n\n".join([*parts, f"all tables and figures: {errors.shown(path)}"])
