@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 
 import vfljax
+from analysis.benchmark import command as benchmark
+from analysis.leakbench import command as leakbench
 from tests.auditing.survey_test import asked, values, written
 from tests.refusals import refused as says
 from tests.stored_sweep import FIXTURE
@@ -22,7 +24,6 @@ from vfljax.datasets import prepared, user_table
 from vfljax.datasets.wire import wire
 from vfljax.errors import UserError, user_path
 from vfljax.launching import scheduler
-from vfljax.library import logs
 from vfljax.models import weights
 from vfljax.store import checkpoint
 from vfljax.store.directory import read_tables
@@ -89,9 +90,6 @@ DOORS = {
     "attack_wire": lambda p: vfljax.attack_wire("x.npz", p),
     "its wire": lambda p: vfljax.attack_wire(p, "new"),
     "the wire under a defense": lambda p: vfljax.attack_wire("x.npz", "new", after=p),
-    "tune": lambda p: vfljax.tune("noise", tiny(), p),
-    "to_tensorboard": lambda p: logs.to_tensorboard(vfljax.load(FIXTURE), p),
-    "to_wandb": lambda p: logs.to_wandb(vfljax.load(FIXTURE), folder=p),
     "a plugin": lambda p: vfljax.plugins.use(f"{p}.py"),
     "a plugin of workers": lambda p: scheduler.way(None, [f"{p}.py"]),  # pyright: ignore
     "a data set": lambda p: datasets.load("table", p, {"label": "y"}),
@@ -119,13 +117,14 @@ def test_a_uri_is_refused_at_every_door_before_anything_is_made(home, door):
     assert made <= {"t.csv"}
 
 
-FLAGS = [(name, f.name) for name, module in cli.COMMANDS.items() for f in module.FLAGS if f.path]
+COMMANDS = {**cli.COMMANDS, "benchmark": benchmark, "leakbench": leakbench}
+FLAGS = [(name, f.name) for name, module in COMMANDS.items() for f in module.FLAGS if f.path]
 
 
 def test_every_command_names_its_paths():
     assert {("sweep", "workdir"), ("audit", "data"), ("attack", "after")} < set(FLAGS)
     names = {flag for _, flag in FLAGS}
-    flags = [(c, f) for c, module in cli.COMMANDS.items() for f in module.FLAGS]
+    flags = [(c, f) for c, module in COMMANDS.items() for f in module.FLAGS]
     # the data of an entry of LeakBench is a name
     others = [(c, f.name) for c, f in flags if f.name in names and not f.path]
     assert others == [("leakbench", "data")]
@@ -133,11 +132,11 @@ def test_every_command_names_its_paths():
 
 def test_a_uri_in_a_flag_is_refused_by_its_flag(home):
     for command, name in FLAGS:
-        defined = cli.COMMANDS[command].FLAGS
+        defined = COMMANDS[command].FLAGS
         options = common.Options(defined)
         with says(f"--{name}={URI!r} is a URI"), pytest.MonkeyPatch.context() as patch:
             patch.setattr(common, "fail", raised)
-            common._parse(options, cli.COMMANDS[command], [f"--{name}={URI}"], "", "")
+            common._parse(options, COMMANDS[command], [f"--{name}={URI}"], "")
 
 
 def raised(error):
@@ -147,7 +146,7 @@ def raised(error):
 def test_flags_of_paths_become_absolute(home):
     options = common.Options(cli.COMMANDS["attack"].FLAGS)
     given = ["--workdir=~/runs", "--wire=a:b.npz,~/c.npz", "--data_dir="]
-    common._parse(options, cli.COMMANDS["attack"], given, "", "")
+    common._parse(options, cli.COMMANDS["attack"], given, "")
     assert options.folder == home / "runs"
     assert options.wire == [str(home.parent / "here/a:b.npz"), str(home / "c.npz")]
     assert (options.data_dir, options.profile) == ("", "")
