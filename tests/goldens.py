@@ -324,7 +324,8 @@ def differences(golden: pd.DataFrame, ours: pd.DataFrame, tolerance: float) -> I
             wrong = ~(apart <= tolerance)
             largest = f", by at most {np.nanmax(apart):.3g}" if wrong.any() else ""
         else:
-            wrong, largest = (a.astype(str) != b.astype(str)).to_numpy(), ""
+            same = (a.astype(str) == b.astype(str)) | (a.isna() & b.isna())
+            wrong, largest = ~same.fillna(False).to_numpy(bool), ""
         if wrong.any():
             place = int(np.argmax(wrong))
             where = dict(zip(keys, shared[place]))
