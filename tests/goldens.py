@@ -46,7 +46,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 DATA = pathlib.Path(os.environ.get("VFLJAX_DATA", ROOT.parent / "shared" / "data"))
 TOLERANCE = 1e-3
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy", "scipy", "scikit-learn")
-KEYS = ("trial", "seed", "federation", "variant", "known", "attackers", "what")
+KEYS = ("number", "trial", "seed", "federation", "variant", "known", "attackers", "what")
 """The columns that tell rows apart, of those that a table has."""
 UNSTORED = (
     "right",
@@ -310,7 +310,6 @@ def differences(golden: pd.DataFrame, ours: pd.DataFrame, tolerance: float) -> I
         if len(columns := here.columns.difference(there.columns)):
             yield f"columns {side}: {', '.join(map(str, columns))}"
     keys = [c for c in KEYS if c in golden and c in ours]
-    keys = keys or [c for c in ("number", "federation") if c in golden and c in ours]
     keyed = [_keyed(frame, keys) for frame in (golden, ours)]
     for side, here, there in (("only stored", *keyed), ("only now", *keyed[::-1])):
         if len(lacking := here.index.difference(there.index)):
