@@ -62,7 +62,13 @@ def one_step(path):
     return (spec, training.unobserved), layout, arguments
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def each_of(paths, often):
+    """Test cases of configs, of which only those of these names are not slow."""
+    marks = {True: [], False: [pytest.mark.slow]}
+    return [pytest.param(p, marks=marks[p.stem in often], id=p.stem) for p in paths]
+
+
+@pytest.mark.parametrize("path", each_of(CONFIGS, ("quickstart", "canaries", "deviations")))
 def test_the_config_plans_and_a_step_of_it_is_traced(path):
     static, _, arguments = one_step(path)
     run = jax.vmap(training.make_run(*static), in_axes=(0, None))
@@ -71,15 +77,8 @@ def test_the_config_plans_and_a_step_of_it_is_traced(path):
     assert snapshot.record.loss.shape[0] == len(finite)
 
 
-# compiling takes several times as long as tracing: in each run, those that every newcomer meets
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(p, marks=[] if p.stem in ("quickstart", "spambase") else [pytest.mark.slow])
-        for p in CONFIGS
-    ],
-    ids=lambda path: path.stem,
-)
+# the config that every newcomer meets
+@pytest.mark.parametrize("path", each_of(CONFIGS, ("quickstart",)))
 def test_the_config_trains_one_step(path):
     static, layout, arguments = one_step(path)
     program = programs.program(training.make_run, static, layout, *arguments)

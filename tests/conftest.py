@@ -37,6 +37,9 @@ if not os.environ.get("VFLJAX_TEST_OPTIMIZED"):
     added = [flag for flag in FLAGS if flag.partition("=")[0] not in names]
     os.environ["XLA_FLAGS"] = " ".join([*chosen, *added])
 
+# two workers on two cores: threads of OpenMP, of which scikit-learn takes one a core, would wait for each other
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # workers and the processes that tests start inherit these folders; the process that made them removes them
 MADE_FOLDERS = []
 if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
@@ -73,10 +76,10 @@ ROOT = pathlib.Path(__file__).parents[1]
 # before them the file that clears JAX's caches, while there is little in them to clear and make again
 DEAREST = (
     "sweep/batch_layout_test.py",
-    *("defenses_contract_test.py", "attacks_contract_test.py", "damage_test.py"),
-    *("sweep/train_test.py", "auditing/stages_test.py", "image_sweeps_test.py", "wheel_test.py"),
+    *("defenses_contract_test.py", "attacks_contract_test.py", "auditing/wires_test.py"),
+    *("sweep/train_test.py", "auditing/stages_test.py", "attacks/completion_test.py"),
     *("datasets_sweeps_test.py", "defenses/combinations_test.py", "configs_test.py"),
-    *("streaming_test.py", "stored_sweep_test.py"),
+    *("streaming_test.py", "stored_sweep_test.py", "cli/common_test.py"),
     *("federation/training_test.py", "attacking/run_test.py"),
 )
 

@@ -7,7 +7,10 @@ import pytest
 from tests import damage
 
 # tensorstore's threads speak to an event loop that orbax has closed on meeting a damaged checkpoint
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 @pytest.fixture(scope="module")

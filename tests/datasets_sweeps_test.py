@@ -85,16 +85,18 @@ IMAGES = ("cifar10", "bhi", "ham10000")
 UNTRIED = {"bhi": ("norm", "mean"), "ham10000": ("norm", "mean"), "default_credit": ("passive",)}
 
 
-# the dearest: of networks that are tried with other sets too (criteo's with avazu), and as networks
-SLOW = ("bhi", "cifar10", "criteo", "imdb", "imdb_bert")
+# the dearest
+SLOW = ("avazu", "criteo", "imdb", "imdb_bert")
 
 
-def cases(names):
-    """Test cases of these sets."""
-    return [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in names]
-
-
-@pytest.mark.parametrize("name", cases(name for name in WRITE if name not in IMAGES))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else [])
+        for n in WRITE
+        if n not in IMAGES
+    ],
+)
 def test_eight_settings_run_end_to_end_on_a_file_of_the_set_s_format(name, tmp_path):
     if name == "imdb_bert":
         pytest.importorskip("tokenizers", reason="WordPiece needs the extra 'text'")

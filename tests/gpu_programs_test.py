@@ -1,7 +1,7 @@
 """What can be known of programs on a GPU without one: they lower for it, no host is called from them, their
 loops are few and known, and an epoch reads nothing of the host. Nothing is compiled for a GPU here.
 
-``python -m pytest tests/gpu_programs_test.py -m ''`` tries every defense and every form of every attack.
+``python -m pytest -m slow tests/gpu_programs_test.py`` tries every defense and every form of every attack.
 """
 
 import functools
@@ -27,6 +27,8 @@ from vfljax.models import CNN, MLP, ResNet
 from vfljax.models.rows import Streamed
 from vfljax.sweep import trainer
 from vfljax.types import Agreed, DefenseSpec
+
+pytestmark = pytest.mark.slow
 
 PACKAGE = str(pathlib.Path(trainer.__file__).parents[1])
 CUDA = "cuda"
@@ -60,8 +62,6 @@ BY_ROWS = {
     "attacks.batch_inversion.least_solution": "an elimination, pivot by pivot",
     "attacks.similarity.nearest": "known rows one after the other",
 }
-REPRESENTATIVE = (("gafm", True), ("marvell", True), ("compression", False), ("ppdl", False))
-OFTEN = ("active", "spectral", "similarity", "correlation")
 
 
 def place_of(path):
@@ -117,12 +117,7 @@ def defended(name, split, rows=8):
 
 @pytest.mark.parametrize(
     ("name", "split"),
-    [
-        pytest.param(n, s, marks=[] if (n, s) in REPRESENTATIVE else [pytest.mark.slow])
-        for n, row in defenses.TABLE.items()
-        for s in (True, False)
-        if s or not row.needs_top
-    ],
+    [(n, s) for n, row in defenses.TABLE.items() for s in (True, False) if s or not row.needs_top],
 )
 def test_an_epoch_lowers_and_loops_as_often_whatever_the_rows_of_a_batch(name, split):
     small, larger = (defended(name, split, rows) for rows in (8, 16))
@@ -146,7 +141,7 @@ def of_images(network):
     [
         (6, {"optimizers": (*optimizers.MALICIOUS["sgd"].values(),), "upload": "swap"}),
         ((24, 24, 3), of_images(functools.partial(ResNet, blocks=(1, 1), width=4))),
-        pytest.param((24, 24, 3), of_images(CNN), marks=pytest.mark.slow),
+        ((24, 24, 3), of_images(CNN)),
     ],
 )
 def test_malicious_parties_and_networks_for_images(columns, changes):
@@ -164,12 +159,7 @@ def test_teachers():
 
 
 @pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        pytest.param(n, o, marks=[] if n in OFTEN and not i else [pytest.mark.slow])
-        for n, row in ROWS.items()
-        for i, o in enumerate(row.options)
-    ],
+    ("name", "options"), [(name, options) for name, row in ROWS.items() for options in row.options]
 )
 def test_attacks(name, options):
     tested = of_attacks.TestedAttack(name, options, ROWS[name].classes[0])

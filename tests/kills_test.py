@@ -10,7 +10,7 @@ from tests import kills
 from tests.damage import figures
 from tests.sweeps import tiny, train
 
-pytestmark = pytest.mark.usefixtures("real_learners")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("real_learners")]
 
 CONFIG = tiny(
     grid={"noise": {"noise": {"scale": (0.0, 0.1)}}},

@@ -179,6 +179,7 @@ def test_attacks_see_and_are_judged_on_recorded_rows(few):
     assert {"passive", "probe"} <= names
 
 
+@pytest.mark.slow
 def test_streamed_epochs_are_timed_in_turn_with_resident_ones():
     config = tiny(
         attacks={}, **{"training.epochs": 1, "grid": {"noise": {"noise": {"scale": 0.1}}}}

@@ -21,6 +21,7 @@
     types.py         records, symbols and the glossary       errors.py      one-line errors for users
     config.py        every field and its default             metrics.py     accuracy, AUC, leak
     machine.py       devices, memory, compiled programs      keys.py        random keys by name
+    switches.py      JAX's own switches
 
 Reading order: README, ``federation.protocol``, one defense (``defenses.kdk``), one attack (``attacks.direct``),
 ``federation.training``, ``sweep.experiment``, ``sweep.grid``, ``sweep.train``, ``attacking.view``,

@@ -14,6 +14,7 @@ import ast
 import contextlib
 import functools
 import operator
+import os
 import pathlib
 import types
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
-from vfljax.errors import UserError, nearest, packaged, raised, unknown
+from vfljax.errors import UserError, nearest, packaged, raised, unknown, user_path
 
 
 class ConfigField(NamedTuple):
@@ -133,6 +134,30 @@ def ordered(values: Mapping[str, Any]) -> ConfigDict:
     return _ordered(_filled(DEFAULT, values, ""))
 
 
+class ConfigFile(NamedTuple):
+    """The file of a config, and the variant that is asked of it."""
+
+    given: pathlib.Path  # as the user names it
+    path: pathlib.Path  # likewise, or the copy that comes with vfljax if no file is there
+    variant: str
+
+
+def located(source: str) -> ConfigFile:
+    """Returns the file and the variant of FILE or FILE:VARIANT; a folder's name may have colons too.
+
+    Raises:
+      UserError: if there is no such file.
+    """
+    parts = source.split(":")
+    for count in range(len(parts), 0, -1):
+        given = pathlib.Path(os.path.expanduser(":".join(parts[:count])))
+        path = packaged(given)
+        if path.is_file():
+            return ConfigFile(given, path, ":".join(parts[count:]))
+    user_path(source, "config")
+    raise UserError(f"config {parts[0]!r} is not a file: try configs/quickstart.py.")
+
+
 def from_file(source: str, fields: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Read a config file and change some of its fields.
 
@@ -147,10 +172,8 @@ def from_file(source: str, fields: Mapping[str, str] | None = None) -> dict[str,
     Raises:
       UserError: for a file that is missing or raises, and for a field that does not exist.
     """
-    path, _, variant = source.partition(":")
-    path = str(packaged(path))
-    if not pathlib.Path(path).is_file():
-        raise UserError(f"config {path!r} is not a file: try configs/quickstart.py.")
+    _, file, variant = located(source)
+    path = str(file)
     try:
         loader = SourceFileLoader("config", path)
         module = types.ModuleType("config")

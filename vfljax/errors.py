@@ -18,6 +18,7 @@ from typing import Any
 MOST = 40  # a message lists all known names up to this number
 # the folder of a wheel that holds configs, by their paths in a checkout
 PACKAGED = pathlib.Path(__file__).with_name("packaged")
+URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,6 +113,46 @@ def shown(path: str | os.PathLike[str]) -> str:
     whole = pathlib.Path(path)
     below = whole.is_absolute() and whole.is_relative_to(pathlib.Path.cwd())
     return str(whole.relative_to(pathlib.Path.cwd()) if below else whole)
+
+
+def writable(text: str) -> bool:
+    """Returns whether a text can be written, as UTF-8 to a file and as the name of one."""
+    try:
+        text.encode()
+        os.fsencode(text)
+    except UnicodeError:  # it holds bytes of another encoding, or the locale's encoding is ASCII
+        return False
+    return True
+
+
+def user_path(path: str | os.PathLike[str], field: Field | str = "path") -> pathlib.Path:
+    """Returns the absolute form of a path that a user gives, with ``~`` expanded.
+
+    Every function that takes a path from a user calls this before its work begins, because libraries read
+    relative paths in ways of their own: pyarrow takes "run-12:30" for a URI, and expands ``~``, which pathlib
+    does not.
+
+    Args:
+      path: of a file or folder, which need not exist.
+      field: what messages call the path.
+
+    Raises:
+      UserError: for a URI, for the home folder of an unknown user, and for a name that no file can have.
+    """
+    text = os.fsdecode(path)
+    field = Field(field, field) if isinstance(field, str) else field
+    if URI.match(text):
+        remedy = "give a path on this machine, where other storage can be mounted"
+        raise UserError("is a URI and no path", field=field, value=text, remedy=remedy)
+    if "\0" in text or not writable(text):
+        what = f"has characters that no path can have here, in {sys.getfilesystemencoding()}"
+        remedy = "rename it, or set the environment variable PYTHONUTF8=1"
+        raise UserError(what, field=field, value=text, remedy=remedy)
+    expanded = os.path.expanduser(text)
+    if expanded.startswith("~") and not os.path.lexists(expanded):
+        what = "begins with a home folder of no known user"
+        raise UserError(what, field=field, value=text, remedy=f"correct it, or give ./{text}")
+    return pathlib.Path(expanded).absolute()
 
 
 def check_call(what: str, function: Any, *names: str) -> None:

@@ -22,7 +22,7 @@ RESULTS = pathlib.Path("analysis/results/benchmark")
 SUITES = ("grid", "defenses", "convolutions", "gpu")
 FLAGS = (
     Flag("suite", f"what to measure: {', '.join(SUITES)}", "grid"),
-    Flag("out", "folder for the JSON and the table"),
+    Flag("out", "folder for the JSON and the table", path=True),
     Flag("write", f"write to {RESULTS}, in a checkout's folder, and not to --out", False),
     Flag("repeats", "times each size is measured, in turn; 0: 5, and 9 on a GPU", 0, least=0),
     Flag("width", "trials mapped at once on a device; 0: by backend", 0),

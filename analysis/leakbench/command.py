@@ -23,10 +23,10 @@ from vfljax.errors import UserError, unknown
 RESUMES = True
 FLAGS = (
     Flag("data", "the data set: digits, breast_cancer, spambase, default_credit, ..."),
-    Flag("data_dir", "where the data is, config.data.dir", ""),
-    Flag("entry", "files of entries, between commas; default: all of --entries", ()),
-    Flag("entries", "folder of entries", "analysis/leakbench/entries"),
-    Flag("workdir", "folder of the sweep; the same command continues it"),
+    Flag("data_dir", "where the data is, config.data.dir", "", path=True),
+    Flag("entry", "files of entries, between commas; default: all of --entries", (), path=True),
+    Flag("entries", "folder of entries", "analysis/leakbench/entries", path=True),
+    Flag("workdir", "folder of the sweep; the same command continues it", path=True),
     Flag("attacks", "further attacks than AutoLeak's, to break the entry", ()),
     Flag("by", "who breaks the entry", ""),
     Flag("how", "what the further attacks do, in a sentence", ""),

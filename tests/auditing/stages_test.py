@@ -156,6 +156,7 @@ def test_a_larger_budget_decides_again_and_keeps_what_was_there(finished, tmp_pa
     )
 
 
+@pytest.mark.slow
 def test_attacks_without_time_are_left_out_until_a_larger_budget_has_them(
     finished, tmp_path, monkeypatch
 ):
@@ -198,6 +199,7 @@ def test_where_a_pilot_leaves_no_time_for_enough_defenses_there_is_none(finished
     assert sum("for want of time for a pilot" in note for note in config["notes"]) == 1
 
 
+@pytest.mark.slow
 def test_what_is_recommended_is_judged_again_on_three_fresh_seeds_and_resumes(
     finished, tmp_path, monkeypatch
 ):
@@ -232,6 +234,7 @@ def test_what_is_recommended_is_judged_again_on_three_fresh_seeds_and_resumes(
     assert not any(a.fresh for a in assess_sweep(out).assessments)
 
 
+@pytest.mark.slow
 def test_claimed_epsilons_are_audited_with_canaries_in_a_sweep_of_their_own(finished, tmp_path):
     out = shutil.copytree(finished / "out", tmp_path / "out")
     request = asked(str(finished / "t.csv"), canaries=True)
@@ -263,6 +266,7 @@ def test_a_refused_call_leaves_the_folder_free(finished, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_what_the_classes_or_the_federation_rule_out_is_left_out(tmp_path):
     rng = np.random.default_rng(0)
     table = {"age": rng.normal(size=200).tolist(), "pay": rng.normal(size=200).tolist()}

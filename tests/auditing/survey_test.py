@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.refusals import refused
+from vfljax.auditing import survey as surveying
 from vfljax.auditing.request import PARTIES, Request, flag_of, options_of, parties_of
 from vfljax.auditing.sentences import revealing, table_notes
 from vfljax.auditing.survey import RevealingColumn, above_chance, survey
@@ -135,6 +136,29 @@ def test_what_parties_reach_is_unknown_where_a_class_has_fewer_rows_than_there_a
     assert list(reach) == ["bank", "telco", "together"]
     table["y"][:2] = ["rare"] * 2
     assert survey(asked(written(tmp_path / "t.csv", table))).reach == {}
+
+
+@pytest.mark.parametrize("count", [0, 1, 19])
+def test_a_column_of_few_numbers_is_left_out_of_boosting_and_named(tmp_path, path, count):
+    note = [float(k) if k < count else None for k in range(ROWS)]
+    parties = "bank: age, job; telco: pay*, note"
+    seen = survey(asked(written(tmp_path / "n.csv", values() | {"note": note}), parties))
+    assert seen.sparse == ("note",)
+    assert seen.reach == survey(asked(path)).reach
+    assert "Gradient boosting leaves out columns of few numbers: note." in table_notes(seen)
+    assert "note" in seen.owners["telco"]
+
+
+def test_a_column_whose_numbers_are_all_in_rows_that_are_not_judged_is_left_out(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(surveying, "ROWS", 60)
+    judged = np.random.default_rng(0).choice(ROWS, 60, replace=False)
+    note = [None if k in judged else 1.0 * k for k in range(ROWS)]
+    path = written(tmp_path / "n.csv", values() | {"note": note})
+    seen = survey(asked(path, "bank: age, job; telco: note"))
+    assert seen.sparse == ("note",)
+    assert set(seen.reach) == {"bank", "together"}
 
 
 def test_a_file_without_a_header_is_suspected(tmp_path):

@@ -97,6 +97,7 @@ def test_utility_is_not_known_unless_it_is_given(attacked, sweep, tmp_path):
     assert (worth.undefended, worth.alone) == ({0: 0.9, 1: 0.92}, {0: 0.8, 1: 0.85})
 
 
+@pytest.mark.slow
 def test_attacks_that_read_what_is_missing_are_skipped(attacked, sweep, tmp_path):
     assert any("the bottom models" in line for line in attacked.not_attacked())
     names = ("norm", "probe", "spectral", "global_median")
@@ -149,6 +150,7 @@ def test_what_cannot_be_meant_gives_one_line(changes, line, sweep, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_without_a_top_model_every_party_reads_the_sign_of_its_gradients(tmp_path):
     random = np.random.default_rng(0)
     labels = np.arange(60) % 2

@@ -84,6 +84,7 @@ def networks(implementation):
     return train, (jax.tree.map(lambda a: jax.ShapeDtypeStruct((2, *a.shape), a.dtype), drawn), ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "options"), [(many_settings, ()), (networks, ("xla",)), (networks, ("matmul",))]
 )

@@ -74,6 +74,7 @@ def test_a_setting_is_drawn_alike_whatever_the_number_of_settings():
     assert len(np.unique(many.rates)) == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1, 2])
 def test_the_least_program_makes_numpy_s_update_and_records_its_exchange(width):
     least = Least(TINY, width)
@@ -88,6 +89,7 @@ def test_the_least_program_makes_numpy_s_update_and_records_its_exchange(width):
         np.testing.assert_allclose(received[lane], gradients, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_vfljax_s_row_makes_numpy_s_update(case, monkeypatch):
     """The very program that is timed, its initial weights and table replaced."""
     drawn = draw(TINY)

@@ -33,6 +33,7 @@ def table_rows(text):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
+@pytest.mark.slow
 def test_the_grid_s_sizes_are_a_program_and_a_row_each(monkeypatch):
     tiny = dataclasses.replace(
         grid_speed.GRID,
@@ -55,6 +56,7 @@ def test_the_grid_s_sizes_are_a_program_and_a_row_each(monkeypatch):
     assert "median of 2 pairs" in text
 
 
+@pytest.mark.slow
 def test_a_defense_s_rows_stand_beside_its_undefended_twin(monkeypatch, capsys):
     monkeypatch.setattr(defense_cost, "SETTINGS", 2)
     monkeypatch.setattr(defense_cost, "SHAPES", ((4, 2, 3),))
@@ -81,6 +83,7 @@ def test_every_defense_of_the_table_is_timed_and_its_other_rules_behind_its_defa
     assert labels[labels.index("noise") + 1] == "noise gaussian"
 
 
+@pytest.mark.slow
 def test_convolutions_have_a_row_a_form(monkeypatch):
     monkeypatch.setattr(convolutions, "FORMS", (("matmul", "vmap"), ("xla", "vmap")))
     monkeypatch.setattr(convolutions, "WIDTHS", (2,))
@@ -116,6 +119,7 @@ def torch_of(spec, columns, settings):
     yield lambda: 1e6, "PyTorch is 2.0."
 
 
+@pytest.mark.slow
 def test_a_machine_without_a_gpu_runs_every_row_small_and_says_so(monkeypatch):
     monkeypatch.setattr(gpu, "FORMS", gpu.FORMS[:2])
     sizes = gpu.SMALL._replace(images=TINY, width=2)
@@ -179,6 +183,7 @@ def test_members_that_fit_are_of_a_device_s_memory(monkeypatch):
     assert table_rows(text)[0][1:] == ["8", "4e-06", "0.008", "800"]
 
 
+@pytest.mark.slow
 def test_epochs_given_to_the_device_at_once_end_as_those_that_are_waited_for():
     spec = dataclasses.replace(gpu.SMALL.spec, epochs=3)
     case = measuring.TimedStep(spec, 4, 8, {}, 1)

@@ -1,13 +1,16 @@
 """The console command ``vfljax``."""
 
 import importlib.metadata
+import io
 import os
+import shlex
 import subprocess
 import sys
 
 import pytest
 
 from vfljax import cli
+from vfljax.cli import common
 
 
 @pytest.fixture
@@ -49,6 +52,26 @@ def test_help_and_messages_name_the_command_as_it_was_started(console):
     command = [sys.executable, "-m", "launch.report", "--help"]
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "python -m launch.report --workdir=runs/quickstart" in out
+
+
+def test_closed_streams_are_opened_and_others_write_any_text(monkeypatch):
+    ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
+    for name, stream in (("stdin", None), ("stdout", ascii_only), ("stderr", None)):
+        monkeypatch.setattr(sys, name, stream)
+    common._open_streams()
+    assert sys.stdin.read() == ""
+    print("lost", file=sys.stderr, flush=True)
+    print("± 0.1")
+    assert ascii_only.buffer.getvalue() == b"\\xb1 0.1\n"
+    for stream in (sys.stdin, sys.stderr):
+        stream.close()
+
+
+def test_no_file_takes_the_number_of_a_closed_stream(tmp_path):
+    code = "from vfljax.cli import common; common._open_streams(); "
+    code += f"print(open({str(tmp_path / 'file')!r}, 'w').fileno() > 2)"
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} <&- 2>&-"
+    assert subprocess.run(command, shell=True, capture_output=True, check=True).stdout == b"True\n"
 
 
 def test_a_mistake_of_a_command_is_one_line_and_status_2(console, monkeypatch):

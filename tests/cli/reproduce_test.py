@@ -54,6 +54,7 @@ def test_the_list_names_every_table_with_what_it_needs(launch):
         assert re.search(rf"^{re.escape(table)} ", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_a_table_is_trained_resumed_and_compared(launch, tmp_path, monkeypatch):
     config = tiny(
         data={"name": "breast_cancer", "train": 200, "validation": 100, "test": 100},

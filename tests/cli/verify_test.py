@@ -59,6 +59,7 @@ def test_a_lost_header_is_one_line_wherever_it_is_read(refused, workdir, name):
     assert line.endswith("restore it, or start in a new workdir.\n")
 
 
+@pytest.mark.slow
 def test_damaged_teachers_of_a_missing_shard_are_mended_by_the_printed_command(
     launch, refused, workdir, tiny_sweep
 ):

@@ -135,6 +135,7 @@ def test_a_failed_prepare_leaves_nothing(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["train.txt"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["codes", "unique"])
 def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch, form):
     for function in (ctr.read, ctr_forms.stream):  # 32 blocks, Arrow's most, are 4 MB

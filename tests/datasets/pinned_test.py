@@ -54,16 +54,16 @@ PINS = (
     ("cifar10", "cifar10_exact", {}, "e85d6834dabb2955", "0b1c1c8478e9b6b1"),
     ("cifar100", "cifar100_exact", {}, "086dae247a7ec340", "6ebe58a4a8905713"),
     ("cifar100", "cifar100_exact", {"labels": "coarse"}, "a4bc7fc0d10c188a", "21ca03035efd79f1"),
+)  # fmt: skip
+SLOW = (
     ("cifar10", "cifar10_jpeg", {"rows": 500}, "0f8aac7d4a463669", "27f4b7389f10212a"),
     ("imdb", "imdb", {"rows": 2000}, "9b8c664d1f98013c", "776a8fc959a9882a"),
     ("imdb", "imdb", {"rows": 2000, "split": "redrawn", "words": 100}, "d75f8efca69e8277", "626f0baa21b869e6"),
     ("imdb", "imdb", WORDPIECE, "5bd301962b5a9890", "6468be877ed23d1d"),
-)  # fmt: skip
-SLOW = (
     ("cifar10", "cifar10_jpeg", {}, "ebd7d56b8ec5937c", "057f152c8690c94e"),
     ("imdb", "imdb", {}, "94b148a91ae96071", "e13687788b25c94a"),
     ("imdb", "imdb", {"form": "wordpiece"}, "a5b77a0f65f0f3ec", "de32d8b20a52cd51"),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "path", "options", "values", "all_of_it"), PINS)

@@ -6,10 +6,13 @@ import pyarrow as pa
 import pytest
 
 from tests.datasets.tables import FRAME, made, refused, write
+from vfljax import store
 from vfljax.datasets import user_table
 from vfljax.datasets.core import checksum
 from vfljax.datasets.describing import columns_table
+from vfljax.datasets.reading import arrow_of
 from vfljax.datasets.user_table import from_frame, table
+from vfljax.errors import UserError
 
 
 @pytest.mark.parametrize("encoding", ["onehot", "codes"])
@@ -37,6 +40,53 @@ def test_rare_categories_are_pooled_by_their_count():
     tested = from_frame(frame, label="y", max_categories=4, test=test)
     np.testing.assert_array_equal(tested.features[602:, :4], np.eye(4)[[0, 2, 2, 3]])
     assert from_frame(frame, label="y", max_categories=1).columns[0].value == "(other)"
+
+
+def intervals(n=40):
+    """A frame with columns of ``pd.cut`` and ``pd.qcut``, one of them not as categories."""
+    numbers = np.linspace(0, 119, n).round()
+    band = pd.Series(pd.cut(numbers, [-np.inf, 5, 30, 100, np.inf]))
+    return pd.DataFrame(
+        {
+            "band": band.mask(numbers == numbers[3]),
+            "plain": pd.arrays.IntervalArray(band),
+            "x": np.arange(n),
+            "y": pd.qcut(numbers, 3, precision=0),
+        }
+    )
+
+
+@pytest.mark.parametrize("encoding", ["onehot", "codes"])
+def test_intervals_are_categories_in_order(tmp_path, encoding):
+    frame = intervals()
+    kinds = frame.dtypes.to_dict()
+    data = from_frame(frame, label="y", encoding=encoding)
+    bands = ["(-inf, 5.0]", "(5.0, 30.0]", "(30.0, 100.0]", "(100.0, inf]"]
+    assert data.classes == ("(-1.0, 40.0]", "(40.0, 79.0]", "(79.0, 119.0]")
+    assert data.labels.tolist() == sorted(data.labels)
+    if encoding == "onehot":
+        values = {name: [c.value for c in data.columns if c.name == name] for name in frame}
+        assert values["band"] == [*bands, "(missing)"]
+        assert values["plain"] == bands
+    else:
+        assert data.features[-1].tolist() == [3, 3, 39]
+    assert frame.dtypes.to_dict() == kinds  # the user's frame stays as it is
+    store.write_table(tmp_path / "t.parquet", arrow_of(frame, "the frame"))
+    read = table(str(tmp_path / "t.parquet"), label="y", encoding=encoding)
+    assert checksum(read) == checksum(data)
+    assert (read.columns, read.classes) == (data.columns, data.classes)
+    texts = frame.astype(dict.fromkeys(("plain", "y"), str))
+    texts["band"] = frame["band"].astype(object).map(str, na_action="ignore")
+    texts.to_csv(tmp_path / "t.csv", index=False)
+    read = table(str(tmp_path / "t.csv"), label="y", encoding=encoding)
+    assert checksum(read) == checksum(data)
+
+
+def test_a_parquet_file_of_intervals_is_refused_by_its_column(tmp_path):
+    path = tmp_path / "t.parquet"
+    intervals()[["plain", "x"]].assign(y=np.resize(["a", "b"], 40)).to_parquet(path)
+    with pytest.raises(UserError, match=r"column 'plain' is of type pandas.interval.*astype"):
+        table(str(path), label="y")
 
 
 def test_what_would_not_fit_is_refused_before_it_is_made(monkeypatch):

@@ -169,6 +169,7 @@ def test_an_attack_that_fails_leaves_the_others(tmp_path, monkeypatch):
     assert any(line.startswith("the attack norm has 0 of") for line in sweep.unfinished)
 
 
+@pytest.mark.slow
 def test_what_was_asked_for_beside_the_config_goes_along(alone, tmp_path):
     shutil.copytree(alone[1], tmp_path / "w")
     engine, sent = recording()
@@ -193,6 +194,7 @@ def test_plugins_go_along_by_their_paths(alone, tmp_path, monkeypatch):
     assert tuple(used) == sources  # once: the plan is made once
 
 
+@pytest.mark.slow
 def test_jobs_plan_from_the_config_of_the_command(tmp_path):
     """A sweep may go on with another width or data folder than it was stored with."""
     engine, sent = recording(jobs=1)

@@ -13,6 +13,7 @@ from tests.sweeps import tiny
 from vfljax import attacks, defenses
 from vfljax.errors import UserError, packaged
 
+pytestmark = pytest.mark.slow
 SUITE = Suite("0.1", {"direct": {}, "similarity": {"known": 40}}, {"direct": 1, "similarity": 1})
 CONFIG = tiny(
     data={"name": "digits", "train": 640, "validation": 300, "test": 300, "scaling": "range"},

@@ -54,5 +54,6 @@ def test_layout_and_compiler_are_those_of_the_version():
     assert {"places": view.PLACES, "draws": FEW_DRAWS, **levels} == LAYOUT
 
 
+@pytest.mark.slow
 def test_a_small_board_has_the_figures_of_the_version(figures):
     assert figures == pytest.approx(FIGURES, abs=NEAR)

@@ -108,6 +108,7 @@ def test_an_arrow_table_with_nan_is_the_same_table_again(tmp_path):
             assert survey.written_frame(table, tmp_path).exists()
 
 
+@pytest.mark.slow
 def test_a_frame_is_audited(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(

@@ -271,6 +271,7 @@ def test_another_precision_is_refused_in_one_line(value):
         parse({"training": {"precision": value}})
 
 
+@pytest.mark.slow
 def test_a_sweep_in_bfloat16_trains_its_grid_as_one_program_and_is_attacked(
     tmp_path, every_program
 ):

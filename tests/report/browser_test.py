@@ -13,9 +13,12 @@ from vfljax.report.assessment import assess_sweep
 from vfljax.report.templates import TEMPLATES, templates
 
 CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no chromium: apt-get install chromium chromium-driver"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (CHROMIUM and DRIVER), reason="no chromium: apt-get install chromium chromium-driver"
+    ),
+]
 NASTY = "<img src=x onerror=document.title='broken'> $$x$$ </script>"
 
 # texts that Bokeh shows lie in shadow trees

@@ -9,6 +9,7 @@ import pytest
 
 from tests.sweeps import REFERENCE, assessed, assessment
 from vfljax import store
+from vfljax.errors import UserError
 from vfljax.report import certain_rows, words
 from vfljax.report.assessment import assess_sweep
 from vfljax.report.stored_rows import load
@@ -46,6 +47,30 @@ def found():
     noise = read(assessment("noise", 0.9, 0.5, {"noise.scale": 9.0}), [0.2, 0.2, 0.2])
     kdk = read(assessment("kdk", 0.9, 0.8, {"kdk.k": 2.0}), [0.4, 0.4, 0.4])
     return assessed(plain, noise, kdk)
+
+
+def too_rare(a):
+    """The assessment, whose strongest attack and baseline are scored on fewer than ten rows of class 0."""
+    none = {"roc": [math.nan] * len(SHARES)}
+    strongest, baseline = a.strongest, a.strongest.candidates.baseline
+    empty = [
+        attack._replace(rows=tuple({**row, **none} for row in attack.rows))
+        for attack in (strongest.attack, baseline)
+    ]
+    candidates = dataclasses.replace(strongest.candidates, baseline=empty[1])
+    strongest = dataclasses.replace(strongest, attack=empty[0], candidates=candidates)
+    return dataclasses.replace(a, strongest=strongest)
+
+
+def test_a_class_that_is_too_rare_for_an_roc_is_named_in_place_of_a_figure():
+    plain = read(assessment("plain", 0.9, 0.9), [0.5, 0.6, 0.7])
+    apart = dataclasses.replace(plain, federation="no_split")
+    with pytest.raises(UserError, match="ten scored rows of class 0"):
+        certain_rows.figure(assessed(too_rare(plain)))
+    empty, drawn = certain_rows.figure(assessed(too_rare(plain), apart)).axes
+    assert [text.get_text() for text in empty.texts] == [certain_rows.RARE]
+    assert len(drawn.lines) == 2  # the attack and chance
+    assert (len(drawn.texts), drawn.get_yscale()) == (0, "log")
 
 
 def test_the_table_has_every_chosen_operating_point_between_undefended_and_the_baseline(found):

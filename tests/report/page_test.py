@@ -11,7 +11,17 @@ import pytest
 from bokeh.core.enums import MarkerType
 
 from tests.sweeps import REFERENCE, assessed, assessment, report_of
-from vfljax.report import certain_rows, headline, interactive, page, tables, threat_model, words
+from vfljax.errors import UserError
+from vfljax.report import (
+    certain_rows,
+    frontier,
+    headline,
+    interactive,
+    page,
+    tables,
+    threat_model,
+    words,
+)
 from vfljax.report.assessment import assess_sweep
 from vfljax.report.templates import templates
 from vfljax.store import load
@@ -197,7 +207,9 @@ def test_whatever_a_user_names_is_shown_as_it_is_named():
         piece("notes", [NASTY, 40 * NASTY], [NASTY]),
         piece("listed", [NASTY]),
         piece("paragraphs", NASTY),
-        piece("image", NASTY, NASTY),
+        piece("image", NASTY, page.Picture(png=NASTY)),
+        piece("image", NASTY, page.Picture(why=NASTY)),
+        piece("panel", 0, NASTY, {}, NASTY),
         piece("section", tables.Section(NASTY, NASTY, ([NASTY], [[NASTY]]))),
     ]
     for text in pieces:
@@ -242,6 +254,27 @@ def test_a_sweep_without_attacks_or_with_nothing_to_say_has_a_page(tiny_sweep, t
     assert "No attack has any figure, so nothing is known of what leaks" in text
     assert 'data-figure="' not in text
     assert page.present(workdir).startswith("No attack has any figure")
+
+
+def test_a_figure_that_cannot_be_drawn_costs_nothing_but_itself(tiny_sweep, tmp_path, monkeypatch):
+    def broken(*given):
+        raise ValueError("Data cannot be\nlog-scaled")
+
+    def empty(*given):
+        raise UserError("No curve has a point.")
+
+    workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
+    (workdir / "figures").mkdir(exist_ok=True)
+    (workdir / "figures" / "frontier.png").touch()  # of an earlier report
+    monkeypatch.setattr(frontier, "frontier", broken)
+    monkeypatch.setattr(interactive, "_lines", broken)
+    monkeypatch.setattr(certain_rows, "figure", empty)
+    text = report_of(workdir)
+    reason = "This figure could not be drawn (ValueError: Data cannot be log-scaled)."
+    assert text.count(reason) == 3  # the frontier, and a panel of each federation
+    assert text.count("No curve has a point.") == 1
+    assert text.count('src="data:image/png;base64,') == 1
+    assert {path.name for path in (workdir / "figures").glob("*")} == {"heat_kdk.png"}
 
 
 def test_an_excerpt_holds_every_table_and_the_command(written, tmp_path):

@@ -69,6 +69,7 @@ def test_arms_with_top_models_of_their_own_train_and_resume(tmp_path):
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_released_evaluation_pools_the_steps_of_the_last_epoch(tmp_path, tiny_sweep):
     """That it only looks, ``training_test`` says."""
 

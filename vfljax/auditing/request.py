@@ -16,7 +16,7 @@ from typing import Any
 from vfljax import attacks
 from vfljax.datasets import TABLE
 from vfljax.datasets import options as asking
-from vfljax.errors import Field, UserError, unknown
+from vfljax.errors import Field, UserError, unknown, user_path
 from vfljax.sweep.limits import check_name
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
 
@@ -168,7 +168,7 @@ def parties_of(text: str) -> dict[str, tuple[str, ...]]:
         remedy = ("write that to a file, and give ", PARTIES, "=FILE.json")
         raise UserError("is given as JSON", field=PARTIES, remedy=remedy)
     if text.strip().lower().endswith(".json"):
-        entries = _read_parties(pathlib.Path(text.strip()))
+        entries = _read_parties(user_path(text.strip(), PARTIES))
     else:
         entries = [_entry(part) for part in text.split(";") if part.strip()]
     if len(entries) == 1 and text.count(":") > 1:

@@ -115,6 +115,8 @@ def table_notes(table: Survey) -> list[str]:
     if others:
         rest = _few(f"{column.column} ({column.party}) {column.leak:.2f}" for column in others)
         notes.append(f"Columns that tell much by themselves: {rest}.")
+    if table.sparse:
+        notes.append(f"Gradient boosting leaves out columns of few numbers: {_few(table.sparse)}.")
     if table.unowned:
         notes.append(f"Nobody owns {_few(table.unowned)}: left out.")
     notes += [

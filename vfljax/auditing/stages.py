@@ -34,7 +34,7 @@ from vfljax.attacking.run import RunVariants, attack_sweep
 from vfljax.auditing import deadline, planning, sentences, suite
 from vfljax.auditing.request import FRAME, JOURNAL, WORKDIR, Request
 from vfljax.auditing.survey import survey
-from vfljax.errors import UserError
+from vfljax.errors import UserError, user_path
 from vfljax.report import fresh, lower_limits
 from vfljax.report.judged import CONFIRMED
 from vfljax.sweep import programs, serving
@@ -233,6 +233,7 @@ class Journal:
             f"{name}: {before.get(name)!r} -> {value!r}"
             for name, value in asked.items()
             if before.get(name) != value
+            and not (name == "data" and user_path(before["data"]) == user_path(value))
             and name not in ("budget", "confirm", "canaries", "fewest_seeds")
         ]
         if changed:

@@ -29,6 +29,7 @@ REVEALING = 0.5  # advantage over chance (``above_chance``) from which a column 
 COPY = 0.98  # advantage from which a column is taken for a copy of the label
 ROWS = 20_000  # most rows on which columns are judged
 FOLDS = 3
+LEAF = 20  # least rows of a leaf of the boosting, which is scikit-learn's default
 READING = ("delimiter", "header", "file_encoding")  # loader's options that decide column names
 
 
@@ -50,6 +51,7 @@ class Survey(NamedTuple):
     constant: tuple[str, ...]  # parties whose columns never change
     revealing: Sequence[RevealingColumn]  # the most revealing first
     reach: Mapping[str, float]  # leak of boosting on each party's columns, and on all "together"
+    sparse: tuple[str, ...] = ()  # columns with too few numbers for boosting
 
 
 def survey(request: Request) -> Survey:
@@ -84,7 +86,7 @@ def survey(request: Request) -> Survey:
         if len(np.unique(values)) > 1
     }
     constant = [party for party, columns in kept.items() if columns and not varying & {*columns}]
-    told = _revealing(dataset, kept), _reach(dataset, kept)
+    told = _revealing(dataset, kept), *_reach(dataset, kept)
     return Survey(dataset, options, kept, unowned, tuple(constant), *told)
 
 
@@ -144,21 +146,32 @@ def above_chance(leak: float, classes: int) -> float:
     return 0.0 if math.isnan(leak) else (leak - chance) / (1 - chance)
 
 
-def _reach(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """Returns the leak of gradient boosting with all labels on each party's columns, and on all "together".
-    Parties without columns are left out; {} if a class has too few rows."""
+def _reach(
+    dataset: Dataset, owners: Mapping[str, Sequence[str]]
+) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Returns the leak of gradient boosting with all labels on each party's columns, and on all "together",
+    and the columns that are left out of it because some fold has too few numbers of them. Parties without
+    other columns are left out; there is no leak at all if a class has too few rows."""
     rows = _judged_rows(dataset)
     y = dataset.labels[rows]
     if np.bincount(y, minlength=dataset.num_classes).min() < FOLDS:
-        return {}
+        return {}, ()
     groups = {party: set(columns) for party, columns in owners.items() if columns}
     groups["together"] = set().union(*groups.values())
+    # boosting fails if a column has no number at all, and could not divide fewer than a leaf's rows anyway
+    counts = [(~np.isnan(dataset.features[rows[train]])).sum(axis=0) for train, _ in _folds(y)]
+    used = np.min(counts, axis=0) >= min(LEAF, len(rows) // FOLDS)
+    sparse = {column.name for column, enough in zip(dataset.columns, used) if not enough}
     out = {}
     for who, names in groups.items():
-        places = [k for k, column in enumerate(dataset.columns) if column.name in names]
-        x = np.asarray(dataset.features[rows][:, places], np.float64)
-        out[who] = _scored(HistGradientBoostingClassifier(max_iter=60, random_state=0), x, y)
-    return out
+        places = [k for k, column in enumerate(dataset.columns) if used[k] and column.name in names]
+        if places:
+            x = np.asarray(dataset.features[rows][:, places], np.float64)
+            boosting = HistGradientBoostingClassifier(
+                max_iter=60, min_samples_leaf=LEAF, random_state=0
+            )
+            out[who] = _scored(boosting, x, y)
+    return out, tuple(sorted(sparse & groups["together"]))
 
 
 def _judged_rows(dataset: Dataset) -> np.ndarray:
@@ -178,11 +191,15 @@ def _leak(x: np.ndarray, y: np.ndarray) -> float:
     return _scored(tree, x, y)
 
 
+def _folds(y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Returns the rows of each fold that train and those that are scored."""
+    return list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(y, y))
+
+
 def _scored(model: ClassifierMixin, x: np.ndarray, y: np.ndarray) -> float:
     """Returns the cross-validated score of a model: AUC for two classes in the better direction, balanced
     top-1 for more."""
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-    chances: Any = cross_val_predict(model, x, y, cv=folds, method="predict_proba")
+    chances: Any = cross_val_predict(model, x, y, cv=_folds(y), method="predict_proba")
     if chances.shape[1] == 2:
         auc = float(roc_auc_score(y == y.max(), chances[:, 1]))
         return max(auc, 1 - auc)
@@ -202,7 +219,7 @@ def written_frame(frame: Any, folder: pathlib.Path) -> pathlib.Path:
     path, arrow = folder / FRAME, arrow_of(frame, "the frame")
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / JOURNAL).exists() and path.exists():
-        stored = pq.read_table(path)
+        stored = pq.read_table(path.absolute())
         # Arrow takes two NaN for different values, pandas for one missing value
         if not (stored.equals(arrow) or stored.to_pandas().equals(arrow.to_pandas())):
             remedy = ("choose another ", WORKDIR, ". Nothing was changed")

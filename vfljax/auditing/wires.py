@@ -26,7 +26,7 @@ from vfljax.attacks.learners import MANY_ROWS
 from vfljax.auditing import suite
 from vfljax.datasets.wire import alike, read
 from vfljax.datasets.wire_checks import EXCHANGED, Wire, checked
-from vfljax.errors import Field, UserError, unknown
+from vfljax.errors import Field, UserError, unknown, user_path
 from vfljax.report.rows import utility_of
 from vfljax.sweep import train
 from vfljax.sweep.experiment import parse
@@ -79,7 +79,7 @@ def written(runs: Any, path: pathlib.Path) -> tuple[str, ...]:
             checked(place, run)
             place.parent.mkdir(parents=True, exist_ok=True)
             np.savez(place, allow_pickle=False, **run)
-        paths.append(str(place if isinstance(run, Mapping) else run))
+        paths.append(str(place if isinstance(run, Mapping) else user_path(run, "wire")))
     return tuple(paths)
 
 

@@ -21,17 +21,19 @@ from vfljax.errors import UserError
 
 RESUMES = True
 FLAGS = (
-    Flag("workdir", "folder of a sweep"),
+    Flag("workdir", "folder of a sweep", path=True),
     Flag("attacks", "comma-separated names; default: the sweep's own", ()),
-    Flag("data_dir", "where the data is now, if it has moved"),
+    Flag("data_dir", "where the data is now, if it has moved", path=True),
     Flag("unfinished", "attack what there is of a sweep that is not finished", False),
     Flag(
         "renew_rules",
         "attack anew what an earlier rule attacked; its rows are kept and shown as such",
         False,
     ),
-    Flag("wire", "a recorded exchange, a file or folder; several runs between commas", ()),
-    Flag("after", "of a wire: the same runs under a defense", ()),
+    Flag(
+        "wire", "a recorded exchange, a file or folder; several runs between commas", (), path=True
+    ),
+    Flag("after", "of a wire: the same runs under a defense", (), path=True),
     Flag("federation", "of a wire: with a top model (split), or without one (no_split)", "split"),
     Flag("known", "of a wire: labels that attackers know; 0: 40, or two a class", 0, least=0),
     Flag("utility", "of a wire: test accuracy (AUC of rare classes), of all runs or one each", ()),

@@ -27,14 +27,14 @@ import sys
 import time
 
 from vfljax.cli.common import PROFILE, REQUIREMENTS, Flag, Options, requirement
-from vfljax.errors import UserError
+from vfljax.errors import UserError, shown
 
 RESUMES = True
 FLAGS = (
-    Flag("data", "the table's file: CSV or other delimited text, Parquet, .npz"),
+    Flag("data", "the table's file: CSV or other delimited text, Parquet, .npz", path=True),
     Flag("label", "the column that holds the labels"),
     Flag("parties", "who owns which columns: 'bank: AGE; telco: PAY_*', or a .json", ""),
-    Flag("workdir", "folder of the audit: new, or the one to continue"),
+    Flag("workdir", "folder of the audit: new, or the one to continue", path=True),
     Flag("label_party", "who has the labels; the first party by default"),
     Flag("federation", "with a top model (split), without one (no_split), or both", "split"),
     Flag("attackers", "who attacks, each alone: telco,shop; default: all but the label party", []),
@@ -85,6 +85,6 @@ def run(options: Options) -> None:
     print(page.present(workdir))
     unit = 1 if sys.platform == "darwin" else 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    print(f"config: {workdir / 'config.py'} (`vfljax sweep` makes the same tables by it)")
+    print(f"config: {shown(workdir / 'config.py')} (`vfljax sweep` makes the same tables by it)")
     print(f"audit: {time.monotonic() - began:.0f} s, peak memory {peak / 1e9:.1f} GB")
     require(workdir)

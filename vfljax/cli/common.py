@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import io
 import math
 import os
 import pathlib
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple, NoReturn
 from absl import flags, logging
 
 import vfljax
-from vfljax.errors import UnmetError, UserError, packaged, unknown
+from vfljax.errors import Field, UnmetError, UserError, shown, unknown, user_path, writable
 
 HELP = re.compile(r"--?(help|helpfull|helpshort|h|\?)(=.*)?")
 FIELD = "config.FIELD"  # the flag that collects --config.training.epochs=3 and the like
@@ -45,6 +46,7 @@ class Flag(NamedTuple):
     # None: a text that may be absent; []: may be given several times; (): names between commas
     default: Any = None
     least: int | None = None  # the smallest whole number that is allowed
+    path: bool = False  # a path, or several, which ``_parse`` makes absolute
 
 
 class Options(flags.FlagValues):
@@ -57,7 +59,7 @@ class Options(flags.FlagValues):
     def __init__(self, defined: Iterable[Flag], line: str = "") -> None:
         super().__init__()
         self.__dict__["line"] = line  # absl takes other attributes for flags
-        for name, use, default, least in defined:
+        for name, use, default, least, _ in defined:
             define = DEFINERS.get(type(default), flags.DEFINE_string)
             limits = {} if least is None else {"lower_bound": least}
             define(name, default, use, flag_values=self, **limits)
@@ -112,7 +114,7 @@ REQUIREMENTS = (
 )
 """The flags that ``requirement`` checks, for use in scripts."""
 TRACE = "write a trace that https://ui.perfetto.dev opens to this file, such as trace.json.gz"
-PROFILE = Flag("profile", f"print where the seconds went, and {TRACE}", "")
+PROFILE = Flag("profile", f"print where the seconds went, and {TRACE}", "", path=True)
 
 
 def requirement(options: Options) -> Callable[[pathlib.Path], None]:
@@ -143,6 +145,7 @@ def start(command: Any, arguments: Sequence[str], program: str) -> NoReturn:
       arguments: those of the command line, after the command's name.
       program: how the user started the command, "python -m launch.sweep" or "vfljax sweep".
     """
+    _open_streams()
     options, began = Options(command.FLAGS, f"{program} {shlex.join(arguments)}"), time.monotonic()
     # SIGTERM ends a run as Ctrl-C does, so that half-written files are removed
     signal.signal(signal.SIGTERM, _interrupt)
@@ -176,6 +179,19 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
+def _open_streams() -> None:
+    """Give closed standard streams the null device, and let the others write any text."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass  # else a file that is opened later would get the number of a closed stream
+    os.close(number)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # Python found it closed
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - it stays open
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # an ASCII locale has no "±"
+
+
 def _parse(options: Options, command: Any, arguments: Sequence[str], program: str) -> None:
     """Parse the flags of a command; exit after --help or a mistake."""
     logging.use_absl_handler()
@@ -188,20 +204,36 @@ def _parse(options: Options, command: Any, arguments: Sequence[str], program: st
         name = f"vfljax {command.__name__.removeprefix('vfljax.cli.')}"
         end_with_help(f"{command.__doc__.replace(name, program)}\nflags:\n{listed}")
     try:
+        for argument in arguments:
+            if not writable(argument):
+                what = f"{argument!r} is no text in {sys.getfilesystemencoding()}"
+                raise UserError(
+                    what, remedy="set the environment variable PYTHONUTF8=1, or rename it"
+                )
         has_config = "config" in options
         surplus = options([program, *(_fields(arguments) if has_config else arguments)])[1:]
         if surplus:
             raise UserError(
                 f"unexpected argument {surplus[0]!r}: options start with --; see --help."
             )
+        for flag in command.FLAGS:
+            if flag.path and options[flag.name].present:
+                options[flag.name].value = _absolute(flag.name, options[flag.name].value)
         if has_config and options.config is not None:
-            file = options.config.partition(":")[0]
-            if packaged(file) != pathlib.Path(file):
-                print(f"config: {file} is the copy that comes with vfljax", file=sys.stderr)
+            file = vfljax.config.located(options.config)
+            if file.path != file.given:
+                print(f"config: {file.given} is the copy that comes with vfljax", file=sys.stderr)
             fields = dict(field.split("=", 1) for field in options[FIELD].value or [])
             options["config"].value = vfljax.config.from_file(options.config, fields)
     except (flags.Error, UserError) as error:
         sys.exit(fail(error))
+
+
+def _absolute(name: str, value: Any) -> Any:
+    """Return the value of a flag of paths, a text or a list of texts, with absolute paths."""
+    if isinstance(value, str):
+        return str(user_path(value, Field(name, f"--{name}"))) if value else value
+    return value and [_absolute(name, part) for part in value]
 
 
 def _fields(arguments: Sequence[str]) -> list[str]:
@@ -257,7 +289,7 @@ def _profiled(file: str, began: float) -> Iterator[None]:
         spans = profile.stop()
     print(aligned(profile.COLUMNS, profile.table(spans)))
     profile.write(spans, path)
-    print(f"profile: {path}")
+    print(f"profile: {shown(path)}")
 
 
 def _unread() -> int:

@@ -24,13 +24,13 @@ FLAGS = (
     Flag("config", "read data and parties from a config"),
     CHANGES,
     Flag("dataset", "a name of the table of data sets"),
-    Flag("data_dir", "the folder or file that holds it", ""),
+    Flag("data_dir", "the folder or file that holds it", "", path=True),
     Flag("option", "name=value of the loader, once for each", []),
     Flag("passive", "passive parties", 1),
     Flag("label_features", "whether the label party owns columns too", True),
     Flag("shares", "shares of the parties, such as 2,2,1", ()),
     Flag("rule", "how images are divided: contiguous, rows, grid", "contiguous"),
-    Flag("prepare", "write a prepared copy to this new folder"),
+    Flag("prepare", "write a prepared copy to this new folder", path=True),
 )
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import pathlib
 
 from vfljax.cli.common import REQUIREMENTS, Flag, Options, requirement
-from vfljax.errors import UserError
+from vfljax.errors import UserError, shown
 
 RESUMES = False
 FLAGS = (
-    Flag("workdir", "folder of a sweep"),
-    Flag("out", "also write every table (Markdown) and the frontier here"),
+    Flag("workdir", "folder of a sweep", path=True),
+    Flag("out", "also write every table (Markdown) and the frontier here", path=True),
     Flag("times", "print what training and each attack took, and write nothing", False),
     *REQUIREMENTS,
     Flag("unfinished", "report what there is of a sweep that is not finished", False),
@@ -44,5 +44,5 @@ def run(options: Options) -> None:
     print(running.report(workdir))
     if options.out:
         page.excerpt(workdir, pathlib.Path(options.out), reproduction.extend)
-        print(f"tables and figure: {options.out}")
+        print(f"tables and figure: {shown(options.out)}")
     require(workdir)

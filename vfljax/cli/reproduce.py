@@ -21,7 +21,7 @@ import time
 from typing import TYPE_CHECKING
 
 from vfljax.cli.common import Flag, Options
-from vfljax.errors import UserError, packaged, unknown
+from vfljax.errors import UserError, packaged, shown, unknown
 
 if TYPE_CHECKING:
     from configs.papers.tables import Run
@@ -39,8 +39,8 @@ FLAGS = (
     Flag("table", "paper and number: gafm/2, gafm/C.1, kdk/figure6"),
     Flag("dataset", "a data set of the table; default: its first"),
     Flag("variant", "a named variant of the config; default: the published", ""),
-    Flag("workdir", "folder of the sweep; default: runs/papers/NAME"),
-    Flag("data_dir", "where the data is, config.data.dir", ""),
+    Flag("workdir", "folder of the sweep; default: runs/papers/NAME", path=True),
+    Flag("data_dir", "where the data is, config.data.dir", "", path=True),
     Flag("attacks", "further attacks than the config's, by name", ()),
     Flag("list", "print every table: what it needs, and how long it takes", False),
     *OF_A_CHECKOUT,
@@ -148,5 +148,7 @@ def run_table(options: Options, extend: Extend) -> tuple[pathlib.Path, list[Comp
     ]
     if compared:
         print(terminal.fitted(comparisons.table(compared)))
-    print(f"{time.monotonic() - began:.0f} s; figures and every attack: {workdir}/report.html")
+    print(
+        f"{time.monotonic() - began:.0f} s; figures and every attack: {shown(workdir)}/report.html"
+    )
     return workdir, compared

@@ -32,7 +32,7 @@ RESUMES = True
 FLAGS = (
     Flag("config", "a config file, such as configs/quickstart.py, or FILE:VARIANT"),
     CHANGES,
-    Flag("workdir", "folder of the sweep: new, or the one to continue"),
+    Flag("workdir", "folder of the sweep: new, or the one to continue", path=True),
     Flag(
         "select_delta",
         "first choose GAFM's Delta on a tenth of the rows, in WORKDIR/select_delta",

@@ -12,7 +12,7 @@ from __future__ import annotations
 from vfljax.cli.common import Flag, Options
 
 RESUMES = False
-FLAGS = (Flag("workdir", "folder of a sweep"),)
+FLAGS = (Flag("workdir", "folder of a sweep", path=True),)
 
 
 def run(options: Options) -> None:

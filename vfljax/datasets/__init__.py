@@ -25,7 +25,7 @@ from vfljax.datasets.spambase import spambase
 from vfljax.datasets.table_errors import permitted
 from vfljax.datasets.wire import wire
 from vfljax.datasets.yahoo import yahoo
-from vfljax.errors import Field, UserError, unknown
+from vfljax.errors import Field, UserError, unknown, user_path
 
 TABLE: dict[str, Callable[..., Dataset]] = {
     "digits": digits,
@@ -87,6 +87,7 @@ def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
     """
     if name not in TABLE:
         raise unknown(Field("data.name"), name, TABLE)
+    folder = _absolute(folder)
     if folder and prepared.is_prepared(folder):
         _were(name, folder, options)
         return prepared.read(folder)
@@ -99,6 +100,10 @@ def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
             what = f"is needed by the data set {name}"
             raise UserError(what, field=f"data.options.{option}", remedy="give it")
     return TABLE[name](folder, **values)
+
+
+def _absolute(folder: str) -> str:
+    return str(user_path(folder, Field("data.dir"))) if folder else folder
 
 
 def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
@@ -141,6 +146,7 @@ def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dat
     """
     if name not in TABLE:
         raise unknown(Field("data.name"), name, TABLE)
+    folder = _absolute(folder)
     if name in STREAMS and not prepared.is_prepared(folder):
         values = asking.complete(name, TABLE[name], options)
         recorded = asking.recorded(values)

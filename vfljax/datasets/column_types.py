@@ -7,6 +7,7 @@ rows decide what a column is, and a test file's rows are read in the same way.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -40,6 +41,8 @@ MISSING = (
 )
 NONE = "(missing)"  # the category of a missing value
 OTHER = "(other)"  # the category that pools the rarest values
+END = r"([-+]?(?:inf|\d+\.?\d*(?:e[-+]?\d+)?))"
+INTERVAL = re.compile(rf"[\[(]{END}, {END}[\])]", re.ASCII)  # as pandas writes one
 NEARLY = (20, 0.9)  # an identifier has more than 20 distinct texts, and as many as 90 % of its rows
 
 
@@ -100,10 +103,25 @@ def words_of(parts: Sequence[Series], place: Place, rule: Rule) -> Series:
 
 
 def ordered(values: Iterable[str]) -> list[str]:
-    """Returns the values sorted: by size if all are numbers, else by character. ``NONE`` comes last."""
+    """Returns the values sorted: by size if all are numbers, or all intervals, else by character. ``NONE``
+    comes last.
+
+    >>> ordered(["(100.0, inf]", "(-inf, 5.0]", "(5.0, 100.0]", NONE])
+    ['(-inf, 5.0]', '(5.0, 100.0]', '(100.0, inf]', '(missing)']
+    """
     values = list(values)
-    numeric = all(is_number(value) for value in values if value != NONE)
-    return sorted(values, key=lambda v: (v == NONE, numeric and v != NONE and float(v), v))
+    sizes = {value: _size(value) for value in values if value != NONE}
+    if len({size and len(size) for size in sizes.values()}) > 1 or None in sizes.values():
+        sizes = {}
+    return sorted(values, key=lambda v: (v == NONE, sizes.get(v) or (), v))
+
+
+def _size(value: str) -> tuple[float, ...] | None:
+    """Returns a number, or both ends of an interval such as "(0, 30]"; None for any other text."""
+    if is_number(value):
+        return (float(value),)
+    ends = INTERVAL.fullmatch(value)
+    return tuple(map(float, ends.groups())) if ends else None
 
 
 def _type(values: Series) -> Any:

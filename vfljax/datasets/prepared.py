@@ -25,7 +25,7 @@ import numpy as np
 from vfljax.datasets.core import KINDS, Column, Dataset, Ragged, Vocabulary, sum_of_arrays
 from vfljax.datasets.npy import AGAIN, Growing, mapped
 from vfljax.datasets.table_errors import fault, reading, shown
-from vfljax.errors import UserError
+from vfljax.errors import Field, UserError, user_path
 
 Folder = str | os.PathLike[str]
 # the fields of a ``Dataset`` that ``vfljax.json`` records as they are
@@ -33,7 +33,7 @@ ABOUT = ("kind", "columns", "classes", "tokens", "length", "notes", "reader")
 
 SCHEMA = 2
 MOST = 1 << 31  # numbers of classes, codes and tokens are below it
-FILE = "vfljax.json"
+FILE, DIR = "vfljax.json", Field("data.dir")
 RANKS = {"table": (2,), "image": (3, 4), "patches": (5,)}
 
 
@@ -129,7 +129,7 @@ def place(folder: Folder) -> pathlib.Path:
     """Returns the absolute path of a new folder; raises UserError if the path is taken."""
     if not str(folder):
         raise UserError("the folder to prepare into is empty: give one.")
-    path = pathlib.Path(folder).absolute()
+    path = user_path(folder)
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise UserError(f"{path} exists and is not overwritten: name a new folder.")
     return path
@@ -166,14 +166,14 @@ def write(dataset: Dataset, folder: Folder, options: Any = None, loader: str = "
 def is_prepared(folder: Folder) -> bool:
     """Returns True if the folder holds ``vfljax.json``; raises UserError if it may not be read."""
     with reading(folder):
-        return bool(str(folder)) and (pathlib.Path(folder) / FILE).is_file()
+        return bool(str(folder)) and (user_path(folder, DIR) / FILE).is_file()
 
 
 def read(folder: Folder) -> Dataset:
     """Returns the data set in ``folder``. Features are mapped read-only; labels, test part and groups are in
     memory. Raises UserError if arrays and description do not fit together. Only ``verify`` looks at the
     values of features."""
-    path = pathlib.Path(folder)
+    path = user_path(folder, DIR)
     spec = description(path)
     arrays = _mapped(path, spec)
     small = {n: np.array(a) for n, a in arrays.items() if n not in ("features", "values")}
@@ -198,7 +198,7 @@ def read(folder: Folder) -> Dataset:
 
 def verify(folder: Folder) -> Dataset:
     """Reads a data set as ``read`` does; raises UserError unless the hash of every array is as recorded."""
-    dataset, spec, path = read(folder), description(folder), pathlib.Path(folder)
+    dataset, spec, path = read(folder), description(folder), user_path(folder, DIR)
     for key, digest in _sums(_mapped(path, spec)).items():
         _must(path, spec[key] == digest, f"holds arrays that are not what was recorded ({key})")
     return dataset
@@ -214,7 +214,7 @@ def prepared(folder: str) -> Dataset:
 
 def description(folder: Folder) -> dict[str, Any]:
     """Returns what ``vfljax.json`` holds; raises UserError unless its schema and its own hash are right."""
-    path = pathlib.Path(folder) / FILE
+    path = user_path(folder, DIR) / FILE
     with reading(path, AGAIN):
         spec = json.loads(path.read_text(encoding="utf-8"))
         spec = spec if type(spec) is dict else {}

@@ -115,6 +115,11 @@ def framed(table: Any, place: str) -> Read:
         raise fault(place, f"has {len(names)} columns and no row", WRITE)
     columns, categories, nameless = {}, set(), []
     for name, old, column in zip(names, table.column_names, table.columns, strict=True):
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if getattr(kind, "extension_name", "").startswith("pandas."):  # no type of Arrow's own
+            remedy = "make it texts, in pandas by .astype(str)"
+            what = f"is of type {kind.extension_name}, neither number nor text"
+            raise fault(place, what, remedy, column=name)
         values = pd.Series(pd.arrays.ArrowExtensionArray(_uniform(column)))
         present = values.notna() & (values != "") if values.dtype == TEXT else values.notna()
         if name.startswith("Unnamed: ") and not present.any():
@@ -127,7 +132,8 @@ def framed(table: Any, place: str) -> Read:
 
 
 def arrow_of(frame: Any, place: str) -> pa.Table:
-    """Returns an Arrow table of a pandas ``DataFrame`` without its index, or raises UserError.
+    """Returns an Arrow table of a pandas ``DataFrame`` without its index, or raises UserError. Intervals, as
+    ``pd.cut`` makes them, become categories that are named by texts such as "(0, 30]".
 
     Args:
       frame: a ``DataFrame``, or an Arrow table, which is returned as it is.
@@ -140,7 +146,13 @@ def arrow_of(frame: Any, place: str) -> pa.Table:
     names = [one_line(name) for name in frame.columns]
     all_different(names, place)
     with reading(place, "give each column values of one type"):
-        return pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
+        frame = frame.set_axis(names, axis=1)
+        for name, kind in frame.dtypes.items():
+            of = kind.categories.dtype if isinstance(kind, pd.CategoricalDtype) else kind
+            if isinstance(of, pd.IntervalDtype):  # Arrow has no such type
+                values: Any = frame[name].astype("category")
+                frame[name] = values.cat.rename_categories([*map(str, values.cat.categories)])
+        return pa.Table.from_pandas(frame, preserve_index=False)
 
 
 def _uniform(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -157,8 +169,8 @@ def _uniform(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _parquet(path: str) -> pa.Table:
-    with reading(path, AGAIN):
-        file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
+    with reading(path, AGAIN), open(path, "rb") as stream:
+        file = pyarrow.parquet.ParquetFile(stream, page_checksum_verification=True)
         width = file.metadata.num_columns
         narrow(path, width)
         # a table that repeats one value may exceed memory though its file is small

@@ -24,7 +24,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from vfljax.datasets import wordpiece
 from vfljax.datasets.core import Column, Dataset, Ragged
-from vfljax.errors import UserError
+from vfljax.errors import Field, UserError, user_path
 
 SEPARATORS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n '
 WORD = f"[^{re.escape(SEPARATORS)}]+"
@@ -125,7 +125,8 @@ def to_dataset(
         note = f"{words} words, the most frequent of {rows:,} rows"
         return data._replace(features=matrix, columns=tuple(map(Column, top)), notes=(note,))
     if vocabulary:
-        tokenizer = wordpiece.from_file(vocabulary, lowercase)
+        file = user_path(vocabulary, Field("data.options.vocabulary"))
+        tokenizer = wordpiece.from_file(str(file), lowercase)
         source = f"of {vocabulary}"
     else:
         tokenizer = wordpiece.learned(texts[:rows], vocabulary_size, lowercase)

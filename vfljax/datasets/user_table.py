@@ -24,13 +24,15 @@ from vfljax.datasets.number_formats import Notation
 from vfljax.datasets.reading import Read, framed, read
 from vfljax.datasets.schema import labels_of, roles_of
 from vfljax.datasets.table_errors import MOST_COLUMNS, fault, one_line, place_of, shown
-from vfljax.errors import Field, UserError, options_in
+from vfljax.errors import Field, UserError, options_in, user_path
+from vfljax.errors import shown as short
 from vfljax.errors import unknown as no_such
 
 # Version 2 changed the words for missing values, added dates, heeds columns that pandas marks as categories,
 # and refuses more columns. To read as version 1 did, give its ten words in na_values=, keep_default_na=False,
 # refused columns in categorical=, and marked ones in numeric=
-READER = 2
+# Version 3 sorts intervals such as "(5, 10]" by their ends
+READER = 3
 LIMITS = {  # by option: the values that it may have; None: any of its type
     "encoding": ("onehot", "codes"),
     "missing": ("keep", "refuse"),
@@ -113,16 +115,16 @@ def table(
     asking.check(TEST, test_file, str)
     files = {path: read(path, delimiter, header, file_encoding)}
     if test_file:
-        beside = pathlib.Path(path).parent / test_file
-        if beside.exists() or not pathlib.Path(test_file).exists():
-            test_file = str(beside)
-        if pathlib.Path(test_file).exists() and pathlib.Path(test_file).samefile(path):
+        beside, here = pathlib.Path(path).parent / test_file, user_path(test_file, TEST)
+        place = beside if beside.exists() or not here.exists() else here
+        test_file = str(place)
+        if place.exists() and place.samefile(path):
             remedy = "give another file, or leave it out"
             raise UserError("is the table itself", field=TEST, value=test_file, remedy=remedy)
         files[test_file] = read(test_file, delimiter, header, file_encoding)
     dataset = _dataset(files, options)
     hint = "".join(map(str, files[path].hint)).strip()
-    more = [f"the test rows are of {test_file}."] if test_file else []
+    more = [f"the test rows are of {short(test_file)}."] if test_file else []
     return dataset._replace(notes=(*dataset.notes, *map(one_line, filter(None, [hint, *more]))))
 
 

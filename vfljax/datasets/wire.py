@@ -29,6 +29,7 @@ from vfljax.datasets.core import Column, Dataset, Recording
 from vfljax.datasets.npz import arrays as arrays_of
 from vfljax.datasets.table_errors import fault, reading
 from vfljax.datasets.wire_checks import AGAIN, Wire, checked
+from vfljax.errors import Field, shown, user_path
 
 
 def wire(folder: str, *, runs: tuple[str, ...] = ()) -> Dataset:
@@ -38,6 +39,7 @@ def wire(folder: str, *, runs: tuple[str, ...] = ()) -> Dataset:
       folder: the first run, a file or folder.
       runs: the other runs, which must have the same numbers of rows, parties, columns and known labels.
     """
+    runs = tuple(str(user_path(path, Field("data.options.runs"))) for path in runs)
     wires = [read(path) for path in (folder, *runs)]
     first = wires[0]
     for path, run in zip(runs, wires[1:]):
@@ -57,7 +59,7 @@ def wire(folder: str, *, runs: tuple[str, ...] = ()) -> Dataset:
         labels=np.concatenate([_labels(run) for run in wires]),
         num_classes=first.classes,
         columns=tuple(columns),
-        notes=(f"read {', '.join((folder, *runs))}",),
+        notes=(f"read {', '.join(map(shown, (folder, *runs)))}",),
         recording=Recording(
             known=np.stack([run.known_rows for run in wires]),
             missing=first.missing,
@@ -113,8 +115,8 @@ def read(path: str) -> Wire:
 def _parquet(path: pathlib.Path) -> dict[str, Any]:
     """Returns the arrays of a Parquet file with a line per row. Its columns hold E lists of D numbers, E
     numbers, F columns, a label, or known_label, which is null if the label is not known."""
-    with reading(path, AGAIN):
-        table = pq.read_table(path)
+    with reading(path, AGAIN), path.open("rb") as file:
+        table = pq.read_table(file)
         about = table.schema.metadata or {}
         arrays: dict[str, Any] = {
             name: np.array(about[name.encode()].decode().split(","), np.int64)

@@ -21,7 +21,7 @@ from vfljax import store
 from vfljax.attacking import run, versions
 from vfljax.attacking.batching import Stored
 from vfljax.attacking.jobs import VariantPlan
-from vfljax.errors import UserError
+from vfljax.errors import UserError, user_path
 from vfljax.launching import worker
 from vfljax.launching.backends import Engine, Handle, Lost, opened
 from vfljax.launching.worker import Outcome, ShardJob
@@ -66,9 +66,7 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
       names: attacks that are run in place of the config's; None: those of the config.
     """
     given_up: list[GivenUp] = []
-    sources = (
-        str(pathlib.Path(name).absolute()) if name.endswith(".py") else name for name in plugins
-    )
+    sources = (str(user_path(name, "plugin")) if name.endswith(".py") else name for name in plugins)
     asked = tuple(sources), None if names is None else tuple(names)
 
     def train_there(

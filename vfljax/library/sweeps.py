@@ -19,7 +19,7 @@ from vfljax import store
 from vfljax.auditing import request, wires
 from vfljax.auditing.stages import audit as run_audit
 from vfljax.auditing.survey import written_frame
-from vfljax.errors import UserError, unknown
+from vfljax.errors import UserError, unknown, user_path
 from vfljax.launching import running
 from vfljax.library import forms
 from vfljax.report import not_run, page, tables
@@ -162,12 +162,13 @@ class Sweep(store.StoredSweep):
         return load(self.workdir)
 
 
-def _folder(workdir: Any) -> pathlib.Path:
-    """Returns the path of a sweep's folder. Raises a UserError if ``workdir`` is empty or no path."""
+def folder_of(workdir: Any) -> pathlib.Path:
+    """Returns the absolute path of a sweep's folder. Raises a UserError if ``workdir`` is empty or no path of
+    this machine."""
     if not isinstance(workdir, str | os.PathLike) or not os.fspath(workdir):
         kind = type(workdir).__name__
         raise UserError(f"workdir is empty or of type {kind}: give the path of a folder.")
-    return pathlib.Path(workdir)
+    return user_path(workdir, "workdir")
 
 
 def load(workdir: str | os.PathLike[str]) -> Sweep:
@@ -176,7 +177,7 @@ def load(workdir: str | os.PathLike[str]) -> Sweep:
     Arrays are read when they are asked for. ``unfinished`` lists what is missing. A file that is not as it
     was written raises a UserError of one line, with the command that mends it.
     """
-    return Sweep(*store.load(_folder(workdir)))
+    return Sweep(*store.load(folder_of(workdir)))
 
 
 def run_sweep(
@@ -206,7 +207,7 @@ def run_sweep(
       UserError: for an invalid config, data that cannot be read, another sweep in ``workdir``, or too
         little memory or disk. The error is one line that says what to do.
     """
-    folder = _folder(workdir)
+    folder = folder_of(workdir)
     if isinstance(config, str | os.PathLike):
         config = vfljax.config.from_file(os.fspath(config))
     elif isinstance(config, ConfigDict):
@@ -272,7 +273,7 @@ def audit(
     Raises:
       UserError: of one line, as ``vfljax audit`` prints it.
     """
-    given, folder = dict(locals()), _folder(workdir)
+    given, folder = dict(locals()), folder_of(workdir)
     for name, kind in AUDITED.items():
         if not isinstance(given[name], kind):
             what = f"{name}={given[name]!r} must be of type {getattr(kind, '__name__', kind)}."
@@ -281,7 +282,7 @@ def audit(
         owners = request.parties_of(parties) if isinstance(parties, str) else _tuples(parties)
         is_file = isinstance(table, str | os.PathLike)
         asked = request.Request(
-            data=str(table if is_file else written_frame(table, folder)),
+            data=str(user_path(table, "table") if is_file else written_frame(table, folder)),
             parties=owners,
             label_party=next(iter(owners), "") if label_party is None else label_party,
             attackers=(attackers,) if isinstance(attackers, str) else tuple(attackers),
@@ -328,7 +329,7 @@ def attack_wire(
     Raises:
       UserError: of one line.
     """
-    folder = _folder(workdir)
+    folder = folder_of(workdir)
     try:
         several: Any = {n: tuple(as_axis(asked[n])) for n in wires.SEVERAL if n in asked}
         runs: Any = {"runs": wires.written(wire, folder / "wire.npz")}

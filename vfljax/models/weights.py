@@ -26,7 +26,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax.errors import UserError, imported
+from vfljax.errors import UserError, imported, user_path
 from vfljax.models import bert, resnet
 from vfljax.types import PyTree
 
@@ -102,8 +102,8 @@ def read(path: str) -> dict[str, np.ndarray]:
 
 def _file(path: str) -> pathlib.Path:
     """Returns the file to read, after checking that it exists and that it begins as its name demands."""
-    file = pathlib.Path(path)
-    if os.path.isdir(path):  # os.path answers False where pathlib raises: too long a name
+    file = user_path(path, "weights")
+    if os.path.isdir(file):  # os.path answers False where pathlib raises: too long a name
         files = [file / name for name in FOLDER if os.path.isfile(file / name)]
         if not files:
             what = f"{path} is a folder without {' or '.join(FOLDER)}"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from vfljax import attacks, defenses
 from vfljax.attacks import AttackRow
 from vfljax.defenses import DefenseRow, Knower
-from vfljax.errors import UserError, check_call, raised, shown, unknown
+from vfljax.errors import UserError, check_call, raised, shown, unknown, user_path
 from vfljax.types import NO_SPLIT, SPLIT, Origin
 
 Row = DefenseRow | AttackRow
@@ -89,7 +89,7 @@ def use(source: str | pathlib.Path) -> Plugin:
 
 def _found(source: str) -> tuple[str, pathlib.Path]:
     """Returns the name of a plugin and its file, or its folder if it is a package."""
-    path = pathlib.Path(source)
+    path = user_path(source, "plugin") if source.endswith(".py") else pathlib.Path(source)
     name = path.stem if source.endswith(".py") else source
     if not name.isidentifier():
         remedy = "give a module's name without dots, or a path that ends in .py"

@@ -117,11 +117,12 @@ def write_table(path: pathlib.Path, table: pa.Table) -> None:
       path: path of the file. A path that ends in .csv gives text, any other gives Parquet.
       table: the rows.
     """
-    with replacing(path, table.nbytes) as temporary:
+    # pyarrow is given an open file: it would take a relative path with a colon for a URI
+    with replacing(path, table.nbytes) as temporary, temporary.open("wb") as file:
         if path.suffix == ".csv":
-            pyarrow.csv.write_csv(table, temporary)
+            pyarrow.csv.write_csv(table, file)
         else:
-            pq.write_table(table, temporary)
+            pq.write_table(table, file)
 
 
 def remove_leftovers(workdir: pathlib.Path) -> None:

@@ -57,7 +57,8 @@ def read_tables(paths: Iterable[pathlib.Path]) -> pa.Table:
     tables = []
     for path in paths:
         try:
-            tables.append(pq.read_table(path))
+            with path.open("rb") as file:  # a path with a colon would be taken for a URI
+                tables.append(pq.read_table(file))
         except (pa.ArrowException, OSError) as error:
             workdir = path.parents[2]
             raise Damaged(workdir, str(path.relative_to(workdir)), reason(error)) from error

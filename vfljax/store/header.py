@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from vfljax.config import FREE, resolve
 from vfljax.errors import UserError
 from vfljax.store.sealed import SEAL, Damaged, read_root, seal, write_root
+from vfljax.switches import GENERATOR
 
 SCHEMA = 5
 LAST_READER = "97df115"  # the last commit that reads earlier schemas
@@ -198,6 +199,7 @@ def refuse_another(
     ]
     if data:
         changed.append(data)
+    changed += map(str, differences(_generator(stored), _generator(header)))
     if stored.get("pretrained", {}) != header["pretrained"]:
         changed.append("the file of pretrained weights has changed")
     if changed:
@@ -205,6 +207,12 @@ def refuse_another(
             f"workdir {workdir} holds another sweep ({'; '.join(changed[:3])}): choose another "
             "--workdir, or give the config it was made with. Nothing was changed."
         )
+
+
+def _generator(header: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the switches of JAX's generator of random numbers that a sweep is trained with."""
+    changed = header.get("switches", {})
+    return {name: changed.get(name, default) for name, default in GENERATOR.items()}
 
 
 def difference(stored: Mapping[str, Any], header: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jax.tree_util import DictKey
 
-from vfljax.errors import UnknownError, UserError, unknown
+from vfljax.errors import UnknownError, UserError, unknown, user_path
 from vfljax.store import checkpoint, exchange
 from vfljax.store.atomic import remove, write_table
 from vfljax.store.attacks import (
@@ -233,7 +233,7 @@ def _unfinished(
 
 def load(workdir: str | os.PathLike[str]) -> StoredSweep:
     """Returns the sweep of a directory, finished or not; see ``vfljax.load``."""
-    path = pathlib.Path(workdir)
+    path = user_path(workdir, "workdir")
     header = read_header(path)
     results, trained = _results(path, header)
     summary = attack_summary(path)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import datasets, machine
+from vfljax import datasets, machine, switches
 from vfljax.datasets.core import Dataset, PartyColumns
 from vfljax.datasets.label_permutation import permute_labels
 from vfljax.datasets.partition import divide
@@ -93,7 +93,12 @@ class Plan(NamedTuple):
 
 
 def make_plan(experiment: Experiment) -> Plan:
-    """Load the data and plan every trial; nothing is trained and nothing is written."""
+    """Load the data and plan every trial; nothing is trained and nothing is written.
+
+    Raises:
+      UserError: for data or a config that cannot be trained, and for switches of JAX.
+    """
+    switches.check()
     data = experiment.data
     dataset = datasets.load(data.name, data.dir, data.options)
     dataset = permute_labels(dataset, data.permute_labels)  # from here on these are the true labels

@@ -20,10 +20,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import datasets, plugins, store
+from vfljax import datasets, plugins, store, switches
 from vfljax.datasets import prepared
 from vfljax.datasets.core import checksum, identity
 from vfljax.defenses.rows import prior_of
+from vfljax.errors import shown
 from vfljax.machine import cores, free_disk
 from vfljax.models import weights as pretrained
 from vfljax.sweep import batch_layout, codebooks, initial, profile, serving, size, teachers
@@ -95,6 +96,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         "backend": jax.default_backend(),
         "devices": jax.device_count(),
         "effort": plan.effort._asdict(),
+        "switches": switches.changed(),
         "data": {
             "name": dataset.name,
             "rows": sum(plan.balance),
@@ -191,8 +193,8 @@ def _begun(
     plan = divided_as(plan, store.begin(workdir, header(plan, command)))
     say(
         f"{sum(len(g.trials) for g in plan.groups)} trials in {len(plan.groups)} programs on "
-        f"{jax.device_count()} {jax.default_backend()} devices, {len(plan.shards)} shards, in {workdir}: "
-        f"{needs}"
+        f"{jax.device_count()} {jax.default_backend()} devices, {len(plan.shards)} shards, in "
+        f"{shown(workdir)}: {needs}"
     )
     if experiment.model.pretrained:
         unread = initial.unread_tensors(plan.groups[0].spec, experiment, plan.seeds, plan.table)

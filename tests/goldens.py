@@ -1,0 +1,430 @@
+"""Golden comparisons: what vfljax computed before its redesign, and whether it still does.
+
+    python -m tests.goldens                        # compare every part; minutes on 2 cores
+    python -m tests.goldens --only quickstart wire
+    python -m tests.goldens --write                # store the present figures instead
+
+The goldens lie in tests/golden: rows of figures as Parquet, counts and settings as JSON, and in ``origin.json``
+the revision, versions and processor that made them. With the same versions on the same processor rows must be
+equal; elsewhere figures may differ by ``TOLERANCE``. A column or a row that one side lacks is listed as a
+difference. The exit status is 1 if anything differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import json
+import os
+import pathlib
+import platform
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_breast_cancer
+
+import vfljax
+from configs.papers.tables import TABLES
+from tests import damage
+from vfljax import datasets
+from vfljax.config import from_file
+from vfljax.datasets.core import checksum, identity
+from vfljax.errors import UserError
+from vfljax.sweep.experiment import parse
+from vfljax.sweep.plan import make_plan
+
+FOLDER = pathlib.Path(__file__).parent / "golden"
+ROOT = pathlib.Path(__file__).parents[1]
+DATA = pathlib.Path(os.environ.get("VFLJAX_DATA", ROOT.parent / "shared" / "data"))
+TOLERANCE = 1e-3
+PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy", "scipy", "scikit-learn")
+KEYS = ("number", "trial", "seed", "federation", "variant", "known", "attackers", "what")
+"""The columns that tell rows apart, of those that a table has."""
+UNSTORED = (
+    "right",
+    "seconds",
+    "shard",
+    "member",
+    "view",
+    "attack_configuration",
+    "shown",
+    "outdated",
+)
+"""Columns that are no figures, or that say where a figure is stored."""
+REAL = {
+    "avazu": "avazu/train_head9999.csv.gz",
+    "bhi": "bhi",
+    "cifar10": "cifar10_exact",
+    "cifar100": "cifar100_exact",
+    "criteo": "criteo/train_head10k.txt.gz",
+    "ham10000": "ham10000",
+    "imdb": "imdb",
+    "spambase": "spambase",
+    "table": "default_credit/UCI_Credit_Card.csv.gz",
+}
+"""Where the folder of real data has what a loader reads."""
+COMMANDS = (
+    *("sweep", "attack", "audit", "report", "data", "reproduce", "verify"),
+    *("benchmark", "leakbench"),
+)
+WORKDIR, DAMAGED = "{workdir}", "{damaged}"  # in the lines below, folders of a finished sweep
+LINES = (
+    "launch.sweep --help",
+    "launch.sweep",
+    "launch.sweep --nonsense",
+    "launch.sweep --config=missing.py --workdir=x",
+    "launch.sweep --config={config} --workdir={workdir}",
+    "launch.sweep --config={config} --workdir={workdir} --config.seeds=0",
+    "launch.sweep --config={config} --workdir={workdir} --config.seeds=5",
+    "launch.sweep --config={config} --workdir={workdir} --fail_above=0.1",
+    "launch.sweep --config={config} --workdir={workdir} --fail_verdict=nonsense",
+    "launch.sweep --workdir={workdir}",
+    "launch.sweep --workdir={workdir} --dry_run",
+    "launch.report --workdir={workdir}",
+    "launch.report --workdir=missing",
+    "launch.report --workdir={damaged}",
+    "launch.attack --workdir={workdir} --attacks=direct",
+    "launch.attack --workdir={workdir} --attacks=nonsense",
+    "launch.attack",
+    "launch.verify --workdir={workdir}",
+    "launch.verify --workdir={damaged}",
+    "launch.audit",
+    "launch.audit --data=missing.csv --label=y --parties=a:x --workdir=x",
+    "launch.data",
+    "launch.data --dataset=breast_cancer",
+    "launch.data --dataset=nonsense",
+    "launch.reproduce",
+    "launch.reproduce --list",
+    "launch.reproduce --status",
+    "launch.reproduce --table=nonsense",
+    "launch.benchmark --help",
+    "launch.benchmark --suite=nonsense",
+    "launch.leakbench",
+    "launch.leakbench --data=digits --entry=missing.json --workdir=x",
+)
+Tables = dict[str, pd.DataFrame | Any]
+
+
+# --- what is computed ---
+
+
+def rows_of(table: Any) -> pd.DataFrame:
+    """Returns the keys and figures of a stored table, without lists."""
+    frame = table.to_pandas() if table.num_rows else pd.DataFrame()
+    lists = [c for c in frame if frame[c].map(lambda x: isinstance(x, list | np.ndarray)).any()]
+    frame = frame.drop(columns=[*lists, *(c for c in UNSTORED if c in frame)])
+    keys = [c for c in KEYS if c in frame]
+    return frame.sort_values(keys, kind="stable").reset_index(drop=True)
+
+
+def sweep_tables(name: str, sweep: Any) -> Tables:
+    """Returns trials, attacks, the local-only baseline, and verdicts of a stored sweep."""
+    return {
+        f"{name}_trials": rows_of(sweep.results),
+        f"{name}_attacks": rows_of(sweep.attacks),
+        f"{name}_local_only": rows_of(sweep.local_only),
+        f"{name}_verdicts": sweep.verdicts(),
+    }
+
+
+def quickstart(workdir: pathlib.Path) -> Tables:
+    """Returns the tables of README's first command."""
+    return sweep_tables("quickstart", vfljax.run_sweep("configs/quickstart.py", workdir))
+
+
+def stored_config(name: str) -> dict[str, Any]:
+    """Returns a config that lies beside the goldens, with sequences as configs have them."""
+
+    def tuples(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {k: tuples(v) for k, v in value.items()}
+        return tuple(map(tuples, value)) if isinstance(value, list) else value
+
+    return tuples(json.loads((FOLDER / f"{name}.config.json").read_text()))
+
+
+def breast_cancer(workdir: pathlib.Path) -> Tables:
+    """Returns the tables of every defense at a middle strength, under every attack of the audit's suite in all
+    federations, and those of defenses with a claimed epsilon on label canaries."""
+    out: Tables = {}
+    for name in ("breast_cancer", "canaries"):
+        sweep = vfljax.run_sweep(stored_config(name), workdir / name)
+        out |= sweep_tables(name, sweep)
+    return out
+
+
+def recording() -> dict[str, np.ndarray]:
+    """Returns the arrays of a wire: what a linear party sends and receives in two epochs of a logistic
+    regression on half of scikit-learn's breast cancer columns."""
+    x, labels = load_breast_cancer(return_X_y=True)
+    x, labels = np.asarray(x), np.asarray(labels)
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(len(labels))[:400]
+    columns = ((x - x.mean(0)) / x.std(0))[rows, :15]
+    labels = labels[rows].astype(np.int32)
+    weights, top = rng.normal(size=(15, 4)) / 4, rng.normal(size=4)
+    embeddings, gradients, orders = [], [], []
+    for _ in range(2):
+        sent = columns @ weights
+        probability = 1 / (1 + np.exp(-sent @ top))
+        received = (probability - labels)[:, None] * top / 40
+        received = received + 0.002 * rng.normal(size=received.shape)
+        embeddings.append(sent)
+        gradients.append(received)
+        orders.append(rng.permutation(len(labels)))
+        weights = weights - 0.5 * columns.T @ received
+        top = top - 0.5 * sent.T @ (probability - labels) / len(labels)
+    arrays = {
+        "party0_embeddings": np.stack(embeddings),
+        "party0_gradients": np.stack(gradients),
+        "party0_columns": columns,
+        "order": np.stack(orders),
+        "batch_size": np.array(40),
+        "labels": labels,
+    }
+    return {k: v.astype(np.float32) if v.dtype == np.float64 else v for k, v in arrays.items()}
+
+
+def wire(workdir: pathlib.Path) -> Tables:
+    """Returns the rows of all attacks on a recorded exchange, with and without the party's columns."""
+    arrays, out = recording(), {}
+    for name in ("wire", "bare_wire"):
+        given = {k: v for k, v in arrays.items() if name == "wire" or k != "party0_columns"}
+        sweep = vfljax.attack_wire(given, workdir / name)
+        out |= {f"{name}_attacks": rows_of(sweep.attacks)}
+        out |= {f"{name}_local_only": rows_of(sweep.local_only)}
+    return out
+
+
+def configs() -> list[str]:
+    """Returns the configs of data sets and papers' tables, with their variants."""
+    files = sorted((ROOT / "configs" / "datasets").glob("*.py"))
+    runs = (run for by in TABLES.values() for runs in by.values() for run in runs)
+    papers = (f"papers/{run.config}.py:{run.variant}" for run in runs)
+    return [*(f"datasets/{f.name}" for f in files), "spambase.py", *dict.fromkeys(papers)]
+
+
+def data(workdir: pathlib.Path) -> Tables:
+    """Returns two checksums of the data of each config for which the folder of real data has enough rows."""
+    del workdir
+    sums, of_data = {}, {}
+    for config in configs():
+        asked = parse(from_file(f"configs/{config}")).data
+        path = DATA / REAL.get(asked.name, "absent")
+        key = json.dumps([asked.name, dict(asked.options)])
+        if key not in of_data and path.exists():
+            with contextlib.suppress(UserError):  # too few rows, or no vocabulary
+                loaded = datasets.load(asked.name, str(path), dict(asked.options))
+                of_data[key] = [checksum(loaded), identity(loaded)]
+        if key in of_data:
+            sums[config] = of_data[key]
+    return {"data": sums}
+
+
+def command(line: str, **folders: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command of this checkout."""
+    module, *arguments = shlex.split(line)
+    arguments = [a.format(**folders) for a in arguments]
+    return subprocess.run(
+        [sys.executable, "-m", module, *arguments], cwd=ROOT, capture_output=True, text=True
+    )
+
+
+def commands(workdir: pathlib.Path) -> Tables:
+    """Returns the flags of every command, exit statuses, and the counts of printed numbers by status."""
+    flags = {}
+    for name in COMMANDS:
+        module = _module(name)
+        flags[name] = sorted(
+            [f.name, type(f.default).__name__, repr(f.default)] for f in module.FLAGS
+        )
+    config = workdir / "tiny.py"
+    of_data = {"name": "breast_cancer", "scaling": "standard"}
+    fields = {**damage.CONFIG, "data": of_data, "seeds": 3}
+    config.write_text(f"def get_config():\n    return {fields!r}\n")
+    folders = {"config": str(config), "workdir": str(workdir / "w"), "damaged": str(workdir / "d")}
+    statuses = {}
+    for line in LINES:
+        if DAMAGED in line and not (workdir / "d").exists():
+            _damaged(workdir / "w", workdir / "d")
+        statuses[line] = command(line, **folders).returncode
+    status = command("launch.reproduce --status").stdout.split("\n\n")[-1].strip().splitlines()
+    return {"flags": flags, "exit_statuses": statuses, "reproduction": [s.rstrip() for s in status]}
+
+
+def _module(name: str) -> Any:
+    """Returns the module of a command, wherever it is: in the package or in an application of a checkout."""
+    for place in (f"vfljax.cli.{name}", f"analysis.{name}.command"):
+        with contextlib.suppress(ModuleNotFoundError):
+            return importlib.import_module(place)
+    raise ModuleNotFoundError(name)
+
+
+def _damaged(workdir: pathlib.Path, copy_of: pathlib.Path) -> None:
+    subprocess.run(["cp", "-r", str(workdir), str(copy_of)], check=True)
+    path = next(iter(sorted(copy_of.glob("shards/*/results.parquet"))))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def killed(workdir: pathlib.Path) -> Tables:
+    """Returns the tables of a sweep that was killed while training and while attacking, and resumed."""
+    damage.half_finished(workdir)
+    plan = make_plan(parse(damage.CONFIG))
+    damage.half_attacked(workdir, plan)
+    damage.finish(plan, workdir)
+    return sweep_tables("killed", vfljax.load(workdir))
+
+
+PARTS: dict[str, Callable[[pathlib.Path], Tables]] = {
+    "quickstart": quickstart,
+    "breast_cancer": breast_cancer,
+    "wire": wire,
+    "data": data,
+    "commands": commands,
+    "killed": killed,
+}
+
+
+# --- comparison ---
+
+
+def differences(golden: pd.DataFrame, ours: pd.DataFrame, tolerance: float) -> Iterator[str]:
+    """Yields a line for each kind of difference between two tables of figures.
+
+    Args:
+      golden: the stored rows.
+      ours: the present ones.
+      tolerance: the most by which two figures may differ.
+    """
+    for side, here, there in (("only stored", golden, ours), ("only now", ours, golden)):
+        if len(columns := here.columns.difference(there.columns)):
+            yield f"columns {side}: {', '.join(map(str, columns))}"
+    keys = [c for c in KEYS if c in golden and c in ours]
+    keyed = [_keyed(frame, keys) for frame in (golden, ours)]
+    for side, here, there in (("only stored", *keyed), ("only now", *keyed[::-1])):
+        if len(lacking := here.index.difference(there.index)):
+            yield f"{len(lacking)} rows {side}, such as {dict(zip(keys, lacking[0]))}"
+    shared = keyed[0].index.intersection(keyed[1].index)
+    for column in golden.columns.intersection(ours.columns).difference(keys):
+        a, b = (frame.loc[shared, column] for frame in keyed)
+        if pd.api.types.is_numeric_dtype(a) and pd.api.types.is_numeric_dtype(b):
+            x, y = a.to_numpy(np.float64), b.to_numpy(np.float64)
+            apart = np.where(np.isnan(x) & np.isnan(y), 0.0, np.abs(x - y))
+            wrong = ~(apart <= tolerance)
+            largest = f", by at most {np.nanmax(apart):.3g}" if wrong.any() else ""
+        else:
+            same = (a.astype(str) == b.astype(str)) | (a.isna() & b.isna())
+            wrong, largest = ~same.fillna(False).to_numpy(bool), ""
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            where = dict(zip(keys, shared[place]))
+            yield (
+                f"{column}: {int(wrong.sum())} of {len(shared)} differ{largest}; "
+                f"{a.iloc[place]} is {b.iloc[place]} at {where}"
+            )
+
+
+def _keyed(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Returns the frame indexed by its keys as text, and by a count where several rows share them."""
+    texts = frame[keys].astype(str)
+    again = texts.groupby(keys).cumcount()
+    return frame.set_index(pd.MultiIndex.from_frame(texts.assign(again=again)))
+
+
+def origin() -> dict[str, Any]:
+    """Returns what figures may depend on: the processor, and the versions of packages."""
+    lines = pathlib.Path("/proc/cpuinfo")
+    models = lines.read_text().splitlines() if lines.exists() else []
+    model = next((x.split(":")[1].strip() for x in models if x.startswith("model name")), "")
+    versions = {name: metadata.version(name) for name in PACKAGES}
+    return {
+        "processor": model or platform.processor(),
+        "python": platform.python_version(),
+        **versions,
+    }
+
+
+def compare(name: str, ours: Any, tolerance: float) -> list[str]:
+    """Returns the differences between a golden and what is computed now."""
+    if isinstance(ours, pd.DataFrame):
+        path = FOLDER / f"{name}.parquet"
+        if not path.exists():
+            return [f"{path.name} is missing"]
+        golden = pd.read_parquet(path)
+        return list(differences(golden, ours, tolerance))
+    golden = json.loads((FOLDER / f"{name}.json").read_text())
+    ours = json.loads(json.dumps(ours))
+    if not isinstance(golden, dict):
+        return [] if golden == ours else [f"{golden} is {ours}"]
+    return [
+        f"{key}: {golden.get(key)} is {ours.get(key)}"
+        for key in [*golden, *(k for k in ours if k not in golden)]
+        if golden.get(key) != ours.get(key)
+    ]
+
+
+def write(name: str, ours: Any) -> None:
+    """Stores a table or a mapping as a golden."""
+    if isinstance(ours, pd.DataFrame):
+        ours.to_parquet(FOLDER / f"{name}.parquet", compression="zstd", index=False)
+    else:
+        (FOLDER / f"{name}.json").write_text(json.dumps(ours, indent=1) + "\n")
+
+
+@contextlib.contextmanager
+def _folder(workdir: pathlib.Path | None, part: str) -> Iterator[pathlib.Path]:
+    """Gives the folder of a part: below ``workdir``, or one that is removed afterwards."""
+    if workdir is not None:
+        (workdir / part).mkdir(parents=True, exist_ok=True)
+        yield workdir / part
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield pathlib.Path(folder)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--write", action="store_true", help="store the present figures")
+    parser.add_argument("--workdir", type=pathlib.Path, help="keep sweeps here, and continue them")
+    arguments = parser.parse_args()
+    vfljax.use_this_machine()
+    FOLDER.mkdir(exist_ok=True)
+    stored = json.loads((FOLDER / "origin.json").read_text()) if not arguments.write else {}
+    same = stored.get("of") == origin()
+    tolerance = 0.0 if same else TOLERANCE
+    print(
+        "as the goldens' machine: figures must be equal" if same else f"figures within {TOLERANCE}"
+    )
+    failed = False
+    for part in arguments.only:
+        with _folder(arguments.workdir, part) as folder:
+            tables = PARTS[part](folder)
+        for name, ours in tables.items():
+            if arguments.write:
+                write(name, ours)
+                continue
+            found = compare(name, ours, tolerance)
+            failed |= bool(found)
+            print(f"{name}: {'equal' if not found else ''}", *found, sep="\n  " if found else "")
+    if arguments.write:
+        revision = subprocess.run(
+            ["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True
+        ).stdout.strip()
+        about = {"revision": revision, "of": origin()}
+        (FOLDER / "origin.json").write_text(json.dumps(about, indent=1) + "\n")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,233 @@
+"""Paths as users give them: a home folder, colons, and URIs, at every door of the package."""
+
+import pathlib
+import shutil
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import vfljax
+from analysis.benchmark import command as benchmark
+from analysis.leakbench import command as leakbench
+from tests.auditing.survey_test import asked, values, written
+from tests.refusals import refused as says
+from tests.stored_sweep import FIXTURE
+from tests.sweeps import tiny
+from vfljax import cli, datasets, store
+from vfljax.auditing.request import parties_of
+from vfljax.auditing.stages import Journal
+from vfljax.cli import common
+from vfljax.config import from_file, located
+from vfljax.datasets import prepared, user_table
+from vfljax.datasets.wire import wire
+from vfljax.errors import UserError, user_path
+from vfljax.launching import scheduler
+from vfljax.models import weights
+from vfljax.store import checkpoint
+from vfljax.store.directory import read_tables
+
+CONFIG = "def get_config(variant=''):\n    return {'name': 'mine', 'notes': (variant,)}\n"
+URI = "s3://bucket/x"
+AUDITED = {"label": "y", "parties": "bank: a; telco: b", "say": print}
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """The home folder, beside the current one."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "here").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "home"
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("~/runs/x", "home/runs/x"),
+        ("~", "home"),
+        ("./~/x", "here/~/x"),
+        ("runs/x", "here/runs/x"),
+        ("run-12:30:05", "here/run-12:30:05"),
+        ("file:x", "here/file:x"),
+        (pathlib.Path("~/x"), "home/x"),
+    ],
+)
+def test_a_path_is_absolute_and_knows_the_home_folder(home, given, meant):
+    assert user_path(given) == home.parent / meant
+    assert user_path(user_path(given)) == home.parent / meant
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ("s3://bucket/run", "is a URI and no path"),
+        ("gs://bucket/run", "is a URI and no path"),
+        ("file:///tmp/run", "is a URI and no path"),
+        ("~nobody_at_all/x", "of no known user: correct it, or give ./~nobody_at_all/x"),
+        ("a\0b", "has characters that no path can have here"),
+        ("caf\udce9", "set the environment variable PYTHONUTF8=1"),
+    ],
+)
+def test_what_is_no_path_is_refused_with_its_value(home, given, what):
+    with pytest.raises(UserError) as refusal:
+        user_path(given, "workdir")
+    assert str(refusal.value).startswith(f"workdir={given!r} ")
+    assert what in str(refusal.value)
+    assert str(refusal.value).isprintable()
+
+
+DOORS = {
+    "load": lambda p: vfljax.load(p),
+    "store.load": lambda p: store.load(p),
+    "run_sweep": lambda p: vfljax.run_sweep(tiny(), p),
+    "a config": lambda p: vfljax.run_sweep(p, "new"),
+    "an audit": lambda p: vfljax.audit("x.csv", workdir=p, **AUDITED),
+    "its table": lambda p: vfljax.audit(p, workdir="new", **AUDITED),
+    "its parties": lambda p: parties_of(f"{p}.json"),
+    "attack_wire": lambda p: vfljax.attack_wire("x.npz", p),
+    "its wire": lambda p: vfljax.attack_wire(p, "new"),
+    "the wire under a defense": lambda p: vfljax.attack_wire("x.npz", "new", after=p),
+    "a plugin": lambda p: vfljax.plugins.use(f"{p}.py"),
+    "a plugin of workers": lambda p: scheduler.way(None, [f"{p}.py"]),  # pyright: ignore
+    "a data set": lambda p: datasets.load("table", p, {"label": "y"}),
+    "its version": lambda p: datasets.reader_of("table", p),
+    "a prepared copy": lambda p: datasets.prepare("digits", "", p, {}),
+    "what is prepared": lambda p: datasets.prepare("criteo", p, "new", {}),
+    "a new prepared folder": lambda p: prepared.begin(p),
+    "a prepared folder": lambda p: prepared.read(p),
+    "a test file": lambda p: user_table.table(csv(), label="y", test_file=p),
+    "a second wire": lambda p: wire("x.npz", runs=(p,)),
+    "a vocabulary": lambda p: datasets.load("imdb", p, {"form": "wordpiece", "vocabulary": p}),
+    "pretrained weights": lambda p: weights.digest(p),
+}
+
+
+def csv():
+    return written(pathlib.Path("t.csv").absolute(), values())
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_uri_is_refused_at_every_door_before_anything_is_made(home, door):
+    with says("is a URI and no path: give a path on this machine"):
+        DOORS[door](URI)
+    made = {path.name for path in pathlib.Path.cwd().iterdir()}
+    assert made <= {"t.csv"}
+
+
+COMMANDS = {**cli.COMMANDS, "benchmark": benchmark, "leakbench": leakbench}
+FLAGS = [(name, f.name) for name, module in COMMANDS.items() for f in module.FLAGS if f.path]
+
+
+def test_every_command_names_its_paths():
+    assert {("sweep", "workdir"), ("audit", "data"), ("attack", "after")} < set(FLAGS)
+    names = {flag for _, flag in FLAGS}
+    flags = [(c, f) for c, module in COMMANDS.items() for f in module.FLAGS]
+    # the data of an entry of LeakBench is a name
+    others = [(c, f.name) for c, f in flags if f.name in names and not f.path]
+    assert others == [("leakbench", "data")]
+
+
+def test_a_uri_in_a_flag_is_refused_by_its_flag(home):
+    for command, name in FLAGS:
+        defined = COMMANDS[command].FLAGS
+        options = common.Options(defined)
+        with says(f"--{name}={URI!r} is a URI"), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(common, "fail", raised)
+            common._parse(options, COMMANDS[command], [f"--{name}={URI}"], "")
+
+
+def raised(error):
+    raise error
+
+
+def test_flags_of_paths_become_absolute(home):
+    options = common.Options(cli.COMMANDS["attack"].FLAGS)
+    given = ["--workdir=~/runs", "--wire=a:b.npz,~/c.npz", "--data_dir="]
+    common._parse(options, cli.COMMANDS["attack"], given, "")
+    assert options.folder == home / "runs"
+    assert options.wire == [str(home.parent / "here/a:b.npz"), str(home / "c.npz")]
+    assert (options.data_dir, options.profile) == ("", "")
+
+
+def test_an_argument_that_is_no_text_is_one_line(refused_line):
+    assert "'--workdir=caf\\udce9' is no text in " in refused_line("verify", "--workdir=caf\udce9")
+
+
+@pytest.fixture
+def refused_line(launch):
+    return lambda *arguments: launch(*arguments).stderr
+
+
+def test_a_config_s_folder_may_have_colons_and_a_home(home):
+    for folder in (home, pathlib.Path("at-12:30")):
+        folder.mkdir(exist_ok=True)
+        (folder / "c.py").write_text(CONFIG)
+    for given, variant in (
+        ("~/c.py", ""),
+        ("~/c.py:a:b", "a:b"),
+        ("at-12:30/c.py", ""),
+        ("at-12:30/c.py:a", "a"),
+    ):
+        assert from_file(given)["notes"] == [variant]
+    assert located("configs/quickstart.py:x").variant == "x"  # comes with the package
+    with says("config 'at-12' is not a file"):
+        located("at-12:30/d.py")
+
+
+def test_a_home_folder_is_known_to_what_reads_a_table(home):
+    frame = pd.DataFrame(values())
+    for name in ("t.csv", "more.csv"):
+        frame.to_csv(home / name, index=False)
+    options = {"label": "y", "drop": ("id",)}
+    read = datasets.load("table", "~/t.csv", options)
+    assert read.features.shape == (len(frame), 6)
+    tested = datasets.load("table", "~/t.csv", {**options, "test_file": "~/more.csv"})
+    assert tested.test is not None
+    assert tested.test.sum() == len(frame)
+    prepared.write(read, "~/made")
+    assert (home / "made" / prepared.FILE).is_file()
+    assert prepared.is_prepared("~/made")
+    assert datasets.load("prepared", "~/made", {}).name == "t.csv"
+    frame.to_parquet(pathlib.Path("a:b.parquet").absolute())
+    assert datasets.load("table", "a:b.parquet", options).name == "a:b.parquet"
+    assert not list(pathlib.Path.cwd().glob("~*"))
+
+
+def test_an_audit_continues_whether_its_table_was_given_relative_or_absolute(home):
+    Journal(pathlib.Path("out"), asked("t.csv")).keep()
+    assert Journal(pathlib.Path("out"), asked(str(user_path("t.csv")))).stored
+    with says("holds another audit (data: 't.csv'"):
+        Journal(pathlib.Path("out"), asked("u.csv"))
+
+
+@pytest.mark.parametrize("name", ["run-12:30:05", "~", "file:x", "a b", "a%20b", "a#b?"])
+def test_a_sweep_is_stored_and_read_in_a_folder_of_any_name(home, name):
+    workdir = pathlib.Path(name)  # relative, as nothing but the store sees it
+    tree = {"w": np.arange(6.0).reshape(2, 3)}
+    arrays = {"epochs": np.zeros((2, 1), np.int32)}
+    rows = [{"trial": k, "accuracy": 0.5} for k in range(2)]
+    with store.writing(workdir):
+        store.write_shard(workdir, "0-a", rows, tree, arrays)
+        store.write_table(workdir / "results.csv", pa.table({"trial": [0, 1]}))
+    assert store.finished(workdir, "0-a")
+    path = workdir / "shards" / "0-a"
+    assert read_tables([path / "results.parquet"]).to_pylist() == rows
+    np.testing.assert_array_equal(checkpoint.load_member(path / "checkpoint", 1)["w"], [3, 4, 5])
+    assert (workdir / "results.csv").read_text() == '"trial"\n0\n1\n'
+    assert {p.name for p in pathlib.Path.cwd().iterdir()} == {name}
+    assert not list(home.iterdir())
+
+
+@pytest.mark.parametrize("name", ["runs[1]", "C:\\runs\\x"])
+def test_a_name_that_no_checkpoint_can_have_is_refused_before_the_work(home, name):
+    with says("in its path, where no checkpoint can be written"), store.writing(pathlib.Path(name)):
+        pass
+    assert not list(pathlib.Path.cwd().iterdir())
+
+
+def test_a_stored_sweep_is_loaded_from_the_home_folder(home):
+    shutil.copytree(FIXTURE, home / "sweep")
+    assert vfljax.load("~/sweep").workdir == home / "sweep"
