@@ -6,18 +6,18 @@ import shutil
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis import canaries as script
 from tests.reference import canaries as twin
-from tests.sweeps import identity, plan_of, report_of, tiny, train
+from tests.sweeps import plan_of, report_of, tiny, train
 from vfljax import datasets
 from vfljax.datasets.splits import split_rows
 from vfljax.errors import UserError
 from vfljax.report import guarantees
-from vfljax.report.assessment import assess_sweep
+from vfljax.report.judged import judge_sweep
 from vfljax.report.lower_limits import epsilon_at_least, strongest_guesses
-from vfljax.report.stored_rows import AttackFigures
 from vfljax.sweep import serving
 from vfljax.sweep.canaries import HALVES, PREFIX, SHARES, coins, guess_figures
 from vfljax.sweep.plan import recorded, split_arrays
@@ -103,11 +103,10 @@ def test_the_limit_is_that_of_the_binomial_tail(guessed, right, level):
     assert epsilon_at_least(guessed, right, level) == pytest.approx(expected, abs=1e-6)
 
 
-def rows_of(figures, **described):
+def rows_of(figures, role="attack"):
     """Rows of attacks, one an entry of the figures' [attacks]."""
-    values = zip(*(np.asarray(x, float).tolist() for x in figures.values()), strict=True)
-    each = (dict(zip(figures, row, strict=True)) for row in values)
-    return [AttackFigures(identity(f"a{k}"), 0, 0, 0, x, described) for k, x in enumerate(each)]
+    rows = pd.DataFrame({name: np.asarray(x, float) for name, x in figures.items()})
+    return rows.assign(panel="split", role=role, label=[f"a{k}" for k in range(len(rows))])
 
 
 def limits_of_runs(epsilon, runs, canaries=300, attacks=40):
@@ -144,7 +143,7 @@ def test_oracles_and_attacks_that_diverged_do_not_count():
         name: [10.0 * ("guessed" in name)] for name in names
     }  # all wrong: turned, all are right
     assert strongest_guesses(rows_of(figures)).right == 10
-    assert strongest_guesses(rows_of(figures, oracle=True)) is None
+    assert strongest_guesses(rows_of(figures, role="oracle")) is None
     assert strongest_guesses(rows_of({**figures, f"{PREFIX}right_50": [math.nan]})) is None
 
 
@@ -170,19 +169,18 @@ def sweep(tmp_path_factory):
 def test_noise_at_every_step_is_found_and_a_report_warns_of_more_than_is_claimed(
     sweep, monkeypatch
 ):
-    assessed = assess_sweep(sweep.workdir)
-    limits = guarantees.lower_limits(assessed)
+    judged = judge_sweep(sweep.workdir)
+    limits = guarantees.lower_limits(judged)
     intact, broken = (limits[number].epsilon() for number in (0, 1))
     assert intact <= 1 < 1.5 < broken
     lines = {cells[0]: cells for cells in script.table(sweep.workdir)}
     assert lines["broken"][6].startswith(f"{broken:.2f} (")
-    header, rows = guarantees.bound_table(assessed)
-    cells = dict(zip(header, rows[0], strict=True))
-    assert len(rows) == 1 == float(cells["ε claimed"])  # noise at every step claims nothing
+    (cells,) = guarantees.bound_table(judged).to_dict("records")
+    assert float(cells["ε claimed"]) == 1  # noise at every step claims nothing
     assert cells[LIMIT].startswith(f"{intact:.2f} (direct/")
-    assert not any("canaries" in line for line in guarantees.warnings(assessed))
+    assert not any("canaries" in line for line in guarantees.warnings(judged))
     monkeypatch.setattr(guarantees, "lower_limits", lambda _: {0: limits[1]})
-    assert "more than the 1 that grad_perturb claims" in guarantees.warnings(assessed)[-1]
+    assert "more than the 1 that grad_perturb claims" in guarantees.warnings(judged)[-1]
     assert "300 training rows of each seed are canaries" in report_of(sweep.workdir)
 
 
@@ -190,8 +188,8 @@ def test_an_audit_has_the_limits_of_the_sweep_with_canaries_beside_it(sweep, tmp
     grid = {"intact": CONFIG["grid"]["intact"], "other": {"grad_perturb": {"epsilon": 2.0}}}
     audited = train(tmp_path / "audit", {**CONFIG, "grid": grid})
     assert not {name for name in audited.attacks.column_names if name.startswith(PREFIX)}
-    header, rows = guarantees.bound_table(assess_sweep(audited.workdir))
-    assert [row[header.index(LIMIT)] for row in rows] == ["-", "-"]
+    table = guarantees.bound_table(judge_sweep(audited.workdir))
+    assert [*table[LIMIT]] == ["-", "-"]
     shutil.copytree(sweep.workdir, audited.workdir / "canaries")
-    expected = guarantees.lower_limits(assess_sweep(sweep.workdir))[0]
-    assert guarantees.lower_limits(assess_sweep(audited.workdir)) == {0: expected}
+    expected = guarantees.lower_limits(judge_sweep(sweep.workdir))[0]
+    assert guarantees.lower_limits(judge_sweep(audited.workdir)) == {0: expected}

@@ -1,67 +1,136 @@
-"""The figures' marks: who is drawn as undefended."""
+"""How figures are drawn: as SVG with texts on hover, in any script, with names apart from each other."""
 
-import dataclasses
 import pathlib
 import re
+import warnings
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
-from tests.sweeps import REFERENCE, assessed, assessment
-from vfljax.report import figures, frontier
+from vfljax.errors import UserError
+from vfljax.report import figures
+from vfljax.report.figures import FONT, Name
 
-TEN = REFERENCE._replace(classes=10, chance=0.1, majority=0.1)
-
-
-@pytest.fixture
-def drawn():
-    """Draws assessments; the marks by their labels."""
-
-    def draw(*found):
-        (ax,) = frontier.frontier(assessed(*found, reference=TEN)).axes
-        return {bars.get_label(): bars[0] for bars in ax.containers}
-
-    return draw
+NASTY = "<img src=x onerror=alert(1)>\n]]>&amp;\"' \x07 $x$"
+SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.mark.parametrize("name", ["vanilla", "plain", "undefended"])
-def test_the_method_without_defenses_is_the_black_star_whatever_it_is_called(drawn, name):
-    other = "noise" if name == "undefended" else "undefended"
-    marks = drawn(assessment(name, 0.9, 0.8), assessment(other, 0.8, 0.5, {"noise.scale": 1.0}))
-    assert (marks[name].get_marker(), marks[name].get_color()) == ("*", "black")
-    assert {marks[other].get_marker(), marks[other].get_color()}.isdisjoint({"*", "black"})
-    assert [0.5, 0.5] in [list(line.get_ydata()) for line in marks[name].axes.lines]  # local-only
+def drawn(*texts):
+    figure = Figure(figsize=(3, 2))
+    ax = figure.subplots()
+    for place, text in enumerate(texts):
+        (mark,) = ax.plot([place], [place], "o")
+        figures.hover(mark, text)
+    return figure
 
 
-def test_the_chosen_operating_point_is_named_before_its_neighbors(drawn):
-    weak, strong = (assessment("noise", 0.9, 0.7 - k / 50, {"noise.scale": k}) for k in (1.0, 2.0))
-    found = dataclasses.replace(weak, chosen=True), strong, assessment("undefended", 0.9, 0.9)
-    texts = {text.get_text() for text in drawn(*found)["noise"].axes.texts}
-    assert texts & {"1", "2"} == {"1"}
+def test_a_mark_has_its_text_as_a_title_and_no_identifier_is_left_that_nothing_refers_to():
+    root = ElementTree.fromstring(figures.svg(drawn(["one", "two"], [NASTY]), "a figure"))
+    marks = [of for of in root.iter(f"{SVG}g") if of.get("class") == "mark"]
+    titles = [of[0].text for of in marks]
+    assert titles == ["one\ntwo", NASTY.replace("\n", " ").replace("\x07", " ")]
+    assert all(of[0].tag == f"{SVG}title" for of in marks)
+    text = ElementTree.tostring(root, encoding="unicode")
+    for element in root.iter():
+        name = element.get("id")
+        assert name is None or f"#{name}" in text
+    assert root.get("aria-label") == "a figure"
 
 
-def test_names_of_operating_points_lie_within_the_axes(drawn):
-    at = [(u, {"noise.scale": 1.23456 * u}) for u in (0.77, 0.84, 0.9)]
-    found = [assessment("noise", u, u, knobs, alone=0.8) for u, knobs in at]
-    axes = drawn(*found, assessment("undefended", 0.92, 0.97, alone=0.8))["noise"].axes
-    renderer = FigureCanvasAgg(axes.figure).get_renderer()
-    boxes = [t.get_window_extent(renderer) for t in axes.texts if t.get_text()[:2] in (".9", "1.")]
-    assert len(boxes) == 3
-    assert all(axes.bbox.x0 <= box.x0 <= box.x1 <= axes.bbox.x1 for box in boxes)
+def test_a_figure_has_no_style_or_metadata_of_the_page_and_is_equal_when_drawn_again():
+    with figures.style():
+        texts = [figures.svg(drawn(["x"]), "one") for _ in range(2)]
+        other = figures.svg(drawn(["x"]), "two")
+    assert texts[0] == texts[1]
+    for word in ("<style", "metadata", "purl.org", "xlink", "<script"):
+        assert word not in texts[0]
+    names = [set(re.findall(r' id="(.*?)"', text)) for text in (texts[0], other)]
+    assert names[0]
+    assert not names[0] & names[1]  # two figures of a page do not share clip paths
 
 
-def test_an_option_s_values_are_names_on_an_axis():
-    every = [
-        assessment("noise", 0.9, 0.5, {"noise.scale": scale, "noise.law": law}).configuration
-        for scale in (0.1, 1.0)
-        for law in ("gaussian", "laplace")
+def test_texts_stay_texts_and_dollars_are_no_formulas():
+    with figures.style("噪声"):
+        figure = drawn(["x"])
+        figure.axes[0].set_title("噪声 $x$ _y")
+        text = figures.svg(figure, "x")
+    assert ">噪声 $x$ _y</text>" in text
+    assert FONT not in text
+
+
+def test_a_name_in_another_script_costs_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with figures.style("噪声", "ضوضاء"):
+            figure = drawn(["x"])
+            figure.axes[0].set_title("噪声 ضوضاء")
+            assert figures.png(figure).startswith(b"\x89PNG")
+
+
+def test_fonts_are_added_for_the_characters_that_the_first_one_lacks(monkeypatch):
+    found = {"a.ttf": {0x566A}, "b.ttf": {0x566A, 0x58F0}, "c.ttf": {0x41}}
+    entries = [
+        figures.font_manager.FontEntry(fname=name, name=name[0], style="normal", weight=400)
+        for name in found
     ]
-    heat, curve = figures.heat_maps(every), figures.curves(every[:2], TEN)
-    for figure in (heat, curve):
-        ax = figure.axes[0]
-        ticks = [t.get_text() for axis in (ax.xaxis, ax.yaxis) for t in axis.get_ticklabels()]
-        assert {"gaussian", "laplace"} <= set(ticks)
-    assert curve.axes[0].lines[0].get_linestyle() == "None"
+    monkeypatch.setattr(figures.font_manager.fontManager, "ttflist", entries)
+    monkeypatch.setattr(figures, "_characters", lambda path: frozenset(found.get(path, {0x41})))
+    figures._further_fonts.cache_clear()
+    try:
+        assert figures._further_fonts("A噪声") == ["a", "b"]
+        assert figures._further_fonts("A") == []
+    finally:
+        figures._further_fonts.cache_clear()
+
+
+def test_a_failure_becomes_a_sentence():
+    def raises(error):
+        def draw():
+            raise error
+
+        return draw
+
+    assert figures.attempted(lambda: 3) == (3, "")
+    assert figures.attempted(raises(UserError("Nothing to draw."))) == (None, "Nothing to draw.")
+    _, why = figures.attempted(raises(ValueError("cannot be\nlog-scaled")))
+    assert why == "This figure could not be drawn (ValueError: cannot be log-scaled)."
+
+
+def boxes(ax):
+    renderer = FigureCanvasAgg(ax.figure).get_renderer()
+    return [text.get_window_extent(renderer) for text in ax.texts]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_names_lie_within_the_axes_and_apart_from_each_other_and_from_marks(seed):
+    random = np.random.default_rng(seed)
+    points = random.normal((0.9, 0.8), (0.02, 0.05), (30, 2))
+    figure = Figure(figsize=(5, 4))
+    ax = figure.subplots()
+    ax.set(xlim=(0.85, 0.95), ylim=(0.6, 1.0))
+    lines = [Name("chance .62", np.nan, 0.62, "gray"), Name("alone .86", 0.86, np.nan, "gray")]
+    names = [*lines, *(Name(f"noise scale={n}", x, y, "red") for n, (x, y) in enumerate(points))]
+    written = figures.write_names(ax, names, points)
+    assert written[:2] == ["chance .62", "alone .86"]
+    assert 5 < len(written) == len(ax.texts)
+    found = boxes(ax)
+    for place, box in enumerate(found):
+        assert ax.bbox.x0 <= box.x0 < box.x1 <= ax.bbox.x1
+        assert ax.bbox.y0 <= box.y0 < box.y1 <= ax.bbox.y1
+        assert not any(box.overlaps(other) for other in found[:place])
+        at = ax.transData.transform(points)
+        assert not any(box.contains(*point) for point in at)
+
+
+def test_a_name_without_room_is_left_out():
+    figure = Figure(figsize=(5, 4))
+    ax = figure.subplots()
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    assert figures.write_names(ax, [Name(99 * "long ", 0.5, 0.5, "red")], [(0.5, 0.5)]) == []
+    assert figures.write_names(ax, [Name("left", -0.5, 0.5, "red")], [(-0.5, 0.5)]) == []
 
 
 def test_no_backend_is_chosen_and_no_figure_is_left_open():

@@ -1,4 +1,4 @@
-"""The line that a guarantee draws: exact channels, data whose M is known, and a stored sweep."""
+"""The line that a guarantee draws: exact channels, data whose M is known, and made sweeps."""
 
 import math
 
@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from tests.reference import label_dp as twin
+from tests.report.made import made
 from vfljax import defenses
-from vfljax.report import findings, guarantees
-from vfljax.report.assessment import assess
-from vfljax.report.configurations import undefended
-from vfljax.report.stored_rows import read
+from vfljax.report import guarantees
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 4.0])
@@ -102,37 +100,78 @@ def test_only_label_dp_with_a_guarantee_has_an_epsilon():
     assert defenses.TABLE["label_dp"].remarks.epsilon({"epsilon": 1.0}, given_up) is None
 
 
-def test_the_report_draws_the_line_at_the_best_measured_m(defended):
-    found = assess(read(defended))
-    without = guarantees._measured_without(found)
-    plain = undefended(found.configurations)
-    assert without.accuracy >= max(accuracy.mean for accuracy in plain.accuracy.values())
-    lines = guarantees.lines(found)
-    assert {line.configuration.method for line in lines} == {"plain"}
-    assert {line.epsilon for line in lines} == {1.0, 3.0}
-    for line in lines:
-        assert line.allowed == guarantees._accuracy_bound(line.epsilon, without.accuracy)
-        assert not line.crossed
-    assert guarantees.warnings(found) == []
-    assert f"M = {without.accuracy:.3f}" in guarantees.caption(found)
+NAN = math.nan
+ACCURACY = "test_oriented_accuracy"
 
 
-def test_a_figure_beyond_the_line_is_a_warning_that_convicts_m_or_the_code(defended, monkeypatch):
-    low = guarantees.Measured(0.5, "majority guess")
-    monkeypatch.setattr(guarantees, "_measured_without", lambda *_: low)
-    found = assess(read(defended))
-    # the noisy label alone is right in .731 (.953) of rows, which is the line at M = 1/2
-    reached = guarantees.Measured(0.99, "direct")
-    place = {(point.number, "no_split"): reached for point in found.configurations}
-    monkeypatch.setattr(guarantees, "_most_accurate", lambda _: place)
-    lines = guarantees.warnings(found)
-    assert len(lines) == 2
-    assert lines[0].startswith(
-        "WARNING: plain epsilon=1, without model splitting: direct names 0.990"
+def claiming(epsilons, balance=(300, 700), **rows):
+    """Undefended, and a method of label DP at each of these epsilons, which leak what undefended does."""
+    points = [{"probe/mean": 0.9, "test_utility": 0.8} for _ in (0, *epsilons)]
+    of = rows or {"success_unlabeled": 0.75}
+    return made(
+        *points,
+        defenses=("label_dp",) * len(epsilons),
+        knobs={"label_dp.epsilon": [NAN, *epsilons], ACCURACY: [0.8] * len(points)},
+        balance=balance,
+        rows=of,
     )
-    assert "more than the 0.731 that ε = 1 allows" in lines[0]
-    assert "A measured M is a lower bound" in lines[0]
-    assert set(lines) <= set(findings.findings(found))
-    header, rows = guarantees.bound_table(found)
-    crossing = [row[header.index("crosses the line")] for row in rows]
-    assert crossing == 2 * ["WARNING: without model splitting"]
+
+
+def test_m_is_the_best_that_was_measured_without_the_rows_own_label():
+    def measured(**rows):
+        return guarantees._measured_without(claiming((1.0,), **rows))
+
+    assert measured() == (0.8, "undefended federation with model splitting, test rows")
+    few = claiming((1.0,), balance=(10, 90))
+    assert guarantees._measured_without(few) == (0.9, "majority guess")
+    learned = measured(success_unlabeled=0.85)
+    assert learned.whose == "logistic with 40 labels and columns of 0 without the federation"
+    told = measured(success_unlabeled=0.5, all_labels_test_success=0.99)
+    assert told == (0.99, "probe/mean with all labels, test rows")
+
+
+def test_the_report_draws_the_line_at_the_best_measured_m():
+    judged = claiming((1.0, 3.0))
+    lines = guarantees.lines(judged)
+    assert [line.guarantee.epsilon for line in lines] == [1.0, 3.0]
+    for line in lines:
+        assert line.allowed == guarantees._accuracy_bound(line.guarantee.epsilon, 0.8)
+        assert line.reached == (0.75, "probe/mean")
+        assert not line.crossed
+    assert guarantees.warnings(judged) == []
+    assert "M = .800" in guarantees.caption(judged)
+    table = guarantees.bound_table(judged)
+    assert [*table["ε claimed"]] == ["1", "3"]
+    assert [*table["posterior odds at most (times prior odds)"]] == ["2.72", "20.1"]
+    assert {*table["crosses the line"]} == {"no"}
+
+
+def test_without_a_guarantee_there_is_no_table_and_no_warning():
+    judged = made({"probe/mean": 0.9}, {"probe/mean": 0.6})
+    assert not len(guarantees.bound_table(judged))
+    assert guarantees.warnings(judged) == []
+    assert guarantees.caption(judged) == ""
+
+
+def test_a_figure_beyond_the_line_is_a_warning_that_says_what_to_do(monkeypatch):
+    low = guarantees.Measured(0.5, "majority guess")
+    monkeypatch.setattr(guarantees, "_measured_without", lambda _: low)
+    # the noisy label alone is right in .731 (.953) of rows, which is the line at M = 1/2
+    judged = claiming((1.0, 3.0), success_unlabeled=0.99)
+    lines = guarantees.warnings(judged)
+    assert len(lines) == 2
+    assert "epsilon=1, with model splitting: probe/mean names .990 of the labels" in lines[0]
+    assert "more than the .731 that ε = 1 allows" in lines[0]
+    assert "Do not rely on the guarantee before you know which" in lines[0]
+    crossing = guarantees.bound_table(judged)["crosses the line"]
+    assert [*crossing] == 2 * ["WARNING: with model splitting"]
+
+
+def test_a_warning_shows_digits_by_which_the_figure_is_above_the_line(monkeypatch):
+    nearly = guarantees.Measured(0.9999, "undefended")
+    monkeypatch.setattr(guarantees, "_measured_without", lambda _: nearly)
+    allowed = guarantees._accuracy_bound(8.0, 0.9999)
+    assert not guarantees.warnings(claiming((8.0,), success_unlabeled=allowed))
+    (line,) = guarantees.warnings(claiming((8.0,), success_unlabeled=1.0))
+    names, bound = line.split("names ")[1].split()[0], line.split("more than the ")[1].split()[0]
+    assert float(names) > float(bound)

@@ -4,47 +4,55 @@ import math
 
 import pytest
 
-from tests.sweeps import assessed, assessment
+from tests.report.made import made
 from vfljax.cli import common
 from vfljax.errors import UnmetError, UserError
 from vfljax.report import requirements
-from vfljax.report.judging import Verdict
+from vfljax.report.verdicts import Verdict
 
-PLAIN = assessment("plain", 0.9, 0.97, attack="norm")
-NOISE = assessment("noise", 0.9, 0.56, {"noise.scale": 1.0})
+BARE = {"probe/mean": 0.95}
+PROTECTS = {"probe/mean": 0.6, "test_utility": 0.88}
 
 
 @pytest.fixture
 def unmet(monkeypatch):
-    """What these assessments do not meet."""
+    """What a sweep does not meet."""
 
-    def asked(*found, most=math.nan, refused=()):
-        monkeypatch.setattr(requirements, "assess_sweep", lambda workdir: assessed(*found))
+    def asked(judged, most=math.nan, refused=()):
+        monkeypatch.setattr(requirements, "judge_sweep", lambda workdir: judged)
         return requirements.unmet("w", most, refused)
 
     return asked
 
 
 def test_the_upper_limit_of_what_is_recommended_is_held_to_the_most(unmet):
-    (shown,) = assessed(PLAIN, NOISE).methods
-    limit = float(shown.leak.limits[1])
-    assert limit > shown.leak.mean
-    assert unmet(PLAIN, NOISE, most=limit) == ""
-    sentence = unmet(PLAIN, NOISE, most=(limit + shown.leak.mean) / 2)
-    assert f"with noise scale=1, leak AUC may be {limit:.3f}: more than --fail_above" in sentence
+    judged = made(BARE, PROTECTS)
+    (upper,) = judged.leading.loc[judged.leading["recommended"], "leak_upper"]
+    assert unmet(judged, most=upper) == ""
+    sentence = unmet(judged, most=upper - 1e-5)
+    assert "with noise, leak AUC may be" in sentence
+    shown, allowed = sentence.split("may be ")[1].split(": more than --fail_above=")
+    assert float(shown) > float(allowed.rstrip("."))  # as many digits as it takes
 
 
 def test_undefended_is_asked_where_nothing_is_recommended(unmet):
-    assert "with no defense, leak AUC may be 0.9" in unmet(PLAIN, most=0.9)
-    assert unmet(PLAIN, most=1.0) == ""
-    assert "no defense is recommended" in unmet(PLAIN, refused={Verdict.CANNOT_SAY})
+    judged = made(BARE)
+    assert "with no defense, leak AUC may be .9" in unmet(judged, most=0.9)
+    assert unmet(judged, most=1.0) == ""
+    assert "no defense is recommended" in unmet(judged, refused={Verdict.CANNOT_SAY})
+    assert "no attack has any figure" in unmet(made({"test_utility": 0.9}), most=0.9)
+
+
+def test_with_too_few_seeds_for_limits_the_mean_counts(unmet):
+    assert unmet(made(BARE, seeds=1), most=0.951) == ""
 
 
 def test_verdicts_are_refused(unmet):
-    (shown,) = assessed(PLAIN, NOISE).methods
-    assert unmet(PLAIN, NOISE, refused={Verdict.IS_UNDEFENDED}) == ""
-    assert f"the verdict is '{shown.verdict}'" in unmet(PLAIN, NOISE, refused={shown.verdict})
-    assert unmet(PLAIN) == ""  # nothing is asked
+    judged = made(BARE, PROTECTS)
+    assert unmet(judged, refused={Verdict.IS_UNDEFENDED}) == ""
+    sentence = unmet(judged, refused={Verdict.PROTECTS})
+    assert "the verdict is 'protects from what was tried'" in sentence
+    assert unmet(judged) == ""  # nothing is asked
 
 
 def test_what_is_not_met_ends_with_status_3(capsys):
@@ -56,5 +64,5 @@ def test_what_is_not_met_ends_with_status_3(capsys):
 def test_a_verdict_that_does_not_exist_is_refused_before_the_work():
     options = common.Options(common.REQUIREMENTS)
     options(["report", "--fail_verdict=nothing"])
-    with pytest.raises(UserError, match="choose from is_undefended, nothing_to_protect"):
+    with pytest.raises(UserError, match="nothing_to_protect"):
         common.requirement(options)

@@ -1,56 +1,148 @@
-"""The report's tables: verdicts, and what training and attacks took."""
+"""The tables of a report: what they say agrees with the verdict frame, in every form."""
 
-import dataclasses
 import math
 import pathlib
 
-from tests.sweeps import assessed, assessment, candidates_of
+import pandas as pd
+import pytest
+
+from tests.report.made import FACTS, made
 from vfljax import store
-from vfljax.report import candidates as strongest_module
-from vfljax.report import tables, words
-from vfljax.report.judging import Verdict
-from vfljax.report.stored_rows import load
+from vfljax.report import tables
+from vfljax.report.verdicts import Verdict
+from vfljax.sweep.records import Goal
 
-STORED = pathlib.Path("tests/fixtures/stored_sweep")
-NOISE = {"noise.scale": 1.0}
-
-
-def test_the_table_of_verdicts_has_limits_and_how_attacks_were_chosen():
-    plain = assessment("plain", 0.9, 0.9)
-    header, rows = tables.verdict_rows(assessed(plain, assessment("noise", 0.9, 0.5, NOISE)))
-    first, second = (dict(zip(header, row, strict=True)) for row in rows)
-    assert second["verdict"] == f"{Verdict.PROTECTS}; {words.FAINT}"
-    assert second["by folds"] == "0.500, 3 of 3 folds"
-    assert second["cost"] == "kept"
-    assert second["leaks (at least to at most)"].startswith("0.500 (0.4")
-    assert second["change to undefended"].startswith("-0.400 (-0.4")
-    assert first["verdict"] == "-"
-    header, (row,) = tables.verdict_rows(assessed(assessment("plain", 0.9, 0.5)))
-    assert dict(zip(header, row, strict=True))["verdict"] == str(Verdict.NOTHING_TO_PROTECT)
+NAN = math.nan
+STORED = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"
+BARE = {"probe/mean": 0.95}
+PROTECTS = {"probe/mean": 0.6, "test_utility": 0.88}
 
 
-def test_an_attack_without_enough_figures_is_named_where_nothing_can_be_said():
-    lost = assessment("noise", 0.9, 0.5, NOISE)
-    leaks = [[0.5] * 3, [0.5, 0.5, math.nan]]
-    candidates = candidates_of(["passive", "norm"], leaks, [0.5] * 3, 1000)
-    lost = dataclasses.replace(lost, strongest=strongest_module.strongest_of(candidates))
-    _, judged = assessed(assessment("plain", 0.9, 0.9), lost).assessments
-    assert words.verdict_text(judged) == "cannot say: norm on fewer than 3 seeds"
+def row(table, configuration):
+    (found,) = table[table["configuration"] == configuration].to_dict("records")
+    return found
+
+
+def test_the_first_table_has_a_row_for_each_method_the_recommended_one_first():
+    judged = made(
+        BARE,
+        {"probe/mean": 0.95},
+        {"probe/mean": 0.6, "test_utility": 0.82, "validation_utility": 0.7},
+        PROTECTS,
+        {"probe/mean": 0.9},
+        defenses=("max_norm", "noise", "noise", "noise"),
+        knobs={"noise.scale": [NAN, NAN, 1.0, 0.1, 0.01]},
+    )
+    table = tables.methods(judged)
+    assert [*table["configuration"]] == ["undefended", "noise scale=.1", "max_norm"]
+    best = row(table, "noise scale=.1")
+    assert best["verdict"] == Verdict.PROTECTS
+    assert best["leaks"].startswith(".60 (.")
+    assert (best["without the federation"], best["gain kept"], best["cost"]) == (
+        ".60",
+        "80 %",
+        "kept",
+    )
+    assert best["remark"].startswith("recommended")
+    assert row(table, "undefended")["verdict"] == "-"
+
+
+def test_a_verdict_is_never_a_cost_and_both_stand_in_their_columns():
+    point = {
+        "probe/mean": 0.6,
+        "test_utility": [0.8, 0.9, 0.95, 0.8, 0.9],
+        "validation_utility": 0.7,
+    }
+    judged = made(BARE, point)
+    table = tables.methods(judged)
+    assert {*table["verdict"]} <= {"-", *(verdict.value for verdict in Verdict)}
+    one = row(table, "noise")
+    assert (one["verdict"], one["cost"]) == (Verdict.PROTECTS, "cost unclear")
+    assert "no operating point keeps enough accuracy on validation rows" in one["remark"]
+
+
+def test_the_utility_and_its_change_are_of_one_measure():
+    judged = made(BARE, PROTECTS, facts=FACTS._replace(utility="AUC"))
+    table = tables.verdict_table(judged)
+    assert "accuracy" not in table
+    assert row(table, "noise")["AUC"].startswith(".880")
+    assert row(table, "noise")["change"].startswith("-2.0 points")
+
+
+def test_no_limit_of_a_change_leads_out_of_the_scale():
+    leaks = {"probe/mean": [0.7, 1.0, 1.0, 1.0, 1.0], "test_utility": [0.7, 1.0, 1.0, 1.0, 1.0]}
+    judged = made({"probe/mean": 1.0, "test_utility": 1.0}, leaks)
+    one = row(tables.verdict_table(judged), "noise")
+    assert one["change of the leak"].endswith("to 0)")
+    assert one["change"].endswith("to 0.0)")
+    assert one["accuracy"].endswith("to 1.000)")
+    assert one["leaks"].endswith("to 1.00)")
+    assert one["excess"].startswith("+.34 (+.21 to +.4")
+
+
+def test_the_caption_of_the_verdicts_is_short_and_names_scale_chance_and_goal():
+    judged = made(BARE, PROTECTS, facts=FACTS._replace(goal=Goal(max_cost=0.03)))
+    text = tables.caption(judged)
+    assert len(text.split()) <= 60
+    assert "leak AUC" in text
+    assert "(.50 is a guess)" in text
+    assert "50 % of the federation's gain is kept and at most 3.0 points are lost" in text
+    permuted = made(BARE, config={"data": {"permute_labels": 0.5}})
+    assert "the labels of 50 % of the rows were permuted" in tables.caption(permuted)
+
+
+def test_attacks_that_are_in_no_paper_are_told_from_published_ones():
+    leaks = {"probe/mean": 0.9, "norm": 0.7}
+    judged = made({"probe/mean": 0.95, "norm": 0.8}, leaks)
+    adaptive = judged.rows["label"] == "probe/mean"
+    again = made({"probe/mean": 0.95, "norm": 0.8}, leaks, rows={"adaptive": adaptive})
+    (section,) = (x for x in tables.sections(again) if x.title.startswith("Published"))
+    one = row(section.frame, "noise")
+    assert one["published attacks read"] == ".70"
+    assert one["of these the strongest"] == "norm"
+    assert one["all attacks read"] == ".90"
+    assert one["more by"] == "+.20"
+    assert not any(x.title.startswith("Published") for x in tables.sections(judged))
+
+
+def test_several_numbers_of_known_labels_stand_beside_each_other():
+    judged = made({"probe/mean": 0.95, "norm": 0.8}, PROTECTS)
+    fewer = judged.rows["label"].eq("norm")
+    known = judged.rows["known"].where(~fewer, 10)
+    again = made({"probe/mean": 0.95, "norm": 0.8}, PROTECTS, rows={"known": known})
+    (section,) = (x for x in tables.sections(again) if x.title.startswith("By the number"))
+    one = row(section.frame, "undefended")
+    assert one["40 labels"].startswith(".95 probe/mean, excess +.35")
+    assert "10 labels" in one
+
+
+def test_leaks_are_means_over_seeds_of_what_is_stored():
+    judged = made(BARE, PROTECTS, rows={"f1": 0.5, "precision": [[0.1, 0.2]] * 15})
+    table = tables.leaks(judged)
+    assert [*table["configuration"]] == ["undefended", "noise"]
+    assert table.loc[0, "leak"] == pytest.approx(0.95)
+    assert (table.loc[0, "seeds"], table.loc[0, "f1"]) == (5, 0.5)
+    assert "precision" not in table  # of several classes it is a list
+    assert tables.csv_text(table).startswith("configuration,panel,attack,federation,known,role")
+
+
+def test_every_form_escapes_what_users_name():
+    table = pd.DataFrame({"configuration": ["<b>|a & b_c", "x" * 80]})
+    assert "&lt;b&gt;|a &amp; b_c" in tables.html(table)
+    assert "x" * 80 in tables.html(table)
+    assert r"\& b\_c" in tables.latex(table)
+    assert tables.markdown(table).splitlines()[2] == "| <b>/a & b_c |"
 
 
 def test_training_leads_then_attacks_by_seconds_and_their_sum():
     sweep = store.load(STORED)
-    header, rows = tables.seconds_rows(load(STORED))
-    seconds = [float(row[header.index("seconds")]) for row in rows]
+    table = tables.seconds(sweep)
+    seconds = table["seconds"].astype(float)
     summary = store.attack_summary(STORED)
     ran = [a for a in summary.values() if a["status"] == "ok" and a["trials"]]
     attacked = {a["label"]: a["seconds"] for a in ran}
-    names = [row[0] for row in rows]
+    names = [*table[""]]
     assert names[0] == "training"
-    assert abs(seconds[0] - sum(sweep.results["seconds"].to_pylist())) < 0.06
+    assert abs(seconds.iloc[0] - sum(sweep.results["seconds"].to_pylist())) < 0.06
     assert names[1:-1] == sorted(attacked, key=lambda a: -attacked[a])
-    assert abs(seconds[-1] - sum(attacked.values())) < 0.06
-    took = attacked["direct/first_negative"]  # of 10 trials
-    direct = next(row for row in rows if row[0] == "direct/first_negative")
-    assert direct[1:4] == [f"{took:.1f}", "10", f"{100 * took:.1f}"]
-    assert float(direct[4]) == round(took / sum(sweep.results["seconds"].to_pylist()), 2)
+    assert abs(seconds.iloc[-1] - sum(attacked.values())) < 0.06

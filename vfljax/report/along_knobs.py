@@ -77,7 +77,7 @@ def curves(judged: Judged, table: pd.DataFrame, names: list[str]) -> Figure:
             for column, (color, marker) in LOOKS.items():
                 y = members[column].to_numpy(float)
                 if np.isfinite(y).any():
-                    ax.plot(x, y, "-" if numeric else "none", color=color, lw=1, label="_")
+                    ax.plot(x, y, ls="-" if numeric else "none", color=color, lw=1, label="_")
                     _marks(ax, x, members, column, facts)
                     ax.plot([], [], marker, color=color, label=labels[column])
             local_only = members["local_only"].mean()

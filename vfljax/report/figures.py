@@ -44,6 +44,7 @@ STYLE: Any = {
     "text.parse_math": False,  # a dollar sign in a name is a dollar sign
 }
 FONT = "DejaVu Sans"  # comes with Matplotlib
+LAST = "Last Resort"  # the first words of the names of fonts that have a box for every character
 HOVER = "hover:"  # marks the identifiers that ``svg`` turns into titles
 LINE = "\N{LINE SEPARATOR}"  # stands for a line break within an identifier
 SVG = "http://www.w3.org/2000/svg"
@@ -104,7 +105,7 @@ def _further_fonts(text: str) -> list[str]:
     for font in sorted(plain, key=lambda f: (str(f.weight) not in ("400", "normal"), f.name)):
         if not lacking:
             break
-        found = lacking & _characters(font.fname) if font.name != "Last Resort" else set()
+        found = lacking & _characters(font.fname) if not font.name.startswith(LAST) else set()
         if found:
             families.append(font.name)
             lacking -= found
@@ -164,10 +165,9 @@ def _mended(element: ElementTree.Element) -> None:
     if HREF in element.attrib:
         element.set("href", element.attrib.pop(HREF))
     if element.tag == f"{{{SVG}}}text":
-        # "font: 9px 'DejaVu Sans', ..." repeats the families, which the page sets for all
-        element.set(
-            "style", re.sub(r"font: ([\d.]+px) [^;]*", r"font-size: \1", element.get("style", ""))
-        )
+        # the families, "font: 9px 'DejaVu Sans'" or "font-family: ...", are the page's for all texts
+        text = re.sub(r"font: ([\d.]+px) [^;]*", r"font-size: \1", element.get("style", ""))
+        element.set("style", re.sub(r"font-family: [^;]*;? ?", "", text))
 
 
 def png(figure: Figure) -> bytes:

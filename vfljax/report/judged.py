@@ -162,7 +162,9 @@ def labels(trials: pd.DataFrame, knobs: Mapping[int, Mapping[str, Any]]) -> dict
             named = [
                 key
                 for key in knobs[place]
-                if _required(key) or any(other.get(key) != knobs[place][key] for other in of)
+                if key in NUMBERS
+                or _required(key)
+                or any(other.get(key) != knobs[place][key] for other in of)
             ]
             out[place] = " ".join([method, *_words(named, knobs[place], members_of(chain))])
     counts = Counter(out.values())

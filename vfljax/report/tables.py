@@ -162,8 +162,8 @@ def _texts(judged: Judged, verdicts: pd.DataFrame, brief: bool = False) -> pd.Da
         "without the federation": lambda v: figure(v["local_only"]),
     }
     if not brief:
-        columns["excess"] = lambda v: signed(v["e"], *_possible(v, "e", 0.0))
-        columns["change of the leak"] = lambda v: _change(v)
+        columns["excess"] = _excess
+        columns["change of the leak"] = _change
     columns |= {
         facts.utility: lambda v: _utility(v, brief),
         "change": lambda v: _points(v, brief),
@@ -189,6 +189,11 @@ def _possible(v: dict[str, Any], name: str, base: float) -> tuple[float, float]:
     """Returns the limits of a difference to a figure ``base`` in [0, 1], so that their sums stay in [0, 1]."""
     lower, upper = v[f"{name}_lower"], v[f"{name}_upper"]
     return max(lower, -base), min(upper, 1 - base)
+
+
+def _excess(v: dict[str, Any]) -> str:
+    lower, upper = _possible(v, "e", v["local_only"])
+    return signed(v["e"], max(lower, 0.0), upper)  # an excess is never negative
 
 
 def _change(v: dict[str, Any]) -> str:

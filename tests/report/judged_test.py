@@ -1,0 +1,157 @@
+"""What a judged sweep adds to verdicts: labels, who knows a defense, what stands for a method, fresh seeds."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from tests.report.made import FACTS, made
+from vfljax.report.judge import judge
+from vfljax.report.judged import CONFIRMED, judge_sweep, on_fresh_seeds, same_points
+from vfljax.sweep.records import Goal
+
+NAN = math.nan
+BARE = {"probe/mean": 0.95}
+PROTECTS = {"probe/mean": 0.6, "test_utility": 0.88}
+
+
+def column(judged, name):
+    return judged.leading.set_index("label")[name].to_dict()
+
+
+def test_labels_name_knobs_that_vary_or_have_no_default():
+    knobs = {"kdk.epsilon": [NAN, 0.3, 0.45], "kdk.k": [NAN, 2.0, 2.0]}
+    judged = made(BARE, PROTECTS, PROTECTS, defenses=("kdk", "kdk"), knobs=knobs)
+    names = ["undefended", "kdk epsilon=.3 k=2", "kdk epsilon=.45 k=2"]
+    assert [*judged.verdicts["label"]] == names
+    knobs = {"label_dp.epsilon": [NAN, 1.0], "kdk.epsilon": [NAN, 0.3], "kdk.k": [NAN, 2.0]}
+    judged = made(BARE, PROTECTS, defenses=("label_dp+kdk",), knobs=knobs)
+    assert judged.verdicts["label"].iloc[1] == (
+        "label_dp+kdk label_dp.epsilon=1 kdk.epsilon=.3 k=2"
+    )
+
+
+def test_numbers_of_training_that_vary_are_knobs_and_no_two_labels_are_alike():
+    judged = made(BARE, PROTECTS, PROTECTS, knobs={"learning_rate": [0.1, 0.1, 0.2]})
+    assert [*judged.verdicts["label"]] == [
+        "undefended learning_rate=.1",
+        "noise learning_rate=.1",
+        "noise learning_rate=.2",
+    ]
+    assert [*made(BARE, PROTECTS, PROTECTS).verdicts["label"]] == [
+        "undefended",
+        "noise #1",
+        "noise #2",
+    ]
+
+
+def test_options_without_a_guarantee_call_epsilon_a_strength():
+    knobs = {
+        "label_dp.epsilon": [NAN, 1.0, 1.0],
+        "label_dp.mechanism": [None, *2 * ["rr_with_prior"]],
+    }
+    knobs |= {"label_dp.guarantee": [None, "epsilon", "none"]}
+    judged = made(BARE, PROTECTS, PROTECTS, defenses=("label_dp", "label_dp"), knobs=knobs)
+    first, second = judged.verdicts["label"].iloc[1:]
+    assert first.startswith("label_dp epsilon=1 ")
+    assert second.startswith("label_dp strength=1 ")
+    assert [*judged.verdicts["epsilon claimed"].iloc[1:]] == pytest.approx([1.0, NAN], nan_ok=True)
+
+
+def test_only_attacks_with_figures_that_are_not_broken_know_a_defense():
+    assert column(made(BARE, PROTECTS), "known_by")["noise"]
+    unknown = made({"norm": 0.9}, {"norm": 0.6})  # its last epoch averages nothing
+    assert not column(unknown, "known_by")["noise"]
+    broken = made({"norm": 0.9, **BARE}, {"norm": 0.6, "probe/mean": [0.5] * 5})
+    assert column(broken, "broken")["noise"] == "probe/mean"
+    assert not column(broken, "known_by")["noise"]
+    assert column(made(BARE), "known_by")["undefended"]
+
+
+@pytest.mark.parametrize(
+    ("point", "goal"),
+    [
+        ({"norm": 0.6, "test_utility": 0.88}, {}),  # nobody who knows it attacked it
+        ({"probe/mean": 0.95}, {}),  # it does not help
+        ({"probe/mean": 0.6, "test_utility": 0.82}, {}),  # it costs too much
+        (PROTECTS, {"max_leak": 0.55}),  # it leaks more than is accepted
+        ({**PROTECTS, "validation_utility": 0.8}, {}),  # no operating point
+    ],
+)
+def test_what_misses_one_requirement_is_not_recommended(point, goal):
+    bare = dict.fromkeys((name for name in point if "utility" not in name), 0.95)
+    assert (
+        not made(bare, point, facts=FACTS._replace(goal=Goal(**goal))).verdicts["recommended"].any()
+    )
+    assert made(BARE, PROTECTS).verdicts["recommended"].sum() == 1
+
+
+def test_protection_leads_then_the_cost_then_the_leak():
+    unclear = {"probe/mean": 0.6, "test_utility": [0.8, 0.9, 0.95, 0.8, 0.9]}
+    kept = {"probe/mean": 0.63, "test_utility": 0.88}
+    halves = {"probe/mean": 0.7, "test_utility": 0.9}
+
+    def best(*points):
+        judged = made(BARE, *points, defenses=("noise", "max_norm"))
+        return judged.leading.loc[judged.leading["recommended"], "method"].item()
+
+    assert best(unclear, kept) == "max_norm"
+    assert best(halves, unclear) == "max_norm"  # it protects, the other only lowers the leak
+    assert best({**kept, "probe/mean": 0.62}, kept) == "noise"
+
+
+def test_a_method_without_an_operating_point_is_shown_where_it_costs_least():
+    loses = {"validation_utility": 0.7, "test_utility": 0.7}
+    judged = made(
+        BARE,
+        {"probe/mean": 0.6, **loses},
+        {"probe/mean": 0.7, "test_utility": 0.8, "validation_utility": 0.8},
+        knobs={"noise.scale": [NAN, 1.0, 0.1]},
+    )
+    shown = judged.leading[judged.leading["shown"]]
+    assert [*shown["label"]] == ["undefended", "noise scale=.1"]
+    assert not shown["chosen"].any()
+
+
+def test_verdicts_of_fewer_known_labels_recommend_nothing():
+    judged = made({**BARE, "norm": 0.9}, PROTECTS)
+    known = judged.rows["known"].where(judged.rows["label"] != "norm", 10)
+    again = made({**BARE, "norm": 0.9}, PROTECTS, rows={"known": known})
+    fewer = again.verdicts[again.verdicts["known"] == 10]
+    assert len(fewer)
+    assert not fewer[["recommended", "shown"]].any(axis=None)
+    assert {*again.leading["known"]} == {40}
+
+
+def fresh_of(point):
+    """A judged sweep, and one on fresh seeds in which configurations have other numbers."""
+    first = made(BARE, {"probe/mean": 0.9}, PROTECTS, knobs={"noise.scale": [NAN, 0.1, 1.0]})
+    return first, made(BARE, point, knobs={"noise.scale": [NAN, 1.0]})
+
+
+def test_fresh_seeds_are_matched_by_method_and_knobs():
+    first, fresh = fresh_of(PROTECTS)
+    assert same_points(first.trials, fresh.trials) == {0: 0, 1: 2}
+    found = on_fresh_seeds(first.verdicts, first.trials, fresh).set_index("configuration")
+    assert [*found.index] == [0, 2]
+    assert found.loc[2, "label"] == "noise scale=1"
+    assert found.loc[2, "confirms"]
+
+
+@pytest.mark.parametrize(
+    "point", [{"probe/mean": 0.9, "test_utility": 0.88}, {**PROTECTS, "validation_utility": 0.7}]
+)
+def test_fresh_seeds_on_which_it_helps_less_or_costs_more_confirm_nothing(point):
+    first, fresh = fresh_of(point)
+    found = on_fresh_seeds(first.verdicts, first.trials, fresh).set_index("configuration")
+    assert not found.loc[2, "confirms"]
+
+
+def test_a_stored_sweep_is_judged_once(tiny_sweep):
+    judged = judge_sweep(tiny_sweep)
+    verdicts = judge(*judged[2:5])
+    pd.testing.assert_frame_equal(judged.verdicts[verdicts.columns], verdicts)
+    assert judged.verdicts["label"].nunique() == judged.trials["configuration"].nunique()
+    assert judged.confirmed.empty
+    assert not (tiny_sweep / CONFIRMED).exists()
+    assert judged.facts.class_names == tuple(map(str, range(10)))

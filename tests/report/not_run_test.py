@@ -1,0 +1,102 @@
+"""What was not attacked, and what else a reader must know; who sees what."""
+
+import math
+
+import pytest
+
+from tests.report.made import FACTS, made
+from tests.sweeps import columns
+from vfljax import store
+from vfljax.report import not_run, threat_model
+
+NAN = math.nan
+BARE = {"probe/mean": 0.95}
+PROTECTS = {"probe/mean": 0.6, "test_utility": 0.88}
+
+
+@pytest.fixture(autouse=True)
+def summary(monkeypatch):
+    """The entries of ``attacks.json``."""
+    entries = {}
+    monkeypatch.setattr(store, "attack_summary", lambda workdir: entries)
+    return entries
+
+
+def test_a_defense_that_nobody_who_knows_it_attacked_comes_with_advice():
+    (line,) = not_run.not_attacked(made({"norm": 0.9}, {"norm": 0.6}))
+    assert line.startswith("noise, with model splitting: no attack on it takes noise into account")
+    assert "probe" in line
+    assert not_run.not_attacked(made(BARE, PROTECTS)) == []
+
+
+def test_configurations_without_figures_are_named():
+    lost = made(BARE, {"probe/mean": 0.6, "test_utility": [NAN, NAN, 0.9, 0.9, 0.9]})
+    assert not_run.not_attacked(lost) == ["noise: 2 of 5 trials diverged."]
+    (line,) = not_run.not_attacked(made(BARE, {"test_utility": 0.9}))
+    assert line == "noise: no attack on it with model splitting has a figure."
+
+
+def test_skipped_attacks_have_their_reasons(summary):
+    summary["norm"] = {"label": "norm", "status": "skipped", "reason": "it has no gradients"}
+    assert not_run.not_attacked(made(BARE)) == ["norm: it has no gradients."]
+
+
+def test_without_learners_no_excess_is_known():
+    judged = made(BARE)
+    rows = judged.rows[judged.rows["role"] != "learner"]
+    (line,) = not_run.not_attacked(judged._replace(rows=rows))
+    assert line.startswith("What can be read without the federation with 40 known labels")
+
+
+def test_published_attacks_that_understate_a_leak_are_said(summary):
+    leaks = {"probe/mean": 0.9, "norm": 0.7}
+    judged = made({"probe/mean": 0.95, "norm": 0.8}, leaks)
+    adaptive = {"adaptive": judged.rows["label"] == "probe/mean"}
+    (line,) = not_run.remarks(made({"probe/mean": 0.95, "norm": 0.8}, leaks, rows=adaptive))
+    assert line.startswith(
+        "Published attacks understate what leaks, by more than .05, of 1 defense"
+    )
+    assert "reads .70, and probe/mean, which is in no paper, lifts that to .90" in line
+    assert not_run.remarks(judged) == []
+
+
+def test_runs_that_learned_the_labels_inverted_are_counted(summary):
+    judged = made(BARE, PROTECTS)
+    inverted = (judged.trials["configuration"] == 1) & (judged.trials["seed"] == 0)
+    (line,) = not_run.remarks(judged._replace(trials=judged.trials.assign(inverted=inverted)))
+    assert "(training AUC below 1/2): noise 1 of 5." in line
+
+
+def test_bounds_and_methods_without_a_panel_are_said(summary):
+    judged = made(BARE, PROTECTS, defenses=("label_dp",), knobs={"label_dp.epsilon": [NAN, 1.0]})
+    assert any("Label DP bounds" in line for line in not_run.remarks(judged))
+    judged = made(BARE, PROTECTS, defenses=("gafm",))
+    assert not not_run.remarks(judged)
+    panel = judged.trials["panel"].where(judged.trials["configuration"] > 0, "no_split")
+    (line,) = not_run.remarks(judged._replace(trials=judged.trials.assign(panel=panel)))
+    assert line.startswith("Not trained without model splitting")
+    assert line.endswith(": gafm.")
+
+
+def test_fewer_steps_than_published_and_other_rules_are_said(summary):
+    entry = {"label": "passive", "status": "ok", "steps": 20}
+    summary["passive"] = columns("passive", rule=999) | entry
+    first, second = not_run.remarks(made(BARE))
+    assert "passive (rule 999; this version has rule" in first
+    assert second == "passive: 20 optimizer steps, fewer than the 25,600 published."
+
+
+def test_assumptions_name_the_parties_the_class_and_the_guarantees():
+    judged = made(BARE, PROTECTS, defenses=("label_dp",), knobs={"label_dp.epsilon": [NAN, 1.0]})
+    text = "\n".join(threat_model.assumptions(judged))
+    assert "Who attacks: telco." in text
+    assert "a row of the class defaulted is ranked above one of the other" in text
+    assert "A formal guarantee comes with label_dp alone." in text
+    ten = made(BARE, facts=FACTS._replace(classes=10, chance=0.1))
+    text = "\n".join(threat_model.assumptions(ten))
+    assert "whose class, one of 10, is named" in text
+    assert "No defense here has a formal guarantee." in text
+    table = threat_model.parties(judged)
+    assert [*table["party"]] == ["telco", "shop", "bank"]
+    assert [*table["role"]] == ["passive, attacks", "passive", "holds the labels"]
+    assert [*table["columns"]] == ["3", "2", "4"]
