@@ -75,7 +75,8 @@ class Board(msgspec.Struct, frozen=True):
         """Returns the sweep as it is judged on this board: undefended and one method.
 
         The method is judged as if its sweep had no other, so that its figures do not depend on other methods.
-        Where attackers know no label, no label turns an attack or names its classes.
+        Where attackers know no label, the direction of scores and the names of classes are granted to them:
+        those that the known labels of the other boards give.
 
         Args:
           sweep: that of the board's federation.

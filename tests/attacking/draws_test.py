@@ -26,7 +26,7 @@ CONFIG = tiny(
         "surrogate": {"names": "none", "steps": 3},
     },
 )
-FIGURES = ("leak", "leak_named", "success_unlabeled", "f1")
+FIGURES = ("leak", "renamed", "success_unlabeled", "f1")
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ def local(seed, learner, known=40, attackers=(0,), draws=1.0, **figures):
 TRIALS = [(0, "split", 0), (1, "malicious-1", 0), (2, "no_split", 0), (3, "split", 1)]
 
 
-def made(monkeypatch, summary, rows, learners=(), balance=(300, 700), **header):
+def made(monkeypatch, summary, rows, learners=(), balance=(300, 700), named=True, **header):
     """Returns the frames of a sweep that is made of these records; the last trial diverged."""
     results = [
         {
@@ -71,47 +71,37 @@ def made(monkeypatch, summary, rows, learners=(), balance=(300, 700), **header):
     sweep = StoredSweep(
         pathlib.Path("w"), {"data": data, "config": config}, results, rows, (), learners
     )
-    return rows_module.read(sweep)
+    return rows_module.read(sweep, named=named)
 
 
 def by_place(frames, *names):
     return frames.rows.set_index([*names])["leak"].to_dict()
 
 
-def test_with_two_classes_only_attacks_that_know_no_label_are_turned(monkeypatch):
-    knows = {"leak": 0.7, "leak_named": 0.7, "renamed": 1.0, "naming": 40.0}  # named against itself
-    free = {"leak": 0.7, "leak_named": 0.3, "renamed": 1.0, "naming": 40.0}
-    frames = made(
-        monkeypatch,
-        {"probe": entry("probe", [{"known": 40.0}]), "norm": entry("norm")},
-        [stored("probe", TRIALS[0], known=40, draws=3.0, **knows)]
-        + [stored("norm", TRIALS[0], **free)],
-        [local(0, "knn", draws=3.0, leak=0.6, leak_named=0.6, renamed=1.0)],
-    )
+def test_an_attack_that_known_labels_named_knows_these_and_meets_learners_of_all_draws(monkeypatch):
+    summary = {"probe": entry("probe", [{"known": 40.0}]), "norm": entry("norm")}
+    figures = [stored("probe", TRIALS[0], known=40, draws=2.0, leak=0.3, naming=40.0)]
+    figures += [stored("norm", TRIALS[0], leak=0.4, naming=40.0)]
+    learners = [local(0, "knn", draws=draws, leak=0.6) for draws in (2.0, 3.0)]
+    frames = made(monkeypatch, summary, figures, learners)
     leaks = by_place(frames, "attack", "federation")
-    assert leaks["probe", "split"] == pytest.approx(0.3)
-    assert leaks["norm", "split"] == 0.3  # as the known labels say
-    (learned,) = frames.rows[frames.rows["role"] == "learner"].itertuples()
-    assert learned.leak == pytest.approx(0.4)
-    assert (learned.configuration, learned.panel, learned.trial) == (-1, "", -1)
-    # an attack that known labels turned knows these, and is compared with learners over all draws
-    of = frames.rows[frames.rows["attack"] == "norm"]
-    assert set(of["known"]) == {40}
-    assert set(of["draws"]) == {3.0}
+    assert (leaks["probe", "split"], leaks["norm", "split"]) == (0.3, 0.4)
+    learned = frames.rows[frames.rows["role"] == "learner"]
+    assert list(learned["leak"]) == [0.6, 0.6]
+    assert set(zip(learned["configuration"], learned["panel"], learned["trial"])) == {(-1, "", -1)}
+    fair = frames.rows[frames.rows["role"] == "attack"]
+    assert set(fair["known"]) == {40}
+    draws = fair[fair["federation"] == "split"].set_index("attack")["draws"].to_dict()
+    assert draws == {"probe": 2.0, "norm": 3.0}
     assert frames.facts.known == 40
+    # whose names are granted knows no label, and reads the same
+    rows = made(monkeypatch, summary, figures, learners, named=False).rows
+    norm = rows[(rows["attack"] == "norm") & rows["leak"].notna()]
+    assert norm[["known", "leak"]].to_numpy().tolist() == [[0, 0.4]]
 
 
-def test_with_more_classes_known_labels_name_them_for_who_knows_none(monkeypatch):
-    figures = {"leak": 0.5, "leak_named": 0.8, "renamed": 0.5}
-    frames = made(
-        monkeypatch,
-        {"probe": entry("probe", [{"known": 40.0}]), "direct": entry("direct")},
-        [stored("probe", TRIALS[0], known=40, naming=40.0, **figures)]
-        + [stored("direct", TRIALS[0], naming=40.0, **figures)],
-        balance=(100, 300, 600),
-    )
-    leaks = by_place(frames, "attack", "federation")
-    assert (leaks["probe", "split"], leaks["direct", "split"]) == (0.5, 0.8)
+def test_figures_of_more_classes_count_the_rows_of_all(monkeypatch):
+    frames = made(monkeypatch, {}, [], balance=(100, 300, 600))
     assert frames.facts.scored_rows == 300  # of the rarest class, and of three classes
     assert frames.facts.chance == pytest.approx(1 / 3)
 

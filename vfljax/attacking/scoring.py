@@ -55,47 +55,43 @@ def _turns(true: TrueLabels, seed: Array, draw: Array | int) -> Array:
     return jnp.zeros(len(order), jnp.int32).at[order].set(jnp.arange(len(order), dtype=jnp.int32))
 
 
-def _named_figures(
-    output: AttackOutput, true: TrueLabels, sent: Array, turn: Array
-) -> dict[str, Array]:
-    """Returns the figures that depend on the names which known labels give the attack's classes.
+def _names(output: AttackOutput, true: TrueLabels, sent: Array, turn: Array) -> tuple[Array, Array]:
+    """Returns the class [C] that each column of the scores stands for, and the rows [N] that are scored.
 
-    An attack that knows labels names its classes by them. An attack that knows none, such as ``direct``, has
-    names of its own, which a defense may permute. A secret permutation would stop this attack but protect no
-    label, because an attacker with a few known labels undoes it. So ``metrics.names`` also names its classes
-    by ``naming`` known rows, as many as other attackers know; without any, by all rows.
+    An attack that knows labels names its classes by them, and for two classes is never turned. An attack that
+    knows none, such as ``direct``, has names of its own, which a defense may permute. A secret permutation
+    would stop this attack but protect no label, because an attacker with a few known labels undoes it. So
+    ``metrics.names`` names its classes by ``naming`` known rows, as many as other attackers know. These rows
+    are then not scored. Without any, all rows name them. For two classes the names are the direction, so that
+    all rows grant one bit.
 
-    leak_named is the leak under those names, on rows that were not used to name. For two classes the names
-    are the direction, so it is not turned. renamed is the share of classes whose name is not the attack's
-    own. Figures of the most certain rows (``certainty``) are those of an attack under its own names if it
-    knows labels, else under those names.
+    Args:
+      output: of the attack.
+      true: the labels of all seeds.
+      sent: [N] 1 for a row that was sent to the attack, else 0.
+      turn: of ``_turns``.
     """
-    scores, i = output.scores.train, output.seed
-    labels = true.labels[i]
+    scores, labels = output.scores.train, true.labels[output.seed]
     naming = output.known if output.naming is None else output.naming
-    unlabeled = sent * (turn >= output.known)
-    scored = unlabeled * (turn >= naming)
+    scored = sent * (turn >= output.known) * (turn >= naming)
     naming_rows = sent * (turn < naming)
     naming_rows = jnp.where(jnp.sum(naming_rows) > 0, naming_rows, scored)
+    its_own = jnp.arange(scores.shape[1], dtype=jnp.int32)
     names = metrics.names(scores, labels, naming_rows)
-    leak = metrics.leak_named(scores, names, labels, scored)
-    its_own = jnp.arange(scores.shape[1])
-    shown = jnp.where(output.known > 0, its_own, names)
-    by_name = jnp.zeros_like(scores).at[:, shown].set(scores)
-    return {
-        "leak_named": jnp.where(jnp.sum(scored) > 0, leak, jnp.nan),
-        "renamed": jnp.mean((names != its_own).astype(jnp.float32)),
-        **certainty(by_name, labels, scored, true.positive[i]),
-    }
+    return jnp.where(output.known > 0, its_own, names), scored
 
 
 def score(output: AttackOutput, true: TrueLabels) -> dict[str, Array]:
     """Returns the figures of an attack. Rows that were never sent to it count in none of them.
 
-    success is top-1 accuracy on all training rows (as published, known rows included); success_unlabeled, f1
-    and leak (``metrics.leak``) are of the rows without a known label. A figure is NaN if no row is left. All
-    are NaN if a trained attack has no guess at any row: it diverged, which says nothing about the defense.
-    Further figures are those of ``_named_figures`` and of canaries (``guess_figures``).
+    success is top-1 accuracy on all training rows (as published, known rows included); success_unlabeled and
+    f1 are of the rows without a known label. leak is ``metrics.leak_named`` under the names of ``_names``, on
+    the rows that these leave; renamed is the share of classes whose name is not the attack's own, and
+    test_leak is the leak of test rows under the same names. So are the figures of the most certain rows
+    (``certainty``). Further figures are those of canaries (``guess_figures``).
+
+    A figure is NaN if no row is left. All are NaN if a trained attack has no guess at any row: it diverged,
+    which says nothing about the defense.
 
     Args:
       output: of the attack.
@@ -106,12 +102,17 @@ def score(output: AttackOutput, true: TrueLabels) -> dict[str, Array]:
     labels, sent = true.labels[i], output.sent.astype(jnp.float32)
     turn = _turns(true, i, output.draw)
     unlabeled = sent * (turn >= output.known)
+    names, scored = _names(output, true, sent, turn)
+    leak = metrics.leak_named(scores.train, names, labels, scored)
+    its_own = jnp.arange(len(names))
+    by_name = jnp.zeros_like(scores.train).at[:, names].set(scores.train)
     out = {
         "success": metrics.accuracy(scores.train, labels, sent),
         "success_unlabeled": metrics.accuracy(scores.train, labels, unlabeled),
         "f1": metrics.f1(scores.train, labels, unlabeled),
-        "leak": metrics.leak(scores.train, labels, unlabeled),
-        **_named_figures(output, true, sent, turn),
+        "leak": jnp.where(jnp.sum(scored) > 0, leak, jnp.nan),
+        "renamed": jnp.mean((names != its_own).astype(jnp.float32)),
+        **certainty(by_name, labels, scored, true.positive[i]),
     }
     if true.candidates is not None:
         assert true.selects is not None
@@ -126,7 +127,7 @@ def score(output: AttackOutput, true: TrueLabels) -> dict[str, Array]:
     if scores.test is not None:
         labels = true.test_labels[i]
         out["test_success"] = metrics.accuracy(scores.test, labels)
-        out["test_leak"] = metrics.leak(scores.test, labels)
+        out["test_leak"] = metrics.leak_named(scores.test, names, labels)
         if scores.test.shape[1] == 2:
             out["test_f1"] = metrics.f1(scores.test, labels)
         if scores.test.shape[1] > 5:

@@ -66,10 +66,6 @@ IDENTITY = (
     "view",
     "what",
 )  # columns that are left out
-GONE = (
-    *("leak_select", "leak_report", "leak_crossed", "leak_null", "leak_error"),
-    *("named_select", "named_report"),
-)
 
 
 class Facts(NamedTuple):
@@ -106,14 +102,14 @@ def read(sweep: StoredSweep, experiment: Experiment | None = None, named: bool =
     Args:
       sweep: as ``store.load`` returns it.
       experiment: the sweep's, for its goal and the names of its parties; None gives default ones.
-      named: whether the known labels of other attacks turn and name an attack that knows none. If not, it
-        has its own names, of two classes those by which more is read.
+      named: whether an attack that was turned or named by the known labels of others counts as knowing these.
+        If not, the names of its classes are granted to it, as they are where no attack knows labels.
     """
     plugins.stand_in(sweep.plugins)
     facts = _facts(sweep, experiment)
     trials = _trials(sweep, facts, experiment)
-    learners = _learners(sweep, facts)
-    rows = _attacks(sweep, trials, learners, facts, named)
+    learners = _learners(sweep)
+    rows = _attacks(sweep, trials, learners, named)
     rows = pd.concat([part for part in (rows, learners) if len(part)] or [rows], ignore_index=True)
     fair = rows[rows["role"] == "attack"]
     return Frames(rows, trials, facts._replace(known=int(fair["known"].max()) if len(fair) else 0))
@@ -172,7 +168,7 @@ def _trials(sweep: StoredSweep, facts: Facts, experiment: Experiment | None) -> 
 
 
 def _attacks(
-    sweep: StoredSweep, trials: pd.DataFrame, learners: pd.DataFrame, facts: Facts, named: bool
+    sweep: StoredSweep, trials: pd.DataFrame, learners: pd.DataFrame, named: bool
 ) -> pd.DataFrame:
     """Returns the rows of attacks on trials that did not diverge, stored or only planned."""
     summary = store.attack_summary(sweep.workdir)
@@ -198,11 +194,11 @@ def _attacks(
         index=pd.MultiIndex.from_frame(places),
     )
     about["label"] = _labels(about)
-    rows["leak"] = _leak(rows, facts, named) if len(stored) else np.nan
-    kept = [name for name in rows if name not in (*ABOUT, *IDENTITY, *GONE)]
+    if not len(stored):
+        rows["leak"] = np.nan
+    kept = [name for name in rows if name not in (*ABOUT, *IDENTITY)]
     rows = rows[kept].merge(about[ABOUT].reset_index(), on=PLACE)
     if named and "naming" in rows:
-        # an attack that was turned or named by known labels counts as knowing these
         free = (rows["known"] == 0) & (rows["role"] == "attack")
         naming = rows.groupby("variant")["naming"].transform("max").fillna(0).astype(int)
         rows["known"] = rows["known"].where(~free, naming)
@@ -301,24 +297,7 @@ def _labels(about: pd.DataFrame) -> list[str]:
     return out
 
 
-def _leak(rows: pd.DataFrame, facts: Facts, named: bool = True) -> pd.Series:
-    """Returns each row's leak in the direction, or under the names, that the module's docstring says.
-
-    Of an attack that knows labels, two classes, the AUC is stored in the direction of its known labels, beside
-    the share of the draws of known labels in which that is not its own direction.
-    """
-    stored = rows["leak"]
-    if "leak_named" not in rows:
-        return stored
-    by_names, free = rows["leak_named"], rows["known"] == 0
-    if facts.classes > 2:
-        return stored.where(~(free & named), by_names)
-    turned = rows["renamed"].fillna(0) > 0.5
-    directed = by_names.where(free | ~turned, 1 - by_names)
-    return directed if named else directed.where(~free, stored)
-
-
-def _learners(sweep: StoredSweep, facts: Facts) -> pd.DataFrame:
+def _learners(sweep: StoredSweep) -> pd.DataFrame:
     """Returns the rows of the local-only learners."""
     table = sweep.local_only
     if not table.num_rows:
@@ -329,7 +308,6 @@ def _learners(sweep: StoredSweep, facts: Facts) -> pd.DataFrame:
     rows["label"] = [store.learner_of(row) for row in stored]
     rows["attack"] = rows["label"]
     rows["draws"] = rows["draws"].fillna(1.0) if "draws" in rows else 1.0
-    rows["leak"] = _leak(rows, facts)
-    kept = [name for name in rows if name not in (*IDENTITY, *GONE, "attack_configuration")]
+    kept = [name for name in rows if name not in (*IDENTITY, "attack_configuration")]
     given = {"configuration": -1, "panel": "", "federation": "", "trial": -1, "point": 0}
     return rows[kept].assign(**given, role="learner", adaptive=False, settled_by="")
