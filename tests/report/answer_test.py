@@ -88,7 +88,7 @@ def test_an_attack_that_reads_no_more_than_the_baseline_is_no_leader():
 
 def test_what_is_open_comes_with_the_seeds_that_would_decide_it():
     answer = the(made(BARE, {"probe/mean": WIDE}))
-    assert answer.action == "Undecided: whether one of the 1 defense that were tried helps is open."
+    assert answer.action == "Undecided: whether noise helps is open."
     (command,) = answer.settle
     words = shlex.split(command.command)
     assert words[:3] == ["vfljax", "sweep", "--config=configs/x.py"]
@@ -122,9 +122,9 @@ def test_with_too_few_seeds_nothing_is_decided():
 def test_without_a_defense_that_does_what_is_asked_there_is_no_recommendation():
     leaks = made(BARE, {"probe/mean": 0.95}, {"probe/mean": 0.94}, defenses=("noise", "max_norm"))
     answer = the(leaks)
-    assert answer.action == (
-        "Do not federate yet: none of the 2 defenses that were tried does what is asked."
-    )
+    assert answer.action == "Do not federate yet: none of 2 defenses does what is asked."
+    one = the(made(BARE, {"probe/mean": 0.95}))
+    assert one.action == "Do not federate yet: noise does not do what is asked."
     assert the(made(BARE)).action == "Undecided: no defense was tried."
 
 
@@ -144,6 +144,7 @@ def test_each_reason_for_which_a_point_that_leaks_less_is_not_recommended():
 
 def test_a_defense_that_nobody_who_knows_it_attacked_comes_with_the_command():
     answer = the(made({"norm": 0.95}, {"norm": 0.6, "test_utility": 0.88}))
+    assert answer.action == "Undecided: whether noise helps is open."
     (command,) = answer.settle
     assert command.command.startswith("vfljax attack --workdir=runs/x --attacks=")
 
@@ -173,7 +174,7 @@ def test_without_undefended_nothing_is_compared():
     judged = made(BARE, PROTECTS)
     kept = judged.verdicts[~judged.verdicts["undefended"]].assign(recommended=False)
     answer = the(judged._replace(verdicts=kept))
-    assert answer.action.startswith("Undecided: nothing undefended was attacked")
+    assert answer.action.startswith("Undecided: without undefended nothing shows")
     assert answer.reads.startswith("With noise, telco")
 
 

@@ -212,8 +212,9 @@ def _sure(p: Panel) -> str:
     rate = false_rates.false_rate(p.seeds, int(v["variants"]), learners)
     if rate is not None:
         parts.append(
-            f"In simulated sweeps with {rate.seeds} seeds at most {share(rate.ordinary)} of such verdicts were "
-            f"false, and {share(rate.failing)} where the strongest attack fails on one seed in eight."
+            f"In the least favorable of ten simulated worlds {share(rate.ordinary)} of such verdicts were "
+            f"false with {rate.seeds} seeds, and {share(rate.failing)} where the strongest attack fails on one "
+            "seed in eight."
         )
     if p.best is not None:
         rivals = int(((p.every["defenses"] != "") & p.every["leak"].notna()).sum())

@@ -79,7 +79,7 @@ def _open_seeds(p: Panel) -> tuple[int, str]:
         lower, upper = projected(found, more)
         decided = ((lower > EXCESS) | (upper < EXCESS)) & (more > p.bare["seeds"])
         return _whole(float(deciding_seeds(decided, more))), "whether there is anything to protect"
-    undecided = [v for v in p.rows if is_open(v)]
+    undecided = [v for v in p.rows if is_open(v, p.facts) and v["known_by"]]
     if not undecided:
         return 0, ""
     needed = {v["label"]: _needed(v) for v in undecided}
