@@ -24,7 +24,7 @@ Glossary::
     strongest attack  the attack, or local-only, of highest mean leak with at most so many known labels
     local-only        the baseline of the passive party without the federation: its own columns and known labels
     operating point   a configuration as a candidate for use; the chosen one keeps utility and leaks least
-    verdict           what confidence limits allow to say of a configuration (``report.judging.Verdict``)
+    verdict           what confidence limits allow to say of a configuration (``report.verdicts.Verdict``)
     shard, chunk      the trials that one process trains; the jobs that one call attacks
 """
 
