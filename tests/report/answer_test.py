@@ -59,7 +59,7 @@ def test_no_candidate_is_better_than_the_recommended_one_in_every_column():
     assert recommended(judged) == ["noise"]
     (why,) = the(judged).instead
     assert why == (
-        "Not max_norm (leaks .84, keeps 74 %): the limits are too wide to say whether less leaks than "
+        "Why not max_norm (leaks .84, keeps 74 %): the limits are too wide to say whether less leaks than "
         "undefended."
     )
 
@@ -199,3 +199,17 @@ def test_a_table_for_a_terminal_drops_columns_and_cuts_cells():
     assert "k=2" in cut
     assert max(map(len, cut.splitlines())) <= 40
     assert "…" in cut
+
+
+def test_terms_are_explained_on_the_first_panel_alone():
+    judged = made(BARE, PROTECTS)
+    other = judged.verdicts.assign(panel="no_split", recommended=False)
+    both = judged._replace(
+        verdicts=pd.concat([judged.verdicts, other], ignore_index=True),
+        rows=pd.concat([judged.rows, judged.rows.assign(panel="no_split")], ignore_index=True),
+    )
+    first, second = answers(both)
+    assert first.title.startswith("With model splitting (a top model")
+    assert "A leak is an AUC" in first.reads
+    assert "A leak is an AUC" not in second.reads
+    assert len(second.sure) < len(first.sure)

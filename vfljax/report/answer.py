@@ -60,7 +60,9 @@ def answers(judged: Judged) -> tuple[Answer, ...]:
     every = panels(judged)
     if not every:
         return (_nothing(judged),)
-    return tuple(_answer(p, TITLES[p.name] if len(every) > 1 else "") for p in every)
+    titles = TITLES if len(every) > 1 else dict.fromkeys(TITLES, "")
+    # what a term means is said on the first panel alone
+    return tuple(_answer(p, titles[p.name], p is every[0]) for p in every)
 
 
 def _nothing(judged: Judged) -> Answer:
@@ -77,15 +79,15 @@ def _nothing(judged: Judged) -> Answer:
     )
 
 
-def _answer(p: Panel, title: str) -> Answer:
+def _answer(p: Panel, title: str, first: bool) -> Answer:
     decided, closed = action(p)
     return Answer(
         panel=p.name,
         title=title,
         action=decided,
-        reads=_reads(p),
+        reads=_reads(p, first),
         costs=_costs(p),
-        sure=_sure(p),
+        sure=_sure(p, first),
         coverage=_coverage(p),
         instead=() if closed else tuple(_instead(p)),
         settle=() if closed else tuple(settle(p)),
@@ -123,11 +125,12 @@ def _scale(facts: Facts) -> str:
     )
 
 
-def _reads(p: Panel) -> str:
+def _reads(p: Panel, first: bool) -> str:
     v = p.bare or min(
         p.rows, key=lambda row: row["leak"] if row["leak"] == row["leak"] else math.inf
     )
     facts, who = p.facts, attackers(p.judged.rows, v, p.facts)
+    scale = [_scale(facts)] * first
     leak = with_limits(v["leak"], v["leak_lower"], v["leak_upper"])
     known = f"{facts.known} known labels" if facts.known else "no known label"
     tried = f"the strongest of {count(v['variants'], 'attack')} of {count(v['families'], 'family')}"
@@ -137,7 +140,7 @@ def _reads(p: Panel) -> str:
         start += (
             f"reaches at most what the same party learns from its own columns and {known}, {leak}."
         )
-        return f"{start} {_scale(facts)}"
+        return " ".join([start, *scale])
     leads = f"{v['leader']} leads on {v['leader_seeds']} of {v['seeds']} seeds"
     sentences = [
         f"{name}, {who} can read the labels: in each run (one seed of training) {tried} reads {leak} ({leads})."
@@ -147,7 +150,7 @@ def _reads(p: Panel) -> str:
             f"Of that, {figure(v['local_only'])} needs no federation: the same party learns it from its own "
             f"columns and {known}."
         )
-    return " ".join([*sentences, _scale(facts)])
+    return " ".join([*sentences, *scale])
 
 
 def _costs(p: Panel) -> str:
@@ -194,7 +197,7 @@ def _keeps(v: Row, facts: Facts) -> str:
     return f"{text}{what}{remarks[Cost(v['cost'])]}"
 
 
-def _sure(p: Panel) -> str:
+def _sure(p: Panel, first: bool) -> str:
     if p.seeds < FEWEST_SEEDS:
         return (
             f"Not sure: {count(p.seeds, 'seed')} of this data set allow{'s' * (p.seeds == 1)} no limits; "
@@ -203,14 +206,15 @@ def _sure(p: Panel) -> str:
             * (p.judged.experiment.data.name == "wire")
         )
     v = p.best or p.bare or p.rows[0]
-    parts = [
-        f"How sure: {count(p.seeds, 'run')} on this data set. Brackets hold the lower and the upper limit of "
-        "what further runs would show on average. A leak is a lower limit in another sense: attacks that were "
-        "not tried may read more."
-    ]
+    parts = [f"How sure: {count(p.seeds, 'run')} on this data set."]
+    if first:
+        parts.append(
+            "Brackets hold the lower and the upper limit of what further runs would show on average. A leak is "
+            "a lower limit in another sense: attacks that were not tried may read more."
+        )
     learners = p.judged.rows.loc[p.judged.rows["role"] == "learner", "label"].nunique()
     rate = false_rates.false_rate(p.seeds, int(v["variants"]), learners)
-    if rate is not None:
+    if first and rate is not None:
         parts.append(
             f"In the least favorable of ten simulated worlds {share(rate.ordinary)} of such verdicts were "
             f"false with {rate.seeds} seeds, and {share(rate.failing)} where the strongest attack fails on one "
@@ -268,7 +272,7 @@ def _instead(p: Panel) -> Iterator[str]:
         text = f"{v['label']} (leaks {figure(v['leak'])}{kept})"
         by_reason.setdefault(_why_not(v, p), []).append(text)
     for reason, names in by_reason.items():
-        yield f"Not {listed(names, MOST)}: {reason}."
+        yield f"Why not {listed(names, MOST)}: {reason}."
 
 
 def _better(v: Row, best: Row) -> tuple[bool, bool]:
