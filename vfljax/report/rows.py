@@ -57,19 +57,7 @@ RARE = 0.3
 PLACE = ["variant", "attack_configuration", "federation"]
 """The columns that identify an attack at one point of its knobs in one federation."""
 ABOUT = ["attackers", "known", "draws", "attack", "point", "label", "role", "adaptive"]
-IDENTITY = (
-    "options",
-    "shown",
-    "named",
-    "rule",
-    "outdated",
-    "view",
-    "what",
-)  # columns that are left out
-GONE = (
-    *("leak_select", "leak_report", "leak_crossed", "leak_null", "leak_error"),
-    *("named_select", "named_report"),
-)
+IDENTITY = ("options", "shown", "rule", "outdated", "view", "what")  # columns that are left out
 
 
 class Facts(NamedTuple):
@@ -199,7 +187,7 @@ def _attacks(
     )
     about["label"] = _labels(about)
     rows["leak"] = _leak(rows, facts, named) if len(stored) else np.nan
-    kept = [name for name in rows if name not in (*ABOUT, *IDENTITY, *GONE)]
+    kept = [name for name in rows if name not in (*ABOUT, *IDENTITY)]
     rows = rows[kept].merge(about[ABOUT].reset_index(), on=PLACE)
     if named and "naming" in rows:
         # an attack that was turned or named by known labels counts as knowing these
@@ -330,6 +318,6 @@ def _learners(sweep: StoredSweep, facts: Facts) -> pd.DataFrame:
     rows["attack"] = rows["label"]
     rows["draws"] = rows["draws"].fillna(1.0) if "draws" in rows else 1.0
     rows["leak"] = _leak(rows, facts)
-    kept = [name for name in rows if name not in (*IDENTITY, *GONE, "attack_configuration")]
+    kept = [name for name in rows if name not in (*IDENTITY, "attack_configuration")]
     given = {"configuration": -1, "panel": "", "federation": "", "trial": -1, "point": 0}
     return rows[kept].assign(**given, role="learner", adaptive=False, settled_by="")
