@@ -1,20 +1,24 @@
 """The first screen: the decision, what it rests on, and the command that would settle what is open."""
 
 import math
+import pathlib
 import shlex
 
 import pandas as pd
 import pytest
 
 from tests.report.made import FACTS, made
+from vfljax import store
 from vfljax.cli import sweep as sweep_command
 from vfljax.report import terminal
 from vfljax.report.answer import answers
 from vfljax.report.settle import more_seeds
 from vfljax.report.verdicts import Verdict
+from vfljax.sweep.experiment import parse
 from vfljax.sweep.records import Goal
 
 NAN = math.nan
+STORED = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"
 BARE = {"probe/mean": 0.95}
 PROTECTS = {"probe/mean": 0.6, "test_utility": 0.88}
 WIDE = [0.95, 0.6, 0.95, 0.65, 0.9]
@@ -44,6 +48,7 @@ def test_what_protects_and_keeps_the_gain_is_to_be_switched_on():
     assert "5 seeds" in answer.coverage
     (confirm,) = answer.settle
     assert confirm.command == "vfljax sweep --workdir=runs/x --confirm"
+    assert "confirm" in {flag.name for flag in sweep_command.FLAGS}
 
 
 def test_no_candidate_is_better_than_the_recommended_one_in_every_column():
@@ -106,11 +111,15 @@ def test_commands_of_sweeps_from_python_and_of_audits(tmp_path):
     assert command == (
         'vfljax.run_sweep({**vfljax.load("runs/a b").config, "seeds": 9}, "runs/a b-9-seeds")'
     )
+    assert parse({**store.load(STORED).config, "seeds": 9}).seeds == 9
     (tmp_path / "config.py").touch()  # an audit writes the config of its own sweep
     audit = made(BARE, command="vfljax audit --data=t.csv", workdir=str(tmp_path))
     assert f"--config={tmp_path}/config.py --config.seeds=9" in more_seeds(audit, 9)
-    plugin = made(BARE, command="vfljax sweep --config=c.py --plugin=mine.py --workdir=w")
-    assert more_seeds(plugin, 9).endswith("--plugin=mine.py")
+    plugin = made(BARE, command="vfljax sweep --config 'a b.py' --plugin mine.py --workdir=w")
+    words = shlex.split(more_seeds(plugin, 9))
+    assert "--config=a b.py" in words
+    assert words[-1] == "--plugin=mine.py"
+    assert more_seeds(made(BARE, config={"data": {"name": "wire"}}), 9) == ""
 
 
 def test_with_too_few_seeds_nothing_is_decided():
