@@ -64,7 +64,7 @@ def test_no_candidate_is_better_than_the_recommended_one_in_every_column():
     assert recommended(judged) == ["noise"]
     (why,) = the(judged).instead
     assert why == (
-        "Why not max_norm (leaks .84, keeps 74 %): the limits are too wide to say whether less leaks than "
+        "max_norm (leaks .84, keeps 74 %): the limits are too wide to say whether less leaks than "
         "undefended."
     )
 

@@ -45,14 +45,16 @@ class Answer(NamedTuple):
     costs: str  # what the federation gains, and what the defense keeps of it
     sure: str  # how sure that is
     coverage: str  # how much of what could be tried was tried
-    instead: tuple[str, ...] = ()  # for each row that looks better, why it is not recommended
+    instead: tuple[str, ...] = ()  # points that look better, and why they are not recommended
     settle: tuple[Command, ...] = ()  # what would settle what is open
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """All paragraphs but the action."""
-        every = (self.reads, self.costs, self.sure, self.coverage, *self.instead)
-        return tuple(filter(None, every))
+        named = {"How sure": self.sure, "Tried": self.coverage}
+        said = [f"{name}: {text}" for name, text in named.items() if text]
+        said += [f"Why not {text}" for text in self.instead]
+        return tuple(filter(None, (self.reads, self.costs, *said)))
 
 
 def answers(judged: Judged) -> tuple[Answer, ...]:
@@ -200,13 +202,13 @@ def _keeps(v: Row, facts: Facts) -> str:
 def _sure(p: Panel, first: bool) -> str:
     if p.seeds < FEWEST_SEEDS:
         return (
-            f"Not sure: {count(p.seeds, 'seed')} of this data set allow{'s' * (p.seeds == 1)} no limits; "
+            f"{count(p.seeds, 'seed')} of this data set allow{'s' * (p.seeds == 1)} no limits; "
             f"{FEWEST_SEEDS} do. Attacks that were not tried may read more."
             + " Record more runs of the federation."
             * (p.judged.experiment.data.name == "wire")
         )
     v = p.best or p.bare or p.rows[0]
-    parts = [f"How sure: {count(p.seeds, 'run')} on this data set."]
+    parts = [f"{count(p.seeds, 'run')} on this data set."]
     if first:
         parts.append(
             "Brackets hold the lower and the upper limit of what further runs would show on average. A leak is "
@@ -251,7 +253,7 @@ def _coverage(p: Panel) -> str:
     places = int((p.every["defenses"] != "").sum())
     at = f" at {count(places, 'operating point')}" if places else ""
     return (
-        f"Tried: {whole}{at}, {families} of {len(attacks.TABLE)} attack families, {count(p.seeds, 'seed')}. "
+        f"{whole}{at}, {families} of {len(attacks.TABLE)} attack families, {count(p.seeds, 'seed')}. "
         "Nothing is known of the others."
     )
 
@@ -272,7 +274,7 @@ def _instead(p: Panel) -> Iterator[str]:
         text = f"{v['label']} (leaks {figure(v['leak'])}{kept})"
         by_reason.setdefault(_why_not(v, p), []).append(text)
     for reason, names in by_reason.items():
-        yield f"Why not {listed(names, MOST)}: {reason}."
+        yield f"{listed(names, MOST)}: {reason}."
 
 
 def _better(v: Row, best: Row) -> tuple[bool, bool]:
