@@ -131,8 +131,9 @@ def text(every: Sequence[Pair], attacks: pd.DataFrame, scale: str) -> str:
         "# Products in bfloat16 beside float32",
         "",
         f"Means over {len(every[0].exact)} seeds with 95 % t-intervals. Accuracy is of test rows; the figure "
-        f"of the strongest attack is the {scale} of the one that reads most in each run. *: the interval of the "
-        f"change excludes 0, as {len(certain)} of {len(every)} do; by chance alone {len(every) / 20:.1f} would.",
+        f"of the strongest attack is the {scale} of the one that reads most in each run. *: the interval "
+        f"of the change excludes 0, as {len(certain)} of {len(every)} do; by chance alone "
+        f"{len(every) / 20:.1f} would.",
         "",
         tables.markdown(pd.DataFrame([pair.cells for pair in every], columns=header)),
         "",

@@ -1,7 +1,6 @@
 """The analysis scripts run; the notebooks are ``notebooks_test``'s."""
 
 import csv
-import dataclasses
 import sys
 
 import numpy as np
@@ -9,20 +8,19 @@ import pytest
 
 from analysis import deviations, knowers, precision
 from tests import sweeps
+from tests.report.made import made
 from vfljax import config as config_file
 from vfljax import store
-from vfljax.report import stored_rows
-from vfljax.report.assessment import assess_sweep
-from vfljax.report.estimates import interval
+from vfljax.report.rows import read
 from vfljax.store import header
 
 
-def test_precisions_are_paired_by_setting_federation_and_seed():
-    def assessed(*figures):
-        names = ("undefended", "noise")
-        return sweeps.assessed(*(sweeps.assessment(n, *x) for n, x in zip(names, figures)))
+def test_precisions_are_paired_by_setting_panel_and_seed():
+    def sweep(*figures):
+        utilities = ({"probe": [leak] * 3, "test_utility": [u] * 3} for u, leak in figures)
+        return made(*utilities, seeds=3, base=0.5)
 
-    exact, rounded = assessed((0.9, 0.7), (0.8, 0.5)), assessed((0.88, 0.7), (0.8, 0.56))
+    exact, rounded = sweep((0.9, 0.7), (0.8, 0.5)), sweep((0.88, 0.7), (0.8, 0.56))
     every = list(precision.pairs(exact, rounded))
     assert [(p.setting, p.figure) for p in every] == [
         (name, figure)
@@ -31,19 +29,9 @@ def test_precisions_are_paired_by_setting_federation_and_seed():
     ]
     assert [round(pair.change.mean, 9) for pair in every] == [-0.02, 0.0, 0.0, 0.06]
     assert [pair.certain for pair in every] == [True, False, False, True]
-    key = sweeps.identity("probe")
-    leaks = (
-        dataclasses.replace(
-            found,
-            configurations=tuple(
-                c._replace(attacks={key: {"leak": interval([v])}})
-                for c, v in zip(found.configurations, values, strict=True)
-            ),
-        )
-        for found, values in ((exact, (0.7, 0.5)), (rounded, (0.7, 0.56)))
-    )
-    attacks = precision.by_attack(*leaks)
-    assert attacks == [["probe", "with model splitting", "0.600", "0.630", "+0.060 (noise)"]]
+    attacks = precision.by_attack(exact, rounded)
+    (row,) = attacks.to_numpy().tolist()
+    assert row == ["probe", "with model splitting", "0.600", "0.630", "+0.060 (noise)"]
     text = precision.text(every, attacks, "balanced top-1")
     assert "2 of 4 do" in text
     assert "change of the accuracy: -0.020 (undefended, with model splitting)" in text
@@ -72,14 +60,12 @@ def test_what_knowers_read_is_the_highest_leak_of_those_that_a_row_names(
     knowers.main()
     lines = (tmp_path / "tables.md").read_text().splitlines()[2:]
     cells = {line.split(" | ")[0].strip("| "): line.split(" | ")[1:] for line in lines}
-    found = assess_sweep(tiny_sweep)
-    assert set(cells) == {c.label for c in found.configurations}
-    rows = [r for r in stored_rows.load(tiny_sweep).attacks if r.identity.attack == "direct"]
-    trials = {t.trial for t in stored_rows.load(tiny_sweep).trials if t.method == "noise"}
-    most = max(r.figures["leak_crossed"] for r in rows if r.trial in trials)
-    assert any(
-        cell.startswith(f"{most:.3f}".removeprefix("0")) for cell in cells["noise scale=0.01"]
-    )
+    rows, trials, _ = read(store.load(tiny_sweep))
+    assert len(cells) == trials["configuration"].nunique()
+    of = trials.loc[trials["method"] == "noise", "trial"]
+    most = rows.loc[(rows["attack"] == "direct") & rows["trial"].isin(of), "leak"].max()
+    text = f"{most:.3f}".removeprefix("0")
+    assert any(cell.startswith(text) for cell in cells["noise scale=.01"])
 
 
 def test_deviations_are_tabulated_beside_the_honest_federation(tmp_path, monkeypatch):

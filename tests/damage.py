@@ -38,8 +38,8 @@ from tests.sweeps import comparable, tiny
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
-from vfljax.report import findings, terminal
-from vfljax.report.assessment import assess_sweep
+from vfljax.report import not_run, terminal
+from vfljax.report.judged import judge_sweep
 from vfljax.sweep import train as training
 from vfljax.sweep import trainer
 from vfljax.sweep.experiment import parse
@@ -71,8 +71,8 @@ def figures(workdir: pathlib.Path) -> Figures:
     """Tables and report of a sweep; raises UserError as launch.report does."""
     sweep = store.load(workdir)
     sweep.require_finished()
-    found = assess_sweep(workdir)  # what launch.report prints; the page draws the same
-    text = "\n".join([terminal.first_lines(found), *findings.findings(found)])
+    found = judge_sweep(workdir)  # what launch.report prints; the page draws the same
+    text = "\n".join([terminal.first_lines(found), *not_run.remarks(found)])
     return Figures(without_times(sweep.results), without_times(sweep.attacks), text)
 
 

@@ -42,8 +42,8 @@ differences are paired. A teacher depends on the seed and on the labels that it 
 An attack runs on every trained federation that it is defined on. By default `split` and each attack's first
 federation are trained, so that trials keep their numbers when an attack is extended to another federation.
 
-Leak is the AUC for two classes and balanced top-1 for more. The strongest attack has the highest mean over
-seeds, and the local-only baseline is a candidate. Verdicts rest on the confidence limits of all attacks, and
+Leak is the AUC for two classes and balanced top-1 for more. In each run, a configuration and a seed, the
+strongest attack counts, or the best local-only learner. Verdicts rest on Student's limits over seeds, and
 operating points must keep the utility on validation rows. With fewer than three seeds there is no verdict.
 
 Shards are independent, and training one twice changes nothing. The plan fixes the members of a batch and the

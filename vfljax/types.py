@@ -24,7 +24,7 @@ Glossary::
     strongest attack  the attack, or local-only, of highest mean leak with at most so many known labels
     local-only        the baseline of the passive party without the federation: its own columns and known labels
     operating point   a configuration as a candidate for use; the chosen one keeps utility and leaks least
-    verdict           what confidence limits allow to say of a configuration (``report.judging.Verdict``)
+    verdict           what confidence limits allow to say of a configuration (``report.verdicts.Verdict``)
     shard, chunk      the trials that one process trains; the jobs that one call attacks
 """
 
@@ -115,7 +115,6 @@ class AttackIdentity(NamedTuple):
     shown: tuple[str, ...] = ()  # names of the options that the label shows, in its order
     federation: str = ""  # name of the attacked federation; in a report's rows, its kind
     attackers: tuple[int, ...] = (0,)  # passive parties
-    named: bool = False  # whether its classes were matched by known labels
     rule: int = 1  # number of the attack's rule (``attacks.core.AttackRow``)
     known: int = 0  # number of known labels
     outdated: bool = False  # whether the rule has changed since; the label then shows ``rule``
@@ -133,14 +132,12 @@ class AttackIdentity(NamedTuple):
         >>> rule, epoch = ("rule", "most_negative"), ("epoch", 0)
         >>> AttackIdentity("direct", (epoch, rule), ("rule", "epoch"), attackers=(0, 1)).label
         'direct/most_negative/epoch=0/parties=0+1'
-        >>> AttackIdentity("passive", named=True, rule=2, outdated=True).label
-        'passive/rule=2/named'
+        >>> AttackIdentity("passive", rule=2, outdated=True).label
+        'passive/rule=2'
         """
         words = [self.attack, *self.words]
         if self.outdated:
             words.append(f"rule={self.rule}")
-        if self.named:
-            words.append("named")
         if self.attackers != (0,):
             words.append(f"parties={'+'.join(map(str, self.attackers))}")
         return "/".join(words)

@@ -11,10 +11,8 @@ from tests.reference import direct as reference
 from tests.sweeps import by_label, plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import batching, run, view
-from vfljax.attacks.learners import LEARNERS
 from vfljax.report import tables
-from vfljax.report.assessment import assess
-from vfljax.report.stored_rows import identity_of, read
+from vfljax.report.judged import judge_sweep
 from vfljax.store import exchange as wire
 from vfljax.sweep import plan as planning
 from vfljax.types import Agreed
@@ -151,32 +149,17 @@ def test_malicious_runs_are_attacked_by_those_who_were_malicious(attacked):
 
 
 def test_one_attack_has_figures_of_its_own_on_every_federation(attacked):
-    """In the summary, the tables and leaks.csv alike."""
     stored, _, _ = attacked
-    found = assess(read(stored))
-    (one,) = found.configurations
+    found = judge_sweep(stored.workdir)
     label = "mean/parties=0+1"
-    rows = {identity_of(r): r for r in stored.attacks.to_pylist()}
-    rows = {key.federation: row for key, row in rows.items() if key.label == label}
-    kinds = ("split", "malicious", "no_split")
-    assert set(rows) == set(kinds)
-    figures = [one.figures_of(label, kind) for kind in kinds]
-    successes = [x["success"].mean for x in figures]
-    assert successes == [rows[kind]["success"] for kind in kinds]
-    assert len(set(successes)) == 3
-    leaks = [x["leak"].mean for x in figures]
-    assert leaks == [rows[kind]["leak"] for kind in kinds]
-
-    header, lines = tables.leak_rows(found)
-    assert header[:3] == ["configuration", "attack", "federation"]
-    written = {line[2]: line[header.index("leak")] for line in lines if line[1] == label}
-    assert written == {kind: f"{leak:.4f}" for kind, leak in zip(kinds, leaks, strict=True)}
-
-    header, (line,) = tables.configuration_rows(found)
-    columns = dict(zip(header, line, strict=True))
-    for words, leak in zip(("split", "malicious", "no split"), leaks, strict=True):
-        assert columns[f"{label} ({words})"] == f"{leak:.3f}"
-    assert "active/parties=0+1" in header  # on one federation: its label alone
+    entries = store.attack_summary(stored.workdir)
+    labels = found.rows["variant"].map({key: entry["label"] for key, entry in entries.items()})
+    rows = found.rows[labels == label].set_index("federation")["leak"]
+    assert set(rows.index) == {"split", "malicious-0-1", "no_split"}
+    assert rows.nunique() == 3
+    table = tables.leaks(found)
+    written = table[table["attack"].str.startswith(label)].set_index("federation")["leak"]
+    assert written.to_dict() == rows.to_dict()
 
 
 def test_a_program_is_compiled_once_an_attack_and_shape_of_view(attacked):
@@ -201,19 +184,13 @@ def test_only_layers_of_others_are_diagnostics_and_stay_out_of_the_worst_case(at
         "spectral/party1.cut/parties=0+1": False,
     }
     assert not any(one["oracle"] for label, one in described.items() if "spectral" not in label)
-    (one,) = [a for a in assess(read(stored)).assessments if a.federation == "split"]
-    split = {
-        (a["label"], a["federation"].split("-")[0]): a["leak_select"]
-        for a in stored.attacks.to_pylist()
-        if a["federation"] != "no_split"
-    }
-    his = {(r["label"], "no federation"): r["leak_select"] for r in stored.local_only.to_pylist()}
-    parties = ("", "/parties=1", "/parties=0+1")
-    assert {f"logistic{who}" for who in parties} <= {name for name, _ in his}
-    assert len(his) >= len(parties) * len(LEARNERS)  # and attacks on an untrained bottom
-    for strongest, diagnostic in ((one.strongest, False), (one.oracle, True)):
-        candidates = {k: v for k, v in split.items() if oracle.get(k[0], False) == diagnostic}
-        candidates |= {} if diagnostic else his
-        key = strongest.attack.identity
-        reached = max(his.values()) if key is None else candidates[key.label, key.federation]
-        assert reached == max(candidates.values())
+    found = judge_sweep(stored.workdir)
+    (one,) = found.leading[found.leading["panel"] == "split"].to_dict("records")
+    fair = found.rows[(found.rows["role"] == "attack") & (found.rows["panel"] == "split")]
+    learners = found.rows[found.rows["role"] == "learner"]
+    assert {"0", "1", "0+1"} == {*learners["attackers"]} == {*fair["attackers"]}
+    assert not fair["label"].str.startswith("spectral/party1.cut").all()
+    beside = learners[learners["known"] == one["known"]]
+    assert one["leak"] == pytest.approx(max(fair["leak"].max(), beside["leak"].max()))
+    oracles = found.rows.loc[found.rows["role"] == "oracle", "label"]
+    assert {label.split(" ")[0] for label in oracles} == {"spectral/party1.cut"}

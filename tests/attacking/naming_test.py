@@ -7,7 +7,6 @@ from tests import harness
 from tests.attacking.scoring_test import KNOWN, ROWS, jitted, labels_of, numbers, output_of
 from tests.reference import naming as reference
 from vfljax import metrics
-from vfljax.types import AttackIdentity
 
 names_of = harness.quick_jit(metrics.names)
 leak_named = harness.quick_jit(metrics.leak_named)
@@ -119,10 +118,3 @@ def test_who_names_by_all_labels_leaves_no_row_to_score():
     figures = figures_of(train, 5, by=ROWS)
     assert np.isnan(figures["leak"])
     assert not np.isnan(figures["success_unlabeled"])
-
-
-def test_labels_say_that_classes_were_named_and_by_whom():
-    attack = AttackIdentity("fusion", attackers=(1,), named=True)
-    assert attack.label == "fusion/named/parties=1"
-    assert attack._replace(named=False, attackers=(0, 1)).label == "fusion/parties=0+1"
-    assert attack._replace(rule=2, outdated=True).label == "fusion/rule=2/named/parties=1"

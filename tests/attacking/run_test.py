@@ -18,8 +18,7 @@ from vfljax.attacking import batching, jobs, local_only, run, view
 from vfljax.attacks.core import BASELINES
 from vfljax.attacks.learners import LEARNERS
 from vfljax.errors import UserError
-from vfljax.report.assessment import assess
-from vfljax.report.stored_rows import read
+from vfljax.report.judged import judge_sweep
 from vfljax.store import exchange as wire
 from vfljax.sweep import attack_variants, batch_layout, programs, trainer
 from vfljax.sweep.experiment import parse
@@ -250,9 +249,9 @@ def test_killed_before_its_end_an_oracle_is_still_no_attack(workdir, monkeypatch
         run.attack_sweep(plan_of(config), workdir, ["mean"], silent)
     stored = store.load(workdir)
     assert any(row["label"] == ORACLE for row in stored.attacks.to_pylist())
-    found = assess(read(stored)).assessments
-    assert {a.oracle.name for a in found if a.oracle} == {ORACLE}
-    assert all(a.strongest.name != ORACLE for a in found)
+    found = judge_sweep(workdir)
+    assert {*found.rows.loc[found.rows["label"] == ORACLE, "role"]} == {"oracle"}
+    assert ORACLE not in {*found.verdicts["leader"]}
 
 
 @pytest.mark.parametrize(("signal", "oracle"), [("party0.cut", False), ("top.logits", True)])
@@ -271,11 +270,13 @@ def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defen
     stored = store.load(workdir)
     passive = [a for a in stored.attacks.to_pylist() if a["label"] == "passive"]
     assert len(passive) == 24
-    assert all(np.isnan(a["success"]) and np.isnan(a["leak_select"]) for a in passive)
+    assert all(np.isnan(a["success"]) and np.isnan(a["leak"]) for a in passive)
     assert all(a["logistic_success"] > 0.2 for a in passive)
-    found = assess(read(stored))
-    assert not any(a.strongest.name.startswith("passive") for a in found.attacked)
-    assert {a.broken for a in found.attacked} == {("passive",)}
+    verdicts = judge_sweep(workdir).verdicts
+    assert "passive" not in {*verdicts["leader"]}
+    split = verdicts[verdicts["panel"] == "split"]
+    assert all(missing.startswith("passive") for missing in split["missing"])
+    assert split["incomplete"].all()
 
 
 def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_path):

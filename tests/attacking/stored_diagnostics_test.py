@@ -10,8 +10,7 @@ from tests.reference import spectral
 from tests.sweeps import by_label, plan_of, tiny, train
 from vfljax.attacking import diagnostics, view
 from vfljax.federation.training import rows_of
-from vfljax.report.assessment import assess
-from vfljax.report.stored_rows import read
+from vfljax.report.judged import judge_sweep
 from vfljax.sweep import plan as planning
 
 CONFIG = tiny(
@@ -74,8 +73,10 @@ def test_both_are_marked_and_are_no_candidates_for_the_strongest_attack(attacked
         "cosine/oracle": True,
         "spectral/top.hidden.0/whole": True,
     }
-    (one,) = assess(read(stored)).assessments
-    assert one.strongest.name == "norm"
-    assert one.oracle.name in ("cosine/oracle", "spectral/top.hidden.0/whole")
-    attacked = {(key.label, key.federation) for key in one.configuration.attacks}
-    assert attacked == {(r["label"], "split") for r in rows.values()}
+    found = judge_sweep(stored.workdir)
+    (one,) = found.leading.to_dict("records")
+    assert one["leader"] == "norm"
+    roles = found.rows[found.rows["panel"] == "split"].set_index("label")["role"].to_dict()
+    oracles = dict.fromkeys(["cosine/oracle", "spectral/top.hidden.0/whole"], "oracle")
+    assert roles == {"norm": "attack", **oracles}
+    assert {r["label"] for r in rows.values()} == set(roles)

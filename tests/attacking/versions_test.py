@@ -7,9 +7,9 @@ import pytest
 from tests.sweeps import by_label, comparable, drop_blocks, plan_of, report_of, tiny
 from vfljax import attacks, store
 from vfljax.attacking.run import attack_sweep
-from vfljax.report import page, stored_rows, tables
-from vfljax.report.configurations import configurations
-from vfljax.report.stored_rows import read
+from vfljax.report import not_run, page
+from vfljax.report import rows as report_rows
+from vfljax.report.judged import judge_sweep
 from vfljax.store.check import SOUND
 
 FORM = "direct/most_negative"
@@ -73,11 +73,11 @@ def test_on_request_it_is_attacked_anew_and_both_rules_rows_are_kept_apart(workd
     assert (rules_of(workdir, FORM), rules_of(workdir, OLD)) == ({2}, {1})
     assert store.load(workdir).unfinished == ()
     assert all(part.state == SOUND for part in store.inspect(workdir))
-    # a point's figures of both are of its own seeds each
-    for one in configurations(read(store.load(workdir))):
-        reached = {k.label: v["success"].count for k, v in one.attacks.items()}
-        counts = {label: count for label, count in reached.items() if "most" in label}
-        assert counts == {FORM: 2, OLD: 2}
+    # earlier rows take no part in the report
+    rows = report_rows.read(store.load(workdir)).rows
+    counts = rows[rows["attack"] == "direct"].groupby(["configuration", "label"]).size()
+    assert FORM in counts.index.get_level_values("label")
+    assert OLD not in counts.index.get_level_values("label")
     # and there is nothing left to do
     folders = set(workdir.glob("attacks/*/*.parquet"))
     assert attacked(workdir, plan) == []
@@ -120,20 +120,15 @@ def test_a_form_without_rows_takes_the_present_rule(workdir, plan, changed):
 
 def test_the_report_names_the_rows_of_another_rule(workdir, changed):
     sweep = store.load(workdir)
-    assert not any("rule" in line for line in stored_rows.notes(read(sweep)))
+    assert not any("rule" in line for line in not_run.remarks(judge_sweep(workdir)))
     changed(2)
-    shown = read(sweep)
-    on = {(row.identity.label, row.identity.federation): row for row in shown.attacks}
-    assert (OLD, "no_split") in on
-    assert all(label != FORM for label, _ in on)
-    # what is told of a form is told of its rows
-    assert store.attack_summary(workdir)[VARIANT]["adaptive"]
-    assert on[OLD, "no_split"].adaptive
-    names = [row[0] for row in tables.attack_rows(shown)[1]]
-    assert f"{FORM} (rule 1; this version has rule 2)" in names
+    rows = report_rows.read(sweep).rows
+    labels = {*rows.loc[rows["panel"] == "no_split", "label"]}
+    assert OLD in labels
+    assert FORM not in labels
     text = report_of(workdir)
     assert OLD in text
-    assert "its rows are shown as direct/most_negative/rule=1" in text
+    assert f"{FORM} (rule 1; this version has rule 2)" in text
 
 
 def test_the_command_attacks_anew_on_request_only(workdir, changed, launch, monkeypatch):

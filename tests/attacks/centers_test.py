@@ -69,8 +69,8 @@ def test_the_oracle_form_reads_true_centers_is_judged_on_all_rows_and_stays_out_
     assert rows["mean/oracle/distance"]["success"] == pytest.approx(expected, abs=1e-6)
     assert rows["mean/oracle/distance"]["leak"] >= 0.5
 
-    from vfljax.report.assessment import assess
-    from vfljax.report.stored_rows import read
+    from vfljax.report.rows import read
 
-    (one,) = assess(read(stored)).assessments
-    assert [attack.name for attack in one.strongest.candidates.attacks] == ["mean/distance"]
+    roles = read(stored).rows.set_index("label")["role"]
+    assert roles["mean/distance"] == "attack"
+    assert roles["mean/oracle/distance"] == "oracle"

@@ -18,9 +18,8 @@ from vfljax.auditing.planning import Times, confirming, without_pilot
 from vfljax.auditing.stages import audit
 from vfljax.auditing.survey import survey
 from vfljax.errors import UserError
-from vfljax.report import page
-from vfljax.report.assessment import assess_sweep
-from vfljax.report.judging import Verdict
+from vfljax.report import fresh, page
+from vfljax.report.judged import judge_sweep
 from vfljax.sweep import serving
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import make_plan
@@ -206,32 +205,40 @@ def test_what_is_recommended_is_judged_again_on_three_fresh_seeds_and_resumes(
     out = shutil.copytree(finished / "out", tmp_path / "out")
     path, request = out / "audit.json", asked(str(finished / "t.csv"), confirm=True)
     said: list[str] = []
+    monkeypatch.setattr(fresh, "judge_sweep", recommending(None))
     audit(request, out, "c", said.append, SUITE, ("noise", "max_norm"))
-    assert "nothing is recommended, so there is nothing to confirm" in said
+    assert fresh.NOTHING in said
     assert not (out / "confirmed").exists()
-    found = next(a for a in assess_sweep(out).methods if a.method == "noise")
-    best = dataclasses.replace(found, verdict=Verdict.PROTECTS)
-    monkeypatch.setattr(stages.headline, "recommended", lambda methods: best)
-    before = {k: v for k, v in json.loads(path.read_text()).items() if k != "recommended"}
-    path.write_text(json.dumps(before))
+    found = judge_sweep(out).leading
+    number = found.loc[found["method"] == "noise", "configuration"].iloc[0]
+    monkeypatch.setattr(fresh, "judge_sweep", recommending(number))
+    before = path.read_text()
     audit(request, out, "c", said.append, SUITE, ("noise", "max_norm"))
     trained = {p: p.stat().st_mtime_ns for p in out.rglob("shards/**/*.parquet")}
-    journal = json.loads(path.read_text())
     rows = store.load(out / "confirmed").results.to_pylist()
     assert {(row["method"], row["seed"]) for row in rows} == {
         (method, seed) for method in ("undefended", "noise") for seed in (3, 4, 5)
     }
-    assert journal["recommended"] == {"noise": [best.configuration.knobs["noise.scale"]]}
-    assert journal["times"]["confirmed"]["trials"] == len(rows)
-    path.write_text(json.dumps(before))  # as if it had died before it wrote the journal
+    assert json.loads(path.read_text())["times"]["confirmed"]["trials"] == len(rows)
+    path.write_text(before)  # as if it had died before it wrote the journal
     audit(request, out, "c", said.append, SUITE, ("noise", "max_norm"))
     assert {p: p.stat().st_mtime_ns for p in out.rglob("shards/**/*.parquet")} == trained
-    by_label = {a.label: a for a in assess_sweep(out).assessments}
-    fresh = by_label[best.label].fresh
-    assert set(fresh.configuration.test["split"]) == {3, 4, 5}
-    assert [label for label, a in by_label.items() if a.fresh] == ["undefended", best.label]
+    confirmed = judge_sweep(out).confirmed
+    assert {*confirmed["configuration"]} == {0, number}
+    assert {*confirmed["seeds"]} == {3}
     (out / "confirmed" / "sweep.json").rename(out / "confirmed" / "other.json")
-    assert not any(a.fresh for a in assess_sweep(out).assessments)
+    assert not len(judge_sweep(out).confirmed)
+
+
+def recommending(number):
+    """``judge_sweep`` as if this configuration were recommended, or none."""
+
+    def judge(workdir):
+        found = judge_sweep(workdir)
+        chosen = found.verdicts["configuration"] == (-1 if number is None else number)
+        return found._replace(verdicts=found.verdicts.assign(recommended=chosen))
+
+    return judge
 
 
 @pytest.mark.slow

@@ -65,10 +65,10 @@ def attacked(sweep, tmp_path_factory):
 def test_a_recording_leaks_what_the_sweep_it_is_of_leaks(sweep, attacked):
     def leaks(frame):
         kept = frame[(frame["attack"] != "probe") & (frame["federation"] == "split")]
-        return kept.set_index(["variant", "seed"])["leak"].sort_index()
+        return kept.set_index(["label", "seed"])["leak"].sort_index()
 
     ours = attacked.leaks()
-    ours = leaks(ours[ours["configuration"] == "undefended"])
+    ours = leaks(ours[ours["method"] == "undefended"])
     theirs = leaks(sweep.leaks())
     shared = ours.index.intersection(theirs.index)
     assert len(shared) == 8  # norm and mean, of the last epoch and of all, two seeds
@@ -77,12 +77,11 @@ def test_a_recording_leaks_what_the_sweep_it_is_of_leaks(sweep, attacked):
 
 
 def test_a_defense_of_which_nothing_is_known_is_compared_and_never_recommended(attacked):
-    verdicts = attacked.verdicts().set_index("configuration")
+    verdicts = attacked.verdicts().set_index("method")
     assert set(verdicts.index) == {"undefended", "defended"}
-    (defended,) = (a for a in attacked.assessed.assessments if a.configuration.defended)
-    assert not defended.known
-    assert not defended.meets_goal
-    leaks = attacked.leaks().groupby(["configuration", "variant"])["leak"].mean()
+    assert not verdicts.loc["defended", "known_by"]
+    assert not verdicts["recommended"].any()
+    leaks = attacked.leaks().groupby(["method", "label"])["leak"].mean()
     assert leaks["defended", "norm/mean"] < leaks["undefended", "norm/mean"]
 
 
@@ -93,8 +92,9 @@ def test_utility_is_not_known_unless_it_is_given(attacked, sweep, tmp_path):
     utility = {"utility": (0.9, 0.92), "alone": (0.8, 0.85)}
     runs = [recorded(sweep, seed) for seed in range(2)]
     known = vfljax.attack_wire(runs, tmp_path, attacks=("norm",), say=quiet, **utility)
-    worth = known.assessed.worth["split"]
-    assert (worth.undefended, worth.alone) == ({0: 0.9, 1: 0.92}, {0: 0.8, 1: 0.85})
+    trials = known.judged.trials.set_index("seed")
+    assert trials["test_utility"].to_dict() == {0: 0.9, 1: 0.92}
+    assert trials["alone_test"].to_dict() == {0: 0.8, 1: 0.85}
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ def test_attacks_that_read_what_is_missing_are_skipped(attacked, sweep, tmp_path
     skipped = {line.split(":")[0]: line for line in found.not_attacked()}
     assert "embeddings" in skipped["probe/both/epoch=-1"]
     assert "which rows shared a batch" in skipped["global_median"]
-    assert {"norm/epoch=-1", "probe/gradients/mean"} <= {*found.leaks()["variant"]}
+    assert {"norm/epoch=-1", "probe/gradients/mean"} <= {*found.leaks()["label"]}
     # without columns nobody knows what the party reads alone
     assert not found.local_only.num_rows
     assert "Without the federation" not in found.report()

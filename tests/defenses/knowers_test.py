@@ -3,20 +3,17 @@
 Of defenses of targets and losses this is in ``direct_test``, ``posterior_test`` and ``charge_test``.
 """
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 
-from tests import harness, sweeps
+from tests import harness
+from tests.report.made import made
 from vfljax.attacks.direct import most_negative
 from vfljax.contract.federations import make_context
 from vfljax.defenses import TABLE
-from vfljax.report import words
-from vfljax.report.judging import Verdict
 
 ROWS, EPOCHS, READ = 256, 40, 0.85
 LABELS = np.arange(ROWS) % 2
@@ -58,11 +55,10 @@ def test_who_knows_a_defense_reads_planted_labels_at_every_strength_but_those_st
     assert [v for v in values if row.faint({knob: v})] == list(faint)
 
 
-def test_a_verdict_that_helps_states_that_little_is_read_at_such_a_strength():
-    def text(scale, verdict):
-        a = sweeps.assessment("noise", 0.9, 0.6, {"noise.scale": scale})
-        return words.verdict_text(dataclasses.replace(a, verdict=verdict))
+def test_a_verdict_states_whether_little_is_read_at_such_a_strength():
+    def faint(scale):
+        found = made({"norm": 0.9}, {"norm": 0.6}, knobs={"noise.scale": [None, scale]})
+        return found.verdicts["faint"].tolist()
 
-    assert text(0.1, Verdict.PROTECTS) == f"{Verdict.PROTECTS}; {words.FAINT}"
-    assert text(0.01, Verdict.PROTECTS) == str(Verdict.PROTECTS)
-    assert words.FAINT not in text(0.1, Verdict.LEAKS_AS_BEFORE)
+    assert faint(0.1) == [False, True]
+    assert faint(0.01) == [False, False]

@@ -77,7 +77,7 @@ def test_labeled_arrays_hold_what_the_rows_hold(sweep):
 
 def test_more_attacks_on_a_stored_sweep(sweep):
     done = sweep.run_attacks({"direct": {"epoch": "mean"}}, **QUIET).run_attacks("norm", **QUIET)
-    assert {*done.leaks()["variant"]} - {*sweep.leaks()["variant"]} == {"direct/mean"}
+    assert {*done.leaks()["label"]} - {*sweep.leaks()["label"]} == {"direct/mean"}
     assert done.results.equals(sweep.results)
     assert any(line.startswith("norm: ") for line in done.not_attacked())
     assert done.report().endswith("report.html")

@@ -1,7 +1,6 @@
 """Rows of one's own: found, refused, trained, stored, and reported without being imported."""
 
 import pathlib
-import re
 import shutil
 import sys
 
@@ -14,8 +13,7 @@ from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.launching.running import finish
 from vfljax.report import tables as report_tables
-from vfljax.report.assessment import assess
-from vfljax.report.stored_rows import read
+from vfljax.report.judged import judge_sweep
 from vfljax.store import sealed
 from vfljax.sweep.experiment import experiment_of, parse
 from vfljax.sweep.plan import make_plan
@@ -187,22 +185,16 @@ def use_anew(mine, tables, text):
 
 
 def figures(workdir):
-    sweep = store.load(workdir)
-    found = assess(read(sweep))
-    texts = [report_tables.verdict_rows(found), report_tables.leak_rows(found)]
+    sweep, found = store.load(workdir), judge_sweep(workdir)
+    texts = [table.to_csv() for table in (report_tables.methods(found), report_tables.leaks(found))]
     return comparable(sweep.results), comparable(sweep.attacks), texts
-
-
-def html_of(workdir):
-    """The report, but for the numbers that Bokeh gives its parts."""
-    return re.sub(r"p\d{4,}|[0-9a-f]{8}-[0-9a-f-]{27}", "", report_of(workdir))
 
 
 def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tables):
     plugins.use(mine)
     workdir = tmp_path / "w"
     run(parse(CONFIG), workdir)
-    trained, html = figures(workdir), html_of(workdir)
+    trained, html = figures(workdir), report_of(workdir)
     assert "mine:shuffle" in html
     assert "Rows are swapped." in html
     assert {row["label"] for row in trained[1]} == {"norm", "mine:guess/plus", "mine:guess/minus"}
@@ -212,7 +204,7 @@ def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tabl
     forget(tables)  # as in another process that does not name the plugin
     pathlib.Path(mine).write_text("raise RuntimeError('it was imported')\n")
     assert figures(workdir) == trained
-    assert html_of(workdir) == html
+    assert report_of(workdir) == html
     experiment = experiment_of(store.load(workdir))
     for go_on in (
         lambda: run(experiment, workdir),

@@ -1,20 +1,24 @@
 """The first screen: the decision, what it rests on, and the command that would settle what is open."""
 
 import math
+import pathlib
 import shlex
 
 import pandas as pd
 import pytest
 
 from tests.report.made import FACTS, made
+from vfljax import store
 from vfljax.cli import sweep as sweep_command
 from vfljax.report import terminal
 from vfljax.report.answer import answers
 from vfljax.report.settle import more_seeds
 from vfljax.report.verdicts import Verdict
+from vfljax.sweep.experiment import parse
 from vfljax.sweep.records import Goal
 
 NAN = math.nan
+STORED = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"
 BARE = {"probe/mean": 0.95}
 PROTECTS = {"probe/mean": 0.6, "test_utility": 0.88}
 WIDE = [0.95, 0.6, 0.95, 0.65, 0.9]
@@ -44,6 +48,7 @@ def test_what_protects_and_keeps_the_gain_is_to_be_switched_on():
     assert "5 seeds" in answer.coverage
     (confirm,) = answer.settle
     assert confirm.command == "vfljax sweep --workdir=runs/x --confirm"
+    assert "confirm" in {flag.name for flag in sweep_command.FLAGS}
 
 
 def test_no_candidate_is_better_than_the_recommended_one_in_every_column():
@@ -59,7 +64,7 @@ def test_no_candidate_is_better_than_the_recommended_one_in_every_column():
     assert recommended(judged) == ["noise"]
     (why,) = the(judged).instead
     assert why == (
-        "Not max_norm (leaks .84, keeps 74 %): the limits are too wide to say whether less leaks than "
+        "max_norm (leaks .84, keeps 74 %): the limits are too wide to say whether less leaks than "
         "undefended."
     )
 
@@ -88,7 +93,7 @@ def test_an_attack_that_reads_no_more_than_the_baseline_is_no_leader():
 
 def test_what_is_open_comes_with_the_seeds_that_would_decide_it():
     answer = the(made(BARE, {"probe/mean": WIDE}))
-    assert answer.action == "Undecided: whether one of the 1 defense that were tried helps is open."
+    assert answer.action == "Undecided: whether noise helps is open."
     (command,) = answer.settle
     words = shlex.split(command.command)
     assert words[:3] == ["vfljax", "sweep", "--config=configs/x.py"]
@@ -106,11 +111,15 @@ def test_commands_of_sweeps_from_python_and_of_audits(tmp_path):
     assert command == (
         'vfljax.run_sweep({**vfljax.load("runs/a b").config, "seeds": 9}, "runs/a b-9-seeds")'
     )
+    assert parse({**store.load(STORED).config, "seeds": 9}).seeds == 9
     (tmp_path / "config.py").touch()  # an audit writes the config of its own sweep
     audit = made(BARE, command="vfljax audit --data=t.csv", workdir=str(tmp_path))
     assert f"--config={tmp_path}/config.py --config.seeds=9" in more_seeds(audit, 9)
-    plugin = made(BARE, command="vfljax sweep --config=c.py --plugin=mine.py --workdir=w")
-    assert more_seeds(plugin, 9).endswith("--plugin=mine.py")
+    plugin = made(BARE, command="vfljax sweep --config 'a b.py' --plugin mine.py --workdir=w")
+    words = shlex.split(more_seeds(plugin, 9))
+    assert "--config=a b.py" in words
+    assert words[-1] == "--plugin=mine.py"
+    assert more_seeds(made(BARE, config={"data": {"name": "wire"}}), 9) == ""
 
 
 def test_with_too_few_seeds_nothing_is_decided():
@@ -122,9 +131,9 @@ def test_with_too_few_seeds_nothing_is_decided():
 def test_without_a_defense_that_does_what_is_asked_there_is_no_recommendation():
     leaks = made(BARE, {"probe/mean": 0.95}, {"probe/mean": 0.94}, defenses=("noise", "max_norm"))
     answer = the(leaks)
-    assert answer.action == (
-        "Do not federate yet: none of the 2 defenses that were tried does what is asked."
-    )
+    assert answer.action == "Do not federate yet: none of 2 defenses does what is asked."
+    one = the(made(BARE, {"probe/mean": 0.95}))
+    assert one.action == "Do not federate yet: noise does not do what is asked."
     assert the(made(BARE)).action == "Undecided: no defense was tried."
 
 
@@ -144,6 +153,7 @@ def test_each_reason_for_which_a_point_that_leaks_less_is_not_recommended():
 
 def test_a_defense_that_nobody_who_knows_it_attacked_comes_with_the_command():
     answer = the(made({"norm": 0.95}, {"norm": 0.6, "test_utility": 0.88}))
+    assert answer.action == "Undecided: whether noise helps is open."
     (command,) = answer.settle
     assert command.command.startswith("vfljax attack --workdir=runs/x --attacks=")
 
@@ -173,7 +183,7 @@ def test_without_undefended_nothing_is_compared():
     judged = made(BARE, PROTECTS)
     kept = judged.verdicts[~judged.verdicts["undefended"]].assign(recommended=False)
     answer = the(judged._replace(verdicts=kept))
-    assert answer.action.startswith("Undecided: nothing undefended was attacked")
+    assert answer.action.startswith("Undecided: without undefended nothing shows")
     assert answer.reads.startswith("With noise, telco")
 
 
@@ -198,3 +208,17 @@ def test_a_table_for_a_terminal_drops_columns_and_cuts_cells():
     assert "k=2" in cut
     assert max(map(len, cut.splitlines())) <= 40
     assert "…" in cut
+
+
+def test_terms_are_explained_on_the_first_panel_alone():
+    judged = made(BARE, PROTECTS)
+    other = judged.verdicts.assign(panel="no_split", recommended=False)
+    both = judged._replace(
+        verdicts=pd.concat([judged.verdicts, other], ignore_index=True),
+        rows=pd.concat([judged.rows, judged.rows.assign(panel="no_split")], ignore_index=True),
+    )
+    first, second = answers(both)
+    assert first.title.startswith("With model splitting (a top model")
+    assert "A leak is an AUC" in first.reads
+    assert "A leak is an AUC" not in second.reads
+    assert len(second.sure) < len(first.sure)

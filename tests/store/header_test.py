@@ -93,12 +93,15 @@ def test_a_field_that_a_header_lacks_is_named(tiny_sweep, tmp_path, place):
     assert len(str(error.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize(("schema", "by"), [(3, "commit 97df115"), (99, "the version that wrote")])
+@pytest.mark.parametrize(
+    ("schema", "by"),
+    [(3, "commit 97df115"), (5, "commit 4c4d05ea"), (99, "the version that wrote")],
+)
 def test_a_sweep_of_another_schema_is_refused_in_a_line_that_names_who_reads_it(
     tmp_path, schema, by
 ):
     (tmp_path / "sweep.json").write_text(json.dumps({**SMALL, "schema": schema}))
-    with pytest.raises(UserError, match=f"has schema {schema}, this version reads 5: use {by}"):
+    with pytest.raises(UserError, match=f"has schema {schema}, this version reads 6: use {by}"):
         store.load(tmp_path)
 
 

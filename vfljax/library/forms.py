@@ -67,7 +67,7 @@ def verdict_frame(judged: Judged, known: int | None = None) -> pd.DataFrame:
     verdicts, most = judged.verdicts, judged.facts.known
     if len(verdicts) and known is not None and known not in set(verdicts["known"]):
         counts = sorted({*map(int, verdicts["known"])}, reverse=True)
-        raise unknown("number of known labels", known, counts)
+        raise unknown("number of known labels", f"{known}", map(str, counts))
     chosen = verdicts[verdicts["known"] == (most if known is None else known)]
     return chosen.reset_index(drop=True).join(_knobs(judged), on="configuration")
 
@@ -124,7 +124,7 @@ def attack_frame(judged: Judged, name: str, settings: Mapping[str, Any]) -> pd.D
     chosen = pd.Series(True, rows.index)
     for key, value in settings.items():
         of = rows.get(f"attack.{key}", pd.Series(np.nan, rows.index))
-        chosen &= [bool(np.all(each == value)) for each in of]
+        chosen &= np.array([bool(np.all(each == value)) for each in of])
     if not chosen.any():
         asked = ", ".join(f"{key}={value!r}" for key, value in settings.items())
         columns = [column for column in rows if column.startswith("attack.")]

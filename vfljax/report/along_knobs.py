@@ -1,5 +1,9 @@
 """Figures of a method along its knobs: what leaks and what is useful, as curves or as heat maps."""
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportGeneralTypeIssues=false
+
 from __future__ import annotations
 
 import math
@@ -14,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from vfljax.report import words
-from vfljax.report.figures import LOCAL_ONLY_COLOR, hover, style
+from vfljax.report.figures import LOCAL_ONLY_COLOR, hover, logarithmic, style
 from vfljax.report.frontier import WIDTH, told
 from vfljax.report.judged import Judged, knobs_of
 from vfljax.report.rows import PANELS, Facts
@@ -93,6 +97,7 @@ def curves(judged: Judged, table: pd.DataFrame, names: list[str]) -> Figure:
                 ax.set_xticks(range(len(values)), list(map(str, values)))
             elif min(x) > 0 and max(x) / min(x) > WIDE:
                 ax.set_xscale("log")
+                logarithmic(ax.xaxis)
             ax.set(xlabel=_short(name), ylim=(0, 1.03), title=PANELS[panel])
         handles, texts = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, texts, loc="outside lower center", ncols=len(texts))

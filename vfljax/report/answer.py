@@ -45,14 +45,16 @@ class Answer(NamedTuple):
     costs: str  # what the federation gains, and what the defense keeps of it
     sure: str  # how sure that is
     coverage: str  # how much of what could be tried was tried
-    instead: tuple[str, ...] = ()  # for each row that looks better, why it is not recommended
+    instead: tuple[str, ...] = ()  # points that look better, and why they are not recommended
     settle: tuple[Command, ...] = ()  # what would settle what is open
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """All paragraphs but the action."""
-        every = (self.reads, self.costs, self.sure, self.coverage, *self.instead)
-        return tuple(filter(None, every))
+        named = {"How sure": self.sure, "Tried": self.coverage}
+        said = [f"{name}: {text}" for name, text in named.items() if text]
+        said += [f"Why not {text}" for text in self.instead]
+        return tuple(filter(None, (self.reads, self.costs, *said)))
 
 
 def answers(judged: Judged) -> tuple[Answer, ...]:
@@ -60,7 +62,9 @@ def answers(judged: Judged) -> tuple[Answer, ...]:
     every = panels(judged)
     if not every:
         return (_nothing(judged),)
-    return tuple(_answer(p, TITLES[p.name] if len(every) > 1 else "") for p in every)
+    titles = TITLES if len(every) > 1 else dict.fromkeys(TITLES, "")
+    # what a term means is said on the first panel alone
+    return tuple(_answer(p, titles[p.name], p is every[0]) for p in every)
 
 
 def _nothing(judged: Judged) -> Answer:
@@ -77,15 +81,15 @@ def _nothing(judged: Judged) -> Answer:
     )
 
 
-def _answer(p: Panel, title: str) -> Answer:
+def _answer(p: Panel, title: str, first: bool) -> Answer:
     decided, closed = action(p)
     return Answer(
         panel=p.name,
         title=title,
         action=decided,
-        reads=_reads(p),
+        reads=_reads(p, first),
         costs=_costs(p),
-        sure=_sure(p),
+        sure=_sure(p, first),
         coverage=_coverage(p),
         instead=() if closed else tuple(_instead(p)),
         settle=() if closed else tuple(settle(p)),
@@ -123,11 +127,12 @@ def _scale(facts: Facts) -> str:
     )
 
 
-def _reads(p: Panel) -> str:
+def _reads(p: Panel, first: bool) -> str:
     v = p.bare or min(
         p.rows, key=lambda row: row["leak"] if row["leak"] == row["leak"] else math.inf
     )
     facts, who = p.facts, attackers(p.judged.rows, v, p.facts)
+    scale = [_scale(facts)] * first
     leak = with_limits(v["leak"], v["leak_lower"], v["leak_upper"])
     known = f"{facts.known} known labels" if facts.known else "no known label"
     tried = f"the strongest of {count(v['variants'], 'attack')} of {count(v['families'], 'family')}"
@@ -137,7 +142,7 @@ def _reads(p: Panel) -> str:
         start += (
             f"reaches at most what the same party learns from its own columns and {known}, {leak}."
         )
-        return f"{start} {_scale(facts)}"
+        return " ".join([start, *scale])
     leads = f"{v['leader']} leads on {v['leader_seeds']} of {v['seeds']} seeds"
     sentences = [
         f"{name}, {who} can read the labels: in each run (one seed of training) {tried} reads {leak} ({leads})."
@@ -147,7 +152,7 @@ def _reads(p: Panel) -> str:
             f"Of that, {figure(v['local_only'])} needs no federation: the same party learns it from its own "
             f"columns and {known}."
         )
-    return " ".join([*sentences, _scale(facts)])
+    return " ".join([*sentences, *scale])
 
 
 def _costs(p: Panel) -> str:
@@ -194,26 +199,28 @@ def _keeps(v: Row, facts: Facts) -> str:
     return f"{text}{what}{remarks[Cost(v['cost'])]}"
 
 
-def _sure(p: Panel) -> str:
+def _sure(p: Panel, first: bool) -> str:
     if p.seeds < FEWEST_SEEDS:
         return (
-            f"Not sure: {count(p.seeds, 'seed')} of this data set allow{'s' * (p.seeds == 1)} no limits; "
+            f"{count(p.seeds, 'seed')} of this data set allow{'s' * (p.seeds == 1)} no limits; "
             f"{FEWEST_SEEDS} do. Attacks that were not tried may read more."
             + " Record more runs of the federation."
             * (p.judged.experiment.data.name == "wire")
         )
     v = p.best or p.bare or p.rows[0]
-    parts = [
-        f"How sure: {count(p.seeds, 'run')} on this data set. Brackets hold the lower and the upper limit of "
-        "what further runs would show on average. A leak is a lower limit in another sense: attacks that were "
-        "not tried may read more."
-    ]
+    parts = [f"{count(p.seeds, 'run')} on this data set."]
+    if first:
+        parts.append(
+            "Brackets hold the lower and the upper limit of what further runs would show on average. A leak is "
+            "a lower limit in another sense: attacks that were not tried may read more."
+        )
     learners = p.judged.rows.loc[p.judged.rows["role"] == "learner", "label"].nunique()
     rate = false_rates.false_rate(p.seeds, int(v["variants"]), learners)
-    if rate is not None:
+    if first and rate is not None:
         parts.append(
-            f"In simulated sweeps with {rate.seeds} seeds at most {share(rate.ordinary)} of such verdicts were "
-            f"false, and {share(rate.failing)} where the strongest attack fails on one seed in eight."
+            f"In the least favorable of ten simulated worlds {share(rate.ordinary)} of such verdicts were "
+            f"false with {rate.seeds} seeds, and {share(rate.failing)} where the strongest attack fails on one "
+            "seed in eight."
         )
     if p.best is not None:
         rivals = int(((p.every["defenses"] != "") & p.every["leak"].notna()).sum())
@@ -246,7 +253,7 @@ def _coverage(p: Panel) -> str:
     places = int((p.every["defenses"] != "").sum())
     at = f" at {count(places, 'operating point')}" if places else ""
     return (
-        f"Tried: {whole}{at}, {families} of {len(attacks.TABLE)} attack families, {count(p.seeds, 'seed')}. "
+        f"{whole}{at}, {families} of {len(attacks.TABLE)} attack families, {count(p.seeds, 'seed')}. "
         "Nothing is known of the others."
     )
 
@@ -267,7 +274,7 @@ def _instead(p: Panel) -> Iterator[str]:
         text = f"{v['label']} (leaks {figure(v['leak'])}{kept})"
         by_reason.setdefault(_why_not(v, p), []).append(text)
     for reason, names in by_reason.items():
-        yield f"Not {listed(names, MOST)}: {reason}."
+        yield f"{listed(names, MOST)}: {reason}."
 
 
 def _better(v: Row, best: Row) -> tuple[bool, bool]:

@@ -72,10 +72,7 @@ def _panel(judged: Judged, name: str, every: pd.DataFrame) -> Panel:
 def action(p: Panel) -> tuple[str, bool]:
     """Returns the decision, and whether it leaves nothing open that a defense could change."""
     if p.bare is None:
-        return (
-            "Undecided: nothing undefended was attacked, so nothing shows what a defense takes away.",
-            False,
-        )
+        return "Undecided: without undefended nothing shows what a defense takes away.", False
     if gains_nothing(p.bare):
         return "Do not federate: it gains nothing.", True
     if nothing_to_protect(p.bare):
@@ -85,21 +82,21 @@ def action(p: Panel) -> tuple[str, bool]:
         knobs = name.removeprefix(method).strip()
         if p.fresh is not None and not p.fresh["confirms"]:
             return f"Undecided: fresh seeds do not confirm {name}.", False
-        what = f"Switch on {method}{f' at {knobs}' if knobs else ''}"
         unknown = p.best["cost"] == Cost.UNKNOWN
-        return what + (
-            " if its cost, which is not known, is acceptable." if unknown else "."
-        ), False
+        provided = " if its cost, which is not known, is acceptable" if unknown else ""
+        return f"Switch on {method}{f' at {knobs}' if knobs else ''}{provided}.", False
     if p.seeds < FEWEST_SEEDS:
         return f"Undecided: {count(p.seeds, 'seed')} allow{'s' * (p.seeds == 1)} no verdict.", False
     if not p.rows:
         return "Undecided: no defense was tried.", False
     if p.bare["undefended_e_lower"] <= EXCESS:
         return "Undecided: whether more leaks than without the federation is open.", False
-    tried = count(len(p.rows), "defense")
-    if any(is_open(v) for v in p.rows):
-        return f"Undecided: whether one of the {tried} that were tried helps is open.", False
-    return f"Do not federate yet: none of the {tried} that were tried does what is asked.", False
+    one = len(p.rows) == 1
+    if any(is_open(v, p.facts) for v in p.rows):
+        who = p.rows[0]["label"] if one else f"one of the {len(p.rows)} defenses that were tried"
+        return f"Undecided: whether {who} helps is open.", False
+    who = f"{p.rows[0]['label']} does not do" if one else f"none of {len(p.rows)} defenses does"
+    return f"Do not federate yet: {who} what is asked.", False
 
 
 def gains_nothing(bare: Row) -> bool:
@@ -112,7 +109,9 @@ def nothing_to_protect(bare: Row) -> bool:
     return bare["undefended_e_upper"] < EXCESS and not bare["incomplete"]
 
 
-def is_open(v: Row) -> bool:
-    """Returns whether more seeds may turn a point into one that is recommended."""
-    undecided = v["verdict"] in (Verdict.CANNOT_SAY, Verdict.NO_VERDICT)
-    return undecided or (Verdict(v["verdict"]).helps and v["cost"] == Cost.UNCLEAR)
+def is_open(v: Row, facts: Facts) -> bool:
+    """Returns whether more seeds, or an attack that knows it, may lead to a recommendation of a point."""
+    if v["verdict"] in (Verdict.CANNOT_SAY, Verdict.NO_VERDICT):
+        return True
+    able = Verdict(v["verdict"]).helps and v["cost"] != Cost.TOO_MUCH and v["chosen"]
+    return able and not (v["known_by"] and v["leak_upper"] > facts.goal.max_leak)

@@ -22,8 +22,10 @@ import numpy as np
 from matplotlib import font_manager
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from vfljax.errors import UserError
 
@@ -126,6 +128,18 @@ def hover(artist: Artist, lines: Sequence[str]) -> None:
     artist.set_gid(HOVER + "".join(c if c.isprintable() or c == LINE else " " for c in text))
 
 
+def logarithmic(axis: Axis) -> None:
+    """Labels an axis whose scale is logarithmic. Matplotlib's own labels are formulas."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if _decades(axis) < 2 else (1.0,)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _decades(axis: Axis) -> float:
+    low, high = axis.get_view_interval()
+    return float(np.log10(high / low))
+
+
 def svg(figure: Figure, title: str) -> str:
     """Returns a figure as an SVG element that stands in an HTML page, equal for equal figures.
 
@@ -139,7 +153,8 @@ def svg(figure: Figure, title: str) -> str:
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     root = ElementTree.fromstring(buffer.getvalue())
     *_, width, _ = map(float, root.attrib["viewBox"].split())
-    root.attrib.pop("width"), root.attrib.pop("height")
+    for name in ("width", "height"):
+        root.attrib.pop(name)
     look = f"max-width:{ENLARGED * width:.0f}px;stroke-linejoin:round;stroke-linecap:butt"
     root.attrib |= {"role": "group", "aria-label": title, "style": look}
     for parent in list(root.iter()):

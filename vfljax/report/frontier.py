@@ -1,5 +1,9 @@
 """What leaks against utility: a point for each configuration of a sweep, and what is shown of it on hover."""
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportGeneralTypeIssues=false
+
 from __future__ import annotations
 
 import math
@@ -17,6 +21,7 @@ from vfljax.report import words
 from vfljax.report.figures import LOCAL_ONLY_COLOR, Name, hover, look, style, write_names
 from vfljax.report.judged import Judged
 from vfljax.report.rows import PANELS, Facts
+from vfljax.report.tables import leader
 
 WIDTH = 5.0
 """The width of a panel in inches: its text can be read on a telephone."""
@@ -190,11 +195,10 @@ def told(row: dict[str, Any], facts: Facts) -> list[str]:
     def of(name: str) -> tuple[float, float, float]:
         return row[name], row[f"{name}_lower"], row[f"{name}_upper"]
 
-    leader = f"read most by {row['leader']}"
     lines = [
         row["label"] + (f" ({RECOMMENDED})" if row["recommended"] else ""),
         f"leaks {words.with_limits(*of('leak'))}, {words.figure(row['local_only'])} without the federation",
-        f"{leader}, on {row['leader_seeds']} of {words.count(row['seeds'], 'seed')}",
+        f"strongest attack: {leader(row, brief=False)}",
     ]
     if not row["undefended"]:
         lines.insert(1, row["verdict"])

@@ -5,6 +5,10 @@ of it was computed. The HTML is in ``templates``, which escape what users name. 
 policy forbids it. Without its script all of it is there; the script only sorts and filters tables.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportGeneralTypeIssues=false
+
 from __future__ import annotations
 
 import functools
@@ -41,6 +45,7 @@ FRONTIER, CERTAINTY, PAPER = "frontier", "certainty", "paper"  # figures, one in
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """The page's content security policy: nothing may come from anywhere else."""
 FEW = 4  # number of notes that are shown unfolded
+BLANK = "\N{NO-BREAK SPACE}"
 TIME = "want of time"  # words in a note on what was left out to save time
 
 
@@ -171,11 +176,9 @@ def _context(shown: Shown) -> dict[str, Any]:
 
 def _html(frame: pd.DataFrame) -> str:
     """Returns a table as HTML in which a figure stays on one line with its limits."""
-    return re.sub(
-        r"(?<=[\d%]) \((\S+) to (\S+)\)",
-        "\N{NO-BREAK SPACE}(\\1\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}\\2)",
-        tables.html(frame),
-    )
+    text = re.sub(r"(?<=\d) (%|points)(?=[ <])", f"{BLANK}\\1", tables.html(frame))
+    limits = f"\\1{BLANK}(\\2{BLANK}to{BLANK}\\3)"
+    return re.sub(r"(\d|%|points) \((\S+) to (\S+)\)", limits, text)
 
 
 def _about(judged: Judged) -> str:

@@ -6,7 +6,7 @@ of the others is taken for it. With more classes it is the precision among the r
 
 # pandas annotates results as unions of all that an operation may return
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
+# pyright: reportReturnType=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from vfljax.errors import UserError
 from vfljax.report import words
-from vfljax.report.figures import LOCAL_ONLY_COLOR, look, style
+from vfljax.report.figures import LOCAL_ONLY_COLOR, logarithmic, look, style
 from vfljax.report.frontier import WIDTH, numbers
 from vfljax.report.judge import LOCAL_ONLY
 from vfljax.report.judged import Judged
@@ -207,6 +207,9 @@ def figure(judged: Judged, shown: Sequence[str] | None = None) -> Figure:
             level, label = (x, "chance") if two else (np.full_like(x, 0.99), "99 %")
             ax.plot(x, level, ":", color="gray", lw=0.8, label=label)
             ax.set(title=PANELS[panel], xscale="log", **_axes(facts))
+            for axis in (ax.xaxis, ax.yaxis):
+                if axis.get_scale() == "log":
+                    logarithmic(axis)
             ax.legend()
     return out
 

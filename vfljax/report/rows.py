@@ -57,15 +57,7 @@ RARE = 0.3
 PLACE = ["variant", "attack_configuration", "federation"]
 """The columns that identify an attack at one point of its knobs in one federation."""
 ABOUT = ["attackers", "known", "draws", "attack", "point", "label", "role", "adaptive"]
-IDENTITY = (
-    "options",
-    "shown",
-    "named",
-    "rule",
-    "outdated",
-    "view",
-    "what",
-)  # columns that are left out
+IDENTITY = ("options", "shown", "rule", "outdated", "view", "what")  # columns that are left out
 
 
 class Facts(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -79,7 +78,7 @@ def _open_seeds(p: Panel) -> tuple[int, str]:
         lower, upper = projected(found, more)
         decided = ((lower > EXCESS) | (upper < EXCESS)) & (more > p.bare["seeds"])
         return _whole(float(deciding_seeds(decided, more))), "whether there is anything to protect"
-    undecided = [v for v in p.rows if is_open(v)]
+    undecided = [v for v in p.rows if is_open(v, p.facts) and v["known_by"]]
     if not undecided:
         return 0, ""
     needed = {v["label"]: _needed(v) for v in undecided}
@@ -106,42 +105,45 @@ def more_seeds(judged: Judged, seeds: int) -> str:
     Python, the config is read from the stored sweep.
     """
     sweep = judged.sweep
-    folder, command = str(shown(sweep.workdir)), sweep.header["command"]
-    target = f"{folder}-{seeds}-seeds"
     if judged.experiment.data.name == "wire":
         return ""
-    plugin = _plugins(command)
-    found = re.search(r"--config[= ](\S+)", command)
-    config = found[1] if found else ""
+    folder, given = str(shown(sweep.workdir)), _flags(sweep.header["command"])
+    target = f"{folder}-{seeds}-seeds"
+    config, changes = given.get("config", ""), []
     if (sweep.workdir / "config.py").exists():
-        config = shlex.quote(f"{folder}/config.py")
-    if not config:
-        return (
-            f'vfljax.run_sweep({{**vfljax.load("{folder}").config, "seeds": {seeds}}}, "{target}")'
-        )
-    changes = [
-        word
-        for word in re.findall(r"--config\.\S+", command)
-        if not word.startswith("--config.seeds")
-    ]
-    if config.endswith("config.py") and not found:
-        changes = []
-    words = [
-        f"--config={config}",
-        *changes,
-        f"--config.seeds={seeds}",
-        f"--workdir={shlex.quote(target)}",
-    ]
-    return " ".join(["vfljax sweep", *words, *plugin])
+        config = f"{folder}/config.py"
+    elif not config:
+        changed = f'{{**vfljax.load("{folder}").config, "seeds": {seeds}}}'
+        return f'vfljax.run_sweep({changed}, "{target}")'
+    else:
+        changes = [f"--{name}={value}" for name, value in given.items() if _changes(name)]
+    words = [f"--config={config}", *changes, f"--config.seeds={seeds}", f"--workdir={target}"]
+    return shlex.join(["vfljax", "sweep", *words, *_plugins(given)])
+
+
+def _changes(name: str) -> bool:
+    """Returns whether a flag changes a field of the config, other than the seeds."""
+    return name.startswith("config.") and name != "config.seeds"
 
 
 def on_sweep(judged: Judged, command: str) -> str:
     """Returns a command on the stored sweep."""
-    workdir = shlex.quote(str(shown(judged.sweep.workdir)))
-    return " ".join(
-        [f"vfljax {command} --workdir={workdir}", *_plugins(judged.sweep.header["command"])]
-    )
+    workdir = f"--workdir={shown(judged.sweep.workdir)}"
+    plugins = _plugins(_flags(judged.sweep.header["command"]))
+    return shlex.join(["vfljax", command, workdir, *plugins])
 
 
-def _plugins(command: str) -> list[str]:
-    return re.findall(r"--plugin[= ]\S+", command)
+def _plugins(given: dict[str, str]) -> list[str]:
+    return [f"--plugin={given['plugin']}"] if "plugin" in given else []
+
+
+def _flags(command: str) -> dict[str, str]:
+    """Returns the flags of a command line, by their names without dashes."""
+    words = shlex.split(command)
+    flags = {}
+    for place, word in enumerate(words):
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            after = words[place + 1] if place + 1 < len(words) else ""
+            flags[name] = value if equals else "" if after.startswith("--") else after
+    return flags

@@ -155,7 +155,7 @@ def _texts(judged: Judged, verdicts: pd.DataFrame, brief: bool = False) -> pd.Da
     facts, several = judged.facts, judged.verdicts["panel"].nunique() > 1
     columns: dict[str, Callable[[dict[str, Any]], str]] = {"configuration": lambda v: v["label"]}
     if several:
-        columns["model splitting"] = lambda v: "yes" if v["panel"] == SPLIT else "no"
+        columns["top model"] = lambda v: "yes" if v["panel"] == SPLIT else "no"
     columns |= {
         "verdict": lambda v: NONE if v["undefended"] else v["verdict"],
         "leaks": lambda v: with_limits(v["leak"], v["leak_lower"], v["leak_upper"]),

@@ -23,7 +23,7 @@ sweep.json and attacks.json have copies beside them (sweep.copy.json), which are
 damaged. The column ``federation`` holds the name of the federation (``types.Federation``).
 
 A shard's folder is built under another name and moved into place, so that it exists if and only
-if it is complete. ``store.load`` reads a directory, and ``store.manifest`` checks its files. This is schema 5
+if it is complete. ``store.load`` reads a directory, and ``store.manifest`` checks its files. This is schema 6
 (``store.header``): sweeps that were written with it stay readable.
 """
 

@@ -1,6 +1,6 @@
 """The header of a sweep, ``sweep.json``, and its comparison with the header of a requested sweep.
 
-Headers of schema 5 stay readable; earlier schemas are not read. A header without a version of the loader that
+Headers of schema 6 stay readable; earlier schemas are not read. A header without a version of the loader that
 read its data counts as version 1.
 """
 
@@ -17,8 +17,11 @@ from vfljax.errors import UserError
 from vfljax.store.sealed import SEAL, Damaged, read_root, seal, write_root
 from vfljax.switches import GENERATOR
 
-SCHEMA = 5
-LAST_READER = "97df115"  # the last commit that reads earlier schemas
+SCHEMA = 6
+LAST_READERS = {
+    5: "4c4d05ea",
+    4: "97df115",
+}  # the last commit that reads a schema, and earlier ones
 ID = "id"
 # the fields that every sweep.json has; fields that were added later may be absent
 FIELDS = (
@@ -26,7 +29,7 @@ FIELDS = (
     *("data", "checksum", "trials", "shards", ID),
 )
 DATA_FIELDS = (
-    *("name", "rows", "classes", "balance", "party_shapes"),
+    *("name", "rows", "classes", "class_names", "positive", "balance", "party_shapes"),
     *("train", "validation", "test"),
 )
 SHARD_FIELDS = ("name", "group", "trials", "capacity")
@@ -57,7 +60,8 @@ def header_of(workdir: pathlib.Path) -> dict[str, Any] | None:
         schema = header.get("schema")
         if isinstance(schema, int) and schema != SCHEMA:
             newer = "the version that wrote it"
-            reads = f"commit {LAST_READER}, the last that reads it" if schema < SCHEMA else newer
+            reader = LAST_READERS[min(max(schema, 4), 5)]
+            reads = f"commit {reader}, the last that reads it" if schema < SCHEMA else newer
             raise UserError(
                 f"{path} has schema {schema}, this version reads {SCHEMA}: use {reads}."
             )
