@@ -193,8 +193,9 @@ def run_page(folder) -> Callable[..., str]:
     return run
 
 
+# the pages on search and logging are run by the tests below this one
 @pytest.mark.slow
-@every_page
+@pytest.mark.parametrize("page", PAGES[:6], ids=lambda page: page.stem)
 def test_every_block_of_a_page_runs(page, run_page):
     run_page(page)
 
