@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 FALSE_RATES = pathlib.Path(__file__).with_name("false_rates.csv")
 NUMBERS = ("seeds", "attacks", "learners")
+RATES = ("ordinary", "ordinary_error", "failing", "failing_error", "noise", "noise_error")
 
 
 class FalseRate(NamedTuple):
@@ -37,8 +38,7 @@ def stored() -> tuple[FalseRate, ...]:
     with FALSE_RATES.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     return tuple(
-        FalseRate(**{k: int(v) if k in NUMBERS else float(v) for k, v in row.items()})
-        for row in rows
+        FalseRate(*(int(row[k]) for k in NUMBERS), *(float(row[k]) for k in RATES)) for row in rows
     )
 
 
