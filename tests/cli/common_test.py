@@ -316,7 +316,7 @@ def test_a_sweep_with_malicious_parties_is_attacked_by_others(launch, tmp_path):
         ("attack", [], "--workdir is needed"),
         ("attack", ["--workdir=nowhere"], "nowhere holds no sweep"),
         ("report", [], "--workdir is needed"),
-        ("sweep", ["--profile=tests"], "Is a directory: 'tests'"),
+        ("sweep", ["--profile=tests"], f"Is a directory: '{ROOT}/tests'"),
         ("report", ["--workdir=nowhere"], "nowhere holds no sweep"),
     ],
 )

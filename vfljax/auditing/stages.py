@@ -34,7 +34,7 @@ from vfljax.attacking.run import RunVariants, attack_sweep
 from vfljax.auditing import deadline, planning, sentences, suite
 from vfljax.auditing.request import FRAME, JOURNAL, WORKDIR, Request
 from vfljax.auditing.survey import survey
-from vfljax.errors import UserError, user_path
+from vfljax.errors import UserError, shown, user_path
 from vfljax.report import fresh, lower_limits
 from vfljax.report.judged import CONFIRMED
 from vfljax.sweep import programs, serving
@@ -220,7 +220,7 @@ class Journal:
         # "seeds" for the pilot; "config", "left_out" for DIR itself
         self.stored: dict[str, Any] = {"request": request.stored(), "times": {}, "lost": 0.0}
         if workdir.exists() and not workdir.is_dir():
-            raise UserError((WORKDIR, f"={workdir} is a file"), remedy="name a folder")
+            raise UserError((WORKDIR, f"={shown(workdir)} is a file"), remedy="name a folder")
         if self.path.exists():
             self._continue(self._read())
         elif (workdir / "sweep.json").exists():

@@ -25,7 +25,7 @@ from vfljax.datasets.spambase import spambase
 from vfljax.datasets.table_errors import permitted
 from vfljax.datasets.wire import wire
 from vfljax.datasets.yahoo import yahoo
-from vfljax.errors import Field, UserError, unknown, user_path
+from vfljax.errors import Field, UserError, shown, unknown, user_path
 
 TABLE: dict[str, Callable[..., Dataset]] = {
     "digits": digits,
@@ -93,7 +93,7 @@ def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
         return prepared.read(folder)
     if folder and name in EMBEDDED:
         what = f"is not a prepared data set, and {name} comes with this package"
-        raise UserError(what, field="data.dir", value=folder, remedy="leave it empty")
+        raise UserError(what, field="data.dir", value=shown(folder), remedy="leave it empty")
     values = asking.complete(name, TABLE[name], options)
     for option, value in values.items():
         if value is inspect.Parameter.empty:

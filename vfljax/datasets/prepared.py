@@ -26,6 +26,7 @@ from vfljax.datasets.core import KINDS, Column, Dataset, Ragged, Vocabulary, sum
 from vfljax.datasets.npy import AGAIN, Growing, mapped
 from vfljax.datasets.table_errors import fault, reading, shown
 from vfljax.errors import Field, UserError, user_path
+from vfljax.errors import shown as short
 
 Folder = str | os.PathLike[str]
 # the fields of a ``Dataset`` that ``vfljax.json`` records as they are
@@ -208,7 +209,7 @@ def prepared(folder: str) -> Dataset:
     """Reads a prepared data set from its folder, whichever loader made it."""
     if not is_prepared(folder):
         what = f"is not a prepared data set (no {FILE})"
-        raise UserError(what, field="data.dir", value=folder, remedy="prepare one there")
+        raise UserError(what, field="data.dir", value=short(folder), remedy="prepare one there")
     return read(folder)
 
 
