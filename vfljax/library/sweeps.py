@@ -131,7 +131,7 @@ class Sweep(store.StoredSweep):
         success) have one more, the attack, at the first point of its numeric knobs. Knobs are coordinates of
         configurations. With a ``method``, whose configurations must be a full grid, its knobs are the axes.
         """
-        return forms.labeled_arrays(self.judged, method)
+        return forms.labeled_arrays(self.results, lambda: self.judged, method)
 
     def not_attacked(self) -> list[str]:
         """Returns a sentence on each thing that was not attacked or not scored, and why."""
