@@ -100,10 +100,13 @@ def leak_frame(judged: Judged) -> pd.DataFrame:
         excess=excess,
     )
     options = {key: dict(identity.options) for key, identity in _identities(judged.sweep).items()}
+    placed = placed[[*FIRST, *(name for name in placed if name not in FIRST)]]
+    placed = placed.join(_knobs(judged), on="configuration")
+    if not options:
+        return placed
     settings = pd.DataFrame.from_dict(options, orient="index").add_prefix("attack.")
     settings = settings.drop(columns=[name for name in settings if name in placed])
-    placed = placed[[*FIRST, *(name for name in placed if name not in FIRST)]]
-    return placed.join(_knobs(judged), on="configuration").join(settings, on="variant")
+    return placed.join(settings, on="variant")
 
 
 def _identities(sweep: store.StoredSweep) -> dict[str, Any]:

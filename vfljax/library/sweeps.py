@@ -52,7 +52,14 @@ class Sweep(store.StoredSweep):
 
     @functools.cached_property
     def judged(self) -> Judged:
-        """The frames of the sweep and its verdicts, of which the report is made."""
+        """The frames of the sweep and its verdicts, of which the report is made.
+
+        Raises:
+          UserError: if no trial is finished.
+        """
+        if not self.results.num_rows:
+            what = f"{self.workdir} has no finished trials yet"
+            raise UserError(what, remedy="run `vfljax sweep` again")
         return judged(self, experiment_of(self))
 
     @functools.cached_property
