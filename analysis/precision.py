@@ -91,7 +91,8 @@ def figures(sweep: Judged) -> dict[str, pd.Series]:
     learners = rows[(rows["role"] == "learner") & (rows["known"] == sweep.facts.known)]
     alone = learners.groupby("seed")["leak"].max().reindex(leaks.index.get_level_values("seed"))
     leaks = leaks.where(leaks.isna(), np.fmax(leaks, alone.to_numpy()))
-    return {ACCURACY: honest.set_index([*PLACE, "seed"])["test_utility"], LEAK: leaks}
+    utility = honest.set_index([*PLACE, "seed"])["test_utility"].sort_index()
+    return {ACCURACY: utility, LEAK: leaks}
 
 
 def pairs(exact: Judged, rounded: Judged) -> Iterator[Pair]:

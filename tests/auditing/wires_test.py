@@ -87,8 +87,8 @@ def test_a_defense_of_which_nothing_is_known_is_compared_and_never_recommended(a
 
 def test_utility_is_not_known_unless_it_is_given(attacked, sweep, tmp_path):
     page = (attacked.workdir / "report.html").read_text()
-    assert page.count("not known") > 5
-    assert 'id="frontier"' not in page
+    assert "not known" in page
+    assert "No figure is drawn" in page
     utility = {"utility": (0.9, 0.92), "alone": (0.8, 0.85)}
     runs = [recorded(sweep, seed) for seed in range(2)]
     known = vfljax.attack_wire(runs, tmp_path, attacks=("norm",), say=quiet, **utility)
@@ -157,9 +157,9 @@ def test_without_a_top_model_every_party_reads_the_sign_of_its_gradients(tmp_pat
     received = random.uniform(0.1, 0.9, size=(1, 60, 1)) * (1 - 2 * np.eye(2)[labels])
     wire = {f"party{p}_gradients": received * (p + 1) for p in range(2)} | {"labels": labels}
     asked = {"federation": "no_split", "attacks": ("direct",), "say": quiet}
-    leaks = vfljax.attack_wire(wire, tmp_path, **asked).leaks().set_index("variant")["leak"]
-    for variant in ("direct/most_negative/epoch=0", "direct/most_negative/epoch=0/parties=1"):
-        assert leaks[variant] == 1
+    leaks = vfljax.attack_wire(wire, tmp_path, **asked).leaks().set_index("label")["leak"]
+    for label in ("direct/most_negative/epoch=0", "direct/most_negative/epoch=0/parties=1"):
+        assert leaks[label] == 1
 
 
 def test_a_defended_run_is_of_the_same_rows(sweep, tmp_path):

@@ -102,7 +102,7 @@ def test_a_sweep_is_shown_in_five_lines_and_a_table_without_markup_of_names(swee
 def test_figures_are_those_of_the_report(sweep):
     assert isinstance(sweep.figure(), Figure)
     assert sweep.figure("curve_kdk").axes[0].get_xlabel() == "epsilon"
-    with pytest.raises(KeyError, match="choose from frontier, curve_kdk"):
+    with pytest.raises(KeyError, match="choose from frontier, .*curve_kdk"):
         sweep.figure("heat_kdk")
 
 

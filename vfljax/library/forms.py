@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -100,10 +100,13 @@ def leak_frame(judged: Judged) -> pd.DataFrame:
         excess=excess,
     )
     options = {key: dict(identity.options) for key, identity in _identities(judged.sweep).items()}
+    placed = placed[[*FIRST, *(name for name in placed if name not in FIRST)]]
+    placed = placed.join(_knobs(judged), on="configuration")
+    if not options:
+        return placed
     settings = pd.DataFrame.from_dict(options, orient="index").add_prefix("attack.")
     settings = settings.drop(columns=[name for name in settings if name in placed])
-    placed = placed[[*FIRST, *(name for name in placed if name not in FIRST)]]
-    return placed.join(_knobs(judged), on="configuration").join(settings, on="variant")
+    return placed.join(settings, on="variant")
 
 
 def _identities(sweep: store.StoredSweep) -> dict[str, Any]:
@@ -139,18 +142,20 @@ def attack_frame(judged: Judged, name: str, settings: Mapping[str, Any]) -> pd.D
     return rows[chosen].dropna(axis="columns", how="all")
 
 
-def labeled_arrays(judged: Judged, method: str | None = None) -> Any:
+def labeled_arrays(
+    results: pa.Table, judge: Callable[[], Judged], method: str | None = None
+) -> Any:
     """Returns the figures of every trial and attack as an xarray Dataset.
 
     Args:
-      judged: of a sweep.
+      results: of a sweep.
+      judge: gives the sweep with its frames; it is called only if there are results.
       method: a method whose knobs become axes; None for all methods, with configurations as an axis.
     """
     xarray = imported("xarray", extra="analysis", needed_by="to_xarray")
-    results = judged.sweep.results
     if not results.num_rows:
         return xarray.Dataset(coords={axis: [] for axis in AXES})
-    frame = results.to_pandas()
+    frame, judged = results.to_pandas(), judge()
     floats = (f.name for f in results.schema if pa.types.is_floating(f.type))
     numbers = [name for name in floats if name not in TIMES]
     knobs = [name for name in numbers if "." in name]

@@ -52,7 +52,14 @@ class Sweep(store.StoredSweep):
 
     @functools.cached_property
     def judged(self) -> Judged:
-        """The frames of the sweep and its verdicts, of which the report is made."""
+        """The frames of the sweep and its verdicts, of which the report is made.
+
+        Raises:
+          UserError: if no trial is finished.
+        """
+        if not self.results.num_rows:
+            what = f"{self.workdir} has no finished trials yet"
+            raise UserError(what, remedy="run `vfljax sweep` again")
         return judged(self, experiment_of(self))
 
     @functools.cached_property
@@ -131,7 +138,7 @@ class Sweep(store.StoredSweep):
         success) have one more, the attack, at the first point of its numeric knobs. Knobs are coordinates of
         configurations. With a ``method``, whose configurations must be a full grid, its knobs are the axes.
         """
-        return forms.labeled_arrays(self.judged, method)
+        return forms.labeled_arrays(self.results, lambda: self.judged, method)
 
     def not_attacked(self) -> list[str]:
         """Returns a sentence on each thing that was not attacked or not scored, and why."""

@@ -201,11 +201,10 @@ def _keeps(v: Row, facts: Facts) -> str:
 
 def _sure(p: Panel, first: bool) -> str:
     if p.seeds < FEWEST_SEEDS:
+        of_wire = p.judged.experiment.data.name == "wire"
         return (
-            f"{count(p.seeds, 'seed')} of this data set allow{'s' * (p.seeds == 1)} no limits; "
-            f"{FEWEST_SEEDS} do. Attacks that were not tried may read more."
-            + " Record more runs of the federation."
-            * (p.judged.experiment.data.name == "wire")
+            f"{count(p.seeds, 'seed')} of this data set allow{'s' * (p.seeds == 1)} no limits; {FEWEST_SEEDS} "
+            f"do{' (record more runs of the federation)' * of_wire}. Attacks that were not tried may read more."
         )
     v = p.best or p.bare or p.rows[0]
     parts = [f"{count(p.seeds, 'run')} on this data set."]

@@ -46,7 +46,7 @@ def fields(workdir: pathlib.Path) -> dict[str, Any] | None:
         "seeds": SEEDS,
         "first_seed": experiment.trained_seeds.stop,
         "grid": methods,
-        "reproduces": None,
+        "reproduces": {},
     }
 
 

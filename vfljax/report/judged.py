@@ -158,14 +158,14 @@ def labels(trials: pd.DataFrame, knobs: Mapping[int, Mapping[str, Any]]) -> dict
     out = {}
     for method, members in first.groupby("method", sort=False):
         of = [knobs[place] for place in members.index]
+        every = {key for each in of for key in each}
+        kept = {
+            key
+            for key in every
+            if key in NUMBERS or _required(key) or len({each.get(key) for each in of}) > 1
+        }
         for place, chain in members["defenses"].items():
-            named = [
-                key
-                for key in knobs[place]
-                if key in NUMBERS
-                or _required(key)
-                or any(other.get(key) != knobs[place][key] for other in of)
-            ]
+            named = [key for key in knobs[place] if key in kept]
             out[place] = " ".join([method, *_words(named, knobs[place], members_of(chain))])
     counts = Counter(out.values())
     return {place: text if counts[text] == 1 else f"{text} #{place}" for place, text in out.items()}
@@ -212,10 +212,9 @@ def _known_by(
     no attack is listed in the panel has none to be tried."""
     scored = rows[(rows["role"] == "attack") & (rows["leak"].notna() | (rows["settled_by"] != ""))]
     places = scored[["configuration", "panel", "variant", "label"]].drop_duplicates()
-    tried = {
-        key: dict(zip(of["label"], of["variant"]))
-        for key, of in places.groupby(["configuration", "panel"])
-    }
+    tried: dict[tuple[int, str], dict[str, str]] = {}
+    for configuration, panel, variant, label in places.itertuples(index=False, name=None):
+        tried.setdefault((configuration, panel), {})[label] = variant
     identities = {variant: store.identity_of(entry) for variant, entry in attacks.items()}
     found: dict[tuple[Any, ...], bool] = {}
     out = []
