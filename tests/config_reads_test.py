@@ -16,6 +16,8 @@ ALLOWED = {
     "vfljax/cli/reproduce.py": "a paper's config gets the folder of its data before it is parsed",
     "vfljax/auditing/stages.py": "an audit keeps the config that it made until it is parsed",
     "vfljax/auditing/sentences.py": "and says what it put there",
+    "vfljax/report/rows.py": "the report reads the stored parties and attackers of a sweep",
+    "vfljax/report/settle.py": "and the config file of the command that it advises",
     "vfljax/launching/running.py": "a stored config is handed to the parser",
     "vfljax/library/sweeps.py": "a notebook's config likewise",
     "vfljax/sweep/experiment.py": "the parser: a config becomes an Experiment",

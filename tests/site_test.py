@@ -235,9 +235,13 @@ def test_what_is_logged_has_a_run_for_every_configuration_and_trial(folder, run_
 
 
 def markdown() -> list[pathlib.Path]:
-    """Every Markdown page of the repository, without what is built or trained."""
+    """Every Markdown page of the repository, without templates and what is built or trained."""
     below = (path for top in ("analysis", "tests") for path in (ROOT / top).rglob("*.md"))
-    made = {FOLDER / "generated", FOLDER / "build"}
+    made = {
+        FOLDER / "generated",
+        FOLDER / "build",
+        ROOT / "analysis" / "reproduction" / "templates",
+    }
     return [ROOT / "README.md", *(path for path in below if not made & {*path.parents})]
 
 

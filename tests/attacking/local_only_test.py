@@ -55,7 +55,7 @@ def test_he_is_scored_on_the_rows_that_attacks_with_as_many_labels_are_scored_on
         # the same regression as the baseline beside attacks with as many labels
         assert {a["logistic_leak"] for a in beside} == {row["leak"]}
         assert beside[0]["logistic_success"] == pytest.approx(row["success"], abs=1e-6)
-        for name in ("leak_named", "success_unlabeled", "test_leak"):
+        for name in ("leak", "success_unlabeled", "test_leak"):
             assert 0 < row[name] < 1
 
 

@@ -276,7 +276,7 @@ def test_the_whole_way_from_a_config_to_a_report(launch, refused, tmp_path, conf
     workdir = tmp_path / "w"
     done = launch("sweep", f"--config={config}", f"--workdir={workdir}", "--config.seeds=2")
     assert done.returncode == 0, done.stderr
-    assert "passive party 0 can name" in done.stdout
+    assert "passive party 0 can read the labels" in done.stdout
     assert "24/24 trials" in done.stderr
     assert "steps/s" in done.stderr
     assert "--config.seeds=2" in (workdir / "report.html").read_text()
@@ -290,7 +290,7 @@ def test_the_whole_way_from_a_config_to_a_report(launch, refused, tmp_path, conf
     assert launch("report", f"--workdir={workdir}").returncode == 0
     done = launch("attack", f"--workdir={workdir}", "--drop=direct")
     assert "dropped: direct\nnot finished: the attack direct was not run; `vfljax sw" in done.stdout
-    assert "No attack has any figure" in done.stdout
+    assert "No attack has a figure" in done.stdout
     assert not (workdir / "attacks.csv").exists()
     done = launch("verify", f"--workdir={workdir}")
     assert (done.returncode, "attacks/direct" in done.stdout) == (0, False)

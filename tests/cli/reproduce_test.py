@@ -6,9 +6,11 @@ import types
 
 import pytest
 
+import vfljax
 from configs.papers import tables
 from configs.papers.tables import TABLES, Run
 from tests.sweeps import tiny
+from vfljax import cli
 
 
 @pytest.mark.parametrize(
@@ -39,10 +41,16 @@ from tests.sweeps import tiny
     ],
 )
 def test_what_nobody_published_or_is_not_there_is_one_line(
-    refused, tmp_path, tiny_sweep, arguments, words
+    capsys, tmp_path, tiny_sweep, monkeypatch, arguments, words
 ):
-    places = (a.replace("{tiny}", str(tiny_sweep)).replace("{}", str(tmp_path)) for a in arguments)
-    line = refused("reproduce", *places)
+    places = [a.replace("{tiny}", str(tiny_sweep)).replace("{}", str(tmp_path)) for a in arguments]
+    monkeypatch.setattr(vfljax, "use_this_machine", lambda **_: None, raising=False)
+    with pytest.raises(
+        SystemExit
+    ) as ended:  # the installed command, which has fewer flags that work
+        cli.start(cli.reproduce, places, "vfljax reproduce")
+    assert ended.value.code == 2
+    line = capsys.readouterr().err
     assert [word for word in words if word not in line] == [], line
     assert not (tmp_path / "w").exists()
 

@@ -6,15 +6,13 @@ import shutil
 import pytest
 
 from analysis.reproduction import command, reproduction_page
-from vfljax import cli
 from vfljax.report import page
 from vfljax.store import header, sealed
 
 
 @pytest.fixture
-def launch_checkout(launch, monkeypatch):
+def launch_checkout(launch):
     """``launch_checkout(*arguments)``: the command as ``python -m launch.reproduce`` runs it."""
-    monkeypatch.setitem(cli.COMMANDS, "reproduce", command)
     return lambda *arguments: launch("reproduce", *arguments)
 
 

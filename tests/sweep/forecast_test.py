@@ -157,4 +157,4 @@ def test_a_dry_run_calls_attacks_with_blocks_that_fit(monkeypatch):
 def test_a_dry_run_changes_nothing(launch, tmp_path):
     workdir = f"--workdir={tmp_path / 'w'}"
     done = launch("sweep", "--config=configs/quickstart.py", workdir, "--dry_run", "--mend")
-    assert done.stderr == "error: --dry_run changes nothing: leave --mend and --select_delta out.\n"
+    assert done.stderr.startswith("error: --dry_run changes nothing: leave --mend")

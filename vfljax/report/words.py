@@ -65,7 +65,7 @@ def apart(value: float, bound: float, digits: int = 3) -> tuple[str, str]:
     """Returns two figures with as many digits as it takes to see which is the larger one, at least ``digits``.
 
     >>> apart(0.9996, 0.9994), apart(0.91, 0.87)
-    (('.9996', '.9994'), ('.910', '.870'))
+    (('1.000', '.999'), ('.910', '.870'))
     """
     for count in range(digits, 16):
         texts = figure(value, count), figure(bound, count)
