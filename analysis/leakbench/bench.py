@@ -186,7 +186,7 @@ def _chosen(tuning: StoredSweep, method: str) -> Places:
         for gain in GAINS:
             asked = facts._replace(goal=Goal(keep_gain=gain))
             kept = costs(of, order, asked)["qualifies"]
-            able = [place for place, c in enumerate(members) if kept[c]]
+            able = [place for place, c in enumerate(members) if bool(kept[c]) is True]
             places[federation, gain] = max(able, default=None)
     return places
 

@@ -126,7 +126,8 @@ def attack_frame(judged: Judged, name: str, settings: Mapping[str, Any]) -> pd.D
         raise unknown("attack of this sweep", name, leaks["attack"].unique())
     chosen = pd.Series(True, rows.index)
     for key, value in settings.items():
-        of = rows.get(f"attack.{key}", pd.Series(np.nan, rows.index))
+        name_of = f"attack.{key}"
+        of = rows[name_of] if name_of in rows else [math.nan] * len(rows)
         chosen &= np.array([bool(np.all(each == value)) for each in of])
     if not chosen.any():
         asked = ", ".join(f"{key}={value!r}" for key, value in settings.items())
