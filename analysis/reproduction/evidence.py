@@ -78,7 +78,8 @@ def leak_rows(table: str, judged: Judged) -> list[LeakRow]:
         of = attacks[attacks["configuration"] == number]
         names = ["variant", "label", "attack", "kind"]
         for key, members in of.groupby(names, sort=False):
-            _, label, name, kind = map(str, tuple(key))
+            assert isinstance(key, tuple)
+            _, label, name, kind = map(str, key)
             means = members[["leak", "success", "excess"]].mean().to_dict()
             found.append((kind, label, name, False, means))
         leading = judged.leading[judged.leading["configuration"] == number]
