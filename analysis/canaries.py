@@ -7,6 +7,10 @@ A run is one seed. In each run the strongest attack is chosen on half of the can
 The limit of all runs together adds up their guesses, and then one attack is chosen for all.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
+
 from __future__ import annotations
 
 import pathlib

@@ -11,6 +11,10 @@ that is chosen as the highest of many is biased upward, in both federations alik
 swap (``swapping``) has a column. Lines that OUT/deviations.csv has of other sweeps are kept.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
+
 from __future__ import annotations
 
 import argparse
@@ -32,7 +36,9 @@ Row = dict[str, Any]
 
 def _mean(rows: pd.DataFrame, name: str) -> float:
     """The mean of a figure, of one by epoch that of the last."""
-    values = [np.ravel(value)[-1] for value in rows.get(name, ()) if value is not None]
+    if name not in rows:
+        return float("nan")
+    values = [np.ravel(value)[-1] for value in rows[name] if value is not None]
     return float(np.mean(values)) if values else float("nan")
 
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 import pandas as pd
 
 from analysis.leakbench.boards import BOARDS, GAINS, KNOWN, UNDEFENDED, Board, autoleak
@@ -185,8 +186,8 @@ def _chosen(tuning: StoredSweep, method: str) -> Places:
         of = trials[(trials["federation"] == federation) & trials["configuration"].isin(order)]
         for gain in GAINS:
             asked = facts._replace(goal=Goal(keep_gain=gain))
-            kept = costs(of, order, asked)["qualifies"]
-            able = [place for place, c in enumerate(members) if kept[c]]
+            kept = costs(of, order, asked)["qualifies"].reindex(members).to_numpy(bool)
+            able = np.flatnonzero(kept).tolist()
             places[federation, gain] = max(able, default=None)
     return places
 

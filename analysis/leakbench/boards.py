@@ -5,6 +5,10 @@ the trials of one sweep. The config of a data set is the variant of ``configs/le
 ``autoleak.json`` stores the suite: its version, and each attack with its rule number and options.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
+
 from __future__ import annotations
 
 import functools

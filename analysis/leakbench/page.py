@@ -73,7 +73,8 @@ def _figure(mean: float | None, limits: tuple[float, float] | None) -> str:
     """'.97 (.95 to .98)'; '-' without a figure."""
     if mean is None:
         return "-"
-    return words.with_limits(mean, *(limits or (float("nan"),) * 2))
+    lower, upper = limits or (float("nan"), float("nan"))
+    return words.with_limits(mean, lower, upper)
 
 
 def rankings(entries: Sequence[Entry]) -> list[Ranking]:

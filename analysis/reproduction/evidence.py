@@ -77,7 +77,9 @@ def leak_rows(table: str, judged: Judged) -> list[LeakRow]:
         found: list[tuple[str, str, str, bool, dict[str, float]]] = []
         of = attacks[attacks["configuration"] == number]
         names = ["variant", "label", "attack", "kind"]
-        for (_, label, name, kind), members in of.groupby(names, sort=False):
+        for key, members in of.groupby(names, sort=False):
+            assert isinstance(key, tuple)
+            _, label, name, kind = map(str, key)
             means = members[["leak", "success", "excess"]].mean().to_dict()
             found.append((kind, label, name, False, means))
         leading = judged.leading[judged.leading["configuration"] == number]

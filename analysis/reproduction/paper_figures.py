@@ -5,6 +5,10 @@ and training, even if the sweep has less of them. Sun et al. draw leaks over the
 of the trained model, so the horizontal axis has its layers, and the test AUC is a horizontal line.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
+
 from __future__ import annotations
 
 import functools
@@ -301,7 +305,7 @@ def _sun_alphas(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     """Draws Figure 5 of Sun et al.: leak of the spectral attack and test AUC over dCor's weight, which is 0
     without dCor. There are two panels per set of other defenses."""
     found = seed_figures(sweep)
-    alphas = found.points.get("dcor.alpha", pd.Series(0.0, found.points.index)).fillna(0.0)
+    alphas = found.points.reindex(columns=["dcor.alpha"])["dcor.alpha"].astype(float).fillna(0.0)
     series: dict[str, list[tuple[float, int]]] = {}
     for c, chain in found.points["defenses"].items():
         others = "+".join(name for name in chain.split("+") if name != "dcor")

@@ -55,11 +55,11 @@ def seed_figures(sweep: StoredSweep) -> SeedFigures:
     points = first[["method", "defenses"]].assign(label=pd.Series(labels(trials, knobs)))
     points = points.join(pd.DataFrame.from_dict(knobs, orient="index"))
     oriented = "oriented_" if "test_oriented_accuracy" in trials else ""
-    auc = trials.get("test_oriented_auc", pd.Series(np.nan, trials.index))
+    auc = trials.get("test_oriented_auc", np.nan)
     trials = trials.assign(
         kind=[federation_of(name).kind for name in trials["federation"]],
         accuracy=trials[f"test_{oriented}accuracy"],
-        auc=auc.astype(float),
+        auc=pd.Series(auc, trials.index, dtype=float),
     )
     attacks = published_figures(sweep)
     if len(attacks):

@@ -4,6 +4,10 @@ The choice rests on the measured times of finished stages and, if there is time 
 of the pilot. Nothing is trained here, and no leak is read.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
+
 from __future__ import annotations
 
 import math

@@ -229,7 +229,7 @@ def mend(workdir: pathlib.Path) -> None:
 
 
 def verify(workdir: pathlib.Path) -> None:
-    """Prints the state of every part of a sweep, and of the one that selected its Delta.
+    """Prints the state of every part of a sweep, of the one that selected its Delta, and of its fresh seeds.
 
     Raises:
       UserError: if a part is damaged.
@@ -248,9 +248,10 @@ def verify(workdir: pathlib.Path) -> None:
         )
     for line in store.load(workdir).unfinished:
         print(f"not finished: {line}; `vfljax sweep --workdir={workdir}` continues")
-    if (workdir / SELECTION).is_dir():  # a sweep of its own, with its own remedy
-        print(f"{workdir / SELECTION}:")
-        verify(workdir / SELECTION)
+    for name in (SELECTION, CONFIRMED):  # sweeps of their own, with their own remedies
+        if (workdir / name).is_dir():
+            print(f"{workdir / name}:")
+            verify(workdir / name)
 
 
 def stored_plan(

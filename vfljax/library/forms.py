@@ -126,7 +126,8 @@ def attack_frame(judged: Judged, name: str, settings: Mapping[str, Any]) -> pd.D
         raise unknown("attack of this sweep", name, leaks["attack"].unique())
     chosen = pd.Series(True, rows.index)
     for key, value in settings.items():
-        of = rows.get(f"attack.{key}", pd.Series(np.nan, rows.index))
+        name_of = f"attack.{key}"
+        of = rows[name_of] if name_of in rows else [math.nan] * len(rows)
         chosen &= np.array([bool(np.all(each == value)) for each in of])
     if not chosen.any():
         asked = ", ".join(f"{key}={value!r}" for key, value in settings.items())
@@ -171,9 +172,12 @@ def labeled_arrays(
     arrays = xarray.Dataset(figures.to_xarray().reindex(order).data_vars, {**order, **coordinates})
     leaks = leak_frame(judged)
     leaks = leaks[leaks["point"] == 0]
-    if len(leaks):
-        label = leaks["variant"].map({k: x.label for k, x in _identities(judged.sweep).items()})
-        by_attack = leaks.assign(attack=label).set_index([*AXES, "attack"])[[*LEAKS]]
+    if judged.sweep.attacks.num_rows:
+        stored = judged.sweep.attacks.select(["variant", "federation", "label"]).to_pandas()
+        names = stored.drop_duplicates(["variant", "federation"])
+        leaks = leaks.drop(columns=["attack", "label"]).merge(names, on=["variant", "federation"])
+        leaks = leaks.rename(columns={"label": "attack"})
+        by_attack = leaks.set_index([*AXES, "attack"])[[*LEAKS]]
         arrays = arrays.assign(by_attack.astype(float).to_xarray().reindex(order).data_vars)
     return arrays if method is None else _along_knobs(arrays, judged.trials, method)
 

@@ -17,6 +17,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from vfljax import attacks, papers, store
@@ -141,7 +142,9 @@ class _Finder:
         """
         blank = Compared(number=number, variant=variant, scale=self._reproduces.scale)
         matching = [c for c in self._methods.index if self._matches(number, c)]
-        if self._methods[matching].nunique() < len(matching):  # several of one method fit
+        if len({str(self._methods[c]) for c in matching}) < len(
+            matching
+        ):  # several of a method fit
             several = ", ".join(self._labels[c] for c in matching)
             return [blank._replace(figure=f"several: {several}")]
         out = []
@@ -242,7 +245,8 @@ def published_figures(sweep: store.StoredSweep) -> pd.DataFrame:
 
 
 def _utility(column: str, trials: pd.DataFrame) -> Found:
-    if column == "test_oriented_auc" and POOLED in trials and trials[POOLED].notna().any():
+    pooled = trials[POOLED].to_numpy(float) if POOLED in trials else []
+    if column == "test_oriented_auc" and np.isfinite(pooled).any():
         column = POOLED  # the sweep evaluated as the released code does
     by_seed = _by_seed(trials, column)
     if column == "train_auc":
