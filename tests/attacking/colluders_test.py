@@ -1,5 +1,8 @@
 """Colluding parties: one view of several, shared programs, their own layers and columns."""
 
+# pandas annotates what a selection returns as a union
+# pyright: reportAttributeAccessIssue=false
+
 import collections
 
 import jax

@@ -1,5 +1,8 @@
 """Figures that are means over draws of the known labels."""
 
+# pandas annotates what a selection returns as a union
+# pyright: reportAttributeAccessIssue=false
+
 import dataclasses
 import functools
 import shutil

@@ -1,5 +1,8 @@
 """The frames of a stored sweep: directions of leaks, labels, planned rows, learners and utilities."""
 
+# pandas annotates what a selection returns as a union
+# pyright: reportAttributeAccessIssue=false
+
 import json
 import pathlib
 
