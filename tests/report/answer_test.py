@@ -41,7 +41,7 @@ def test_what_protects_and_keeps_the_gain_is_to_be_switched_on():
     assert "telco can read the labels" in answer.reads
     assert "1 attack of 1 family reads .95" in answer.reads
     assert "probe/mean leads on 5 of 5 seeds" in answer.reads
-    assert ".60 needs no federation" in answer.reads
+    assert "Without the federation the same party reads .60" in answer.reads
     assert "one row of the class defaulted and one of the class repaid" in answer.reads
     assert "keeps 80 % of that gain (asked: 50 %" in answer.costs
     assert "1 of 20 defenses" in answer.coverage

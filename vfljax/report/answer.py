@@ -149,8 +149,8 @@ def _reads(p: Panel, first: bool) -> str:
     ]
     if facts.known and not math.isnan(v["local_only"]):
         sentences.append(
-            f"Of that, {figure(v['local_only'])} needs no federation: the same party learns it from its own "
-            f"columns and {known}."
+            f"Without the federation the same party reads {figure(v['local_only'])}, from its own columns and "
+            f"{known}."
         )
     return " ".join([*sentences, *scale])
 
@@ -210,8 +210,8 @@ def _sure(p: Panel, first: bool) -> str:
     parts = [f"{count(p.seeds, 'run')} on this data set."]
     if first:
         parts.append(
-            "Brackets hold the lower and the upper limit of what further runs would show on average. A leak is "
-            "a lower limit in another sense: attacks that were not tried may read more."
+            "Brackets hold the lower and the upper limit of what further runs would show on average. Attacks "
+            "that were not tried may read more."
         )
     learners = p.judged.rows.loc[p.judged.rows["role"] == "learner", "label"].nunique()
     rate = false_rates.false_rate(p.seeds, int(v["variants"]), learners)

@@ -84,7 +84,9 @@ def action(p: Panel) -> tuple[str, bool]:
             return f"Undecided: fresh seeds do not confirm {name}.", False
         unknown = p.best["cost"] == Cost.UNKNOWN
         provided = " if its cost, which is not known, is acceptable" if unknown else ""
-        return f"Switch on {method}{f' at {knobs}' if knobs else ''}{provided}.", False
+        unproven = p.best["verdict"] != Verdict.PROTECTS
+        found = ". It is the best that was found, and not shown to protect" if unproven else ""
+        return f"Switch on {method}{f' at {knobs}' if knobs else ''}{provided}{found}.", False
     if p.seeds < FEWEST_SEEDS:
         return f"Undecided: {count(p.seeds, 'seed')} allow{'s' * (p.seeds == 1)} no verdict.", False
     if not p.rows:

@@ -91,7 +91,7 @@ MEANINGS = {
     Verdict.LEAKS_LESS: f"{_MORE}, but at least .02 less than undefended.",
     Verdict.LEAKS_AS_BEFORE: f"{_MORE}, and it cannot be shown that this is less than undefended.",
     Verdict.UNCLEAR: "At least .02 less leaks than undefended, but the limits leave open whether more than .05 "
-    "remains.",
+    "leaks beyond what can be read without the federation.",
     Verdict.CANNOT_SAY: "The limits are too wide to say anything.",
 }
 """What each verdict means, in a sentence."""
