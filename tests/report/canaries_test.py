@@ -128,7 +128,6 @@ def limits_of_runs(epsilon, runs, canaries=300, attacks=40):
     return np.array(out)
 
 
-@pytest.mark.slow
 def test_to_choose_among_many_attacks_keeps_the_level_and_more_than_epsilon_is_found():
     runs = 400
     above, uncorrected = np.mean(limits_of_runs(1.0, runs) > 1.0, axis=0)
