@@ -41,7 +41,7 @@ def with_seeds(sweep, shift=0.0, seeds=5):
             ),
             preserve_index=False,
         )
-        for frame, names in ((results, ["test_accuracy"]), (attacks, ["leak", "leak_named"]))
+        for frame, names in ((results, ["test_accuracy"]), (attacks, ["leak"]))
     ]
     return sweep._replace(results=tables[0], attacks=tables[1])
 
