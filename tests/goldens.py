@@ -64,11 +64,11 @@ GONE = (
     *("leak_select", "named", "named_report", "named_select", "auc_batch_q95", "leak_batch_mean"),
     *("renamed", "test_leak", "read_99", "tpr_at_1e-3", "tpr_at_1e-2", "tpr_at_1e-1"),
 )
-"""Columns that are no longer stored, or mean another thing, since each attack has one leak and a positive class.
+"""Columns that are gone, or mean another thing since each attack has one leak and a positive class.
 
-Likewise the leak of an attack that knows no label is not compared, because known labels turn or name it now. Of
-two classes one that knows labels is not turned, so that its leak is the golden's or 1 minus it; a mean over draws
-of known labels in which an attack near chance points both ways is neither, and is listed."""
+The leak of an attack that knows no label is not compared either, because known labels turn or name it now. Of
+two classes one that knows labels is not turned, so that its leak is the golden's or 1 minus it. A mean over
+draws of known labels, in which an attack near chance points both ways, is neither, and is listed."""
 REAL = {
     "avazu": "avazu/train_head9999.csv.gz",
     "bhi": "bhi",
