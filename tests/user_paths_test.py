@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from vfljax.store.directory import read_tables
 
 import vfljax
 from analysis.benchmark import command as benchmark
@@ -26,7 +27,6 @@ from vfljax.errors import UserError, user_path
 from vfljax.launching import scheduler
 from vfljax.models import weights
 from vfljax.store import checkpoint
-from vfljax.store.directory import read_tables
 
 CONFIG = "def get_config(variant=''):\n    return {'name': 'mine', 'notes': (variant,)}\n"
 URI = "s3://bucket/x"

@@ -28,21 +28,21 @@ import pandas as pd
 from analysis.leakbench.boards import BOARDS, GAINS, KNOWN, UNDEFENDED, Board, autoleak
 from analysis.leakbench.entry_files import SCORED, Break, Data, Entry, Reading, Result, Score
 from vfljax import contract, defenses, store
-from vfljax.attacking.run import attack_sweep
 from vfljax.attacks import TABLE
 from vfljax.auditing import suite
 from vfljax.auditing.stages import CANARIES
 from vfljax.errors import UserError
+from vfljax.launching import running
 from vfljax.report import lower_limits, rows
 from vfljax.report.costs import costs
 from vfljax.report.judge import LOCAL_ONLY
 from vfljax.report.judged import Judged, knobs_of, members_of, values_of
 from vfljax.report.verdicts import EXCESS
 from vfljax.store import StoredSweep
+from vfljax.store.units import SHARD
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import make_plan
 from vfljax.sweep.records import Goal
-from vfljax.sweep.train import train_sweep
 from vfljax.types import MALICIOUS
 
 TUNING = "tuning"
@@ -76,10 +76,13 @@ class Bench(NamedTuple):
           attacks: names; None for those of the config.
         """
         config, path = {**self.config, **fields}, self.workdir / folder
-        plan = train_sweep(parse(config), path, self.command, self.say)
-        if config["attacks"]:
-            attack_sweep(plan, path, attacks, self.say)
-        store.export(path)
+
+        def may(unit: store.Unit) -> bool:
+            return unit.kind == SHARD or attacks is None
+
+        running.finish(parse(config), path, self.command, self.say, may=may).check()
+        if attacks is not None:
+            running.attack_stored(running.stored_plan(path), path, attacks, say=self.say).check()
         return store.load(path)
 
     def run(self, entries: Sequence[Entry]) -> list[Entry]:

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import attacks, keys, machine, store
+from vfljax import attacks, keys, machine
 from vfljax.attacking.diagnostics import diagnosis
-from vfljax.attacking.jobs import UNTRAINED, Job, ViewGroup, draws_of, key_of
+from vfljax.attacking.jobs import UNTRAINED, Job, VariantPlan, ViewGroup, draws_of
 from vfljax.attacking.processes import in_processes
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import (
@@ -48,24 +48,12 @@ class Stored(NamedTuple):
     """What attacks need of a stored sweep."""
 
     plan: Plan  # restricted to the recorded rows
-    sweep: store.StoredSweep
+    workdir: pathlib.Path
+    header: Mapping[str, Any]
     arrays: Mapping[str, np.ndarray]  # the splits
     scorer: Scorer
-    summary: dict[str, dict[str, Any]]  # ``attacks.json``
+    variants: Mapping[str, VariantPlan | None]  # by key; None: this process cannot run it
     shard: ReadShard = read_shard
-
-    @property
-    def workdir(self) -> pathlib.Path:
-        """The folder of the sweep."""
-        return self.sweep.workdir
-
-    def rows(self, variant: AttackVariant) -> list[dict[str, Any]]:
-        """The variant's stored rows."""
-        return store.read_variant(self.workdir, variant.key).to_pylist()
-
-    def keys(self, variant: AttackVariant) -> set[tuple[Any, ...]]:
-        """The keys of the jobs whose rows are stored."""
-        return {key_of(row) for row in self.rows(variant)}
 
 
 class AttackProgram(NamedTuple):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from vfljax import metrics
-from vfljax.store.attacks import SHARES
+from vfljax.store.rows import SHARES
 from vfljax.types import Array
 
 RATES = {"tpr_at_1e-3": 0, "tpr_at_1e-2": 8, "tpr_at_1e-1": 16}  # column -> place in ``SHARES``

@@ -1,4 +1,4 @@
-"""Decides on which trials of a stored sweep each attack variant is run, and lists the jobs.
+"""Plans the attacks of a sweep: which variants are run, on which trials, and which are skipped.
 
 A *job* is one attack on one trial, or one of the attack's baselines. Trials that are attacked
 alike form a ``ViewGroup``, whose jobs share a compiled program.
@@ -6,20 +6,20 @@ alike form a ``ViewGroup``, whose jobs share a compiled program.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from vfljax import attacks, store
-from vfljax.attacking.diagnostics import make_layers
+from vfljax import attacks, plugins, store
+from vfljax.attacking.diagnostics import belongs_to, make_layers
 from vfljax.attacks.core import CLEAN, Attack
-from vfljax.store import exchange
-from vfljax.sweep.attack_variants import AttackVariant, attackers_of, make_attack
+from vfljax.sweep.attack_variants import AttackVariant, attack_variants, attackers_of, make_attack
+from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.grid import knowers
 from vfljax.sweep.initial import plain, weight_shapes
-from vfljax.sweep.plan import Plan
+from vfljax.sweep.plan import Plan, recorded
 from vfljax.sweep.serving import known_error
 from vfljax.types import Spec
 
@@ -29,7 +29,6 @@ NOT_WHOLE = (
 )
 ATTACK, ALL_LABELS, UNTRAINED = "attack", "all_labels", "untrained"
 KEY = ("federation", "view", "trial", "what", "attack_configuration", "seed")
-COLUMNS = ["trial", "seed", "federation", "status", "shard", "member"]  # of results
 
 
 class ViewGroup(NamedTuple):
@@ -60,14 +59,17 @@ class Job(NamedTuple):
         known = {"known": float(rows)} if self.what == ALL_LABELS else {}
         return {**self.variant.knobs[self.point], **known}
 
+    @property
+    def known(self) -> int:
+        """The number of labels that the attack knows."""
+        return int(self.variant.knobs[self.point].get("known", 0))
+
     def figures(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the job's row of ``attacks``, with ``values`` added."""
-        knobs = self.variant.knobs[self.point]
         identity = self.variant.identity._replace(
-            federation=self.group.federation,
-            attackers=self.group.attackers,
-            known=int(knobs.get("known", 0)),
+            federation=self.group.federation, attackers=self.group.attackers, known=self.known
         )
+        knobs = self.variant.knobs[self.point]
         return {
             **store.identity_columns(identity),
             "variant": self.variant.key,
@@ -103,89 +105,147 @@ def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in KEY)
 
 
-class VariantPlan(NamedTuple):
-    """An attack variant and its jobs by group, or why it has none."""
-
-    variant: AttackVariant
-    attack: Attack  # built with one group's bottoms; for other groups, only the bottoms differ
-    jobs: dict[ViewGroup, list[Job]]
-    diverged: int  # trials that are not attacked because their training diverged
-    skipped: str = ""  # one line on why it cannot be run on the sweep; "" if it can
-
-    def of_shards(self, names: Collection[str]) -> VariantPlan:
-        """Returns the plan with only those jobs that are on trials of these shards."""
-        jobs = {
-            group: [job for job in jobs if job.row["shard"] in names]
-            for group, jobs in self.jobs.items()
-        }
-        return self._replace(jobs={group: jobs for group, jobs in jobs.items() if jobs})
-
-    @property
-    def every_job(self) -> list[Job]:
-        """The jobs of all groups, baselines included."""
-        return [job for jobs in self.jobs.values() for job in jobs]
-
-    @property
-    def trials(self) -> int:
-        """How many times the attack itself is run."""
-        return attacks_among(self.every_job)
-
-
 def attacks_among(jobs: Sequence[Job]) -> int:
     """Returns how many of the jobs are attacks, and not baselines."""
     return sum(job.what == ATTACK for job in jobs)
 
 
-def plan_variant(variant: AttackVariant, plan: Plan, sweep: store.StoredSweep) -> VariantPlan:
-    """Returns the jobs of an attack variant on a stored sweep, or one line that says why there are none.
+class VariantPlan(NamedTuple):
+    """An attack variant on a sweep."""
+
+    variant: AttackVariant
+    attack: (
+        Attack  # built with the first group's bottoms; for other groups, only the bottoms differ
+    )
+    attackers: tuple[tuple[int, ...], ...]  # the groups of parties that run it
+    skipped: str = ""  # one line on why it cannot be run on the sweep; "" if it can
+
+    def entry(self, skip_settled: bool) -> dict[str, Any]:
+        """Returns what the header of the sweep says of the variant.
+
+        Args:
+          skip_settled: whether it is skipped on runs of which a cheaper attack has read nearly all labels.
+        """
+        variant, attack = self.variant, self.attack
+        columns = store.identity_columns(variant.identity)
+        if self.skipped:
+            return {**columns, "status": "skipped", "reason": self.skipped}
+        owns_layer = all(belongs_to(attack.diagnostic, parties) for parties in self.attackers)
+        plugged = plugins.described([variant.name])
+        return {
+            **columns,
+            "status": "ok",
+            "cost": getattr(attacks.TABLE[variant.name], "cost", 0),
+            "skip_settled": skip_settled,
+            "steps": attack.steps,
+            "knobs": variant.knobs,
+            "oracle": attack.oracle or (bool(attack.diagnostic) and not owns_layer),
+            "labels": "all" if attack.oracle else "",
+            "adaptive": attack.adaptive,
+            "baselines": list(attack.baselines),
+            "federations": list(attack.federations),
+            "with_malicious": variant.with_malicious,
+            **({"plugins": plugged} if plugged else {}),
+        }
+
+
+def of_entry(entry: Mapping[str, Any], plan: Plan) -> VariantPlan | None:
+    """Returns the variant of an entry of the header; None if this process cannot run it.
+
+    It cannot if the code of the variant's rule is gone, or if its plugin is not in use.
 
     Args:
-      variant: the attack variant.
+      entry: of a variant that was not skipped.
       plan: of the sweep.
-      sweep: the stored sweep.
     """
+    identity = store.identity_of(entry)
+    row = attacks.TABLE.get(identity.attack)
+    if row is None or row.rule != identity.rule:
+        return None
+    variant = AttackVariant(
+        name=identity.attack,
+        options=dict(identity.options),
+        knobs=entry["knobs"],
+        shown=identity.shown,
+        attackers=identity.attackers,
+        with_malicious=entry["with_malicious"],
+    )
+    return _planned(variant, recorded(plan))
+
+
+def planned(plan: Plan, experiment: Experiment) -> list[VariantPlan]:
+    """Returns every attack variant of an experiment, as it is run on a sweep or skipped.
+
+    Args:
+      plan: of the sweep.
+      experiment: the sweep's, or the same with other attacks.
+    """
+    plan = recorded(plan)
+    classes, reads = plan.dataset.num_classes, plan.party_columns[0].input
+    return [_planned(variant, plan) for variant in attack_variants(experiment, classes, reads)]
+
+
+def _planned(variant: AttackVariant, plan: Plan) -> VariantPlan:
     bottoms = tuple(plan.groups[0].spec.bottoms[p] for p in variant.attackers)
     attack = make_attack(variant, bottoms, plan.dataset.num_classes)
-    rows = sweep.results.select(COLUMNS).to_pylist() if sweep.results.num_rows else []
-    rows = [row for row in rows if attackers_of(variant, attack, row["federation"])]
-    skipped = ""
-    if attacks.TABLE[variant.name].whole_batches:
-        whole = _whole_batches(variant.name, plan, sweep)
-        rows = [row for row in rows if row["shard"] in whole]
-        skipped = "" if whole else NOT_WHOLE
-    skipped = skipped or _refusal(variant, attack, bool(rows), plan)
-    jobs = {} if skipped else _jobs(variant, attack, rows, plan, sweep)
-    return VariantPlan(variant, attack, jobs, sum(row["status"] != "ok" for row in rows), skipped)
+    readable = _readable(variant.name, plan)
+    kinds = {t.federation.name: None for g in readable for t in g.trials}
+    attackers = dict.fromkeys(attackers_of(variant, attack, name) for name in kinds)
+    attackers.pop((), None)
+    whole = attacks.TABLE[variant.name].whole_batches
+    skipped = NOT_WHOLE if whole and not readable else ""
+    skipped = skipped or _refusal(variant, attack, bool(attackers), plan)
+    return VariantPlan(variant, attack, tuple(attackers), skipped)
 
 
-def _jobs(
-    variant: AttackVariant,
-    attack: Attack,
-    rows: Sequence[dict[str, Any]],
-    plan: Plan,
-    sweep: store.StoredSweep,
-) -> dict[ViewGroup, list[Job]]:
-    """Returns the jobs of each group. For each point of the knobs, the UNTRAINED jobs of all seeds come
-    first, then for each trial ATTACK and ALL_LABELS, as far as the attack has these baselines."""
+def _readable(attack: str, plan: Plan) -> list[Any]:
+    """Returns the groups of trials that an attack can read. One that reads whole batches can if their defense
+    is one that it knows, and if all rows of their recorded epochs are stored."""
+    if not attacks.TABLE[attack].whole_batches:
+        return list(plan.groups)
+    scored = plan.experiment.training.scored_rows
+    return [
+        group
+        for group in plan.groups
+        if attack in knowers(group.spec.defenses, group.spec.top is not None)
+        and (not group.spec.recorded or scored(group.spec.num_rows) == group.spec.num_rows)
+    ]
+
+
+def jobs_of(planned: VariantPlan, plan: Plan, rows: Iterable[Mapping[str, Any]]) -> list[Job]:
+    """Returns the jobs of a variant on some trained trials.
+
+    For each group and point of the knobs, the UNTRAINED jobs of all seeds come first, then for each trial ATTACK
+    and ALL_LABELS, as far as the attack has these.
+
+    Args:
+      planned: the variant.
+      plan: of the sweep.
+      rows: of results, of the trials.
+    """
+    variant, attack = planned.variant, planned.attack
     specs = list(dict.fromkeys(plain(group.spec) for group in plan.groups))
-    # groups are matched by name, because the numbers of trials depend on the attacks of the config
-    spec_of_group = {group.name: plain(group.spec) for group in plan.groups}
-    spec_of = {s["name"]: spec_of_group.get(s["group"]) for s in sweep.header["shards"]}
+    group_of = {shard.name: plan.groups[shard.group] for shard in plan.shards}
+    readable = {group.name for group in _readable(variant.name, plan)}
     rows_of: dict[ViewGroup, list[dict[str, Any]]] = {}
-    for row in rows:
-        spec = spec_of[row["shard"]]
-        assert spec is not None, "the plan is another sweep's"
+    for row in sorted(rows, key=lambda row: row["trial"]):
+        trained = group_of[row["shard"]]
         attackers = attackers_of(variant, attack, row["federation"])
-        group = ViewGroup(row["federation"], attackers, spec, specs.index(spec))
-        rows_of.setdefault(group, []).append(row)
+        if attackers and trained.name in readable:
+            spec = plain(trained.spec)
+            group = ViewGroup(row["federation"], attackers, spec, specs.index(spec))
+            rows_of.setdefault(group, []).append(dict(row))
     of_trial = [ATTACK, ALL_LABELS] if ALL_LABELS in attack.baselines else [ATTACK]
-    jobs: dict[ViewGroup, list[Job]] = {}
+    firsts = _first_trials(plan, readable) if UNTRAINED in attack.baselines else {}
+    jobs = []
     for group, of_group in rows_of.items():
-        first = {row["seed"]: row for row in reversed(of_group)}
-        seeds = sorted(first) if UNTRAINED in attack.baselines else []
-        todo = [(UNTRAINED, first[seed]) for seed in seeds]
+        todo = [
+            (UNTRAINED, row)
+            for row in of_group
+            if firsts.get((group.federation, group.spec, row["seed"])) == row["trial"]
+        ]
         todo += [(what, row) for row in of_group if row["status"] == "ok" for what in of_trial]
-        jobs[group] = [
+        jobs += [
             Job(what, variant, group, point, row["seed"], row)
             for point in range(len(variant.knobs))
             for what, row in todo
@@ -193,11 +253,23 @@ def _jobs(
     return jobs
 
 
+def _first_trials(plan: Plan, readable: set[str]) -> dict[tuple[str, Spec, int], int]:
+    """Returns each seed's first trial, by federation, models and seed, among these groups."""
+    first: dict[tuple[str, Spec, int], int] = {}
+    for group in plan.groups:
+        if group.name in readable:
+            spec = plain(group.spec)
+            for trial in group.trials:
+                place = trial.federation.name, spec, trial.seed
+                first[place] = min(first.get(place, trial.id), trial.id)
+    return first
+
+
 def _refusal(variant: AttackVariant, attack: Attack, trained: bool, plan: Plan) -> str:
     """Returns why the attack cannot be run on the sweep, '' if it can. ``trained`` tells whether there are
     trials of a federation on which the attack is defined."""
     training, num_classes = plan.experiment.training, plan.dataset.num_classes
-    recorded = training.recorded_epochs
+    recorded_epochs = training.recorded_epochs
     if attack.binary and num_classes > 2:
         return f"defined for two classes, {plan.dataset.name} has {num_classes}"
     if not trained:
@@ -207,9 +279,9 @@ def _refusal(variant: AttackVariant, attack: Attack, trained: bool, plan: Plan) 
             f"it needs runs of the federation {needed} and this sweep trained none: add "
             f"{named or f'{variant.name!r} to config.attacks'} and train in a new workdir"
         )
-    if attack.epoch >= 0 and attack.epoch not in recorded:
+    if attack.epoch >= 0 and attack.epoch not in recorded_epochs:
         return (
-            f"it reads epoch {attack.epoch} and this sweep recorded {recorded}: name it in "
+            f"it reads epoch {attack.epoch} and this sweep recorded {recorded_epochs}: name it in "
             "config.training.record and train in a new workdir"
         )
     if attack.parameter_gradients and not training.record_parameter_gradients:
@@ -226,21 +298,6 @@ def _refusal(variant: AttackVariant, attack: Attack, trained: bool, plan: Plan) 
     known = (point["known"] for point in variant.knobs if "known" in point)
     errors = (known_error(variant.name, number, plan) for number in known)
     return next((str(error).removesuffix(".") for error in errors if error), "")
-
-
-def _whole_batches(attack: str, plan: Plan, sweep: store.StoredSweep) -> set[str]:
-    """Returns the names of the shards that the attack can read: their defense is one that the attack knows,
-    and all rows of their recorded epochs are stored, or will be once they are trained."""
-    training, specs = plan.experiment.training, {group.name: group.spec for group in plan.groups}
-    whole = set()
-    for shard in sweep.header["shards"]:
-        spec, folder = specs[shard["group"]], sweep.workdir / "shards" / shard["name"] / "exchange"
-        every = training.scored_rows(spec.num_rows) == spec.num_rows
-        # sweeps of earlier versions have no batch mates
-        mates = not spec.recorded and (not folder.is_dir() or exchange.has_mates(folder))
-        if attack in knowers(spec.defenses, spec.top is not None) and (every or mates):
-            whole.add(shard["name"])
-    return whole
 
 
 def layers(plan: Plan) -> list[str]:

@@ -7,11 +7,10 @@ labels and the learner, but on no trial. Its rows, of the variant ``LABEL``, the
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-import pathlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -20,10 +19,8 @@ from scipy.sparse import csr_matrix, hstack
 
 from vfljax import store
 from vfljax.attacking.batching import Stored
-from vfljax.attacking.jobs import VariantPlan, draws_of
 from vfljax.attacking.processes import in_processes
 from vfljax.attacking.scoring import AttackOutput
-from vfljax.attacking.versions import NO_COST
 from vfljax.attacking.view import CommonData, common_data
 from vfljax.attacks.learners import OwnColumns, learn, learners_of
 from vfljax.store import LOCAL_ONLY as LABEL
@@ -49,96 +46,32 @@ class LocalOnlyJob(NamedTuple):
         head = {"variant": LABEL, "seed": self.seed, "what": LABEL, "draws": float(self.draws)}
         return {**store.identity_columns(identity), **head, **values}
 
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What identifies its stored row."""
-        return store.learner_key(self.figures({}))
+
+def _jobs(entry: Mapping[str, Any], plan: Plan) -> list[LocalOnlyJob]:
+    """Returns the jobs of a unit; ``entry`` is what the header says of it."""
+    attackers = tuple(entry["attackers"])
+    width = sum(_width_of(plan.party_columns[party].input) for party in attackers)
+    learners = learners_of(width, len(plan.splits[0].train))
+    points = itertools.product(entry["seeds"], entry["draws"], learners)
+    return [
+        LocalOnlyJob(attackers, entry["known"], seed, learner, count)
+        for seed, count, learner in points
+    ]
 
 
-def jobs(variant_plans: Iterable[VariantPlan], plan: Plan) -> list[LocalOnlyJob]:
-    """Returns the baselines of these attacks, for all their attackers and all their numbers of known labels.
-
-    There are none for a recording that lacks the attackers' columns.
-
-    Args:
-      variant_plans: the attacks.
-      plan: of the sweep.
-    """
-    if plan.dataset.recording is not None and "columns" in plan.dataset.recording.missing:
-        return []
-    plans = list(variant_plans)
-    attackers = dict.fromkeys(group.attackers for each in plans for group in each.jobs)
-    points = (point for each in plans for point in each.variant.knobs)
-    known = dict.fromkeys(int(point["known"]) for point in points if point.get("known"))
-    # an attack is compared with a baseline on the same draws of labels
-    most, seeds = plan.experiment.known_draws, plan.experiment.trained_seeds
-    draws = dict.fromkeys([most, *(draws_of(each.attack, most) for each in plans)])
-    out = []
-    for group in attackers:
-        width = sum(_width_of(plan.party_columns[party].input) for party in group)
-        points = itertools.product(
-            draws, known, seeds, learners_of(width, len(plan.splits[0].train))
-        )
-        out += [
-            LocalOnlyJob(group, labels, seed, learner, count)
-            for count, labels, seed, learner in points
-        ]
-    return out
-
-
-def stored_keys(workdir: pathlib.Path) -> set[tuple[Any, ...]]:
-    """Returns the keys of the jobs whose rows are stored."""
-    return {store.learner_key(row) for row in store.read_variant(workdir, LABEL).to_pylist()}
-
-
-def described(todo: Iterable[LocalOnlyJob], workdir: pathlib.Path, shards: int) -> dict[str, Any]:
-    """Returns the baseline's entry of ``attacks.json``, which counts the stored rows too.
+def run(unit: store.Unit, stored: Stored) -> None:
+    """Fits and scores the learners of a unit on the host, and stores their rows.
 
     Args:
-      todo: the jobs that are asked for.
-      workdir: the folder of the sweep.
-      shards: how many shards are trained.
-    """
-    every = stored_keys(workdir) | {job.key for job in todo}
-    return {
-        **store.identity_columns(AttackIdentity(LABEL)),
-        "status": "ok",
-        "steps": 0,
-        "knobs": [{"known": known} for known in sorted({key[1] for key in every})],
-        "oracle": False,
-        "labels": "",
-        "adaptive": False,
-        "federations": [],
-        "trials": 0,
-        "diverged": 0,
-        "rows": len(every),
-        "shards": shards,
-        **NO_COST,
-    }
-
-
-def run(todo: Sequence[LocalOnlyJob], stored: Stored) -> None:
-    """Fits, scores and stores every job that is not stored yet, on the host.
-
-    Args:
-      todo: the jobs that are asked for.
+      unit: of the baseline.
       stored: the sweep.
     """
-    plan, workdir, arrays = stored.plan, stored.workdir, stored.arrays
-    done = stored_keys(workdir) if todo else set()
-    missing = [job for job in todo if job.key not in done]
-    if not missing:
-        return
-
-    @functools.cache
-    def common_of(attackers: tuple[int, ...]) -> CommonData:
-        return jax.device_get(common_data(plan.table, arrays, attackers))
-
+    plan, arrays, began = stored.plan, stored.arrays, time.monotonic()
+    jobs = _jobs(unit.of, plan)
+    common = jax.device_get(common_data(plan.table, arrays, jobs[0].attackers))
     outputs: dict[int, list[tuple[LocalOnlyJob, AttackOutput]]] = {}
-    missing.sort(key=_data_of)
-    for data, of_data in itertools.groupby(missing, _data_of):
-        alike = list(of_data)
-        for job, scores in _fitted(alike, plan, common_of(data[0])):
+    for _, of_data in itertools.groupby(jobs, _data_of):
+        for job, scores in _fitted(list(of_data), plan, common):
             train = len(arrays["train"][job.seed])
             sent = np.ones(train, bool)  # nothing is sent, so every row counts
             seed, known, trained = np.int32(job.seed), np.int32(job.known), np.bool_(False)
@@ -151,7 +84,8 @@ def run(todo: Sequence[LocalOnlyJob], stored: Stored) -> None:
         alike, scored = zip(*of_draws, strict=True)
         figures = stored.scorer.figures_on_host(scored)
         rows += [job.figures(values) for job, values in zip(alike, figures, strict=True)]
-    store.write_chunk(workdir, LABEL, "rows", [job.key for job in missing], rows)
+    cost = {"seconds": time.monotonic() - began, "rows": len(rows)}
+    store.write_rows(stored.workdir, unit.name, rows, cost=cost)
 
 
 def _data_of(job: LocalOnlyJob) -> tuple[tuple[int, ...], int, int]:

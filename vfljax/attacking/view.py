@@ -128,14 +128,14 @@ def known_rows(common: CommonData, seed: Array, count: Array, draw: Array | int 
 
 @functools.lru_cache(maxsize=2)  # trials of a federation follow each other by shard
 def read_shard(workdir: pathlib.Path, name: str) -> tuple[PyTree, dict[str, HostArray]]:
-    """Returns a shard's weights, and its exchange arrays by memory map.
+    """Returns a shard's weights, and its exchange arrays, of which a trial's part is read when it is indexed.
 
     Args:
       workdir: the folder of the sweep.
       name: of the shard.
     """
     folder = workdir / "shards" / name
-    return checkpoint.load(folder / "checkpoint"), exchange.read(folder / "exchange")
+    return checkpoint.load(folder / "checkpoint"), exchange.read(folder / exchange.FILE)
 
 
 def attack_input(

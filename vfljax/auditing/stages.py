@@ -30,19 +30,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vfljax import defenses, store
-from vfljax.attacking.run import RunVariants, attack_sweep
 from vfljax.auditing import deadline, planning, sentences, suite
 from vfljax.auditing.request import FRAME, JOURNAL, WORKDIR, Request
 from vfljax.auditing.survey import survey
 from vfljax.errors import UserError, shown, user_path
+from vfljax.launching import running
+from vfljax.launching.work import May, anything
 from vfljax.report import fresh, lower_limits
 from vfljax.report.judged import CONFIRMED
-from vfljax.sweep import programs, serving
+from vfljax.sweep import serving
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import make_plan
 from vfljax.sweep.progress import clock
 from vfljax.sweep.records import Goal
-from vfljax.sweep.train import train_sweep
 
 DAY = 86_400.0  # seconds
 CANARIES = 1000  # most training rows whose labels are coins; at most a fifth of all rows
@@ -107,7 +107,6 @@ def audit(
     indented = "\n".join("        " + line for line in body.splitlines())
     store.write_text(workdir / "config.py", CONFIG.format(body=indented))
     journal.stage("audit", config, workdir)
-    store.export(workdir)
     if request.confirm:
         _confirm(journal, config)
     if request.canaries:
@@ -137,8 +136,8 @@ def _undefended(journal: Journal, base: dict[str, Any]) -> dict[str, Any]:
     left_out: set[str] = set(decided or ())
     left = deadline.SHARE * journal.request.budget - journal.spent
     end = time.monotonic() + left if decided is None else math.inf
-    run = deadline.until(end, left_out)
-    journal.stage("undefended", base, journal.workdir / "undefended", run)
+    folder = journal.workdir / "undefended"
+    journal.stage("undefended", base, folder, deadline.until(end, folder, left_out))
     journal.keep(attacks_left_out=sorted(left_out))
     return {**base, "attacks": {n: v for n, v in base["attacks"].items() if n not in left_out}}
 
@@ -295,11 +294,7 @@ class Journal:
         store.write_text(self.path, json.dumps(self.stored, indent=1))
 
     def stage(
-        self,
-        name: str,
-        values: Mapping[str, Any],
-        workdir: pathlib.Path,
-        run: RunVariants | None = None,
+        self, name: str, values: Mapping[str, Any], workdir: pathlib.Path, may: May = anything
     ) -> None:
         """Trains and attacks one sweep, unless it is finished, and stores how long it took.
 
@@ -307,24 +302,22 @@ class Journal:
           name: of the stage; its time is stored when it is finished for the first time.
           values: the sweep's config.
           workdir: the sweep's folder.
-          run: runs the attacks; None runs all attacks of the config.
+          may: whether a unit may still be begun.
         """
         self.say(f"{name}: {clock(self.spent)} of {clock(self.request.budget)} spent")
         timed = name in self.stored["times"]
         if not timed:
             self.keep(begun={"stage": name, "at": time.time()})
-        began = time.monotonic()
-        plan = train_sweep(parse(values), workdir, self.command, self.say)
-        trained, compiled = time.monotonic(), programs.compile_seconds()
-        if values["attacks"]:
-            attack_sweep(plan, workdir, say=self.say, run=run)
+        outcome = running.finish(parse(values), workdir, self.command, self.say, may=may)
+        outcome.check()
+        sweep = store.load(workdir)
         times = planning.Times(
-            train=trained - began,
-            attack=time.monotonic() - trained,
-            attack_compiling=programs.compile_seconds() - compiled,
-            programs=len(plan.groups),
-            trials=sum(len(group.trials) for group in plan.groups),
-            running=sum(store.load(workdir).results["seconds"].to_pylist()),
+            train=outcome.training,
+            attack=outcome.attacking,
+            attack_compiling=outcome.compiling,
+            programs=len({shard["group"] for shard in sweep.header["shards"]}),
+            trials=sweep.header["trials"],
+            running=sum(sweep.results["seconds"].to_pylist()),
         )
         if not timed:
             del self.stored["begun"]

@@ -20,19 +20,20 @@ import pandas as pd
 
 from vfljax import attacks, store
 from vfljax.attacking.batching import batch_scores, make_attack_batch
-from vfljax.attacking.jobs import ATTACK
-from vfljax.attacking.run import attack_sweep, planned_variants
+from vfljax.attacking.jobs import ATTACK, VariantPlan, jobs_of, planned
+from vfljax.attacking.run import opened
 from vfljax.attacks.learners import MANY_ROWS
 from vfljax.auditing import suite
 from vfljax.datasets.wire import alike, read
 from vfljax.datasets.wire_checks import EXCHANGED, Wire, checked
 from vfljax.errors import Field, UserError, unknown, user_path
+from vfljax.launching import running
 from vfljax.report.rows import utility_of
 from vfljax.sweep import train
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.grid import Trial
 from vfljax.sweep.initial import initial_weights
-from vfljax.sweep.plan import Plan, Shard, make_plan, split_arrays
+from vfljax.sweep.plan import Plan, Shard, divided_as, make_plan, split_arrays
 from vfljax.sweep.records import as_axis, is_number
 from vfljax.types import NO_SPLIT, SPLIT, HostArray, Sums
 
@@ -108,18 +109,22 @@ def attack(
     plugins = {UNKNOWN_DEFENSE: DESCRIPTION} if request.after else {}
     header = train.header(plan, command) | {"plugins": plugins}
     header["data"] |= {"validation": 0, "test": 0, "label_columns": True}
-    with store.writing(workdir):
-        plan = train.divided_as(plan, store.begin(workdir, header))
+    variants = planned(plan, experiment)
+    with store.leading(workdir):
+        header = store.begin(workdir, header)
+        plan = divided_as(plan, header)
         arrays = split_arrays(plan.dataset.labels, plan.splits, experiment.known_draws)
-        store.write_root_arrays(workdir, "splits.npz", arrays)
+        store.write_shared(workdir, store.splits_name(header), arrays)
         for shard in plan.shards:
-            if not store.finished(workdir, shard.name):
+            if not store.finished(workdir, f"shards/{shard.name}"):
                 _write(plan, shard, workdir, request, wires)
+    for each in variants:
+        if each.skipped:
+            say(f"skipped {each.variant.label}: {each.skipped}")
     if recording.labeled:
-        attack_sweep(plan, workdir, say=say)
-        store.export(workdir)
+        running.attack_stored(plan, workdir, None, say=say).check()
     else:
-        _predict(plan, workdir, say)
+        _predict(plan, workdir, variants, header, say)
     return recording.labeled
 
 
@@ -280,23 +285,28 @@ def _row(trial: Trial, request: WireRequest, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _predict(plan: Plan, workdir: pathlib.Path, say: Callable[[str], None]) -> None:
+def _predict(
+    plan: Plan,
+    workdir: pathlib.Path,
+    variants: Sequence[VariantPlan],
+    header: Mapping[str, Any],
+    say: Callable[[str], None],
+) -> None:
     """Writes each row's class by every attack, at its first knobs, and the margin over the next class."""
-    planned, stored = planned_variants(plan, workdir, None)
+    stored = opened(plan, workdir, header)
+    trained = store.read_results(workdir, [shard.name for shard in plan.shards]).to_pylist()
     tables: dict[tuple[int, int], dict[str, HostArray]] = {}
-    for variant_plan in planned:
-        label = variant_plan.variant.label
-        if variant_plan.skipped:
-            say(f"skipped {label}: {variant_plan.skipped}")
-        for group, jobs in variant_plan.jobs.items():
-            batch = make_attack_batch(variant_plan.variant, group, stored)
-            for job in (job for job in jobs if job.what == ATTACK and not job.point):
-                _, _, scores = batch_scores(batch, [job], stored)
-                by_class: HostArray = np.asarray(scores.train)[0].mean(axis=0)
-                first, second = np.sort(by_class, axis=1)[:, :-3:-1].T
-                columns = tables.setdefault((job.row["trial"], job.seed), {})
-                columns[label] = np.where(np.isnan(first), -1, by_class.argmax(axis=1))
-                columns[f"{label}: margin"] = first - second
+    for each in (each for each in variants if not each.skipped):
+        jobs = (job for job in jobs_of(each, stored.plan, trained) if job.what == ATTACK)
+        for job in (job for job in jobs if not job.point):
+            batch = make_attack_batch(each.variant, job.group, stored)
+            _, _, scores = batch_scores(batch, [job], stored)
+            by_class: HostArray = np.asarray(scores.train)[0].mean(axis=0)
+            first, second = np.sort(by_class, axis=1)[:, :-3:-1].T
+            columns = tables.setdefault((job.row["trial"], job.seed), {})
+            label = each.variant.label
+            columns[label] = np.where(np.isnan(first), -1, by_class.argmax(axis=1))
+            columns[f"{label}: margin"] = first - second
     frames = [
         pd.DataFrame({"trial": trial, "run": run, **columns}).rename_axis("row").reset_index()
         for (trial, run), columns in tables.items()

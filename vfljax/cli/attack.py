@@ -5,8 +5,8 @@
     vfljax attack --workdir=runs/quickstart --drop=norm      # removes what is stored of it
 
 Attacks named in the sweep's config run with its options, others with published defaults. An attack
-that cannot run on the sweep is skipped, with the reason. Finished attacks are not run again. If an attack's
-rule number has changed since, its stored rows stay as they are, and --renew_rules attacks anew.
+that cannot run on the sweep is skipped, with the reason. Finished attacks are not run again. An attack whose
+rule has changed since is run anew, and its earlier rows are kept and shown as such.
 
 A recorded exchange is a file of arrays (analysis/wire_format.md), and each run of the federation is a seed.
 With --after, the same runs under a defense, the report says what the defense changes.
@@ -26,11 +26,6 @@ FLAGS = (
     Flag("data_dir", "where the data is now, if it has moved", path=True),
     Flag("unfinished", "attack what there is of a sweep that is not finished", False),
     Flag(
-        "renew_rules",
-        "attack anew what an earlier rule attacked; its rows are kept and shown as such",
-        False,
-    ),
-    Flag(
         "wire", "a recorded exchange, a file or folder; several runs between commas", (), path=True
     ),
     Flag("after", "of a wire: the same runs under a defense", (), path=True),
@@ -45,10 +40,7 @@ FLAGS = (
 )
 
 OF_WIRES = ("after", "federation", "known", "utility", "alone", "after_utility")
-OF_SWEEPS = (
-    *("data_dir", "unfinished", "renew_rules", "drop"),
-    *("launcher", "jobs", "launcher_options"),
-)
+OF_SWEEPS = (*("data_dir", "unfinished", "drop"), *("launcher", "jobs", "launcher_options"))
 
 
 def run(options: Options) -> None:
@@ -66,18 +58,16 @@ def run(options: Options) -> None:
     workdir = options.folder
     attacks = options.attacks or None
     if options.drop:
-        if attacks or options.renew_rules:
-            raise UserError("--drop runs no attack: leave --attacks and --renew_rules out.")
+        if attacks:
+            raise UserError("--drop runs no attack: leave --attacks out.")
         running.drop_attacks(workdir, options.drop)
         print(running.report(workdir))
         return
-    plan = running.stored_plan(
-        workdir, attacks, data_dir=options.data_dir, unfinished=options.unfinished
-    )
-    where = options.launcher, options.jobs, options.launcher_options, options.plugin
-    with chosen(*where, attacks) as way:
-        running.attack_stored(plan, workdir, attacks, way, renew_rules=options.renew_rules)
+    plan = running.stored_plan(workdir, data_dir=options.data_dir, unfinished=options.unfinished)
+    with chosen(options.launcher, options.jobs, options.launcher_options, options.plugin) as make:
+        outcome = running.attack_stored(plan, workdir, attacks, make)
         print(running.report(workdir))
+    outcome.check()
 
 
 def _attack_wire(options: Options) -> None:

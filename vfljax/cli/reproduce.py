@@ -119,8 +119,7 @@ def run_table(options: Options, extend: Extend) -> tuple[pathlib.Path, list[Comp
       The sweep's folder, and its comparisons with printed numbers.
     """
     from vfljax import load
-    from vfljax.launching import INLINE
-    from vfljax.launching.running import attack_stored, finish
+    from vfljax.launching.running import attack_stored, finish, stored_plan
     from vfljax.papers import comparisons, reproduction
     from vfljax.report import page, terminal
     from vfljax.sweep.experiment import experiment_of, parse
@@ -137,9 +136,9 @@ def run_table(options: Options, extend: Extend) -> tuple[pathlib.Path, list[Comp
             raise UserError(
                 f"{workdir} holds the sweep {name!r} and not {experiment.name!r}: give another --workdir."
             )
-    plan = finish(experiment, workdir, options.line)
+    finish(experiment, workdir, options.line).check()
     if options.attacks:
-        attack_stored(plan, workdir, options.attacks, INLINE)
+        attack_stored(stored_plan(workdir), workdir, options.attacks).check()
     page.present(workdir, extend)
     reproduces = experiment.reproduces
     assert reproduces is not None  # of every config in tables(), by a test

@@ -3,8 +3,7 @@
     vfljax verify --workdir=runs/quickstart
 
 Nothing is changed. The exit status is 0 where everything that is there is sound, and 2 where something
-is damaged; `vfljax sweep --workdir=DIR --mend` then sets that aside and makes it again. The sweep
-that chose GAFM's Delta (--select_delta) is checked too.
+is damaged; `vfljax sweep --workdir=DIR --mend` then sets that aside and makes it again.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ FLAGS = (Flag("workdir", "folder of a sweep", path=True),)
 
 
 def run(options: Options) -> None:
-    """Print the state of every part of a sweep, and of the one that selected Delta."""
+    """Print the state of every unit of a sweep."""
     from vfljax.launching import running
 
     running.verify(options.folder)

@@ -1,12 +1,11 @@
-"""Trains and attacks shards in other processes: on this machine, a SLURM cluster or a Ray cluster.
+"""Makes the units of a sweep, in this process or by workers on this machine, a SLURM cluster or a Ray cluster.
 
-A *job* is a function of this package, the folder of the sweep, and the names of some shards (``worker``). The
-engines, submitit and Ray, queue, place, restart and collect jobs (``backends``). ``scheduler`` divides shards
-among jobs, and sends failed ones again. Shards are independent, and repeating one changes nothing, so a job
-may die at any time. Commands call ``running``.
+``work`` claims and makes units until none is left. ``worker`` does so in another process, which an engine
+(``backends``: submitit, Ray) queues, places and restarts; ``pulling`` starts workers and waits. Units are
+independent, and repeating one changes nothing, so a worker may die at any time. Commands call ``running``.
 """
 
 from vfljax.launching.backends import opened
-from vfljax.launching.scheduler import INLINE, Way, chosen, way
+from vfljax.launching.pulling import chosen, pulled
 
-__all__ = ["INLINE", "Way", "chosen", "opened", "way"]
+__all__ = ["chosen", "opened", "pulled"]

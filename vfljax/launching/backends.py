@@ -1,6 +1,6 @@
-"""The engines that run jobs elsewhere: submitit on this machine or SLURM, and Ray.
+"""The engines that start workers elsewhere: submitit on this machine or SLURM, and Ray.
 
-An engine takes jobs and gives a ``Handle`` for each; it queues, places and restarts them itself. Both
+An engine starts workers and gives a ``Handle`` for each; it queues, places and restarts them itself. Both
 packages are optional extras.
 """
 
@@ -12,13 +12,13 @@ import pathlib
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import jax
 
 from vfljax.errors import UserError, imported, unknown
-from vfljax.launching.worker import Outcome, ShardJob, Task, perform
+from vfljax.launching.worker import Worker, perform
 from vfljax.machine import cores
 
 # minutes: local processes have no limit; SLURM requeues jobs that have reached theirs
@@ -28,25 +28,19 @@ SEVERAL = ("nodes", "tasks_per_node", "ntasks_per_node")  # must be 1: a job is 
 ARRAY = 16  # tasks of a SLURM array, if --jobs is not given
 
 
-class Lost(NamedTuple):
-    """A job that ended without an outcome."""
-
-    why: str
-
-
 class Handle(NamedTuple):
-    """A job that was submitted."""
+    """A worker that was started."""
 
-    done: Callable[[], bool]
-    outcome: Callable[[], Outcome | Lost]  # of a job that is done
+    ended: Callable[[], bool]  # whether it has ended, or its engine has taken it away
+    why: Callable[[], str]  # of one that has ended: why it failed, "" if it has not
     cancel: Callable[[], object]
 
 
 class Engine(NamedTuple):
-    """Where jobs run: how many run at once, and the function that submits them."""
+    """Where workers run: how many run at once, and the function that starts so many."""
 
     jobs: int
-    submit: Callable[[Sequence[ShardJob], pathlib.Path], list[Handle]]
+    start: Callable[[Worker, int, pathlib.Path], list[Handle]]
 
 
 Options = Mapping[str, Any]
@@ -102,7 +96,7 @@ def _slurm(jobs: int, options: Options) -> Iterator[Engine]:
 def _ray(jobs: int, options: Options) -> Iterator[Engine]:
     """Tasks of the Ray cluster at ``address``, else of the cluster that $RAY_ADDRESS names or that runs here,
     else of a new one. Each task takes ``num_cpus`` (1) and ``num_gpus`` (0). Ray does not retry a task whose
-    process or node dies: the scheduler does, and counts tries."""
+    process or node dies: another worker is started (``pulling``)."""
     module = imported("ray", extra="ray", needed_by="--launcher=ray")
     wanted = {"num_cpus": 1, **options}
     address = wanted.pop("address", None)
@@ -118,18 +112,18 @@ def _ray(jobs: int, options: Options) -> Iterator[Engine]:
     except (TypeError, ValueError) as error:
         raise UserError(f"--launcher_options: {str(error).splitlines()[0]}") from error
 
-    def handle(job: ShardJob) -> Handle:
-        reference = task.remote(job)
+    def handle(worker: Worker) -> Handle:
+        reference = task.remote(worker)
 
-        def outcome() -> Outcome | Lost:
+        def why() -> str:
             try:
                 return module.get(reference)
             except module.exceptions.RayError as error:
-                return Lost(_last_line(str(getattr(error, "cause", None) or error)))
+                return _last_line(str(getattr(error, "cause", None) or error))
 
         return Handle(
             lambda: bool(module.wait([reference], timeout=0)[0]),
-            outcome,
+            why,
             lambda: module.cancel(reference),
         )
 
@@ -143,7 +137,9 @@ def _ray(jobs: int, options: Options) -> Iterator[Engine]:
             )
     room = module.cluster_resources().get("CPU", 1) / (wanted["num_cpus"] or 1)
     try:
-        yield Engine(jobs or max(1, int(room)), lambda todo, folder: list(map(handle, todo)))
+        yield Engine(
+            jobs or max(1, int(room)), lambda worker, n, _: [handle(worker) for _ in range(n)]
+        )
     finally:
         if not running:
             module.shutdown()
@@ -179,25 +175,31 @@ def opened(name: str, jobs: int, options: Options) -> contextlib.AbstractContext
 
 def _submitit(
     submitit: Any, executor_of: Callable[[pathlib.Path], Any], name: str
-) -> Callable[[Sequence[ShardJob], pathlib.Path], list[Handle]]:
-    """Returns a function that submits jobs through submitit, whose files only this user may read."""
+) -> Callable[[Worker, int, pathlib.Path], list[Handle]]:
+    """Returns a function that starts workers through submitit, whose files only this user may read."""
 
     def handle(job: Any) -> Handle:
-        def outcome() -> Outcome | Lost:
+        def ended() -> bool:
+            # submitit waits for jobs in these states, which SLURM does not start again by itself
+            return job.done() or str(job.state).upper().startswith(("PREEMPTED", "TIMEOUT"))
+
+        def why() -> str:
+            if not job.done():
+                return f"{job.state} (log: {job.paths.stderr})"
             try:
                 return job.result()
             except submitit.core.utils.UncompletedJobError as error:  # failed jobs too
-                return Lost(f"{_reason(str(error))} (log: {job.paths.stderr})")
+                return f"{_reason(str(error))} (log: {job.paths.stderr})"
 
-        return Handle(job.done, outcome, lambda: job.cancel(check=False))
+        return Handle(ended, why, lambda: job.cancel(check=False))
 
-    def submit(jobs: Sequence[ShardJob], folder: pathlib.Path) -> list[Handle]:
+    def start(worker: Worker, count: int, folder: pathlib.Path) -> list[Handle]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.chmod(folder, 0o700)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                submitted = executor_of(folder).submit_array([Task(job) for job in jobs])
+                submitted = executor_of(folder).submit_array([worker] * count)
         except UserError:  # it is a ValueError, which is caught below
             raise
         except submitit.core.utils.FailedJobError as error:  # sbatch refuses it
@@ -209,7 +211,7 @@ def _submitit(
             raise UserError(f"--launcher_options: {str(error).splitlines()[0]}") from error
         return [handle(job) for job in submitted]
 
-    return submit
+    return start
 
 
 def _reason(text: str) -> str:

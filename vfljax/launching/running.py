@@ -1,39 +1,30 @@
-"""What commands and notebooks do with a sweep: run it, forecast it, and work on the folder of a stored one."""
+"""What commands and notebooks do with a sweep: run it, and work on the folder of a stored one."""
 
 from __future__ import annotations
 
 import collections
 import pathlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+import shutil
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import jax
 
 from vfljax import contract, papers, store
-from vfljax.attacking.cost_estimate import ATTACKING, AttackCosts, attack_costs
-from vfljax.attacking.run import attack_sweep
-from vfljax.errors import UserError
-from vfljax.launching import INLINE, Way
+from vfljax.attacking import run
+from vfljax.attacking.jobs import planned
+from vfljax.attacking.planning import extended
+from vfljax.errors import UserError, unknown
+from vfljax.launching.work import Begun, May, Outcome, Say, Work, anything, begin, work
 from vfljax.papers import reproduction
 from vfljax.report import fresh, page, terminal
 from vfljax.report.judged import CONFIRMED
 from vfljax.store.check import DAMAGED
-from vfljax.sweep import profile, programs, size
-from vfljax.sweep.experiment import (
-    Experiment,
-    changed,
-    experiment_of,
-    parse,
-    parse_stored,
-    with_knob,
-)
-from vfljax.sweep.forecast import TRAINING, TrainingCost, ready, training_costs
+from vfljax.store.units import ATTACK, LOCAL_ONLY
+from vfljax.sweep import profile, size, train
+from vfljax.sweep.experiment import Experiment, changed, experiment_of, parse, parse_stored
 from vfljax.sweep.limits import LIMITS, SizeLimits
-from vfljax.sweep.plan import Plan, make_plan
-from vfljax.sweep.progress import clock, spoken
-from vfljax.sweep.selection import FOLDER as SELECTION
-from vfljax.sweep.selection import select
-from vfljax.sweep.train import header, plan_of, planned, train_sweep
+from vfljax.sweep.plan import Plan, divided_as
 
 
 def check(experiment: Experiment) -> None:
@@ -51,9 +42,10 @@ def finish(
     experiment: Experiment,
     workdir: pathlib.Path,
     command: str,
-    say: Callable[[str], None] = print,
-    way: Way = INLINE,
-) -> Plan:
+    say: Say = print,
+    make: Work = work,
+    may: May = anything,
+) -> Outcome:
     """Trains and attacks what is not stored yet, and writes the tables, but no report.
 
     Args:
@@ -61,29 +53,33 @@ def finish(
       workdir: the folder of the sweep.
       command: the command that makes the sweep, for its header.
       say: is given each line of progress.
-      way: trains and attacks, in this process or by jobs elsewhere.
+      make: makes the units, in this process or by workers elsewhere.
+      may: whether a unit may still be begun.
 
-    Returns:
-      The plan.
+    Raises:
+      UserError: for what cannot be trained, and if no shard could be.
     """
     check(experiment)
-    plan = train_sweep(experiment, workdir, command, say, way.train)
-    attack_sweep(plan, workdir, say=say, run=way.attack)
-    with profile.span("tables"):
-        store.export(workdir)
-    return plan
+    return _made(begin(experiment, workdir, command, say), say, make, may)
 
 
-def confirm(
-    workdir: pathlib.Path, command: str, say: Callable[[str], None] = print, way: Way = INLINE
-) -> None:
+def _made(begun: Begun, say: Say, make: Work, may: May = anything) -> Outcome:
+    """Makes the units of a sweep that may be made, and writes its tables."""
+    outcome = make(begun, say, may)
+    with store.leading(begun.workdir), profile.span("tables"):
+        if not store.export(begun.workdir):  # there is nothing to report
+            outcome.check()
+    return outcome
+
+
+def confirm(workdir: pathlib.Path, command: str, say: Say = print, make: Work = work) -> Outcome:
     """Trains and attacks undefended and what is recommended on fresh seeds, in ``WORKDIR/confirmed``.
 
     Args:
       workdir: the folder of a sweep that is trained and attacked.
       command: the command that makes the sweep, for its header.
       say: is given each line of progress.
-      way: trains and attacks, in this process or by jobs elsewhere.
+      make: makes the units, in this process or by workers elsewhere.
 
     Raises:
       UserError: if the folder holds the fresh seeds of another recommendation.
@@ -91,7 +87,7 @@ def confirm(
     fields, folder = fresh.fields(workdir), workdir / CONFIRMED
     if fields is None:
         say(fresh.NOTHING)
-        return
+        return Outcome({})
     experiment = changed(experiment_of(store.load(workdir)), fields)
     stored = store.header_of(folder)
     same = ("grid", "seeds", "first_seed")
@@ -100,7 +96,7 @@ def confirm(
             f"{folder} has the fresh seeds of another recommendation",
             remedy="remove that folder, and the same command makes it anew",
         )
-    finish(experiment, folder, command, say, way)
+    return finish(experiment, folder, command, say, make)
 
 
 def report(workdir: pathlib.Path) -> str:
@@ -108,11 +104,8 @@ def report(workdir: pathlib.Path) -> str:
     return page.present(workdir, reproduction.extend)
 
 
-def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
-    """Returns what ``finish`` would do and how long it would take, in words and tables.
-
-    The time is an estimate: an epoch of each program of training and a call of each attack are measured, on
-    real data and this machine. Only compiled programs are written, to their cache.
+def dry_run(experiment: Experiment, workdir: pathlib.Path) -> str:
+    """Returns what ``finish`` would do, in counts and bytes. Nothing is trained or written.
 
     Args:
       experiment: to be trained and attacked.
@@ -123,55 +116,32 @@ def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
     """
     stored = store.header_of(workdir)
     check(experiment)
-    before = programs.compile_seconds("tracing"), programs.compile_seconds()
-    plan, needs = planned(experiment, workdir)
+    plan, needs = train.planned(experiment, workdir)
     if stored is not None:
-        store.refuse_another(workdir, stored, header(plan, ""))
-    shards = size.unfinished(plan, workdir)
-    plan = ready(plan)
-    trained, samples = training_costs(plan, shards)
-    attacked = attack_costs(plan, workdir, shards, samples)
-    left = sum(len(shard.trials) for shard in shards)
-    trials = sum(len(group.trials) for group in plan.groups)
-    lines = [
-        f"{trials} trials in {len(plan.groups)} programs on {jax.device_count()} "
-        f"{jax.default_backend()} devices, {len(shards)} shards to train: {needs}"
+        store.refuse_another(workdir, stored, train.header(plan, ""))
+    left = {shard.name for shard in size.unfinished(plan, workdir)}
+    rows = [
+        [
+            group.name,
+            f"{len(group.trials):,}",
+            f"{group.weights:,}",
+            f"{sum(shard.group == number for shard in plan.shards):,}",
+            f"{sum(shard.group == number and shard.name in left for shard in plan.shards):,}",
+        ]
+        for number, group in enumerate(plan.groups)
     ]
-    if stored is not None:
-        lines.append(f"{trials - left} of them are trained already, in {workdir}")
-    if trained:
-        lines.append(terminal.aligned(TRAINING, [cost.cells for cost in trained]))
-    rows = [cost.cells for cost in attacked.costs]
-    table = [terminal.aligned(ATTACKING, rows, left=2)] if rows else []
-    skipped = [f"skipped {label}: {why}" for label, why in attacked.skipped.items()]
-    lines.append("\n".join(table + skipped))
-    tracing = programs.compile_seconds("tracing") - before[0]
-    compiling = programs.compile_seconds() - before[1]
-    lines.append(_total(plan, trained, attacked, tracing, compiling - tracing))
-    return "\n\n".join(line for line in lines if line)
-
-
-def _total(
-    plan: Plan, trained: list[TrainingCost], attacked: AttackCosts, tracing: float, compiled: float
-) -> str:
-    """Returns the text on the estimate, its parts, and what it leaves out."""
-    parts = {
-        "training": sum(cost.seconds for cost in trained),
-        "attacks": sum(cost.seconds for cost in attacked.costs),
-        f"{attacked.fits} regressions on the host": attacked.fitting,
-        "tracing programs": tracing,
-        "compiling attacks of many steps": sum(cost.compiling for cost in attacked.costs),
-    }
-    shares = ", ".join(f"{name} {spoken(s)}" for name, s in parts.items() if s)
-    teachers = 0 if plan.table.scores is None else len(plan.table.scores)
-    out = ["reading compiled programs", "writing files", "the report"]
-    out = [f"{teachers} teachers"] * bool(teachers) + ["codebooks"] * bool(plan.codebooks) + out
-    return (
-        f"about {clock(sum(parts.values()))}: {shares or 'nothing is left to do'}\n"
-        f"An estimate, from an epoch of each program and a call of each attack, measured just now on this "
-        f"machine; without {', '.join(out[:-1])} and {out[-1]}.\n"
-        f"Programs were compiled for {spoken(compiled)} and are kept for the sweep. Nothing else was written."
-    )
+    attacked = [
+        [each.variant.label, str(len(each.variant.knobs)), each.skipped or "runs"]
+        for each in planned(plan, experiment)
+    ]
+    trials = sum(len(group.trials) for group in plan.groups)
+    parts = [
+        f"{trials} trials in {len(plan.groups)} programs on {jax.device_count()} "
+        f"{jax.default_backend()} devices, {len(left)} shards to train: {needs}",
+        terminal.aligned(("program", "trials", "weights", "shards", "to train"), rows),
+        terminal.aligned(("attack", "points", "runs or is skipped"), attacked) if attacked else "",
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 # --- the folder of a sweep before and after it is trained ---
@@ -205,22 +175,9 @@ def experiment_for(
     return parse_stored(stored["config"]), stored["command"]
 
 
-def with_selected_delta(experiment: Experiment, workdir: pathlib.Path, command: str) -> Experiment:
-    """Returns the experiment with the Delta of gafm that is selected on a tenth of its rows.
-
-    Args:
-      experiment: of the sweep.
-      workdir: the folder of the sweep.
-      command: the command that makes the sweep, for its header.
-    """
-    check(experiment)
-    size.needs(make_plan(experiment), workdir)  # refuses before anything is trained
-    return with_knob(experiment, "gafm", "delta", select(experiment, workdir, command).delta)
-
-
 def mend(workdir: pathlib.Path) -> None:
     """Sets the damaged parts of a sweep's folder aside, and prints their names."""
-    with store.writing(workdir):
+    with store.leading(workdir):
         damaged = store.mend(workdir)
     for unit, _, why in damaged:
         print(f"set aside: {unit} ({why})")
@@ -229,7 +186,7 @@ def mend(workdir: pathlib.Path) -> None:
 
 
 def verify(workdir: pathlib.Path) -> None:
-    """Prints the state of every part of a sweep, of the one that selected its Delta, and of its fresh seeds.
+    """Prints the state of every part of a sweep, and of its fresh seeds.
 
     Raises:
       UserError: if a part is damaged.
@@ -248,27 +205,20 @@ def verify(workdir: pathlib.Path) -> None:
         )
     for line in store.load(workdir).unfinished:
         print(f"not finished: {line}; `vfljax sweep --workdir={workdir}` continues")
-    for name in (SELECTION, CONFIRMED):  # sweeps of their own, with their own remedies
-        if (workdir / name).is_dir():
-            print(f"{workdir / name}:")
-            verify(workdir / name)
+    if (workdir / CONFIRMED).is_dir():  # a sweep of its own, with its own remedy
+        print(f"{workdir / CONFIRMED}:")
+        verify(workdir / CONFIRMED)
 
 
 def stored_plan(
-    workdir: pathlib.Path,
-    attacks: Iterable[str] | Mapping[str, Any] | None,
-    *,
-    data_dir: str | None = None,
-    unfinished: bool = False,
+    workdir: pathlib.Path, *, data_dir: str | None = None, unfinished: bool = False
 ) -> Plan:
     """Plans a stored sweep as it was trained, to be attacked.
 
     Args:
       workdir: the folder of the sweep.
-      attacks: names of the attacks that will be run, or a mapping of names to options; None for the sweep's
-        own.
       data_dir: where the data are now, if they have moved.
-      unfinished: whether a sweep that is not finished is planned too.
+      unfinished: whether a sweep that is not trained whole is planned too.
 
     Raises:
       UserError: if the sweep is not finished, or the data have changed since.
@@ -279,40 +229,52 @@ def stored_plan(
     experiment = experiment_of(sweep)
     if data_dir is not None:
         experiment = changed(experiment, {"data.dir": data_dir})
-    # planned as it was trained: other attacks would need other federations
-    asked = experiment if attacks is None else experiment.with_attacks(attacks)
-    check(asked)
-    plan = plan_of(experiment, sweep.header)
-    why = store.difference(sweep.header, header(plan, ""))
+    plan = train.plan_of(experiment, sweep.header)
+    why = store.difference(sweep.header, train.header(plan, ""))
     if why:
         raise UserError(
             f"the data of {workdir} has changed since it was trained ({why}): give the same data by "
             "--data_dir."
         )
-    return plan
+    return divided_as(plan, sweep.header)
 
 
 def attack_stored(
     plan: Plan,
     workdir: pathlib.Path,
     attacks: Iterable[str] | Mapping[str, Any] | None,
-    way: Way,
-    *,
-    renew_rules: bool = False,
-    say: Callable[[str], None] = print,
-) -> None:
+    make: Work = work,
+    say: Say = print,
+) -> Outcome:
     """Runs those attacks on a stored sweep that are not stored yet, and writes its tables.
 
     Args:
       plan: of the stored sweep.
       workdir: the folder of the sweep.
-      attacks: names of those that are run, or a mapping of names to options; None for the sweep's own.
-      way: attacks, in this process or by jobs elsewhere.
-      renew_rules: as for ``attack_sweep``.
+      attacks: names of those that are run, on all trials, or a mapping of names to options; None for the
+        sweep's own.
+      make: makes the units, in this process or by workers elsewhere.
       say: is given each line of progress.
     """
-    attack_sweep(plan, workdir, attacks, say, renew_rules, way.attack)
-    store.export(workdir)
+    experiment = plan.experiment
+    asked = experiment if attacks is None else experiment.with_attacks(attacks)
+    check(asked)
+    run.check_plugins(asked, workdir)
+    variants = planned(plan, asked)
+    for each in variants:
+        if each.skipped:
+            say(f"skipped {each.variant.label}: {each.skipped}")
+    with store.leading(workdir):
+        settling = attacks is None and not experiment.reproduces
+        header = extended(store.read_header(workdir), plan, variants, settling)
+        header = store.write(workdir, header)
+        store.clear_failures(workdir)
+    keys = {each.variant.key for each in variants}
+
+    def may(unit: store.Unit) -> bool:
+        return unit.kind == LOCAL_ONLY or (unit.kind == ATTACK and unit.of in keys)
+
+    return _made(Begun(plan, workdir, header), say, make, may)
 
 
 def drop_attacks(workdir: pathlib.Path, names: Collection[str]) -> None:
@@ -320,16 +282,25 @@ def drop_attacks(workdir: pathlib.Path, names: Collection[str]) -> None:
 
     Args:
       workdir: the folder of the sweep.
-      names: as for ``store.drop``.
+      names: names of attacks ("direct"), or labels of single variants ("direct/most_negative").
 
     Raises:
       UserError: for a name of which nothing is stored.
     """
-    store.read_header(workdir)
-    with store.writing(workdir):
-        try:
-            print(f"dropped: {', '.join(store.drop(workdir, names))}")
-        finally:  # a call that was killed may not have done this
-            store.export(workdir)
+    with store.leading(workdir):
+        header = store.read_header(workdir)
+        entries = header["attacks"]
+        known = dict.fromkeys(t for e in entries.values() for t in (e["attack"], e["label"]))
+        for name in names:
+            if name not in known:
+                raise unknown("attack", name, known, f" No other is stored in {workdir}.")
+        gone = {key: e for key, e in entries.items() if {e["attack"], e["label"]} & {*names}}
+        rest = {key: entry for key, entry in entries.items() if key not in gone}
+        store.write(workdir, {**header, "attacks": rest})  # from here on they count as removed
+        for key in gone:
+            shutil.rmtree(workdir / ATTACK / key, ignore_errors=True)
+            shutil.rmtree(workdir / "partial" / ATTACK / key, ignore_errors=True)
+        store.export(workdir)
+    print(f"dropped: {', '.join(entry['label'] for entry in gone.values())}")
     for line in store.load(workdir).unfinished:
         print(f"not finished: {line}; `vfljax sweep --workdir={workdir}` continues")

@@ -65,7 +65,7 @@ class Sweep(store.StoredSweep):
     @functools.cached_property
     def plan(self) -> Plan:
         """The plan by which the sweep was trained, for attacks by hand. Its data set is read again."""
-        return running.stored_plan(self.workdir, None, unfinished=True)
+        return running.stored_plan(self.workdir, unfinished=True)
 
     def frame(self) -> pd.DataFrame:
         """Returns ``results`` and ``attacks`` merged: a row per trial and attack, or per unattacked trial."""
@@ -163,9 +163,10 @@ class Sweep(store.StoredSweep):
         names: Any = (
             attacks if isinstance(attacks, Mapping) else [attacks] if single else [*attacks]
         )
-        plan = running.stored_plan(self.workdir, names)
-        running.attack_stored(plan, self.workdir, names, running.INLINE, say=say)
+        plan = running.stored_plan(self.workdir)
+        outcome = running.attack_stored(plan, self.workdir, names, say=say)
         running.report(self.workdir)
+        outcome.check()
         return load(self.workdir)
 
 
@@ -223,10 +224,12 @@ def run_sweep(
         what = f"config is of type {type(config).__name__}"
         raise UserError(what, remedy="give a mapping of fields, or the path of a config file")
     experiment = config if isinstance(config, Experiment) else parse(config)
-    running.finish(experiment, folder, command, say)
+    outcomes = [running.finish(experiment, folder, command, say)]
     if confirm:
-        running.confirm(folder, command, say)
+        outcomes.append(running.confirm(folder, command, say))
     running.report(folder)
+    for outcome in outcomes:
+        outcome.check()
     return load(folder)
 
 

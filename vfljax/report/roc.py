@@ -26,7 +26,7 @@ from vfljax.report.judged import Judged
 from vfljax.report.limits import SHOWN_LEVEL, Floats, half_row, limits
 from vfljax.report.rows import PANELS, Facts
 from vfljax.report.tables import Section
-from vfljax.store.attacks import SHARES
+from vfljax.store.rows import SHARES
 
 TITLE = "How many rows can be read with certainty"
 CAPTION = (

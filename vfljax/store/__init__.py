@@ -1,39 +1,29 @@
 """A sweep on disk. It describes itself, is written atomically, and every file is checked when it is read.
 
-``directory`` lists the files of a sweep, and ``manifest`` has their checksums. ``header`` describes the sweep,
-``attacks`` stores the rows of attacks, ``checkpoint`` trees of arrays, and ``exchange`` what crossed the wire.
-``sealed`` writes records with a checksum, ``atomic`` writes files, and ``lock`` admits one writer. ``loading``
+    sweep.json                   schema, config, command, versions, revision, data checksum, plan (``header``)
+    shared/<name>/arrays.npz     splits of all seeds, teachers' scores, codebooks
+    shards/<name>/               a unit of trained trials (``units``):
+        results.parquet          one row per trial, row i = member i
+        checkpoint/              orbax, final weights, leading member axis, chunked by trial
+        exchange.safetensors     what crossed the wire (``exchange``)
+    local_only/<n>/rows.parquet  a unit of the local-only baseline: a row per seed, known labels and learner
+    attacks/<variant>/<n>/       a unit of an attack: rows.parquet, a row per trial and point of its knobs
+    partial/<unit>/<count>/      progress of an unfinished unit
+    failures/<unit>/             why a unit failed
+    results.parquet, attacks.parquet, *.csv   the same tables in one piece, for people
+    report.html, figures/        the report
+    damaged/                     what ``vfljax sweep --mend`` has set aside
+
+``sweep.json`` has a copy beside it, which is read if the original is damaged. Every folder is built under
+another name and moved into place, so that it exists if and only if it is complete, and has a ``manifest.json``
+with the size and SHA-256 of every file (``manifest``). ``claims`` divides the work among processes, ``loading``
 reads a whole sweep, and ``check`` finds its damaged parts. Functions that read stored files raise ``Damaged``
-if a file is not what was written.
+if a file is not what was written. This is schema 7: sweeps that were written with it stay readable.
 """
 
 from vfljax.store.atomic import full, write_bytes, write_table, write_text
-from vfljax.store.attacks import (
-    LOCAL_ONLY,
-    attack_summary,
-    drop,
-    identity_columns,
-    identity_of,
-    learner_key,
-    learner_of,
-    open_variant,
-    read_variant,
-    unit_of,
-    variant_of,
-    write_attack_summary,
-    write_chunk,
-)
 from vfljax.store.check import inspect, mend
-from vfljax.store.directory import (
-    finished,
-    read_partial,
-    read_root_arrays,
-    verify,
-    width_of_shard,
-    write_partial,
-    write_root_arrays,
-    write_shard,
-)
+from vfljax.store.claims import attempt, claim, claimed, clear_failures, failures, leading
 from vfljax.store.header import (
     SCHEMA,
     begin,
@@ -43,10 +33,38 @@ from vfljax.store.header import (
     identity,
     read_header,
     refuse_another,
+    write,
 )
-from vfljax.store.loading import StoredSweep, StoredTrial, export, load
-from vfljax.store.lock import working, writer, writing
+from vfljax.store.loading import StoredSweep, StoredTrial, export, load, splits_name
+from vfljax.store.rows import (
+    LOCAL_ONLY,
+    attack_summary,
+    identity_columns,
+    identity_of,
+    learner_of,
+    variant_of,
+)
 from vfljax.store.sealed import Damaged, remedy
+from vfljax.store.units import (
+    Unit,
+    finished,
+    read_keyed,
+    read_partial,
+    read_partial_rows,
+    read_results,
+    read_rows,
+    read_shared,
+    shared_names,
+    units_of,
+    verify,
+    width_of_shard,
+    write_keyed,
+    write_partial,
+    write_partial_rows,
+    write_rows,
+    write_shard,
+    write_shared,
+)
 
 __all__ = [
     "LOCAL_ONLY",
@@ -54,12 +72,17 @@ __all__ = [
     "Damaged",
     "StoredSweep",
     "StoredTrial",
+    "Unit",
     "attack_summary",
+    "attempt",
     "begin",
+    "claim",
+    "claimed",
+    "clear_failures",
     "difference",
-    "drop",
     "explained",
     "export",
+    "failures",
     "finished",
     "full",
     "header_of",
@@ -67,30 +90,33 @@ __all__ = [
     "identity_columns",
     "identity_of",
     "inspect",
-    "learner_key",
+    "leading",
     "learner_of",
     "load",
     "mend",
-    "open_variant",
     "read_header",
+    "read_keyed",
     "read_partial",
-    "read_root_arrays",
-    "read_variant",
+    "read_partial_rows",
+    "read_results",
+    "read_rows",
+    "read_shared",
     "refuse_another",
     "remedy",
-    "unit_of",
+    "shared_names",
+    "splits_name",
+    "units_of",
     "variant_of",
     "verify",
     "width_of_shard",
-    "working",
-    "write_attack_summary",
+    "write",
     "write_bytes",
-    "write_chunk",
+    "write_keyed",
     "write_partial",
-    "write_root_arrays",
+    "write_partial_rows",
+    "write_rows",
     "write_shard",
+    "write_shared",
     "write_table",
     "write_text",
-    "writer",
-    "writing",
 ]

@@ -1,7 +1,7 @@
 """Atomic writes of files and folders, with a one-line error if the disk is full.
 
-New content is written under a name that starts with a dot and ends in ``.<process>.tmp``. It is moved into
-place when it is complete, and removed if writing fails.
+New content is written under a name that starts with a dot and ends in ``.<host>.<process>.tmp``. It is moved
+into place when it is complete, and removed if writing fails.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import pathlib
+import platform
 import re
 import shutil
 from collections.abc import Iterator
@@ -24,16 +25,18 @@ from vfljax.machine import bytes_text, free_disk
 FULL = (errno.ENOSPC, errno.EDQUOT)
 # orbax and tensorstore raise errors without a number, which are recognized by their text
 FULL_TEXTS = ("No space left on device", "Disk quota exceeded")
-TEMPORARY = re.compile(r"\..+\.(\d+)\.tmp")
+HOST = re.sub(r"\W", "-", platform.node())
+TEMPORARY = re.compile(rf"\..+\.{re.escape(HOST)}\.(\d+)\.tmp")  # of a process of this machine
 
 
 @contextlib.contextmanager
-def replacing(path: pathlib.Path, need: int = 0) -> Iterator[pathlib.Path]:
+def replacing(path: pathlib.Path, need: int = 0, keep: bool = False) -> Iterator[pathlib.Path]:
     """Replaces a file or makes a folder atomically.
 
     Args:
       path: path of the file or folder.
       need: its size in bytes; 0 if it is unknown.
+      keep: whether a folder that is there at the end stays, and the new one is dropped.
 
     Yields:
       A temporary path, which is moved to ``path`` at the end of the block.
@@ -41,19 +44,31 @@ def replacing(path: pathlib.Path, need: int = 0) -> Iterator[pathlib.Path]:
     Raises:
       UserError: if the disk is full.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{HOST}.{os.getpid()}.tmp")
     if need > free_disk(path):  # before a library raises an error of its own
         raise full(path, need)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         remove(temporary)
         yield temporary
-        os.replace(temporary, path)
+        if keep and path.is_dir():
+            remove(temporary)
+        else:
+            _move(temporary, path, keep)
     except BaseException as error:  # interrupts too: half a file must not stay on a full disk
         remove(temporary)
         if _is_full(error):
             raise full(path, need) from error
         raise
+
+
+def _move(temporary: pathlib.Path, path: pathlib.Path, keep: bool) -> None:
+    try:
+        os.replace(temporary, path)
+    except OSError as error:
+        if not keep or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        remove(temporary)  # another process was faster
 
 
 def _is_full(error: BaseException | None) -> bool:
@@ -125,19 +140,12 @@ def write_table(path: pathlib.Path, table: pa.Table) -> None:
             pq.write_table(table, file)
 
 
-def remove_leftovers(workdir: pathlib.Path) -> None:
-    """Removes half-written files that dead writers of a sweep left. Only the lock's holder may call it."""
-    for place in ("shards", "partial", "partial/*", "attacks", "attacks/*"):
-        for path in workdir.glob(f"{place}/.*.tmp"):
+def remove_leftovers(folder: pathlib.Path) -> None:
+    """Removes the half-written files and folders below a folder that dead processes of this machine left."""
+    for path in folder.rglob(".*.tmp"):
+        match = TEMPORARY.fullmatch(path.name)
+        if match is not None and not _lives(int(match[1])):
             remove(path)
-    for place in (".", "figures"):  # another living process may be writing a report there
-        for path in workdir.glob(f"{place}/.*.tmp"):
-            match = TEMPORARY.fullmatch(path.name)
-            if match is None or not _lives(int(match[1])):
-                remove(path)
-    for path in workdir.glob("partial/*"):
-        with contextlib.suppress(OSError):
-            path.rmdir()  # if it is empty
 
 
 def _lives(process: int) -> bool:

@@ -9,21 +9,12 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from vfljax.store.attacks import (
-    attack_summary,
-    read_variant,
-    unit_of,
-    unknown_units,
-    with_rows,
-    write_attack_summary,
-)
-from vfljax.store.directory import read_partial, read_root_arrays, shard_unit, strangers, verify
-from vfljax.store.header import read_header
-from vfljax.store.manifest import ROOT, add_files, open_folder
-from vfljax.store.sealed import Damaged, damaged_roots, read_root, write_root
+from vfljax.store.header import read_header, write
+from vfljax.store.sealed import Damaged, damaged_roots
+from vfljax.store.units import SHARED, shared_names, units_of, verify
 
 SOUND, DAMAGED, MISSING = "sound", "damaged", "not there yet"
 
@@ -45,44 +36,26 @@ def inspect(workdir: pathlib.Path) -> Iterator[Finding]:
     header = read_header(workdir)
     for name in damaged_roots(workdir):
         yield Finding(name, DAMAGED, "the other copy is sound")
-    listed = _listed(workdir)
-    for name in ("splits.npz", "teacher.npz", "codebooks.npz"):
-        if (workdir / name).exists() or name in listed:
-            yield _checked(name, read_root_arrays, workdir, name)
-    for unit in strangers(workdir, header):
-        yield Finding(unit, DAMAGED, "the plan names no such shard")
-    for name in [shard["name"] for shard in header["shards"]]:
-        unit = shard_unit(name)
+    for name in shared_names(workdir):
+        yield _checked(workdir, f"{SHARED}/{name}")
+    units = [unit.name for unit in units_of(header)]
+    for unit in units:
         if (workdir / unit).is_dir():
-            yield _checked(unit, verify, workdir, name)
-        else:
-            yield Finding(unit, MISSING)
-            if (workdir / "partial" / name).exists():
-                yield _checked(f"partial/{name}", read_partial, workdir, name)
+            yield _checked(workdir, unit)
+            continue
+        yield Finding(unit, MISSING)
+        for save in sorted((workdir / "partial" / unit).glob("[!.]*")):
+            yield _checked(workdir, str(save.relative_to(workdir)))
+    folders = [*workdir.glob("shards/[!.]*"), *workdir.glob("local_only/[!.]*")]
+    for folder in sorted([*folders, *workdir.glob("attacks/*/[!.]*")]):
+        unit = str(folder.relative_to(workdir))
+        if unit not in units:
+            yield Finding(unit, DAMAGED, "the plan names no such unit")
+
+
+def _checked(workdir: pathlib.Path, unit: str) -> Finding:
     try:
-        summary = attack_summary(workdir)
-    except Damaged as error:
-        yield Finding(error.unit, DAMAGED, error.why)
-        return
-    for variant in with_rows(summary):
-        yield _checked(unit_of(variant), read_variant, workdir, variant)
-    for unit in unknown_units(workdir, summary):
-        yield Finding(unit, DAMAGED, "attacks.json does not name it")
-
-
-def _listed(workdir: pathlib.Path) -> list[str]:
-    """Returns the files beside ``sweep.json`` that the manifest there names; none if it is damaged."""
-    try:
-        return list(open_folder(workdir, ROOT, sizes=False).files)
-    except Damaged:
-        return []
-
-
-def _checked(
-    unit: str, read: Callable[[pathlib.Path, str], object], workdir: pathlib.Path, name: str
-) -> Finding:
-    try:
-        read(workdir, name)
+        verify(workdir, unit)
     except Damaged as error:
         return Finding(error.unit, DAMAGED, error.why)
     return Finding(unit, SOUND)
@@ -94,31 +67,16 @@ def mend(workdir: pathlib.Path) -> list[Finding]:
     # a part that was set aside may have hidden damage of another
     while new := [f for f in inspect(workdir) if f.state == DAMAGED and f not in damaged]:
         for finding in new:
-            _set_aside(workdir, finding.unit)
+            if finding.unit in damaged_roots(workdir):
+                write(workdir, read_header(workdir))  # from the other copy
+            else:
+                _move(workdir, finding.unit)
         damaged += new
     return damaged
 
 
-def _set_aside(workdir: pathlib.Path, unit: str) -> None:
-    if unit in damaged_roots(workdir):
-        kind = unit.split(".")[0]
-        write_root(workdir, kind, read_root(workdir, kind) or {})
-        return
-    _move(workdir, unit)
-    if unit == "attacks.json":  # its copy is lost too
-        _move(workdir, "attacks.copy.json")
-        write_attack_summary(workdir, {})  # without the record, every attack runs again
-    if unit.startswith("attacks/"):  # the variant keeps a folder, without rows
-        (workdir / unit).mkdir(parents=True, exist_ok=True)
-        add_files(workdir, unit, [], keep=False)
-    listed = _listed(workdir)
-    if unit in listed:
-        rest = [name for name in listed if name != unit and (workdir / name).exists()]
-        add_files(workdir, ROOT, rest, keep=False)
-
-
 def _move(workdir: pathlib.Path, unit: str) -> None:
-    """Moves a file or folder, if it exists, to ``damaged``. Earlier versions that are there are kept."""
+    """Moves a folder, if it exists, to ``damaged``. Earlier versions that are there are kept."""
     if not (workdir / unit).exists():
         return
     folder = workdir / "damaged"

@@ -1,7 +1,8 @@
 """Writes and reads what crossed the wire.
 
-A shard's ``exchange`` folder holds one .npy file per array, with a leading member axis S. Arrays are memory
-mapped. E is the number of recorded epochs, N of recorded training rows, and D a party's cut width::
+A shard's ``exchange.safetensors`` holds arrays by name, with a leading member axis S. A trial's part of an
+array is read without the others. E is the number of recorded epochs, N of recorded training rows, and D a
+party's cut width::
 
     epochs                     [S, E] int32, which epochs those are
     order, sent                [S, E, N] place of a row in its epoch's sending order; whether it was sent
@@ -23,9 +24,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import save_file
 
 from vfljax.types import HostArray, Mates, Sums
 
+FILE = "exchange.safetensors"
 BY_PARTY = ("embeddings", "gradients", "sum_gradient", "sum_sign", "sum_square")
 INPUTS = "inputs"  # also by party, but only few sweeps record it
 FIELDS = (*BY_PARTY, "sum_count", "order", "sent", "epochs")
@@ -76,38 +80,26 @@ def all_arrays(
     return arrays
 
 
-def write(folder: pathlib.Path, arrays: Mapping[str, HostArray]) -> None:
-    """Writes one .npy file per array.
-
-    Args:
-      folder: a folder that does not exist yet.
-      arrays: arrays by name.
-    """
-    folder.mkdir(parents=True)
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array, allow_pickle=False)
+def write(path: pathlib.Path, arrays: Mapping[str, HostArray]) -> None:
+    """Writes arrays by name to one file."""
+    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
 
 
-def read(folder: pathlib.Path) -> dict[str, HostArray]:
-    """Returns every array by name, mapped from disk."""
-    paths = sorted(folder.glob("*.npy"))
-    return {path.stem: np.load(path, mmap_mode="r", allow_pickle=False) for path in paths}
-
-
-def has_mates(folder: pathlib.Path) -> bool:
-    """Returns whether batch mates were recorded."""
-    return (folder / f"{MATES}order.npy").exists()
+def read(path: pathlib.Path) -> dict[str, Any]:
+    """Returns every array by name; an index of the leading axis reads the part of that trial."""
+    file = safe_open(path, framework="np")
+    return {name: file.get_slice(name) for name in sorted(file.keys())}
 
 
 def of_parties(
-    arrays: Mapping[str, HostArray], member: int, parties: Sequence[int], mates: bool = False
+    arrays: Mapping[str, Any], member: int, parties: Sequence[int], mates: bool = False
 ) -> dict[str, Any]:
     """Returns the exchange arrays of one trial, concatenated over colluding parties.
 
     Arrays that all parties share are included once.
 
     Args:
-      arrays: the exchange arrays of a shard.
+      arrays: the exchange arrays of a shard, as ``read`` returns them.
       member: index of the trial in the shard.
       parties: the colluding parties.
       mates: whether to add the arrays of batch mates, if they were recorded.

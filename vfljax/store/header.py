@@ -1,7 +1,14 @@
-"""The header of a sweep, ``sweep.json``, and its comparison with the header of a requested sweep.
+"""The header of a sweep, ``sweep.json``: its config and plan, and its comparison with that of another sweep.
 
-Headers of schema 6 stay readable; earlier schemas are not read. A header without a version of the loader that
-read its data counts as version 1.
+    schema, id, config, command, versions, revision, backend, devices, data, checksum, ...
+    earlier                 the configs that the sweep had before it was extended, the first one first
+    shards                  name, group (program), trials and capacity of each shard
+    blocks                  names of shards by block; an attack has a unit for each block
+    attacks                 entries by variant (``store.rows``)
+    local_only              attackers, known labels, draws and seeds of each unit of the baseline
+    naming                  how many known labels name the classes of attacks that know none
+
+Headers of schema 7 stay readable; earlier schemas are not read.
 """
 
 from __future__ import annotations
@@ -17,16 +24,25 @@ from vfljax.errors import UserError
 from vfljax.store.sealed import SEAL, Damaged, read_root, seal, write_root
 from vfljax.switches import GENERATOR
 
-SCHEMA = 6
-LAST_READERS = {
-    5: "4c4d05ea",
-    4: "97df115",
-}  # the last commit that reads a schema, and earlier ones
+SCHEMA = 7
+# the last commit that reads a schema, and earlier ones
+LAST_READERS = {6: "098fde0c", 5: "4c4d05ea", 4: "97df115"}
 ID = "id"
 # the fields that every sweep.json has; fields that were added later may be absent
 FIELDS = (
     *("config", "command", "versions", "revision", "backend", "devices"),
-    *("data", "checksum", "trials", "shards", ID),
+    *(
+        "data",
+        "checksum",
+        "trials",
+        "earlier",
+        "shards",
+        "blocks",
+        "attacks",
+        "local_only",
+        "naming",
+    ),
+    ID,
 )
 DATA_FIELDS = (
     *("name", "rows", "classes", "class_names", "positive", "balance", "party_shapes"),
@@ -54,13 +70,13 @@ def header_of(workdir: pathlib.Path) -> dict[str, Any] | None:
     """
     path = workdir / "sweep.json"
     try:
-        header = read_root(workdir, "sweep")
+        header = read_root(workdir)
         if header is None:
             return None
         schema = header.get("schema")
         if isinstance(schema, int) and schema != SCHEMA:
             newer = "the version that wrote it"
-            reader = LAST_READERS[min(max(schema, 4), 5)]
+            reader = LAST_READERS[min(max(schema, 4), SCHEMA - 1)]
             reads = f"commit {reader}, the last that reads it" if schema < SCHEMA else newer
             raise UserError(
                 f"{path} has schema {schema}, this version reads {SCHEMA}: use {reads}."
@@ -120,7 +136,7 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
     """Starts a sweep directory, or continues the one that is there if it is the same sweep.
 
     Args:
-      workdir: the folder of the sweep.
+      workdir: the folder of the sweep, whose lock the caller holds.
       header: header of the requested sweep.
 
     Returns:
@@ -139,7 +155,12 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
         stored = {**header, ID: seal(header)[SEAL]}
     else:
         refuse_another(workdir, stored, header)
-    write_root(workdir, "sweep", stored)  # mends either copy if it was damaged
+    return write(workdir, stored)
+
+
+def write(workdir: pathlib.Path, header: Mapping[str, Any]) -> dict[str, Any]:
+    """Replaces the header of a sweep, and either copy of it that is damaged. Returns it as it is read back."""
+    write_root(workdir, header)
     return read_header(workdir)
 
 

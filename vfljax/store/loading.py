@@ -6,10 +6,11 @@ diverged is reported as diverged and does not affect others. Everything is check
 
 from __future__ import annotations
 
+import collections
 import math
 import os
 import pathlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -19,24 +20,13 @@ import pyarrow.compute as pc
 from jax.tree_util import DictKey
 
 from vfljax.errors import UnknownError, UserError, unknown, user_path
-from vfljax.store import checkpoint, exchange
+from vfljax.store import checkpoint, exchange, units
 from vfljax.store.atomic import remove, write_table
-from vfljax.store.attacks import (
-    LOCAL_ONLY,
-    Summary,
-    attack_summary,
-    identity_columns,
-    identity_of,
-    learner_of,
-    local_only_key,
-    read_variant,
-    unknown_units,
-    with_rows,
-)
-from vfljax.store.directory import read_root_arrays, read_tables, shard_unit, strangers, table_of
 from vfljax.store.header import read_header
 from vfljax.store.manifest import digest_of_arrays, open_folder
+from vfljax.store.rows import LOCAL_ONLY, Summary, learner_of, local_only_key
 from vfljax.store.sealed import Damaged, reason
+from vfljax.store.units import Unit, shard_unit, table_of
 from vfljax.types import PyTree
 
 NO_ROWS = pa.table({})
@@ -86,7 +76,7 @@ class StoredTrial(NamedTuple):
         if they do not match their checksum."""
 
         def read() -> dict[str, np.ndarray]:
-            arrays = exchange.read(self.shard / "exchange")
+            arrays = exchange.read(self.shard / exchange.FILE)
             return {name: array[self.member] for name, array in arrays.items()}
 
         return NamedParts(self._checked("exchange", read))
@@ -121,7 +111,7 @@ class StoredSweep(NamedTuple):
     @property
     def plugins(self) -> dict[str, Any]:
         """Descriptions of the rows of plugins that the sweep and its attacks were made with, by name."""
-        records = [self.header, *attack_summary(self.workdir).values()]
+        records = [self.header, *self.header["attacks"].values()]
         return {name: row for record in records for name, row in record.get("plugins", {}).items()}
 
     def trial(self, number: int) -> StoredTrial:
@@ -134,10 +124,7 @@ class StoredSweep(NamedTuple):
 
     def splits(self) -> dict[str, np.ndarray]:
         """Returns arrays by name: labels [R], and per seed [Q, ...] the rows of each part and known order."""
-        arrays = read_root_arrays(self.workdir, "splits.npz")
-        if arrays is None:
-            raise Damaged(self.workdir, "splits.npz", "it is missing")
-        return NamedParts(arrays)
+        return NamedParts(units.read_shared(self.workdir, splits_name(self.header)))
 
     def require_finished(self) -> None:
         """Raises UserError if a part of the sweep is not trained or attacked yet."""
@@ -151,19 +138,13 @@ class StoredSweep(NamedTuple):
             )
 
 
-def _results(workdir: pathlib.Path, header: Mapping[str, Any]) -> tuple[pa.Table, list[str]]:
-    """Returns the rows of all finished shards, in the order of trials, and the names of these shards."""
-    for unit in strangers(workdir, header):
-        raise Damaged(workdir, unit, "the plan names no such shard")
-    names = [shard["name"] for shard in header["shards"]]
-    trained = [name for name in names if (workdir / shard_unit(name)).is_dir()]
-    shards = (open_folder(workdir, shard_unit(name)) for name in trained)
-    table = read_tables(shard.file("results.parquet") for shard in shards)
-    return table.sort_by("trial") if table.num_rows else table, trained
+def splits_name(header: Mapping[str, Any]) -> str:
+    """Returns the name of the shared arrays with the splits of all seeds of a sweep."""
+    return f"splits-{header['config']['first_seed'] + header['config']['seeds']}"
 
 
 def _attacks(
-    tables: Mapping[str, pa.Table], trials: Collection[int], summary: Summary, local_only: pa.Table
+    tables: Mapping[str, pa.Table], trials: Collection[int], entries: Summary, local_only: pa.Table
 ) -> pa.Table:
     """Returns one row per trial and attack, with columns of its baselines: the same attack on an untrained
     bottom and local-only with the same labels (both of the same seed), and the same attack if it knows every
@@ -181,9 +162,8 @@ def _attacks(
         kept = {key: value for key, value in row.items() if key != "what"}
         for what in BASELINES:
             baseline = by_place.get(_place(row, what), {})
-            if what == LOCAL_ONLY and what in summary[row["variant"]].get("baselines", ()):
-                # sweeps of version 0.1 have rows of this baseline beside each attack too
-                baseline = baseline or reached.get(local_only_key(row), {})
+            if what == LOCAL_ONLY and what in entries[row["variant"]]["baselines"]:
+                baseline = reached.get(local_only_key(row), {})
             kept[f"{what}_success"] = baseline.get("success")
             kept[f"{what}_test_success"] = baseline.get("test_success")
             leak = baseline.get("leak")  # NaN if every label is known: no row is left to score
@@ -203,63 +183,54 @@ def _with_untrained(local_only: pa.Table, tables: Mapping[str, pa.Table]) -> pa.
     """Returns the rows of the local-only baseline and, as further learners of it, those of attacks on an
     untrained bottom with the same attackers and as many known labels, from all other variants' ``tables``."""
     scored = {local_only_key(row) for row in local_only.to_pylist()}
-    learns = (pc.field("what") == "untrained") & (pc.field("known") > 0) & ~pc.field("outdated")
+    learns = (pc.field("what") == "untrained") & (pc.field("known") > 0)
     learned = (table.filter(learns).to_pylist() for table in tables.values() if table.num_rows)
     added = [row for rows in learned for row in rows if local_only_key(row) in scored]
     return pa.concat_tables([local_only, pa.Table.from_pylist(added)], promote_options="permissive")
 
 
-def _unfinished(
-    header: Mapping[str, Any], trained: int, summary: Summary, tables: Mapping[str, pa.Table]
-) -> Iterator[str]:
-    """Yields lines on shards that are not trained, and on attacks that were not run, were interrupted, or were
-    run when fewer shards were trained. ``trained`` is the number of shards that are trained now."""
-    shards = len(header["shards"])
-    if trained < shards:
-        yield f"{shards - trained} of {shards} shards are not trained"
-    run = {about["attack"] for about in summary.values()}
-    for name in header["config"]["attacks"]:
-        if name not in run:
-            yield f"the attack {name} was not run"
-    for variant, table in tables.items():
-        about, rows = summary[variant], table.num_rows
-        if about.get("superseded"):  # an older rule's: it stays as it is
-            continue
-        if rows < about["rows"]:
-            yield f"the attack {about['label']} has {rows} of {about['rows']} rows"
-        elif about["shards"] < trained:
-            yield f"the attack {about['label']} saw {about['shards']} of {trained} shards"
+def _unfinished(header: Mapping[str, Any], missing: Sequence[Unit]) -> Iterator[str]:
+    """Yields lines on shards that are not trained, and on attacks and baselines that were not run."""
+    count = collections.Counter(unit.kind for unit in missing)
+    if count[units.SHARD]:
+        yield f"{count[units.SHARD]} of {len(header['shards'])} shards are not trained"
+    if count[units.LOCAL_ONLY]:
+        yield "the local-only baseline is not finished"
+    left = collections.Counter(unit.of for unit in missing if unit.kind == units.ATTACK)
+    for variant, number in left.items():
+        label = header["attacks"][variant]["label"]
+        yield f"the attack {label} was not run on {number} of {len(header['blocks'])} blocks of shards"
 
 
 def load(workdir: str | os.PathLike[str]) -> StoredSweep:
     """Returns the sweep of a directory, finished or not; see ``vfljax.load``."""
     path = user_path(workdir, "workdir")
     header = read_header(path)
-    results, trained = _results(path, header)
-    summary = attack_summary(path)
-    for unit in unknown_units(path, summary):
-        raise Damaged(path, unit, "attacks.json does not name it")
-    tables = {name: read_variant(path, name) for name in with_rows(summary)}
-    # rows of a superseded rule get labels that show their rule
-    for variant in [name for name, about in summary.items() if about.get("superseded")]:
-        rows = tables[variant].to_pylist()
-        outdated = [identity_columns(identity_of(row)._replace(outdated=True)) for row in rows]
-        tables[variant] = pa.Table.from_pylist([row | new for row, new in zip(rows, outdated)])
-    unfinished = tuple(_unfinished(header, len(trained), summary, tables))
-    local_only = tables.pop(LOCAL_ONLY, NO_ROWS)
+    every = units.units_of(header)
+    there = [unit for unit in every if (path / unit.name).is_dir()]
+    missing = [unit for unit in every if not (path / unit.name).is_dir()]
+    results = units.read_results(path, [unit.of for unit in there if unit.kind == units.SHARD])
+    results = results.sort_by("trial") if results.num_rows else results
+    tables: dict[str, pa.Table] = {}
+    for key in header["attacks"]:
+        of_key = [unit.name for unit in there if unit.kind == units.ATTACK and unit.of == key]
+        tables[key] = units.read_rows(path, of_key)
+    baseline = [unit.name for unit in there if unit.kind == units.LOCAL_ONLY]
+    local_only = units.read_rows(path, baseline)
     ids = set(results["trial"].to_pylist() if results.num_rows else ())
     return StoredSweep(
         workdir=path,
         header=header,
         results=results,
-        attacks=_attacks(tables, ids, summary, local_only),
-        unfinished=unfinished,
+        attacks=_attacks(tables, ids, header["attacks"], local_only),
+        unfinished=tuple(_unfinished(header, missing)),
         local_only=_with_untrained(local_only, tables),
     )
 
 
-def export(workdir: pathlib.Path) -> None:
-    """Writes the whole tables as single Parquet and CSV files beside the shards."""
+def export(workdir: pathlib.Path) -> int:
+    """Writes the whole tables as single Parquet and CSV files beside the shards. Returns how many trials are
+    trained."""
     sweep = load(workdir)
     for name, table in (("results", sweep.results), ("attacks", sweep.attacks)):
         flat = [f.name for f in table.schema if not pa.types.is_list(f.type)]
@@ -268,3 +239,4 @@ def export(workdir: pathlib.Path) -> None:
                 write_table(workdir / path, rows)
             else:  # an earlier export may have rows of attacks that were dropped since
                 remove(workdir / path)
+    return sweep.results.num_rows

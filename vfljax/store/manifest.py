@@ -25,7 +25,6 @@ from vfljax.store.sealed import KIND, SEAL, Damaged, read_record, reason, write_
 from vfljax.types import PyTree
 
 MANIFEST = "manifest.json"
-ROOT = "."  # the unit of the files beside sweep.json
 
 
 def digest(path: pathlib.Path) -> str:
@@ -89,10 +88,9 @@ def _check_size(name: str, size: int, expected: Mapping[str, Any]) -> None:
 
 
 def _damaged(workdir: pathlib.Path, unit: str, name: str, error: Exception) -> Damaged:
-    """Returns the error of a damaged file. What must be made again is its whole folder, but only the file
-    itself if it is beside ``sweep.json``."""
+    """Returns the error of a damaged file. What must be made again is its whole folder."""
     why = f"{name}: {reason(error)}" if isinstance(error, OSError) else reason(error)
-    return Damaged(workdir, name if unit == ROOT else unit, why)
+    return Damaged(workdir, unit, why)
 
 
 def open_folder(workdir: pathlib.Path, unit: str, sizes: bool = True) -> Folder:
@@ -130,30 +128,11 @@ def _sums(folder: pathlib.Path, names: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def add_files(workdir: pathlib.Path, unit: str, names: Iterable[str], keep: bool = True) -> None:
-    """Rewrites a folder's manifest with the present sizes and checksums of these files.
-
-    A folder without a manifest gets one.
-
-    Args:
-      workdir: the folder of the sweep.
-      unit: the path of the folder within it.
-      names: names of the files.
-      keep: whether files that the manifest already lists stay in it.
-    """
-    path = workdir / unit
-    files: Mapping[str, Any] = {}
-    if keep and (path / MANIFEST).exists():
-        files = open_folder(workdir, unit, sizes=False).files
-    files = {**files, **_sums(path, names)}
-    write_record(path / MANIFEST, {KIND: unit, "sweep": identity(workdir), "files": files})
-
-
 @contextlib.contextmanager
 def new_folder(
     workdir: pathlib.Path, unit: str, arrays: Iterable[Any], **more: Any
 ) -> Iterator[pathlib.Path]:
-    """Makes a folder with its manifest atomically.
+    """Makes a folder with its manifest atomically. If another process has made it meanwhile, that one stays.
 
     Args:
       workdir: the folder of the sweep.
@@ -167,7 +146,7 @@ def new_folder(
     sizes = [np.asarray(array).nbytes for array in arrays]
     # an upper estimate, which includes what orbax writes beside the arrays
     need = sum(sizes) + 4096 * len(sizes) + 65_536
-    with replacing(workdir / unit, need) as folder:
+    with replacing(workdir / unit, need, keep=True) as folder:
         folder.mkdir(parents=True)
         yield folder
         files = _sums(folder, files_below(folder))

@@ -1,7 +1,7 @@
 """Records: small JSON files that contain the SHA-256 of the rest of their own content.
 
-``sweep.json`` and ``attacks.json`` have copies (``sweep.copy.json``), which are written first and read if the
-record is damaged, so that no single damaged file loses them. Every folder's manifest is a record too.
+``sweep.json`` has a copy (``sweep.copy.json``), which is written first and read if the record is damaged, so
+that no single damaged file loses it. Every folder's manifest is a record too.
 """
 
 from __future__ import annotations
@@ -74,35 +74,29 @@ def read_record(path: pathlib.Path) -> dict[str, Any]:
     return record
 
 
-def _places(workdir: pathlib.Path, kind: str) -> tuple[pathlib.Path, pathlib.Path]:
-    """Returns the paths of a record and of its copy."""
-    return workdir / f"{kind}.json", workdir / f"{kind}.copy.json"
+def _places(workdir: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
+    """Returns the paths of a sweep's record and of its copy."""
+    return workdir / "sweep.json", workdir / "sweep.copy.json"
 
 
-def write_root(workdir: pathlib.Path, kind: str, content: Mapping[str, Any]) -> None:
-    """Writes a record and its copy, except files that hold the same record already.
+def write_root(workdir: pathlib.Path, content: Mapping[str, Any]) -> None:
+    """Writes a sweep's record and its copy, except files that hold the same record already.
 
     Args:
       workdir: the folder of the sweep.
-      kind: "sweep" or "attacks".
       content: content of the record.
     """
-    record = seal({**content, KIND: kind})
-    for path in reversed(_places(workdir, kind)):
-        if _read(path, kind) != record:
+    record = seal({**content, KIND: "sweep"})
+    for path in reversed(_places(workdir)):
+        if _read(path) != record:
             write_record(path, record)
 
 
-def read_root(workdir: pathlib.Path, kind: str) -> dict[str, Any] | None:
-    """Returns a record or else its copy, None if neither exists. Raises Damaged if neither is sound.
-
-    Args:
-      workdir: the folder of the sweep.
-      kind: "sweep" or "attacks".
-    """
-    main, copy = _places(workdir, kind)
+def read_root(workdir: pathlib.Path) -> dict[str, Any] | None:
+    """Returns a sweep's record or else its copy, None if neither exists. Raises Damaged if neither is sound."""
+    main, copy = _places(workdir)
     for path in (main, copy):
-        record = _read(path, kind)
+        record = _read(path)
         if record is not None:
             return record
     if not main.exists() and not copy.exists():
@@ -116,19 +110,16 @@ def read_root(workdir: pathlib.Path, kind: str) -> dict[str, Any] | None:
     return record
 
 
-def _read(path: pathlib.Path, kind: str) -> dict[str, Any] | None:
-    """Returns the record of a file if it is sound and of this kind, else None."""
+def _read(path: pathlib.Path) -> dict[str, Any] | None:
+    """Returns the record of a file if it is sound and of a sweep, else None."""
     try:
         record = read_record(path)
     except (ValueError, OSError):
         return None
-    return record if SEAL in record and record.get(KIND) == kind else None
+    return record if SEAL in record and record.get(KIND) == "sweep" else None
 
 
 def damaged_roots(workdir: pathlib.Path) -> list[str]:
-    """Returns the names of records, or copies, that are missing or damaged while the other is sound."""
-    names = []
-    for kind in ("sweep", "attacks"):
-        damaged = [path.name for path in _places(workdir, kind) if _read(path, kind) is None]
-        names += damaged if len(damaged) == 1 else []
-    return names
+    """Returns the name of the sweep's record, or of its copy, if only that one is missing or damaged."""
+    damaged = [path.name for path in _places(workdir) if _read(path) is None]
+    return damaged if len(damaged) == 1 else []

@@ -19,7 +19,7 @@ from vfljax.errors import UserError
 from vfljax.sweep.grid import Group, Trial
 from vfljax.types import Array, DefenseSpec, HostArray, PyTree, Spec
 
-FILE = "codebooks.npz"
+CODEBOOKS = "codebooks"  # the kind of shared arrays that hold them
 # codebooks trained at once on a CPU; above HEAVY numbers in a codebook they are trained one by one
 TOGETHER, HEAVY = 8, 100_000
 Identity = tuple[int, tuple[tuple[str, float], ...]]  # seed and knobs
@@ -39,38 +39,49 @@ def numbers(spec: Spec) -> int:
     return sum(_numbers(_shapes(maker, spec.num_classes)) for maker in _makers(spec))
 
 
+def train(groups: Sequence[Group], workdir: pathlib.Path) -> None:
+    """Trains and stores the codebooks that trials have and that are not stored yet.
+
+    Args:
+      groups: the trials of the sweep.
+      workdir: the folder of the sweep, whose lock the caller holds.
+    """
+    there, missing = store.read_keyed(workdir, CODEBOOKS), dict[DefenseSpec, dict[Identity, None]]()
+    for maker, trial in _uses(groups):
+        identity = _identity(maker, trial)
+        if _name(maker, identity, 0) not in there:
+            missing.setdefault(maker, {})[identity] = None
+    arrays = {}
+    for maker, identities in missing.items():
+        trained = _train(maker, list(identities), groups[0].spec.num_classes)
+        for place, identity in enumerate(identities):
+            leaves = jax.tree.leaves(trained)
+            arrays |= {_name(maker, identity, n): a[place] for n, a in enumerate(leaves)}
+    store.write_keyed(workdir, CODEBOOKS, arrays)
+
+
 def codebooks(groups: Sequence[Group], workdir: pathlib.Path) -> dict[int, dict[str, PyTree]]:
     """Returns the codebooks of every trial that has any, by its id and the defense's name.
 
     Args:
       groups: the trials of the sweep.
-      workdir: where codebooks are stored, or will be once they are trained.
+      workdir: the folder of the sweep, where ``train`` has stored them.
     """
-    places: dict[DefenseSpec, dict[Identity, int]] = {}
+    there, out = store.read_keyed(workdir, CODEBOOKS), dict[int, dict[str, PyTree]]()
     for maker, trial in _uses(groups):
-        of_maker = places.setdefault(maker, {})
-        of_maker.setdefault(_identity(maker, trial), len(of_maker))
-    if not places:
-        return {}
-    num_classes = groups[0].spec.num_classes
-    arrays = store.read_root_arrays(workdir, FILE)
-    if arrays is None:
-        arrays = {}
-        for maker, identities in places.items():
-            tree = _train(maker, list(identities), num_classes)
-            arrays |= dict(zip(_names(maker, tree), jax.tree.leaves(tree), strict=True))
-        store.write_root_arrays(workdir, FILE, arrays)
-    trained = {}
-    for maker in places:
-        shapes = _shapes(maker, num_classes)
-        leaves = [arrays[name] for name in _names(maker, shapes)]
-        trained[maker] = jax.tree.unflatten(jax.tree.structure(shapes), leaves)
-    out: dict[int, dict[str, PyTree]] = {}
-    for maker, trial in _uses(groups):
-        place = places[maker][_identity(maker, trial)]
-        book = jax.tree.map(lambda a, place=place: a[place], trained[maker])
-        out.setdefault(trial.id, {})[maker.name] = book
+        structure = jax.tree.structure(_shapes(maker, groups[0].spec.num_classes))
+        identity = _identity(maker, trial)
+        leaves = [there[_name(maker, identity, n)] for n in range(structure.num_leaves)]
+        out.setdefault(trial.id, {})[maker.name] = jax.tree.unflatten(structure, leaves)
     return out
+
+
+def _name(maker: DefenseSpec, identity: Identity, leaf: int) -> str:
+    """Returns the name under which a leaf of a codebook is stored: what the codebook depends on."""
+    seed, knobs = identity
+    return "-".join(
+        [maker.name, *(f"{n}={v!r}" for n, v in (*maker.options, *knobs)), f"{seed}.{leaf}"]
+    )
 
 
 def blank(groups: Sequence[Group]) -> dict[int, dict[str, PyTree]]:
@@ -125,12 +136,3 @@ def _train(maker: DefenseSpec, identities: Sequence[Identity], num_classes: int)
     if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(trained)):
         raise UserError(f"a codebook of {maker.name} diverged: lower its learning_rate.")
     return trained
-
-
-def _names(maker: DefenseSpec, tree: PyTree) -> list[str]:
-    """The name of each leaf in the file, options included."""
-    label = "-".join([maker.name, *(f"{name}={value}" for name, value in maker.options)])
-    return [
-        f"{label}.{jax.tree_util.keystr(path, simple=True, separator='.')}"
-        for path, _ in jax.tree_util.tree_leaves_with_path(tree)
-    ]

@@ -82,7 +82,9 @@ class Program:
         local = layout.capacity // len(devices)
 
         def over_local_members(members: PyTree, shared: PyTree, into: PyTree) -> PyTree:
+            global _TRACES
             self.traces += 1
+            _TRACES += 1
             if self.traces > 1:
                 raise AssertionError("a program was traced twice: a knob became a static value")
 
@@ -196,6 +198,7 @@ def _map_into(run: Callable[[PyTree], PyTree], groups: PyTree, into: PyTree) -> 
     return jax.lax.fori_loop(0, leading(groups), write, into)
 
 
+_TRACES = 0  # of all programs of this process
 _LOCK = threading.Lock()  # of the seconds below, which compiling threads add to
 _SPENT = {"tracing": 0.0, "compiling": 0.0}  # seconds of this process, over all threads
 
@@ -214,6 +217,11 @@ def compile_seconds(*what: str) -> float:
     Every process traces anew; compiled programs are cached for other processes (``use_this_machine``)."""
     with _LOCK:
         return sum(_SPENT[name] for name in what or _SPENT)
+
+
+def traces() -> int:
+    """Returns how many programs of trials this process has traced."""
+    return _TRACES
 
 
 _PROGRAMS: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -107,6 +108,15 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
         return None, {}
     _, seeds, labels, weights = zip(*kept.values(), strict=True)
     return Lessons(np.asarray(seeds, np.int32), np.stack(labels), np.stack(weights)), teacher_of
+
+
+def identities(taught: Lessons) -> list[str]:
+    """Returns for each lesson a name that two lessons share only if they are equal."""
+    names = []
+    for seed, labels, weights in zip(taught.seed, taught.labels, taught.weights, strict=True):
+        digest = hashlib.sha256(np.asarray(labels).tobytes() + np.asarray(weights).tobytes())
+        names.append(f"{seed}-{digest.hexdigest()}")
+    return names
 
 
 def train_teachers(

@@ -1,19 +1,18 @@
-"""Train a sweep: plan, train by shards, store; resume wherever it was killed.
+"""Trains the shards of a sweep, and stores what its units share.
 
-Attacks (``vfljax.attacking``) and the report read what was trained from the sweep's directory, never from this
-module's memory.
+``vfljax.launching.work`` decides which shard is trained next. Attacks (``vfljax.attacking``) and the report
+read what was trained from the sweep's folder, never from this module's memory.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib.metadata
 import pathlib
 import platform
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
+from concurrent.futures import Executor
 from typing import Any
 
 import jax
@@ -21,22 +20,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import datasets, plugins, store, switches
-from vfljax.datasets import prepared
 from vfljax.datasets.core import checksum, identity
 from vfljax.defenses.rows import prior_of
-from vfljax.errors import shown
-from vfljax.machine import cores, free_disk
+from vfljax.machine import free_disk
 from vfljax.models import weights as pretrained
-from vfljax.sweep import batch_layout, codebooks, initial, profile, serving, size, teachers
+from vfljax.sweep import batch_layout, codebooks, profile, serving, size, teachers
 from vfljax.sweep.experiment import Experiment
-from vfljax.sweep.plan import Plan, Shard, divided_as, make_plan, recorded, split_arrays
+from vfljax.sweep.plan import Plan, Shard, make_plan, recorded, split_arrays
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.trainer import Orders, Trainer, train_shard
 
-# called with the plan, the workdir, the shards to train, and the shards that are done
-TrainShards = Callable[[Plan, pathlib.Path, Sequence[Shard], Sequence[Shard]], None]
-
-AHEAD = 1  # number of groups whose programs are compiled while another group trains
+TEACHERS = "teachers"  # the kind of shared arrays that hold teachers' scores
 
 
 def versions() -> dict[str, str]:
@@ -118,7 +112,13 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         ),
         "pretrained": {part: pretrained.digest(path) for part, path in files.items() if path},
         "trials": sum(len(g.trials) for g in plan.groups),
+        "earlier": [],
         "shards": [s._asdict() | {"group": plan.groups[s.group].name} for s in plan.shards],
+        "blocks": [],
+        "attacks": {},
+        "local_only": [],
+        # classes are named by as many labels as the attacks of the sweep's first config know
+        "naming": serving.most_known(recorded(plan)),
     }
 
 
@@ -152,153 +152,102 @@ def planned(experiment: Experiment, workdir: pathlib.Path) -> tuple[Plan, str]:
     return plan, size.needs(plan, workdir)
 
 
-@profile.span("training, the host's work")
-def train_sweep(
-    experiment: Experiment,
-    workdir: pathlib.Path,
-    command: str,
-    say: Callable[[str], None] = print,
-    trained: TrainShards | None = None,
-) -> Plan:
-    """Train every trial that is not stored yet.
+def shared(plan: Plan, workdir: pathlib.Path) -> None:
+    """Stores what several units read: the splits of all seeds, teachers' scores, and codebooks.
 
-    Args:
-      experiment: what is trained.
-      workdir: the folder of the sweep, for all results.
-      command: the command line.
-      say: receives lines about the progress.
-      trained: trains the shards that are left; None: ``train_shards``, one after the other in this process.
-
-    Returns:
-      The plan.
-    """
-    plan, needs = planned(experiment, workdir)
-    with store.writing(workdir):
-        plan = _begun(plan, workdir, command, needs, say)
-        done = [shard for shard in plan.shards if store.finished(workdir, shard.name)]
-        todo = [shard for shard in plan.shards if shard not in done]
-        if todo:
-            plan = ready(plan, workdir)
-            (trained or train_shards)(plan, workdir, todo, done)
-    return plan
-
-
-def _begun(
-    plan: Plan, workdir: pathlib.Path, command: str, needs: str, say: Callable[[str], None]
-) -> Plan:
-    """Writes the header and the splits. Returns the plan, divided as the stored sweep if there is one."""
-    experiment = plan.experiment
-    if prepared.is_prepared(experiment.data.dir):
-        prepared.verify(experiment.data.dir)  # a changed byte must not be trained on
-    plan = divided_as(plan, store.begin(workdir, header(plan, command)))
-    say(
-        f"{sum(len(g.trials) for g in plan.groups)} trials in {len(plan.groups)} programs on "
-        f"{jax.device_count()} {jax.default_backend()} devices, {len(plan.shards)} shards, in "
-        f"{shown(workdir)}: {needs}"
-    )
-    if experiment.model.pretrained:
-        unread = initial.unread_tensors(plan.groups[0].spec, experiment, plan.seeds, plan.table)
-        rest = f"; of it left out: {', '.join(unread)}" if unread else ""
-        say(f"bottoms start from {experiment.model.pretrained}{rest}")
-    splits, draws = recorded(plan).splits, experiment.known_draws
-    arrays = split_arrays(plan.dataset.labels, splits, draws, plan.candidates)
-    arrays["test"] = np.stack([split.test for split in plan.splits])  # all, as results use them
-    store.write_root_arrays(workdir, "splits.npz", arrays)
-    return plan
-
-
-def ready(plan: Plan, workdir: pathlib.Path) -> Plan:
-    """Returns the plan with teachers' scores and codebooks, which defenses read. They are trained if needed.
+    Teachers and codebooks are found by what they depend on. A sweep that is extended therefore trains only
+    those that it has not yet.
 
     Args:
       plan: of the sweep.
-      workdir: where they are stored, or will be once they are trained.
+      workdir: the folder of the sweep, whose lock the caller holds.
+    """
+    splits, draws = recorded(plan).splits, plan.experiment.known_draws
+    arrays = split_arrays(plan.dataset.labels, splits, draws, plan.candidates)
+    arrays["test"] = np.stack([split.test for split in plan.splits])  # all, as results use them
+    store.write_shared(workdir, store.splits_name(store.read_header(workdir)), arrays)
+    taught, _ = teachers.lessons(plan.groups, plan.table)
+    if taught is not None:
+        names, there = teachers.identities(taught), store.read_keyed(workdir, TEACHERS)
+        new = [place for place, name in enumerate(names) if name not in there]
+        if new:
+            reads, classes = plan.party_columns[-1].input, plan.dataset.num_classes
+            some = jax.tree.map(lambda a: a[new], taught)
+            scores = teachers.train_teachers(
+                plan.experiment.teacher, some, plan.table, reads, classes, plan.seeds
+            )
+            arrays = {names[place]: of for place, of in zip(new, scores, strict=True)}
+            store.write_keyed(workdir, TEACHERS, arrays)
+    codebooks.train(plan.groups, workdir)
+
+
+def ready(plan: Plan, workdir: pathlib.Path) -> Plan:
+    """Returns the plan with the stored teachers' scores and codebooks, which defenses read.
+
+    Args:
+      plan: of the sweep.
+      workdir: the folder of the sweep, where ``shared`` has stored them.
     """
     taught, teacher_of = teachers.lessons(plan.groups, plan.table)
     if taught is not None:
-        arrays = store.read_root_arrays(workdir, "teacher.npz")
-        if arrays is None:
-            reads, classes = plan.party_columns[-1].input, plan.dataset.num_classes
-            scores = teachers.train_teachers(
-                plan.experiment.teacher, taught, plan.table, reads, classes, plan.seeds
-            )
-            arrays = {"scores": scores}
-            store.write_root_arrays(workdir, "teacher.npz", arrays)
-        table = plan.table._replace(scores=jnp.asarray(arrays["scores"]))
+        there = store.read_keyed(workdir, TEACHERS)
+        scores = np.stack([there[name] for name in teachers.identities(taught)])
+        table = plan.table._replace(scores=jnp.asarray(scores))
         plan = plan._replace(table=table, teachers=teacher_of)
     return plan._replace(codebooks=codebooks.codebooks(plan.groups, workdir))
 
 
-def progress_of(plan: Plan, todo: Sequence[Shard], done: Sequence[Shard]) -> Progress:
-    """Returns the progress line of training.
+class Training:
+    """Trains shards in this process, one after the other, and keeps the programs of the present group.
 
-    Args:
-      plan: of the sweep.
-      todo: the shards that are left.
-      done: the shards that are finished.
+    While a shard trains, the programs of another group may be compiled on other cores.
     """
-    every = [*todo, *done]
-    steps = sum(plan.steps(shard) for shard in every)
-    progress = Progress("train", sum(len(shard.trials) for shard in every), steps)
-    for shard in done:
-        progress.resume(len(shard.trials), plan.steps(shard))
-    return progress
 
+    def __init__(self, plan: Plan, workdir: pathlib.Path, pool: Executor) -> None:
+        """``plan`` is as ``ready`` returns it."""
+        self.plan, self.workdir, self._pool = plan, workdir, pool
+        self._orders, self._trainers = Orders(plan), dict[int, Trainer]()
 
-def train_shards(
-    plan: Plan,
-    workdir: pathlib.Path,
-    todo: Sequence[Shard],
-    done: Sequence[Shard] = (),
-    attempt: Callable[[Shard], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
-) -> None:
-    """Train shards one after the other in this process.
+    @profile.span("training, the host's work")
+    def train(self, shard: Shard, following: Shard | None, progress: Progress) -> None:
+        """Trains a shard and stores it.
 
-    Args:
-      plan: of the sweep, as ``ready`` returns it.
-      workdir: the folder of the sweep.
-      todo: the shards to train.
-      done: the shards that are finished, for the progress line alone.
-      attempt: makes the context in which a shard is trained. By default an error ends the sweep.
-    """
-    progress = progress_of(plan, todo, done)
-    numbers = list(dict.fromkeys(shard.group for shard in todo))
-    trainers: dict[int, Trainer] = {}
-    orders = Orders(plan)
-    with ThreadPoolExecutor(max_workers=cores()) as pool:
-        for shard in todo:
-            place = numbers.index(shard.group)
-            for number in numbers[:place]:
-                trainers.pop(number, None)  # frees its tables, which are not needed any more
-            with attempt(shard):
-                for number in numbers[place : place + 1 + AHEAD]:
-                    if number not in trainers:
-                        first = next(s for s in todo if s.group == number)
-                        width = _stored_width(plan, number, workdir)
-                        trainers[number] = Trainer(plan, first, pool, orders, width)
-                need = size.bytes_of(plan, shard)
-                if need > free_disk(workdir):
-                    raise store.full(workdir / "shards" / shard.name, need)
-                while width := _try_shard(trainers[shard.group], shard, workdir, progress):
-                    del trainers[shard.group]
-                    trainers[shard.group] = Trainer(plan, shard, pool, orders, width)
-    progress.close()
+        Args:
+          shard: one of the plan's.
+          following: a shard that will probably be trained next, whose programs are compiled meanwhile.
+          progress: counts steps and trials.
+        """
+        wanted = [shard] if following is None else [shard, following]
+        for number in self._trainers.keys() - {each.group for each in wanted}:
+            del self._trainers[number]  # frees its tables, which are not needed any more
+        for each in wanted:
+            if each.group not in self._trainers:
+                self._trainers[each.group] = self._trainer(each, self._stored_width(each.group))
+        need = size.bytes_of(self.plan, shard)
+        if need > free_disk(self.workdir):
+            raise store.full(self.workdir / "shards" / shard.name, need)
+        while width := self._try(shard, progress):
+            del self._trainers[shard.group]
+            self._trainers[shard.group] = self._trainer(shard, width)
 
+    def _trainer(self, shard: Shard, width: int | None) -> Trainer:
+        return Trainer(self.plan, shard, self._pool, self._orders, width)
 
-def _try_shard(trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress: Progress) -> int:
-    """Trains a shard. Returns 0, or a smaller width to try again with if the device's memory is exhausted."""
-    try:
-        train_shard(trainer, shard, workdir, progress)
-        return 0
-    except jax.errors.JaxRuntimeError as error:
-        return batch_layout.fewer(trainer.layout, trainer.group.name, error, progress.say)
+    def _try(self, shard: Shard, progress: Progress) -> int:
+        """Trains a shard. Returns 0, or a smaller width to try again with if a device's memory is exhausted."""
+        trainer = self._trainers[shard.group]
+        try:
+            train_shard(trainer, shard, self.workdir, progress)
+            return 0
+        except jax.errors.JaxRuntimeError as error:
+            return batch_layout.fewer(trainer.layout, trainer.group.name, error, progress.say)
 
-
-def _stored_width(plan: Plan, number: int, workdir: pathlib.Path) -> int | None:
-    """Returns the width of a group's last stored shard, already reduced if memory was exhausted; None if no
-    shard is stored, the config names a width, or the sweep began on another backend."""
-    backend = store.read_header(workdir)["backend"]
-    if plan.experiment.execution.width or backend != jax.default_backend():
-        return None
-    names = [shard.name for shard in reversed(plan.shards) if shard.group == number]
-    return next(filter(None, (store.width_of_shard(workdir, name) for name in names)), None)
+    def _stored_width(self, number: int) -> int | None:
+        """Returns the width of a group's last stored shard, already reduced if memory was exhausted; None if no
+        shard is stored, the config names a width, or the sweep began on another backend."""
+        plan, workdir = self.plan, self.workdir
+        backend = store.read_header(workdir)["backend"]
+        if plan.experiment.execution.width or backend != jax.default_backend():
+            return None
+        names = [shard.name for shard in reversed(plan.shards) if shard.group == number]
+        return next(filter(None, (store.width_of_shard(workdir, name) for name in names)), None)

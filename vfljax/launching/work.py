@@ -1,0 +1,284 @@
+"""Makes the units of a sweep that are not made yet, together with any other process that does the same.
+
+``begin`` writes what the units share. ``work`` claims one unit after the other and makes it, until none is
+left. Processes that work in one folder need not know of each other (``vfljax.store.claims``).
+"""
+
+from __future__ import annotations
+
+import pathlib
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+
+from vfljax import store
+from vfljax.attacking import run
+from vfljax.attacking.batching import Stored
+from vfljax.attacking.jobs import planned
+from vfljax.attacking.planning import extended
+from vfljax.datasets import prepared
+from vfljax.errors import UserError, shown
+from vfljax.machine import cores
+from vfljax.store import Unit
+from vfljax.store.claims import TRIES, slug
+from vfljax.store.units import SHARD
+from vfljax.sweep import initial, programs, train
+from vfljax.sweep.experiment import Experiment
+from vfljax.sweep.plan import Plan, divided_as
+from vfljax.sweep.progress import Progress
+
+POLL = 0.5  # seconds between looks at units that other processes have claimed
+
+Say = Callable[[str], None]
+May = Callable[[Unit], bool]
+
+
+class Begun(NamedTuple):
+    """A sweep whose units can be made."""
+
+    plan: Plan  # divided as the header
+    workdir: pathlib.Path
+    header: Mapping[str, Any]
+
+
+class Outcome(NamedTuple):
+    """What ``work`` did."""
+
+    given_up: Mapping[str, str]  # why, by unit
+    training: float = 0.0  # seconds of this process
+    attacking: float = 0.0
+    compiling: float = 0.0  # seconds of attacking that were spent on tracing and compiling
+
+    def check(self) -> None:
+        """Raises UserError if units were given up."""
+        for unit, why in self.given_up.items():
+            rest = len(self.given_up) - 1
+            more = f" (and {rest} more)" if rest else ""
+            raise UserError(
+                f"{unit} failed {TRIES} times: {why}{more}. All else is done; the same command tries again."
+            )
+
+
+Work = Callable[[Begun, Say, May], Outcome]  # ``work``, or the same by other processes
+
+
+def anything(unit: Unit) -> bool:
+    """Returns True: every unit may be made."""
+    del unit
+    return True
+
+
+def begin(experiment: Experiment, workdir: pathlib.Path, command: str, say: Say = print) -> Begun:
+    """Plans a sweep, and writes its header and what its units share. Forgets failures of earlier commands.
+
+    Args:
+      experiment: to be trained and attacked.
+      workdir: the folder of the sweep, new or of the same sweep.
+      command: the command that makes the sweep, for its header.
+      say: is given each line of progress.
+
+    Raises:
+      UserError: if anything cannot be trained, or does not fit, or if the folder holds another sweep.
+    """
+    run.check_plugins(experiment, workdir)
+    plan, needs = train.planned(experiment, workdir)
+    variants = planned(plan, experiment)
+    with store.leading(workdir):
+        if prepared.is_prepared(experiment.data.dir):
+            prepared.verify(experiment.data.dir)  # a changed byte must not be trained on
+        header = store.begin(workdir, train.header(plan, command))
+        plan = divided_as(plan, header)
+        settling = not experiment.reproduces
+        header = store.write(workdir, extended(header, plan, variants, settling))
+        store.clear_failures(workdir)
+        trials = sum(len(group.trials) for group in plan.groups)
+        say(
+            f"{trials} trials in {len(plan.groups)} programs on {jax.device_count()} "
+            f"{jax.default_backend()} devices, {len(plan.shards)} shards, in {shown(workdir)}: {needs}"
+        )
+        if experiment.model.pretrained:
+            unread = initial.unread_tensors(plan.groups[0].spec, experiment, plan.seeds, plan.table)
+            rest = f"; of it left out: {', '.join(unread)}" if unread else ""
+            say(f"bottoms start from {experiment.model.pretrained}{rest}")
+        for each in variants:
+            if each.skipped:
+                say(f"skipped {each.variant.label}: {each.skipped}")
+        train.shared(plan, workdir)
+    return Begun(plan, workdir, header)
+
+
+def work(begun: Begun, say: Say = print, may: May = anything) -> Outcome:
+    """Makes units until none is left, in this process. Units that other processes have claimed are waited for.
+
+    A unit that fails three times, in any process, is given up, and so are those that need it.
+
+    Args:
+      begun: the sweep.
+      say: is given each line of progress.
+      may: whether a unit may still be begun; it is asked before each.
+
+    Raises:
+      UserError: if a unit cannot be made by a fault of the user or the machine, such as a full disk.
+    """
+    queue = Queue(begun)
+    with ThreadPoolExecutor(max_workers=cores()) as pool:
+        maker = _Maker(begun, queue, pool)
+        while queue.left(may):
+            if not any(_try(unit, maker, say) for unit in queue.preferred(maker.program, may)):
+                time.sleep(POLL)
+        maker.close()
+    return Outcome(queue.given_up, maker.training_seconds, maker.attack_seconds, maker.compiling)
+
+
+class Queue:
+    """The units of a sweep and their states, as this process knows them."""
+
+    def __init__(self, begun: Begun) -> None:
+        self.workdir = begun.workdir
+        units = store.units_of(begun.header)
+        self.units = [unit for unit in units if run.can_run(unit, begun.header)]
+        self.done: set[str] = set()
+        self.given_up: dict[str, str] = {}
+
+    def look(self) -> None:
+        """Finds the units that are finished, by any process."""
+        for unit in self.units:
+            if unit.name not in self.done and store.finished(self.workdir, unit.name):
+                self.done.add(unit.name)
+
+    def left(self, may: May) -> list[Unit]:
+        """Returns the units that are to be made, now or once others are made."""
+        self.look()
+        lost, out = set(self.given_up), []
+        for unit in self.units:
+            if unit.name in self.done or unit.name in lost:
+                continue
+            # a unit waits only for earlier ones, which therefore are listed already
+            if any(name in lost for name in unit.needs) or not may(unit):
+                lost.add(unit.name)
+            else:
+                out.append(unit)
+        return out
+
+    def ready(self, may: May) -> list[Unit]:
+        """Returns the units that can be made now."""
+        left = self.left(may)
+        waited = {unit.name for unit in left}
+        return [
+            unit
+            for unit in left
+            if self.done.issuperset(unit.needs) and not any(name in waited for name in unit.after)
+        ]
+
+    def find_given_up(self) -> None:
+        """Finds units that other processes have given up."""
+        for unit in self.units:
+            if unit.name not in self.done:
+                with store.claim(self.workdir, unit.name) as mine:
+                    failed = store.failures(self.workdir, unit.name) if mine else []
+                    if len(failed) >= TRIES:
+                        self.given_up[unit.name] = failed[-1]
+
+    def preferred(self, program: str, may: May) -> Iterator[Unit]:
+        """Yields the units that can be made now: first those of ``program``, which this process has compiled, then
+        those of programs that no other process is at."""
+        ready, claimed = self.ready(may), store.claimed(self.workdir)
+        busy = {unit.program for unit in self.units if slug(unit.name) in claimed}
+        yield from sorted(ready, key=lambda u: (u.program != program, u.program in busy))
+
+    def following(self, program: str) -> Unit | None:
+        """Returns the unit of another program that will probably be trained next."""
+        claimed = store.claimed(self.workdir)
+        busy = {unit.program for unit in self.units if slug(unit.name) in claimed} | {program}
+        left = (u for u in self.units if u.kind == SHARD and u.name not in self.done)
+        return next((unit for unit in left if unit.program not in busy), None)
+
+
+def _try(unit: Unit, maker: _Maker, say: Say) -> bool:
+    """Claims a unit and makes it. Returns False if another process has claimed it."""
+    workdir, queue = maker.begun.workdir, maker.queue
+    with store.claim(workdir, unit.name) as mine:
+        if not mine:
+            return False
+        if store.finished(workdir, unit.name):  # another process was faster
+            return True
+        failed = store.failures(workdir, unit.name)
+        if len(failed) >= TRIES:
+            queue.given_up[unit.name] = failed[-1]
+            say(f"{unit.name} is given up: {failed[-1]}")
+            return True
+        try:
+            with store.attempt(workdir, unit.name):
+                maker.make(unit)
+        except UserError:
+            raise
+        except Exception as error:  # of one unit: others may succeed
+            traceback.print_exception(error)
+            say(f"{unit.name} failed, {len(failed) + 1} of {TRIES} times")
+    return True
+
+
+class _Maker:
+    """Makes units in this process, and keeps what several of them need."""
+
+    def __init__(self, begun: Begun, queue: Queue, pool: Executor) -> None:
+        self.begun, self.queue, self._pool = begun, queue, pool
+        self.program = ""  # of the last unit
+        self.training_seconds = self.attack_seconds = self.compiling = 0.0
+        self._shards = {shard.name: shard for shard in begun.plan.shards}
+        self._training: train.Training | None = None
+        self._stored: Stored | None = None
+        self._progress: Progress | None = None
+        self._counted: set[str] = set()
+
+    def make(self, unit: Unit) -> None:
+        """Makes and stores a unit."""
+        began, compiled = time.monotonic(), programs.compile_seconds()
+        self.program = unit.program
+        if unit.kind == SHARD:
+            self._train(unit)
+            self.training_seconds += time.monotonic() - began
+            return
+        self.close()
+        if self._stored is None:
+            self._stored = run.opened(*self.begun)
+        run.run_unit(unit, self._stored)
+        self.attack_seconds += time.monotonic() - began
+        self.compiling += programs.compile_seconds() - compiled
+
+    def _train(self, unit: Unit) -> None:
+        plan, workdir = self.begun.plan, self.begun.workdir
+        if self._training is None:
+            self._training = train.Training(train.ready(plan, workdir), workdir, self._pool)
+        following = self.queue.following(unit.program)
+        progress = self._shown()
+        self._counted.add(unit.of)
+        self._training.train(
+            self._shards[unit.of], following and self._shards[following.of], progress
+        )
+
+    def _shown(self) -> Progress:
+        """Returns the progress line of training, which counts shards that other processes trained too."""
+        plan = self.begun.plan
+        if self._progress is None:
+            steps = sum(map(plan.steps, plan.shards))
+            trials = sum(len(shard.trials) for shard in plan.shards)
+            self._progress = Progress("train", trials, steps)
+        for unit in self.queue.units:
+            if unit.kind == SHARD and unit.name in self.queue.done - self._counted:
+                shard = self._shards[unit.of]
+                if unit.of not in self._counted:
+                    self._progress.resume(len(shard.trials), plan.steps(shard))
+                    self._counted.add(unit.of)
+        return self._progress
+
+    def close(self) -> None:
+        """Frees what training needs, and ends its progress line."""
+        self._training = None
+        if self._progress is not None:
+            self._progress.close()
+            self._progress = None

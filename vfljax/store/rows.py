@@ -1,0 +1,104 @@
+"""Rows of attacks: the columns that identify the attack of a row, and the entries of a sweep's attacks.
+
+The header of a sweep has an entry for each attack variant (an attack, its options, its attackers and its rule):
+whether it is an oracle, what it costs, or why it was skipped. The key of a variant is the column ``variant`` of
+its rows and the name of the folder of its units. It includes the number of the attack's rule
+(``attacks.core.AttackRow``), so that rows of different rules are never mixed.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from vfljax.store.header import read_header
+from vfljax.store.manifest import open_folder
+from vfljax.store.units import attack_unit
+from vfljax.types import AttackIdentity
+
+Summary = dict[str, dict[str, Any]]  # entries by variant
+LOCAL_ONLY = "logistic"  # the variant of the local-only baseline, whose rows belong to no trial
+SHARES = np.logspace(-3, 0, 25)  # the shares at which curves are stored (``attacking.certainty``)
+COSTS = (
+    "seconds",
+    "compiles",
+    "trials",
+    "diverged",
+    "rows",
+)  # added up over the units of a variant
+
+
+def identity_columns(attack: AttackIdentity) -> dict[str, Any]:
+    """Returns the columns that store the identity of a row's attack; ``identity_of`` reads them back."""
+    return {
+        "label": attack.label,
+        **attack._asdict(),
+        "options": json.dumps(dict(attack.options)),
+        "shown": json.dumps(attack.shown),
+        "attackers": json.dumps(attack.attackers),
+    }
+
+
+def identity_of(row: Mapping[str, Any]) -> AttackIdentity:
+    """Returns the identity of the attack of a stored row, or of an entry of the header."""
+    options = json.loads(row["options"])
+    fields = {name: row[name] for name in AttackIdentity._fields}
+    return AttackIdentity(**fields)._replace(
+        options=tuple((name, _hashable(value)) for name, value in options.items()),
+        shown=tuple(json.loads(row["shown"])),
+        attackers=tuple(json.loads(row["attackers"])),
+    )
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def variant_of(attack: AttackIdentity) -> str:
+    """Returns the key of an attack variant: its label and rule, without slashes."""
+    return f"{attack.label.replace('/', '_')}.rule{attack.rule}"
+
+
+def attack_summary(workdir: pathlib.Path) -> Summary:
+    """Returns the entries of a sweep's attacks by variant: identity, options, steps, or why it was skipped.
+
+    The entry of an attack that was run also has what its finished units cost: ``seconds``, ``compiles``, the
+    attacked ``trials``, trials that ``diverged``, and ``rows``. The local-only baseline has an entry too.
+    """
+    header = read_header(workdir)
+    summary = {key: dict(about) for key, about in header["attacks"].items()}
+    for key, about in summary.items():
+        if about["status"] != "skipped":
+            about |= dict.fromkeys(COSTS, 0)
+            units = (attack_unit(key, number) for number in range(len(header["blocks"])))
+            for unit in (unit for unit in units if (workdir / unit).is_dir()):
+                cost = open_folder(workdir, unit).record["cost"]
+                about |= {name: about[name] + cost[name] for name in COSTS}
+    if header["local_only"]:
+        known = sorted({unit["known"] for unit in header["local_only"]})
+        summary[LOCAL_ONLY] = {
+            **identity_columns(AttackIdentity(LOCAL_ONLY)),
+            **{"status": "ok", "steps": 0, "knobs": [{"known": count} for count in known]},
+            **{"oracle": False, "labels": "", "adaptive": False, "baselines": []},
+            **{"federations": [], **dict.fromkeys(COSTS, 0)},
+        }
+    return summary
+
+
+def local_only_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Returns the key by which a row finds its local-only baseline: attackers, number of known labels, seed,
+    and number of draws of known labels."""
+    return row["attackers"], row["known"], row["seed"], row.get("draws") or 1.0
+
+
+def learner_of(row: Mapping[str, Any]) -> str:
+    """Returns the name of the learner of a row of the local-only baseline."""
+    identity = identity_of(row)
+    if identity.attack == LOCAL_ONLY:
+        return dict(identity.options).get("learner", LOCAL_ONLY)
+    point = f", knobs {row['attack_configuration']}" if row["attack_configuration"] else ""
+    return f"{identity._replace(attackers=(0,)).label} on an untrained bottom{point}"
