@@ -215,8 +215,8 @@ def _readable(attack: str, plan: Plan) -> list[Any]:
 def jobs_of(planned: VariantPlan, plan: Plan, rows: Iterable[Mapping[str, Any]]) -> list[Job]:
     """Returns the jobs of a variant on some trained trials.
 
-    For each group and point of the knobs, the UNTRAINED jobs of all seeds come first, then for each trial ATTACK
-    and ALL_LABELS, as far as the attack has these.
+    For each group and point of the knobs, the UNTRAINED jobs of all seeds come first, then for each trial
+    ATTACK and ALL_LABELS, as far as the attack has these.
 
     Args:
       planned: the variant.

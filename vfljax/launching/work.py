@@ -184,8 +184,8 @@ class Queue:
                         self.given_up[unit.name] = failed[-1]
 
     def preferred(self, program: str, may: May) -> Iterator[Unit]:
-        """Yields the units that can be made now: first those of ``program``, which this process has compiled, then
-        those of programs that no other process is at."""
+        """Yields the units that can be made now: first those of ``program``, which this process has compiled,
+        then those of programs that no other process is at."""
         ready, claimed = self.ready(may), store.claimed(self.workdir)
         busy = {unit.program for unit in self.units if slug(unit.name) in claimed}
         yield from sorted(ready, key=lambda u: (u.program != program, u.program in busy))

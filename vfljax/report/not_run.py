@@ -122,7 +122,7 @@ def _old_rules(judged: Judged) -> Iterator[str]:
     for entry in store.attack_summary(judged.sweep.workdir).values():
         if entry["status"] != "skipped" and tables.title(entry) != entry["label"]:
             yield (
-                f"{tables.title(entry)}: `vfljax attack --renew_rules` attacks with the present rule, and "
+                f"{tables.title(entry)}: `vfljax sweep` attacks with the present rule too, and "
                 "keeps its rows apart."
             )
 

@@ -164,7 +164,7 @@ def _attacks(
 ) -> pd.DataFrame:
     """Returns the rows of attacks on trials that did not diverge, stored or only planned."""
     summary = store.attack_summary(sweep.workdir)
-    current = {key: about for key, about in summary.items() if not about.get("superseded")}
+    current = {key: about for key, about in summary.items() if not about.get("outdated")}
     stored = sweep.attacks.to_pandas() if sweep.attacks.num_rows else pd.DataFrame(columns=PLACE)
     stored = stored[stored["variant"].isin(current)]
     ok = trials[~trials["diverged"]]
