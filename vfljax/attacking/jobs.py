@@ -207,12 +207,12 @@ def _refusal(variant: AttackVariant, attack: Attack, trained: bool, plan: Plan) 
             f"it needs runs of the federation {needed} and this sweep trained none: add "
             f"{named or f'{variant.name!r} to config.attacks'} and train in a new workdir"
         )
-    if attack.epoch >= 0 and attack.epoch not in recorded:
+    if attack.epoch not in (None, -1, *recorded):
         return (
             f"it reads epoch {attack.epoch} and this sweep recorded {recorded}: name it in "
             "config.training.record and train in a new workdir"
         )
-    if attack.parameter_gradients and not training.record_parameter_gradients:
+    if "parameter gradients" in attack.reads and not training.record_parameter_gradients:
         return (
             "it reads parameter gradients and this sweep recorded none: set "
             "config.training.record_parameter_gradients and train in a new workdir"

@@ -224,14 +224,14 @@ class Scorer:
           capacity: members of the batch, copies included.
         """
         count, epochs = len(inputs.seed), inputs.exchange["epochs"][0]
-        place = -1 if attack.epoch == -1 else int(np.argmax(epochs == attack.epoch))
+        place = -1 if attack.epoch in (-1, None) else int(np.argmax(epochs == attack.epoch))
         known = inputs.knobs.get("known", np.zeros(count)) * (not attack.oracle)
         naming = np.where(known > 0, known, 0 if attack.oracle else self._naming)
         sent = inputs.exchange["sent"][:, place]
         on_host: Any = {
             "seed": inputs.seed,
             "known": np.asarray(known, np.int32),
-            "sent": inputs.exchange["sum_count"] > 0 if attack.over_epochs else sent,
+            "sent": inputs.exchange["sum_count"] > 0 if attack.epoch is None else sent,
             "trained": np.full(count, attack.steps > 0),
             "naming": np.asarray(naming, np.int32),
         }
