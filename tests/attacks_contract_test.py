@@ -279,6 +279,13 @@ def test_the_row_says_of_published_steps_and_baselines_what_the_attack_does(name
         assert {"untrained", "logistic"} <= set(attack.baselines)
 
 
+@every_form
+def test_declares_what_it_reads_and_nothing_else(name, options, classes):
+    tested = of_attacks.TestedAttack(name, options, classes)
+    attack = tested.attack()
+    assert of_attacks.fields_read(tested) == {*attack.reads, attack.diagnostic} - {""}
+
+
 @every_row
 def test_keeps_every_rule_of_the_contract(name):
     row = ROWS[name]

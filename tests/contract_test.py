@@ -167,6 +167,14 @@ ATTACKS = {
     "no_attack": (lambda bottoms, num_classes: None, "returned NoneType and no Attack"),
     "elsewhere": (attack(zeros(), federations=("splitt",)), "federations=('splitt',) and not some"),
     "branches": (attack(branching_run, knobs={"scale": 1.0}), "a knob or an array is traced"),
+    "unknown_read": (
+        attack(zeros(), reads=("labels",)),
+        "reads=('labels',) and not some of columns",
+    ),
+    "undeclared": (
+        attack(lambda key, view, *rest: Scores(view.sums.sign[:, :5]), reads=("order",)),
+        "it reads 'gradients', which reads=('order',) leaves out",
+    ),
     "text": (attack(zeros(), knobs={"scale": "x"}), "the knob scale='x' is no number"),
     "nan": (
         attack(lambda *a: Scores(jnp.full((200, 5), jnp.nan))),

@@ -36,6 +36,30 @@ def test_short_blocks_are_padded_and_the_copies_dropped():
     np.testing.assert_array_equal(batch_layout.unpad(out, 3), [0, 1, 4])
 
 
+@pytest.mark.parametrize("count", [1, 3, 8])
+@pytest.mark.parametrize("dealt", [False, True])
+def test_groups_without_a_member_are_skipped_in_the_same_program(count, dealt):
+    devices, computed = jax.device_count(), []
+    layout = batch_layout.Layout(4 * devices, 2, dealt)
+    count = min(count, layout.capacity)
+
+    def seen(member, shared):
+        jax.debug.callback(lambda x: computed.append(float(x)), member["x"])
+        return square(member, shared)
+
+    program, shared = programs.Program(seen, layout), batch_layout.share(jnp.float32(1))
+    every = layout.unpad(program(layout.pad(counting(layout.capacity)), shared), layout.capacity)
+    np.testing.assert_array_equal(every, np.arange(layout.capacity) ** 2 + 1)
+    jax.effects_barrier()
+    computed.clear()
+    some = layout.unpad(program(layout.pad(counting(count)), shared, count=count), count)
+    np.testing.assert_array_equal(some, every[:count])
+    jax.effects_barrier()
+    of_device = np.bincount(np.arange(count) % devices if dealt else np.arange(count) // 4)
+    assert len(computed) == sum(-(-of_device // 2) * 2)
+    assert program.traces == 1
+
+
 def test_more_members_than_the_block_are_refused():
     with pytest.raises(ValueError, match="9 members given to a program of 8"):
         batch_layout.layout(8, 2).pad(counting(9))

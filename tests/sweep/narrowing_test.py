@@ -24,10 +24,10 @@ def at_most(monkeypatch):
     original = programs.Program.__call__
 
     def limit(width, text=EXHAUSTED):
-        def call(self, *arguments):
+        def call(self, *arguments, **rest):
             if self.layout.width > width:
                 raise jax.errors.JaxRuntimeError(text)
-            return original(self, *arguments)
+            return original(self, *arguments, **rest)
 
         monkeypatch.setattr(programs.Program, "__call__", call)
 
@@ -73,8 +73,8 @@ def test_what_would_not_fit_an_accelerator_is_narrowed_before_it_runs(
 ):
     ran, original = [], programs.Program.__call__
 
-    def call(self, *arguments):
-        out = original(self, *arguments)
+    def call(self, *arguments, **rest):
+        out = original(self, *arguments, **rest)
         ran.append(self.layout.width)
         return out
 

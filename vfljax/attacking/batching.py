@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -82,7 +83,8 @@ class AttackBatch(NamedTuple):
 
     def narrowed(self, width: int) -> AttackBatch:
         """Returns the batch with calls of only ``width`` trials per device, all mapped at once."""
-        return self._replace(layout=batch_layout.layout_of(width * jax.device_count(), width))
+        layout = batch_layout.layout_of(width * jax.device_count(), width)
+        return self._replace(layout=dataclasses.replace(layout, dealt=True))
 
 
 def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) -> AttackBatch:
@@ -106,6 +108,7 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
     width = 1 if alone else width_of(plan.experiment, group.spec)
     draws = draws_of(attack, plan.experiment.known_draws)
     capacity = jax.device_count() if alone else _capacity(plan, group, common, draws)
+    layout = batch_layout.layout(capacity, width, plan.devices)
     diagnosed = {"attackers": group.attackers, "spec": group.spec} if attack.diagnostic else {}
     static = AttackProgram(
         name=attacks.TABLE[variant.name].computed_as or variant.name,
@@ -117,7 +120,7 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
         **diagnosed,
     )
     return AttackBatch(
-        layout=batch_layout.layout(capacity, width, plan.devices),
+        layout=dataclasses.replace(layout, dealt=True),
         static=static,
         attack=attack,
         common=common,
@@ -200,9 +203,9 @@ def batch_scores(
     program = programs.program(
         make_attack_member, (batch.static,), batch.layout, *arguments, level=batch.level
     )
-    scores = program(*arguments)
+    scores = program(*arguments, count=len(jobs))
     if batch.attack.host:
-        features = np.asarray(scores.train)[:, 0]
+        features = batch.layout.unpad(scores.train, len(jobs))[:, 0]
         scores = batch.layout.pad(_read(features, batch, jobs, inputs, stored))
     return program, inputs, scores
 
@@ -214,7 +217,7 @@ def _read(
     inputs: AttackInput,
     stored: Stored,
 ) -> Scores:
-    """Returns the scores [jobs, draws, N, C] that a reader on the host gives features [>= jobs, N, W]."""
+    """Returns the scores [jobs, draws, N, C] that a reader on the host gives features [jobs, N, W]."""
     arrays, tasks = stored.arrays, []
     for x, job, known in zip(features, jobs, inputs.knobs["known"]):
         of_seed = arrays["labels"][arrays["train"][job.seed]]

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from vfljax import attacks, plugins, store
 from vfljax.attacking.diagnostics import belongs_to, make_layers
+from vfljax.attacking.reads import lacking
 from vfljax.attacks.core import CLEAN, Attack
 from vfljax.sweep.attack_variants import AttackVariant, attack_variants, attackers_of, make_attack
 from vfljax.sweep.experiment import Experiment
@@ -135,7 +136,7 @@ class VariantPlan(NamedTuple):
         return {
             **columns,
             "status": "ok",
-            "cost": getattr(attacks.TABLE[variant.name], "cost", 0),
+            "cost": attacks.TABLE[variant.name].cost,
             "skip_settled": skip_settled,
             "steps": attack.steps,
             "knobs": variant.knobs,
@@ -279,12 +280,15 @@ def _refusal(variant: AttackVariant, attack: Attack, trained: bool, plan: Plan) 
             f"it needs runs of the federation {needed} and this sweep trained none: add "
             f"{named or f'{variant.name!r} to config.attacks'} and train in a new workdir"
         )
-    if attack.epoch >= 0 and attack.epoch not in recorded_epochs:
+    if attack.epoch not in (None, -1, *recorded_epochs):
         return (
             f"it reads epoch {attack.epoch} and this sweep recorded {recorded_epochs}: name it in "
             "config.training.record and train in a new workdir"
         )
-    if attack.parameter_gradients and not training.record_parameter_gradients:
+    recording = plan.dataset.recording
+    if recording is not None and (lacks := lacking(attack, recording.missing)):
+        return f"it reads what this recording lacks: {', '.join(lacks)}"
+    if "parameter gradients" in attack.reads and not training.record_parameter_gradients:
         return (
             "it reads parameter gradients and this sweep recorded none: set "
             "config.training.record_parameter_gradients and train in a new workdir"

@@ -89,8 +89,7 @@ def _attack(unit: store.Unit, stored: Stored) -> None:
     trained = store.read_results(workdir, unit.shards).select(TRIAL).to_pylist()
     jobs = jobs_of(planned, stored.plan, trained)
     rows = {key_of(row): row for row in store.read_partial_rows(workdir, unit.name)}
-    cheaper = [name for name in unit.after if (workdir / name).is_dir()]
-    settled = cascade.settled(store.read_rows(workdir, cheaper).to_pylist(), jobs)
+    settled = _settled(unit, jobs, trained, stored)
     for job in jobs:
         if job.key in settled and job.what == ATTACK:
             rows[job.key] = job.figures({"settled_by": settled[job.key]})
@@ -112,6 +111,33 @@ def _attack(unit: store.Unit, stored: Stored) -> None:
         "rows": len(rows),
     }
     store.write_rows(workdir, unit.name, [*rows.values()], cost=cost)
+
+
+def _settled(
+    unit: store.Unit, jobs: Sequence[Job], trained: Sequence[Mapping[str, Any]], stored: Stored
+) -> dict[tuple[Any, ...], str]:
+    """Returns the label of the cheaper attack that settles a job, by the job's key, for those that are settled.
+
+    Classes that an attack cannot name by itself are named by as many labels as other attacks know, which then
+    count as known to it.
+    """
+    configuration = {row["trial"]: row["configuration"] for row in trained}
+    cheaper = [name for name in unit.after if (stored.workdir / name).is_dir()]
+
+    def about(row: Mapping[str, Any]) -> dict[str, Any]:
+        planned = stored.variants[row["variant"]]
+        assert planned is not None, "the unit cannot be run"
+        return {
+            **row,
+            "configuration": configuration[row["trial"]],
+            "known": row["known"] or stored.header["naming"],
+            "cost": attacks.TABLE[planned.variant.name].cost,
+            "role": cascade.role_of(planned.attack),
+        }
+
+    rows = store.read_rows(stored.workdir, cheaper).to_pylist()
+    labels = cascade.settled_by(map(about, rows), [about(job.figures({})) for job in jobs])
+    return {job.key: label for job, label in zip(jobs, labels, strict=True) if label}
 
 
 def _steps(jobs: Sequence[Job], planned: VariantPlan) -> int:

@@ -5,6 +5,7 @@ The programs of scoring do not depend on the attack, so all attacks of a sweep s
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -218,20 +219,20 @@ class Scorer:
         """Returns each figure [members] by name.
 
         Args:
-          scores: of all members of the batch, copies included.
+          scores: of all members of the batch, copies included, in the places of a layout that deals them.
           inputs: of the members without copies, on the host.
           attack: what was run.
           capacity: members of the batch, copies included.
         """
         count, epochs = len(inputs.seed), inputs.exchange["epochs"][0]
-        place = -1 if attack.epoch == -1 else int(np.argmax(epochs == attack.epoch))
+        place = -1 if attack.epoch in (-1, None) else int(np.argmax(epochs == attack.epoch))
         known = inputs.knobs.get("known", np.zeros(count)) * (not attack.oracle)
         naming = np.where(known > 0, known, 0 if attack.oracle else self._naming)
         sent = inputs.exchange["sent"][:, place]
         on_host: Any = {
             "seed": inputs.seed,
             "known": np.asarray(known, np.int32),
-            "sent": inputs.exchange["sum_count"] > 0 if attack.over_epochs else sent,
+            "sent": inputs.exchange["sum_count"] > 0 if attack.epoch is None else sent,
             "trained": np.full(count, attack.steps > 0),
             "naming": np.asarray(naming, np.int32),
         }
@@ -252,7 +253,7 @@ class Scorer:
         for first in range(0, len(outputs), most):
             batch = outputs[first : first + most]
             together = jax.tree.map(lambda *leaves: np.stack(leaves), *batch)
-            layout = batch_layout.layout_of(most, 1)
+            layout = dataclasses.replace(batch_layout.layout_of(most, 1), dealt=True)
             padded = together._replace(scores=layout.pad(together.scores))
             figures = self._figures(padded, layout.capacity)
             rows += [{k: v[i].tolist() for k, v in figures.items()} for i in range(len(batch))]
@@ -262,7 +263,8 @@ class Scorer:
         """Returns each figure [members]. The scores are on the devices, with copies that fill the batch; all
         else is on the host, without copies."""
         # the capacity is that of the attack's batch, whose width was chosen by other limits
-        layout = batch_layout.Layout(capacity, batch_layout.dividing_width(capacity, self._width))
+        width = batch_layout.dividing_width(capacity, self._width)
+        layout = batch_layout.Layout(capacity, width, dealt=True)
         count, by_draw = len(output.seed), []
         padded = layout.pad(output._replace(scores=(), draw=())._asdict())
         places = self._marked[np.asarray(output.seed)]
@@ -274,7 +276,7 @@ class Scorer:
             program = programs.program(
                 _make_scorer, static, layout, *arguments, level=self._level, fitting=True
             )
-            return batch_layout.unpad(program(*arguments), count)
+            return layout.unpad(program(*arguments, count=count), count)
 
         for draw in range(output.scores.train.shape[1]):  # one program for any number of draws
             figures = scored(draw)

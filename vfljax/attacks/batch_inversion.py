@@ -94,7 +94,8 @@ def batch_inversion(
         g = by_batch.scatter(jax.lax.map(invert, of_batch), len(sent))
         return core.scored(RULES[rule](g), sent)
 
-    return Attack(run, (NO_SPLIT,), adaptive=True, epoch=epoch, parameter_gradients=True)
+    reads = ("order", "parameter gradients")
+    return Attack(run, (NO_SPLIT,), adaptive=True, epoch=epoch, reads=reads)
 
 
-ROW = AttackRow(batch_inversion)
+ROW = AttackRow(batch_inversion, cost=core.WHOLE)

@@ -58,6 +58,7 @@ def _centers(
         KINDS,
         knobs={} if oracle else core.KNOWN,
         oracle=oracle,
+        reads=("gradients",),
         **core.reads_epoch(epoch, adaptive=scores == "distance"),
     )
 
@@ -120,7 +121,8 @@ def global_median(bottoms: Bottoms, num_classes: int, *, epoch: int = -1) -> Att
         positive = by_batch.scatter(above, len(total))
         return Scores(jnp.stack([1 - positive, positive], axis=-1))
 
-    return Attack(run, (SPLIT, MALICIOUS), binary=True, epoch=epoch)
+    reads = ("gradients", "order")
+    return Attack(run, (SPLIT, MALICIOUS), binary=True, epoch=epoch, reads=reads)
 
 
 MEAN = AttackRow(mean)

@@ -96,5 +96,5 @@ def correlation(bottoms: Bottoms, num_classes: int, **options: Any) -> Attack:
     return divisions.attack_of(formula, 1e-6, bottoms, num_classes, **{**ROW.options, **options})
 
 
-ROW = AttackRow(charge, rule=2, whole_batches=True)
-CORRELATION = AttackRow(correlation, whole_batches=True)
+ROW = AttackRow(charge, rule=2, cost=core.WHOLE, whole_batches=True)
+CORRELATION = AttackRow(correlation, cost=core.WHOLE, whole_batches=True)

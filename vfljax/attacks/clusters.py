@@ -95,7 +95,8 @@ def clusters(bottoms: Bottoms, num_classes: int, *, names: str = "known", count:
         scores += knobs["gradient"] * agreement * each[best]
         return core.scored(enumeration.renamed(scores, known) if named else scores, seen.sent)
 
-    return Attack(run, (SPLIT, MALICIOUS), **fields, adaptive=True, epoch=0)
+    reads = ("columns", "embeddings", "gradients")
+    return Attack(run, (SPLIT, MALICIOUS), **fields, adaptive=True, epoch=0, reads=reads)
 
 
-ROW = AttackRow(clusters)
+ROW = AttackRow(clusters, cost=core.SOLVE)

@@ -308,6 +308,7 @@ def passive(
         KNOBS,
         RANGES,
         baselines=core.BASELINES,
+        reads=("columns", "bottoms"),
         steps=steps,
         draws=core.FEW_DRAWS,
     )
@@ -321,5 +322,5 @@ def active(bottoms: Bottoms, num_classes: int, **options: Any) -> Attack:
 
 # rule 2: unlabeled rows are drawn, uniformly as before, from an order that does not depend on labels
 # rule 3: a frozen bottom is neither decayed nor averaged, and with every row labeled lambda_u is 0
-PASSIVE = AttackRow(passive, published_steps=PUBLISHED_STEPS, rule=3)
-ACTIVE = AttackRow(active, published_steps=PUBLISHED_STEPS, computed_as="passive", rule=3)
+PASSIVE = AttackRow(passive, PUBLISHED_STEPS, rule=3, cost=core.TRAIN)
+ACTIVE = AttackRow(active, PUBLISHED_STEPS, computed_as="passive", rule=3, cost=core.TRAIN)

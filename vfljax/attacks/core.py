@@ -34,6 +34,32 @@ CLEAN = "clean"
 OVER_EPOCHS = ("mean", "votes")
 """The values of ``epoch`` that read the sums over all epochs instead of one recorded epoch."""
 
+READS = {
+    "columns": "the attackers' own columns",
+    "embeddings": "embeddings",
+    "gradients": "gradients",
+    "order": "which rows shared a batch",
+    "bottoms": "the bottom models",
+    "parameter gradients": "parameter gradients",
+}
+"""What an attack may read (``Attack.reads``), and how a message names it. "gradients" are those of rows, of
+recorded epochs or summed over epochs. Every attack may read which rows were sent, and the numbers of epochs."""
+
+USUAL = ("columns", "embeddings", "gradients", "order", "bottoms")
+"""What every sweep records without being asked."""
+
+RULE, SOLVE, HOST, TRAIN, WHOLE = range(5)
+"""The places in the order of costs (``AttackRow.cost``), by what an attack computes in a run:
+
+======  ================================================================================================
+RULE    a rule of each row, or a few products over all rows
+SOLVE   a linear solve, k-means, or some hundred optimizer steps of a linear model
+HOST    learners that are fitted on the host
+TRAIN   thousands of optimizer steps, or hundreds on all rows with a network or for several starts
+WHOLE   rounds over all pairs of rows of every batch
+======  ================================================================================================
+"""
+
 ADAMW = {"learning_rate": 1e-2, "weight_decay": 1e-2}
 """The knobs of ``adamw``."""
 
@@ -75,12 +101,15 @@ class Attack(NamedTuple):
     binary: bool = False  # defined for two classes only
     oracle: bool = False  # is given every row's label, and so is never the strongest attack
     adaptive: bool = False  # in no paper: an attacker that knows the defense
+    # what it reads of ``View``, names in READS. The options decide it, so that it is declared here and not on
+    # the row. An attack that leaves it out is skipped where one of the USUAL was not recorded
+    reads: tuple[str, ...] = USUAL
     diagnostic: str = ""  # the entry of ``View.diagnostics`` it reads: a layer's name, or CLEAN
+    # the recorded epoch of which it scores the rows sent; -1: the last, which always is recorded; None: it
+    # reads all epochs or sums over them, and scores the rows sent in any
+    epoch: int | None = -1
     steps: int = 0  # optimizer steps; if > 0, every row has a guess unless the attack diverged
-    epoch: int = -1  # the recorded epoch it reads; -1: the last, which always is recorded
-    over_epochs: bool = False  # it reads the sums over all epochs
     draws: int = MANY_DRAWS  # the most draws of known labels with which it is run
-    parameter_gradients: bool = False  # it reads ``View.parameter_gradients``
     # if given, ``run`` returns features [N, W] in place of scores, and ``host`` computes the scores
     host: HostReader | None = None
 
@@ -102,6 +131,11 @@ class AttackRow:
 
     computed_as: str = ""
     """An attack that computes the same from equal options on other federations, and shares its programs."""
+
+    cost: int = RULE
+    """Its place in the order in which attacks run, one of RULE, SOLVE, HOST, TRAIN and WHOLE. Cheaper attacks
+    run first, and one that reads all labels of a run settles dearer ones (``attacking.cascade``). At RULE an
+    attack is never settled."""
 
     whole_batches: bool = False
     """Whether it reads what all rows of a batch exchanged. It is run only under defenses that it knows
@@ -163,11 +197,10 @@ def named_by(names: str, knobs: Mapping[str, float]) -> dict[str, Any]:
 def reads_epoch(epoch: int | str, adaptive: bool = False) -> dict[str, Any]:
     """The fields of ``Attack`` that say which epochs it reads, for an ``epoch`` that has been checked.
 
-    Sums over epochs need no recorded epoch but the last. An attack that averages over epochs assumes a
-    defense, hence is adaptive.
+    An attack that averages over epochs assumes a defense, hence is adaptive.
     """
     if isinstance(epoch, str):
-        return {"epoch": -1, "over_epochs": True, "adaptive": True}
+        return {"epoch": None, "adaptive": True}
     return {"epoch": epoch, "adaptive": adaptive}
 
 

@@ -112,7 +112,8 @@ def enumeration(
         scores, sent = -r[jnp.argmin(left)], jnp.any(view.sent, axis=0)
         return core.scored(renamed(scores, known) if named else scores, sent)
 
-    return Attack(run, (SPLIT, MALICIOUS), **fields, steps=steps, draws=core.FEW_DRAWS)
+    reads = ("embeddings", "gradients", "order")
+    return Attack(run, (SPLIT, MALICIOUS), **fields, reads=reads, steps=steps, draws=core.FEW_DRAWS)
 
 
-ROW = AttackRow(enumeration)
+ROW = AttackRow(enumeration, cost=core.TRAIN)

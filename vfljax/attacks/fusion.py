@@ -54,7 +54,8 @@ def fusion(bottoms: Bottoms, num_classes: int, *, sign: str = "subtract") -> Att
         scores += SIGNS[sign] * knobs["weight"] * standardized(g, sent)
         return core.scored(scores, sent)
 
-    return Attack(run, (NO_SPLIT,), {"weight": 1.0}, adaptive=True, over_epochs=True)
+    reads = ("embeddings", "gradients")
+    return Attack(run, (NO_SPLIT,), {"weight": 1.0}, adaptive=True, reads=reads, epoch=None)
 
 
 ROW = AttackRow(fusion)

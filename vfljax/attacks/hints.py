@@ -82,6 +82,7 @@ def _hints(
         KINDS,
         knobs={} if oracle else core.KNOWN,
         oracle=oracle,
+        reads=("gradients",),
         diagnostic=core.CLEAN if oracle else "",
         **core.reads_epoch(epoch),
     )

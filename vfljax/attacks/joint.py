@@ -64,6 +64,12 @@ def check_blocks(bottoms: Bottoms, blocks: str, choices: Blocks = BLOCKS) -> Non
         core.check_numeric(bottoms, f"choose blocks='exchange' instead of blocks={blocks!r}")
 
 
+def reads_of(blocks: str) -> tuple[str, ...]:
+    """``Attack.reads`` of an attack that reads ``blocks``, a name in ``CHOICES``."""
+    with_columns, with_exchange = CHOICES[blocks]
+    return ("columns",) * with_columns + ("embeddings", "gradients") * with_exchange
+
+
 def exchanged(view: View) -> list[Array]:
     """The blocks [N, W] of what crossed the wire, standardized; rows that a block misses are 0 in it."""
     mean, ever = core.received(view, "mean")
@@ -211,9 +217,10 @@ def joint(
         baselines=("logistic",),
         adaptive=True,
         steps=steps * (rounds + 1),
-        over_epochs=True,
+        reads=reads_of(blocks),
+        epoch=None,
         draws=core.FEW_DRAWS,
     )
 
 
-ROW = AttackRow(joint)
+ROW = AttackRow(joint, cost=core.TRAIN)

@@ -119,8 +119,9 @@ def posterior(
         SIGNALS[signal],
         {"epsilon": 1.0, **core.ADAMW},
         steps=steps,
+        reads=("columns", "gradients"),
         **core.reads_epoch(epoch, adaptive=True),
     )
 
 
-ROW = AttackRow(posterior)
+ROW = AttackRow(posterior, cost=core.SOLVE)

@@ -99,15 +99,17 @@ def probe(
         )
         return core.scored(probabilities, sent)
 
+    reads = ("embeddings", "gradients") if inputs == "both" else (inputs,)
     baselines = core.BASELINES if inputs == "embeddings" else ("logistic", "all_labels")
     return Attack(
         run,
         KINDS,
         {**core.KNOWN, **core.ADAMW},
         baselines=baselines,
+        reads=reads,
         steps=steps,
         **core.reads_epoch(epoch, adaptive=True),
     )
 
 
-ROW = AttackRow(probe)
+ROW = AttackRow(probe, cost=core.SOLVE)

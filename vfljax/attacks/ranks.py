@@ -31,7 +31,7 @@ from jax.scipy.sparse.linalg import cg
 
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
-from vfljax.attacks.joint import BLOCKS, check_blocks
+from vfljax.attacks.joint import BLOCKS, check_blocks, reads_of
 from vfljax.types import KINDS, Array, Known, Scores, View
 
 WIDTH = 12**0.5  # a uniform variable of this width has variance 1
@@ -208,7 +208,15 @@ def ranks(
         )
         return core.scored(scores, sent)
 
-    return Attack(run, KINDS, core.KNOWN, baselines=("logistic",), adaptive=True, over_epochs=True)
+    return Attack(
+        run,
+        KINDS,
+        core.KNOWN,
+        baselines=("logistic",),
+        adaptive=True,
+        reads=reads_of(blocks),
+        epoch=None,
+    )
 
 
-ROW = AttackRow(ranks)
+ROW = AttackRow(ranks, cost=core.SOLVE)

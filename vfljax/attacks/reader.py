@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from vfljax.attacks import core, learners
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
-from vfljax.attacks.joint import check_blocks
+from vfljax.attacks.joint import check_blocks, reads_of
 from vfljax.attacks.ranks import features
 from vfljax.types import KINDS, Array, Known, Scores, View
 
@@ -47,10 +47,11 @@ def reader(
         core.KNOWN,
         baselines=("logistic",),
         adaptive=True,
-        over_epochs=True,
+        reads=reads_of(blocks),
+        epoch=None,
         host=learners.READERS[learner],
         draws=core.FEW_DRAWS if learner in learners.DEAR else core.MANY_DRAWS,
     )
 
 
-ROW = AttackRow(reader, rule=2)
+ROW = AttackRow(reader, rule=2, cost=core.HOST)

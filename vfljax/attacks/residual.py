@@ -85,7 +85,8 @@ def residual(bottoms: Bottoms, num_classes: int, *, neighbors: int = 16, epoch: 
             s = two_clusters(r, sent.astype(jnp.float32), absolute=False, minority=True)
         return core.scored(jnp.stack([-s, s], axis=-1), sent)
 
-    return Attack(run, KINDS, binary=True, adaptive=True, epoch=epoch)
+    reads = ("embeddings", "gradients", "order")
+    return Attack(run, KINDS, binary=True, adaptive=True, epoch=epoch, reads=reads)
 
 
 ROW = AttackRow(residual)

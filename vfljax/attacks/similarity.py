@@ -154,6 +154,7 @@ def similarity(
         KINDS,
         core.KNOWN,
         baselines=("untrained", "logistic") if signal == "embeddings" else ("logistic",),
+        reads=(signal,),
         **core.reads_epoch(epoch),
     )
 

@@ -249,12 +249,14 @@ def spectral(
             s = by_batch.scatter(parts, len(x))
         return core.scored(jnp.stack([-s, s], axis=-1), sent)
 
+    batches = ("order",) if num_classes == 2 and not whole else ()
     return Attack(
         run,
         KINDS if signal in SIGNALS else (SPLIT,),
         knobs=core.KNOWN if num_classes > 2 and not oracle else {},
         baselines=("untrained",) if signal == "embeddings" and not oracle else (),
         oracle=oracle,
+        reads=((signal,) if signal in SIGNALS else ()) + batches,
         diagnostic="" if signal in SIGNALS else signal,
         **core.reads_epoch(epoch),
     )

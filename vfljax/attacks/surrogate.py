@@ -172,10 +172,11 @@ def surrogate(
         (SPLIT, MALICIOUS),
         **named,
         adaptive=True,
+        reads=("embeddings", "gradients"),
         steps=steps,
         epoch=epoch,
         draws=core.FEW_DRAWS,
     )
 
 
-ROW = AttackRow(surrogate)
+ROW = AttackRow(surrogate, cost=core.TRAIN)

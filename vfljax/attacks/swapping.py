@@ -92,8 +92,14 @@ def swapping(
         return core.scored((scores + share * targets) / (1 + share), sent)
 
     knobs = {**core.KNOWN, "theta": 1.5, "mu": 1.0, "weight": 0.3}
-    reads = core.reads_epoch(epoch, adaptive=signal == "direction")
-    return Attack(run, (MALICIOUS,), knobs, baselines=("logistic",), **reads)
+    return Attack(
+        run,
+        (MALICIOUS,),
+        knobs,
+        baselines=("logistic",),
+        reads=("columns", "embeddings", "gradients"),
+        **core.reads_epoch(epoch, adaptive=signal == "direction"),
+    )
 
 
-ROW = AttackRow(swapping)
+ROW = AttackRow(swapping, cost=core.SOLVE)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from vfljax import keys
 from vfljax.attacks.completion import KNOBS, PUBLISHED_STEPS, RANGES, completion_run
-from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
+from vfljax.attacks.core import TRAIN, Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.direct import direct
 from vfljax.types import Array, Known, Scores, View
 
@@ -52,8 +52,9 @@ def two_stage(
         return second(key, view, Known(rows, labels[rows], count), knobs)
 
     knobs = {name: value for name, value in KNOBS.items() if name != "known"}
-    return first._replace(run=run, knobs=knobs, ranges=RANGES, steps=steps)
+    reads = ("columns", "gradients", "bottoms")
+    return first._replace(run=run, knobs=knobs, ranges=RANGES, reads=reads, steps=steps)
 
 
 # rule 2: with every row labeled lambda_u is 0, and a frozen bottom is neither decayed nor averaged
-ROW = AttackRow(two_stage, published_steps=PUBLISHED_STEPS, rule=2)
+ROW = AttackRow(two_stage, PUBLISHED_STEPS, rule=2, cost=TRAIN)

@@ -106,7 +106,8 @@ def check_plugins(
 ) -> None:
     """Checks the first part of the contract for rows of plugins, without data.
 
-    Slots of defenses return what they received, attacks give scores, and both take traced knobs.
+    Slots of defenses return what they received, attacks give scores and declare what they read, and both take
+    traced knobs.
 
     Args:
       points: the pairs of knobs and options of every defense by name (``Experiment.defense_values``).
@@ -126,4 +127,5 @@ def check_plugins(
         row = attacks.TABLE[name]
         for options in variants if row.origin is not None and row.origin.loaded else ():
             tested = of_attacks.TestedAttack(name, options, _classes_of(name, options)[-1])
-            _keep(name, of_attacks.SHAPES, row.factory, of_attacks.shapes, tested)
+            for promise in (of_attacks.SHAPES, of_attacks.DECLARED):
+                _keep(name, promise, row.factory, of_attacks.RULES[promise], tested)

@@ -1,8 +1,8 @@
 """The rules that every attack of the table keeps, tried on constructed exchanges.
 
-``shapes`` needs no arrays; sweeps check it for every plugin before they attack. If there is a top model, the
-embeddings in it are wider than C, so that an attack cannot confuse D with C. The other rules run the attack on
-constructed rows with embeddings of width C, so that one compiled program serves several rules.
+``shapes`` and ``declared`` need no arrays; sweeps check them for every plugin before they attack. If there is a
+top model, the embeddings in them are wider than C, so that an attack cannot confuse D with C. The other rules
+run the attack on constructed rows with embeddings of width C, so that one program serves several rules.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.interpreters import partial_eval
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from vfljax import attacks
 from vfljax.attacks import Attack
-from vfljax.attacks.core import BASELINES
+from vfljax.attacks.core import BASELINES, READS
 from vfljax.contract.exchanges import BATCH, BOTTOMS, CUT, WIDTH, Case, make_case, seen_of
 from vfljax.contract.keeping import finite, same_bits, shape
 from vfljax.contract.planted import LEAKS
@@ -120,6 +121,7 @@ def shapes(tested: TestedAttack) -> str:
     for field, values, known in (
         ("federations", attack.federations, KINDS),
         ("baselines", attack.baselines, BASELINES),
+        ("reads", attack.reads, tuple(READS)),
     ):
         if not isinstance(values, tuple) or not set(values) <= set(known):
             return f"{field}={values!r} and not some of {', '.join(known)}"
@@ -144,6 +146,45 @@ def shapes(tested: TestedAttack) -> str:
         if not isinstance(given, jax.ShapeDtypeStruct) or shape(given) != expected:
             return f"{field} is {shape(given)} where {expected} is due"
     return ""
+
+
+OF_VIEW = {
+    "features": "columns",
+    "test_features": "columns",
+    "inputs": "parameter gradients",
+    "parameter_gradients": "parameter gradients",
+}
+"""What a field of ``View`` is called in ``READS`` where it has another name."""
+FREE = ("sent", "epochs", "sums.count")  # what every attack may read
+
+
+def fields_read(tested: TestedAttack) -> set[str]:
+    """Returns what of ``View`` the scores of training rows depend on: names in ``READS``, or the names of
+    diagnostics. It traces the attack, and removes from the trace what no score needs."""
+    cut = CUT if tested.split else tested.num_classes
+    attack, (view, known) = tested.attack(cut), jax.eval_shape(seen_of, *tested.case(cut))
+    knobs = {knob: jax.ShapeDtypeStruct((), jnp.float32) for knob in attack.knobs}
+    key = jax.random.key(0)
+    traced = jax.make_jaxpr(lambda view, *rest: attack.run(key, view, *rest).train)
+    jaxpr = traced(view, known, knobs).jaxpr
+    _, used = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
+    paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(view)]
+    read = set()
+    for path in itertools.compress(paths, used):
+        name, *parts = (str(getattr(k, "name", getattr(k, "key", ""))) for k in path)
+        if name == "diagnostics":
+            read.add(parts[0])
+        elif ".".join([name, *parts]) not in FREE:
+            read.add("gradients" if name == "sums" else OF_VIEW.get(name, name))
+    return read
+
+
+def declared(tested: TestedAttack) -> str:
+    """Returns "" if the attack declares all that it reads, else what is left out."""
+    attack = tested.attack()
+    hidden = sorted(fields_read(tested) - {*attack.reads, attack.diagnostic})
+    named = ", ".join(map(repr, hidden))
+    return f"it reads {named}, which reads={attack.reads!r} leaves out" if hidden else ""
 
 
 _seen = jax.jit(seen_of)
@@ -234,9 +275,11 @@ def _giveaways(classes: int, split: bool) -> Iterator[tuple[HostArray, dict[str,
             yield labels, {"inputs": inputs, **arrays, "gradients": gradients}
 
 
+DECLARED = "it declares what it reads"
 SHAPES = "it gives scores [N, C], and knobs may be traced"
 RULES: dict[str, Callable[[TestedAttack], str]] = {
     SHAPES: shapes,
+    DECLARED: declared,
     "the same key gives the same scores": _pure,
     "every row that was sent has a finite score": _numbers,
     "members mapped together equal each alone": _members,

@@ -18,7 +18,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from vfljax import machine
 from vfljax.machine import bytes_text, exhausted
-from vfljax.types import PyTree
+from vfljax.types import Array, HostArray, PyTree
 
 AXIS = "member"  # of the mesh of devices
 BY_MEMBER = PartitionSpec(AXIS)
@@ -53,6 +53,9 @@ class Layout:
 
     capacity: int  # a multiple of the width on every device
     width: int
+    # whether members are dealt to the devices in turn, so that few members still use all devices. Otherwise
+    # each device takes as many successive members as it can hold
+    dealt: bool = False
 
     def pad(self, members: PyTree) -> PyTree:
         """Places ``members`` on the devices. If these are fewer than the capacity, the last is repeated."""
@@ -60,16 +63,37 @@ class Layout:
         if count > self.capacity:
             raise ValueError(f"{count} members given to a program of {self.capacity}")
         by_member = NamedSharding(Mesh(jax.devices(), (AXIS,)), BY_MEMBER)
+        order = np.minimum(np.argsort(self.places()), count - 1)
+        as_given = np.array_equal(order, np.arange(count))
 
         def on_devices(a: Any) -> Any:
             if is_key(a):
                 return jax.random.wrap_key_data(on_devices(np.asarray(jax.random.key_data(a))))
-            if count < self.capacity:
-                a = np.asarray(a)  # on the host, so that no program is compiled for each shape
-                a = np.concatenate([a, np.repeat(a[-1:], self.capacity - count, axis=0)])
-            return jax.device_put(a, by_member)
+            # on the host, so that no program is compiled for each shape
+            return jax.device_put(a if as_given else np.asarray(a)[order], by_member)
 
         return jax.tree.map(on_devices, members)
+
+    def unpad(self, tree: PyTree, count: int) -> PyTree:
+        """Returns the results [capacity, ...] of the first ``count`` members on the host, as NumPy arrays."""
+        if not self.dealt:
+            return unpad(tree, count)
+        places = self.places()[:count]
+        return jax.tree.map(lambda a: np.asarray(a)[places], jax.device_get(tree))
+
+    def places(self) -> HostArray:
+        """Returns the index [capacity] along the member axis at which each member lies."""
+        members, devices = np.arange(self.capacity), jax.device_count()
+        if not self.dealt:
+            return members
+        return members % devices * (self.capacity // devices) + members // devices
+
+    def on_each(self, count: int) -> Array:
+        """Returns how many of the first ``count`` members each device holds, [devices] and on the devices."""
+        devices = jax.device_count()
+        holders = self.places()[:count] // (self.capacity // devices)
+        of_device = np.bincount(holders, minlength=devices).astype(np.int32)
+        return jax.device_put(of_device, NamedSharding(Mesh(jax.devices(), (AXIS,)), BY_MEMBER))
 
 
 class TooLarge(jax.errors.JaxRuntimeError):

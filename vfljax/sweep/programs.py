@@ -31,7 +31,7 @@ from vfljax.sweep.batch_layout import (
     leading,
 )
 from vfljax.sweep.batch_layout import layout as layout_for
-from vfljax.types import PyTree
+from vfljax.types import Array, PyTree
 
 # compiled programs hold memory maps, of which Linux allows a process 65,530; XLA crashes without one
 MOST_MAPS = 40_000
@@ -67,6 +67,9 @@ class Program:
     counts how often the program was traced: a second time is a defect (a knob became static, or a shape
     changed), and raises.
 
+    With ``count`` only the first ``count`` members are sure to be computed: groups of ``layout.width`` members
+    that hold none of them are skipped, and their results are arbitrary.
+
     ``into`` are earlier results of the same shapes. New results are written over them, so that they cannot be
     read after the call. Fresh memory for the record of hundreds of trials would take about a tenth of an
     epoch's time on CPU, because the system clears each of its pages (measured).
@@ -81,13 +84,17 @@ class Program:
         devices, width = jax.devices(), layout.width
         local = layout.capacity // len(devices)
 
-        def over_local_members(members: PyTree, shared: PyTree, into: PyTree) -> PyTree:
+        def over_local_members(
+            members: PyTree, shared: PyTree, into: PyTree, real: Array
+        ) -> PyTree:
             global _TRACES
             self.traces += 1
             _TRACES += 1
             if self.traces > 1:
                 raise AssertionError("a program was traced twice: a knob became a static value")
 
+            # jitted, because the shapes of results are asked for before the loop: it is traced once
+            @functools.partial(jax.jit, inline=True)
             def run_some(group: PyTree) -> PyTree:
                 return jax.vmap(run, in_axes=(0, None))(group, shared)
 
@@ -96,17 +103,15 @@ class Program:
 
             if width == local:
                 return run_some(members)
-            if into is None:
-                out = jax.lax.map(run_some, grouped(members))
-            else:
-                out = _map_into(run_some, grouped(members), grouped(into))
+            groups = (real[0] + width - 1) // width
+            out = _map_into(run_some, grouped(members), grouped(into), groups)
             return jax.tree.map(lambda a: a.reshape(local, *a.shape[2:]), out)
 
         over_local_members.__name__ = self.name  # the name in profiles and in dumps of XLA
         over_devices = jax.shard_map(
             over_local_members,
             mesh=Mesh(devices, (AXIS,)),
-            in_specs=(BY_MEMBER, SAME, BY_MEMBER),
+            in_specs=(BY_MEMBER, SAME, BY_MEMBER, BY_MEMBER),
             out_specs=BY_MEMBER,
             check_vma=False,
         )
@@ -127,7 +132,8 @@ class Program:
         if self._compiled is not None:
             return
         self._signature = _abstract((members, shared, into))
-        lowered = _timed("tracing", lambda: self._call.lower(members, shared, into))
+        real = self.layout.on_each(self.layout.capacity)
+        lowered = _timed("tracing", lambda: self._call.lower(members, shared, into, real))
         work = functools.partial(lowered.compile, compiler_options=self.options)
         if pool is not None:
             self._compiled = pool.submit(_timed, "compiling", work).result
@@ -135,18 +141,21 @@ class Program:
         compiled = _timed("compiling", work)
         self._compiled = lambda: compiled
 
-    def __call__(self, members: PyTree, shared: PyTree, into: PyTree = None) -> PyTree:
+    def __call__(
+        self, members: PyTree, shared: PyTree, into: PyTree = None, count: int | None = None
+    ) -> PyTree:
         # compiled ahead of time here too, because ``make_room`` clears the programs that jit keeps
+        real = self.layout.on_each(self.layout.capacity if count is None else count)
         if self._compiled is None:
             self.compile(members, shared, into)
         elif _abstract((members, shared, into)) != self._signature:
-            self._call.lower(members, shared, into)  # a second trace, which raises
+            self._call.lower(members, shared, into, real)  # a second trace, which raises
         if not self._fits and (too_large := self.too_large()) is not None:
             raise too_large
         self._fits = True
         call = self._waited()
         with profile.span(f"run: {self.name}"):
-            out = call(members, shared, into)
+            out = call(members, shared, into, real)
             if profile.recording():
                 jax.block_until_ready(out)
         return out
@@ -185,17 +194,26 @@ def fitting_members(needed: int) -> int | None:
     return int(room / needed) if math.isfinite(room) else None
 
 
-def _map_into(run: Callable[[PyTree], PyTree], groups: PyTree, into: PyTree) -> PyTree:
-    """Computes ``jax.lax.map(run, groups)``, and writes it over ``into``."""
+def _map_into(
+    run: Callable[[PyTree], PyTree], groups: PyTree, into: PyTree, count: Array
+) -> PyTree:
+    """Computes ``jax.lax.map(run, groups)`` of the first ``count`` groups, and writes it over ``into``, or over
+    new arrays if that is None."""
+
+    def group_of(i: Any) -> PyTree:
+        return jax.tree.map(lambda a: jax.lax.dynamic_index_in_dim(a, i, keepdims=False), groups)
+
+    if into is None:
+        one = jax.eval_shape(lambda: run(group_of(0)))
+        into = jax.tree.map(lambda a: jax.lax.empty((leading(groups), *a.shape), a.dtype), one)
 
     def write(i: Any, out: PyTree) -> PyTree:
-        group = jax.tree.map(lambda a: jax.lax.dynamic_index_in_dim(a, i, keepdims=False), groups)
-        new = run(group)
+        new = run(group_of(i))
         return jax.tree.map(
             lambda all_groups, a: jax.lax.dynamic_update_index_in_dim(all_groups, a, i, 0), out, new
         )
 
-    return jax.lax.fori_loop(0, leading(groups), write, into)
+    return jax.lax.fori_loop(0, count, write, into)
 
 
 _TRACES = 0  # of all programs of this process
