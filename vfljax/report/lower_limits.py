@@ -63,7 +63,7 @@ def epsilon_at_least(guessed: int, right: int, level: float = 0.95) -> float:
 def strongest_guesses(rows: pd.DataFrame) -> Guesses | None:
     """Returns the guesses of the strongest attack on a configuration, summed over seeds.
 
-    Oracles and attacks that diverged do not count. Without canaries the result is None.
+    Oracles, attacks that diverged, and attacks that are settled on a seed do not count. Without canaries the result is None.
 
     Args:
       rows: of ``report.rows``, of one configuration.
@@ -73,7 +73,10 @@ def strongest_guesses(rows: pd.DataFrame) -> Guesses | None:
     ]
     if not {*names} <= {*rows.columns}:
         return None
-    counted = rows[(rows["role"] == "attack") & rows[names].notna().all(axis=1)]
+    # which seeds of an attack are settled depends on the coins, so it is left out on all of them
+    settled = rows.loc[rows["settled_by"] != "", "label"]
+    counted = (rows["role"] == "attack") & ~rows["label"].isin(settled)
+    counted = rows[counted & rows[names].notna().all(axis=1)]
     found = []
     for (panel, label), total in (
         counted.groupby(["panel", "label"], sort=False)[names].sum().iterrows()

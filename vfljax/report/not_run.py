@@ -14,7 +14,7 @@ from vfljax.report.judged import Judged, knobs_of, members_of, values_of
 from vfljax.report.rows import PANELS
 from vfljax.report.templates import paragraphs
 from vfljax.report.verdicts import EXCESS
-from vfljax.report.words import count, figure
+from vfljax.report.words import count, figure, listed
 from vfljax.types import NO_SPLIT
 
 
@@ -26,6 +26,7 @@ def not_attacked(judged: Judged) -> list[str]:
     return paragraphs(
         "not_attacked",
         skipped=[entry for entry in every if entry["status"] == "skipped"],
+        settled=_settled(judged),
         defense_unknown=_defense_unknown(judged),
         lost=_lost(judged),
         # numbers of known labels for which nothing was learned without the federation
@@ -41,6 +42,16 @@ def _defense_unknown(judged: Judged) -> Iterator[tuple[str, str, str, str]]:
         for name in members_of(row["defenses"]):
             if advice := defenses.TABLE[name].advice(row["panel"]):
                 yield row["method"], PANELS[row["panel"]], name, advice
+
+
+def _settled(judged: Judged) -> dict[str, str]:
+    """Returns the numbers of settled rows and of all, and those by who settled them; {} if none is settled."""
+    attacked = judged.rows[judged.rows["role"] == "attack"]
+    counts = attacked.loc[attacked["settled_by"] != "", "settled_by"].value_counts()
+    if not len(counts):
+        return {}
+    by = listed([f"{number:,} by {label}" for label, number in counts.items()])
+    return {"count": f"{counts.sum():,} of {len(attacked):,}", "by": by}
 
 
 def _lost(judged: Judged) -> list[tuple[str, int, int, list[str]]]:

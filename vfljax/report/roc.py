@@ -31,7 +31,8 @@ from vfljax.store.attacks import SHARES
 TITLE = "How many rows can be read with certainty"
 CAPTION = (
     "Means over seeds, with limits. Recall: of a class, the share that is named rightly. All seeds: of the "
-    "rows that are scored on two seeds or more, the share that is named rightly on each that scores it."
+    "rows that are scored on two seeds or more, the share that is named rightly on each that scores it. At least: "
+    "some attacks were settled by a cheaper one, and may read more with certainty."
 )
 RATES = {"tpr_at_1e-3": "0.1 %", "tpr_at_1e-2": "1 %", "tpr_at_1e-1": "10 %"}
 READ = {"read_99": "read with 99 % precision"}
@@ -48,6 +49,7 @@ class Reader(NamedTuple):
     attack: str
     rows: pd.DataFrame  # a row for each seed
     style: dict[str, Any]  # of its curve; {}: it is not drawn
+    at_least: bool = False  # whether a settled attack might have read more with certainty
 
     def figures(self, column: str) -> Floats:
         """Returns a stored figure of the seeds that have it, [seeds, ...]."""
@@ -76,7 +78,6 @@ def _readers(judged: Judged) -> Iterator[Reader]:
     if "recall" not in judged.rows:
         return
     leading, places = judged.leading, numbers(judged.verdicts)
-    rows = judged.rows[judged.rows["recall"].notna()]
     for panel in PANELS:
         of = leading[(leading["panel"] == panel) & (leading["leader"] != "")]
         bare = of[of["undefended"]]
@@ -84,27 +85,33 @@ def _readers(judged: Judged) -> Iterator[Reader]:
             color = look(places[row["method"]])[0] if row["defenses"] else "black"
             drawn = {"color": color, "label": row["label"]}
             shown = row["undefended"] or row["recommended"]
-            yield _reader(rows, row, row["leader"], drawn if shown else {})
+            yield _reader(judged, row, row["leader"], drawn if shown else {})
         for row in bare.to_dict("records") if judged.facts.known else ():
-            yield _reader(rows, row, LOCAL_ONLY, LOCAL_LOOK)
+            yield _reader(judged, row, LOCAL_ONLY, LOCAL_LOOK)
 
 
 LOCAL_LOOK = {"color": LOCAL_ONLY_COLOR, "label": WITHOUT, "ls": "--"}
 
 
-def _reader(rows: pd.DataFrame, row: dict[str, Any], leader: str, drawn: dict[str, Any]) -> Reader:
+def _reader(judged: Judged, row: dict[str, Any], leader: str, drawn: dict[str, Any]) -> Reader:
+    rows = judged.rows[judged.rows["recall"].notna()]
     if leader == LOCAL_ONLY:
         # the learners of those who attack this configuration, of each seed the one that reads most
-        own = rows[
-            (rows["configuration"] == row["configuration"]) & (rows["panel"] == row["panel"])
-        ]
+        own = rows[_is_on(rows, row)]
         of = rows[(rows["role"] == "learner") & (rows["known"] == row["known"])]
         of = of[of["attackers"].isin(own["attackers"]) & of["leak"].notna()]
         of = of.loc[of.groupby("seed")["leak"].idxmax()]
         return Reader(row["label"], row["panel"], WITHOUT, of, drawn)
-    of = rows[rows["label"] == leader]
-    of = of[(of["configuration"] == row["configuration"]) & (of["panel"] == row["panel"])]
-    return Reader(row["label"], row["panel"], leader, of.sort_values("seed"), drawn)
+    of = rows[(rows["label"] == leader) & _is_on(rows, row)]
+    settled = judged.rows[judged.rows["settled_by"] != ""]
+    settled = settled[(settled["known"] <= row["known"]) & _is_on(settled, row)]
+    of = of.sort_values("seed")
+    return Reader(row["label"], row["panel"], leader, of, drawn, len(settled) > 0)
+
+
+def _is_on(rows: pd.DataFrame, row: dict[str, Any]) -> pd.Series:
+    """Returns which rows are of attacks on a verdict's configuration and panel."""
+    return (rows["configuration"] == row["configuration"]) & (rows["panel"] == row["panel"])
 
 
 def section(judged: Judged) -> Section:
@@ -119,7 +126,8 @@ def section(judged: Judged) -> Section:
         cells["attack"] = reader.attack
         for column, text in columns.items():
             title = f"TPR of {names[facts.positive]} at {text} FPR" if two else text
-            cells[title] = _cell(reader.figures(column), judges)
+            cell = _cell(reader.figures(column), judges)
+            cells[title] = f"at least {cell}" if reader.at_least and cell != words.NONE else cell
         recall = reader.figures("recall").reshape(-1, facts.classes)
         cells |= {
             f"recall of {name}": _cell(recall[:, c], of_class) for c, name in enumerate(names)

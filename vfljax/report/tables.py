@@ -21,8 +21,8 @@ from vfljax import attacks as attack_table
 from vfljax import store
 from vfljax.report import guarantees
 from vfljax.report.judge import LOCAL_ONLY
-from vfljax.report.judged import Judged
-from vfljax.report.rows import PANELS
+from vfljax.report.judged import LITTLE, Judged
+from vfljax.report.rows import PANELS, settlers
 from vfljax.report.templates import paragraphs
 from vfljax.report.verdicts import MEANINGS, VERDICTS, Verdict
 from vfljax.report.words import NONE, count, figure, points, share, signed, with_limits
@@ -76,7 +76,8 @@ UNPUBLISHED = (
 )
 CONFIGURATIONS = (
     "Means over seeds: utility on test rows, and what each attack reads of rows whose labels it does not know. "
-    "An oracle knows more than an attacker can, and no verdict rests on it."
+    "An oracle knows more than an attacker can, and no verdict rests on it. An attack that is settled was not run, "
+    "because in its run the cheaper one that is named had read nearly all."
 )
 SECONDS = (
     "Wall-clock seconds of the machine that ran it, the slowest attack first. Runs of an attack include those "
@@ -275,7 +276,7 @@ def _by_knowledge(judged: Judged) -> pd.DataFrame:
 
 def _published(judged: Judged) -> pd.DataFrame:
     of = judged.leading
-    of = of[(of["leak"] - of["published_leak"] > 0.005) & (of["defenses"] != "")]
+    of = of[(of["leak"] - of["published_leak"] > LITTLE) & (of["defenses"] != "")]
     return pd.DataFrame(
         {
             "configuration": of["label"],
@@ -297,17 +298,21 @@ def _configurations(judged: Judged) -> pd.DataFrame:
     oracle = attacked["role"].eq("oracle").map({True: " (oracle)", False: ""})
     named = attacked.assign(label=attacked["label"] + oracle)
     place = ["configuration", "panel"]
-    leaks = named.pivot_table("leak", place, "label", aggfunc="mean", sort=False)
-    if not len(leaks.columns):
+    means = named.groupby([*place, "label"], sort=False)["leak"].mean().dropna()
+    settled = "settled by " + settlers(named, [*place, "label"])
+    cells = pd.concat([means.map(figure), settled[~settled.index.isin(means.index)]])
+    if not len(cells):
         return pd.DataFrame()
+    cells = cells.unstack(fill_value=NONE).reindex(columns=cells.index.unique("label"))
     first = judged.leading.set_index(place)
-    table = first[["label", "utility"]].join(leaks, how="inner")
-    figures = table.drop(columns="label").map(figure)
-    figures = figures.rename(columns={"utility": judged.facts.utility})
-    where = table.index.get_level_values("panel").map(PANELS)
-    figures.insert(0, "configuration", table["label"])
-    figures.insert(1, "federation", where)
-    return figures.reset_index(drop=True)
+    table = pd.DataFrame(
+        {
+            "configuration": first["label"],
+            "federation": first.index.get_level_values("panel").map(PANELS),
+            judged.facts.utility: first["utility"].map(figure),
+        }
+    )
+    return table.join(cells, how="inner").reset_index(drop=True)
 
 
 def _attacks(judged: Judged) -> pd.DataFrame:
@@ -380,10 +385,12 @@ def seconds(sweep: store.StoredSweep) -> pd.DataFrame:
 def leaks(judged: Judged) -> pd.DataFrame:
     """Returns the figures of every attack on every configuration and federation, as means over seeds.
 
-    The columns are ``configuration, panel, attack, federation, known, role, seeds`` and those of ``FIGURES``
-    that the sweep has.
+    The columns are ``configuration, panel, attack, federation, known, role, seeds``, those of ``FIGURES`` that
+    the sweep has, and ``settled_by`` if some rows are settled: the labels of those who settled some of the
+    other seeds.
     """
-    rows = judged.rows[(judged.rows["role"] != "learner") & judged.rows["leak"].notna()]
+    rows = judged.rows[judged.rows["role"] != "learner"]
+    rows = rows[rows["leak"].notna() | (rows["settled_by"] != "")]
     label = judged.verdicts.drop_duplicates("configuration").set_index("configuration")["label"]
     rows = rows.assign(attack=rows["label"])
     names = ["configuration", "panel", "attack", "federation", "known", "role"]
@@ -392,6 +399,9 @@ def leaks(judged: Judged) -> pd.DataFrame:
     of = rows.groupby(names, sort=False)
     table = of[figures].mean()
     table.insert(0, "seeds", of["leak"].count())
+    settled = settlers(rows, names)
+    if len(settled):
+        table["settled_by"] = settled.reindex(table.index).fillna("")
     table = table.reset_index().sort_values("configuration", kind="stable", ignore_index=True)
     return table.assign(configuration=table["configuration"].map(label))
 
