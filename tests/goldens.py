@@ -151,7 +151,9 @@ def attacks_of(sweep: Any) -> pd.DataFrame:
     """Returns the rows of attacks; if some are settled, with the run of each, a text."""
     rows = rows_of(sweep.attacks)
     if "settled_by" in rows:
-        configuration = rows["trial"].map(sweep.results.to_pandas().set_index("trial")["configuration"])
+        configuration = rows["trial"].map(
+            sweep.results.to_pandas().set_index("trial")["configuration"]
+        )
         panel = rows["federation"].str.startswith(NO_SPLIT).map({True: NO_SPLIT, False: SPLIT})
         rows["run"] = configuration.astype(str) + " " + panel + " " + rows["seed"].astype(str)
     return rows

@@ -8,9 +8,9 @@ SETTLES = 0.995
 def settled(rows, cost):
     """The rows, of which those that are settled have no figure and name who settled them.
 
-    A row of an attack that knows k labels and reads at least SETTLES settles, in its run, every dearer attack by
-    the same attackers that knows at least k. Who is settled was not run, and settles nobody. ``cost`` is a number
-    for each attack, by name; learners and oracles take no part.
+    A row of an attack that knows k labels and reads at least SETTLES settles, in its run, every dearer attack
+    by the same attackers that knows at least k. Who is settled was not run, and settles nobody. ``cost`` is a
+    number for each attack, by name; learners and oracles take no part.
     """
     out = [dict(r) for r in rows]
     attacks = sorted(

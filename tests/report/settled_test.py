@@ -1,4 +1,4 @@
-"""What the rule that dear attacks are skipped where a cheap one reads nearly all can change, and how it is said."""
+"""What it changes that dear attacks are skipped where a cheap one reads nearly all, and how it is said."""
 
 import math
 

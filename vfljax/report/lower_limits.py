@@ -63,7 +63,8 @@ def epsilon_at_least(guessed: int, right: int, level: float = 0.95) -> float:
 def strongest_guesses(rows: pd.DataFrame) -> Guesses | None:
     """Returns the guesses of the strongest attack on a configuration, summed over seeds.
 
-    Oracles, attacks that diverged, and attacks that are settled on a seed do not count. Without canaries the result is None.
+    Oracles, attacks that diverged, and attacks that are settled on a seed do not count. Without canaries the
+    result is None.
 
     Args:
       rows: of ``report.rows``, of one configuration.

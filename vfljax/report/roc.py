@@ -31,13 +31,13 @@ from vfljax.store.attacks import SHARES
 TITLE = "How many rows can be read with certainty"
 CAPTION = (
     "Means over seeds, with limits. Recall: of a class, the share that is named rightly. All seeds: of the "
-    "rows that are scored on two seeds or more, the share that is named rightly on each that scores it. At least: "
-    "some attacks were settled by a cheaper one, and may read more with certainty."
+    "rows that are scored on two seeds or more, the share that is named rightly on each that scores it."
 )
 RATES = {"tpr_at_1e-3": "0.1 %", "tpr_at_1e-2": "1 %", "tpr_at_1e-1": "10 %"}
 READ = {"read_99": "read with 99 % precision"}
 FEW = "No precision is drawn: it needs ten scored rows on every seed, and one has fewer."
 FEWEST = 100  # rows scored on two seeds, without which no share is shown
+AT_LEAST = " At least: an attack that a cheaper one settled may read more with certainty."
 WITHOUT = "without the federation"
 
 
@@ -120,8 +120,8 @@ def section(judged: Judged) -> Section:
     two, names = facts.classes == 2, facts.class_names
     columns, judges = (RATES, facts.scored_rows) if two else (READ, facts.scored_rows)
     of_class = judges if two else max(1, judges // facts.classes)
-    rows = []
-    for reader in readers(judged):
+    rows, every = [], readers(judged)
+    for reader in every:
         cells = {"configuration": reader.label, "federation": PANELS[reader.panel]}
         cells["attack"] = reader.attack
         for column, text in columns.items():
@@ -134,7 +134,8 @@ def section(judged: Judged) -> Section:
         }
         cells["all seeds"] = _every_seed(reader.rows["right"])
         rows.append(cells)
-    return Section(TITLE, _caption(facts), pd.DataFrame(rows))
+    caption = _caption(facts) + AT_LEAST * any(reader.at_least for reader in every)
+    return Section(TITLE, caption, pd.DataFrame(rows))
 
 
 def _caption(facts: Facts) -> str:

@@ -76,8 +76,8 @@ UNPUBLISHED = (
 )
 CONFIGURATIONS = (
     "Means over seeds: utility on test rows, and what each attack reads of rows whose labels it does not know. "
-    "An oracle knows more than an attacker can, and no verdict rests on it. An attack that is settled was not run, "
-    "because in its run the cheaper one that is named had read nearly all."
+    "An oracle knows more than an attacker can, and no verdict rests on it. "
+    "An attack that is settled was not run, because the cheaper one that is named had read nearly all."
 )
 SECONDS = (
     "Wall-clock seconds of the machine that ran it, the slowest attack first. Runs of an attack include those "
