@@ -13,8 +13,7 @@ from vfljax.report import tables
 from vfljax.report.judged import Judged, knobs_of, members_of, values_of
 from vfljax.report.rows import PANELS
 from vfljax.report.templates import paragraphs
-from vfljax.report.verdicts import EXCESS
-from vfljax.report.words import count, figure, listed
+from vfljax.report.words import listed
 from vfljax.types import NO_SPLIT
 
 
@@ -75,25 +74,8 @@ def remarks(judged: Judged) -> list[str]:
         for c, chain in chains.items()
         for name in members_of(chain)
     )
-    sentences = [*_understated(judged), *dict.fromkeys(filter(None, bounds)), *_turned(judged)]
-    sentences += [*_untrained(judged), *_old_rules(judged), *_fewer_steps(judged)]
-    return sentences
-
-
-def _understated(judged: Judged) -> Iterator[str]:
-    """Yields a sentence if published attacks read much less of a defense than those that know more."""
-    of = judged.leading
-    more = of["leak"] - of["published_leak"]
-    found = of[(more > EXCESS) & (of["defenses"] != "")]
-    if len(found):
-        most = found.loc[more[found.index].idxmax()]
-        yield (
-            f"Published attacks understate what leaks, by more than {figure(EXCESS)}, of "
-            f"{count(found['method'].nunique(), 'defense')}, most of all of {most['label']} "
-            f"{PANELS[most['panel']]}: there the strongest of them reads {figure(most['published_leak'])}, and "
-            f"{most['leader']}, which is in no paper, lifts that to {figure(most['leak'])}. Published figures "
-            "show how such an attack fails, not that labels are safe."
-        )
+    sentences = [*dict.fromkeys(filter(None, bounds)), *_turned(judged)]
+    return [*sentences, *_untrained(judged), *_old_rules(judged)]
 
 
 def _turned(judged: Judged) -> Iterator[str]:
@@ -136,11 +118,3 @@ def _old_rules(judged: Judged) -> Iterator[str]:
                 f"{tables.title(entry)}: `vfljax attack --renew_rules` attacks with the present rule, and "
                 "keeps its rows apart."
             )
-
-
-def _fewer_steps(judged: Judged) -> Iterator[str]:
-    for entry in store.attack_summary(judged.sweep.workdir).values():
-        full = tables.steps_published(entry["attack"]) if entry["status"] == "ok" else 0
-        if full and entry["steps"] < full:
-            steps = f"{entry['steps']:,} optimizer steps, fewer than the {full:,} published"
-            yield f"{entry['label']}: {steps}."

@@ -185,27 +185,23 @@ def too_rare(facts: Facts) -> str:
     )
 
 
-def figure(judged: Judged, shown: Sequence[str] | None = None) -> Figure:
+def figure(judged: Judged) -> Figure:
     """Draws undefended, the recommendation and the best learner without the federation.
 
     With two classes that is the ROC on logarithmic axes, with more the precision of the most certain rows.
-
-    Args:
-      judged: the sweep.
-      shown: the panels; None: all.
 
     Raises:
       UserError: if no curve has any point, as where a class is too rare.
     """
     facts = judged.facts
     two = facts.classes == 2
-    drawn = [of for of in readers(judged) if of.style and (shown is None or of.panel in shown)]
+    drawn = [of for of in readers(judged) if of.style]
     curves = [(of, of.curve("roc" if two else "precision")) for of in drawn]
     curves = [(of, curve) for of, curve in curves if np.isfinite(curve).any()]
     panels = [panel for panel in PANELS if panel in {of.panel for of, _ in curves}]
     if not panels:
         raise UserError(too_rare(facts))
-    with style(*(of.label for of in drawn), *facts.class_names):
+    with style():
         out = Figure(figsize=(WIDTH * len(panels), 4.0), layout="constrained")
         axes = out.subplots(1, len(panels), squeeze=False)[0]
         for ax, panel in zip(axes, panels, strict=True):

@@ -72,7 +72,8 @@ KNOWLEDGE = (
 )
 UNPUBLISHED = (
     "What published attacks read, and what those read that know the defense or learn from what crossed the "
-    "wire. Listed are configurations on which the latter read more, on average over seeds."
+    "wire. Listed are configurations on which the latter read more, on average over seeds. There published "
+    "figures show how such an attack fails, not that labels are safe."
 )
 CONFIGURATIONS = (
     "Means over seeds: utility on test rows, and what each attack reads of rows whose labels it does not know. "
@@ -316,7 +317,7 @@ def _configurations(judged: Judged) -> pd.DataFrame:
 
 
 def _attacks(judged: Judged) -> pd.DataFrame:
-    """Returns a row for each attack variant: what it was given, its cost, and its own and published steps."""
+    """Returns a row for each attack variant: what it was given, and its own and published steps."""
     trained = {KINDS[name.split("-")[0]] for name in judged.trials["federation"].unique()}
     rows = []
     for entry in store.attack_summary(judged.sweep.workdir).values():
@@ -333,8 +334,6 @@ def _attacks(judged: Judged) -> pd.DataFrame:
                 "oracle or diagnostic": "yes" if entry.get("oracle") else "no",
                 "optimizer steps": f"{entry['steps']:,}",
                 "published steps": f"{steps_published(entry['attack']):,}",
-                "seconds": f"{entry['seconds']:.1f}",
-                "compiles / shapes of view": f"{entry['compiles']} / {entry['views']}",
                 "trials": str(entry["trials"]),
             }
         )
@@ -409,17 +408,6 @@ def leaks(judged: Judged) -> pd.DataFrame:
 def csv_text(frame: pd.DataFrame) -> str:
     """Returns a frame as the text of a CSV file."""
     return frame.to_csv(index=False, float_format="%.4f", lineterminator="\n")
-
-
-def html(frame: pd.DataFrame) -> str:
-    """Returns a frame of text as an HTML table, escaped."""
-    with pd.option_context("display.max_colwidth", None):
-        return frame.to_html(index=False, border=0, na_rep="")
-
-
-def latex(frame: pd.DataFrame) -> str:
-    """Returns a frame of text as a ``tabular`` of the LaTeX package booktabs."""
-    return frame.to_latex(index=False, escape=True)
 
 
 def markdown(frame: pd.DataFrame) -> str:
