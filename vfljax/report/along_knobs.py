@@ -1,9 +1,5 @@
 """Figures of a method along its knobs: what leaks and what is useful, as curves or as heat maps."""
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false
-
 from __future__ import annotations
 
 import math

@@ -1,9 +1,5 @@
 """What leaks against utility: a point for each configuration of a sweep, and what is shown of it on hover."""
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false
-
 from __future__ import annotations
 
 import math

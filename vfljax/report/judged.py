@@ -18,10 +18,6 @@ To the columns of ``judge.judge`` the verdicts add
 The last three are False but for K = ``facts.known``, the number of known labels that the report leads with.
 """
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
-
 from __future__ import annotations
 
 import math

@@ -10,10 +10,6 @@ correction: given the exchange and the coins of one half, the odds of the others
 Bonferroni's would cost more. A seed's noise is the same in all federations, so these are no second query.
 """
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
-
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -1,9 +1,5 @@
 """What was not attacked or not scored, and why; and what else a reader of the figures must know."""
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
-
 from __future__ import annotations
 
 from collections.abc import Iterator

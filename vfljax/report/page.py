@@ -5,10 +5,6 @@ of it was computed. The HTML is in ``templates``, which escape what users name. 
 policy forbids it. Without its script all of it is there; the script only sorts and filters tables.
 """
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false
-
 from __future__ import annotations
 
 import json

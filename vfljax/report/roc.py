@@ -4,10 +4,6 @@ With two classes that is the ROC of the class ``facts.positive``: the share of i
 of the others is taken for it. With more classes it is the precision among the rows an attack is surest of.
 """
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

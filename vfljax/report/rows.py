@@ -30,10 +30,6 @@ alone), and all other stored numbers, the knobs among them. Utility is accuracy,
 classes has under 30 % of the rows; of two classes it is oriented. It is NaN where training diverged.
 """
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
-
 from __future__ import annotations
 
 import json
@@ -198,8 +194,9 @@ def _attacks(
         naming = rows.groupby("variant")["naming"].transform("max").fillna(rows["naming"].max())
         rows["known"] = rows["known"].where(~free, naming.fillna(0).astype(int))
     at = trials.set_index("trial")[["configuration", "panel"]]
-    settled = rows.get("settled_by", pd.Series("", rows.index)).astype(object)
-    rows["settled_by"] = settled.where(settled.notna(), "")
+    if "settled_by" not in rows:  # stored before there were settled rows
+        rows["settled_by"] = ""
+    rows["settled_by"] = rows["settled_by"].astype(object).where(rows["settled_by"].notna(), "")
     return rows.join(at, on="trial").drop(columns="attack_configuration")
 
 

@@ -3,10 +3,6 @@
 Only these frames are rendered, as HTML, Markdown, LaTeX, or for a terminal.
 """
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
