@@ -92,7 +92,7 @@ def largest(rows: Iterable[Row]) -> list[Row]:
     """Returns the lines of ``false_rates.FALSE_RATES`` from those of ``again``."""
     out: dict[tuple[str, ...], Row] = {}
     for (*numbers, kind), group in of_numbers(rows).items():
-        row = out.setdefault(tuple(numbers), dict(zip(false_rates.NUMBERS, numbers)))
+        row = out.setdefault(tuple(numbers), dict(zip(("seeds", "attacks", "learners"), numbers)))
         most = max(group, key=lambda row: float(row["false"]))
         row |= {kind: most["false"], f"{kind}_error": most["error"]}
     return list(out.values())

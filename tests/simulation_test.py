@@ -65,9 +65,8 @@ def test_between_stored_numbers_fewer_seeds_and_more_attacks_count():
     assert numbers(99, 999, 12) == (5, 80, 12)
     assert numbers(5, 5, 0) == (5, 5, 1)
     assert false_rates.false_rate(2, 5, 1) is None
-    assert all(
-        0 <= line.ordinary <= 1 and line.ordinary_error < 0.05 for line in false_rates.stored()
-    )
+    assert false_rates.stored()["ordinary"].between(0, 1).all()
+    assert (false_rates.stored()["ordinary_error"] < 0.05).all()
 
 
 def test_the_command_writes_a_line_a_cell_and_draws_the_highest_again(
@@ -89,6 +88,6 @@ def test_the_command_writes_a_line_a_cell_and_draws_the_highest_again(
     monkeypatch.setattr(false_rates, "FALSE_RATES", path)
     false_rates.stored.cache_clear()
     try:
-        assert [line.attacks for line in false_rates.stored()] == [2, 2]
+        assert [*false_rates.stored()["attacks"]] == [2, 2]
     finally:
         false_rates.stored.cache_clear()

@@ -79,7 +79,7 @@ def test_nothing_is_fetched_and_nothing_goes_wrong(opened, report):
 def test_the_mark_under_the_mouse_has_the_figures_of_its_configuration(opened):
     told = opened.execute_script("""
     document.getElementById("frontier").scrollIntoView();
-    const marks = [...document.querySelectorAll("#frontier ~ .pictures .mark")];
+    const marks = [...document.querySelectorAll("#frontier ~ .wide .mark")];
     return marks.map((mark) => {
       const {x, y, width, height} = mark.getBoundingClientRect();
       const hit = document.elementFromPoint(x + width / 2, y + height / 2);
@@ -140,7 +140,7 @@ def test_on_paper_nothing_is_folded_and_figures_stay(opened):
     opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
         assert not any(one.is_displayed() for one in find(opened, "details, nav, input"))
-        assert all(one.is_displayed() for one in find(opened, ".answer, #frontier ~ .pictures svg"))
+        assert all(one.is_displayed() for one in find(opened, ".answer, #frontier ~ .wide svg"))
         assert find(opened, ".paper")[0].is_displayed()
     finally:
         opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

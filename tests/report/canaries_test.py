@@ -106,7 +106,8 @@ def test_the_limit_is_that_of_the_binomial_tail(guessed, right, level):
 def rows_of(figures, role="attack"):
     """Rows of attacks, one an entry of the figures' [attacks]."""
     rows = pd.DataFrame({name: np.asarray(x, float) for name, x in figures.items()})
-    return rows.assign(panel="split", role=role, label=[f"a{k}" for k in range(len(rows))])
+    rows = rows.assign(panel="split", role=role, settled_by="")
+    return rows.assign(label=[f"a{k}" for k in range(len(rows))])
 
 
 def limits_of_runs(epsilon, runs, canaries=300, attacks=40):

@@ -133,11 +133,11 @@ def test_m_is_the_best_that_was_measured_without_the_rows_own_label():
 def test_the_report_draws_the_line_at_the_best_measured_m():
     judged = claiming((1.0, 3.0))
     lines = guarantees.lines(judged)
-    assert [line.guarantee.epsilon for line in lines] == [1.0, 3.0]
-    for line in lines:
-        assert line.allowed == guarantees._accuracy_bound(line.guarantee.epsilon, 0.8)
-        assert line.reached == (0.75, "probe/mean")
-        assert not line.crossed
+    assert [*lines["epsilon"]] == [1.0, 3.0]
+    assert [*lines["allowed"]] == [guarantees._accuracy_bound(x, 0.8) for x in (1.0, 3.0)]
+    assert lines["reached"].to_numpy() == pytest.approx(0.75)
+    assert {*lines["whose"]} == {"probe/mean"}
+    assert not lines["crossed"].any()
     assert guarantees.warnings(judged) == []
     assert "M = .800" in guarantees.caption(judged)
     table = guarantees.bound_table(judged)

@@ -102,8 +102,8 @@ def agree(rows, trials, facts):
     return found
 
 
-def random_sweep(random):
-    """A small sweep with all that may go wrong."""
+def random_sweep(random, fails=0.05, settled=0.05):
+    """A small sweep with all that may go wrong, in which so large shares of attacks fail and are settled."""
     federations = [["split"], ["no_split"], ["split", "malicious-0", "no_split"]][
         random.integers(3)
     ]
@@ -142,14 +142,14 @@ def random_sweep(random):
                 trials.append(of)
                 for label, known, draws in attacks:
                     value = leak(chance + (level - chance) * (protects if number else 1.0))
-                    if random.random() < 0.05:
+                    if random.random() < fails:
                         value = NAN  # the attack failed
                     name = f"{label} (malicious)" if federation == "malicious-0" else label
                     who = "0" if label[-1] != "1" else "1"
                     row = attack(of, name, value, known=known, draws=draws, attackers=who)
                     if lost:
                         continue
-                    if random.random() < 0.05:
+                    if random.random() < settled:
                         row |= {"leak": NAN, "settled_by": attacks[0][0]}
                     rows.append(row)
         if equal:

@@ -43,7 +43,7 @@ def rendered(folder, judged):
     header = judged.sweep.header | HEADER | {"trials": len(judged.trials), "config": {}}
     sweep = judged.sweep._replace(header=header, workdir=folder)
     header["data"] |= {"rows": 1000, "classes": 2, "validation": 9, "test": 9}
-    return page.rendered(page.Shown(judged._replace(sweep=sweep), tables.NO_EXTRA))
+    return page.rendered(judged._replace(sweep=sweep))
 
 
 class Elements(html.parser.HTMLParser):
@@ -121,7 +121,7 @@ def test_figures_are_drawn_once_as_svg_in_the_page_and_as_png_beside_it(written)
     workdir, _, text = written
     names = {path.name for path in (workdir / "figures").glob("*")}
     assert {"frontier.png", "curve_kdk.png"} <= names
-    assert text.count("<svg ") > len(names)  # the frontier has one for each panel
+    assert text.count("<svg ") == len(names)
     for svg in re.findall("<svg .*?</svg>", text, re.DOTALL):
         ElementTree.fromstring(svg)
     identifiers = re.findall(r'<(?:path|clipPath) id="(.*?)"', text)

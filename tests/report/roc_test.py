@@ -77,6 +77,18 @@ def test_a_class_that_is_too_rare_is_named_in_place_of_a_figure(judged):
         roc.figure(few)
 
 
+def test_rates_are_at_least_so_high_where_attacks_are_settled():
+    judged = made({"probe/mean": 0.95, "norm": 0.9}, {"probe/mean": 0.7, "norm": 0.6})
+    judged = read(judged, {0: 0.6, 1: 0.2, -1: 0.1})
+    settled = judged.rows["label"].eq("norm") & judged.rows["configuration"].eq(0)
+    rows = judged.rows.assign(settled_by=settled.map({True: "probe/mean", False: ""}))
+    frame = roc.section(judged._replace(rows=rows)).frame
+    rates = frame["TPR of defaulted at 1 % FPR"]
+    assert [cell.startswith("at least") for cell in rates] == [True, False, False]
+    assert {*frame["TPR of defaulted at 0.1 % FPR"]} == {"-"}
+    assert not frame["recall of defaulted"].str.contains("least").any()
+
+
 def test_a_curve_that_one_seed_lacks_is_not_drawn(judged):
     rows = judged.rows.copy()
     lacks = (rows["configuration"] == 1) & (rows["seed"] == 2)

@@ -103,6 +103,25 @@ def test_an_attack_that_known_labels_named_knows_these_and_meets_learners_of_all
     assert norm[["known", "leak"]].to_numpy().tolist() == [[0, 0.4]]
 
 
+def test_settled_rows_have_no_figure_and_keep_what_they_were_to_know(monkeypatch):
+    summary = {"cheap": entry("direct"), "probe": entry("probe", [{"known": 40.0}])}
+    summary["free"] = entry("norm")
+    figures = [stored("cheap", TRIALS[0], leak=1.0, naming=40.0, settled_by=None)]
+    nothing = {"draws": None, "leak": None, "naming": None}
+    figures += [stored("probe", TRIALS[0], known=40, settled_by="direct", **nothing)]
+    figures += [stored("probe", TRIALS[3], known=40, draws=2.0, leak=0.9, settled_by="")]
+    figures += [stored("free", TRIALS[0], settled_by="direct", **nothing)]
+    frames = made(monkeypatch, summary, figures, [local(0, "knn", draws=3.0, leak=0.6)])
+    rows = frames.rows[frames.rows["trial"] == 0].set_index("attack")
+    assert rows["settled_by"].to_dict() == {"direct": "", "probe": "direct", "norm": "direct"}
+    assert rows["leak"].isna().to_dict() == {"direct": False, "probe": True, "norm": True}
+    assert set(rows["known"]) == {40}
+    assert rows["draws"].to_dict() == {"direct": 3.0, "probe": 2.0, "norm": 3.0}
+    # of rows that were stored before there was such a column none is settled
+    figures = [{k: v for k, v in of.items() if k != "settled_by"} for of in figures]
+    assert set(made(monkeypatch, summary, figures).rows["settled_by"]) == {""}
+
+
 def test_figures_of_more_classes_count_the_rows_of_all(monkeypatch):
     frames = made(monkeypatch, {}, [], balance=(100, 300, 600))
     assert frames.facts.scored_rows == 300  # of the rarest class, and of three classes

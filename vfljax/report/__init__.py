@@ -1,9 +1,8 @@
-"""Reads and shows a stored sweep. Nothing is trained or attacked here.
+"""Reads, judges and shows a stored sweep. Nothing is trained or attacked here.
 
-``stored_rows`` reads the rows of a sweep as records, and ``configurations`` summarizes them over seeds.
-``assessment`` judges every configuration in every federation once (``assessed`` has its records, ``strongest``
-the strongest attack), with the statistics of ``candidates``, ``choosing``, ``intervals`` and ``judging``. If a
-verdict looks wrong, begin with the table in ``judging``. ``estimates`` has the records of figures, ``spread``
-their variances, and ``worth`` the costs. All other modules render assessments, with the text in ``templates``,
-and ``page`` puts the report together. A new table is an entry of ``tables.sections``.
+``rows`` reads a stored sweep into two frames, the rows of attacks and the trials. ``judge`` turns them into one
+frame of verdicts, by the rule in ``verdicts`` with the limits of ``limits`` and the costs of ``costs``.
+``judged`` adds labels and what is recommended. All else is made of these frames: ``tables``, ``answer`` (with
+``decision`` and ``settle``), the figures, and ``page`` and ``terminal``, which put them together. If a verdict
+looks wrong, begin with the table in ``verdicts``. A new table is an entry of ``tables.sections``.
 """

@@ -1,9 +1,5 @@
 """Figures of a method along its knobs: what leaks and what is useful, as curves or as heat maps."""
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false
-
 from __future__ import annotations
 
 import math
@@ -68,7 +64,7 @@ def curves(judged: Judged, table: pd.DataFrame, names: list[str]) -> Figure:
     numeric = all(map(_is_number, table["knob0"]))
     # values of an option are names, so no line joins them
     values = sorted(table["knob0"].unique(), key=None if numeric else str)
-    with style(*map(str, values)):
+    with style():
         figure = Figure(figsize=(WIDTH * len(panels), 3.8), layout="constrained")
         for ax, panel in zip(
             figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
@@ -134,7 +130,7 @@ def heat_maps(judged: Judged, table: pd.DataFrame, names: list[str]) -> Figure:
     figures = [("leak", f"leak ({facts.scale})")]
     if table["utility"].notna().any():
         figures.append(("utility", facts.utility))
-    with style(*map(str, [*columns, *lines])):
+    with style():
         high = 0.9 + 0.3 * len(lines)
         figure = Figure(
             figsize=(4.6 * len(figures), high * len(panels) + 0.3), layout="constrained"

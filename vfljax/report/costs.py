@@ -23,10 +23,6 @@ lost, and at most twice that at its upper limit of 90 %. What may be lost is (1 
 validation rows, at most max_cost. There a federation that diverged has the utility of a guess.
 """
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
-
 from __future__ import annotations
 
 import enum

@@ -10,10 +10,6 @@
 | do not federate yet| all else: none of the defenses that were tried does what is asked        |
 """
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
-
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -8,53 +8,32 @@ the rate of *still leaks* if no attack reads more than the learners, and only tr
 
 from __future__ import annotations
 
-import csv
 import functools
 import pathlib
-from typing import NamedTuple
+from typing import Any
+
+import pandas as pd
 
 FALSE_RATES = pathlib.Path(__file__).with_name("false_rates.csv")
-NUMBERS = ("seeds", "attacks", "learners")
-RATES = ("ordinary", "ordinary_error", "failing", "failing_error", "noise", "noise_error")
-
-
-class FalseRate(NamedTuple):
-    """The largest simulated rates of false verdicts, with their standard errors."""
-
-    seeds: int
-    attacks: int
-    learners: int
-    ordinary: float
-    ordinary_error: float
-    failing: float
-    failing_error: float
-    noise: float
-    noise_error: float
 
 
 @functools.cache
-def stored() -> tuple[FalseRate, ...]:
-    """Returns the lines of the table."""
-    with FALSE_RATES.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return tuple(
-        FalseRate(*(int(row[k]) for k in NUMBERS), *(float(row[k]) for k in RATES)) for row in rows
-    )
+def stored() -> pd.DataFrame:
+    """Returns the table: seeds, attacks, learners, and each largest rate with its standard error, such as
+    ``ordinary`` and ``ordinary_error``."""
+    return pd.read_csv(FALSE_RATES)
 
 
-def false_rate(seeds: int, attacks: int, learners: int) -> FalseRate | None:
-    """Returns the line for the numbers of a sweep; None with fewer seeds than any line has.
+def false_rate(seeds: int, attacks: int, learners: int) -> Any | None:
+    """Returns the line for the numbers of a sweep, a named tuple; None with fewer seeds than any line has.
 
     If the numbers are between lines, fewer seeds and learners and more attacks count. Beyond the largest stored
     number of attacks, and below the smallest of learners, these are taken.
     """
     lines = stored()
-    most, fewest = max(line.attacks for line in lines), min(line.learners for line in lines)
-    fits = [
-        line
-        for line in lines
-        if line.seeds <= seeds
-        and line.attacks >= min(attacks, most)
-        and line.learners <= max(learners, fewest)
-    ]
-    return max(fits, key=lambda x: (x.seeds, -x.attacks, x.learners), default=None)
+    fits = lines[
+        (lines["seeds"] <= seeds)
+        & (lines["attacks"] >= min(attacks, lines["attacks"].max()))
+        & (lines["learners"] <= max(learners, lines["learners"].min()))
+    ].sort_values(["seeds", "attacks", "learners"], ascending=[False, True, False])
+    return next(fits.itertuples(index=False), None)

@@ -4,10 +4,6 @@ The best of many operating points is chosen on the seeds on which it is judged, 
 good. Its figures on fresh seeds, beside undefended's, are not. ``judged.Judged.confirmed`` has their verdicts.
 """
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
-
 from __future__ import annotations
 
 import copy

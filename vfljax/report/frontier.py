@@ -1,9 +1,5 @@
 """What leaks against utility: a point for each configuration of a sweep, and what is shown of it on hover."""
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false
-
 from __future__ import annotations
 
 import math
@@ -18,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from vfljax.errors import UserError
 from vfljax.report import words
-from vfljax.report.figures import LOCAL_ONLY_COLOR, Name, hover, look, style, write_names
+from vfljax.report.figures import LOCAL_ONLY_COLOR, hover, look, style
 from vfljax.report.judged import Judged
 from vfljax.report.rows import PANELS, Facts
 from vfljax.report.tables import leader
@@ -27,12 +23,11 @@ WIDTH = 5.0
 """The width of a panel in inches: its text can be read on a telephone."""
 NO_POINT = "No figure is drawn: no configuration has both a leak and a utility."
 CHOSEN = "operating point"
-ROW, COLUMN = (
-    0.19,
-    5.4,
-)  # the height of a line of the legend in inches, the width of a letter in points
+# the height of a line of the legend in inches, the width of a letter in points
+ROW, COLUMN = 0.19, 5.4
 RECOMMENDED = "recommended"
 RING: dict[str, Any] = {"marker": "o", "ms": 10, "mfc": "none", "mec": "black", "mew": 0.9}
+NAME: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7, "zorder": 6}
 GREEN_RING: dict[str, Any] = {**RING, "mec": "#009E73", "mew": 2.2}
 
 
@@ -54,39 +49,31 @@ def panels(judged: Judged) -> list[str]:
     return [panel for panel in PANELS if len(plotted(judged, panel))]
 
 
-def frontier(judged: Judged, shown: Sequence[str] | None = None) -> Figure:
+def frontier(judged: Judged) -> Figure:
     """Draws privacy against utility, a panel beside the other. Down and right is better.
 
     Bars are limits over seeds, of undefended and of operating points. A black ring marks the operating point of
     each method, a green one what is recommended. Configurations whose utility is far below that of the label
     party alone are left of the axis, and only their number is shown.
 
-    Args:
-      judged: the sweep.
-      shown: the panels; None: all.
-
     Raises:
       UserError: if no configuration has both a leak and a utility.
     """
-    shown = [panel for panel in panels(judged) if shown is None or panel in shown]
+    shown = panels(judged)
     if not shown:
         raise UserError(NO_POINT)
-    with style(*judged.verdicts["label"]):
+    with style():
         entries, width = _entries(judged, shown), WIDTH * len(shown)
         longest = max(len(entry["label"]) for entry in entries)
         columns = max(1, min(len(entries), int(72 * width / (COLUMN * longest + 40))))
         height = 4.0 + ROW * -(-len(entries) // columns)
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots(1, len(shown), squeeze=False)[0]
-        names = [_draw(ax, judged, panel) for ax, panel in zip(axes, shown, strict=True)]
+        for ax, panel in zip(axes, shown, strict=True):
+            _draw(ax, judged, panel)
         handles = [Line2D([], [], ls="none", **entry) for entry in entries]
         at = {"loc": "outside lower center", "ncols": columns, "handletextpad": 0.3}
         figure.legend(handles=handles, **at)
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # names are placed once, so nothing may move any more
-        for ax, panel, of in zip(axes, shown, names, strict=True):
-            drawn = plotted(judged, panel)
-            write_names(ax, of, list(zip(drawn["utility"], drawn["leak"])))
     return figure
 
 
@@ -119,8 +106,8 @@ def alone(drawn: pd.DataFrame, facts: Facts) -> tuple[float, str]:
     return (reached, "label party alone") if known else (facts.guess, "guess")
 
 
-def _draw(ax: Axes, judged: Judged, panel: str) -> list[Name]:
-    """Draws a panel; returns the names that are to be written, the most important first."""
+def _draw(ax: Axes, judged: Judged, panel: str) -> None:
+    """Draws a panel. Undefended and what is recommended are named; the legend has the methods."""
     drawn, facts, places = plotted(judged, panel), judged.facts, numbers(judged.verdicts)
     axis = reach(drawn, facts)
     title = PANELS[panel]
@@ -134,32 +121,33 @@ def _draw(ax: Axes, judged: Judged, panel: str) -> list[Name]:
         ylabel=f"strongest attack, {facts.scale}  (better ↓)",
     )
     ax.set_yticks([tick for tick in ax.get_yticks() if axis.bottom <= tick <= 1])
-    names = _lines(ax, drawn, facts)
+    _lines(ax, drawn, facts)
     for row in drawn[drawn["utility"] >= axis.left].to_dict("records"):
         color, marker = look(places[row["method"]]) if row["defenses"] else ("black", "*")
         _point(ax, row, color, marker, facts)
-        if row["chosen"] or row["undefended"]:
-            order = 0 if row["recommended"] else 1 if row["undefended"] else 2
-            names.append((order, Name(row["label"], row["utility"], row["leak"], color)))
-    return [name for _, name in sorted(names, key=lambda pair: pair[0])]
+        if row["recommended"] or row["undefended"]:
+            at = row["utility"], row["leak"]
+            ax.annotate(row["label"], at, (-8, -8), color=color, ha="right", va="top", **NAME)
 
 
-def _lines(ax: Axes, drawn: pd.DataFrame, facts: Facts) -> list[tuple[int, Name]]:
-    """Draws the lines of chance, the local-only learners and the label party alone; returns their names."""
-    nan, local_only = math.nan, drawn.loc[drawn["undefended"], "local_only"].mean()
-    names = []
+def _lines(ax: Axes, drawn: pd.DataFrame, facts: Facts) -> None:
+    """Draws the lines of chance, the local-only learners and the label party alone."""
+    local_only = drawn.loc[drawn["undefended"], "local_only"].mean()
     for level, text, color, dashes in (
         (local_only, "read without the federation", LOCAL_ONLY_COLOR, "--"),
         (facts.chance, "chance", "gray", ":"),
     ):
         if level >= ax.get_ylim()[0] and not (text != "chance" and level == facts.chance):
             ax.axhline(level, color=color, lw=0.8, ls=dashes, zorder=1)
-            names.append((1, Name(f"{text} {words.figure(level)}", nan, level, color)))
+            at = {"xycoords": ("axes fraction", "data"), "color": color, **NAME}
+            ax.annotate(f"{text} {words.figure(level)}", (0, level), (3, 2), **at)
     place, text = alone(drawn, facts)
     if place >= ax.get_xlim()[0]:
         ax.axvline(place, color="gray", lw=0.8, ls=":", zorder=1)
-        names.append((1, Name(f"{text} {words.figure(place)}", place, nan, "gray")))
-    return names
+        at = {"xycoords": ("data", "axes fraction"), "color": "gray", "rotation": 90, **NAME}
+        ax.annotate(
+            f"{text} {words.figure(place)}", (place, 1), (-2, -3), ha="right", va="top", **at
+        )
 
 
 def _point(ax: Axes, row: dict[str, Any], color: str, marker: str, facts: Facts) -> None:

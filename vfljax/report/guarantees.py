@@ -14,22 +14,19 @@ M is measured, so it is a lower bound of the true one, and the line drawn with i
 that crosses it shows that the measured M is too low or the code is wrong. The guarantee still holds.
 """
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
-
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from vfljax import defenses
 from vfljax.defenses.rows import prior_of
 from vfljax.report.judged import Judged, knobs_of, members_of, values_of
-from vfljax.report.lower_limits import lower_limits
+from vfljax.report.lower_limits import Guesses, lower_limits
 from vfljax.report.rows import PANELS
 from vfljax.report.words import NONE, apart, figure
 
@@ -53,47 +50,27 @@ class Measured(NamedTuple):
     whose: str
 
 
-class Guarantee(NamedTuple):
-    """A formal guarantee of a configuration: what it bounds, and the epsilon that it claims."""
+def guarantees(judged: Judged) -> pd.DataFrame:
+    """Returns a row for each formal guarantee of a configuration. The columns:
 
-    configuration: int
-    label: str
-    defense: str
-    odds: str  # the factor by which the posterior odds of two labels may exceed the prior odds
-    guess: str  # how often the best guess from the noisy label alone is right
-    epsilon: float  # NaN if it is no label differential privacy
-
-
-class Line(NamedTuple):
-    """A guarantee in one panel: what it allows, and what was reached."""
-
-    guarantee: Guarantee
-    panel: str
-    allowed: float  # ``_accuracy_bound`` at the measured M
-    reached: Measured
-
-    @property
-    def crossed(self) -> bool:
-        """Whether the reached accuracy is above the allowed one."""
-        return self.reached.accuracy > self.allowed + 1e-9
-
-
-def guarantees(judged: Judged) -> list[Guarantee]:
-    """Returns the guarantees of every configuration."""
+    configuration, label, defense
+    odds     the factor by which the posterior odds of two labels may exceed the prior odds, as text
+    guess    how often the best guess from the noisy label alone is right, as text
+    epsilon  that is claimed; NaN if it is no label differential privacy
+    """
     knobs, prior = knobs_of(judged.trials), prior_of(judged.sweep.header["data"]["balance"])
     found = []
     for of in judged.verdicts.drop_duplicates("configuration").to_dict("records"):
         for name in members_of(of["defenses"]):
-            remarks, values = (
-                defenses.TABLE[name].remarks,
-                values_of(name, knobs[of["configuration"]]),
-            )
+            remarks = defenses.TABLE[name].remarks
+            values = values_of(name, knobs[of["configuration"]])
             bound, epsilon = remarks.bound(*values, prior), remarks.epsilon(*values)
             if bound is not None or epsilon is not None:
                 claim = math.nan if epsilon is None else epsilon
                 place = of["configuration"], of["label"], name
-                found.append(Guarantee(*place, *(bound or (NONE, NONE)), claim))
-    return found
+                found.append((*place, *(bound or (NONE, NONE)), claim))
+    names = ["configuration", "label", "defense", "odds", "guess", "epsilon"]
+    return pd.DataFrame(found, columns=names)
 
 
 def _measured_without(judged: Judged) -> Measured:
@@ -128,60 +105,56 @@ def _means(rows: pd.DataFrame, figure: str, whose: pd.Series) -> Iterable[Measur
     return [Measured(mean, str(text)) for text, mean in means.items()]
 
 
-def _most_accurate(judged: Judged) -> dict[tuple[int, str], Measured]:
+def _most_accurate(judged: Judged) -> pd.DataFrame:
     """Returns the attack of the highest top-1 accuracy on rows whose labels it does not know.
 
     There is one for each configuration and panel, among the attacks that know at most as many labels as the
-    report leads with.
+    report leads with. The columns are ``configuration, panel, whose, reached``.
     """
-    rows = judged.rows
+    rows, place = judged.rows, ["configuration", "panel"]
     fair = rows[(rows["role"] == "attack") & (rows["known"] <= judged.facts.known)]
     if "success_unlabeled" not in fair:
-        return {}
-    means = fair.groupby(["configuration", "panel", "label"])["success_unlabeled"].mean().dropna()
-    first = means.reset_index().sort_values("success_unlabeled", ascending=False, kind="stable")
-    return {
-        (of.configuration, of.panel): Measured(of.success_unlabeled, of.label)
-        for of in first.drop_duplicates(["configuration", "panel"]).itertuples()
-    }
+        return pd.DataFrame(columns=[*place, "whose", "reached"])
+    means = fair.groupby([*place, "label"])["success_unlabeled"].mean().dropna()
+    first = means.sort_values(ascending=False, kind="stable").reset_index().drop_duplicates(place)
+    return first.rename(columns={"label": "whose", "success_unlabeled": "reached"})
 
 
-def lines(judged: Judged) -> list[Line]:
-    """Returns every claimed epsilon, with each panel's most accurate attack."""
-    kept = [of for of in guarantees(judged) if not math.isnan(of.epsilon)]
-    if not kept:
-        return []
-    without, reached = _measured_without(judged).accuracy, _most_accurate(judged)
-    return [
-        Line(of, panel, _accuracy_bound(of.epsilon, without), measured)
-        for of in kept
-        for panel in PANELS
-        if (measured := reached.get((of.configuration, panel))) is not None
-    ]
+def lines(judged: Judged) -> pd.DataFrame:
+    """Returns a row for each claimed epsilon and panel with a figure.
+
+    To the columns of ``guarantees`` it adds ``panel``, the accuracy that is ``allowed``, the one that is
+    ``reached``, ``whose`` it is, and whether the line is ``crossed``.
+    """
+    claimed = guarantees(judged).dropna(subset="epsilon")
+    without = _measured_without(judged).accuracy if len(claimed) else 1.0
+    allowed = [_accuracy_bound(epsilon, without) for epsilon in claimed["epsilon"]]
+    found = claimed.assign(allowed=allowed).merge(_most_accurate(judged), on="configuration")
+    order = found["panel"].map([*PANELS].index)
+    found = found.iloc[np.lexsort((order, found["configuration"]))]
+    return found.assign(crossed=found["reached"] > found["allowed"] + 1e-9)
 
 
 def warnings(judged: Judged) -> list[str]:
     """Returns a warning for every accuracy or lower limit of epsilon that is above what a guarantee allows."""
-    claimed = [of for of in guarantees(judged) if not math.isnan(of.epsilon)]
-    if not claimed:
-        return []
-    without, lower = _measured_without(judged), lower_limits(judged)
-    crossed = [line for line in lines(judged) if line.crossed]
-    return [_crossed(line, without) for line in crossed] + [
-        f"WARNING: {of.label}: with a confidence of 95 % ε is at least {found.epsilon():.2f}, more than the "
-        f"{of.epsilon:g} that {of.defense} claims ({found.text} coins of canaries guessed). Do not rely on "
+    claimed, found = guarantees(judged).dropna(subset="epsilon"), lines(judged)
+    crossed = found[found["crossed"].astype(bool)].to_dict("records")
+    lower = lower_limits(judged) if len(claimed) else {}
+    return [_crossed(line, _measured_without(judged)) for line in crossed] + [
+        f"WARNING: {of.label}: with a confidence of 95 % ε is at least {guesses.epsilon():.2f}, more than the "
+        f"{of.epsilon:g} that {of.defense} claims ({guesses.text} coins of canaries guessed). Do not rely on "
         "its guarantee before the code of the defense is checked."
-        for of in claimed
-        if (found := lower.get(of.configuration)) and found.epsilon() > of.epsilon
+        for of in claimed.itertuples()
+        if (guesses := lower.get(of.configuration)) and guesses.epsilon() > of.epsilon
     ]
 
 
-def _crossed(line: Line, without: Measured) -> str:
+def _crossed(line: dict[str, Any], without: Measured) -> str:
     """Returns a warning with as many digits as it takes to see that the figure is above the bound."""
-    reached, allowed = apart(line.reached.accuracy, line.allowed)
+    reached, allowed = apart(line["reached"], line["allowed"])
     return (
-        f"WARNING: {line.guarantee.label}, {PANELS[line.panel]}: {line.reached.whose} names {reached} of the "
-        f"labels, more than the {allowed} that ε = {line.guarantee.epsilon:g} allows who reaches M = "
+        f"WARNING: {line['label']}, {PANELS[line['panel']]}: {line['whose']} names {reached} of the "
+        f"labels, more than the {allowed} that ε = {line['epsilon']:g} allows who reaches M = "
         f"{figure(without.accuracy, 3)} without the row's label ({without.whose}). The M that was measured is "
         "a lower bound: either somebody reaches more than this M, or the code of the defense or of the attack "
         "is wrong. Do not rely on the guarantee before you know which: run more attacks with all labels "
@@ -191,53 +164,51 @@ def _crossed(line: Line, without: Measured) -> str:
 
 def bound_table(judged: Judged) -> pd.DataFrame:
     """Returns what formal guarantees bound and what attacks reached; without a guarantee there are no rows."""
-    found = [of for of in guarantees(judged) if of.odds != NONE]
-    if not found:
+    found = guarantees(judged)
+    found = found[found["odds"] != NONE]
+    if not len(found):
         return pd.DataFrame()
-    without, lower = _measured_without(judged).accuracy, lower_limits(judged)
-    drawn = {(*line.guarantee[:3], line.panel): line for line in lines(judged)}
-    leading = judged.leading.set_index(["configuration", "panel"])
+    without, lower, drawn = _measured_without(judged).accuracy, lower_limits(judged), lines(judged)
+    guesses = found["configuration"].map(lower).where(found["epsilon"].notna())
+    text = "posterior odds at most (times prior odds)"
+    table = pd.DataFrame(
+        {
+            "configuration": found["label"],
+            text: found["odds"],
+            "best guess from the noisy label alone": found["guess"],
+            "ε claimed": [f"{x:g}" if x == x else NONE for x in found["epsilon"]],
+            "ε at least (95 %), from canaries": [
+                f"{of.epsilon():.2f} ({of.text})" if isinstance(of, Guesses) else NONE
+                for of in guesses
+            ],
+            "accuracy at most": [
+                figure(_accuracy_bound(x, without), 3) if x == x else NONE for x in found["epsilon"]
+            ],
+            "beyond M at most": [figure(math.tanh(x / 4), 3) for x in found["epsilon"]],
+        }
+    )
+    key = ["configuration", "defense"]
+    places = pd.MultiIndex.from_frame(found[key])
     panels = [panel for panel in PANELS if panel in {*judged.leading["panel"]}]
-    return pd.DataFrame([_row(of, without, lower, drawn, leading, panels) for of in found])
-
-
-def _row(
-    of: Guarantee, without: float, lower: Any, drawn: Any, leading: pd.DataFrame, panels: list[str]
-) -> dict[str, str]:
-    claims = not math.isnan(of.epsilon)
-    guesses = lower.get(of.configuration) if claims else None
-    lines_of = {panel: drawn.get((*of[:3], panel)) for panel in panels}
-    allowed = figure(_accuracy_bound(of.epsilon, without), 3) if claims else NONE
-    row = {
-        "configuration": of.label,
-        "posterior odds at most (times prior odds)": of.odds,
-        "best guess from the noisy label alone": of.guess,
-        "ε claimed": f"{of.epsilon:g}" if claims else NONE,
-        "ε at least (95 %), from canaries": f"{guesses.epsilon():.2f} ({guesses.text})"
-        if guesses
-        else NONE,
-        "accuracy at most": allowed,
-        "beyond M at most": figure(math.tanh(of.epsilon / 4), 3) if claims else NONE,
-    }
-    for panel, line in lines_of.items():
-        row[f"most accurate attack, {PANELS[panel]}"] = (
-            f"{figure(line.reached.accuracy, 3)} {line.reached.whose}" if line else NONE
-        )
     for panel in panels:
-        place = of.configuration, panel
-        best = leading.loc[place] if place in leading.index else None
-        row[f"strongest attack, {PANELS[panel]}"] = (
-            NONE
-            if best is None or not best["leader"]
-            else f"{figure(best['leak'])} {best['leader']}"
-        )
-    crossed = [PANELS[panel] for panel, line in lines_of.items() if line and line.crossed]
-    return row | {"crosses the line": "WARNING: " + ", ".join(crossed) if crossed else "no"}
+        of = drawn[drawn["panel"] == panel].set_index(key)
+        texts = of["reached"].map(lambda x: figure(x, 3)) + " " + of["whose"]
+        table[f"most accurate attack, {PANELS[panel]}"] = [*texts.reindex(places, fill_value=NONE)]
+    for panel in panels:
+        of = judged.leading[(judged.leading["panel"] == panel) & (judged.leading["leader"] != "")]
+        texts = of["leak"].map(figure) + " " + of["leader"]
+        texts = texts.set_axis(of["configuration"])
+        strongest = texts.reindex(found["configuration"], fill_value=NONE)
+        table[f"strongest attack, {PANELS[panel]}"] = [*strongest]
+    crossed = drawn[drawn["crossed"].astype(bool)]
+    crossed = crossed.groupby(key)["panel"].agg(lambda of: ", ".join(map(PANELS.get, of)))
+    table["crosses the line"] = [*("WARNING: " + crossed).reindex(places, fill_value="no")]
+    return table
 
 
 def caption(judged: Judged) -> str:
     """Returns how to read the table; "" if no configuration with a guarantee was attacked."""
-    if not lines(judged):
+    if not len(lines(judged)):
         return ""
     without = _measured_without(judged)
     return (

@@ -9,10 +9,6 @@ results into one frame, of which all that a report shows is made. Beside these r
   seeds leads the configuration; of several, the one of highest mean leak, then the first.
 """
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
-
 from __future__ import annotations
 
 import math

@@ -7,7 +7,8 @@ To the columns of ``judge.judge`` the verdicts add
     faint            whether attacks that know a defense of the chain read little of planted labels at its
                      strength (``defenses.rows.Strengths.faint``)
     epsilon claimed  the least ε of label differential privacy that a defense of the chain claims; NaN for none
-    published_leak   the leak if only published attacks are tried, without those that know the defense
+    published_leak   the leak if only published attacks are tried, without those that know the defense; NaN
+                     if one of these settled a published attack that may have read as much
     published_leader the attack that then leads
     shown            whether it stands for its method: the operating point that is chosen; if none is, the one
                      that loses least utility on validation rows
@@ -16,10 +17,6 @@ To the columns of ``judge.judge`` the verdicts add
 
 The last three are False but for K = ``facts.known``, the number of known labels that the report leads with.
 """
-
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
 
 from __future__ import annotations
 
@@ -45,6 +42,8 @@ CONFIRMED = "confirmed"
 """The folder within a sweep's that has the sweep of what is recommended, on fresh seeds."""
 NUMBERS = ("learning_rate", "momentum", "weight_decay", "decay", "strength")
 """The numbers of training that may be axes of a grid, and then stand in labels."""
+LITTLE = 0.005
+"""Leaks that differ by no more are not told apart."""
 COSTS = (Cost.KEPT, Cost.UNCLEAR, Cost.UNKNOWN)
 """The costs of what may be recommended, the best first."""
 
@@ -107,14 +106,34 @@ def with_words(
     )
     out = verdicts.join(about, on="configuration")
     out["known_by"] = _known_by(out, frames.rows, attacks)
-    published = out
-    if frames.rows["adaptive"].any():
-        published = judge(frames.rows[~frames.rows["adaptive"].astype(bool)], *frames[1:])
-    place = ["configuration", "panel", "known"]
-    published = published[[*place, "leak", "leader"]].set_index(place).add_prefix("published_")
-    out = out.join(published, on=place)
+    published = _published(out, frames)
+    out = out.join(published, on=[*published.index.names])
     out["shown"] = _shown(out, frames.facts)
     return out.assign(recommended=_recommended(out, frames.facts), confirms=False)
+
+
+def _published(verdicts: pd.DataFrame, frames: Frames) -> pd.DataFrame:
+    """Returns the columns ``published_leak`` and ``published_leader`` by configuration, panel and K.
+
+    A run in which an attack that is in no paper settled a published one does not show what published attacks
+    read, unless another of them reads as much. On a configuration with such a run both columns are missing.
+    """
+    rows, place, run = frames.rows, ["configuration", "panel"], ["configuration", "panel", "seed"]
+    known, adaptive = [*place, "known"], rows["adaptive"].astype(bool)
+    out = judge(rows[~adaptive], *frames[1:]) if adaptive.any() else verdicts
+    out = out[[*known, "leak", "leader"]].set_index(known).add_prefix("published_")
+    attacked = (rows["role"] == "attack") & adaptive.any()
+    for most in verdicts["known"].unique():
+        of = rows[attacked & (rows["known"] <= most)]
+        published = of[~of["adaptive"].astype(bool)]
+        read, every = (x.groupby(run)["leak"].max() for x in (published, of))
+        settled = published.loc[published["settled_by"] != "", run].drop_duplicates()
+        at = pd.MultiIndex.from_frame(settled)
+        hidden = settled[~(every.reindex(at) - read.reindex(at) <= LITTLE).to_numpy()]
+        hidden = pd.MultiIndex.from_frame(hidden[place].drop_duplicates().assign(known=most))
+        out.loc[out.index.isin(hidden), "published_leak"] = math.nan
+        out.loc[out.index.isin(hidden), "published_leader"] = None
+    return out
 
 
 def knobs_of(trials: pd.DataFrame) -> dict[int, dict[str, Any]]:

@@ -10,10 +10,6 @@ correction: given the exchange and the coins of one half, the odds of the others
 Bonferroni's would cost more. A seed's noise is the same in all federations, so these are no second query.
 """
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
-
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -63,7 +59,8 @@ def epsilon_at_least(guessed: int, right: int, level: float = 0.95) -> float:
 def strongest_guesses(rows: pd.DataFrame) -> Guesses | None:
     """Returns the guesses of the strongest attack on a configuration, summed over seeds.
 
-    Oracles and attacks that diverged do not count. Without canaries the result is None.
+    Oracles, attacks that diverged, and attacks that are settled on a seed do not count. Without canaries the
+    result is None.
 
     Args:
       rows: of ``report.rows``, of one configuration.
@@ -73,7 +70,10 @@ def strongest_guesses(rows: pd.DataFrame) -> Guesses | None:
     ]
     if not {*names} <= {*rows.columns}:
         return None
-    counted = rows[(rows["role"] == "attack") & rows[names].notna().all(axis=1)]
+    # which seeds of an attack are settled depends on the coins, so it is left out on all of them
+    settled = rows.loc[rows["settled_by"] != "", "label"]
+    counted = (rows["role"] == "attack") & ~rows["label"].isin(settled)
+    counted = rows[counted & rows[names].notna().all(axis=1)]
     found = []
     for (panel, label), total in (
         counted.groupby(["panel", "label"], sort=False)[names].sum().iterrows()

@@ -1,9 +1,5 @@
 """What was not attacked or not scored, and why; and what else a reader of the figures must know."""
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -13,8 +9,7 @@ from vfljax.report import tables
 from vfljax.report.judged import Judged, knobs_of, members_of, values_of
 from vfljax.report.rows import PANELS
 from vfljax.report.templates import paragraphs
-from vfljax.report.verdicts import EXCESS
-from vfljax.report.words import count, figure
+from vfljax.report.words import listed
 from vfljax.types import NO_SPLIT
 
 
@@ -26,6 +21,7 @@ def not_attacked(judged: Judged) -> list[str]:
     return paragraphs(
         "not_attacked",
         skipped=[entry for entry in every if entry["status"] == "skipped"],
+        settled=_settled(judged),
         defense_unknown=_defense_unknown(judged),
         lost=_lost(judged),
         # numbers of known labels for which nothing was learned without the federation
@@ -41,6 +37,16 @@ def _defense_unknown(judged: Judged) -> Iterator[tuple[str, str, str, str]]:
         for name in members_of(row["defenses"]):
             if advice := defenses.TABLE[name].advice(row["panel"]):
                 yield row["method"], PANELS[row["panel"]], name, advice
+
+
+def _settled(judged: Judged) -> dict[str, str]:
+    """Returns the numbers of settled rows and of all, and those by who settled them; {} if none is settled."""
+    attacked = judged.rows[judged.rows["role"] == "attack"]
+    counts = attacked.loc[attacked["settled_by"] != "", "settled_by"].value_counts()
+    if not len(counts):
+        return {}
+    by = listed([f"{number:,} by {label}" for label, number in counts.items()])
+    return {"count": f"{counts.sum():,} of {len(attacked):,}", "by": by}
 
 
 def _lost(judged: Judged) -> list[tuple[str, int, int, list[str]]]:
@@ -64,25 +70,8 @@ def remarks(judged: Judged) -> list[str]:
         for c, chain in chains.items()
         for name in members_of(chain)
     )
-    sentences = [*_understated(judged), *dict.fromkeys(filter(None, bounds)), *_turned(judged)]
-    sentences += [*_untrained(judged), *_old_rules(judged), *_fewer_steps(judged)]
-    return sentences
-
-
-def _understated(judged: Judged) -> Iterator[str]:
-    """Yields a sentence if published attacks read much less of a defense than those that know more."""
-    of = judged.leading
-    more = of["leak"] - of["published_leak"]
-    found = of[(more > EXCESS) & (of["defenses"] != "")]
-    if len(found):
-        most = found.loc[more[found.index].idxmax()]
-        yield (
-            f"Published attacks understate what leaks, by more than {figure(EXCESS)}, of "
-            f"{count(found['method'].nunique(), 'defense')}, most of all of {most['label']} "
-            f"{PANELS[most['panel']]}: there the strongest of them reads {figure(most['published_leak'])}, and "
-            f"{most['leader']}, which is in no paper, lifts that to {figure(most['leak'])}. Published figures "
-            "show how such an attack fails, not that labels are safe."
-        )
+    sentences = [*dict.fromkeys(filter(None, bounds)), *_turned(judged)]
+    return [*sentences, *_untrained(judged), *_old_rules(judged)]
 
 
 def _turned(judged: Judged) -> Iterator[str]:
@@ -125,11 +114,3 @@ def _old_rules(judged: Judged) -> Iterator[str]:
                 f"{tables.title(entry)}: `vfljax sweep` attacks with the present rule too, and "
                 "keeps its rows apart."
             )
-
-
-def _fewer_steps(judged: Judged) -> Iterator[str]:
-    for entry in store.attack_summary(judged.sweep.workdir).values():
-        full = tables.steps_published(entry["attack"]) if entry["status"] == "ok" else 0
-        if full and entry["steps"] < full:
-            steps = f"{entry['steps']:,} optimizer steps, fewer than the {full:,} published"
-            yield f"{entry['label']}: {steps}."

@@ -5,21 +5,14 @@ of it was computed. The HTML is in ``templates``, which escape what users name. 
 policy forbids it. Without its script all of it is there; the script only sorts and filters tables.
 """
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false
-
 from __future__ import annotations
 
-import functools
 import json
 import pathlib
 import re
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from vfljax import store
 from vfljax.report import (
@@ -34,7 +27,6 @@ from vfljax.report import (
 )
 from vfljax.report.answer import answers
 from vfljax.report.judged import Judged, judged
-from vfljax.report.rows import PANELS
 from vfljax.report.templates import TEMPLATES, paragraphs, templates
 from vfljax.report.terminal import first_lines, fitted
 from vfljax.report.words import count, share
@@ -53,15 +45,14 @@ class Drawing(NamedTuple):
     """A figure of the report."""
 
     title: str
-    draw: Callable[[], Figure]
-    panels: tuple[tuple[str, Callable[[], Figure]], ...] = ()  # of which the page has a figure each
+    draw: tables.Draw
 
 
 class Picture(NamedTuple):
-    """A figure as the page has it: SVG for each panel, or a sentence on why there is none."""
+    """A figure as the page has it: SVG, or a sentence on why there is none."""
 
     title: str
-    parts: tuple[str, ...] = ()
+    svg: str = ""
     why: str = ""
 
 
@@ -74,19 +65,12 @@ def drawings(judged: Judged, extra: tables.Extra = tables.NO_EXTRA) -> dict[str,
     """
     out: dict[str, Drawing] = {}
     if judged.leading["leak"].notna().any():
-        out[FRONTIER] = _by_panel(FRONTIER, frontier.frontier, judged, frontier.panels(judged))
-    readers = roc.readers(judged)
-    if readers:
-        panels = [panel for panel in PANELS if panel in {of.panel for of in readers}]
-        out[CERTAINTY] = _by_panel(roc.TITLE, roc.figure, judged, panels)
+        out[FRONTIER] = Drawing(FRONTIER, lambda: frontier.frontier(judged))
+    if roc.readers(judged):
+        out[CERTAINTY] = Drawing(roc.TITLE, lambda: roc.figure(judged))
     if extra.draw is not None:
         out[PAPER] = Drawing("In the paper's form", extra.draw)
     return out | {name: Drawing(*of) for name, of in along_knobs.drawings(judged).items()}
-
-
-def _by_panel(title: str, draw: Any, judged: Judged, panels: list[str]) -> Drawing:
-    parts = [(PANELS[panel], functools.partial(draw, judged, [panel])) for panel in panels]
-    return Drawing(title, functools.partial(draw, judged), tuple(parts))
 
 
 def picture(drawing: Drawing, file: pathlib.Path) -> Picture:
@@ -98,54 +82,43 @@ def picture(drawing: Drawing, file: pathlib.Path) -> Picture:
       file: where the PNG is written.
     """
 
-    def drawn() -> tuple[str, ...]:
-        whole = drawing.draw()
-        each = (
-            [(title, draw()) for title, draw in drawing.panels] if len(drawing.panels) > 1 else []
-        )
-        each = each or [("", whole)]
-        parts = tuple(figures.svg(of, f"{drawing.title} {title}".strip()) for title, of in each)
-        store.write_bytes(file, figures.png(whole))
-        return parts
+    def drawn() -> str:
+        figure = drawing.draw()
+        svg = figures.svg(figure, drawing.title)
+        store.write_bytes(file, figures.png(figure))
+        return svg
 
-    parts, why = figures.attempted(drawn)
-    if parts is None:
+    svg, why = figures.attempted(drawn)
+    if svg is None:
         file.unlink(missing_ok=True)
         return Picture(drawing.title, why=why)
-    return Picture(drawing.title, parts)
+    return Picture(drawing.title, svg)
 
 
-class Shown(NamedTuple):
-    """What a page is made from."""
-
-    judged: Judged
-    extra: tables.Extra
-
-    @property
-    def sections(self) -> list[tables.Section]:
-        """Every table of the report."""
-        return tables.sections(self.judged, (roc.section(self.judged), *self.extra.sections))
+def sections(judged: Judged, extra: tables.Extra) -> list[tables.Section]:
+    """Returns every table of the report."""
+    return tables.sections(judged, (roc.section(judged), *extra.sections))
 
 
-def _shown(workdir: pathlib.Path, extend: tables.Extend | None) -> Shown:
+def _read(workdir: pathlib.Path, extend: tables.Extend | None) -> tuple[Judged, tables.Extra]:
     sweep = store.load(workdir)
     experiment = experiment_of(sweep)
     extra = extend(sweep, experiment) if extend else tables.NO_EXTRA
-    return Shown(judged(sweep, experiment), extra)
+    return judged(sweep, experiment), extra
 
 
-def rendered(shown: Shown) -> str:
+def rendered(judged: Judged, extra: tables.Extra = tables.NO_EXTRA) -> str:
     """Returns the page as HTML, and writes its figures as PNG into the sweep's folder."""
-    (shown.judged.sweep.workdir / "figures").mkdir(exist_ok=True)
-    return templates().get_template("page.html").render(_context(shown))
+    (judged.sweep.workdir / "figures").mkdir(exist_ok=True)
+    return templates().get_template("page.html").render(_context(judged, extra))
 
 
-def _context(shown: Shown) -> dict[str, Any]:
+def _context(judged: Judged, extra: tables.Extra) -> dict[str, Any]:
     """Returns the values that the template of the page needs."""
-    judged, folder = shown.judged, shown.judged.sweep.workdir / "figures"
+    folder = judged.sweep.workdir / "figures"
     drawn = {
         name: picture(drawing, folder / f"{name}.png")
-        for name, drawing in drawings(judged, shown.extra).items()
+        for name, drawing in drawings(judged, extra).items()
     }
     main, certainty = drawn.pop(FRONTIER, None), drawn.pop(CERTAINTY, Picture(roc.TITLE))
     notes = _notes(judged)
@@ -162,7 +135,7 @@ def _context(shown: Shown) -> dict[str, Any]:
         "about": _about(judged),
         "verdicts": tables.methods(judged),
         "frontier": main,
-        "sections": shown.sections,
+        "sections": sections(judged, extra),
         "html": _html,
         "pictures": {certainty.title: certainty},
         "figures": [*drawn.values()],
@@ -175,8 +148,10 @@ def _context(shown: Shown) -> dict[str, Any]:
 
 
 def _html(frame: pd.DataFrame) -> str:
-    """Returns a table as HTML in which a figure stays on one line with its limits."""
-    text = re.sub(r"(?<=\d) (%|points)(?=[ <])", f"{BLANK}\\1", tables.html(frame))
+    """Returns a table as HTML, escaped, in which a figure stays on one line with its limits."""
+    with pd.option_context("display.max_colwidth", None):
+        text = frame.to_html(index=False, border=0, na_rep="")
+    text = re.sub(r"(?<=\d) (%|points)(?=[ <])", f"{BLANK}\\1", text)
     limits = f"\\1{BLANK}(\\2{BLANK}to{BLANK}\\3)"
     return re.sub(r"(\d|%|points) \((\S+) to (\S+)\)", limits, text)
 
@@ -239,8 +214,8 @@ def excerpt(workdir: pathlib.Path, out: pathlib.Path, extend: tables.Extend | No
       out: the folder that is written to.
       extend: makes the sections that are added to the report's own.
     """
-    shown = _shown(workdir, extend)
-    judged, header = shown.judged, shown.judged.sweep.header
+    judged, extra = _read(workdir, extend)
+    header = judged.sweep.header
     lines = [
         f"# {judged.experiment.name}",
         "",
@@ -249,7 +224,7 @@ def excerpt(workdir: pathlib.Path, out: pathlib.Path, extend: tables.Extend | No
         f"jax {header['versions']['jax']}, {header['devices']} {header['backend']} devices, revision "
         f"{header['revision'] or 'unknown'}; brackets hold the limits of means over seeds.",
     ]
-    for section in shown.sections:
+    for section in sections(judged, extra):
         lines += ["", f"## {section.title}", "", section.caption, ""]
         lines.append(tables.markdown(section.frame))
     out.mkdir(parents=True, exist_ok=True)
@@ -271,10 +246,11 @@ def present(workdir: pathlib.Path, extend: tables.Extend | None = None) -> str:
     Returns:
       The answers, verdicts, added tables and warnings for a terminal, and where the report is.
     """
-    shown, path = _shown(workdir, extend), workdir / "report.html"
-    store.write_text(path, rendered(shown))
-    parts = [first_lines(shown.judged)]
-    for section in shown.extra.sections:
+    judged, extra = _read(workdir, extend)
+    path = workdir / "report.html"
+    store.write_text(path, rendered(judged, extra))
+    parts = [first_lines(judged)]
+    for section in extra.sections:
         parts.append(f"{fitted(section.frame)}\n{section.caption}")
-    parts += guarantees.warnings(shown.judged)
+    parts += guarantees.warnings(judged)
     return "\n\n".join([*parts, f"all tables and figures: {path}"])

@@ -1,9 +1,5 @@
 """What a pipeline requires of a sweep: how much may leak, and which verdicts are not accepted."""
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
-
 from __future__ import annotations
 
 import math

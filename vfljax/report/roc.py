@@ -4,10 +4,6 @@ With two classes that is the ROC of the class ``facts.positive``: the share of i
 of the others is taken for it. With more classes it is the precision among the rows an attack is surest of.
 """
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -37,6 +33,7 @@ RATES = {"tpr_at_1e-3": "0.1 %", "tpr_at_1e-2": "1 %", "tpr_at_1e-1": "10 %"}
 READ = {"read_99": "read with 99 % precision"}
 FEW = "No precision is drawn: it needs ten scored rows on every seed, and one has fewer."
 FEWEST = 100  # rows scored on two seeds, without which no share is shown
+AT_LEAST = " At least: an attack that a cheaper one settled may read more with certainty."
 WITHOUT = "without the federation"
 
 
@@ -48,6 +45,7 @@ class Reader(NamedTuple):
     attack: str
     rows: pd.DataFrame  # a row for each seed
     style: dict[str, Any]  # of its curve; {}: it is not drawn
+    at_least: bool = False  # whether a settled attack might have read more with certainty
 
     def figures(self, column: str) -> Floats:
         """Returns a stored figure of the seeds that have it, [seeds, ...]."""
@@ -76,7 +74,6 @@ def _readers(judged: Judged) -> Iterator[Reader]:
     if "recall" not in judged.rows:
         return
     leading, places = judged.leading, numbers(judged.verdicts)
-    rows = judged.rows[judged.rows["recall"].notna()]
     for panel in PANELS:
         of = leading[(leading["panel"] == panel) & (leading["leader"] != "")]
         bare = of[of["undefended"]]
@@ -84,27 +81,33 @@ def _readers(judged: Judged) -> Iterator[Reader]:
             color = look(places[row["method"]])[0] if row["defenses"] else "black"
             drawn = {"color": color, "label": row["label"]}
             shown = row["undefended"] or row["recommended"]
-            yield _reader(rows, row, row["leader"], drawn if shown else {})
+            yield _reader(judged, row, row["leader"], drawn if shown else {})
         for row in bare.to_dict("records") if judged.facts.known else ():
-            yield _reader(rows, row, LOCAL_ONLY, LOCAL_LOOK)
+            yield _reader(judged, row, LOCAL_ONLY, LOCAL_LOOK)
 
 
 LOCAL_LOOK = {"color": LOCAL_ONLY_COLOR, "label": WITHOUT, "ls": "--"}
 
 
-def _reader(rows: pd.DataFrame, row: dict[str, Any], leader: str, drawn: dict[str, Any]) -> Reader:
+def _reader(judged: Judged, row: dict[str, Any], leader: str, drawn: dict[str, Any]) -> Reader:
+    rows = judged.rows[judged.rows["recall"].notna()]
     if leader == LOCAL_ONLY:
         # the learners of those who attack this configuration, of each seed the one that reads most
-        own = rows[
-            (rows["configuration"] == row["configuration"]) & (rows["panel"] == row["panel"])
-        ]
+        own = rows[_is_on(rows, row)]
         of = rows[(rows["role"] == "learner") & (rows["known"] == row["known"])]
         of = of[of["attackers"].isin(own["attackers"]) & of["leak"].notna()]
         of = of.loc[of.groupby("seed")["leak"].idxmax()]
         return Reader(row["label"], row["panel"], WITHOUT, of, drawn)
-    of = rows[rows["label"] == leader]
-    of = of[(of["configuration"] == row["configuration"]) & (of["panel"] == row["panel"])]
-    return Reader(row["label"], row["panel"], leader, of.sort_values("seed"), drawn)
+    of = rows[(rows["label"] == leader) & _is_on(rows, row)]
+    settled = judged.rows[judged.rows["settled_by"] != ""]
+    settled = settled[(settled["known"] <= row["known"]) & _is_on(settled, row)]
+    of = of.sort_values("seed")
+    return Reader(row["label"], row["panel"], leader, of, drawn, len(settled) > 0)
+
+
+def _is_on(rows: pd.DataFrame, row: dict[str, Any]) -> pd.Series:
+    """Returns which rows are of attacks on a verdict's configuration and panel."""
+    return (rows["configuration"] == row["configuration"]) & (rows["panel"] == row["panel"])
 
 
 def section(judged: Judged) -> Section:
@@ -113,20 +116,22 @@ def section(judged: Judged) -> Section:
     two, names = facts.classes == 2, facts.class_names
     columns, judges = (RATES, facts.scored_rows) if two else (READ, facts.scored_rows)
     of_class = judges if two else max(1, judges // facts.classes)
-    rows = []
-    for reader in readers(judged):
+    rows, every = [], readers(judged)
+    for reader in every:
         cells = {"configuration": reader.label, "federation": PANELS[reader.panel]}
         cells["attack"] = reader.attack
         for column, text in columns.items():
             title = f"TPR of {names[facts.positive]} at {text} FPR" if two else text
-            cells[title] = _cell(reader.figures(column), judges)
+            cell = _cell(reader.figures(column), judges)
+            cells[title] = f"at least {cell}" if reader.at_least and cell != words.NONE else cell
         recall = reader.figures("recall").reshape(-1, facts.classes)
         cells |= {
             f"recall of {name}": _cell(recall[:, c], of_class) for c, name in enumerate(names)
         }
         cells["all seeds"] = _every_seed(reader.rows["right"])
         rows.append(cells)
-    return Section(TITLE, _caption(facts), pd.DataFrame(rows))
+    caption = _caption(facts) + AT_LEAST * any(reader.at_least for reader in every)
+    return Section(TITLE, caption, pd.DataFrame(rows))
 
 
 def _caption(facts: Facts) -> str:
@@ -176,27 +181,23 @@ def too_rare(facts: Facts) -> str:
     )
 
 
-def figure(judged: Judged, shown: Sequence[str] | None = None) -> Figure:
+def figure(judged: Judged) -> Figure:
     """Draws undefended, the recommendation and the best learner without the federation.
 
     With two classes that is the ROC on logarithmic axes, with more the precision of the most certain rows.
-
-    Args:
-      judged: the sweep.
-      shown: the panels; None: all.
 
     Raises:
       UserError: if no curve has any point, as where a class is too rare.
     """
     facts = judged.facts
     two = facts.classes == 2
-    drawn = [of for of in readers(judged) if of.style and (shown is None or of.panel in shown)]
+    drawn = [of for of in readers(judged) if of.style]
     curves = [(of, of.curve("roc" if two else "precision")) for of in drawn]
     curves = [(of, curve) for of, curve in curves if np.isfinite(curve).any()]
     panels = [panel for panel in PANELS if panel in {of.panel for of, _ in curves}]
     if not panels:
         raise UserError(too_rare(facts))
-    with style(*(of.label for of in drawn), *facts.class_names):
+    with style():
         out = Figure(figsize=(WIDTH * len(panels), 4.0), layout="constrained")
         axes = out.subplots(1, len(panels), squeeze=False)[0]
         for ax, panel in zip(axes, panels, strict=True):

@@ -15,7 +15,8 @@ This is the only module of the report that reads the columns on disk. ``judge`` 
     role                              "attack", "learner" (local-only), or "oracle"
     adaptive                          whether it is in no paper
     leak                              on the scale of ``metrics.leak``; NaN without a figure
-    settled_by                        the label of the row that settled it, else ""
+    settled_by                        the label of the cheaper attack that settled it in its run, so that it was
+                                      not run and has no figure; else ""
     all other columns                 figures as ``attacking.scoring`` stores them
 
 **The direction of a leak.** With two classes an attack or learner that knows labels is never turned. An attack
@@ -28,10 +29,6 @@ federation, seed, diverged, test_utility, validation_utility, alone_test, alone_
 alone), and all other stored numbers, the knobs among them. Utility is accuracy, or AUC if the rarer of two
 classes has under 30 % of the rows; of two classes it is oriented. It is NaN where training diverged.
 """
-
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportAssignmentType=false, reportIndexIssue=false
 
 from __future__ import annotations
 
@@ -176,11 +173,12 @@ def _attacks(
         return pd.DataFrame(columns=empty)
     # what is said of an attack is parsed once for each place, not for each row
     places = rows[PLACE].drop_duplicates()
-    first = stored.drop_duplicates(PLACE).set_index(PLACE) if len(stored) else pd.DataFrame()
-    most = learners["draws"].max() if len(learners) else 1
+    # settled rows have no draws
+    draws = stored.groupby(PLACE)["draws"].max().dropna() if "draws" in stored else pd.Series()
+    drawn, most = draws.to_dict(), learners["draws"].max() if len(learners) else 1
     about = pd.DataFrame(
         [
-            _about(tuple(place), summary[place[0]], first, most)
+            _about(tuple(place), summary[place[0]], drawn, most)
             for place in places.itertuples(index=False, name=None)
         ],
         index=pd.MultiIndex.from_frame(places),
@@ -192,10 +190,13 @@ def _attacks(
     rows = rows[kept].merge(about[ABOUT].reset_index(), on=PLACE)
     if named and "naming" in rows:
         free = (rows["known"] == 0) & (rows["role"] == "attack")
-        naming = rows.groupby("variant")["naming"].transform("max").fillna(0).astype(int)
-        rows["known"] = rows["known"].where(~free, naming)
+        # a variant of which every row is settled would have been named by as many labels as others
+        naming = rows.groupby("variant")["naming"].transform("max").fillna(rows["naming"].max())
+        rows["known"] = rows["known"].where(~free, naming.fillna(0).astype(int))
     at = trials.set_index("trial")[["configuration", "panel"]]
-    rows["settled_by"] = ""
+    if "settled_by" not in rows:  # stored before there were settled rows
+        rows["settled_by"] = ""
+    rows["settled_by"] = rows["settled_by"].astype(object).where(rows["settled_by"].notna(), "")
     return rows.join(at, on="trial").drop(columns="attack_configuration")
 
 
@@ -227,14 +228,14 @@ def _planned(
 
 
 def _about(
-    place: tuple[Any, ...], entry: Mapping[str, Any], first: pd.DataFrame, most: float
+    place: tuple[Any, ...], entry: Mapping[str, Any], drawn: Mapping[Any, float], most: float
 ) -> dict[str, Any]:
     """Returns what a row says of its attack.
 
     Args:
       place: variant, point of the knobs and federation.
       entry: of ``attacks.json``.
-      first: the first stored row of each place.
+      drawn: the number of draws of each place that has figures.
       most: the largest number of draws of known labels.
     """
     _, point, name = place
@@ -248,9 +249,7 @@ def _about(
         outdated=present is not None and present.rule != identity.rule,
     )
     # an attack that knows no label is compared with learners over all draws
-    draws = most
-    if known and place in first.index and "draws" in first:
-        draws = first.loc[[place], "draws"].fillna(1).iloc[0]
+    draws = drawn.get(place, most) if known else most
     return {
         "panel": SPLIT if federation.split else NO_SPLIT,
         "identity": identity,
@@ -287,6 +286,17 @@ def _labels(about: pd.DataFrame) -> list[str]:
         words = [text, *(f"{k}={knobs[k]:g}" for k in varying)]
         out.append(" ".join([*words, "(malicious)"] if malicious else words))
     return out
+
+
+def settlers(rows: pd.DataFrame, by: list[str]) -> pd.Series:
+    """Returns the labels of those who settled rows, joined by ", ", for each group that has settled rows.
+
+    Args:
+      rows: of ``Frames.rows``.
+      by: the columns of a group.
+    """
+    settled = rows[rows["settled_by"] != ""].drop_duplicates([*by, "settled_by"])
+    return settled.groupby(by, sort=False)["settled_by"].agg(", ".join)
 
 
 def _learners(sweep: StoredSweep) -> pd.DataFrame:

@@ -3,10 +3,6 @@
 Only these frames are rendered, as HTML, Markdown, LaTeX, or for a terminal.
 """
 
-# pandas annotates results as unions of all that an operation may return
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportReturnType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -21,8 +17,8 @@ from vfljax import attacks as attack_table
 from vfljax import store
 from vfljax.report import guarantees
 from vfljax.report.judge import LOCAL_ONLY
-from vfljax.report.judged import Judged
-from vfljax.report.rows import PANELS
+from vfljax.report.judged import LITTLE, Judged
+from vfljax.report.rows import PANELS, settlers
 from vfljax.report.templates import paragraphs
 from vfljax.report.verdicts import MEANINGS, VERDICTS, Verdict
 from vfljax.report.words import NONE, count, figure, points, share, signed, with_limits
@@ -72,11 +68,13 @@ KNOWLEDGE = (
 )
 UNPUBLISHED = (
     "What published attacks read, and what those read that know the defense or learn from what crossed the "
-    "wire. Listed are configurations on which the latter read more, on average over seeds."
+    "wire. Listed are configurations on which the latter read more, on average over seeds. There published "
+    "figures show how such an attack fails, not that labels are safe."
 )
 CONFIGURATIONS = (
     "Means over seeds: utility on test rows, and what each attack reads of rows whose labels it does not know. "
-    "An oracle knows more than an attacker can, and no verdict rests on it."
+    "An oracle knows more than an attacker can, and no verdict rests on it. "
+    "An attack that is settled was not run, because the cheaper one that is named had read nearly all."
 )
 SECONDS = (
     "Wall-clock seconds of the machine that ran it, the slowest attack first. Runs of an attack include those "
@@ -275,7 +273,7 @@ def _by_knowledge(judged: Judged) -> pd.DataFrame:
 
 def _published(judged: Judged) -> pd.DataFrame:
     of = judged.leading
-    of = of[(of["leak"] - of["published_leak"] > 0.005) & (of["defenses"] != "")]
+    of = of[(of["leak"] - of["published_leak"] > LITTLE) & (of["defenses"] != "")]
     return pd.DataFrame(
         {
             "configuration": of["label"],
@@ -297,21 +295,25 @@ def _configurations(judged: Judged) -> pd.DataFrame:
     oracle = attacked["role"].eq("oracle").map({True: " (oracle)", False: ""})
     named = attacked.assign(label=attacked["label"] + oracle)
     place = ["configuration", "panel"]
-    leaks = named.pivot_table("leak", place, "label", aggfunc="mean", sort=False)
-    if not len(leaks.columns):
+    means = named.groupby([*place, "label"], sort=False)["leak"].mean().dropna()
+    settled = "settled by " + settlers(named, [*place, "label"])
+    cells = pd.concat([means.map(figure), settled[~settled.index.isin(means.index)]])
+    if not len(cells):
         return pd.DataFrame()
+    cells = cells.unstack(fill_value=NONE).reindex(columns=cells.index.unique("label"))
     first = judged.leading.set_index(place)
-    table = first[["label", "utility"]].join(leaks, how="inner")
-    figures = table.drop(columns="label").map(figure)
-    figures = figures.rename(columns={"utility": judged.facts.utility})
-    where = table.index.get_level_values("panel").map(PANELS)
-    figures.insert(0, "configuration", table["label"])
-    figures.insert(1, "federation", where)
-    return figures.reset_index(drop=True)
+    table = pd.DataFrame(
+        {
+            "configuration": first["label"],
+            "federation": first.index.get_level_values("panel").map(PANELS),
+            judged.facts.utility: first["utility"].map(figure),
+        }
+    )
+    return table.join(cells, how="inner").reset_index(drop=True)
 
 
 def _attacks(judged: Judged) -> pd.DataFrame:
-    """Returns a row for each attack variant: what it was given, its cost, and its own and published steps."""
+    """Returns a row for each attack variant: what it was given, and its own and published steps."""
     trained = {KINDS[name.split("-")[0]] for name in judged.trials["federation"].unique()}
     rows = []
     for entry in store.attack_summary(judged.sweep.workdir).values():
@@ -329,7 +331,6 @@ def _attacks(judged: Judged) -> pd.DataFrame:
                 "optimizer steps": f"{entry['steps']:,}",
                 "published steps": f"{steps_published(entry['attack']):,}",
                 "seconds": f"{entry['seconds']:.1f}",
-                "compiles": str(entry["compiles"]),
                 "trials": str(entry["trials"]),
             }
         )
@@ -380,10 +381,12 @@ def seconds(sweep: store.StoredSweep) -> pd.DataFrame:
 def leaks(judged: Judged) -> pd.DataFrame:
     """Returns the figures of every attack on every configuration and federation, as means over seeds.
 
-    The columns are ``configuration, panel, attack, federation, known, role, seeds`` and those of ``FIGURES``
-    that the sweep has.
+    The columns are ``configuration, panel, attack, federation, known, role, seeds``, those of ``FIGURES`` that
+    the sweep has, and ``settled_by`` if some rows are settled: the labels of those who settled some of the
+    other seeds.
     """
-    rows = judged.rows[(judged.rows["role"] != "learner") & judged.rows["leak"].notna()]
+    rows = judged.rows[judged.rows["role"] != "learner"]
+    rows = rows[rows["leak"].notna() | (rows["settled_by"] != "")]
     label = judged.verdicts.drop_duplicates("configuration").set_index("configuration")["label"]
     rows = rows.assign(attack=rows["label"])
     names = ["configuration", "panel", "attack", "federation", "known", "role"]
@@ -392,6 +395,9 @@ def leaks(judged: Judged) -> pd.DataFrame:
     of = rows.groupby(names, sort=False)
     table = of[figures].mean()
     table.insert(0, "seeds", of["leak"].count())
+    settled = settlers(rows, names)
+    if len(settled):
+        table["settled_by"] = settled.reindex(table.index).fillna("")
     table = table.reset_index().sort_values("configuration", kind="stable", ignore_index=True)
     return table.assign(configuration=table["configuration"].map(label))
 
@@ -399,17 +405,6 @@ def leaks(judged: Judged) -> pd.DataFrame:
 def csv_text(frame: pd.DataFrame) -> str:
     """Returns a frame as the text of a CSV file."""
     return frame.to_csv(index=False, float_format="%.4f", lineterminator="\n")
-
-
-def html(frame: pd.DataFrame) -> str:
-    """Returns a frame of text as an HTML table, escaped."""
-    with pd.option_context("display.max_colwidth", None):
-        return frame.to_html(index=False, border=0, na_rep="")
-
-
-def latex(frame: pd.DataFrame) -> str:
-    """Returns a frame of text as a ``tabular`` of the LaTeX package booktabs."""
-    return frame.to_latex(index=False, escape=True)
 
 
 def markdown(frame: pd.DataFrame) -> str:

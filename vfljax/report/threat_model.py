@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import pandas as pd
@@ -42,12 +41,12 @@ def parties(judged: Judged) -> pd.DataFrame:
 def assumptions(judged: Judged) -> list[str]:
     """Returns paragraphs on what an attacker sees, knows and wants."""
     facts, attackers = judged.facts, judged.experiment.attackers
-    claims = (of for of in guarantees.guarantees(judged) if not math.isnan(of.epsilon))
+    claims = guarantees.guarantees(judged).dropna(subset="epsilon")
     return paragraphs(
         "threat_model",
         facts=facts,
         groups=[" and ".join(facts.parties[party] for party in group) for group in attackers],
         several=any(len(group) > 1 for group in attackers),
         positive=facts.class_names[facts.positive] if facts.classes == 2 else "",
-        guarded=sorted({of.defense for of in claims}),
+        guarded=sorted({*claims["defense"]}),
     )
