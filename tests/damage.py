@@ -42,7 +42,7 @@ from vfljax.report import not_run, terminal
 from vfljax.report.judged import judge_sweep
 from vfljax.sweep import train as training
 from vfljax.sweep import trainer
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import Plan, make_plan
 
 # small, of several shards, with teachers, and attacks of both federations and kinds of baseline

@@ -23,7 +23,7 @@ from tests.damage import killed
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.sweep import train
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 
 FIXTURE = pathlib.Path(__file__).parent / "fixtures" / "stored_sweep"
 EXPECTED = FIXTURE.with_name("stored_sweep_expected.json")

@@ -10,7 +10,7 @@ from tests.sweeps import comparable
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.sweep import train, trainer
-from vfljax.sweep.experiment import experiment_of
+from vfljax.sweep.grid import experiment_of
 
 pytestmark = pytest.mark.usefixtures("real_learners")
 

@@ -12,11 +12,12 @@ import pytest
 from tests.sweeps import by_label, comparable, tiny
 from vfljax import launching, store
 from vfljax.attacking.run import attack_sweep
+from vfljax.config import changed
 from vfljax.errors import UserError
 from vfljax.launching import backends, scheduler, worker
 from vfljax.launching.running import finish
 from vfljax.sweep import train
-from vfljax.sweep.experiment import changed, parse
+from vfljax.sweep.grid import parse
 
 pytestmark = pytest.mark.usefixtures("real_learners")
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.report.made import FACTS, made
 from vfljax import store
+from vfljax.config import Goal
 from vfljax.report import tables
 from vfljax.report.verdicts import Verdict
-from vfljax.sweep.records import Goal
 
 NAN = math.nan
 STORED = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"

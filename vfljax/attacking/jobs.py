@@ -16,11 +16,10 @@ from vfljax import attacks, store
 from vfljax.attacking.diagnostics import make_layers
 from vfljax.attacks.core import CLEAN, Attack
 from vfljax.store import exchange
-from vfljax.sweep.attack_variants import AttackVariant, attackers_of, make_attack
-from vfljax.sweep.grid import knowers
 from vfljax.sweep.initial import plain, weight_shapes
-from vfljax.sweep.plan import Plan
-from vfljax.sweep.serving import known_error
+from vfljax.sweep.plan import Plan, known_error
+from vfljax.sweep.specs import knowers
+from vfljax.sweep.variants import AttackVariant, attackers_of, make_attack
 from vfljax.types import Spec
 
 NOT_WHOLE = (

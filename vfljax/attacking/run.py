@@ -19,12 +19,12 @@ from vfljax.attacking.diagnostics import belongs_to
 from vfljax.attacking.jobs import Job, VariantPlan, attacks_among, key_of, plan_variant
 from vfljax.attacking.reads import as_recorded
 from vfljax.attacking.scoring import Scorer
+from vfljax.config import Config
 from vfljax.sweep import batch_layout, profile, programs, trainer
-from vfljax.sweep.attack_variants import AttackVariant, attack_variants
-from vfljax.sweep.experiment import Experiment, experiment_of
-from vfljax.sweep.plan import Plan, divided_as, recorded, split_arrays
+from vfljax.sweep.grid import defense_values, experiment_of
+from vfljax.sweep.plan import Plan, divided_as, most_known, recorded, split_arrays
 from vfljax.sweep.progress import Progress
-from vfljax.sweep.serving import most_known
+from vfljax.sweep.variants import AttackVariant, attack_variants
 
 Cost = dict[str, Any]  # of an attack: seconds, compiles, views
 Attacked = tuple[VariantPlan, Cost]
@@ -129,7 +129,7 @@ def planned_variants(
     asked = plan.experiment if names is None else plan.experiment.with_attacks(names)
     plan = divided_as(plan, sweep.header)
 
-    def variants(experiment: Experiment) -> list[AttackVariant]:
+    def variants(experiment: Config) -> list[AttackVariant]:
         reads = plan.party_columns[0].input
         return attack_variants(experiment, plan.dataset.num_classes, reads)
 
@@ -148,7 +148,7 @@ def planned_variants(
     return [as_recorded(variant_plan, stored) for variant_plan in planned], stored
 
 
-def _check_plugins(experiment: Experiment, stored: Stored) -> None:
+def _check_plugins(experiment: Config, stored: Stored) -> None:
     """Raises a UserError if a plugin that is needed is not in use, or is not the file of the stored rows.
     Stored rows of another rule of an attack do not count."""
     plugged = stored.sweep.header.get("plugins", {})
@@ -157,7 +157,7 @@ def _check_plugins(experiment: Experiment, stored: Stored) -> None:
         for name, about in entry.get("plugins", {}).items():
             if name in attacks.TABLE and attacks.TABLE[name].rule == about["rule"]:
                 known[name] = about
-    plugins.required([*experiment.defense_values, *experiment.attacks], known, stored.workdir)
+    plugins.required([*defense_values(experiment), *experiment.attacks], known, stored.workdir)
 
 
 def run_variants(todo: Iterable[VariantPlan], stored: Stored) -> Iterator[Attacked]:

@@ -15,7 +15,7 @@ from vfljax import store
 from vfljax.attacking.batching import Stored
 from vfljax.errors import UserError
 from vfljax.store.attacks import Summary
-from vfljax.sweep.attack_variants import AttackVariant
+from vfljax.sweep.variants import AttackVariant
 
 NO_COST: dict[str, Any] = {"seconds": 0.0, "compiles": 0, "views": 0}  # before an attack has run
 

@@ -34,14 +34,14 @@ from vfljax.attacking.run import RunVariants, attack_sweep
 from vfljax.auditing import deadline, planning, sentences, suite
 from vfljax.auditing.request import FRAME, JOURNAL, WORKDIR, Request
 from vfljax.auditing.survey import survey
+from vfljax.config import Goal
 from vfljax.errors import UserError, shown, user_path
 from vfljax.report import fresh, lower_limits
 from vfljax.report.judged import CONFIRMED
-from vfljax.sweep import programs, serving
-from vfljax.sweep.experiment import parse
-from vfljax.sweep.plan import make_plan
+from vfljax.sweep import programs
+from vfljax.sweep.grid import parse
+from vfljax.sweep.plan import check_attacks, make_plan
 from vfljax.sweep.progress import clock
-from vfljax.sweep.records import Goal
 from vfljax.sweep.train import train_sweep
 
 DAY = 86_400.0  # seconds
@@ -89,7 +89,7 @@ def audit(
     table = survey(request)
     base = suite.config(request, table, attacks)
     plan = make_plan(parse(base))  # bad requests are refused before anything is written
-    serving.check(plan)
+    check_attacks(plan)
     applicable, refused = suite.applicable(base, plan, defenses)
     say(sentences.preamble(request, table, base, len(applicable)))
     if journal.grown and (folder := _set_aside(workdir, [*journal.times])):

@@ -2,7 +2,6 @@
 
     vfljax sweep --config=configs/quickstart.py --workdir=runs/quickstart
     vfljax sweep --config=configs/quickstart.py --workdir=runs/ten --config.seeds=10
-    vfljax sweep --config=CONFIG --workdir=DIR --select_delta
     vfljax sweep --config=CONFIG --workdir=DIR --plugin=mine.py   # which the config names "mine:row"
     vfljax sweep --config=CONFIG --print_config             # every field, its default and what it means
     vfljax sweep --config=CONFIG --workdir=DIR --dry_run    # prints what it would take
@@ -33,17 +32,10 @@ FLAGS = (
     Flag("config", "a config file, such as configs/quickstart.py, or FILE:VARIANT"),
     CHANGES,
     Flag("workdir", "folder of the sweep: new, or the one to continue", path=True),
-    Flag(
-        "select_delta",
-        "first choose GAFM's Delta on a tenth of the rows, in WORKDIR/select_delta",
-        False,
-    ),
     Flag("confirm", "judge what is recommended again, on three fresh seeds", False),
     Flag("beyond_limits", "plan sizes that are refused otherwise", False),
     Flag("mend", "set aside what is damaged, in WORKDIR/damaged, and make it again", False),
-    Flag(
-        "dry_run", "train nothing: print programs, shards, memory, disk, attacks and a time", False
-    ),
+    Flag("dry_run", "train nothing: print programs, shards, memory, disk and attacks", False),
     Flag("print_config", "train nothing: print every field, its value and its default", False),
     *REQUIREMENTS,
     *LAUNCHER,
@@ -67,20 +59,14 @@ def run(options: Options) -> None:
     experiment, command = running.experiment_for(
         options.config, workdir, options.line, beyond_limits=options.beyond_limits
     )
-    if options.select_delta and options.config is None:
-        raise UserError("--select_delta needs a --config: a stored sweep has its Delta.")
     if options.dry_run:
-        if options.mend or options.select_delta or options.confirm:
-            raise UserError(
-                "--dry_run changes nothing: leave --mend, --select_delta and --confirm out."
-            )
-        print(running.forecast(experiment, workdir))
+        if options.mend or options.confirm:
+            raise UserError("--dry_run changes nothing: leave --mend and --confirm out.")
+        print(running.counted(experiment, workdir))
         return
     if options.mend:
         running.mend(workdir)
     with chosen(options.launcher, options.jobs, options.launcher_options, options.plugin) as way:
-        if options.select_delta:  # in this process
-            experiment = running.with_selected_delta(experiment, workdir, command)
         running.finish(experiment, workdir, command, way=way)
         if options.confirm:
             running.confirm(workdir, command, way=way)

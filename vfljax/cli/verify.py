@@ -3,8 +3,7 @@
     vfljax verify --workdir=runs/quickstart
 
 Nothing is changed. The exit status is 0 where everything that is there is sound, and 2 where something
-is damaged; `vfljax sweep --workdir=DIR --mend` then sets that aside and makes it again. The sweep
-that chose GAFM's Delta (--select_delta) is checked too.
+is damaged; `vfljax sweep --workdir=DIR --mend` then sets that aside and makes it again.
 """
 
 from __future__ import annotations

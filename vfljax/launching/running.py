@@ -1,4 +1,4 @@
-"""What commands and notebooks do with a sweep: run it, forecast it, and work on the folder of a stored one."""
+"""What commands and notebooks do with a sweep: run it, count it, and work on the folder of a stored one."""
 
 from __future__ import annotations
 
@@ -8,47 +8,40 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import jax
+import pandas as pd
+import pyarrow as pa
 
 from vfljax import contract, papers, store
-from vfljax.attacking.cost_estimate import ATTACKING, AttackCosts, attack_costs
+from vfljax.attacking.jobs import COLUMNS, plan_variant
 from vfljax.attacking.run import attack_sweep
+from vfljax.config import Config, changed
 from vfljax.errors import UserError
 from vfljax.launching import INLINE, Way
+from vfljax.machine import bytes_text
 from vfljax.papers import reproduction
 from vfljax.report import fresh, page, terminal
 from vfljax.report.judged import CONFIRMED
 from vfljax.store.check import DAMAGED
-from vfljax.sweep import profile, programs, size
-from vfljax.sweep.experiment import (
-    Experiment,
-    changed,
-    experiment_of,
-    parse,
-    parse_stored,
-    with_knob,
-)
-from vfljax.sweep.forecast import TRAINING, TrainingCost, ready, training_costs
-from vfljax.sweep.limits import LIMITS, SizeLimits
-from vfljax.sweep.plan import Plan, make_plan
-from vfljax.sweep.progress import clock, spoken
-from vfljax.sweep.selection import FOLDER as SELECTION
-from vfljax.sweep.selection import select
+from vfljax.sweep import profile, size
+from vfljax.sweep.grid import defense_values, experiment_of, parse
+from vfljax.sweep.plan import Plan, divided_as, recorded
 from vfljax.sweep.train import header, plan_of, planned, train_sweep
+from vfljax.sweep.variants import static_options
 
 
-def check(experiment: Experiment) -> None:
+def check(experiment: Config) -> None:
     """Checks, before anything is trained, what the parser of configs cannot check: plugins against their
     contract, and the paper's table that the sweep reproduces.
 
     Raises:
       ContractError, UserError: one line that says what to do.
     """
-    contract.check_plugins(experiment.defense_values, experiment.static_options)
+    contract.check_plugins(defense_values(experiment), static_options(experiment))
     papers.check(experiment.reproduces)
 
 
 def finish(
-    experiment: Experiment,
+    experiment: Config,
     workdir: pathlib.Path,
     command: str,
     say: Callable[[str], None] = print,
@@ -108,11 +101,10 @@ def report(workdir: pathlib.Path) -> str:
     return page.present(workdir, reproduction.extend)
 
 
-def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
-    """Returns what ``finish`` would do and how long it would take, in words and tables.
+def counted(experiment: Config, workdir: pathlib.Path) -> str:
+    """Returns what ``finish`` would train and attack: programs, trials, shards, attacks, memory and disk.
 
-    The time is an estimate: an epoch of each program of training and a call of each attack are measured, on
-    real data and this machine. Only compiled programs are written, to their cache.
+    Nothing is trained and nothing is written.
 
     Args:
       experiment: to be trained and attacked.
@@ -123,55 +115,51 @@ def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
     """
     stored = store.header_of(workdir)
     check(experiment)
-    before = programs.compile_seconds("tracing"), programs.compile_seconds()
     plan, needs = planned(experiment, workdir)
     if stored is not None:
         store.refuse_another(workdir, stored, header(plan, ""))
-    shards = size.unfinished(plan, workdir)
-    plan = ready(plan)
-    trained, samples = training_costs(plan, shards)
-    attacked = attack_costs(plan, workdir, shards, samples)
-    left = sum(len(shard.trials) for shard in shards)
-    trials = sum(len(group.trials) for group in plan.groups)
+        plan = divided_as(plan, stored)
+    todo = size.unfinished(plan, workdir)
+    every, left = (sum(len(s.trials) for s in shards) for shards in (plan.shards, todo))
     lines = [
-        f"{trials} trials in {len(plan.groups)} programs on {jax.device_count()} "
-        f"{jax.default_backend()} devices, {len(shards)} shards to train: {needs}"
+        f"{every} trials in {len(plan.groups)} programs on {jax.device_count()} "
+        f"{jax.default_backend()} devices, {len(todo)} shards to train: {needs}"
     ]
     if stored is not None:
-        lines.append(f"{trials - left} of them are trained already, in {workdir}")
-    if trained:
-        lines.append(terminal.aligned(TRAINING, [cost.cells for cost in trained]))
-    rows = [cost.cells for cost in attacked.costs]
-    table = [terminal.aligned(ATTACKING, rows, left=2)] if rows else []
-    skipped = [f"skipped {label}: {why}" for label, why in attacked.skipped.items()]
-    lines.append("\n".join(table + skipped))
-    tracing = programs.compile_seconds("tracing") - before[0]
-    compiling = programs.compile_seconds() - before[1]
-    lines.append(_total(plan, trained, attacked, tracing, compiling - tracing))
-    return "\n\n".join(line for line in lines if line)
+        lines.append(f"{every - left} of them are trained already, in {workdir}")
+    programs = []
+    for number, group in enumerate(plan.groups):
+        shards = [shard for shard in plan.shards if shard.group == number]
+        disk = bytes_text(sum(size.bytes_of(plan, shard) for shard in shards))
+        counts = (str(len(group.trials)), str(len(shards)), str(shards[0].capacity), disk)
+        programs.append([group.name, *counts])
+    head = ("program", "trials", "shards", "trials at a time", "disk")
+    lines.append(terminal.aligned(head, programs))
+    attacked, skipped = [], []
+    sweep = _as_trained(plan, workdir)
+    for variant in plan.attack_variants:
+        found = plan_variant(variant, recorded(plan), sweep)
+        if found.skipped:
+            skipped.append(f"skipped {variant.label}: {found.skipped}")
+        else:
+            federations = ", ".join(dict.fromkeys(group.federation for group in found.jobs))
+            attacked.append([variant.label, federations, str(found.trials)])
+    if attacked:
+        lines.append(terminal.aligned(("attack", "federations", "runs"), attacked, left=2))
+    return "\n\n".join([*lines, *(["\n".join(skipped)] if skipped else [])])
 
 
-def _total(
-    plan: Plan, trained: list[TrainingCost], attacked: AttackCosts, tracing: float, compiled: float
-) -> str:
-    """Returns the text on the estimate, its parts, and what it leaves out."""
-    parts = {
-        "training": sum(cost.seconds for cost in trained),
-        "attacks": sum(cost.seconds for cost in attacked.costs),
-        f"{attacked.fits} regressions on the host": attacked.fitting,
-        "tracing programs": tracing,
-        "compiling attacks of many steps": sum(cost.compiling for cost in attacked.costs),
-    }
-    shares = ", ".join(f"{name} {spoken(s)}" for name, s in parts.items() if s)
-    teachers = 0 if plan.table.scores is None else len(plan.table.scores)
-    out = ["reading compiled programs", "writing files", "the report"]
-    out = [f"{teachers} teachers"] * bool(teachers) + ["codebooks"] * bool(plan.codebooks) + out
-    return (
-        f"about {clock(sum(parts.values()))}: {shares or 'nothing is left to do'}\n"
-        f"An estimate, from an epoch of each program and a call of each attack, measured just now on this "
-        f"machine; without {', '.join(out[:-1])} and {out[-1]}.\n"
-        f"Programs were compiled for {spoken(compiled)} and are kept for the sweep. Nothing else was written."
+def _as_trained(plan: Plan, workdir: pathlib.Path) -> store.StoredSweep:
+    """Returns a sweep whose results are those of the plan's trials, as if all had been trained."""
+    names = [plan.groups[shard.group].name for shard in plan.shards]
+    shards = [{"name": s.name, "group": g} for s, g in zip(plan.shards, names, strict=True)]
+    trained = pd.concat(
+        plan.groups[shard.group].trials.iloc[list(shard.trials)].assign(shard=shard.name)
+        for shard in plan.shards
     )
+    results = trained.sort_values("trial").assign(status="ok", member=0)[COLUMNS]
+    table = pa.Table.from_pandas(results, preserve_index=False)
+    return store.StoredSweep(workdir, {"shards": shards}, table, pa.table({}))
 
 
 # --- the folder of a sweep before and after it is trained ---
@@ -183,7 +171,7 @@ def experiment_for(
     command: str,
     *,
     beyond_limits: bool = False,
-) -> tuple[Experiment, str]:
+) -> tuple[Config, str]:
     """Returns the experiment of a config, or the stored one, and the command that made it.
 
     Args:
@@ -196,26 +184,13 @@ def experiment_for(
       UserError: for an invalid config, and if no sweep is stored.
     """
     if config is not None:
-        return parse(config, SizeLimits.none() if beyond_limits else LIMITS), command
+        return parse(config, beyond_limits=beyond_limits), command
     stored = store.header_of(workdir)
     if stored is None:
         raise UserError(
             f"{workdir} holds no sweep: give a --config, for example configs/quickstart.py."
         )
-    return parse_stored(stored["config"]), stored["command"]
-
-
-def with_selected_delta(experiment: Experiment, workdir: pathlib.Path, command: str) -> Experiment:
-    """Returns the experiment with the Delta of gafm that is selected on a tenth of its rows.
-
-    Args:
-      experiment: of the sweep.
-      workdir: the folder of the sweep.
-      command: the command that makes the sweep, for its header.
-    """
-    check(experiment)
-    size.needs(make_plan(experiment), workdir)  # refuses before anything is trained
-    return with_knob(experiment, "gafm", "delta", select(experiment, workdir, command).delta)
+    return parse(stored["config"], beyond_limits=True), stored["command"]
 
 
 def mend(workdir: pathlib.Path) -> None:
@@ -229,7 +204,7 @@ def mend(workdir: pathlib.Path) -> None:
 
 
 def verify(workdir: pathlib.Path) -> None:
-    """Prints the state of every part of a sweep, of the one that selected its Delta, and of its fresh seeds.
+    """Prints the state of every part of a sweep, and of its fresh seeds.
 
     Raises:
       UserError: if a part is damaged.
@@ -248,10 +223,9 @@ def verify(workdir: pathlib.Path) -> None:
         )
     for line in store.load(workdir).unfinished:
         print(f"not finished: {line}; `vfljax sweep --workdir={workdir}` continues")
-    for name in (SELECTION, CONFIRMED):  # sweeps of their own, with their own remedies
-        if (workdir / name).is_dir():
-            print(f"{workdir / name}:")
-            verify(workdir / name)
+    if (workdir / CONFIRMED).is_dir():  # a sweep of its own, with its own remedies
+        print(f"{workdir / CONFIRMED}:")
+        verify(workdir / CONFIRMED)
 
 
 def stored_plan(

@@ -21,12 +21,12 @@ from vfljax import store
 from vfljax.attacking import run, versions
 from vfljax.attacking.batching import Stored
 from vfljax.attacking.jobs import VariantPlan
+from vfljax.config import Config
 from vfljax.errors import UserError, user_path
 from vfljax.launching import worker
 from vfljax.launching.backends import Engine, Handle, Lost, opened
 from vfljax.launching.worker import Outcome, ShardJob
 from vfljax.sweep import train
-from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.plan import Plan, Shard
 from vfljax.sweep.progress import Progress
 
@@ -150,7 +150,7 @@ def _option(text: str) -> tuple[str, str | int | float]:
 def _job(
     do: Callable[[ShardJob], Outcome],
     workdir: pathlib.Path,
-    experiment: Experiment,
+    experiment: Config,
     plugins: tuple[str, ...],
     names: tuple[str, ...] | None,
 ) -> ShardJob:

@@ -19,7 +19,7 @@ from vfljax import machine, plugins, store
 from vfljax.attacking import run
 from vfljax.errors import UserError
 from vfljax.sweep import train
-from vfljax.sweep.experiment import parse_stored
+from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import Plan, Shard, divided_as
 
 
@@ -96,7 +96,7 @@ def _planned(workdir: str, sweep: str, text: str, sources: tuple[str, ...]) -> P
     folder = pathlib.Path(workdir)
     for source in sources:
         plugins.use(source)
-    plan, _ = train.planned(parse_stored(json.loads(text)), folder)
+    plan, _ = train.planned(parse(json.loads(text), beyond_limits=True), folder)
     return divided_as(plan, store.read_header(folder))
 
 

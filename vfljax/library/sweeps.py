@@ -19,14 +19,14 @@ from vfljax import store
 from vfljax.auditing import request, wires
 from vfljax.auditing.stages import audit as run_audit
 from vfljax.auditing.survey import written_frame
+from vfljax.config import Config, as_axis
 from vfljax.errors import UserError, unknown, user_path
 from vfljax.launching import running
 from vfljax.library import forms
 from vfljax.report import not_run, page, tables
 from vfljax.report.judged import Judged, judged
-from vfljax.sweep.experiment import Experiment, experiment_of, parse
+from vfljax.sweep.grid import experiment_of, parse
 from vfljax.sweep.plan import Plan
-from vfljax.sweep.records import as_axis
 
 WIDTH = 110  # characters of a line of ``repr``
 AUDITED = {  # the types of arguments of ``audit``
@@ -188,7 +188,7 @@ def load(workdir: str | os.PathLike[str]) -> Sweep:
 
 
 def run_sweep(
-    config: Mapping[str, Any] | ConfigDict | Experiment | str | os.PathLike[str],
+    config: Mapping[str, Any] | ConfigDict | Config | str | os.PathLike[str],
     workdir: str | os.PathLike[str],
     *,
     confirm: bool = False,
@@ -204,7 +204,7 @@ def run_sweep(
     Args:
       config: a mapping of the fields of ``vfljax.config.DEFAULT``, such as a config file's
         ``get_config()`` returns; fields that it lacks have their defaults. Or the path of that file, or an
-        ``Experiment``.
+        ``Config``.
       workdir: the folder of the sweep, new or of the same config.
       confirm: whether what is recommended is judged again, on three fresh seeds.
       command: the command that the report names as the sweep's origin.
@@ -219,10 +219,10 @@ def run_sweep(
         config = vfljax.config.from_file(os.fspath(config))
     elif isinstance(config, ConfigDict):
         config = config.to_dict()
-    if not isinstance(config, Mapping | Experiment):
+    if not isinstance(config, Mapping | Config):
         what = f"config is of type {type(config).__name__}"
         raise UserError(what, remedy="give a mapping of fields, or the path of a config file")
-    experiment = config if isinstance(config, Experiment) else parse(config)
+    experiment = config if isinstance(config, Config) else parse(config)
     running.finish(experiment, folder, command, say)
     if confirm:
         running.confirm(folder, command, say)

@@ -16,7 +16,6 @@
                       manifest.json  sizes and SHA-256 of its chunks
     results.parquet, attacks.parquet, *.csv   the same tables in one piece, for people
     report.html, figures/*.png     the report
-    select_delta/                  a sweep of its own: GAFM's choice of Delta
     damaged/                       what ``vfljax sweep --mend`` has set aside
 
 sweep.json and attacks.json have copies beside them (sweep.copy.json), which are read if the original is

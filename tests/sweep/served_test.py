@@ -1,0 +1,52 @@
+"""Attacks that a new sweep could never serve are refused before it is trained; a stored one skips them."""
+
+import pytest
+
+from tests.refusals import line_of
+from tests.sweeps import TINY, plan_of, tiny
+from vfljax.sweep import plan, train
+from vfljax.sweep.grid import parse
+
+SMALL = {"grid": {"undefended": {}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"attacks": {"direct": {}}, "federations": ("split",)},
+            ("config.federations=['split']", "'no_split'", "leave 'direct' out of config.attacks"),
+        ),
+        (
+            {"attacks": {"mean": {"known": (40, 9)}}},
+            ("config.attacks.mean", "known=9", "10 classes", "one a class or more"),
+        ),
+    ],
+)
+def test_what_no_setting_could_serve_is_one_line_before_anything_is_written(
+    changes, words, tmp_path
+):
+    experiment = parse(tiny(**SMALL, **changes))
+    line = line_of(lambda: train.train_sweep(experiment, tmp_path / "new", "test"))
+    assert [word for word in words if word not in line] == []
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"attacks": {"norm": {}}, "federations": ("split",)},  # two classes: skipped, not refused
+        {"attacks": {"direct": {}, "mean": {"known": 10}}},
+        {"attacks": {"probe": {}}, "federations": ("split", "no_split")},
+    ],
+)
+def test_what_can_be_served_or_is_for_two_classes_passes(changes):
+    plan.check_attacks(plan_of(tiny(**SMALL, **changes)))
+
+
+def test_a_stored_sweep_is_never_asked(tiny_sweep, monkeypatch):
+    def refuse(plan):
+        raise AssertionError
+
+    monkeypatch.setattr(train, "check_attacks", refuse)
+    train.train_sweep(parse(TINY), tiny_sweep, "test", lambda line: None)
