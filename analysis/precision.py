@@ -31,7 +31,7 @@ from vfljax.report import tables
 from vfljax.report.judged import Judged, judged
 from vfljax.report.limits import SHOWN_LEVEL, limits
 from vfljax.report.rows import PANELS
-from vfljax.sweep.experiment import experiment_of
+from vfljax.sweep.grid import experiment_of
 
 EXACT, ROUNDED = "float32", "bfloat16"
 ACCURACY, LEAK = "accuracy", "strongest attack"

@@ -20,7 +20,7 @@ import jax
 import vfljax
 from analysis.benchmark.measuring import in_turn, markdown, ratios, times
 from configs.large_synthetic import get_config
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
 from vfljax.sweep.trainer import Orders, Trainer
 

@@ -10,11 +10,12 @@ import pytest
 
 from tests.conftest import real_data
 from vfljax import datasets
+from vfljax.config import changed
 from vfljax.datasets import core
 from vfljax.defenses import TABLE
 from vfljax.federation import training
-from vfljax.sweep import batch_layout, grid, initial, programs, trainer
-from vfljax.sweep.experiment import changed, parse
+from vfljax.sweep import batch_layout, initial, programs, specs, trainer
+from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
 
 FOLDER = pathlib.Path(__file__).parents[1] / "configs"
@@ -52,7 +53,7 @@ def one_step(path):
         scores = np.full((1, rows, plan.dataset.num_classes), 0.1, np.float32)
         table = table._replace(scores=jnp.asarray(scores))
     layout = batch_layout.layout(2)
-    member = layout.pad(grid.members_of(spec, settings, []))
+    member = layout.pad(specs.members_of(spec, settings, []))
     # any weights will do, and drawing them takes a program a config
     rng, shapes = np.random.default_rng(0), initial.weight_shapes(spec, plan.seeds, plan.table)
     weights = jax.tree.map(lambda a: rng.uniform(0.01, 0.2, a.shape).astype(a.dtype), shapes)
@@ -89,7 +90,7 @@ def test_the_config_trains_one_step(path):
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_the_config_s_names_axes_and_sizes_are_within_the_rules(path):
-    assert parse(load(path).get_config()).methods
+    assert parse(load(path).get_config()).grid
 
 
 GAFM = load(next(path for path in CONFIGS if path.stem == "gafm_table2_spambase"))
@@ -117,4 +118,4 @@ def test_every_defense_is_in_one_of_the_variants_of_the_sweep_of_defenses(name, 
     listed = {defense for arm in arms for defense in arm}
     assert listed == {d for d, row in TABLE.items() if classes == 2 or not row.two_classes}
     for variant in module.VARIANTS:
-        assert parse(module.get_config(variant)).methods
+        assert parse(module.get_config(variant)).grid

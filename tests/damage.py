@@ -41,7 +41,7 @@ from vfljax.launching import running
 from vfljax.report import not_run, terminal
 from vfljax.report.judged import judge_sweep
 from vfljax.sweep import trainer
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import Plan, make_plan
 
 # small, of several shards, with teachers, and attacks of both federations and kinds of baseline

@@ -12,8 +12,8 @@ import pytest
 from tests import harness
 from vfljax import contract, defenses
 from vfljax.defenses import TABLE
-from vfljax.sweep import grid
-from vfljax.sweep.experiment import parse
+from vfljax.sweep import grid, specs
+from vfljax.sweep.grid import parse
 from vfljax.types import AttackIdentity, CutLayer, DefenseSpec, Federation, Input
 
 
@@ -297,9 +297,9 @@ def test_undefended_settings_never_join_a_program_that_defends_at_neutral_knobs(
     has none: at epsilon = 0 its target is the teacher's argmax, not the label."""
     anchored = {"epsilon": (0.0, 0.4), "k": 2, "anchor": "teacher"}
     experiment = parse({"grid": {"undefended": {}, "kdk": {"kdk": anchored}}, "attacks": {}})
-    shape = grid.DataShape(5, 100, (Input("table", (6,)),) * 2)
-    for group in grid.groups(experiment, shape, grid.trials(experiment, [Federation()])):
-        if any(trial.method.name == "undefended" for trial in group.trials):
+    shape = specs.DataShape(5, 100, (Input("table", (6,)),) * 2)
+    for group in specs.groups(experiment, shape, grid.trials(experiment, [Federation()])):
+        if "undefended" in {*group.trials["method"]}:
             assert [
                 spec for spec in group.spec.defenses if ("anchor", "teacher") in spec.options
             ] == []

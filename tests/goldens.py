@@ -38,7 +38,7 @@ from vfljax import datasets
 from vfljax.config import from_file
 from vfljax.datasets.core import checksum, identity
 from vfljax.errors import UserError
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
 from vfljax.types import NO_SPLIT, SPLIT
 

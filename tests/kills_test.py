@@ -23,7 +23,7 @@ PROGRAM = f"""
 import pathlib, sys
 import tests.conftest  # the devices and compiler options of this process
 from vfljax.attacking.run import attack_sweep
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 from vfljax.sweep.train import train_sweep
 plan = train_sweep(parse({CONFIG!r}), pathlib.Path(sys.argv[1]), "test")
 attack_sweep(plan, pathlib.Path(sys.argv[1]))

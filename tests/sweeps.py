@@ -15,8 +15,8 @@ from vfljax.launching.work import Outcome, anything
 from vfljax.report import page
 from vfljax.store import units
 from vfljax.store.loading import TIMES
-from vfljax.sweep import feasibility, grid
-from vfljax.sweep.experiment import parse
+from vfljax.sweep import grid, specs
+from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import Plan, make_plan
 from vfljax.types import AttackIdentity, Federation, Input
 
@@ -63,13 +63,13 @@ def tiny(**changes: Any) -> dict[str, Any]:
     return config
 
 
-def groups_beside(chain: Mapping[str, Any], **changes: Any) -> list[grid.Group]:
+def groups_beside(chain: Mapping[str, Any], **changes: Any) -> list[specs.Group]:
     """The groups of a chain beside undefended trials on a table of two classes, if they are feasible."""
     experiment = parse(tiny(grid={"undefended": {}, "x": chain}, **changes))
-    shape = grid.DataShape(2, 40, (Input("table", (3,)),) * 2)
+    shape = specs.DataShape(2, 40, (Input("table", (3,)),) * 2)
     trials = grid.trials(experiment, [Federation(), Federation(split=False)])
-    feasibility.check(experiment, shape, trials)
-    return grid.groups(experiment, shape, trials)
+    specs.check(experiment, shape, trials)
+    return specs.groups(experiment, shape, trials)
 
 
 def plan_of(config: Mapping[str, Any]) -> Plan:

@@ -9,7 +9,7 @@ from tests.refusals import refused
 from tests.sweeps import tiny
 from vfljax import switches
 from vfljax.store import header
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
 
 

@@ -6,6 +6,8 @@ import dataclasses
 import difflib
 import importlib
 import inspect
+import math
+import numbers
 import os
 import pathlib
 import re
@@ -19,6 +21,8 @@ MOST = 40  # a message lists all known names up to this number
 # the folder of a wheel that holds configs, by their paths in a checkout
 PACKAGED = pathlib.Path(__file__).with_name("packaged")
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+LARGEST = 1e30  # the largest number without an upper bound of its own, well inside float32's range
+MOST_WHOLE = 2**31 - 1  # likewise of whole numbers: JAX counts in int32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +85,7 @@ class UserError(ValueError):
         """The parts of the line, for another message to quote."""
         if self.field is None:
             return self.reason
-        value = "" if self.value is ... else f"={self.value!r}"
+        value = "" if self.value is ... else f"={written(self.value)}"
         return (self.field, value, " " if self.what else ": ", *self.reason)
 
     def line(self, spell: Callable[[Field], str] = str) -> str:
@@ -106,6 +110,87 @@ def _parts(text: Text | Field) -> tuple[str | Field, ...]:
     if isinstance(text, str | Field):
         return (text,) if text else ()
     return tuple(text)
+
+
+def written(value: Any) -> str:
+    """Returns a value as messages show it. Python itself cannot print integers of thousands of digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        exact = isinstance(value, int)
+        return f"about 10^{int(value.bit_length() * math.log10(2))}" if exact else "(too long)"
+
+
+def bounds(low: float, high: float, whole: bool = False) -> str:
+    """Returns a range in words: "a number from 0 to 1", "a whole number of at least 1".
+
+    Args:
+      low: the least number.
+      high: the largest number, which may be infinite.
+      whole: whether only whole numbers are meant.
+    """
+    noun = "a whole number" if whole else "a number"
+    if math.isinf(high):
+        return f"{noun} of at least {low:g}"
+    return f"{noun} from {low:g} to {f'{high:,}' if whole else f'{high:g}'}"
+
+
+def check(
+    field: Field | str,
+    value: Any,
+    low: float = 0.0,
+    high: float = math.inf,
+    *,
+    whole: bool = False,
+    infinite: bool = False,
+    remedy: str = "",
+) -> None:
+    """Raises UserError unless a knob or an option is a number from ``low`` to ``high``. NaN never is.
+
+    A traced array passes: its values were checked when the sweep was planned.
+
+    Args:
+      field: the name of the knob, for the message.
+      value: the number.
+      low: the least number.
+      high: the largest number. Infinity means ``LARGEST``, which every program can hold.
+      whole: whether the number must be whole.
+      infinite: whether infinity itself passes.
+      remedy: another sentence, for the end of the line.
+
+    >>> check("epsilon", 1.5, 0.0, 1.0)
+    Traceback (most recent call last):
+    vfljax.errors.UserError: epsilon=1.5 is out of range: give a number from 0 to 1.
+    """
+    if hasattr(value, "aval") or (infinite and value == math.inf):
+        return
+    field = Field(field, field) if isinstance(field, str) else field
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    most = min(high, MOST_WHOLE if whole else LARGEST)
+    within = number and low <= value <= most
+    if within and (not whole or float(value).is_integer()):
+        return
+    allowed = bounds(low, math.inf if infinite else most, whole)
+    what = "is no number" if not number else "is no whole number" if within else "is out of range"
+    raise UserError(what, field=field, value=value, remedy=f"give {allowed}.{remedy}")
+
+
+def check_choice(field: Field | str, value: Any, choices: Iterable[Any]) -> None:
+    """Raises UserError unless an option has one of its values, ``choices``."""
+    if value not in tuple(choices):
+        field = Field(field, field) if isinstance(field, str) else field
+        remedy = f"choose one of {', '.join(map(str, choices))}"
+        raise UserError("is unknown", field=field, value=value, remedy=remedy)
+
+
+def slug(name: str) -> str:
+    """Returns a name as a part of a file's name: at most 200 bytes, without characters that paths give a sense.
+
+    >>> slug("kdk+noise"), slug("a/b $x$")
+    ('kdk+noise', 'a_b_x_')
+    """
+    kept = re.sub(r"[^\w.+:=,%()-]+", "_", name)
+    return kept.encode()[:200].decode(errors="ignore") or "_"
 
 
 def shown(path: str | os.PathLike[str]) -> str:

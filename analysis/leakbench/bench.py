@@ -31,6 +31,7 @@ from vfljax import contract, defenses, store
 from vfljax.attacks import TABLE
 from vfljax.auditing import suite
 from vfljax.auditing.stages import CANARIES
+from vfljax.config import Goal
 from vfljax.errors import UserError
 from vfljax.launching import running
 from vfljax.report import lower_limits, rows
@@ -40,9 +41,8 @@ from vfljax.report.judged import Judged, knobs_of, members_of, values_of
 from vfljax.report.verdicts import EXCESS
 from vfljax.store import StoredSweep
 from vfljax.store.units import SHARD
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import defense_values, parse
 from vfljax.sweep.plan import make_plan
-from vfljax.sweep.records import Goal
 from vfljax.types import MALICIOUS
 
 TUNING = "tuning"
@@ -99,7 +99,7 @@ class Bench(NamedTuple):
         chains = {entry.name: entry.chain(self.data) for entry in entries}
         # entries that no data set could serve are refused before anything is trained
         fields = {"grid": {UNDEFENDED: {}, **chains}, "attacks": {}, "federations": tuple(TRAINED)}
-        contract.check_plugins(parse({**self.config, **fields}).defense_values, {})
+        contract.check_plugins(defense_values(parse({**self.config, **fields})), {})
         plan = make_plan(parse(dict(self.config)))
         refused = {name: suite.refusal(self.config, plan, chain) for name, chain in chains.items()}
         served = [entry for entry in entries if not refused[entry.name]]

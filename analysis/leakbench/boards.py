@@ -27,7 +27,7 @@ from vfljax.report.judge import judge
 from vfljax.report.judged import Judged, with_words
 from vfljax.report.rows import Frames, read
 from vfljax.store import StoredSweep
-from vfljax.sweep.experiment import experiment_of
+from vfljax.sweep.grid import experiment_of
 from vfljax.types import MALICIOUS, federation_of
 
 GAINS = (0.5, 0.9)

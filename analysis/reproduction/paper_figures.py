@@ -24,14 +24,13 @@ from matplotlib.ticker import NullFormatter
 from analysis.reproduction import SPECTRAL
 from analysis.reproduction.seed_figures import SeedFigures, over_seeds, seed_figures
 from vfljax import papers
+from vfljax.config import Config, Reproduces
 from vfljax.errors import UserError
 from vfljax.papers import gafm_gradients, reproduction
 from vfljax.report import tables
 from vfljax.report.figures import COLORS, MARKERS, STYLE
 from vfljax.report.limits import Limits
 from vfljax.store import StoredSweep
-from vfljax.sweep.experiment import Experiment
-from vfljax.sweep.records import Reproduces
 from vfljax.types import MALICIOUS, SPLIT, HostArray
 
 ATTACKS = {"passive": SPLIT, "active": MALICIOUS}  # attack -> federation
@@ -64,7 +63,7 @@ def draw(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
     return figure
 
 
-def extend(sweep: StoredSweep, experiment: Experiment) -> tables.Extra:
+def extend(sweep: StoredSweep, experiment: Config) -> tables.Extra:
     """Returns what ``reproduction.extend`` adds to a sweep's report, and the paper's figure if there is one.
 
     Args:

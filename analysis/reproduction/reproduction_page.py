@@ -25,7 +25,7 @@ from vfljax.report import page, tables
 from vfljax.report.judged import judged
 from vfljax.report.templates import templates
 from vfljax.sweep import train
-from vfljax.sweep.experiment import experiment_of
+from vfljax.sweep.grid import experiment_of
 
 LEAKS = "_leaks.csv"
 RUNS = "runs.json"  # of every stored comparison, when, by which versions and where it was run

@@ -1,13 +1,15 @@
 """The jobs of an attack form; and what a stored sweep cannot serve is said in one line with the value
 and the remedy, while the rest runs."""
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from tests.sweeps import TINY, by_label, plan_of, tiny
 from vfljax import store
 from vfljax.attacking import jobs, run
-from vfljax.sweep.attack_variants import AttackVariant
+from vfljax.sweep.grid import rows_of
+from vfljax.sweep.variants import AttackVariant
 
 
 @pytest.fixture(scope="module")
@@ -173,13 +175,13 @@ def sweep_of(plan, diverged=()):
     """A stored sweep of which only its rows of results are there."""
     rows = [
         {
-            **setting.row(),
-            "status": "diverged" if setting.id in diverged else "ok",
+            **row,
+            "status": "diverged" if row["trial"] in diverged else "ok",
             "shard": group.name,
             "member": 0,
         }
         for group in plan.groups
-        for setting in group.trials
+        for row in rows_of(group.trials)
     ]
     names = ("trial", "seed", "federation", "status", "shard", "member")
     results = pa.table({name: [row[name] for row in rows] for name in names})
@@ -219,8 +221,9 @@ def test_every_group_of_attackers_has_jobs_and_baselines_under_its_own_label(col
 
 
 def test_a_setting_that_diverged_is_not_attacked_and_counted(colluding):
-    ids = [s.id for g in colluding.groups for s in g.trials if s.federation.name == "malicious-0"]
-    sweep = sweep_of(colluding, diverged=ids[:1])
+    trials = pd.concat(group.trials for group in colluding.groups)
+    first = trials[trials["federation"] == "malicious-0"]["trial"].iloc[:1]
+    sweep = sweep_of(colluding, diverged=[*first])
     variant_plan = planned("active", {}, [{"known": 20.0}], colluding, sweep)
     assert variant_plan.diverged == 1
     alone = next(

@@ -12,7 +12,7 @@ from vfljax.attacks.learners import LEARNERS
 from vfljax.report import not_run
 from vfljax.report.judged import judge_sweep
 from vfljax.report.rows import read
-from vfljax.sweep import attack_variants
+from vfljax.sweep import variants
 
 pytestmark = pytest.mark.usefixtures("real_learners")
 
@@ -26,7 +26,7 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed(tin
     sweep = store.load(tiny_sweep)
     known = [{"known": 20.0}, {"known": 40.0}, {"known": 20.0, "learning_rate": 1.0}]
     plans = [
-        jobs.plan_variant(attack_variants.AttackVariant(name, {}, points), plan, sweep)
+        jobs.plan_variant(variants.AttackVariant(name, {}, points), plan, sweep)
         for name, points in (("mean", known), ("direct", [{}]))
     ]
     assert local_only.jobs(plans, plan) == [

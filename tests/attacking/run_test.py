@@ -20,10 +20,9 @@ from vfljax.attacks.learners import LEARNERS
 from vfljax.errors import UserError
 from vfljax.report.judged import judge_sweep
 from vfljax.store import exchange as wire
-from vfljax.sweep import attack_variants, batch_layout, programs, trainer
-from vfljax.sweep.experiment import parse
+from vfljax.sweep import batch_layout, programs, trainer, variants
+from vfljax.sweep.grid import parse
 from vfljax.sweep.initial import plain
-from vfljax.sweep.limits import SizeLimits
 from vfljax.sweep.plan import make_plan, split_arrays
 from vfljax.types import Agreed
 
@@ -255,7 +254,7 @@ def test_killed_before_its_end_an_oracle_is_still_no_attack(workdir, monkeypatch
 
 @pytest.mark.parametrize(("signal", "oracle"), [("party0.cut", False), ("top.logits", True)])
 def test_only_what_attackers_do_not_own_makes_an_oracle(tiny_sweep, plan, signal, oracle):
-    variant = attack_variants.AttackVariant("spectral", {"signal": signal}, [{}])
+    variant = variants.AttackVariant("spectral", {"signal": signal}, [{}])
     planned = jobs.plan_variant(variant, plan, store.load(tiny_sweep))
     assert run._described(planned, 1)["oracle"] == oracle
 
@@ -264,7 +263,7 @@ def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defen
     drop_blocks(workdir, "passive")
     options = {**TINY["attacks"]["passive"], "learning_rate": 1e30}
     attacks, both = {"passive": options, "norm": {}}, ("split", "no_split")
-    wild = parse(tiny(attacks=attacks, federations=both), SizeLimits.none())
+    wild = parse(tiny(attacks=attacks, federations=both), beyond_limits=True)
     run.attack_sweep(make_plan(wild), workdir, say=silent)
     stored = store.load(workdir)
     passive = [a for a in stored.attacks.to_pylist() if a["label"] == "passive"]
@@ -296,7 +295,7 @@ def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_pat
 
     config["attacks"]["direct"]["epoch"] = 2
     config["training"]["record"] = (0,)  # 2 is the last: recorded all the same
-    variant = attack_variants.AttackVariant("direct", {"epoch": 7}, [{}])
+    variant = variants.AttackVariant("direct", {"epoch": 7}, [{}])
     reason = jobs.plan_variant(variant, plan_of(config), stored).skipped
     assert "reads epoch 7" in reason
     assert "config.training.record" in reason
@@ -319,8 +318,8 @@ def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):
     """A program is traced once: one given rows of another shape would be traced again."""
     fewer_test = plan_of(tiny(**{"data.test": 150}))
     fewer_validation = plan_of(tiny(**{"data.validation": 150}))
-    honest = attack_variants.AttackVariant("mean", {}, [{}])
-    diagnostic = attack_variants.AttackVariant("spectral", {"signal": "party0.cut"}, [{}])
+    honest = variants.AttackVariant("mean", {}, [{}])
+    diagnostic = variants.AttackVariant("spectral", {"signal": "party0.cut"}, [{}])
     for variant in (honest, diagnostic):
         assert program_for(variant, plan) is program_for(variant, plan)
         assert program_for(variant, fewer_test) is not program_for(variant, plan)
@@ -328,22 +327,22 @@ def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):
 
 
 def test_jobs_of_all_groups_with_equal_shapes_share_calls(plan):
-    spec, variant = plain(plan.groups[0].spec), attack_variants.AttackVariant("mean", {}, [{}])
+    spec, variant = plain(plan.groups[0].spec), variants.AttackVariant("mean", {}, [{}])
     other = dataclasses.replace(spec, batch_size=spec.batch_size + 1)
     places = ("split", spec, 0), ("malicious-0", spec, 0), ("split", other, 1)
     groups = [jobs.ViewGroup(name, (0,), of_group, number) for name, of_group, number in places]
     made = [jobs.Job(jobs.ATTACK, variant, group, 0, 0, {}) for group in groups]
-    attack = attack_variants.make_attack(variant, spec.bottoms[:1], 10)
+    attack = variants.make_attack(variant, spec.bottoms[:1], 10)
     assert batching.sharing_calls(made, attack) == [made[:2], made[2:]]
 
 
 def test_attacks_that_compute_the_same_share_a_program(plan):
     options = {"finetune_bottom": True, "steps": 3}
     passive, active = (
-        attack_variants.AttackVariant(name, options, [{}]) for name in ("passive", "active")
+        variants.AttackVariant(name, options, [{}]) for name in ("passive", "active")
     )
     assert program_for(active, plan) is program_for(passive, plan)
-    other = attack_variants.AttackVariant("passive", {**options, "steps": 4}, [{}])
+    other = variants.AttackVariant("passive", {**options, "steps": 4}, [{}])
     assert program_for(other, plan) is not program_for(passive, plan)
 
 

@@ -18,7 +18,7 @@ from vfljax.errors import UserError
 from vfljax.models import MLP, last_layer
 from vfljax.store import exchange
 from vfljax.sweep import size
-from vfljax.sweep.attack_variants import attack_variants
+from vfljax.sweep.variants import attack_variants
 
 solve = harness.quick_jit(least_solution)
 CLASSES = 10

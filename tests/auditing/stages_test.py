@@ -20,9 +20,8 @@ from vfljax.auditing.survey import survey
 from vfljax.errors import UserError
 from vfljax.report import fresh, page
 from vfljax.report.judged import judge_sweep
-from vfljax.sweep import serving
-from vfljax.sweep.experiment import parse
-from vfljax.sweep.plan import make_plan
+from vfljax.sweep.grid import parse
+from vfljax.sweep.plan import check_attacks, make_plan
 
 SUITE = {"norm": {}, "mean": {"scores": "distance"}}
 
@@ -281,7 +280,7 @@ def test_what_the_classes_or_the_federation_rule_out_is_left_out(tmp_path):
     request = asked(written(tmp_path / "t.csv", table), "bank: age; telco: pay", federation="both")
     config = suite.config(request, stages.survey(request))
     experiment = parse(config)
-    serving.check(make_plan(experiment))
+    check_attacks(make_plan(experiment))
     assert "norm" not in config["attacks"]
     assert config["attacks"]["spectral"]["whole"] == (False,)
     assert config["goal"] == {"max_leak": 1.0, "max_cost": 1.0, "keep_gain": 0.5}

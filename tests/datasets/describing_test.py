@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from vfljax.config import Parties
 from vfljax.datasets import describing, prepared
 from vfljax.datasets.core import Column, Dataset
-from vfljax.datasets.partition import Parties, divide
+from vfljax.datasets.partition import divide
 from vfljax.models.making import networks_for
 
 LABELS = np.arange(8, dtype=np.int32) % 2

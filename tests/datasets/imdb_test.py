@@ -14,10 +14,11 @@ from tests.conftest import real_data
 from tests.datasets import reviews as written
 from tests.datasets.refusals import one_line
 from tests.datasets.reviews import split as keras_words
+from vfljax.config import Parties
 from vfljax.datasets import load
 from vfljax.datasets.core import checksum
 from vfljax.datasets.imdb import imdb
-from vfljax.datasets.partition import Parties, divide
+from vfljax.datasets.partition import divide
 from vfljax.datasets.splits import split_rows
 
 ROWS = written.reviews()

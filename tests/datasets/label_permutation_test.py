@@ -7,7 +7,7 @@ from tests.sweeps import tiny, train
 from vfljax import datasets
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.label_permutation import permute_labels
-from vfljax.sweep.experiment import experiment_of, parse
+from vfljax.sweep.grid import experiment_of, parse
 from vfljax.sweep.plan import make_plan
 
 ROWS = 2000

@@ -7,9 +7,10 @@ from tests.conftest import real_data
 from tests.datasets import refusals
 from tests.datasets.tables import made, mixed, refused, write
 from tests.sweeps import plan_of, tiny
+from vfljax.config import Parties
 from vfljax.datasets import load
 from vfljax.datasets.core import checksum
-from vfljax.datasets.partition import Parties, divide
+from vfljax.datasets.partition import divide
 from vfljax.datasets.splits import Split, split_rows
 from vfljax.datasets.user_table import from_frame, table
 from vfljax.federation.training import rows_of

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.datasets.refusals import one_line
+from vfljax.config import Parties
 from vfljax.datasets.core import Column, Dataset, Ragged, Vocabulary
 from vfljax.datasets.npy import Part
-from vfljax.datasets.partition import Parties, divide, places
+from vfljax.datasets.partition import divide, places
 from vfljax.errors import UserError
 
 ROWS = 6

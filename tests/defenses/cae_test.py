@@ -185,9 +185,9 @@ def test_networks_too_large_to_train_are_refused_when_planned():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"width": -1}, "width=-1 must be a whole number"),
-        ({"steps": 0}, "steps=0 must be a whole number of at least 1"),
-        ({"steps": 1.5}, "steps=1.5 must be a whole"),
+        ({"width": -1}, "width=-1 is out of range: give a whole number"),
+        ({"steps": 0}, "steps=0 is out of range: give a whole number from 1"),
+        ({"steps": 1.5}, "steps=1.5 is no whole"),
         ({"temperature": 0.0}, "temperature=0.0 is out of range"),
     ],
 )

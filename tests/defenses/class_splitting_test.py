@@ -132,7 +132,7 @@ def test_predictions_are_scores_of_the_classes(head):
     ("options", "message"),
     [
         ({"pseudo": 1}, "pseudo=1 is less than the 2 classes"),
-        ({"pseudo": 2.5}, r"pseudo=2.5 must be a whole number"),
+        ({"pseudo": 2.5}, r"pseudo=2.5 is no whole number"),
         ({"shares": "1:2:3"}, "has 3 numbers: give 2"),
         ({"shares": "1:no"}, "choose 'equal' or positive numbers"),
         ({"shares": "1:-2"}, "choose 'equal' or positive numbers"),

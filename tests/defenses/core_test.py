@@ -10,15 +10,7 @@ import pytest
 from tests import harness
 from vfljax import defenses
 from vfljax.defenses.compression import compression
-from vfljax.defenses.core import (
-    Defense,
-    TrainingData,
-    chain,
-    check,
-    check_integer,
-    check_option,
-    per_party,
-)
+from vfljax.defenses.core import Defense, TrainingData, chain, per_party
 from vfljax.defenses.noise import noise
 
 DATA = TrainingData(jnp.zeros(8, jnp.int32), jnp.zeros((8, 3)), 3)
@@ -233,42 +225,6 @@ def test_per_party_rules_draw_for_every_party_anew():
     transform = per_party(lambda key, g, context: g + jax.random.normal(key, g.shape))
     sent, _ = transform.update(ZEROS, transform.init(ZEROS), context=context())
     assert np.min(np.abs(np.asarray(sent[0]) - np.asarray(sent[1]))) > 0
-
-
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), np.float32(2), jnp.float32(-1)])
-def test_check_names_the_value_and_the_range(value):
-    with pytest.raises(ValueError, match=r"beta=.* choose beta in \[0, 1\]"):
-        check("beta", value, 0, 1)
-
-
-@pytest.mark.parametrize("value", [0, 0.5, 1, jnp.float32(1), np.array([0.0, 1.0])])
-def test_check_accepts_the_whole_range(value):
-    check("beta", value, 0, 1)
-
-
-def test_check_without_an_upper_bound_says_at_least():
-    with pytest.raises(ValueError, match="choose beta at least 0"):
-        check("beta", -1, 0, float("inf"))
-    check("beta", 1e30, 0, float("inf"))
-
-
-def test_checks_are_silent_on_tracers():
-    def traced(value):
-        check("beta", value, 0, 1)
-        check_integer("beta", value)
-        return value
-
-    assert jax.jit(traced)(7.5) == 7.5
-    np.testing.assert_array_equal(jax.vmap(traced)(jnp.float32([-1.0, 0.3])), np.float32([-1, 0.3]))
-
-
-def test_check_integer_and_check_option_name_the_value():
-    check_integer("k", 3.0)
-    with pytest.raises(ValueError, match=r"k=3\.5 is not a whole number"):
-        check_integer("k", 3.5)
-    check_option("anchor", "label", ("label", "teacher"))
-    with pytest.raises(ValueError, match="anchor='x' is unknown: choose one of label, teacher"):
-        check_option("anchor", "x", ("label", "teacher"))
 
 
 @pytest.mark.parametrize("options", [{}, {"mechanism": "rr_with_prior"}])

@@ -120,7 +120,7 @@ def test_it_is_refused_without_a_top_model_and_out_of_range():
         ({"law": "cauchy"}, "law='cauchy' is unknown"),
         ({"draw": "epoch"}, "draw='epoch' is unknown"),
         ({"passports": 0}, "passports=0 is out of range"),
-        ({"passports": 1.5}, "not a whole number"),
+        ({"passports": 1.5}, "no whole number"),
         ({"loc": 1e4}, "loc=10000.0 is out of range"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -219,7 +219,7 @@ def test_a_sweep_trains_it_before_any_top_model_and_with_model_splitting_only():
         ({"mid": {"lambda_kl": 1.0, "offset": 60.0}}, "offset=60.0 is out of range"),
         ({"mid": {"lambda_kl": 1.0, "offset": "much"}}, "offset='much' is not a number"),
         ({"mid": {"lambda_kl": 1.0, "expansion": 0}}, "expansion=0 is out of range"),
-        ({"mid": {"lambda_kl": 1.0, "expansion": 1.5}}, "expansion=1.5 is not a whole number"),
+        ({"mid": {"lambda_kl": 1.0, "expansion": 1.5}}, "expansion=1.5 is no whole number"),
         ({"mid": {"lambda_kl": 1.0, "output": "tanh"}}, "choose one of relu, identity"),
         ({"mid": {"lambda_kl": 1.0, "path": "all"}}, "choose one of full, released"),
         ({"gafm": {"delta": 0.1}, "mid": {"lambda_kl": 1.0}}, "gafm reads one embedding"),

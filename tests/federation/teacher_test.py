@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from vfljax.config import Parties
 from vfljax.datasets import TABLE
-from vfljax.datasets.partition import Parties, divide
+from vfljax.datasets.partition import divide
 from vfljax.datasets.splits import split_rows
 from vfljax.federation.teacher import Lessons, TeacherSpec, teacher_scores, teacher_start
 from vfljax.models import MLP, ResNet

@@ -14,7 +14,7 @@ from vfljax import keys, metrics
 from vfljax.federation import evaluation, training
 from vfljax.federation.evaluation import pooled_auc
 from vfljax.federation.protocol import make_predict, make_step
-from vfljax.sweep import batch_layout, grid, initial, programs, trainer
+from vfljax.sweep import batch_layout, initial, programs, specs, trainer
 from vfljax.types import Batch
 
 SMALL = {
@@ -36,7 +36,7 @@ def run(places, spec=None, epochs=3, width=None, plan=None, observe=training.uno
     group = plan.groups[0]
     spec = spec or group.spec
     layout = batch_layout.layout(len(places), width)
-    member = layout.pad(grid.members_of(spec, [group.trials[i] for i in places], []))
+    member = layout.pad(specs.members_of(spec, group.trials.iloc[list(places)], []))
     weights = initial.initial_weights(spec, plan.experiment, plan.seeds, plan.table)
     table, weights = batch_layout.share((plan.table, weights))
     snapshot = layout.pad(trainer.empty_snapshot(spec, member, table, weights))
@@ -154,7 +154,7 @@ def test_nobody_observes_by_default_and_nothing_is_left_of_it_in_the_epoch():
             return training.make_epoch(spec, *observe)(*arguments)
 
         plan, group = planned(), planned().groups[0]
-        member = pick(grid.members_of(spec, group.trials[:1], []), 0)
+        member = pick(specs.members_of(spec, group.trials[:1], []), 0)
         weights = initial.weight_shapes(spec, plan.seeds, plan.table)
         start = jax.eval_shape(training.make_start(spec), member, plan.table, weights)
         now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), spec.num_rows)
@@ -184,16 +184,16 @@ def test_the_pooled_auc_is_that_of_each_step_s_random_test_rows_under_its_weight
     assert np.isfinite(watched.record.observed).all()
     jitted = [jax.jit(make(spec)) for make in (training.make_start, make_step, make_predict)]
     for place in (0, 1):
-        expected = recomputed(plan, spec, jitted, plan.groups[0].trials[place], epochs=2)
+        expected = recomputed(plan, spec, jitted, plan.groups[0].trials.iloc[[place]], epochs=2)
         np.testing.assert_allclose(watched.record.observed[place], expected, atol=1e-5)
 
 
 def recomputed(plan, spec, jitted, trial, epochs):
     """The pooled AUC of every epoch of a trial, from the protocol's own start, step and prediction."""
     start, step, predict = jitted
-    member = jax.tree.map(lambda a: jnp.asarray(a)[0], grid.members_of(spec, [trial], []))
+    member = jax.tree.map(lambda a: jnp.asarray(a)[0], specs.members_of(spec, trial, []))
     weights = initial.initial_weights(spec, plan.experiment, plan.seeds, plan.table)
-    table, seed = plan.table, trial.seed
+    table, seed = plan.table, int(trial["seed"].iloc[0])
     state = start(member, table, weights).state
     out = []
     for number in range(epochs):

@@ -15,7 +15,7 @@ from vfljax import keys
 from vfljax.errors import UserError
 from vfljax.federation import uploads
 from vfljax.federation.protocol import make_step
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 from vfljax.types import MALICIOUS
 
 DEVIATIONS = {"scale": 2.0, "constant": 0.6, "repeat": 0.5, "swap": 0.5}
@@ -130,9 +130,12 @@ def test_one_program_serves_all_strengths(upload, strength):
     ("malicious", "message"),
     [
         ({"upload": "lie"}, "upload"),
-        ({"upload": "swap", "strength": 1.5}, "more than the 1 of config.malicious.upload='swap'"),
-        ({"strength": 0.5}, "more than the 0 of config.malicious.upload='honest'"),
-        ({"upload": "scale", "strength": -1.0}, "at least 0"),
+        (
+            {"upload": "swap", "strength": 1.5},
+            "from 0 to 1. It is that of config.malicious.upload='swap'",
+        ),
+        ({"strength": 0.5}, "from 0 to 0. It is that of config.malicious.upload='honest'"),
+        ({"upload": "scale", "strength": -1.0}, "from 0 to"),
     ],
 )
 def test_what_no_party_can_send_is_refused(malicious, message):

@@ -9,7 +9,7 @@ from vfljax.attacking.run import attack_sweep
 from vfljax.attacks.core import FEW_DRAWS
 from vfljax.config import from_file
 from vfljax.sweep import plan
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 from vfljax.sweep.train import train_sweep
 
 VERSION = "1.0"

@@ -20,7 +20,7 @@ from vfljax.errors import UserError
 from vfljax.launching import running
 from vfljax.library.forms import AXES
 from vfljax.store import loading
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 from vfljax.types import Agreed
 
 QUIET = {"say": lambda line: None}
@@ -94,7 +94,7 @@ def test_a_config_may_be_a_mapping_its_records_or_a_file(tmp_path, monkeypatch):
     for form in (config, ordered(config), parse(config), file, str(file)):
         assert vfljax.run_sweep(form, str(tmp_path / "w"), **QUIET) == tmp_path / "w"
     assert {experiment.seeds for experiment in trained} == {4}
-    assert len({str(experiment.methods) for experiment in trained}) == 1
+    assert len({str(experiment.grid) for experiment in trained}) == 1
 
 
 def test_an_arrow_table_with_nan_is_the_same_table_again(tmp_path):

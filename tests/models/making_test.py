@@ -14,8 +14,9 @@ from vfljax.errors import UserError
 from vfljax.models import BOTTOMS, MLP, ResNet, WideDeep
 from vfljax.models.making import make_network, networks_for, options_of
 from vfljax.sweep import plan, teachers
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
+from vfljax.sweep.specs import network
 from vfljax.types import Input
 
 TABLE, IMAGE = Input("table", (5,)), Input("image", (32, 16, 3))
@@ -23,7 +24,7 @@ CODES, TEXT = Input("table", (3,), (0, 7, 9)), Input("text", (16,), (50,), 0)
 
 
 def network_fields(**changes):
-    return parse({"model": changes}).model.network
+    return network(parse({"model": changes}).model)
 
 
 def make(reads, **changes):
@@ -157,7 +158,7 @@ def test_every_data_set_s_networks_can_be_made_as_configured(path, variant):
     shapes = {"cifar10": IMAGE, "bhi": IMAGE, "ham10000": Input("image", (32, 32, 3))}
     codes = {"criteo": CODES, "avazu": CODES, "imdb_bert": TEXT}
     reads = {**shapes, **codes}.get(path.stem, TABLE)
-    net = make_network(model.network, model.cut, model.output, reads)
+    net = make_network(network(model), model.cut, model.output, reads)
     x = jnp.zeros((2, *reads.shape))
     cut, _ = jax.eval_shape(lambda: net.init_with_output(jax.random.key(0), x))
     assert cut.shape == (2, model.cut)

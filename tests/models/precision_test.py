@@ -22,7 +22,7 @@ from vfljax.models import BOTTOMS, MLP, parties
 from vfljax.models.bottleneck import Bottleneck
 from vfljax.models.convolution import conv
 from vfljax.models.precision import RESULTS, bfloat16_products
-from vfljax.sweep.experiment import experiment_of, parse
+from vfljax.sweep.grid import experiment_of, parse
 from vfljax.sweep.train import train_sweep
 
 STEPS = 2

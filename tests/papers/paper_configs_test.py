@@ -10,12 +10,13 @@ from configs.papers import gafm, sun
 from configs.papers.tables import TABLES
 from vfljax import datasets, papers
 from vfljax.attacking.jobs import layers
+from vfljax.config import changed
 from vfljax.datasets.core import Column, Dataset
 from vfljax.errors import UserError
 from vfljax.papers import reproduction
-from vfljax.sweep.attack_variants import attack_variants
-from vfljax.sweep.experiment import changed, parse
+from vfljax.sweep.grid import configurations, parse, rows_of
 from vfljax.sweep.plan import make_plan
+from vfljax.sweep.variants import attack_variants
 from vfljax.types import Input
 
 RUNS = [
@@ -51,12 +52,12 @@ def points_of(number, experiment):
     """The points of the methods that answer a printed number."""
     reproduces, knobs = experiment.reproduces, reproduction.KNOBS.get(number.defense, {})
     points = []
-    for method in experiment.methods:
+    for point in rows_of(configurations(experiment)):
+        method = point["method"]
         facts = {**reproduction.NEUTRAL.get(number.defense, {}), **reproduces.setting}
-        facts |= reproduces.setting.get(method.name, {})
-        for point in method.chains if reproduces.arms.get(method.name) == number.defense else ():
-            values = {f"{d}.{k}": v for d, ks in point.knobs.items() for k, v in ks.items()}
-            ours = {n: values.get(knobs[n]) if n in knobs else facts.get(n) for n in number.setting}
+        facts |= reproduces.setting.get(method, {})
+        if reproduces.arms.get(method) == number.defense:
+            ours = {n: point.get(knobs[n]) if n in knobs else facts.get(n) for n in number.setting}
             points += [point] * (ours == number.setting)
     return points
 

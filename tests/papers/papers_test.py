@@ -9,7 +9,7 @@ from tests.sweeps import tiny
 from vfljax import papers
 from vfljax.errors import UserError
 from vfljax.launching import running
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 
 
 def test_every_number_is_there_once_and_each_paper_has_as_many_as_it_prints():

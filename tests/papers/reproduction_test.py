@@ -8,10 +8,10 @@ import pytest
 
 from tests.sweeps import columns
 from vfljax import papers, store
+from vfljax.config import Reproduces
 from vfljax.papers import comparisons, reproduction
 from vfljax.report import page
 from vfljax.store import sealed
-from vfljax.sweep.records import Reproduces
 
 RULE = "direct/most_negative"  # an attack of the stored sweep
 ARMS = {"undefended": "none", "gafm": "gafm"}

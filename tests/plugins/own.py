@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from vfljax import errors
 from vfljax.attacks import Attack, AttackRow
 from vfljax.attacks.core import received, two_sided
 from vfljax.defenses import Defense, DefenseRow, Remarks, core
@@ -14,8 +15,8 @@ __version__ = "0.1"
 
 def swapped(rate, *, rows="any"):
     """Each row's gradient is replaced by another row's of the batch with probability ``rate``."""
-    core.check("rate", rate, 0.0, 1.0)
-    core.check_option("rows", rows, ("any", "next"))
+    errors.check("rate", rate, 0.0, 1.0)
+    errors.check_choice("rows", rows, ("any", "next"))
 
     def rule(key, g, context):
         order, chosen = jax.random.split(key)

@@ -15,7 +15,7 @@ from vfljax.launching.running import finish
 from vfljax.report import tables as report_tables
 from vfljax.report.judged import judge_sweep
 from vfljax.store import sealed
-from vfljax.sweep.experiment import experiment_of, parse
+from vfljax.sweep.grid import experiment_of, parse
 from vfljax.sweep.plan import make_plan
 
 OWN = pathlib.Path(__file__).with_name("own.py")

@@ -10,12 +10,12 @@ import pytest
 from tests.report.made import FACTS, made
 from vfljax import store
 from vfljax.cli import sweep as sweep_command
+from vfljax.config import Goal
 from vfljax.report import terminal
 from vfljax.report.answer import answers
 from vfljax.report.settle import more_seeds
 from vfljax.report.verdicts import Verdict
-from vfljax.sweep.experiment import parse
-from vfljax.sweep.records import Goal
+from vfljax.sweep.grid import parse
 
 NAN = math.nan
 STORED = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"

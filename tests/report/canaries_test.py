@@ -18,9 +18,8 @@ from vfljax.errors import UserError
 from vfljax.report import guarantees
 from vfljax.report.judged import judge_sweep
 from vfljax.report.lower_limits import epsilon_at_least, strongest_guesses
-from vfljax.sweep import serving
 from vfljax.sweep.canaries import HALVES, PREFIX, SHARES, coins, guess_figures
-from vfljax.sweep.plan import recorded, split_arrays
+from vfljax.sweep.plan import known_error, recorded, split_arrays
 
 COUNT, KNOWN = 120, 20
 LIMIT = "ε at least (95 %), from canaries"
@@ -74,7 +73,7 @@ def test_no_attacker_knows_a_canary():
         assert not is_canary[order[: 250 - COUNT]].any()
         known = seen.splits[place % 2].train[order[:KNOWN]]
         assert np.bincount(seen.dataset.labels[known]).tolist() == [2] * 10
-    known = [serving.known_error("mean", labels, seen) for labels in (KNOWN, 250)]
+    known = [known_error("mean", labels, seen) for labels in (KNOWN, 250)]
     assert known[0] is None is not known[1]
     with pytest.raises(UserError, match=r"config.canaries=320 leaves none of the 320"):
         plan_of(tiny(canaries=320))

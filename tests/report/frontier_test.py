@@ -6,9 +6,9 @@ import re
 import pytest
 
 from tests.report.made import FACTS, made
+from vfljax.config import Goal
 from vfljax.errors import UserError
 from vfljax.report import along_knobs, figures, frontier
-from vfljax.sweep.records import Goal
 
 NAN = math.nan
 BARE = {"probe/mean": 0.95}

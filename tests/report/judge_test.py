@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from tests.reference import judge as twin
+from vfljax.config import Goal
 from vfljax.report.costs import Cost
 from vfljax.report.judge import LOCAL_ONLY, judge
 from vfljax.report.limits import half_row
 from vfljax.report.rows import Facts
 from vfljax.report.verdicts import MEANINGS, VERDICTS, Verdict
-from vfljax.sweep.records import Goal
 
 NAN, SEEDS = math.nan, 5
 FACTS = Facts(classes=2, chance=0.5, scored_rows=2000, known=40)

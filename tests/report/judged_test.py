@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from tests.report.made import FACTS, made
+from vfljax.config import Goal
 from vfljax.report.judge import judge
 from vfljax.report.judged import CONFIRMED, judge_sweep, on_fresh_seeds, same_points
-from vfljax.sweep.records import Goal
 
 NAN = math.nan
 BARE = {"probe/mean": 0.95}

@@ -14,7 +14,7 @@ from vfljax.report.judge import judge
 from vfljax.report.judged import Judged, with_words
 from vfljax.report.rows import Facts, Frames
 from vfljax.store import StoredSweep
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 
 FACTS = Facts(
     *(2, 0.5, 2000, 40), parties=("telco", "shop"), class_names=("defaulted", "repaid"), positive=0

@@ -5,12 +5,12 @@ import pathlib
 
 import pandas as pd
 import pytest
+from vfljax.sweep.records import Goal
 
 from tests.report.made import FACTS, made
 from vfljax import store
 from vfljax.report import page, tables
 from vfljax.report.verdicts import Verdict
-from vfljax.sweep.records import Goal
 
 NAN = math.nan
 STORED = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"

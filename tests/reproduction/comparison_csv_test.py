@@ -3,10 +3,10 @@
 import pytest
 
 from analysis.reproduction import comparison_csv
+from vfljax.config import Reproduces
 from vfljax.errors import UserError
 from vfljax.papers import reproduction
 from vfljax.papers.agreement import agreement
-from vfljax.sweep.records import Reproduces
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import pytest
 from analysis.reproduction import paper_figures
 from analysis.reproduction.seed_figures import SeedFigures
 from vfljax import papers, store
+from vfljax.config import Reproduces
 from vfljax.errors import UserError
-from vfljax.sweep.records import Reproduces
 
 
 def drawn(ax):

@@ -1,152 +1,192 @@
-"""From an experiment to trials and program structures: no data is read, and nothing computed."""
+"""From a config to the table of trials: no data is read, and nothing computed."""
 
-import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.sweeps import tiny
-from vfljax.federation import optimizers
-from vfljax.sweep import attack_variants, feasibility, grid
-from vfljax.sweep.experiment import parse
-from vfljax.types import Federation, Input
+from tests.config_test import json_values
+from tests.refusals import refused
+from tests.sweeps import plan_of, tiny
+from vfljax import config, datasets, store
+from vfljax.config import FIELDS
+from vfljax.errors import UserError
+from vfljax.sweep import grid, plan, specs
+from vfljax.sweep.grid import parse
+from vfljax.types import DefenseSpec, Federation
 
-DIGITS = grid.DataShape(10, 320, (Input("image", (8, 4)),) * 2)
-
-
-def groups_of(**changes) -> list[grid.Group]:
-    """The groups of TINY with changes, on halves of digits."""
-    experiment = parse(tiny(**changes))
-    shape = DIGITS._replace(inputs=DIGITS.inputs[:1] * experiment.parties.owners)
-    attacks = attack_variants.attack_variants(experiment, shape.num_classes, shape.inputs[0])
-    federations = attack_variants.federations(
-        experiment, attacks, shape.num_classes, shape.inputs[0]
-    )
-    trials = grid.trials(experiment, federations)
-    feasibility.check(experiment, shape, trials)
-    return grid.groups(experiment, shape, trials)
+BOTH = [Federation(), Federation(False)]
 
 
 def test_a_grid_is_the_product_of_its_axes_times_federations_times_seeds():
-    groups = groups_of(attacks={"active": {}, "direct": {}}, seeds=3)
-    trials = [s for group in groups for s in group.trials]
+    every = [Federation(), Federation(True, (0,)), Federation(False)]
+    trials = grid.trials(parse(tiny(seeds=3)), every)
     assert len(trials) == (1 + 4 + 1) * 3 * 3
-    assert sorted(s.id for s in trials) == list(range(54))
-    assert {s.federation.name for s in trials} == {"split", "malicious-0", "no_split"}
+    assert [*trials["trial"]] == [*range(54)]
+    assert [*trials["seed"][:3]] == [0, 1, 2]
+    assert [*trials["federation"].unique()] == ["split", "malicious-0", "no_split"]
+    assert (trials.groupby("configuration").size() == 9).all()
 
 
-def test_honest_and_malicious_settings_share_one_program():
-    parties = {"parties.passive": 2, "malicious.parties": ((0,), (0, 1))}
-    groups = groups_of(attacks={"active": {}}, **parties)
-    assert len(groups) == 2  # kdk with undefended inside, and noise
-    trials = groups[0].trials
-    assert {s.federation.name for s in trials} == {"split", "malicious-0", "malicious-0-1"}
-    gamma = grid.members_of(groups[0].spec, trials, []).hparams.gamma
-    malicious = [[p in s.federation.malicious for p in range(3)] for s in trials]
-    np.testing.assert_array_equal(gamma, np.float32(malicious))
-
-
-def test_malicious_parties_alone_deviate_in_what_they_send():
-    deviating = {"malicious.upload": "swap", "malicious.strength": (0.0, 0.5)}
-    groups = groups_of(attacks={"active": {}}, **{"parties.passive": 2}, **deviating)
-    assert [group.spec.upload for group in groups] == ["swap", "swap"]
-    trials = groups[0].trials
-    strength = grid.members_of(groups[0].spec, trials, []).hparams.strength
-    expected = [
-        [s.numbers["strength"] * (p in s.federation.malicious) for p in range(3)] for s in trials
-    ]
-    np.testing.assert_array_equal(strength, np.float32(expected))
-    assert {s.row()["strength"] for s in trials} == {0.0, 0.5}
-    assert groups_of(attacks={"direct": {}})[0].spec.upload == "honest"
-
-
-@pytest.mark.parametrize("rule", optimizers.RULES)
-def test_the_malicious_rule_chooses_the_passive_parties_optimizer_and_no_others(rule):
-    groups = groups_of(**{"attacks": {"active": {}}, "malicious.rule": rule})
-    name = optimizers.MALICIOUS["sgd"][rule]
-    assert {group.spec.optimizers for group in groups} == {(name, "sgd", "sgd")}
-
-
-def test_a_rule_is_no_matter_where_nobody_is_malicious():
-    changes = {"attacks": {}, "training.optimizer": "adam", "malicious.rule": "released"}
-    assert {group.spec.optimizers for group in groups_of(**changes)} == {("adam",) * 3}
-
-
-def test_undefended_settings_ride_along_at_neutral_knobs():
-    group = groups_of(attacks={})[0]
-    plain = [s for s in group.trials if s.method.name == "undefended"]
-    assert plain
-    knobs = grid.members_of(group.spec, plain, []).hparams.defenses
-    assert (knobs["kdk"]["epsilon"] == 0).all()
-    assert (knobs["kdk"]["k"] == 1).all()
-
-
-def test_a_member_s_numbers_are_its_setting_s_whatever_the_group():
-    group = groups_of(**{"attacks": {}, "training.learning_rate": (0.1, 0.2)})[0]
-    member = grid.members_of(group.spec, group.trials, (2.0,), {group.trials[1].id: 3})
-    for place, trial in enumerate(group.trials):
-        assert member.seed[place] == trial.seed
-        assert member.teacher[place] == (3 if place == 1 else 0)
-        rate = np.float32(trial.numbers["learning_rate"])
-        assert member.hparams.learning_rate[place] == rate
-        assert member.hparams.milestones[place].tolist() == [2.0]
-    assert member.seed.dtype == np.int32
-
-
-def test_a_string_axis_is_a_structure_and_a_number_axis_is_not():
-    kdk = {"epsilon": (0.1, 0.2), "k": 2, "anchor": ("label", "teacher")}
-    groups = groups_of(attacks={}, grid={"kdk": {"kdk": kdk}})
-    assert len(groups) == 2
-    assert all(len(group.trials) == 4 for group in groups)
-
-
-def test_the_row_of_a_setting_holds_every_knob():
-    groups = groups_of(**{"attacks": {}, "training.learning_rate": (0.1, 0.2)})
-    rows = [s.row() for group in groups for s in group.trials]
-    kdk = next(r for r in rows if r["method"] == "kdk")
+def test_a_row_holds_every_knob_and_nothing_of_defenses_that_its_method_lacks():
+    trials = grid.trials(parse(tiny(**{"training.learning_rate": (0.1, 0.2)})), BOTH)
+    assert [*trials][:6] == [*grid.IDENTITY]
+    rows = grid.rows_of(trials)
+    kdk = next(row for row in rows if row["method"] == "kdk")
     assert {"kdk.epsilon", "kdk.k", "learning_rate", "momentum", "gamma", "seed"} <= set(kdk)
-    assert {r["learning_rate"] for r in rows} == {0.1, 0.2}
+    assert "noise.scale" not in kdk
+    assert {row["learning_rate"] for row in rows} == {0.1, 0.2}
 
 
-def test_groups_of_one_defense_with_different_options_have_names_of_their_own():
-    """Shards are found again by these names: methods that shared one were trained as each other."""
-    methods = {
-        "a": {"noise": {"scale": 0.1}},
-        "b": {"noise": {"scale": 0.1, "law": "gaussian"}},
-        "c": {"noise": {"scale": 0.1, "law": "isotropic"}},
-    }
-    experiment = parse({"grid": methods, "attacks": {}})
-    table = grid.DataShape(5, 100, (Input("table", (6,)),) * 2)
-    trials = grid.trials(experiment, [Federation(), Federation(False)])
-    groups = grid.groups(experiment, table, trials)
-    assert len({group.name for group in groups}) == len(groups) == 6
+def test_configurations_are_every_combination_with_defaults_filled_in():
+    noise = {"scale": (0.1, 0.2), "law": ("laplace", "gaussian")}
+    chain = {"noise": noise, "marvell": {"power": 1}}
+    rows = grid.rows_of(grid.configurations(parse(tiny(grid={"a": chain, "b": {}}))))
+    assert [(row.get("noise.scale"), row.get("noise.law")) for row in rows] == [
+        *((0.1, "laplace"), (0.1, "gaussian"), (0.2, "laplace"), (0.2, "gaussian")),
+        (None, None),
+    ]
+    assert grid.knobs_of(rows[0])["marvell"] == {"power": 1.0, "error": 0.25}
+    assert specs.chain_of(rows[1]) == (
+        DefenseSpec("noise", (("law", "gaussian"),)),
+        DefenseSpec("marvell"),
+    )
+    assert [*grid.defense_values(parse(tiny(grid={"a": chain})))] == ["noise", "marvell"]
 
 
-TOPS = {
-    "undefended": {},
-    "wide": {"model": {"top": "mlp", "top_hidden": (8,)}},
-    "kdk": {"model": {"top": "mlp", "top_hidden": (8,)}, "kdk": {"epsilon": 0.1, "k": 2}},
-    "same": {"model": {"top": "head"}},
-}
+def test_a_whole_option_stays_whole_beside_methods_that_lack_it():
+    cae = {"cae": {"confusion": 1.0, "width": (8, 16), "steps": 1}}
+    rows = grid.rows_of(grid.configurations(parse(tiny(grid={"a": {}, "b": cae}))))
+    assert [type(row["cae.width"]) for row in rows[1:]] == [int, int]
 
 
-def test_an_arm_may_have_a_top_model_of_its_own():
-    groups = groups_of(attacks={"direct": {}}, grid=TOPS)
-    names = {group.name: {s.method.name for s in group.trials} for group in groups}
-    assert names == {
-        "undefended": {"undefended", "same"},  # naming the sweep's own top changes nothing
-        "kdk-mlp-8": {"wide", "kdk"},  # undefended trials join a chain of their own model only
-        "undefended-no_split": {"undefended", "same"},
-        "kdk-no_split": {"wide", "kdk"},
-    }
-    tops = {group.name: group.spec.top for group in groups}
-    assert tops["kdk-mlp-8"].hidden == (8,)
-    assert type(tops["kdk-mlp-8"]).__name__ == "MLP"
-    wide = next(s for g in groups for s in g.trials if s.method.name == "wide")
-    assert {"model.top": "mlp", "model.top_hidden": "8"}.items() <= wide.row().items()
+def test_a_method_has_the_sweep_s_model_but_for_the_top_that_it_names():
+    methods = {"plain": {}, "wide": {"model": {"top": "mlp", "top_hidden": (8,)}}}
+    made = parse(tiny(grid=methods))
+    assert grid.model_of(made, "plain") == made.model
+    wide = grid.model_of(made, "wide")
+    assert (wide.top, wide.top_hidden, wide.cut) == ("mlp", (8,), made.model.cut)
+    plain, row = grid.rows_of(grid.configurations(made))
+    assert {"model.top": "mlp", "model.top_hidden": "8"}.items() <= row.items()
+    assert "model.top" not in plain
 
 
 def test_a_defense_that_needs_a_top_model_is_not_trained_without_one():
     gafm = {"gafm": {"gafm": {"delta": 0.2}}, "undefended": {}}
-    experiment = parse(tiny(grid=gafm))
-    trials = grid.trials(experiment, [Federation(), Federation(False)])
-    trained = {(s.method.name, s.federation.name) for s in trials}
+    trials = grid.trials(parse(tiny(grid=gafm)), BOTH)
+    trained = {*zip(trials["method"], trials["federation"], strict=True)}
     assert trained == {("gafm", "split"), ("undefended", "split"), ("undefended", "no_split")}
+
+
+# what config_misuses_test refuses by the public function is not listed again
+BAD = [
+    ({"federations": ("no_split",), "grid": {"x": {"gafm": {"delta": 0.1}}}}, "grid.x", "'split'"),
+    ({"grid": {"x": {"max_norm": {"scale": 1}}}}, "unknown knob of max_norm", "scale"),
+    ({"grid": {"x": {"noise": {"scale": 10**400}}}}, "noise.scale", "to 1e+30"),
+    ({"grid": {"x": {"noise": {"scale": (1, 1.0)}}}}, "grid.x.noise.scale names 1.0", "leave one"),
+    ({"grid": {"x": {"noise": {"scale": 1, "law": ({},)}}}}, "grid.x.noise.law={}", "give a text"),
+    ({"grid": {"x": {"cae": {"confusion": 1, "width": 8.0}}}}, "width=8.0", "whole"),
+    ({"grid": {"x": {5: {}}}}, "unknown defense 5", "choose from kdk"),
+    ({"grid": {"x": {"model": {"top_hidden": (0,)}}}}, "grid.x.model.top_hidden=(0,)", "from 1"),
+    ({"grid": {"x": {"model": {"tops": "mlp"}}}}, "'tops'", "did you mean 'top'"),
+    ({"grid": {"x": {"model": {"cut": 2}}}}, "config.grid.x.model 'cut'", "top_hidden"),
+    ({"grid": {"x": {"model": {"top": "mlpp"}}}}, "mlpp", "did you mean 'mlp'"),
+    ({"grid": {"x": {"model": "mlp"}}}, "config.grid.x.model='mlp'", "group of fields"),
+    ({"model.top": "heat"}, "config.model.top 'heat'", "did you mean 'head'"),
+    ({"attacks": {5: {}}}, "unknown attack 5", "choose from passive"),
+    ({"attacks": {"passive": {"known": (20, 20)}}}, "attacks.passive.known names 20", "leave one"),
+]
+
+
+@pytest.mark.parametrize(("changes", "value", "remedy"), BAD, ids=[str(b[0])[:60] for b in BAD])
+def test_bad_input_is_one_line_with_the_value_and_the_remedy(changes, value, remedy):
+    with refused(value, remedy):
+        parse(tiny(**changes))
+
+
+@settings(deadline=None)
+@given(field=st.sampled_from([*FIELDS]), value=json_values)
+def test_any_value_of_any_field_is_parsed_or_refused_in_one_line(field, value):
+    try:
+        parse(tiny(**{field: value}))
+    except UserError as error:
+        assert len(str(error).splitlines()) == 1
+
+
+def test_nothing_is_read_while_a_config_is_parsed(monkeypatch):
+    def load(*arguments):
+        raise AssertionError(f"data was read: {arguments}")
+
+    monkeypatch.setattr(datasets, "load", load)
+    monkeypatch.setattr(datasets, "TABLE", dict.fromkeys(datasets.TABLE, load))
+    made = parse(tiny(**{"data.name": "criteo", "data.dir": "/nowhere"}))
+    assert (made.data.name, made.data.dir) == ("criteo", "/nowhere")
+
+
+# absurd sizes are refused before anything is built
+
+THOUSAND = tuple(range(1, 1001))
+SHARES = tuple(i / 1000 for i in range(1000))
+WIDE = {"x": {"kdk": {"epsilon": SHARES, "k": THOUSAND}, "noise": {"scale": THOUSAND}}}
+
+# changes, the field, a word of the product, the limit
+BEYOND = [
+    ({"first_seed": 10**5}, "config.first_seed=100000", "", "10,000"),
+    ({"training.epochs": 10**9}, "config.training.epochs=1000000000", "", "1,000,000"),
+    ({"parties.passive": 10**8}, "config.parties.passive=100000000", "", "1,000"),
+    ({"grid": WIDE}, "config.grid.x.kdk.epsilon", "2,000,000,000 trials", "50,000"),
+    ({"seeds": 9000}, "config.seeds has 9,000 values", "54,000 trials", "50,000"),
+    ({"grid": {f"a{i}": {} for i in range(30_000)}}, "config.grid", "60,000 trials", "50,000"),
+    (
+        {"attacks": {"passive": {"known": THOUSAND, "ema": SHARES}}},
+        *("config.attacks.passive.known", "1,000,000 attacks", "10,000"),
+    ),
+    ({"attacks": {"passive": {"steps": 10**9}}}, "config.attacks.passive.steps", "", "10,000,000"),
+    ({"attacks": {"probe": {"hidden": 10**9}}}, "attacks.probe.hidden", "", "1,000,000"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "product", "limit"), BEYOND, ids=[b[1] for b in BEYOND]
+)
+def test_what_is_beyond_a_limit_is_refused_in_one_line(changes, field, product, limit):
+    with refused(field, product, f"beyond the limit of {limit}", "--beyond_limits"):
+        parse(tiny(**changes))  # what is refused later than at once never ends
+
+
+def test_without_limits_nothing_is_refused_but_what_no_program_can_hold():
+    methods = {f"a{i}": {} for i in range(17_000)}
+    assert len(parse(tiny(grid=methods, seeds=3), beyond_limits=True).grid) == 17_000
+    with refused("=2147483648", "2,147,483,647"):
+        parse(tiny(attacks={"passive": {"steps": 2**31}}), beyond_limits=True)
+
+
+def test_trials_and_programs_of_all_federations_are_counted_before_they_are_built(monkeypatch):
+    made, laws = parse(tiny()), {"scale": 0.1, "law": ("laplace", "gaussian")}
+    monkeypatch.setitem(config.LIMITS, "trials", 23)
+    grid.check_trials(made, BOTH[:1])
+    with refused("24 trials, beyond the limit of 23", "--beyond_limits"):
+        plan.make_plan(made)
+    monkeypatch.setitem(config.LIMITS, "trials", 50)
+    monkeypatch.setitem(config.LIMITS, "programs", 3)
+    for methods, word in (
+        ({"x": {"noise": laws}}, "config.grid.x.noise.law has 2"),
+        (made.grid, ""),
+    ):
+        with refused(word, "make 4 programs", "--beyond_limits"):
+            some = parse(tiny(grid=methods))
+            specs.check_programs(some, grid.trials(some, BOTH))
+
+
+def test_a_stored_sweep_is_read_whatever_its_size(tmp_path):
+    old = {**parse(tiny()).stored, "seeds": 20_000}
+    with pytest.raises(UserError):
+        parse(old)
+    nothing = store.StoredSweep(tmp_path, {"config": old}, pd.DataFrame(), pd.DataFrame())
+    assert grid.experiment_of(nothing).seeds == 20_000
+
+
+def test_seeds_whose_rows_do_not_fit_into_memory_are_refused_before_they_are_divided(monkeypatch):
+    monkeypatch.setattr(plan, "free_memory", lambda: 1e6)
+    with refused("config.seeds=500, a division of 1,797 rows each, needs", "--beyond_limits"):
+        plan_of(tiny(seeds=500))

@@ -11,7 +11,7 @@ from flax import traverse_util
 from tests.refusals import line_of
 from tests.sweeps import plan_of, tiny
 from vfljax.sweep import programs, train
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 from vfljax.sweep.initial import initial_weights, plain, unread_tensors, weight_shapes
 
 CHANGES = {

@@ -13,8 +13,7 @@ from vfljax import store
 from vfljax.errors import UserError
 from vfljax.store import exchange
 from vfljax.sweep import size
-from vfljax.sweep.experiment import parse
-from vfljax.sweep.limits import SizeLimits
+from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
 from vfljax.types import Sums
 
@@ -85,7 +84,7 @@ def test_what_does_not_fit_is_refused_in_one_line(free, says, tmp_path, monkeypa
     monkeypatch.setattr(size, free, lambda *arguments: 1e3)
     with pytest.raises(UserError, match=f"{says}.*record fewer of the 320 rows.*--beyond_limits"):
         size.needs(plan_of(TINY), tmp_path)
-    assert "(1 kB free)" in size.needs(make_plan(parse(tiny(), SizeLimits.none())), tmp_path)
+    assert "(1 kB free)" in size.needs(make_plan(parse(tiny(), beyond_limits=True)), tmp_path)
 
 
 def test_where_nothing_is_known_of_the_machine_nothing_is_refused(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import functools
 
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.sweeps import plan_of, tiny
@@ -11,7 +12,7 @@ from vfljax import defenses, keys
 from vfljax.errors import UserError
 from vfljax.models import MLP
 from vfljax.sweep import teachers
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import knobs_of, parse, rows_of
 from vfljax.types import Input
 
 CHAINS = {
@@ -31,41 +32,36 @@ def planned():
 def lessons_of(*methods):
     """The plan of methods of ``CHAINS`` on the rows of ``planned``, its lessons, and whose they are."""
     plan = planned()
-    groups = [group for group in plan.groups if {s.method.name for s in group.trials} & {*methods}]
+    groups = [group for group in plan.groups if {*group.trials["method"]} & {*methods}]
     plan = plan._replace(groups=groups)
     return plan, *teachers.lessons(plan.groups, plan.table)
 
 
 def test_settings_share_a_teacher_exactly_when_seed_and_the_labels_it_may_see_agree():
     plan, taught, teacher_of = lessons_of(*CHAINS)
-    trials = [s for group in plan.groups for s in group.trials if s.id in teacher_of]
-    assert {s.method.name for s in trials} >= {"kdk", "both", "prior"}
-    for s in trials:
-        drawn = s.chain.knobs.get("label_dp", {}).get("epsilon")
-        same = {
-            t.id
-            for t in trials
-            if t.seed == s.seed
-            and t.chain.knobs.get("label_dp", {}).get("epsilon") == drawn
-            and (t.method.name == "prior") == (s.method.name == "prior")
-        }
-        assert same == {t.id for t in trials if teacher_of[t.id] == teacher_of[s.id]}
-        assert taught.seed[teacher_of[s.id]] == s.seed
+    trials = pd.concat(group.trials for group in plan.groups)
+    trials = trials[trials["trial"].isin(teacher_of)]
+    trials["teacher"] = trials["trial"].map(teacher_of)
+    assert {*trials["method"]} >= {"kdk", "both", "prior"}
+    by_labels = [trials["seed"], trials["label_dp.epsilon"].fillna(0), trials["method"] == "prior"]
+    assert (trials.groupby(by_labels)["teacher"].nunique() == 1).all()
+    assert trials["teacher"].nunique() == trials.groupby(by_labels).ngroups
+    assert (taught.seed[trials["teacher"]] == trials["seed"]).all()
 
 
 def test_under_label_dp_the_teacher_sees_the_labels_training_sees_and_no_others():
     """KDk after label DP: the lesson is, row by row, what the targets slot shows later slots."""
     plan, taught, teacher_of = lessons_of("both")
-    trial = plan.groups[0].trials[0]
-    raw = plan.table.labels[plan.table.train[trial.seed]]
-    chain = defenses.build(plan.groups[0].spec.defenses, trial.chain.knobs)
-    key = keys.fold(keys.run_key(trial.seed), "defense")
+    trial = rows_of(plan.groups[0].trials)[0]
+    raw = plan.table.labels[plan.table.train[trial["seed"]]]
+    chain = defenses.build(plan.groups[0].spec.defenses, knobs_of(trial))
+    key = keys.fold(keys.run_key(trial["seed"]), "defense")
     uniform = jnp.full((len(raw), 10), 0.1)
     state = chain.init(key, defenses.TrainingData(raw, uniform, 10))
-    lesson = taught.labels[teacher_of[trial.id]]
+    lesson = taught.labels[teacher_of[trial["trial"]]]
     np.testing.assert_array_equal(lesson, state["label_dp"])
     assert 0.05 < np.mean(lesson == np.asarray(raw)) < 0.5  # e / (e + 9) = .23
-    assert np.all(taught.weights[teacher_of[trial.id]] == 1)
+    assert np.all(taught.weights[teacher_of[trial["trial"]]] == 1)
 
 
 def test_a_two_stage_teacher_sees_randomized_labels_of_one_half_only():

@@ -4,5 +4,5 @@
 ``diagnostics`` computes what no attacker sees. ``batching`` loads, attacks and scores the trials of one call,
 and ``run`` runs and writes all of them. ``versions`` decides what happens to rows that another rule of an
 attack made. Only ``scoring`` compares the scores of attacks with true labels. ``local_only`` is the baseline
-without the federation. ``cost_estimate`` measures how long all of this would take.
+without the federation.
 """

@@ -35,9 +35,9 @@ from vfljax.federation.training import Table, rows_of
 from vfljax.models.last_layer import recorded_width
 from vfljax.models.rows import over_chunks
 from vfljax.sweep import batch_layout, programs
-from vfljax.sweep.attack_variants import AttackVariant, make_attack
 from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.plan import Plan, width_of
+from vfljax.sweep.variants import AttackVariant, make_attack
 from vfljax.types import Agreed, Array, HostArray, Scores, Spec, Weights
 
 BATCH_SIZE, MOST = 32, 1024  # most trials that one call attacks: on CPU, and on an accelerator

@@ -16,12 +16,11 @@ from vfljax import attacks, plugins, store
 from vfljax.attacking.diagnostics import belongs_to, make_layers
 from vfljax.attacking.reads import lacking
 from vfljax.attacks.core import CLEAN, Attack
-from vfljax.sweep.attack_variants import AttackVariant, attack_variants, attackers_of, make_attack
-from vfljax.sweep.experiment import Experiment
-from vfljax.sweep.grid import knowers
+from vfljax.config import Config
 from vfljax.sweep.initial import plain, weight_shapes
-from vfljax.sweep.plan import Plan, recorded
-from vfljax.sweep.serving import known_error
+from vfljax.sweep.plan import Plan, known_error, recorded
+from vfljax.sweep.specs import knowers
+from vfljax.sweep.variants import AttackVariant, attack_variants, attackers_of, make_attack
 from vfljax.types import Spec
 
 NOT_WHOLE = (
@@ -174,7 +173,7 @@ def of_entry(entry: Mapping[str, Any], plan: Plan) -> VariantPlan | None:
     return _planned(variant, recorded(plan))
 
 
-def planned(plan: Plan, experiment: Experiment) -> list[VariantPlan]:
+def planned(plan: Plan, experiment: Config) -> list[VariantPlan]:
     """Returns every attack variant of an experiment, as it is run on a sweep or skipped.
 
     Args:
@@ -190,7 +189,7 @@ def _planned(variant: AttackVariant, plan: Plan) -> VariantPlan:
     bottoms = tuple(plan.groups[0].spec.bottoms[p] for p in variant.attackers)
     attack = make_attack(variant, bottoms, plan.dataset.num_classes)
     readable = _readable(variant.name, plan)
-    kinds = {t.federation.name: None for g in readable for t in g.trials}
+    kinds = [name for group in readable for name in group.trials["federation"].unique()]
     attackers = dict.fromkeys(attackers_of(variant, attack, name) for name in kinds)
     attackers.pop((), None)
     whole = attacks.TABLE[variant.name].whole_batches
@@ -259,10 +258,10 @@ def _first_trials(plan: Plan, readable: set[str]) -> dict[tuple[str, Spec, int],
     first: dict[tuple[str, Spec, int], int] = {}
     for group in plan.groups:
         if group.name in readable:
-            spec = plain(group.spec)
-            for trial in group.trials:
-                place = trial.federation.name, spec, trial.seed
-                first[place] = min(first.get(place, trial.id), trial.id)
+            spec, of_seed = plain(group.spec), group.trials.groupby(["federation", "seed"])["trial"]
+            for (federation, seed), trial in of_seed.min().items():
+                place = federation, spec, seed
+                first[place] = min(first.get(place, trial), trial)
     return first
 
 

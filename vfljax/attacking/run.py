@@ -17,13 +17,14 @@ from vfljax.attacking import cascade, local_only
 from vfljax.attacking.batching import Stored, make_attack_batch, run_attack_batch, sharing_calls
 from vfljax.attacking.jobs import ATTACK, Job, VariantPlan, attacks_among, jobs_of, key_of, of_entry
 from vfljax.attacking.scoring import Scorer
+from vfljax.config import Config
 from vfljax.store.units import ATTACK as ATTACKS
 from vfljax.store.units import LOCAL_ONLY
 from vfljax.sweep import batch_layout, profile, programs, trainer
-from vfljax.sweep.attack_variants import attackers_of
-from vfljax.sweep.experiment import Experiment
+from vfljax.sweep.grid import defense_values
 from vfljax.sweep.plan import Plan, recorded, split_arrays
 from vfljax.sweep.progress import Progress
+from vfljax.sweep.variants import attackers_of
 
 TRIAL = ["trial", "configuration", "seed", "federation", "status", "shard", "member"]  # of results
 
@@ -56,14 +57,14 @@ def can_run(unit: store.Unit, header: Mapping[str, Any]) -> bool:
     return row is not None and row.rule == entry["rule"]
 
 
-def check_plugins(experiment: Experiment, workdir: pathlib.Path) -> None:
+def check_plugins(experiment: Config, workdir: pathlib.Path) -> None:
     """Raises a UserError if a plugin that is needed is not in use, or is not the file of the stored rows."""
     header = store.header_of(workdir)
     if header is None:
         return
     records = [header, *header["attacks"].values()]
     known = {name: about for record in records for name, about in record.get("plugins", {}).items()}
-    plugins.required([*experiment.defense_values, *experiment.attacks], known, workdir)
+    plugins.required([*defense_values(experiment), *experiment.attacks], known, workdir)
 
 
 @profile.span("attacks, the host's work")

@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vfljax import datasets
+from vfljax.config import Config
 from vfljax.datasets import describing, prepared
 from vfljax.datasets import options as loader_options
 from vfljax.datasets.describing import catalog
 from vfljax.datasets.partition import divide
 from vfljax.errors import UserError
 from vfljax.models.making import networks_for
-from vfljax.sweep.experiment import Experiment, parse
+from vfljax.sweep.grid import parse
 
 __all__ = ["catalog", "look", "look_by_flags", "parse"]
 
 
-def look(experiment: Experiment, prepare: str | None = None) -> None:
+def look(experiment: Config, prepare: str | None = None) -> None:
     """Prints the data set of an experiment: rows, classes, who owns what, and a checksum.
 
     Args:

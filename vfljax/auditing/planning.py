@@ -18,12 +18,12 @@ import pandas as pd
 
 from vfljax import defenses
 from vfljax.attacking.view import PLACES
+from vfljax.config import Goal
 from vfljax.report import costs as report_costs
 from vfljax.report import fresh, rows
 from vfljax.report.judged import knobs_of, members_of
 from vfljax.store import StoredSweep
-from vfljax.sweep.experiment import experiment_of
-from vfljax.sweep.records import Goal
+from vfljax.sweep.grid import experiment_of
 
 TOGETHER = 16  # honest trials in a call of an attack, beside as many malicious; fewer take as long
 MARGIN, QUICK_MARGIN = 1.2, 1.1  # factors on an estimate after a pilot, and without one

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vfljax import attacks
+from vfljax.config import check_text
 from vfljax.datasets import TABLE
 from vfljax.datasets import options as asking
 from vfljax.errors import Field, UserError, unknown, user_path
-from vfljax.sweep.limits import check_name
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
 
 FEDERATIONS = {
@@ -177,7 +177,7 @@ def parties_of(text: str) -> dict[str, tuple[str, ...]]:
     parties: dict[str, tuple[str, ...]] = {}
     for name, columns in entries:
         try:
-            check_name("the party", name)
+            check_text("parties", name)
         except UserError as error:
             raise UserError((PARTIES, ": ", *error.parts)) from error
         if name in parties:

@@ -33,16 +33,15 @@ from vfljax import defenses, store
 from vfljax.auditing import deadline, planning, sentences, suite
 from vfljax.auditing.request import FRAME, JOURNAL, WORKDIR, Request
 from vfljax.auditing.survey import survey
+from vfljax.config import Goal
 from vfljax.errors import UserError, shown, user_path
 from vfljax.launching import running
 from vfljax.launching.work import May, anything
 from vfljax.report import fresh, lower_limits
 from vfljax.report.judged import CONFIRMED
-from vfljax.sweep import serving
-from vfljax.sweep.experiment import parse
-from vfljax.sweep.plan import make_plan
+from vfljax.sweep.grid import parse
+from vfljax.sweep.plan import check_attacks, make_plan
 from vfljax.sweep.progress import clock
-from vfljax.sweep.records import Goal
 
 DAY = 86_400.0  # seconds
 CANARIES = 1000  # most training rows whose labels are coins; at most a fifth of all rows
@@ -89,7 +88,7 @@ def audit(
     table = survey(request)
     base = suite.config(request, table, attacks)
     plan = make_plan(parse(base))  # bad requests are refused before anything is written
-    serving.check(plan)
+    check_attacks(plan)
     applicable, refused = suite.applicable(base, plan, defenses)
     say(sentences.preamble(request, table, base, len(applicable)))
     if journal.grown and (folder := _set_aside(workdir, [*journal.times])):

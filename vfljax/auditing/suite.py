@@ -19,14 +19,12 @@ from vfljax.attacks.core import Attack
 from vfljax.auditing import planning
 from vfljax.auditing.request import FEDERATIONS, Request
 from vfljax.auditing.survey import Survey
+from vfljax.config import as_axis, combinations
 from vfljax.errors import UserError
 from vfljax.models.mlp import MLP
-from vfljax.sweep import attack_variants, feasibility, grid
-from vfljax.sweep.experiment import parse
-from vfljax.sweep.limits import FORBIDDEN
-from vfljax.sweep.methods import combinations
+from vfljax.sweep import grid, specs, variants
+from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import Plan
-from vfljax.sweep.records import as_axis
 from vfljax.types import MALICIOUS
 
 SHARES = (0.6, 0.2, 0.2)  # training, validation, test
@@ -166,7 +164,7 @@ def config(
 
 def _printable(name: str) -> str:
     """Returns a file's name without characters that a title must not have."""
-    kept = "".join(c if c.isprintable() and c not in FORBIDDEN else "_" for c in name)
+    kept = "".join(c if c.isprintable() else "_" for c in name)
     return kept.strip()[:100] or "a table"
 
 
@@ -280,15 +278,15 @@ def refusal(values: Mapping[str, Any], plan: Plan, chain: Mapping[str, Any]) -> 
       chain: of defenses, as in ``config.grid``.
     """
     classes, inputs = plan.dataset.num_classes, tuple(block.input for block in plan.party_columns)
-    shape = grid.DataShape(classes, len(plan.splits[0].train), inputs)
+    shape = specs.DataShape(classes, len(plan.splits[0].train), inputs)
     try:
         experiment = parse({**values, "grid": {"chain": chain}})
-        variants = attack_variants.attack_variants(experiment, classes, inputs[0])
-        trained = attack_variants.federations(experiment, variants, classes, inputs[0])
+        attacked = variants.attack_variants(experiment, classes, inputs[0])
+        trained = variants.federations(experiment, attacked, classes, inputs[0])
         trials = grid.trials(experiment, trained)
-        if not trials:
+        if trials.empty:
             raise UserError("it is part of a top model, which this federation has not.")
-        feasibility.check(experiment, shape, trials)
+        specs.check(experiment, shape, trials)
     except UserError as error:
         return "".join(map(str, error.reason))
     return ""

@@ -24,17 +24,16 @@ from vfljax.attacking.jobs import ATTACK, VariantPlan, jobs_of, planned
 from vfljax.attacking.run import opened
 from vfljax.attacks.learners import MANY_ROWS
 from vfljax.auditing import suite
+from vfljax.config import as_axis
 from vfljax.datasets.wire import alike, read
 from vfljax.datasets.wire_checks import EXCHANGED, Wire, checked
 from vfljax.errors import Field, UserError, unknown, user_path
 from vfljax.launching import running
 from vfljax.report.rows import utility_of
 from vfljax.sweep import train
-from vfljax.sweep.experiment import parse
-from vfljax.sweep.grid import Trial
+from vfljax.sweep.grid import parse, rows_of
 from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.plan import Plan, Shard, divided_as, make_plan, split_arrays
-from vfljax.sweep.records import as_axis, is_number
 from vfljax.types import NO_SPLIT, SPLIT, HostArray, Sums
 
 DEFENDED = "defended"
@@ -145,7 +144,8 @@ def _checked(request: WireRequest) -> tuple[WireRequest, list[list[Wire]]]:
         with contextlib.suppress(ValueError, TypeError):
             values = tuple(map(float, values))
             request = request._replace(**{name: values})
-        right = all(is_number(u) and 0 <= u <= 1 for u in values) and len(values) in (0, 1, count)
+        right = all(isinstance(u, float) and 0 <= u <= 1 for u in values)
+        right = right and len(values) in (0, 1, count)
         remedy = f"give one from 0 to 1, or one for each of the {count} runs"
         must(right, name, "is no utility", remedy)
     compared = request.after or not request.after_utility
@@ -224,16 +224,17 @@ def _write(
 ) -> None:
     """Stores the trials of a shard, with initial weights by seed, because trained ones were not recorded."""
     group = plan.groups[shard.group]
-    trials = [group.trials[i] for i in shard.trials]
+    trials = group.trials.iloc[list(shard.trials)]
     weights = initial_weights(group.spec, plan.experiment, plan.seeds, plan.table)
-    seeds = np.array([trial.seed for trial in trials])
+    seeds = trials["seed"].to_numpy()
     bottoms, active = jax.tree.map(lambda a: np.asarray(a)[seeds], tuple(weights))
     tree = {"bottoms": {str(p): bottom for p, bottom in enumerate(bottoms)}, "active": active}
-    members = [_exchange(wires[t.method.name == DEFENDED][t.seed]) for t in trials]
+    places = zip(trials["method"] == DEFENDED, seeds, strict=True)
+    members = [_exchange(wires[defended][seed]) for defended, seed in places]
     arrays = {name: np.stack([member[name] for member in members]) for name in members[0]}
     rows = [
-        _row(trial, request, plan) | {"shard": shard.name, "member": i}
-        for i, trial in enumerate(trials)
+        _row(row, request, plan) | {"shard": shard.name, "member": i}
+        for i, row in enumerate(rows_of(trials))
     ]
     store.write_shard(workdir, shard.name, rows, tree, arrays)
 
@@ -255,21 +256,21 @@ def _exchange(wire: Wire) -> dict[str, HostArray]:
     return arrays
 
 
-def _row(trial: Trial, request: WireRequest, plan: Plan) -> dict[str, Any]:
+def _row(trial: Mapping[str, Any], request: WireRequest, plan: Plan) -> dict[str, Any]:
     """Returns a trial's row of results; utilities that are not given are null."""
     two = plan.dataset.num_classes == 2
     accuracy = "oriented_accuracy" if two else "accuracy"
     counted = "oriented_auc" if utility_of(plan.balance) == "AUC" else accuracy
-    defended = trial.method.name == DEFENDED
+    defended = trial["method"] == DEFENDED
 
     def of_seed(values: Sequence[float]) -> float | None:
-        return float(values[trial.seed % len(values)]) if values else None
+        return float(values[trial["seed"] % len(values)]) if values else None
 
     given = {"": of_seed(request.after_utility if defended else request.utility)}
     given |= {} if defended else {"alone_": of_seed(request.alone)}
     names = (accuracy, *["oriented_auc"] * two)
     return {
-        **trial.row(),
+        **trial,
         "defenses": UNKNOWN_DEFENSE if defended else "",
         **{
             f"{who}{part}_{name}": value if name == counted else None

@@ -122,7 +122,7 @@ def run_table(options: Options, extend: Extend) -> tuple[pathlib.Path, list[Comp
     from vfljax.launching.running import attack_stored, finish, stored_plan
     from vfljax.papers import comparisons, reproduction
     from vfljax.report import page, terminal
-    from vfljax.sweep.experiment import experiment_of, parse
+    from vfljax.sweep.grid import experiment_of, parse
 
     began, run = time.monotonic(), _chosen(options.table, options.dataset, options.variant)
     config = importlib.import_module(f"configs.papers.{run.config}").get_config(run.variant)

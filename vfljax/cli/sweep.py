@@ -63,7 +63,7 @@ def run(options: Options) -> None:
     if options.dry_run:
         if options.mend or options.confirm:
             raise UserError("--dry_run changes nothing: leave --mend and --confirm out.")
-        print(running.dry_run(experiment, workdir))
+        print(running.counted(experiment, workdir))
         return
     if options.mend:
         running.mend(workdir)

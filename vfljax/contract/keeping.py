@@ -20,7 +20,7 @@ BRANCHES = (
 )
 TRACED = (
     "a knob or an array is traced, and its value is needed there: take jax.numpy for NumPy, branch by "
-    "jnp.where, and refuse bad knobs by vfljax.defenses.core.check or Attack.ranges"
+    "jnp.where, and refuse bad knobs by vfljax.errors.check or Attack.ranges"
 )
 LONGEST = 300  # characters that are kept of an error that a row's code raised
 

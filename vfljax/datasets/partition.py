@@ -12,7 +12,6 @@ Passive parties come first. The label party, if it owns features, comes last. Th
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -20,62 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from vfljax.config import Parties, as_axis
 from vfljax.datasets.core import Column, Dataset, PartyColumns
 from vfljax.datasets.npy import part
 from vfljax.datasets.table_errors import one_line
 from vfljax.datasets.texts import spans
 from vfljax.errors import Field, UserError, unknown
 from vfljax.types import Input
-
-HUGE = 1e300
-RULES = ("contiguous", "rows", "grid")
-
-
-@dataclasses.dataclass(frozen=True)
-class Parties:
-    """Who takes part and how the features are divided between them: ``config.parties``.
-
-    ``shares`` divide columns, pixels or words, passive parties first; () divides them equally.
-    ``columns`` names each party's columns of a table instead: a tuple of names or globs, "*" being the rest.
-    ``names`` are what a report calls the parties, passive ones first and the label party last. Raises
-    UserError for an unknown rule, for both shares and columns, and for names that are not one per party.
-    """
-
-    passive: int = 1  # P
-    label_features: bool = True  # whether the label party owns features, hence a bottom model
-    rule: str = "contiguous"  # how images are divided
-    shares: tuple[float, ...] = ()
-    columns: tuple[Any, ...] = ()
-    names: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        both = "divides columns and config.parties.columns names whose they are"
-        each = f"give one for each of the {self.passive} passive parties and, last, one for the label party"
-        given, different = len(self.names), len(set(self.names))
-        count = f"has {given} names"
-        for field, wrong, what, remedy in (
-            ("passive", self.passive < 1, "is too small", "it must be at least 1"),
-            ("rule", self.rule not in RULES, "is unknown", f"choose {', '.join(RULES)}"),
-            ("shares", self.columns and self.shares, both, "leave one of the two empty"),
-            ("names", given not in (0, self.passive + 1), count, each),
-            ("names", different < given, "names two parties alike", "rename one"),
-        ):
-            if wrong:
-                value = getattr(self, field)
-                raise UserError(what, field=f"parties.{field}", value=value, remedy=remedy)
-        if self.shares:  # without shares, a huge number of parties makes no array here
-            _shares(self.shares, self.owners)
-
-    @property
-    def owners(self) -> int:
-        """How many parties own features."""
-        return self.passive + int(self.label_features)
-
-    def name_of(self, party: int) -> str:
-        """Returns what a report calls a passive party, or the label party, whose number is ``passive``."""
-        if self.names:
-            return self.names[party]
-        return "the label party" if party == self.passive else f"passive party {party}"
 
 
 def divide(dataset: Dataset, parties: Parties) -> tuple[PartyColumns, ...]:
@@ -105,17 +55,7 @@ def divide(dataset: Dataset, parties: Parties) -> tuple[PartyColumns, ...]:
 
 def _shares(given: Sequence[float], count: int) -> np.ndarray:
     """Returns the cumulated shares of ``count`` parties, [count + 1] from 0 to 1."""
-    if any(isinstance(share, bool) or not isinstance(share, (int, float)) for share in given):
-        raise UserError(f"config.parties.shares={tuple(given)}: shares must be numbers.")
     shares = np.asarray(given or (1.0,) * count, dtype=np.float64)
-    if len(shares) != count:
-        many = f"{len(shares)} shares for {count} parties that own columns"
-        what = f"config.parties.shares={tuple(given)} has {many}"
-        raise UserError(what, remedy="give one each, passive parties first")
-    if not (np.isfinite(shares) & (shares > 0)).all():
-        raise UserError(f"config.parties.shares={tuple(given)}: every share must be above 0.")
-    if shares.max() > HUGE:  # whose sum could overflow
-        shares = shares / shares.max()
     return np.concatenate([[0.0], np.cumsum(shares) / shares.sum()])
 
 
@@ -189,10 +129,7 @@ def _by_name(
             f"config.parties.columns has {len(given)} entries for {count} parties that own columns: "
             "give one tuple of names or globs each, passive parties first."
         )
-    patterns = [list(entry) if isinstance(entry, (list, tuple)) else [entry] for entry in given]
-    for pattern in itertools.chain.from_iterable(patterns):
-        if not isinstance(pattern, str):
-            raise UserError(f"config.parties.columns: {pattern!r} is no name or glob of a column.")
+    patterns = [as_axis(entry) for entry in given]
     where, who = Field("parties.columns"), [f"party {p}" for p in range(count)]
     owned = owned_columns(sources, dict(zip(who, patterns, strict=True)), where)
     for party, columns in owned.items():

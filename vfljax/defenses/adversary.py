@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from vfljax import keys
+from vfljax import errors, keys
 from vfljax.defenses import core
 from vfljax.defenses.rows import READING, DefenseRow, Knower, Strengths
 from vfljax.types import Array, PyTree
@@ -69,8 +69,8 @@ def adversary(
     those that later slots may see: after label DP the randomized ones. Reduces to no defense at
     lambda = 0. Raises ``ValueError`` for a knob or option out of range.
     """
-    core.check("lambda_adv", lambda_adv, 0.0, jnp.inf)
-    core.check("learning_rate", learning_rate, 0.0, jnp.inf)
+    errors.check("lambda_adv", lambda_adv, 0.0, jnp.inf)
+    errors.check("learning_rate", learning_rate, 0.0, jnp.inf)
     if isinstance(hidden, bool) or not isinstance(hidden, int) or not 1 <= hidden <= 4096:
         raise ValueError(f"hidden={hidden!r} is out of range: choose an integer in [1, 4096].")
     adam = optax.adam(learning_rate)

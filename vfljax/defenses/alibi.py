@@ -38,7 +38,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from vfljax import keys
+from vfljax import errors, keys
 from vfljax.defenses import core
 from vfljax.defenses.grad_perturb import SMALLEST, best_guess_of_entries
 from vfljax.defenses.rows import LEARNS, DefenseRow, Knower, Strengths, private_remarks
@@ -71,8 +71,8 @@ def alibi(epsilon: Array | float, *, draw: str = "once") -> core.Defense:
     Reduces to no defense at infinity. It must be listed before other defenses on the loss. Raises
     ``ValueError`` for an epsilon out of range and for an unknown option.
     """
-    core.check("epsilon", epsilon, SMALLEST, jnp.inf, infinite=True)
-    core.check_option("draw", draw, ("once", "step"))
+    errors.check("epsilon", epsilon, SMALLEST, jnp.inf, infinite=True)
+    errors.check_choice("draw", draw, ("once", "step"))
     once = draw == "once"
 
     def init(key: Array, data: core.TrainingData) -> PyTree:

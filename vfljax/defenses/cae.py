@@ -62,7 +62,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from vfljax import keys
+from vfljax import errors, keys
 from vfljax.defenses import core
 from vfljax.defenses.rows import DefenseRow, Knower, Strengths
 from vfljax.types import Array, Context, PyTree
@@ -165,11 +165,11 @@ def cae(
     reduces to no defense. Raises ``ValueError`` for a knob or option out of range; ``codebook`` does,
     when the sweep is planned, for networks that are too large to be trained in memory.
     """
-    core.check("confusion", confusion, 0.0, jnp.inf)
-    core.check("learning_rate", learning_rate, 0.0, jnp.inf)
-    core.check_whole("width", width, 0)
-    core.check_whole("steps", steps, 1)
-    core.check("temperature", temperature, 1e-3, jnp.inf)
+    errors.check("confusion", confusion, 0.0, jnp.inf)
+    errors.check("learning_rate", learning_rate, 0.0, jnp.inf)
+    errors.check("width", width, 0, whole=True)
+    errors.check("steps", steps, 1, whole=True)
+    errors.check("temperature", temperature, 1e-3, jnp.inf)
 
     def codebook(key: Array, num_classes: int) -> PyTree:
         wide = width or (6 * num_classes + 2) ** 2

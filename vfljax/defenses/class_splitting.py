@@ -52,7 +52,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import keys
+from vfljax import errors, keys
 from vfljax.defenses import core
 from vfljax.defenses.label_dp import guess_text, randomized_response
 from vfljax.defenses.rows import DefenseRow, Knower, Strengths, private_remarks
@@ -141,11 +141,11 @@ def class_splitting(
 
     Raises ``ValueError`` for an epsilon out of range or an unknown option; ``init`` does without a top model.
     """
-    core.check("epsilon", epsilon, 0.0, jnp.inf, infinite=True)
-    core.check_whole("pseudo", pseudo, 0)
+    errors.check("epsilon", epsilon, 0.0, jnp.inf, infinite=True)
+    errors.check("pseudo", pseudo, 0, whole=True)
     if shares != "equal":
         _numbers(shares)
-    core.check_option("head", head, ("true", "sum"))
+    errors.check_choice("head", head, ("true", "sum"))
     if not isinstance(normalize, bool):
         raise ValueError(f"normalize={normalize!r} must be True or False.")
 

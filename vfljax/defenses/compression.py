@@ -20,6 +20,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from vfljax import errors
 from vfljax.defenses import core
 from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Strengths
 from vfljax.types import Array
@@ -75,7 +76,7 @@ def compression(keep_rate: Array | float) -> core.Defense:
 
     Reduces to no defense at 1. Raises ``ValueError`` for a rate out of range.
     """
-    core.check("keep_rate", keep_rate, 0.0, 1.0)
+    errors.check("keep_rate", keep_rate, 0.0, 1.0)
     return core.Defense(gradient=core.per_party(lambda key, g, context: keep_largest(g, keep_rate)))
 
 

@@ -1,4 +1,4 @@
-"""The defense record, its composition, and the checks that factories share.
+"""The defense record, and its composition.
 
 A defense is a few pure functions, each of which defaults to the identity. A factory takes knobs and options.
 Knobs are numbers and may be traced, so a factory must never branch on them. Options are static and
@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
-from jax.core import Tracer
 
 from vfljax import keys
 from vfljax.types import Array, Context, CutLayer, PyTree
@@ -292,42 +290,3 @@ def require_two_classes(name: str, data: TrainingData) -> None:
             f"{name} is defined for 2 classes and the data has {data.num_classes}: drop {name} or "
             "choose two-class data."
         )
-
-
-LARGEST = 1e30  # value of a knob without an upper bound, well inside float32's range
-
-
-def check(
-    name: str, value: Any, low: float, high: float, remedy: str = "", *, infinite: bool = False
-) -> None:
-    """Raise ``ValueError`` for a concrete knob outside [low, high].
-
-    ``high`` = infinity means at most 1e30, unless ``infinite`` lets infinity itself pass. NaN is outside any
-    range. A tracer passes: its values were checked when the sweep was planned (``vfljax.sweep.feasibility``).
-    ``remedy`` is added to the message.
-    """
-    if isinstance(value, Tracer) or (infinite and value == jnp.inf):
-        return
-    if not np.all((np.asarray(value) >= low) & (np.asarray(value) <= min(high, LARGEST))):
-        bounds = f"in [{low:g}, {high:g}]" if high != float("inf") else f"at least {low:g}"
-        if np.any(np.asarray(value) > LARGEST):
-            bounds += f" and at most {LARGEST:g}"
-        raise ValueError(f"{name}={value} is out of range: choose {name} {bounds}.{remedy}")
-
-
-def check_integer(name: str, value: Any) -> None:
-    """Raise ``ValueError`` for a concrete knob that is not a whole number. A tracer passes."""
-    if not isinstance(value, Tracer) and not float(value).is_integer():
-        raise ValueError(f"{name}={value} is not a whole number: choose an integer {name}.")
-
-
-def check_whole(name: str, value: Any, low: int) -> None:
-    """Raise ``ValueError`` for a static option that is no whole number of at least ``low``."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < low:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {low}.")
-
-
-def check_option(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise ``ValueError`` for a static option that is not among its ``choices``."""
-    if value not in choices:
-        raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(choices)}.")

@@ -38,6 +38,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from vfljax import errors
 from vfljax.defenses import core
 from vfljax.defenses.rows import READING, DefenseRow, Knower, Strengths
 from vfljax.types import Array
@@ -152,8 +153,8 @@ def dcor(alpha: Array | float, *, form: str = "log_squared") -> core.Defense:
     the randomized ones. Reduces to no defense at alpha = 0. Raises ``ValueError`` for a negative
     alpha or an unknown ``form``.
     """
-    core.check("alpha", alpha, 0.0, jnp.inf)
-    core.check_option("form", form, tuple(FORMS))
+    errors.check("alpha", alpha, 0.0, jnp.inf)
+    errors.check_choice("form", form, tuple(FORMS))
 
     def loss(loss_fn: core.LossFn) -> core.LossFn:
         def defended(active, f, embeddings, targets, context, state):

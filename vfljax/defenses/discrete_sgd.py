@@ -26,6 +26,7 @@ import chex
 import jax.numpy as jnp
 import optax
 
+from vfljax import errors
 from vfljax.defenses import core
 from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Strengths
 from vfljax.types import Array
@@ -92,10 +93,9 @@ def discrete_sgd(
     ``bound`` > 0 matters with interval="fixed" only. DiscreteSGD never reduces to no defense. Raises
     ``ValueError`` for a knob out of range or an unknown ``interval``.
     """
-    core.check("intervals", intervals, 1, 2**20)
-    core.check_integer("intervals", intervals)
-    core.check("bound", bound, 1e-30, jnp.inf)
-    core.check_option("interval", interval, ("measured", "fixed"))
+    errors.check("intervals", intervals, 1, 2**20, whole=True)
+    errors.check("bound", bound, 1e-30, jnp.inf)
+    errors.check_choice("interval", interval, ("measured", "fixed"))
 
     def init(params: Any) -> tuple[Moments, ...]:
         return tuple(start() for _ in params)  # one a party

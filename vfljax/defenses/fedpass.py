@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from vfljax import errors
 from vfljax.defenses import core
 from vfljax.defenses.rows import DefenseRow, Knower
 from vfljax.models.passports import LAWS, Passports
@@ -49,11 +50,10 @@ def fedpass(
 
     Raises ``ValueError`` for an option out of range; ``init`` does without a top model.
     """
-    core.check("loc", loc, -100.0, 100.0)
-    core.check_option("law", law, tuple(LAWS))
-    core.check("passports", passports, 1, 1000)
-    core.check_integer("passports", passports)
-    core.check_option("draw", draw, ("run", "step"))
+    errors.check("loc", loc, -100.0, 100.0)
+    errors.check_choice("law", law, tuple(LAWS))
+    errors.check("passports", passports, 1, 1000, whole=True)
+    errors.check_choice("draw", draw, ("run", "step"))
     init = core.stateless(
         lambda data: core.require_top_model("fedpass", "layer stands before", data)
     )

@@ -49,7 +49,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from vfljax import keys
+from vfljax import errors, keys
 from vfljax.defenses import core
 from vfljax.defenses.rows import DefenseRow, Knower, Strengths
 from vfljax.types import Array, CutLayer, PyTree
@@ -193,14 +193,14 @@ def gafm(
     ``ValueError`` for a knob out of range or an unknown option; ``init`` does for more than two
     classes and for a cut that GAFM cannot read.
     """
-    core.check("delta", delta, 0.0, 0.5)
-    core.check("gamma", gamma, 0.0, jnp.inf)
-    core.check("sigma", sigma, 0.0, jnp.inf)
-    core.check("clip", clip, 0.0, jnp.inf)
-    core.check("learning_rate", learning_rate, 0.0, jnp.inf)
-    core.check_option("terms", terms, ("both", "gan", "ce"))
-    core.check_option("ce_input", ce_input, ("released", "double_sigmoid"))
-    core.check_option("discriminator", discriminator, tuple(DISCRIMINATORS))
+    errors.check("delta", delta, 0.0, 0.5)
+    errors.check("gamma", gamma, 0.0, jnp.inf)
+    errors.check("sigma", sigma, 0.0, jnp.inf)
+    errors.check("clip", clip, 0.0, jnp.inf)
+    errors.check("learning_rate", learning_rate, 0.0, jnp.inf)
+    errors.check_choice("terms", terms, ("both", "gan", "ce"))
+    errors.check_choice("ce_input", ce_input, ("released", "double_sigmoid"))
+    errors.check_choice("discriminator", discriminator, tuple(DISCRIMINATORS))
     adam = optax.adam(learning_rate)
 
     def init(key: Array, data: core.TrainingData) -> GAFMState:

@@ -48,7 +48,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import keys
+from vfljax import errors, keys
 from vfljax.defenses import core
 from vfljax.defenses.rows import LEARNS, DefenseRow, Knower, Strengths, private_remarks
 from vfljax.types import Array, Context, CutLayer, HostArray
@@ -89,9 +89,9 @@ def grad_perturb(epsilon: Array | float, *, draw: str = "row", reach: str = "all
     listed before other defenses on targets. Raises ``ValueError`` for an epsilon out of range and for
     an unknown option.
     """
-    core.check("epsilon", epsilon, SMALLEST, jnp.inf, infinite=True)
-    core.check_option("draw", draw, ("row", "step"))
-    core.check_option("reach", reach, ("all", "cut"))
+    errors.check("epsilon", epsilon, SMALLEST, jnp.inf, infinite=True)
+    errors.check_choice("draw", draw, ("row", "step"))
+    errors.check_choice("reach", reach, ("all", "cut"))
 
     def drawn(state: Perturbed, context: Context, num_classes: int) -> Array:
         if draw == "step":

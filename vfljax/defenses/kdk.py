@@ -27,6 +27,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from vfljax import errors
 from vfljax.defenses import core
 from vfljax.defenses.rows import DefenseRow, Knower, Strengths
 from vfljax.types import Array, Context, PyTree
@@ -72,13 +73,14 @@ def kdk(epsilon: Array | float, k: Array | int, *, anchor: str = "label") -> cor
     label party that owns columns. Raises ``ValueError`` for a knob out of range or an unknown
     ``anchor``; its ``init`` does for k > C and without a teacher.
     """
-    core.check("epsilon", epsilon, 0.0, 1.0)
-    core.check("k", k, 1, jnp.inf)
-    core.check_integer("k", k)
-    core.check_option("anchor", anchor, ("label", "teacher"))
+    errors.check("epsilon", epsilon, 0.0, 1.0)
+    errors.check("k", k, 1, jnp.inf, whole=True)
+    errors.check_choice("anchor", anchor, ("label", "teacher"))
 
     def check(data: core.TrainingData) -> None:
-        core.check("k", k, 1, data.num_classes, f" The data set has {data.num_classes} classes.")
+        errors.check(
+            "k", k, 1, data.num_classes, remedy=f" The data set has {data.num_classes} classes."
+        )
         if data.scores is None:
             raise ValueError(
                 "kdk needs a teacher, which is trained on the label party's own columns, and the "

@@ -42,7 +42,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from vfljax import keys
+from vfljax import errors, keys
 from vfljax.defenses import core
 from vfljax.defenses.rows import LEARNS, DefenseRow, Knower, Strengths, private_remarks
 from vfljax.types import Array, Context, HostArray, PyTree
@@ -169,10 +169,10 @@ def label_dp(
     Raises ``ValueError`` for an epsilon out of range, an unknown option, and a teacher of raw labels
     whose guarantee is not given up; ``init`` does where a teacher is needed and there is none.
     """
-    core.check("epsilon", epsilon, 0.0, jnp.inf, infinite=True)
-    core.check_option("mechanism", mechanism, ("randomized_response", "rr_with_prior"))
-    core.check_option("prior", prior, ("two_stage", "teacher"))
-    core.check_option("guarantee", guarantee, ("epsilon", "none"))
+    errors.check("epsilon", epsilon, 0.0, jnp.inf, infinite=True)
+    errors.check_choice("mechanism", mechanism, ("randomized_response", "rr_with_prior"))
+    errors.check_choice("prior", prior, ("two_stage", "teacher"))
+    errors.check_choice("guarantee", guarantee, ("epsilon", "none"))
     reads_scores, raw_teacher = mechanism == "rr_with_prior", prior == "teacher"
     if raw_teacher != (guarantee == "none") or (raw_teacher and not reads_scores):
         raise ValueError(

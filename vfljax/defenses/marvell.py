@@ -38,7 +38,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from vfljax import keys
+from vfljax import errors, keys
 from vfljax.defenses import core
 from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Knower, Strengths
 from vfljax.types import Array, Context
@@ -258,12 +258,14 @@ def marvell(
     Reduces to no defense at power = 0. Raises ``ValueError`` for a knob out of range or an unknown
     option; ``init`` does for more than two classes.
     """
-    core.check("power", power, 0.0, jnp.inf)
-    core.check("error", error, 0.0, 0.4999)
-    core.check_option("dimension", dimension, DIMENSIONS)
-    core.check_option("budget", budget, BUDGETS)
+    errors.check("power", power, 0.0, jnp.inf)
+    errors.check("error", error, 0.0, 0.4999)
+    errors.check_choice("dimension", dimension, DIMENSIONS)
+    errors.check_choice("budget", budget, BUDGETS)
     if budget == "dynamic":
-        core.check("power", power, 1e-6, jnp.inf, " A dynamic budget grows by factors from it.")
+        errors.check(
+            "power", power, 1e-6, jnp.inf, remedy=" A dynamic budget grows by factors from it."
+        )
 
     def rule(key: Array, g: Array, context: Context) -> Array:
         d = g.shape[0] if dimension == "batch" else None

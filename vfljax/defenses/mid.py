@@ -43,6 +43,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from vfljax import errors
 from vfljax.defenses import core
 from vfljax.defenses.rows import DefenseRow, Knower, Strengths
 from vfljax.models.bottleneck import Bottleneck, Law, law_name
@@ -73,14 +74,13 @@ def mid(
 
     Raises ``ValueError`` for a knob out of range or an unknown option; ``init`` does without a top model.
     """
-    core.check("lambda_kl", lambda_kl, 0.0, jnp.inf)
+    errors.check("lambda_kl", lambda_kl, 0.0, jnp.inf)
     _check_number("offset", offset)
-    core.check("offset", offset, -50.0, 50.0)
+    errors.check("offset", offset, -50.0, 50.0)
     _check_number("expansion", expansion)
-    core.check("expansion", expansion, 1, 1000)
-    core.check_integer("expansion", expansion)
-    core.check_option("output", output, ("relu", "identity"))
-    core.check_option("path", path, ("full", "released"))
+    errors.check("expansion", expansion, 1, 1000, whole=True)
+    errors.check_choice("output", output, ("relu", "identity"))
+    errors.check_choice("path", path, ("full", "released"))
 
     def loss(loss_fn: core.LossFn) -> core.LossFn:
         def defended(active, f, embeddings, targets, context, state):

@@ -24,6 +24,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from vfljax import errors
 from vfljax.defenses import core
 from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Strengths
 from vfljax.types import Array
@@ -61,8 +62,8 @@ def noise(scale: Array | float, *, law: str = "laplace") -> core.Defense:
 
     Reduces to no defense at scale = 0. Raises ``ValueError`` for a negative scale or an unknown law.
     """
-    core.check("scale", scale, 0.0, jnp.inf)
-    core.check_option("law", law, tuple(LAWS))
+    errors.check("scale", scale, 0.0, jnp.inf)
+    errors.check_choice("law", law, tuple(LAWS))
     return core.Defense(gradient=core.per_party(lambda key, g, context: LAWS[law](key, g, scale)))
 
 

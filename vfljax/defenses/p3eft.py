@@ -39,6 +39,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from vfljax import errors
 from vfljax.defenses import core
 from vfljax.defenses.rows import DefenseRow, Knower, Strengths
 from vfljax.models.mixing import Mixed
@@ -83,8 +84,8 @@ def p3eft(alpha: Array | float, *, deviation: float = 1.0) -> core.Defense:
 
     Raises ``ValueError`` for a number out of range; ``init`` does without a top model.
     """
-    core.check("alpha", alpha, 0.0, jnp.inf)
-    core.check("deviation", deviation, 0.0, 1000.0)
+    errors.check("alpha", alpha, 0.0, jnp.inf)
+    errors.check("deviation", deviation, 0.0, 1000.0)
 
     def loss(loss_fn: core.LossFn) -> core.LossFn:
         def defended(active, f, embeddings, targets, context, state):

@@ -39,6 +39,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from vfljax import errors
 from vfljax.defenses import core
 from vfljax.defenses.rows import READING, DefenseRow, Knower, Strengths
 from vfljax.types import Array
@@ -110,9 +111,9 @@ def pe_loss(
     slots may see: after label DP the randomized ones. Reduces to no defense at alpha = 0. Raises
     ``ValueError`` for a knob out of range or an unknown ``distance``.
     """
-    core.check("alpha", alpha, 0.0, jnp.inf)
-    core.check("softening", softening, 1e-6, jnp.inf)
-    core.check_option("distance", distance, ("euclidean", "angular"))
+    errors.check("alpha", alpha, 0.0, jnp.inf)
+    errors.check("softening", softening, 1e-6, jnp.inf)
+    errors.check_choice("distance", distance, ("euclidean", "angular"))
 
     def loss(loss_fn: core.LossFn) -> core.LossFn:
         def defended(active, f, embeddings, targets, context, state):

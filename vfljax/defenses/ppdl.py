@@ -32,7 +32,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from vfljax import keys
+from vfljax import errors, keys
 from vfljax.defenses import core
 from vfljax.defenses.compression import quota
 from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Strengths
@@ -174,12 +174,12 @@ def ppdl(
     loss. ``on_exhaustion`` is "zero" or "keep". PPDL never reduces to no defense. Raises
     ``ValueError`` for a knob out of range or an unknown option.
     """
-    core.check("theta", theta, 0.0, 1.0)
-    core.check("epsilon", epsilon, 1e-6, jnp.inf)
-    core.check("gamma", gamma, 0.0, jnp.inf)
-    core.check("tau", tau, 0.0, jnp.inf)
-    core.check("sensitivity", sensitivity, 0.0, jnp.inf)
-    core.check_option("on_exhaustion", on_exhaustion, ("zero", "keep"))
+    errors.check("theta", theta, 0.0, 1.0)
+    errors.check("epsilon", epsilon, 1e-6, jnp.inf)
+    errors.check("gamma", gamma, 0.0, jnp.inf)
+    errors.check("tau", tau, 0.0, jnp.inf)
+    errors.check("sensitivity", sensitivity, 0.0, jnp.inf)
+    errors.check_choice("on_exhaustion", on_exhaustion, ("zero", "keep"))
 
     def rule(key: Array, g: Array, context: object) -> Array:
         del context

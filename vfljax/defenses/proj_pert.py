@@ -32,6 +32,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from vfljax import errors
 from vfljax.defenses import core
 from vfljax.defenses.marvell import moments_by_class
 from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Knower, Strengths
@@ -72,7 +73,7 @@ def proj_pert(inverse_sum_kl: Array | float) -> core.Defense:
     Reduces to no defense at 0. Raises ``ValueError`` for a negative knob; ``init`` does for more
     than two classes.
     """
-    core.check("inverse_sum_kl", inverse_sum_kl, 0.0, jnp.inf)
+    errors.check("inverse_sum_kl", inverse_sum_kl, 0.0, jnp.inf)
 
     def rule(key: Array, g: Array, context: Context) -> Array:
         return perturb(key, g, context.labels, inverse_sum_kl)

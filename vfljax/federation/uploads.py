@@ -29,7 +29,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from vfljax.defenses.core import LARGEST
+from vfljax.errors import LARGEST
 from vfljax.types import HONEST, Array
 
 

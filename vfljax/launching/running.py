@@ -14,6 +14,7 @@ from vfljax import contract, papers, store
 from vfljax.attacking import run
 from vfljax.attacking.jobs import planned
 from vfljax.attacking.planning import extended
+from vfljax.config import Config, changed
 from vfljax.errors import UserError, unknown
 from vfljax.launching.work import Begun, May, Outcome, Say, Work, anything, begin, work
 from vfljax.papers import reproduction
@@ -22,24 +23,24 @@ from vfljax.report.judged import CONFIRMED
 from vfljax.store.check import DAMAGED
 from vfljax.store.units import ATTACK, LOCAL_ONLY
 from vfljax.sweep import profile, size, train
-from vfljax.sweep.experiment import Experiment, changed, experiment_of, parse, parse_stored
-from vfljax.sweep.limits import LIMITS, SizeLimits
+from vfljax.sweep.grid import defense_values, experiment_of, parse
 from vfljax.sweep.plan import Plan, divided_as
+from vfljax.sweep.variants import static_options
 
 
-def check(experiment: Experiment) -> None:
+def check(experiment: Config) -> None:
     """Checks, before anything is trained, what the parser of configs cannot check: plugins against their
     contract, and the paper's table that the sweep reproduces.
 
     Raises:
       ContractError, UserError: one line that says what to do.
     """
-    contract.check_plugins(experiment.defense_values, experiment.static_options)
+    contract.check_plugins(defense_values(experiment), static_options(experiment))
     papers.check(experiment.reproduces)
 
 
 def finish(
-    experiment: Experiment,
+    experiment: Config,
     workdir: pathlib.Path,
     command: str,
     say: Say = print,
@@ -104,7 +105,7 @@ def report(workdir: pathlib.Path) -> str:
     return page.present(workdir, reproduction.extend)
 
 
-def dry_run(experiment: Experiment, workdir: pathlib.Path) -> str:
+def counted(experiment: Config, workdir: pathlib.Path) -> str:
     """Returns what ``finish`` would do, in counts and bytes. Nothing is trained or written.
 
     Args:
@@ -153,7 +154,7 @@ def experiment_for(
     command: str,
     *,
     beyond_limits: bool = False,
-) -> tuple[Experiment, str]:
+) -> tuple[Config, str]:
     """Returns the experiment of a config, or the stored one, and the command that made it.
 
     Args:
@@ -166,13 +167,13 @@ def experiment_for(
       UserError: for an invalid config, and if no sweep is stored.
     """
     if config is not None:
-        return parse(config, SizeLimits.none() if beyond_limits else LIMITS), command
+        return parse(config, beyond_limits=beyond_limits), command
     stored = store.header_of(workdir)
     if stored is None:
         raise UserError(
             f"{workdir} holds no sweep: give a --config, for example configs/quickstart.py."
         )
-    return parse_stored(stored["config"]), stored["command"]
+    return parse(stored["config"], beyond_limits=True), stored["command"]
 
 
 def mend(workdir: pathlib.Path) -> None:
@@ -265,7 +266,7 @@ def attack_stored(
         if each.skipped:
             say(f"skipped {each.variant.label}: {each.skipped}")
     with store.leading(workdir):
-        settling = attacks is None and not experiment.reproduces
+        settling = attacks is None and experiment.skip_settled and not experiment.reproduces
         header = extended(store.read_header(workdir), plan, variants, settling)
         header = store.write(workdir, header)
         store.clear_failures(workdir)

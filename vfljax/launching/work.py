@@ -20,6 +20,7 @@ from vfljax.attacking import run
 from vfljax.attacking.batching import Stored
 from vfljax.attacking.jobs import planned
 from vfljax.attacking.planning import extended
+from vfljax.config import Config
 from vfljax.datasets import prepared
 from vfljax.errors import UserError, shown
 from vfljax.machine import cores
@@ -27,7 +28,6 @@ from vfljax.store import Unit
 from vfljax.store.claims import TRIES, slug
 from vfljax.store.units import SHARD
 from vfljax.sweep import initial, programs, train
-from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.plan import Plan, divided_as
 from vfljax.sweep.progress import Progress
 
@@ -72,7 +72,7 @@ def anything(unit: Unit) -> bool:
     return True
 
 
-def begin(experiment: Experiment, workdir: pathlib.Path, command: str, say: Say = print) -> Begun:
+def begin(experiment: Config, workdir: pathlib.Path, command: str, say: Say = print) -> Begun:
     """Plans a sweep, and writes its header and what its units share. Forgets failures of earlier commands.
 
     Args:
@@ -92,7 +92,7 @@ def begin(experiment: Experiment, workdir: pathlib.Path, command: str, say: Say 
             prepared.verify(experiment.data.dir)  # a changed byte must not be trained on
         header = store.begin(workdir, train.header(plan, command))
         plan = divided_as(plan, header)
-        settling = not experiment.reproduces
+        settling = experiment.skip_settled and not experiment.reproduces
         header = store.write(workdir, extended(header, plan, variants, settling))
         store.clear_failures(workdir)
         trials = sum(len(group.trials) for group in plan.groups)

@@ -16,7 +16,7 @@ from vfljax import machine, plugins, store
 from vfljax.errors import UserError
 from vfljax.launching.work import Begun, work
 from vfljax.sweep import train
-from vfljax.sweep.experiment import parse_stored
+from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import divided_as
 
 
@@ -57,7 +57,8 @@ def _perform(worker: Worker) -> None:
     _set_up(folder)
     for source in worker.plugins:
         plugins.use(source)
-    experiment = parse_stored(json.loads(pathlib.Path(worker.config).read_text()))
+    values = json.loads(pathlib.Path(worker.config).read_text())
+    experiment = parse(values, beyond_limits=True)
     plan, _ = train.planned(experiment, folder)
     header = store.read_header(folder)
     work(Begun(divided_as(plan, header), folder, header))

@@ -22,7 +22,7 @@ from vfljax.report.limits import half_row, limits
 from vfljax.report.verdicts import MEANINGS
 from vfljax.store.header import differences
 from vfljax.store.loading import TIMES
-from vfljax.sweep.experiment import experiment_of
+from vfljax.sweep.grid import experiment_of
 from vfljax.types import federation_of
 
 VERDICTS = {str(verdict): meaning for verdict, meaning in MEANINGS.items()}

@@ -19,6 +19,7 @@ from vfljax import store
 from vfljax.auditing import request, wires
 from vfljax.auditing.stages import audit as run_audit
 from vfljax.auditing.survey import written_frame
+from vfljax.config import Config
 from vfljax.errors import UserError, unknown, user_path
 from vfljax.launching import running
 from vfljax.library import forms
@@ -221,10 +222,10 @@ def run_sweep(
         config = vfljax.config.from_file(os.fspath(config))
     elif isinstance(config, ConfigDict):
         config = config.to_dict()
-    if not isinstance(config, Mapping | Experiment):
+    if not isinstance(config, Mapping | Config):
         what = f"config is of type {type(config).__name__}"
         raise UserError(what, remedy="give a mapping of fields, or the path of a config file")
-    experiment = config if isinstance(config, Experiment) else parse(config)
+    experiment = config if isinstance(config, Config) else parse(config)
     outcomes = [running.finish(experiment, folder, command, say)]
     if confirm:
         outcomes.append(running.confirm(folder, command, say))

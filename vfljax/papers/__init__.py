@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from vfljax.errors import unknown
 
 if TYPE_CHECKING:
-    from vfljax.sweep.records import Reproduces
+    from vfljax.config import Reproduces
 
 FILE = pathlib.Path(__file__).with_name("numbers.json")
 PAPERS = {

@@ -21,7 +21,7 @@ import numpy as np
 from vfljax.defenses.gafm import draws_of, label_loss
 from vfljax.errors import UserError, unknown
 from vfljax.store import StoredSweep
-from vfljax.sweep.experiment import experiment_of
+from vfljax.sweep.grid import experiment_of
 from vfljax.types import HostArray
 
 OVER = ("last_batch", "epoch")

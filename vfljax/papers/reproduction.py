@@ -21,12 +21,11 @@ import numpy as np
 import pandas as pd
 
 from vfljax import attacks, papers, store
+from vfljax.config import Config, Reproduces
 from vfljax.papers import Number, comparisons, gafm_gradients
 from vfljax.papers.comparisons import Compared
 from vfljax.report import rows, tables
 from vfljax.report.judged import knobs_of, labels
-from vfljax.sweep.experiment import Experiment
-from vfljax.sweep.records import Reproduces
 from vfljax.types import NO_SPLIT, SPLIT, federation_of
 
 GAFM = {name: f"gafm.{name}" for name in ("sigma", "delta", "gamma")}
@@ -96,7 +95,7 @@ def compare(sweep: store.StoredSweep, reproduces: Reproduces) -> list[Compared]:
     return [c for v in variants for number in numbers for c in finder.compared(number, v)]
 
 
-def extend(sweep: store.StoredSweep, experiment: Experiment) -> tables.Extra:
+def extend(sweep: store.StoredSweep, experiment: Config) -> tables.Extra:
     """Returns what a sweep's report adds on its paper: the comparison with the printed table.
 
     Args:

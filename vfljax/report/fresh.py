@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from vfljax import defenses
+from vfljax.config import as_axis
 from vfljax.report.judged import judge_sweep, knobs_of
-from vfljax.sweep.records import as_axis
 
 SEEDS = 3  # as many as a verdict needs
 NOTHING = "nothing is recommended, so there is nothing to confirm"

@@ -30,13 +30,14 @@ import numpy as np
 import pandas as pd
 
 from vfljax import defenses, store
+from vfljax.config import Config
 from vfljax.report.costs import Cost
 from vfljax.report.judge import judge
 from vfljax.report.rows import Facts, Frames, read
 from vfljax.report.verdicts import Verdict
 from vfljax.report.words import number
 from vfljax.store import StoredSweep
-from vfljax.sweep.experiment import Experiment, experiment_of
+from vfljax.sweep.grid import experiment_of
 
 CONFIRMED = "confirmed"
 """The folder within a sweep's that has the sweep of what is recommended, on fresh seeds."""
@@ -52,7 +53,7 @@ class Judged(NamedTuple):
     """A stored sweep with its verdicts; the module's docstring lists the columns."""
 
     sweep: StoredSweep
-    experiment: Experiment
+    experiment: Config
     rows: pd.DataFrame  # see ``report.rows``
     trials: pd.DataFrame
     facts: Facts
@@ -72,7 +73,7 @@ def judge_sweep(workdir: pathlib.Path) -> Judged:
     return judged(sweep, experiment_of(sweep))
 
 
-def judged(sweep: StoredSweep, experiment: Experiment) -> Judged:
+def judged(sweep: StoredSweep, experiment: Config) -> Judged:
     """Returns a stored sweep with its verdicts, and those of the folder of fresh seeds if that is finished."""
     frames = read(sweep, experiment)
     verdicts = with_words(judge(*frames), frames, store.attack_summary(sweep.workdir))

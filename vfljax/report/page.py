@@ -31,7 +31,7 @@ from vfljax.report.templates import TEMPLATES, paragraphs, templates
 from vfljax.report.terminal import first_lines, fitted
 from vfljax.report.words import count, share
 from vfljax.sweep import profile
-from vfljax.sweep.experiment import experiment_of
+from vfljax.sweep.grid import experiment_of
 
 FRONTIER, CERTAINTY, PAPER = "frontier", "certainty", "paper"  # figures, one in a paper's form
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"

@@ -41,9 +41,8 @@ import pandas as pd
 import pyarrow as pa
 
 from vfljax import attacks, plugins, store
+from vfljax.config import Config, Goal
 from vfljax.store import StoredSweep
-from vfljax.sweep.experiment import Experiment
-from vfljax.sweep.records import Goal
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, AttackIdentity, federation_of
 
 PANELS = {SPLIT: "with model splitting", NO_SPLIT: "without model splitting"}
@@ -85,7 +84,7 @@ class Frames(NamedTuple):
     facts: Facts
 
 
-def read(sweep: StoredSweep, experiment: Experiment | None = None, named: bool = True) -> Frames:
+def read(sweep: StoredSweep, experiment: Config | None = None, named: bool = True) -> Frames:
     """Returns the frames of a stored sweep, finished or not.
 
     Args:
@@ -104,7 +103,7 @@ def read(sweep: StoredSweep, experiment: Experiment | None = None, named: bool =
     return Frames(rows, trials, facts._replace(known=int(fair["known"].max()) if len(fair) else 0))
 
 
-def _facts(sweep: StoredSweep, experiment: Experiment | None) -> Facts:
+def _facts(sweep: StoredSweep, experiment: Config | None) -> Facts:
     data = sweep.header["data"]
     balance = data["balance"]
     classes, share = len(balance), min(balance) / sum(balance)
@@ -131,7 +130,7 @@ def utility_of(balance: Sequence[int]) -> str:
     return "AUC" if len(balance) == 2 and min(balance) / sum(balance) < RARE else "accuracy"
 
 
-def _trials(sweep: StoredSweep, facts: Facts, experiment: Experiment | None) -> pd.DataFrame:
+def _trials(sweep: StoredSweep, facts: Facts, experiment: Config | None) -> pd.DataFrame:
     table = sweep.results
     lists = [field.name for field in table.schema if pa.types.is_list(field.type)]
     trials = table.drop_columns(lists).to_pandas()

@@ -15,6 +15,7 @@ from pandas.api.types import is_numeric_dtype
 
 from vfljax import attacks as attack_table
 from vfljax import store
+from vfljax.config import Config
 from vfljax.report import guarantees
 from vfljax.report.judge import LOCAL_ONLY
 from vfljax.report.judged import LITTLE, Judged
@@ -22,7 +23,6 @@ from vfljax.report.rows import PANELS, settlers
 from vfljax.report.templates import paragraphs
 from vfljax.report.verdicts import MEANINGS, VERDICTS, Verdict
 from vfljax.report.words import NONE, count, figure, points, share, signed, with_limits
-from vfljax.sweep.experiment import Experiment
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
 
 
@@ -45,7 +45,7 @@ class Extra(NamedTuple):
 
 
 NO_EXTRA = Extra()
-Extend = Callable[[store.StoredSweep, Experiment], Extra]
+Extend = Callable[[store.StoredSweep, Config], Extra]
 KINDS = {SPLIT: "split", MALICIOUS: "malicious", NO_SPLIT: "no split"}
 ORDER = (
     *(Verdict.PROTECTS, Verdict.LEAKS_MUCH_LESS, Verdict.LEAKS_LESS, Verdict.UNCLEAR),

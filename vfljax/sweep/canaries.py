@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import keys
+from vfljax.config import Config
 from vfljax.datasets.core import Dataset, PartyColumns
 from vfljax.datasets.splits import Split
 from vfljax.errors import UserError
-from vfljax.sweep.experiment import Experiment
 from vfljax.types import Array, HostArray
 
 SHARES = (100, 50, 25)  # percent of the canaries that are guessed, those with the surest guesses
@@ -41,7 +41,7 @@ def coins(seed: int, rows: int, count: int, num_classes: int) -> tuple[Array, Ar
 
 
 def plant(
-    dataset: Dataset, columns: Columns, splits: list[Split], experiment: Experiment
+    dataset: Dataset, columns: Columns, splits: list[Split], experiment: Config
 ) -> tuple[Dataset, Columns, list[Split], HostArray]:
     """Replaces training rows of every seed by copies whose labels are coins. The copies are the last rows.
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import math
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,8 @@ import numpy as np
 
 from vfljax import defenses, keys, machine, store
 from vfljax.errors import UserError
-from vfljax.sweep.grid import Group, Trial
+from vfljax.sweep.grid import knobs_of, rows_of
+from vfljax.sweep.specs import Group
 from vfljax.types import Array, DefenseSpec, HostArray, PyTree, Spec
 
 CODEBOOKS = "codebooks"  # the kind of shared arrays that hold them
@@ -29,9 +31,12 @@ def _makers(spec: Spec) -> tuple[DefenseSpec, ...]:
     return defenses.having("codebook", spec.defenses)
 
 
-def _uses(groups: Sequence[Group]) -> Iterator[tuple[DefenseSpec, Trial]]:
-    """Yields every defense that trains a codebook, with every trial that has the defense."""
-    return ((m, trial) for g in groups for m in _makers(g.spec) for trial in g.trials)
+def _uses(groups: Sequence[Group]) -> Iterator[tuple[DefenseSpec, dict[str, Any]]]:
+    """Yields every defense that trains a codebook, with the row of every trial that has the defense."""
+    for group in groups:
+        if makers := _makers(group.spec):
+            rows = rows_of(group.trials)
+            yield from ((maker, row) for maker in makers for row in rows)
 
 
 def numbers(spec: Spec) -> int:
@@ -47,8 +52,8 @@ def train(groups: Sequence[Group], workdir: pathlib.Path) -> None:
       workdir: the folder of the sweep, whose lock the caller holds.
     """
     there, missing = store.read_keyed(workdir, CODEBOOKS), dict[DefenseSpec, dict[Identity, None]]()
-    for maker, trial in _uses(groups):
-        identity = _identity(maker, trial)
+    for maker, row in _uses(groups):
+        identity = _identity(maker, row)
         if _name(maker, identity, 0) not in there:
             missing.setdefault(maker, {})[identity] = None
     arrays = {}
@@ -68,11 +73,11 @@ def codebooks(groups: Sequence[Group], workdir: pathlib.Path) -> dict[int, dict[
       workdir: the folder of the sweep, where ``train`` has stored them.
     """
     there, out = store.read_keyed(workdir, CODEBOOKS), dict[int, dict[str, PyTree]]()
-    for maker, trial in _uses(groups):
+    for maker, row in _uses(groups):
         structure = jax.tree.structure(_shapes(maker, groups[0].spec.num_classes))
-        identity = _identity(maker, trial)
+        identity = _identity(maker, row)
         leaves = [there[_name(maker, identity, n)] for n in range(structure.num_leaves)]
-        out.setdefault(trial.id, {})[maker.name] = jax.tree.unflatten(structure, leaves)
+        out.setdefault(row["trial"], {})[maker.name] = jax.tree.unflatten(structure, leaves)
     return out
 
 
@@ -84,20 +89,8 @@ def _name(maker: DefenseSpec, identity: Identity, leaf: int) -> str:
     )
 
 
-def blank(groups: Sequence[Group]) -> dict[int, dict[str, PyTree]]:
-    """Returns ``codebooks`` of zeros, with which programs are compiled without training codebooks."""
-    zeros: dict[DefenseSpec, PyTree] = {}
-    out: dict[int, dict[str, PyTree]] = {}
-    for maker, trial in _uses(groups):
-        if maker not in zeros:
-            shapes = _shapes(maker, groups[0].spec.num_classes)
-            zeros[maker] = jax.tree.map(lambda a: np.zeros(a.shape, a.dtype), shapes)
-        out.setdefault(trial.id, {})[maker.name] = zeros[maker]
-    return out
-
-
-def _identity(maker: DefenseSpec, trial: Trial) -> Identity:
-    return trial.seed, tuple(trial.chain.knobs[maker.name].items())
+def _identity(maker: DefenseSpec, row: Mapping[str, Any]) -> Identity:
+    return row["seed"], tuple(knobs_of(row)[maker.name].items())
 
 
 def _make(maker: DefenseSpec, num_classes: int, seed: Array, knobs: dict[str, Array]) -> PyTree:

@@ -1,274 +1,348 @@
-"""The trials of an experiment, grouped by the structure of their training program. Host only.
+"""The trials of a config as a table: one row for each trial, one column for each of its numbers and options.
 
 A *configuration* is one value for every knob and number of a method. A *trial* trains it in one federation
-from one seed. Trials whose ``Spec`` is equal form a group and share one compiled program, in which every
-number that differs is an array.
+from one seed. The columns are those of the stored results: ``trial``, ``configuration``, ``method``,
+``defenses`` (the chain, such as "kdk+noise"), ``federation``, ``seed``, the fields of ``config.model`` that a
+method sets (``model.top``), knobs and options (``kdk.epsilon``, ``kdk.anchor``), and the numbers of training. A
+cell that a method lacks is NaN. Programs are groups of the rows (``vfljax.sweep.specs``). Host only.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-import jax
+import msgspec
 import numpy as np
+import pandas as pd
 
-from vfljax import attacks, defenses, models
-from vfljax.federation.training import Member
-from vfljax.models.making import make_network
-from vfljax.sweep.experiment import Experiment
-from vfljax.sweep.limits import lengths
-from vfljax.sweep.methods import Chain, Method, combinations, model_name
-from vfljax.sweep.records import Model
-from vfljax.types import (
-    HONEST,
-    NO_SPLIT,
-    SPLIT,
-    DefenseSpec,
-    Federation,
-    HostArray,
-    HParams,
-    Input,
-    PyTree,
-    Spec,
+from vfljax import attacks, defenses, models, plugins
+from vfljax.config import (
+    Config,
+    Model,
+    as_axis,
+    check_count,
+    check_distinct,
+    check_new,
+    check_size,
+    combinations,
+    convert,
+    make,
 )
+from vfljax.errors import MOST_WHOLE, Field, UserError, check, unknown, unknown_row
+from vfljax.federation import optimizers, uploads
+from vfljax.models.making import tuples
+from vfljax.store import StoredSweep
+from vfljax.types import MALICIOUS, NO_SPLIT, Federation
+
+METHOD_MODEL = ("top", "top_hidden")  # model fields that a method may set; it cannot set bottoms
+IDENTITY = ("trial", "configuration", "method", "defenses", "federation", "seed")
+
+# --- from a mapping to a config whose names are known ---
 
 
-class DataShape(NamedTuple):
-    """The facts about the data that decide program structures: static, and known before arrays are used."""
-
-    num_classes: int
-    num_rows: int  # training rows of a seed
-    inputs: tuple[Input, ...]  # of each party that owns columns
-
-
-class Trial(NamedTuple):
-    """One value for every knob, option and number of a method, trained in one federation from one seed."""
-
-    id: int
-    configuration: int  # number of its configuration, the same in all federations and seeds
-    method: Method
-    chain: Chain
-    numbers: Mapping[str, float]  # learning_rate, momentum, weight_decay, decay, strength, gamma
-    federation: Federation
-    seed: int
-
-    def row(self) -> dict[str, Any]:
-        """Its identity and all of its numbers as table columns, such as ``kdk.epsilon``.
-
-        Defenses that the method does not have get no column here.
-        """
-        values = [(d, by_knob) for by_defense in self.chain for d, by_knob in by_defense.items()]
-        row = {
-            "trial": self.id,
-            "configuration": self.configuration,
-            "method": self.method.name,
-            "defenses": "+".join(self.chain.knobs),
-            "federation": self.federation.name,
-            "seed": self.seed,
-            **self.method.top_columns(),
-            **{
-                f"{defense}.{knob}": v for defense, by_knob in values for knob, v in by_knob.items()
-            },
-            **self.numbers,
-        }
-        # the optimizer of an honest federation does not read gamma
-        return row if self.federation.malicious else row | {"gamma": 0.0}
-
-
-class Group(NamedTuple):
-    """Trials of one program."""
-
-    name: str
-    spec: Spec
-    trials: tuple[Trial, ...]
-    weights: int = 0  # how many numbers a trial's networks and codebooks have
-
-
-def check_counts(experiment: Experiment, federations: Sequence[Federation]) -> None:
-    """Raises UserError for more trials or programs than ``experiment.limits`` allow, before any is built.
+def parse(values: Mapping[str, Any], *, beyond_limits: bool = False) -> Config:
+    """Returns the record of a config, checked against the tables of defenses, attacks and networks.
 
     Args:
-      experiment: what is trained.
-      federations: the federations that it is trained in.
+      values: a mapping with any of the fields of ``Config``.
+      beyond_limits: whether sizes are allowed that are refused otherwise, as in sweeps that are stored.
+
+    Raises:
+      UserError: in one line, for an invalid config.
     """
-    experiment.check_trials(federations)
-    programs, options = set(), {"grid": len(experiment.methods)}  # options: axes of programs
-    for method in experiment.methods:
-        # as text, because options may be unhashable or invalid: they are checked later
-        chains = {(model_name(method.model), repr(chain.specs)) for chain in method.chains}
-        programs |= {(f.split, *chain) for f in method.trained(federations) for chain in chains}
-        for name, values in method.axes.items():
-            _, static = defenses.TABLE[name].knobs_and_options(values)
-            options |= lengths(f"grid.{method.name}.{name}", static)
-    experiment.limits.check_count("programs", len(programs), options, "programs to compile")
+    config = make(values, beyond_limits=beyond_limits)
+    check_new(config)
+    _check_tables(config)
+    if not config.grid:
+        raise UserError("config.grid is empty: give at least {'undefended': {}}.")
+    for method in config.grid:
+        _check_method(config, method)
+    check_attacks(config)
+    check_trials(config, [Federation()])  # of one federation; of all once they are known
+    return config
 
 
-def trials(experiment: Experiment, federations: Sequence[Federation]) -> list[Trial]:
-    """Returns every trial of an experiment, configurations outermost, seeds innermost.
+def experiment_of(sweep: StoredSweep) -> Config:
+    """Returns the config of a stored sweep. Placeholders replace rows of plugins that are not in use."""
+    plugins.stand_in(sweep.plugins)
+    return parse(sweep.config, beyond_limits=True)
+
+
+def _check_tables(config: Config) -> None:
+    """Refuses names that are in no table, and a strength that an upload does not have."""
+    for field, name, table in (
+        ("model.top", config.model.top, models.TOPS),
+        ("training.optimizer", config.training.optimizer, optimizers.TABLE),
+        ("malicious.upload", config.malicious.upload, uploads.TABLE),
+    ):
+        if name not in table:
+            raise unknown(Field(field), name, table)
+    upload = config.malicious.upload
+    for strength in as_axis(config.malicious.strength):
+        remedy = f" It is that of config.malicious.upload={upload!r}."
+        most = uploads.TABLE[upload].most
+        check(Field("malicious.strength"), strength, 0.0, most, remedy=remedy)
+
+
+def _check_method(config: Config, name: str) -> None:
+    """Refuses a method with an unknown defense, and invalid or missing values of knobs and options."""
+    entry, field = config.grid[name], f"grid.{name}"
+    if not isinstance(entry, Mapping):
+        raise UserError(
+            "is no chain", field=field, value=entry, remedy="give {defense: {knob: values}}"
+        )
+    model_of(config, name)
+    for defense, values in _chain(entry).items():
+        if defense not in defenses.TABLE:
+            raise unknown_row("defense", defense, defenses.TABLE)
+        place = f"{field}.{defense}"
+        if not isinstance(values, Mapping):
+            raise UserError(
+                "is no group of knobs", field=place, value=values, remedy="give {knob: values}"
+            )
+        row = defenses.TABLE[defense]
+        for knob in values:
+            if knob not in row.knobs and knob not in row.options:
+                raise unknown(f"knob of {defense}", knob, [*row.knobs, *row.options])
+        for knob in row.required:
+            if knob not in values:
+                raise UserError(f"config.{place} gives no {knob}: name its value(s).")
+        for knob, axis in values.items():
+            option = row.options.get(knob)
+            _check_axis(f"{place}.{knob}", axis, option.default if option else None)
+    if config.federations == (NO_SPLIT,) and _needs_top(entry):
+        raise UserError(
+            "needs a top model", field=field, remedy="add 'split' to config.federations"
+        )
+
+
+def _check_axis(field: str, axis: Any, default: Any) -> None:
+    """Refuses values that a knob (``default`` is None) or an option of such a default cannot have. Ranges are
+    the factory's to check."""
+    values = as_axis(axis)
+    if not values:
+        raise UserError("is empty", field=field, remedy="give at least one value")
+    for value in values:
+        if default is None:
+            check(Field(field), value, -math.inf, infinite=True)
+        elif type(default) is int and type(value) is not int:
+            raise UserError("is no whole number", field=field, value=value, remedy="give one")
+        elif not isinstance(value, (str, bool, int, float)):
+            remedy = "give a text, a number, True or False, or a tuple of these"
+            raise UserError("is no option", field=field, value=value, remedy=remedy)
+    check_distinct(field, values)
+
+
+def check_attacks(config: Config) -> None:
+    """Refuses unknown attacks, axes that name a value twice, and numbers that are too large."""
+    axes, points = {"attackers": len(config.attackers)}, 0
+    for name, values in config.attacks.items():
+        if name not in attacks.TABLE:
+            raise unknown_row("attack", name, attacks.TABLE)
+        if not isinstance(values, Mapping):
+            field = f"attacks.{name}"
+            raise UserError(
+                "is no group", field=field, value=values, remedy="give {option: values}"
+            )
+        for option, axis in values.items():
+            field, limit = f"attacks.{name}.{option}", "attack_numbers"
+            for value in as_axis(axis):
+                if isinstance(value, (int, float)) and value < math.inf:
+                    limit = "attack_steps" if option == "steps" else limit
+                    check_size(config, limit, field, value)
+                if isinstance(value, int) and abs(value) > MOST_WHOLE:
+                    check(Field(field), value, -MOST_WHOLE, MOST_WHOLE, whole=True)
+            check_distinct(field, as_axis(axis))
+        counts = {f"attacks.{name}.{k}": len(as_axis(axis)) for k, axis in values.items()}
+        axes, points = axes | counts, points + math.prod(counts.values()) * len(config.attackers)
+    check_count(config, "attack_points", points, axes, "attacks on every trial")
+
+
+# --- methods: the entries of config.grid ---
+
+
+def _chain(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the defenses of a method and the values of their knobs and options."""
+    return {name: values for name, values in entry.items() if name != "model"}
+
+
+def _needs_top(entry: Mapping[str, Any]) -> bool:
+    """Whether a method can be trained with model splitting only."""
+    return any(defenses.TABLE[name].needs_top for name in _chain(entry))
+
+
+def _trained(entry: Mapping[str, Any], federations: Iterable[Federation]) -> list[Federation]:
+    """Returns those of the federations that a method is trained in."""
+    return [f for f in federations if f.split or not _needs_top(entry)]
+
+
+def _tops(config: Config, method: str) -> dict[str, Any]:
+    """Returns the fields of ``METHOD_MODEL`` that a method sets. Raises UserError for others."""
+    field = f"grid.{method}.model"
+    given = config.grid[method].get("model", {})
+    if not isinstance(given, Mapping):
+        remedy = f"must be a group of fields: {', '.join(METHOD_MODEL)}"
+        raise UserError(field=field, value=given, remedy=remedy)
+    for name in given:
+        if name not in METHOD_MODEL:  # attacks hold one bottom, and baselines one cut
+            raise unknown((f"field of config.{field}",), name, METHOD_MODEL)
+    return {name: convert(Model, name, value, field) for name, value in given.items()}
+
+
+def model_of(config: Config, method: str) -> Model:
+    """Returns the sweep's model with the top model that the method names.
 
     Args:
-      experiment: what is trained.
+      config: of the sweep.
+      method: its name in ``config.grid``.
+    """
+    tops = _tops(config, method)
+    model = msgspec.structs.replace(config.model, **tops) if tops else config.model
+    if model.top not in models.TOPS:
+        raise unknown(Field(f"grid.{method}.model.top"), model.top, models.TOPS)
+    return model
+
+
+def model_name(model: Model) -> str:
+    """Returns a name such as 'generator-16' for the fields of a model that methods may set."""
+    return "-".join(_field_text(getattr(model, field)) for field in METHOD_MODEL)
+
+
+def _field_text(value: Any) -> str:
+    """Returns a model field as text for a table column or a name: 'generator', '16-8', 'none'."""
+    return "-".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
+
+
+def check_trials(config: Config, federations: Sequence[Federation]) -> None:
+    """Raises UserError for more trials in these federations than ``LIMITS`` allow; none is built yet.
+
+    Args:
+      config: of the sweep.
+      federations: those that it is trained in.
+    """
+    numbers = {name: len(values) for name, values in config.numbers.items()}
+    others = math.prod(numbers.values()) * config.seeds
+    # of two that are equally long, the message names the first
+    axes = {"seeds": config.seeds, "malicious.parties": len(config.malicious.parties)}
+    axes |= {"grid": len(config.grid), **numbers}
+    count = 0
+    for method, entry in config.grid.items():
+        counts = {
+            f"grid.{method}.{defense}.{knob}": len(as_axis(axis))
+            for defense, values in _chain(entry).items()
+            for knob, axis in values.items()
+        }
+        count += math.prod(counts.values()) * len(_trained(entry, federations)) * others
+        axes |= counts
+    check_count(config, "trials", count, axes, "trials")
+
+
+# --- the table ---
+
+
+def configurations(config: Config) -> pd.DataFrame:
+    """Returns the trials' columns but for ``trial``, ``federation`` and ``seed``, a row for each configuration.
+
+    Methods come in listing order; of a method, the numbers of training change fastest, then the last knob or
+    option of its last defense.
+    """
+    rows: list[dict[str, Any]] = []
+    tops, knobs, options = {}, {}, {}  # columns in the order in which they first appear
+    numbers = combinations(config.numbers, "training")
+    for method, entry in config.grid.items():
+        chain = _chain(entry)
+        axes = {f"{name}.{k}": axis for name, of in chain.items() for k, axis in of.items()}
+        named = {f"model.{k}": _field_text(v) for k, v in _tops(config, method).items()}
+        tops |= named
+        defaults = {}
+        for name, values in chain.items():
+            row = defenses.TABLE[name]
+            of_knobs, of_options = row.knobs_and_options(values)
+            rest = {k: p.default for k, p in row.knobs.items() if k not in values}
+            defaults |= {f"{name}.{k}": value for k, value in rest.items()}
+            knobs |= dict.fromkeys(f"{name}.{k}" for k in (*of_knobs, *rest))
+            options |= dict.fromkeys(f"{name}.{k}" for k in of_options)
+        identity = {"method": method, "defenses": "+".join(chain), **named, **defaults}
+        points = combinations(axes, f"grid.{method}")
+        rows += [{**identity, **point, **of} for point in points for of in numbers]
+    columns: dict[str, Any] = {"configuration": range(len(rows))}
+    for name in ("method", "defenses", *tops, *knobs, *options, *config.numbers):
+        kind = float if name in knobs or name in config.numbers else object
+        values = [tuples(row.get(name, math.nan)) for row in rows]
+        columns[name] = pd.Series(values, dtype=kind)
+    return pd.DataFrame(columns)
+
+
+def trials(config: Config, federations: Sequence[Federation]) -> pd.DataFrame:
+    """Returns the table of trials, configurations outermost, seeds innermost.
+
+    Args:
+      config: of the sweep.
       federations: those to train; a method that needs a top model is left out of federations without one.
     """
-    numbers = combinations(experiment.numbers, "training")
-    configurations = [
-        (method, chain, values)
-        for method in experiment.methods
-        for chain, values in itertools.product(method.chains, numbers)
+    points, seeds = configurations(config), config.trained_seeds
+    trained = {m: [f.name for f in _trained(e, federations)] for m, e in config.grid.items()}
+    places = [(c, name) for c, method in enumerate(points["method"]) for name in trained[method]]
+    table = points.iloc[np.repeat([c for c, _ in places], len(seeds)).astype(int)]
+    table = table.reset_index(drop=True)
+    identity = {
+        "trial": np.arange(len(table)),
+        "federation": np.repeat(np.array([name for _, name in places], object), len(seeds)),
+        "seed": np.tile(np.asarray(seeds), len(places)),
+    }
+    table = table.assign(**identity)
+    # the optimizer of an honest federation does not read gamma
+    table.loc[~is_malicious(table), "gamma"] = 0.0
+    return table[[*IDENTITY, *(name for name in table if name not in IDENTITY)]]
+
+
+def is_malicious(table: pd.DataFrame) -> pd.Series:
+    """Returns whether each trial has malicious parties [trials] bool."""
+    return table["federation"].str.startswith(MALICIOUS)
+
+
+def is_split(table: pd.DataFrame) -> pd.Series:
+    """Returns whether each trial has a top model [trials] bool."""
+    return table["federation"] != NO_SPLIT
+
+
+def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Returns each row of the table without the cells that its method lacks, as results are stored."""
+    return [
+        {name: value for name, value in row.items() if value == value}
+        for row in table.to_dict("records")
     ]
-    runs = (
-        (number, *configuration, federation, seed)
-        for number, configuration in enumerate(configurations)
-        for federation in configuration[0].trained(federations)
-        for seed in experiment.trained_seeds
-    )
-    return [Trial(i, *run) for i, run in enumerate(runs)]
 
 
-def make_spec(
-    experiment: Experiment,
-    shape: DataShape,
-    federation: Federation,
-    model: Model,
-    chain: tuple[DefenseSpec, ...] = (),
-    malicious: bool = False,
-) -> Spec:
-    """Returns the static half of a trial.
-
-    Args:
-      experiment: what is trained.
-      shape: the data's classes, rows and columns.
-      federation: with or without a top model.
-      model: that of the trial's method.
-      chain: its defenses.
-      malicious: whether any trial of the sweep has malicious parties. Then all passive parties run the
-        malicious optimizer and upload, which are honest at gamma = 0 and strength = 0, so that such trials
-        share programs with others.
-    """
-    training, passive, rows = experiment.training, experiment.parties.passive, shape.num_rows
-    cut, output = (model.cut, model.output) if federation.split else (shape.num_classes, "identity")
-    top = models.TOPS[model.top](model.top_hidden, shape.num_classes, weights=model.weights)
-    bottoms = tuple(make_network(model.network, cut, output, reads) for reads in shape.inputs)
-    honest = training.optimizer
-    attacker = experiment.malicious.optimizer(honest) if malicious else honest
-    attacked_by = knowers(chain, federation.split) & set(experiment.attacks)
-    whole = any(attacks.TABLE[name].whole_batches for name in attacked_by)
-    spec = Spec(
-        bottoms=bottoms,
-        top=top if federation.split else None,
-        passive=passive,
-        num_classes=shape.num_classes,
-        num_rows=rows,
-        batch_size=min(training.batch_size, rows),
-        epochs=training.epochs,
-        optimizers=(*((attacker,) * passive), *((honest,) * (len(bottoms) - passive)), honest),
-        defenses=chain,
-        aggregation=model.aggregation,
-        upload=experiment.malicious.upload if malicious else HONEST,
-        scope=training.scope,
-        drop_last=training.drop_last,
-        class_weights=tuple(map(float, training.class_weights)),
-        recorded=0 if whole else training.scored_rows(rows) % rows,  # 0: all of them
-        record_inputs=training.record_parameter_gradients and not federation.split,
-        precision=training.precision,
-    )
-    return defenses.with_networks(spec)
+def knobs_of(row: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Returns the knobs of a row's chain, by the defense's name; ``row`` is one of ``rows_of``."""
+    return {
+        name: {knob: row[f"{name}.{knob}"] for knob in defenses.TABLE[name].knobs}
+        for name in filter(None, row["defenses"].split("+"))
+    }
 
 
-def knowers(chain: Sequence[DefenseSpec], split: bool) -> set[str]:
-    """Returns the names of the attacks that take a defense of the chain into account.
-
-    Args:
-      chain: the defenses.
-      split: whether there is a top model.
-    """
-    kind = SPLIT if split else NO_SPLIT
-    listed = (defenses.TABLE[spec.name].known_by.get(kind, ()) for spec in chain)
-    return {knower.attack for row in listed for knower in row}
-
-
-def groups(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial]) -> list[Group]:
-    """Returns trials grouped by equal Spec, in order of first appearance.
-
-    Honest and malicious trials share a program (gamma is a number). Undefended trials join the first chain of
-    their model in which every defense has neutral knobs and default options. This saves a program, and their
-    results equal those of that chain at its neutral knobs bit for bit.
-
-    Args:
-      experiment: what is trained.
-      shape: the data's classes, rows and columns.
-      every_trial: the trials of the experiment.
-    """
-    malicious = any(trial.federation.malicious for trial in every_trial)
-    sweeps_own = model_name(experiment.model)
-    models_of = {m.name: model_name(m.model) for m in experiment.methods}
-    names = {method: "" if name == sweeps_own else name for method, name in models_of.items()}
-    hosts: dict[str, tuple[DefenseSpec, ...]] = {}  # by model, the chain for undefended trials
-    for trial in every_trial:
-        chain = trial.chain.specs
-        # an option may be another rule: KDk anchored at its teacher changes labels at epsilon = 0 too
-        if chain and all(
-            defenses.TABLE[d.name].neutral is not None and not d.options for d in chain
-        ):
-            hosts.setdefault(names[trial.method.name], chain)
-    specs: dict[Any, Spec] = {}
-    empty: dict[Spec, Group] = {}
-    members: dict[Spec, list[Trial]] = {}
-    for trial in every_trial:
-        model, split = names[trial.method.name], trial.federation.split
-        chain = trial.chain.specs or hosts.get(model, ())
-        if (split, chain, model) not in specs:
-            spec = make_spec(
-                experiment, shape, Federation(split), trial.method.model, chain, malicious
-            )
-            specs[split, chain, model] = spec
-            empty.setdefault(spec, Group(_group_name(spec, model), spec, ()))
-        members.setdefault(specs[split, chain, model], []).append(trial)
-    return [empty[spec]._replace(trials=tuple(group)) for spec, group in members.items()]
+def options_of(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Returns the options of a row's chain that the config names, by the defense's name, likewise."""
+    return {
+        name: {
+            option: row[f"{name}.{option}"]
+            for option in defenses.TABLE[name].options
+            if f"{name}.{option}" in row
+        }
+        for name in filter(None, row["defenses"].split("+"))
+    }
 
 
-def _group_name(spec: Spec, model: str) -> str:
-    """Returns a name that is unique in a sweep, because stored shards refer to their group by it."""
-    chain = spec.defenses or (DefenseSpec("undefended"),)
-    words = ("-".join([d.name, *(str(value) for _, value in d.options)]) for d in chain)
-    if spec.top is None:
-        return "+".join(words) + "-no_split"
-    return "+".join(words) + (f"-{model}" if model else "")
-
-
-def members_of(
-    spec: Spec,
-    trials: Sequence[Trial],
-    milestones: Sequence[float],
-    teachers: Mapping[int, int] | None = None,
-    codebooks: Mapping[int, dict[str, PyTree]] | None = None,
-) -> Member:
-    """Returns the numbers of some trials of one group, with a leading member axis, on the host.
-
-    Args:
-      spec: of the group.
-      trials: the members, in order.
-      milestones: epochs at which the learning rate is multiplied.
-      teachers: which teacher a trial (by id) reads, a place in ``Table.scores``.
-      codebooks: the codebooks that a trial (by id) has, by its defenses' names.
-    """
-
-    def column(values: Any) -> HostArray:
-        return np.asarray(values, np.float32)
-
-    knobs = {}
-    for defense in spec.defenses:
-        neutral = defenses.TABLE[defense.name].neutral or {}
-        values = [s.chain.knobs.get(defense.name, neutral) for s in trials]
-        knobs[defense.name] = {k: column([v[k] for v in values]) for k in values[0]}
-    malicious = [[p in s.federation.malicious for p in range(len(spec.bottoms))] for s in trials]
-    numbers = {k: column([s.numbers[k] for s in trials]) for k in trials[0].numbers}
-    for name in ("gamma", "strength"):
-        numbers[name] = numbers[name][:, None] * column(malicious)
-    hparams = HParams(milestones=column([milestones] * len(trials)), defenses=knobs, **numbers)
-    taught: HostArray = np.asarray([(teachers or {}).get(s.id, 0) for s in trials], np.int32)
-    seeds: HostArray = np.asarray([s.seed for s in trials], np.int32)
-    books = [(codebooks or {}).get(s.id, {}) for s in trials]
-    return Member(seeds, taught, hparams, jax.tree.map(lambda *parts: np.stack(parts), *books))
+def defense_values(config: Config) -> dict[str, list[tuple[dict[str, float], dict[str, Any]]]]:
+    """Returns the knobs and options that the grid gives every defense, by the defense's name."""
+    out: dict[str, list[tuple[dict[str, float], dict[str, Any]]]] = {}
+    for row in rows_of(configurations(config)):
+        options = options_of(row)
+        for name, knobs in knobs_of(row).items():
+            pair = knobs, options[name]
+            if pair not in out.setdefault(name, []):
+                out[name].append(pair)
+    return out

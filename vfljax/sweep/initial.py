@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vfljax.config import Config
 from vfljax.federation.training import Table, make_initial
 from vfljax.models import weights as pretrained
 from vfljax.sweep import programs
-from vfljax.sweep.experiment import Experiment
 from vfljax.types import DefenseSpec, HostArray, Spec, Weights
 
 
@@ -82,7 +82,7 @@ def _two_rows(table: Table) -> Table:
 
 
 def initial_weights(
-    spec: Spec, experiment: Experiment, seeds: HostArray, table: Table, level: int | None = None
+    spec: Spec, experiment: Config, seeds: HostArray, table: Table, level: int | None = None
 ) -> Weights:
     """Returns the initial weights [Q, ...] of every seed, the same for all trials of a seed and model.
 
@@ -115,7 +115,7 @@ def initial_weights(
     return drawn._replace(bottoms=tuple(bottoms))
 
 
-def unread_tensors(spec: Spec, experiment: Experiment, seeds: HostArray, table: Table) -> list[str]:
+def unread_tensors(spec: Spec, experiment: Config, seeds: HostArray, table: Table) -> list[str]:
     """Returns the tensors of ``config.model.pretrained`` that no bottom takes.
 
     Args:

@@ -1,4 +1,4 @@
-"""An experiment with its data: on the device, divided into trials, groups of one program, and shards.
+"""A config with its data: on the device, divided into trials, groups of one program, and shards.
 
 Everything that can be refused is refused by the end of ``make_plan``, before anything is trained or written.
 """
@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import datasets, machine, switches
+from vfljax.config import LIFT, Config
 from vfljax.datasets.core import Dataset, PartyColumns
 from vfljax.datasets.label_permutation import permute_labels
 from vfljax.datasets.partition import divide
@@ -22,15 +23,15 @@ from vfljax.datasets.scaling import statistics
 from vfljax.datasets.splits import Split, split_rows
 from vfljax.errors import UserError
 from vfljax.federation.training import Table
-from vfljax.machine import free_memory
+from vfljax.machine import bytes_text, free_memory
 from vfljax.models.last_layer import recorded_width
+from vfljax.models.making import tuples
 from vfljax.models.rows import Streamed
-from vfljax.sweep import attack_variants, codebooks, feasibility, grid, initial, teachers
-from vfljax.sweep.attack_variants import AttackVariant
+from vfljax.sweep import codebooks, grid, initial, specs, teachers, variants
 from vfljax.sweep.canaries import NONE, plant
-from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.programs import Effort
-from vfljax.types import HostArray, PyTree, Spec
+from vfljax.sweep.variants import AttackVariant
+from vfljax.types import HostArray, PyTree, Spec, federation_of
 
 MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
 # on an accelerator: shares of the host's and of a device's memory that recorded exchange may take, and the
@@ -53,9 +54,9 @@ class Shard(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """An experiment with its data on the device, attacks, trials in groups, and shards."""
+    """A config with its data on the device, attacks, trials in groups, and shards."""
 
-    experiment: Experiment
+    experiment: Config
     dataset: Dataset
     party_columns: tuple[PartyColumns, ...]  # of each party that owns columns
     table: Table
@@ -63,7 +64,7 @@ class Plan(NamedTuple):
     candidates: HostArray  # [copies + 1, 2] of canaries, the last rows of the data set
     seeds: HostArray  # [Q] uint32
     attack_variants: tuple[AttackVariant, ...]
-    groups: list[grid.Group]
+    groups: list[specs.Group]
     shards: list[Shard]
     teachers: dict[int, int]  # trial id -> its teacher's place in table.scores
     codebooks: dict[int, dict[str, PyTree]]  # of each trial (by id) whose defenses train one
@@ -92,7 +93,7 @@ class Plan(NamedTuple):
         return len(shard.trials) * spec.epochs * spec.steps_per_epoch
 
 
-def make_plan(experiment: Experiment) -> Plan:
+def make_plan(experiment: Config) -> Plan:
     """Load the data and plan every trial; nothing is trained and nothing is written.
 
     Raises:
@@ -100,10 +101,11 @@ def make_plan(experiment: Experiment) -> Plan:
     """
     switches.check()
     data = experiment.data
-    dataset = datasets.load(data.name, data.dir, data.options)
+    dataset = datasets.load(data.name, data.dir, {k: tuples(v) for k, v in data.options.items()})
     dataset = permute_labels(dataset, data.permute_labels)  # from here on these are the true labels
     everything, seeds = len(dataset.labels), experiment.trained_seeds.stop
-    experiment.limits.check_free(
+    check_free(
+        experiment,
         f"config.first_seed + config.seeds={seeds:,}, a division of {everything:,} rows each,",
         # for each seed and row an int32 on the host and on every device
         *("memory", 4 * seeds * everything * (1 + jax.device_count()), free_memory()),
@@ -121,15 +123,15 @@ def make_plan(experiment: Experiment) -> Plan:
     dataset, party_columns, splits, candidates = plant(dataset, party_columns, splits, experiment)
     scaling = data.scaling, data.scaling_rows, data.resident_gb * 1e9
     table = make_table(party_columns, dataset.labels, splits, *scaling)
-    shape = grid.DataShape(dataset.num_classes, rows, tuple(c.input for c in party_columns))
-    variants = attack_variants.attack_variants(experiment, dataset.num_classes, shape.inputs[0])
-    federations = attack_variants.federations(
-        experiment, variants, dataset.num_classes, shape.inputs[0]
-    )
-    grid.check_counts(experiment, federations)
+    shape = specs.DataShape(dataset.num_classes, rows, tuple(c.input for c in party_columns))
+    first = dataset.num_classes, shape.inputs[0]
+    attacked = variants.attack_variants(experiment, *first)
+    federations = variants.federations(experiment, attacked, *first)
+    grid.check_trials(experiment, federations)
     trials = grid.trials(experiment, federations)
-    feasibility.check(experiment, shape, trials)
-    groups = grid.groups(experiment, shape, trials)
+    specs.check_programs(experiment, trials)
+    specs.check(experiment, shape, trials)
+    groups = specs.groups(experiment, shape, trials)
     teachers.check(experiment.teacher, groups, table, shape)
     groups = [
         group._replace(weights=_weights_size(group.spec, table) + codebooks.numbers(group.spec))
@@ -144,18 +146,36 @@ def make_plan(experiment: Experiment) -> Plan:
         splits=splits,
         candidates=candidates,
         seeds=np.arange(seeds, dtype=np.uint32),
-        attack_variants=tuple(variants),
+        attack_variants=tuple(attacked),
         groups=groups,
         shards=list(_shards(groups, experiment.execution.shard_seconds, epochs)),
         teachers={},
         codebooks={},
         devices=jax.device_count(),
-        effort=_effort(groups, variants),
+        effort=_effort(groups, attacked),
     )
     _check_recorded(plan)
     if experiment.model.pretrained:  # a wrong file is refused
         initial.unread_tensors(groups[0].spec, experiment, plan.seeds, table)
     return plan
+
+
+def check_free(
+    experiment: Config, who: str, what: str, needed: float, free: float, remedy: str
+) -> None:
+    """Raises UserError for work that needs more bytes than are free, unless the config lifts limits.
+
+    Args:
+      experiment: the config.
+      who: the work, for the message.
+      what: "memory" or "disk".
+      needed: bytes that the work needs.
+      free: bytes that are free.
+      remedy: how to need less.
+    """
+    if needed > free and not experiment.beyond_limits:
+        needs = f"{who} needs about {bytes_text(needed)} of {what} and {bytes_text(free)} is free"
+        raise UserError(needs, remedy=(remedy, LIFT))
 
 
 def make_table(
@@ -214,7 +234,7 @@ def _weights_size(spec: Spec, table: Table) -> int:
     return sum(math.prod(a.shape[1:]) for a in jax.tree.leaves(weights))
 
 
-def _shards(groups: Sequence[grid.Group], seconds: float, epochs: int) -> Iterator[Shard]:
+def _shards(groups: Sequence[specs.Group], seconds: float, epochs: int) -> Iterator[Shard]:
     """Yields the shards of all groups. By rough estimates for this backend a shard takes about ``seconds``
     (``trial_seconds``), and the exchange of its recorded ``epochs`` fits into memory (``_held_members``).
 
@@ -233,7 +253,7 @@ def _shards(groups: Sequence[grid.Group], seconds: float, epochs: int) -> Iterat
             name += 1
 
 
-def _held_members(group: grid.Group, epochs: int) -> int:
+def _held_members(group: specs.Group, epochs: int) -> int:
     """Returns how many trials a shard may have so that their recorded exchange fits into memory. On an
     accelerator their weights, and exchange and sums of an epoch, must also fit into the devices' memory."""
     spec, offer = group.spec, machine.offered()
@@ -250,7 +270,7 @@ def _held_members(group: grid.Group, epochs: int) -> int:
     return min(held, jax.device_count() * (offer.part(STATE_SHARE, 0) // each))
 
 
-def trial_seconds(group: grid.Group) -> float:
+def trial_seconds(group: specs.Group) -> float:
     """Estimates a trial's training time. On a CPU core a step takes 60 us and 6 operations per weight and row
     at 20 GFLOP/s. On accelerators, where trials share calls, it takes the operations alone, at 2 TFLOP/s; an
     H100 reaches 14 with 1,024 small networks."""
@@ -260,7 +280,7 @@ def trial_seconds(group: grid.Group) -> float:
     return step * spec.epochs * spec.steps_per_epoch
 
 
-def _effort(groups: Sequence[grid.Group], variants: Sequence[AttackVariant]) -> Effort:
+def _effort(groups: Sequence[specs.Group], attacked: Sequence[AttackVariant]) -> Effort:
     """Chooses the effort of compiling each kind of program by the estimated time of its longest program. A
     step of an attack is assumed to take as long as a step of training."""
     training, attacks = [0.0], [0.0]
@@ -268,9 +288,9 @@ def _effort(groups: Sequence[grid.Group], variants: Sequence[AttackVariant]) -> 
         spec = group.spec
         training.append(trial_seconds(group) * len(group.trials) / jax.device_count())
         step = training[-1] / (spec.epochs * spec.steps_per_epoch)  # of all its trials
-        for variant in variants:
+        for variant in attacked:
             bottoms = tuple(spec.bottoms[p] for p in variant.attackers)
-            attack = attack_variants.make_attack(variant, bottoms, spec.num_classes)
+            attack = variants.make_attack(variant, bottoms, spec.num_classes)
             attacks.append(step * attack.steps * len(variant.knobs))
     return Effort(*(QUICK if max(seconds) < PAYS else None for seconds in (training, attacks)))
 
@@ -313,6 +333,82 @@ def recorded(plan: Plan) -> Plan:
     return plan._replace(splits=splits, table=table)
 
 
+def check_attacks(plan: Plan) -> None:
+    """Checks, before anything is trained, whether attacks can be run.
+
+    On a stored sweep an attack that cannot be run is skipped. Attacks for two classes are always skipped on
+    data of more classes, so that one list of attacks serves several data sets.
+
+    Args:
+      plan: of the sweep.
+
+    Raises:
+      UserError: for an attack that is defined on none of the federations that the config names, and for one
+        with a number of known labels that is not available.
+    """
+    classes, known_to = plan.dataset.num_classes, recorded(plan)
+    names = {name for group in plan.groups for name in group.trials["federation"].unique()}
+    trained = {federation_of(name).kind for name in names}
+    named = plan.experiment.federations
+    for variant in plan.attack_variants:
+        for known in (point["known"] for point in variant.knobs if "known" in point):
+            if error := known_error(variant.name, known, known_to):
+                raise error
+        bottoms = tuple(plan.groups[0].spec.bottoms[party] for party in variant.attackers)
+        attack = variants.make_attack(variant, bottoms, classes)
+        skipped = attack.binary and classes > 2
+        if named and not skipped and not trained.intersection(attack.federations):
+            raise UserError(
+                f"config.federations={list(named)} has none of the federations that the attack {variant.label} "
+                f"is defined on: add {' or '.join(map(repr, attack.federations))}, or leave {variant.name!r} "
+                "out of config.attacks."
+            )
+
+
+def known_error(name: str, known: float, plan: Plan) -> UserError | None:
+    """Returns why an attack cannot know so many labels of the training rows; None if it can.
+
+    Known rows are balanced (``plan.split_arrays``): an attacker knows as many labels of every class, or all
+    labels. No attacker knows a canary's label.
+
+    Args:
+      name: the attack.
+      known: the number of labels that it asks for.
+      plan: has the training rows. The rarest class is that of all seeds.
+    """
+    canary = len(plan.dataset.labels) - plan.experiment.canaries * len(plan.splits)  # the first
+    classes, free = plan.dataset.num_classes, [s.train[s.train < canary] for s in plan.splits]
+    counts = [np.bincount(plan.dataset.labels[rows], minlength=classes) for rows in free]
+    rows = len(free[0])
+    rarest = int(min(count.min() for count in counts))
+    remedy, given = "ask for one a class or more, up to all", len(plan.splits[0].known)
+    if given and known == given:
+        return None
+    if given:
+        what = "labels are asked for"
+        remedy = f"the recording gives the labels of {given} rows: ask for those"
+    elif known < classes:
+        what = f"labels are fewer than the {classes} classes"
+    elif known > rows:
+        what = f"labels are more than the {rows} training rows"
+    elif classes * rarest < known < rows:
+        each = -(-known // classes)
+        what = f"labels ask for {each:g} of each class and the rarest has {rarest} training rows"
+        remedy = f"ask for at most {classes * rarest}, or for all {rows}"
+    else:
+        return None
+    return UserError(what, field=f"attacks.{name}.known", value=known, remedy=remedy)
+
+
+def most_known(plan: Plan) -> int:
+    """Returns the largest number of known labels among the attacks' first knob values, which the report leads
+    with; 0 if no attack knows any. So many labels name the classes of attacks that cannot name them."""
+    known = [(variant.name, variant.knobs[0].get("known", 0)) for variant in plan.attack_variants]
+    rows = len(plan.splits[0].train) - plan.experiment.canaries
+    possible = (int(k) for name, k in known if k < rows and not known_error(name, k, plan))
+    return max(possible, default=0)
+
+
 def split_arrays(
     labels: np.ndarray, splits: Sequence[Split], draws: int = 1, candidates: HostArray = NONE
 ) -> dict[str, np.ndarray]:
@@ -349,13 +445,13 @@ def split_arrays(
     }
 
 
-def width_of(experiment: Experiment, spec: Spec) -> int | None:
+def width_of(experiment: Config, spec: Spec) -> int | None:
     """Returns how many trials are mapped at once; None: as many as the backend chooses.
 
     On a CPU it is 1 for large networks: vmapped convolutions are slower there than single ones (measured).
 
     Args:
-      experiment: the experiment, whose config may name a width.
+      experiment: the config, which may name a width.
       spec: of the trials.
     """
     heavy = not spec.light and machine.offered().cpu

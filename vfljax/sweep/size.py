@@ -17,7 +17,7 @@ from vfljax import store
 from vfljax.machine import bytes_text, free_disk, free_memory
 from vfljax.models.last_layer import recorded_width
 from vfljax.sweep import teachers
-from vfljax.sweep.plan import Plan, Shard, divided_as
+from vfljax.sweep.plan import Plan, Shard, check_free, divided_as
 from vfljax.types import Spec
 
 NUMBER = 4  # bytes of a float32 or int32
@@ -119,7 +119,7 @@ def needs(plan: Plan, workdir: pathlib.Path) -> str:
     Raises:
       UserError: if the free memory or the free disk does not suffice.
     """
-    size, limits = _size_of(plan, unfinished(plan, workdir)), plan.experiment.limits
+    size = _size_of(plan, unfinished(plan, workdir))
     if not size.trials:
         return "all of them are stored"
     memory, disk = free_memory(), free_disk(workdir)
@@ -131,7 +131,8 @@ def needs(plan: Plan, workdir: pathlib.Path) -> str:
         (at_a_time, "memory", size.memory, memory, "smaller networks"),
         (f"{size.trials:,} trials", "disk", size.disk + size.progress, disk, "fewer trials"),
     ):
-        limits.check_free(f"training {trained}", what, needed, free, f"choose {choose}, {fewer}")
+        who, remedy = f"training {trained}", f"choose {choose}, {fewer}"
+        check_free(plan.experiment, who, what, needed, free, remedy)
     return (
         f"about {bytes_text(size.memory)} of memory ({bytes_text(memory)} free) and "
         f"{bytes_text(size.disk)} of disk ({bytes_text(disk)} free)"

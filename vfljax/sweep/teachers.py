@@ -11,29 +11,32 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import defenses, keys
+from vfljax.config import Teacher
 from vfljax.errors import UserError
 from vfljax.federation.teacher import Lessons, TeacherSpec, teacher_scores, teacher_start
 from vfljax.federation.training import Member, Table
 from vfljax.models import weights as pretrained
 from vfljax.models.making import make_network
 from vfljax.models.parties import from_module
-from vfljax.sweep.grid import DataShape, Group, members_of
-from vfljax.sweep.records import Teacher
+from vfljax.sweep.grid import knobs_of, rows_of
+from vfljax.sweep.specs import DataShape, Group, members_of, network
 from vfljax.types import Array, HostArray, Input, Spec
 
 
 def _make_teacher(teacher: Teacher, reads: Input, num_classes: int) -> TeacherSpec:
     """``config.teacher`` made concrete, for the columns of the label party."""
-    network = make_network(teacher.fields, num_classes, "identity", reads)
+    module = make_network(network(teacher), num_classes, "identity", reads)
     return TeacherSpec(
-        network, teacher.epochs, teacher.batch_size, teacher.learning_rate, teacher.temperature
+        module, teacher.epochs, teacher.batch_size, teacher.learning_rate, teacher.temperature
     )
 
 
 def _reads_scores(group: Group) -> bool:
     # knobs of a trial that has the defenses; undefended trials that joined the group have none
-    knobs = next((s.chain.knobs for s in group.trials if s.chain.knobs), {})
-    return bool(knobs) and defenses.build(group.spec.defenses, knobs).reads_scores
+    defended = group.trials[group.trials["defenses"] != ""].head(1)
+    return any(
+        defenses.build(group.spec.defenses, knobs_of(row)).reads_scores for row in rows_of(defended)
+    )
 
 
 def check(teacher: Teacher, groups: Sequence[Group], table: Table, shape: DataShape) -> None:
@@ -69,9 +72,9 @@ def most(groups: Sequence[Group]) -> int:
     identities = set()
     for group in filter(_reads_scores, groups):
         teaching = [d.name for d in defenses.having("teach", group.spec.defenses)]
-        for trial in group.trials:
-            knobs = ((n, *trial.chain.knobs.get(n, {}).items()) for n in teaching)
-            identities.add((trial.seed, *knobs))
+        columns = ["seed", *(f"{n}.{k}" for n in teaching for k in defenses.TABLE[n].knobs)]
+        distinct = group.trials[columns].drop_duplicates().to_dict("records")
+        identities |= {tuple(row.items()) for row in distinct}
     return len(identities)
 
 
@@ -100,10 +103,11 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
         drawn = jax.jit(
             lambda members, labels_of=labels_of: jax.lax.map(labels_of, members, batch_size=64)
         )(members)
-        for trial, labels, weights in zip(group.trials, *map(np.asarray, drawn), strict=True):
-            identity = (trial.seed, labels.tobytes(), weights.tobytes())
-            lesson = kept.setdefault(identity, (len(kept), trial.seed, labels, weights))
-            teacher_of[trial.id] = lesson[0]
+        places = group.trials["trial"].tolist(), group.trials["seed"].tolist()
+        for trial, seed, labels, weights in zip(*places, *map(np.asarray, drawn), strict=True):
+            identity = (seed, labels.tobytes(), weights.tobytes())
+            lesson = kept.setdefault(identity, (len(kept), seed, labels, weights))
+            teacher_of[trial] = lesson[0]
     if not kept:
         return None, {}
     _, seeds, labels, weights = zip(*kept.values(), strict=True)

@@ -20,13 +20,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import datasets, plugins, store, switches
+from vfljax.config import Config
 from vfljax.datasets.core import checksum, identity
 from vfljax.defenses.rows import prior_of
 from vfljax.machine import free_disk
 from vfljax.models import weights as pretrained
-from vfljax.sweep import batch_layout, codebooks, profile, serving, size, teachers
-from vfljax.sweep.experiment import Experiment
-from vfljax.sweep.plan import Plan, Shard, make_plan, recorded, split_arrays
+from vfljax.sweep import batch_layout, codebooks, profile, size, teachers
+from vfljax.sweep.grid import defense_values
+from vfljax.sweep.plan import (
+    Plan,
+    Shard,
+    check_attacks,
+    make_plan,
+    most_known,
+    recorded,
+    split_arrays,
+)
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.trainer import Orders, Trainer, train_shard
 
@@ -79,7 +88,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
     """
     experiment, dataset = plan.experiment, plan.dataset
     values = checksum(dataset)
-    defense_values = experiment.defense_values
+    values_of = defense_values(experiment)
     files = {"model": experiment.model.pretrained, "teacher": experiment.teacher.pretrained}
     return {
         "schema": store.SCHEMA,
@@ -108,7 +117,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         "reader": dataset.reader,
         "identity": identity(dataset, values),
         "plugins": plugins.described(
-            [*defense_values, *experiment.attacks], defense_values, prior_of(plan.balance)
+            [*values_of, *experiment.attacks], values_of, prior_of(plan.balance)
         ),
         "pretrained": {part: pretrained.digest(path) for part, path in files.items() if path},
         "trials": sum(len(g.trials) for g in plan.groups),
@@ -118,11 +127,11 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         "attacks": {},
         "local_only": [],
         # classes are named by as many labels as the attacks of the sweep's first config know
-        "naming": serving.most_known(recorded(plan)),
+        "naming": most_known(recorded(plan)),
     }
 
 
-def plan_of(experiment: Experiment, stored: Mapping[str, Any] | None) -> Plan:
+def plan_of(experiment: Config, stored: Mapping[str, Any] | None) -> Plan:
     """Returns the plan of a sweep. If the data are refused, the error says what changed since it was begun.
 
     Args:
@@ -134,7 +143,7 @@ def plan_of(experiment: Experiment, stored: Mapping[str, Any] | None) -> Plan:
         return make_plan(experiment)
 
 
-def planned(experiment: Experiment, workdir: pathlib.Path) -> tuple[Plan, str]:
+def planned(experiment: Config, workdir: pathlib.Path) -> tuple[Plan, str]:
     """Returns the plan of a sweep, and what it needs, in words.
 
     Args:
@@ -145,10 +154,10 @@ def planned(experiment: Experiment, workdir: pathlib.Path) -> tuple[Plan, str]:
       UserError: before anything is written, for trials or attacks that cannot be run, or do not fit.
     """
     stored = store.header_of(workdir)
-    plugins.required(experiment.defense_values, (stored or {}).get("plugins", {}), workdir)
+    plugins.required(defense_values(experiment), (stored or {}).get("plugins", {}), workdir)
     plan = plan_of(experiment, stored)
     if stored is None:  # on a stored sweep, attacks that cannot be run are skipped
-        serving.check(plan)
+        check_attacks(plan)
     return plan, size.needs(plan, workdir)
 
 

@@ -17,17 +17,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
 from vfljax import defenses, store
 from vfljax.federation import training
 from vfljax.federation.evaluation import make_evaluate, pooled_auc
 from vfljax.models.rows import Streamed
 from vfljax.store import exchange
-from vfljax.sweep import batch_layout, grid, initial, programs, saving
+from vfljax.sweep import batch_layout, grid, initial, programs, saving, specs
 from vfljax.sweep.plan import Plan, Shard, width_of
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.saving import Saved
-from vfljax.types import HONEST, MALICIOUS, HostArray, PyTree, Spec, State, Weights
+from vfljax.types import HONEST, HostArray, PyTree, Spec, State, Weights
 
 ORDER_BYTES = 256 << 20  # orders of rows kept for the next group and shard
 SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often
@@ -90,21 +91,17 @@ class Trainer:
         """Returns the arguments that all members share in an epoch."""
         return self.table, self.initial, self.orders.of(epoch)
 
-    def members(self, spec: Spec, trials: Sequence[grid.Trial]) -> training.Member:
-        """Returns the numbers of trials, on the host.
-
-        Args:
-          spec: the trials' spec, or the same with fewer rows.
-          trials: of the group.
-        """
-        plan = self.plan
-        milestones = plan.experiment.training.milestones
-        return grid.members_of(spec, trials, milestones, plan.teachers, plan.codebooks)
+    def trials(self, shard: Shard) -> pd.DataFrame:
+        """Returns a shard's rows of the table of trials."""
+        return self.group.trials.iloc[list(shard.trials)]
 
     def start(self, shard: Shard) -> tuple[training.Member, training.Snapshot]:
         """Returns a shard's members and the empty snapshot that they start from, on the devices."""
-        trials = [self.group.trials[i] for i in shard.trials]
-        member = self.layout.pad(self.members(self.group.spec, trials))
+        plan, milestones = self.plan, self.plan.experiment.training.milestones
+        members = specs.members_of(
+            self.group.spec, self.trials(shard), milestones, plan.teachers, plan.codebooks
+        )
+        member = self.layout.pad(members)
         if self._zeros is None:
             self._zeros = empty_snapshot(self.group.spec, member, self.table, self.initial)
         return member, self.layout.pad(self._zeros)
@@ -136,7 +133,7 @@ class Trainer:
             snapshot = after
 
     def evaluate(
-        self, trials: Sequence[grid.Trial], state: State
+        self, trials: pd.DataFrame, state: State
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Returns the figures of trials after their last epoch, and what is stored of their networks.
 
@@ -150,7 +147,7 @@ class Trainer:
         """
         states = {reader.name: state.defense[reader.name] for reader in self.readers}
         weights, states = batch_layout.unpad((state.weights, states), len(trials))
-        seeds: HostArray = np.asarray([trial.seed for trial in trials], np.int32)
+        seeds: HostArray = trials["seed"].to_numpy(np.int32)
         trained = self.evaluation_layout.pad((seeds, weights, states))
         bare = self.table._replace(scores=None)  # evaluation has no teacher
         static = (initial.models(self.group.spec, self.readers),)
@@ -197,7 +194,7 @@ def train_shard(trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress:
       workdir: the folder of the sweep.
       progress: counts steps and trials.
     """
-    trials = [trainer.group.trials[i] for i in shard.trials]
+    trials = trainer.trials(shard)
     count, settings = len(trials), trainer.plan.experiment.training
     trained, finite, seconds = _train_epochs(trainer, shard, workdir, progress)
     state, record = trained.snapshot
@@ -206,9 +203,9 @@ def train_shard(trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress:
     figures, tree = trainer.evaluate(trials, state)
     alone = _alone_figures(trainer, shard, trials)
     rows = [
-        _row(trial, shard.name, i, figures, record, bool(finite[i]), seconds / count)
-        | alone.get(trial.id, {})
-        for i, trial in enumerate(trials)
+        _row(row, shard.name, i, figures, record, bool(finite[i]), seconds / count)
+        | alone.get(row["trial"], {})
+        for i, row in enumerate(grid.rows_of(trials))
     ]
     scored = settings.scored_rows(trainer.group.spec.num_rows)
     arrays = exchange.all_arrays(trained.recorded, settings.recorded_epochs, record.sums, scored)
@@ -259,7 +256,7 @@ def _train_epochs(
 
 
 def _alone_figures(
-    trainer: Trainer, shard: Shard, trials: Sequence[grid.Trial]
+    trainer: Trainer, shard: Shard, trials: pd.DataFrame
 ) -> dict[int, dict[str, float | None]]:
     """Returns undefended trials' figures without the passive parties, "alone_test_accuracy" and so on.
 
@@ -269,11 +266,14 @@ def _alone_figures(
     defenses or malicious parties, if the label party owns no columns, or if columns stay on the host. A small
     shard is trained again as a whole by its own program, a large one only its undefended trials by another.
     """
-    undefended = [t for t in trials if not t.chain.knobs and t.federation.kind != MALICIOUS]
-    chosen = {trial.id for trial in undefended}
+    undefended = trials[(trials["defenses"] == "") & ~grid.is_malicious(trials)]
     plan, spec = trainer.plan, trainer.group.spec
     features = plan.table.features
-    if not undefended or not spec.label_features or any(isinstance(x, Streamed) for x in features):
+    if (
+        undefended.empty
+        or not spec.label_features
+        or any(isinstance(x, Streamed) for x in features)
+    ):
         return {}
     others, label_party = features[: spec.passive], features[spec.passive :]
     table = plan.table._replace(features=(*map(jnp.zeros_like, others), *label_party))
@@ -282,7 +282,7 @@ def _alone_figures(
         alone.table = batch_layout.share(table)
     else:
         bare_spec = dataclasses.replace(spec, defenses=(), upload=HONEST)
-        group = grid.Group("alone", bare_spec, tuple(undefended))
+        group = specs.Group("alone", bare_spec, undefended)
         trials = undefended
         shard = Shard(group.name, 0, tuple(range(len(trials))), len(trials))
         bare = plan._replace(table=table._replace(scores=None), shards=[shard], groups=[group])
@@ -299,9 +299,9 @@ def _alone_figures(
     names = [n for n in figures if n.startswith(("validation_", "test_"))]
     names = [n for n in names if n.endswith(("accuracy", "auc"))]
     return {
-        trial.id: {f"alone_{n}": float(figures[n][i]) if finite[i] else None for n in names}
-        for i, trial in enumerate(trials)
-        if trial.id in chosen
+        trial: {f"alone_{n}": float(figures[n][i]) if finite[i] else None for n in names}
+        for i, trial in enumerate(trials["trial"])
+        if trial in {*undefended["trial"]}
     }
 
 
@@ -314,7 +314,7 @@ def _training_seconds(began: float, ends: Sequence[float], epochs: int) -> float
 
 
 def _row(
-    trial: grid.Trial,
+    row: Mapping[str, Any],
     shard: str,
     member: int,
     figures: Mapping[str, np.ndarray],
@@ -330,7 +330,7 @@ def _row(
     loss = record.loss[member]
     broken = np.flatnonzero(~np.isfinite(loss))
     return {
-        **trial.row(),
+        **row,
         **{name: float(values[member]) if finite else None for name, values in figures.items()},
         **(pooled_figures if finite else {}),
         "status": "ok" if finite else "diverged",

@@ -1,8 +1,7 @@
-"""The attack variants of an experiment, and the federations that must be trained for them. Host only."""
+"""The attack variants of a config, and the federations that must be trained for them. Host only."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,12 +9,11 @@ import flax.linen as nn
 
 from vfljax import attacks, store
 from vfljax.attacks.core import Attack
-from vfljax.defenses.core import LARGEST
-from vfljax.errors import UserError, unknown
+from vfljax.config import Config, as_axis, combinations
+from vfljax.errors import Field, UserError, check, unknown
 from vfljax.models.making import make_network
-from vfljax.sweep.experiment import Experiment
-from vfljax.sweep.methods import combinations
-from vfljax.sweep.records import as_axis, is_number
+from vfljax.sweep.grid import check_attacks
+from vfljax.sweep.specs import network
 from vfljax.types import MALICIOUS, SPLIT, AttackIdentity, Federation, Input, federation_of
 
 
@@ -52,37 +50,51 @@ class AttackVariant(NamedTuple):
         return store.variant_of(self.identity)
 
 
-def attack_variants(experiment: Experiment, num_classes: int, reads: Input) -> list[AttackVariant]:
-    """Returns every attack variant of an experiment, attack by attack in listing order.
+def static_options(config: Config) -> dict[str, list[dict[str, Any]]]:
+    """Returns the static options of every attack's variants, by the attack's name.
+
+    Raises:
+      UserError: for an unknown attack.
+    """
+    check_attacks(config)
+    return {
+        name: combinations(
+            {option: values[option] for option in attacks.TABLE[name].options if option in values},
+            f"attacks.{name}",
+        )
+        for name, values in config.attacks.items()
+    }
+
+
+def attack_variants(config: Config, num_classes: int, reads: Input) -> list[AttackVariant]:
+    """Returns every attack variant of a config, attack by attack in listing order.
 
     Args:
-      experiment: whose attacks they are.
+      config: whose attacks they are.
       num_classes: of the data.
       reads: the columns of the first party.
 
     Raises:
       UserError: for an option or knob that an attack does not have, and for values out of range.
     """
-    bottoms = (_bottom(experiment, reads),)
+    bottoms = (_bottom(config, reads),)
     variants = []
-    for name, values in experiment.attacks.items():
-        static, field = attacks.TABLE[name].options, f"attacks.{name}"
-        axes = {option: values[option] for option in static if option in values}
-        built = [
-            (options, _build(name, options, bottoms, num_classes))
-            for options in combinations(axes, field)
-        ]
+    for name, chosen in static_options(config).items():
+        values, static = config.attacks[name], attacks.TABLE[name].options
+        built = [(options, _build(name, options, bottoms, num_classes)) for options in chosen]
         knobs = {knob: None for _, attack in built for knob in attack.knobs}
         for option in values:
             if option not in static and option not in knobs:
                 raise unknown(f"option of the attack {name}", option, [*static, *knobs])
         for options, attack in built:
             given = {knob: values.get(knob, default) for knob, default in attack.knobs.items()}
-            points = combinations(given, field)
-            _check_ranges(name, points, attack.ranges)
+            points = combinations(given, f"attacks.{name}")
+            for knob, axis in given.items():
+                for value in as_axis(axis):
+                    check(Field(f"attacks.{name}.{knob}"), value, *attack.ranges.get(knob, ()))
             # malicious federations are attacked by their malicious parties: one variant suffices
-            honest = [(0,)] if attack.federations == (MALICIOUS,) else experiment.attackers
-            shown = tuple(k for k, v in options.items() if _is_shown(axes[k], v))
+            honest = [(0,)] if attack.federations == (MALICIOUS,) else config.attackers
+            shown = tuple(k for k, v in options.items() if _is_shown(values[k], v))
             variants += [
                 AttackVariant(name, options, points, shown, parties, parties == honest[0])
                 for parties in honest
@@ -103,29 +115,16 @@ def _build(
         raise UserError(field=f"attacks.{name}", remedy=remedy) from error
 
 
-def _check_ranges(
-    name: str, points: list[dict[str, Any]], ranges: Mapping[str, tuple[float, float]]
-) -> None:
-    for point in points:
-        for knob, value in point.items():
-            low, high = ranges.get(knob, (0, math.inf))  # inf: up to LARGEST
-            if not is_number(value) or not low <= value <= min(high, LARGEST):
-                most = f" and <= {high:g}" if high < math.inf else ""
-                raise UserError(
-                    f"config.attacks.{name}.{knob}={value!r} must be a number >= {low:g}{most}."
-                )
-
-
 def _is_shown(values: Any, value: Any) -> bool:
     """Whether the label shows an option: it has several values, is a string or is True, and is not False."""
     several = len(as_axis(values)) > 1
     return (several or isinstance(value, str) or value is True) and value is not False
 
 
-def _bottom(experiment: Experiment, reads: Input) -> nn.Module:
-    """Returns a bottom model of the experiment, whose cut width does not matter here."""
-    model = experiment.model
-    return make_network(model.network, model.cut, model.output, reads)
+def _bottom(config: Config, reads: Input) -> nn.Module:
+    """Returns a bottom model of the config, whose cut width does not matter here."""
+    model = config.model
+    return make_network(network(model), model.cut, model.output, reads)
 
 
 def make_attack(variant: AttackVariant, bottoms: tuple[nn.Module, ...], num_classes: int) -> Attack:
@@ -156,22 +155,22 @@ def attackers_of(variant: AttackVariant, attack: Attack, name: str) -> tuple[int
 
 
 def federations(
-    experiment: Experiment, variants: Sequence[AttackVariant], num_classes: int, reads: Input
+    config: Config, variants: Sequence[AttackVariant], num_classes: int, reads: Input
 ) -> list[Federation]:
-    """Returns the federations to train: those that the experiment names, else the honest one with model
+    """Returns the federations to train: those that the config names, else the honest one with model
     splitting (for its utility) and the first one that each attack is defined on.
 
     Args:
-      experiment: what is trained.
+      config: what is trained.
       variants: of its attacks.
       num_classes: of the data.
       reads: the columns of the first party.
     """
-    kinds = set(experiment.federations)
+    kinds = set(config.federations)
     if not kinds:
-        bottom = _bottom(experiment, reads)
+        bottom = _bottom(config, reads)
         built = [make_attack(variant, (bottom,), num_classes) for variant in variants]
         kinds = {SPLIT, *(a.federations[0] for a in built if not (a.binary and num_classes > 2))}
-    malicious = [Federation(True, group) for group in experiment.malicious.parties]
+    malicious = [Federation(True, group) for group in config.malicious.parties]
     every = [Federation(), *malicious, Federation(False)]
     return [federation for federation in every if federation.kind in kinds]

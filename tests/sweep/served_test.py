@@ -4,8 +4,8 @@ import pytest
 
 from tests.refusals import line_of
 from tests.sweeps import TINY, plan_of, tiny
-from vfljax.sweep import serving, train
-from vfljax.sweep.experiment import parse
+from vfljax.sweep import plan, train
+from vfljax.sweep.grid import parse
 
 SMALL = {"grid": {"undefended": {}}}
 
@@ -41,12 +41,12 @@ def test_what_no_setting_could_serve_is_one_line_before_anything_is_written(
     ],
 )
 def test_what_can_be_served_or_is_for_two_classes_passes(changes):
-    serving.check(plan_of(tiny(**SMALL, **changes)))
+    plan.check_attacks(plan_of(tiny(**SMALL, **changes)))
 
 
 def test_a_stored_sweep_is_never_asked(tiny_sweep, monkeypatch):
     def refuse(plan):
         raise AssertionError
 
-    monkeypatch.setattr(serving, "check", refuse)
+    monkeypatch.setattr(train, "check_attacks", refuse)
     train.train_sweep(parse(TINY), tiny_sweep, "test", lambda line: None)
