@@ -24,7 +24,7 @@ from vfljax.store.check import DAMAGED
 from vfljax.store.units import ATTACK, LOCAL_ONLY
 from vfljax.sweep import profile, size, train
 from vfljax.sweep.grid import defense_values, experiment_of, parse
-from vfljax.sweep.plan import Plan, divided_as
+from vfljax.sweep.plan import Plan
 from vfljax.sweep.variants import static_options
 
 
@@ -237,7 +237,7 @@ def stored_plan(
             f"the data of {workdir} has changed since it was trained ({why}): give the same data by "
             "--data_dir."
         )
-    return divided_as(plan, sweep.header)
+    return plan
 
 
 def attack_stored(

@@ -28,7 +28,7 @@ from vfljax.store import Unit
 from vfljax.store.claims import TRIES, slug
 from vfljax.store.units import SHARD
 from vfljax.sweep import initial, programs, train
-from vfljax.sweep.plan import Plan, divided_as
+from vfljax.sweep.plan import Plan
 from vfljax.sweep.progress import Progress
 
 POLL = 0.5  # seconds between looks at units that other processes have claimed
@@ -91,7 +91,8 @@ def begin(experiment: Config, workdir: pathlib.Path, command: str, say: Say = pr
         if prepared.is_prepared(experiment.data.dir):
             prepared.verify(experiment.data.dir)  # a changed byte must not be trained on
         header = store.begin(workdir, train.header(plan, command))
-        plan = divided_as(plan, header)
+        if header["shards"] != train.stored_shards(plan):  # another command was faster
+            plan = train.plan_of(experiment, header)
         settling = experiment.skip_settled and not experiment.reproduces
         header = store.write(workdir, extended(header, plan, variants, settling))
         store.clear_failures(workdir)

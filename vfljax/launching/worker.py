@@ -17,7 +17,6 @@ from vfljax.errors import UserError
 from vfljax.launching.work import Begun, work
 from vfljax.sweep import train
 from vfljax.sweep.grid import parse
-from vfljax.sweep.plan import divided_as
 
 
 class Worker(NamedTuple):
@@ -61,7 +60,7 @@ def _perform(worker: Worker) -> None:
     experiment = parse(values, beyond_limits=True)
     plan, _ = train.planned(experiment, folder)
     header = store.read_header(folder)
-    work(Begun(divided_as(plan, header), folder, header))
+    work(Begun(plan, folder, header))
 
 
 @functools.cache

@@ -33,6 +33,7 @@ from vfljax.store.header import (
     identity,
     read_header,
     refuse_another,
+    stages,
     write,
 )
 from vfljax.store.loading import StoredSweep, StoredTrial, export, load, splits_name
@@ -105,6 +106,7 @@ __all__ = [
     "remedy",
     "shared_names",
     "splits_name",
+    "stages",
     "units_of",
     "variant_of",
     "verify",

@@ -49,6 +49,11 @@ DATA_FIELDS = (
     *("train", "validation", "test"),
 )
 SHARD_FIELDS = ("name", "group", "trials", "capacity")
+# fields that may grow, by which a sweep is extended
+MAY_GROW = (
+    *("seeds", "grid", "attacks", "attackers", "federations", "malicious."),
+    *("training.learning_rate", "training.momentum", "training.weight_decay", "training.decay"),
+)
 # fields that may change on resume, for no result depends on them: paths of data may change, not the data
 MAY_CHANGE = (
     "execution.",
@@ -132,12 +137,25 @@ def _identity(workdir: pathlib.Path, written: tuple[Any, ...]) -> str:
     return header[ID] if header else ""
 
 
+def stages(stored: Mapping[str, Any], config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns the configs that a stored sweep has had, the first one first, and last the requested one.
+
+    Args:
+      stored: header of the sweep.
+      config: the requested config, which is the present one of the sweep if no trial or attack depends on what
+        differs.
+    """
+    changed = differences(resolve(stored["config"]), resolve(config))
+    grows = any(field.field.startswith(MAY_GROW) for field in changed)
+    return [*stored["earlier"], *([stored["config"]] if grows else []), config]
+
+
 def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
-    """Starts a sweep directory, or continues the one that is there if it is the same sweep.
+    """Starts a sweep directory, or continues or extends the one that is there if it is the same sweep.
 
     Args:
       workdir: the folder of the sweep, whose lock the caller holds.
-      header: header of the requested sweep.
+      header: header of the requested sweep, whose shards are those of the stored one and perhaps others.
 
     Returns:
       The header in force: the stored one on resume, so that its plan is reused.
@@ -155,6 +173,11 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
         stored = {**header, ID: seal(header)[SEAL]}
     else:
         refuse_another(workdir, stored, header)
+        *earlier, config = stages(stored, header["config"])
+        if len(earlier) > len(stored["earlier"]):
+            new = {name: header[name] for name in ("trials", "shards")}
+            plugged = {"plugins": {**stored["plugins"], **header["plugins"]}}
+            stored = {**stored, **new, **plugged, "earlier": earlier, "config": config}
     return write(workdir, stored)
 
 
@@ -202,7 +225,7 @@ def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> l
 def refuse_another(
     workdir: pathlib.Path, stored: Mapping[str, Any], header: Mapping[str, Any]
 ) -> None:
-    """Raises an error if a requested sweep is not the stored one.
+    """Raises an error if a requested sweep is neither the stored one nor an extension of it.
 
     Args:
       workdir: the folder of the sweep.
@@ -212,10 +235,10 @@ def refuse_another(
     Raises:
       UserError: if the headers differ in a field on which results depend.
     """
-    may_change = MAY_CHANGE
+    may_change = (*MAY_CHANGE, *MAY_GROW)
     data = difference(stored, header)
     if not data and stored.get("identity"):  # the data are the same under other options
-        may_change = (*MAY_CHANGE, "data.options")
+        may_change = (*may_change, "data.options")
     changed = [
         str(changed_field)
         # ``resolve`` gives a field that is newer than the stored sweep its default

@@ -298,6 +298,39 @@ def trials(config: Config, federations: Sequence[Federation]) -> pd.DataFrame:
     return table[[*IDENTITY, *(name for name in table if name not in IDENTITY)]]
 
 
+def added(stages: Sequence[tuple[Config, pd.DataFrame]]) -> list[pd.DataFrame]:
+    """Returns the trials that each stage of a sweep adds to those before, numbered on from theirs.
+
+    A sweep that is extended keeps its trials, and the numbers of its configurations.
+
+    Args:
+      stages: the configs that the sweep had, the first one first, with their tables of trials.
+
+    Raises:
+      UserError: if the last config lacks trials that an earlier one has.
+    """
+    numbers: dict[str, int] = {}  # of configurations, by their numbers and options as text
+    places: list[set[tuple[int, str, int]]] = []  # of trials, by stage
+    seen: set[tuple[int, str, int]] = set()
+    out = []
+    for config, table in stages:
+        rows = rows_of(configurations(config).drop(columns="configuration"))
+        keys = [repr(sorted(row.items())) for row in rows]
+        number = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+        table = table.assign(configuration=number[table["configuration"].to_numpy()])
+        of = zip(table["configuration"], table["federation"], table["seed"], strict=True)
+        places.append(set(ordered := list(of)))
+        new = table[[place not in seen for place in ordered]]
+        out.append(new.assign(trial=len(seen) + np.arange(len(new))).reset_index(drop=True))
+        seen |= places[-1]
+    if lost := len(seen - places[-1]):
+        raise UserError(
+            f"the stored sweep has {lost} trials that this config leaves out: add to config.grid, seeds or "
+            "federations, or choose another --workdir. Nothing was changed."
+        )
+    return out
+
+
 def is_malicious(table: pd.DataFrame) -> pd.Series:
     """Returns whether each trial has malicious parties [trials] bool."""
     return table["federation"].str.startswith(MALICIOUS)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
 from vfljax import datasets, machine, switches
 from vfljax.config import LIFT, Config
@@ -50,7 +51,7 @@ class Shard(NamedTuple):
     name: str
     group: int
     trials: tuple[int, ...]  # places in the group
-    capacity: int  # members of the program, the same for every shard of the group
+    capacity: int  # members of the program
 
 
 class Plan(NamedTuple):
@@ -93,8 +94,12 @@ class Plan(NamedTuple):
         return len(shard.trials) * spec.epochs * spec.steps_per_epoch
 
 
-def make_plan(experiment: Config) -> Plan:
+def make_plan(experiment: Config, earlier: Sequence[Config] = ()) -> Plan:
     """Load the data and plan every trial; nothing is trained and nothing is written.
+
+    Args:
+      experiment: what is trained.
+      earlier: the configs that the sweep had before it was extended to this one.
 
     Raises:
       UserError: for data or a config that cannot be trained, and for switches of JAX.
@@ -124,14 +129,13 @@ def make_plan(experiment: Config) -> Plan:
     scaling = data.scaling, data.scaling_rows, data.resident_gb * 1e9
     table = make_table(party_columns, dataset.labels, splits, *scaling)
     shape = specs.DataShape(dataset.num_classes, rows, tuple(c.input for c in party_columns))
-    first = dataset.num_classes, shape.inputs[0]
-    attacked = variants.attack_variants(experiment, *first)
-    federations = variants.federations(experiment, attacked, *first)
-    grid.check_trials(experiment, federations)
-    trials = grid.trials(experiment, federations)
+    attacked = variants.attack_variants(experiment, shape.num_classes, shape.inputs[0])
+    stages = [(config, _trials(config, shape)) for config in (*earlier, experiment)]
+    trials = stages[-1][1]
     specs.check_programs(experiment, trials)
     specs.check(experiment, shape, trials)
-    groups = specs.groups(experiment, shape, trials)
+    parts = zip(stages, grid.added(stages), strict=True)
+    groups = specs.joined([specs.groups(of, shape, new) for (of, _), new in parts if len(new)])
     teachers.check(experiment.teacher, groups, table, shape)
     groups = [
         group._replace(weights=_weights_size(group.spec, table) + codebooks.numbers(group.spec))
@@ -148,7 +152,7 @@ def make_plan(experiment: Config) -> Plan:
         seeds=np.arange(seeds, dtype=np.uint32),
         attack_variants=tuple(attacked),
         groups=groups,
-        shards=list(_shards(groups, experiment.execution.shard_seconds, epochs)),
+        shards=list(_shards(groups, experiment.execution.shard_seconds, epochs, ())),
         teachers={},
         codebooks={},
         devices=jax.device_count(),
@@ -158,6 +162,15 @@ def make_plan(experiment: Config) -> Plan:
     if experiment.model.pretrained:  # a wrong file is refused
         initial.unread_tensors(groups[0].spec, experiment, plan.seeds, table)
     return plan
+
+
+def _trials(config: Config, shape: specs.DataShape) -> pd.DataFrame:
+    """Returns the table of a config's trials in the federations that it names or that its attacks are for."""
+    first = shape.num_classes, shape.inputs[0]
+    attacked = variants.attack_variants(config, *first)
+    federations = variants.federations(config, attacked, *first)
+    grid.check_trials(config, federations)
+    return grid.trials(config, federations)
 
 
 def check_free(
@@ -234,20 +247,27 @@ def _weights_size(spec: Spec, table: Table) -> int:
     return sum(math.prod(a.shape[1:]) for a in jax.tree.leaves(weights))
 
 
-def _shards(groups: Sequence[specs.Group], seconds: float, epochs: int) -> Iterator[Shard]:
-    """Yields the shards of all groups. By rough estimates for this backend a shard takes about ``seconds``
-    (``trial_seconds``), and the exchange of its recorded ``epochs`` fits into memory (``_held_members``).
+def _shards(
+    groups: Sequence[specs.Group], seconds: float, epochs: int, stored: Sequence[Shard]
+) -> Iterator[Shard]:
+    """Yields shards of all trials that are in no stored one. By rough estimates for this backend a shard takes
+    about ``seconds`` (``trial_seconds``), and the exchange of its recorded ``epochs`` fits into memory
+    (``_held_members``).
 
     Unfinished shards are saved every 5 s, which bounds the work that a kill can lose.
     """
-    devices, name = jax.device_count(), 0
+    devices, name = jax.device_count(), len(stored)
     for number, group in enumerate(groups):
+        # trials that were added to a group come after those that it had
+        begin = sum(len(shard.trials) for shard in stored if shard.group == number)
+        left = len(group.trials) - begin
+        if not left:
+            continue
         most = int(seconds * devices / trial_seconds(group))
         most = max(devices, min(most, _held_members(group, epochs)))
-        count = -(-len(group.trials) // most)
-        capacity = -(-len(group.trials) // count)
+        capacity = -(-left // -(-left // most))
         capacity = -(-capacity // devices) * devices
-        for first in range(0, len(group.trials), capacity):
+        for first in range(begin, len(group.trials), capacity):
             places = tuple(range(first, min(first + capacity, len(group.trials))))
             yield Shard(f"{name:05d}-{group.name}", number, places, capacity)
             name += 1
@@ -298,10 +318,11 @@ def _effort(groups: Sequence[specs.Group], attacked: Sequence[AttackVariant]) ->
 def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
     """Returns the plan with the shards, devices and effort of a stored sweep, so that any resume keeps them.
 
-    If the sweep was planned for another backend, ``devices`` is the number of devices of this process.
+    Trials that are in no stored shard, because the sweep is extended, are in new ones. If the sweep was planned
+    for another backend, ``devices`` is the number of devices of this process.
 
     Args:
-      plan: of the sweep. Stored shards of groups that it does not have are left out.
+      plan: of the sweep, or of an extension of it.
       header: of the stored sweep.
     """
     number = {group.name: i for i, group in enumerate(plan.groups)}
@@ -313,8 +334,9 @@ def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
             capacity=shard["capacity"],
         )
         for shard in header["shards"]
-        if shard["group"] in number
     ]
+    epochs = len(plan.experiment.training.recorded_epochs)
+    shards += _shards(plan.groups, plan.experiment.execution.shard_seconds, epochs, shards)
     same = header.get("backend") == jax.default_backend()
     devices = header["devices"] if same else jax.device_count()
     effort = Effort(**header.get("effort", {}))

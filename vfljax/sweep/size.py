@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import jax
 
-from vfljax import store
 from vfljax.machine import bytes_text, free_disk, free_memory
 from vfljax.models.last_layer import recorded_width
 from vfljax.sweep import teachers
-from vfljax.sweep.plan import Plan, Shard, check_free, divided_as
+from vfljax.sweep.plan import Plan, Shard, check_free
 from vfljax.types import Spec
 
 NUMBER = 4  # bytes of a float32 or int32
@@ -96,17 +95,13 @@ def _shared_bytes(plan: Plan, shards: Sequence[Shard]) -> int:
 
 
 def unfinished(plan: Plan, workdir: pathlib.Path) -> list[Shard]:
-    """Returns the shards still to be trained, of the stored division if there is one.
+    """Returns the shards still to be trained.
 
     Args:
-      plan: of the sweep.
+      plan: of the sweep, divided as it is stored.
       workdir: its folder.
     """
-    header = store.header_of(workdir)
-    if header is None:
-        return plan.shards
-    shards = divided_as(plan, header).shards
-    return [shard for shard in shards if not (workdir / "shards" / shard.name).is_dir()]
+    return [shard for shard in plan.shards if not (workdir / "shards" / shard.name).is_dir()]
 
 
 def needs(plan: Plan, workdir: pathlib.Path) -> str:

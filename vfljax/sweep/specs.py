@@ -273,6 +273,24 @@ def groups(config: Config, shape: DataShape, trials: pd.DataFrame) -> list[Group
     ]
 
 
+def joined(parts: Sequence[list[Group]]) -> list[Group]:
+    """Returns the groups of several stages of a sweep as those of one. A program's later trials come last.
+
+    Args:
+      parts: the groups of the trials that each stage adds.
+    """
+    out: dict[Spec, Group] = {}
+    for group in (group for part in parts for group in part):
+        if group.spec in out:
+            trials = pd.concat([out[group.spec].trials, group.trials], ignore_index=True)
+            out[group.spec] = out[group.spec]._replace(trials=trials)
+        else:
+            taken = any(other.name == group.name for other in out.values())
+            name = f"{group.name}-{len(out)}" if taken else group.name
+            out[group.spec] = group._replace(name=name)
+    return list(out.values())
+
+
 def _group_name(spec: Spec, model: str) -> str:
     """Returns a name that is unique in a sweep, because stored shards refer to their group by it."""
     chain = spec.defenses or (DefenseSpec("undefended"),)

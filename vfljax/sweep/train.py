@@ -26,11 +26,12 @@ from vfljax.defenses.rows import prior_of
 from vfljax.machine import free_disk
 from vfljax.models import weights as pretrained
 from vfljax.sweep import batch_layout, codebooks, profile, size, teachers
-from vfljax.sweep.grid import defense_values
+from vfljax.sweep.grid import defense_values, parse
 from vfljax.sweep.plan import (
     Plan,
     Shard,
     check_attacks,
+    divided_as,
     make_plan,
     most_known,
     recorded,
@@ -122,7 +123,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         "pretrained": {part: pretrained.digest(path) for part, path in files.items() if path},
         "trials": sum(len(g.trials) for g in plan.groups),
         "earlier": [],
-        "shards": [s._asdict() | {"group": plan.groups[s.group].name} for s in plan.shards],
+        "shards": stored_shards(plan),
         "blocks": [],
         "attacks": {},
         "local_only": [],
@@ -131,16 +132,27 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
     }
 
 
+def stored_shards(plan: Plan) -> list[dict[str, Any]]:
+    """Returns the shards of a plan as ``sweep.json`` holds them."""
+    return [shard._asdict() | {"group": plan.groups[shard.group].name} for shard in plan.shards]
+
+
 def plan_of(experiment: Config, stored: Mapping[str, Any] | None) -> Plan:
-    """Returns the plan of a sweep. If the data are refused, the error says what changed since it was begun.
+    """Returns the plan of a sweep, divided as it is stored.
+
+    If the data are refused, the error says what changed since the sweep was begun.
 
     Args:
-      experiment: what is trained.
+      experiment: what is trained: the sweep as it was begun, or an extension of it.
       stored: the header of the sweep, None before it is begun.
     """
     data = experiment.data
     with store.explained(stored, datasets.reader_of(data.name, data.dir)):
-        return make_plan(experiment)
+        if stored is None:
+            return make_plan(experiment)
+        stages = store.stages(stored, experiment.stored)[:-1]
+        earlier = [parse(stage, beyond_limits=True) for stage in stages]
+        return divided_as(make_plan(experiment, earlier), stored)
 
 
 def planned(experiment: Config, workdir: pathlib.Path) -> tuple[Plan, str]:
@@ -206,6 +218,11 @@ def ready(plan: Plan, workdir: pathlib.Path) -> Plan:
     return plan._replace(codebooks=codebooks.codebooks(plan.groups, workdir))
 
 
+def _program(shard: Shard) -> tuple[int, int]:
+    """Returns what decides the programs of a shard."""
+    return shard.group, shard.capacity
+
+
 class Training:
     """Trains shards in this process, one after the other, and keeps the programs of the present group.
 
@@ -215,7 +232,7 @@ class Training:
     def __init__(self, plan: Plan, workdir: pathlib.Path, pool: Executor) -> None:
         """``plan`` is as ``ready`` returns it."""
         self.plan, self.workdir, self._pool = plan, workdir, pool
-        self._orders, self._trainers = Orders(plan), dict[int, Trainer]()
+        self._orders, self._trainers = Orders(plan), dict[tuple[int, int], Trainer]()
 
     @profile.span("training, the host's work")
     def train(self, shard: Shard, following: Shard | None, progress: Progress) -> None:
@@ -227,24 +244,25 @@ class Training:
           progress: counts steps and trials.
         """
         wanted = [shard] if following is None else [shard, following]
-        for number in self._trainers.keys() - {each.group for each in wanted}:
-            del self._trainers[number]  # frees its tables, which are not needed any more
+        for key in self._trainers.keys() - {_program(each) for each in wanted}:
+            del self._trainers[key]  # frees its tables, which are not needed any more
         for each in wanted:
-            if each.group not in self._trainers:
-                self._trainers[each.group] = self._trainer(each, self._stored_width(each.group))
+            if _program(each) not in self._trainers:
+                width = self._stored_width(each.group)
+                self._trainers[_program(each)] = self._trainer(each, width)
         need = size.bytes_of(self.plan, shard)
         if need > free_disk(self.workdir):
             raise store.full(self.workdir / "shards" / shard.name, need)
         while width := self._try(shard, progress):
-            del self._trainers[shard.group]
-            self._trainers[shard.group] = self._trainer(shard, width)
+            del self._trainers[_program(shard)]
+            self._trainers[_program(shard)] = self._trainer(shard, width)
 
     def _trainer(self, shard: Shard, width: int | None) -> Trainer:
         return Trainer(self.plan, shard, self._pool, self._orders, width)
 
     def _try(self, shard: Shard, progress: Progress) -> int:
         """Trains a shard. Returns 0, or a smaller width to try again with if a device's memory is exhausted."""
-        trainer = self._trainers[shard.group]
+        trainer = self._trainers[_program(shard)]
         try:
             train_shard(trainer, shard, self.workdir, progress)
             return 0
