@@ -180,3 +180,22 @@ def test_two_sweeps_are_compared_by_seed_where_their_settings_match(sweep):
         vfljax.compare(a, changed(a, checksum="another"))
     with pytest.raises(UserError, match="other data or splits"):
         vfljax.compare(a, changed(a, data={**a.header["data"], "train": 50}))
+
+
+def test_a_settled_row_has_its_settler_among_the_leaks_and_no_figure_anywhere(sweep):
+    rows = sweep.attacks.to_pandas()
+    gone = (rows["label"] == "direct/most_negative") & (rows["seed"] == 0)
+    rows["settled_by"] = gone.map({True: "direct/first_negative", False: None})
+    rows["leak"] = rows["leak"].mask(gone)
+    settled = sweep._replace(attacks=pa.Table.from_pandas(rows, preserve_index=False))
+    leaks = settled.leaks()
+    leaks = leaks[(leaks["label"] == "direct/most_negative") & (leaks["panel"] == "no_split")]
+    assert {*zip(leaks["seed"], leaks["settled_by"])} == {(0, "direct/first_negative"), (1, "")}
+    assert (leaks["leak"].isna() == (leaks["seed"] == 0)).all()
+    compared = vfljax.compare(sweep, settled)
+    of = compared[compared["attack"] == "direct/most_negative"]
+    assert {*of["found_in"], *of["seeds"]} == {"both", 1}
+    pytest.importorskip("xarray")
+    arrays = settled.to_xarray()["leak"].sel(attack="direct/most_negative", federation="no_split")
+    assert np.isnan(arrays.sel(seed=0)).all()
+    assert not np.isnan(arrays.sel(seed=1)).any()

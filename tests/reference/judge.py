@@ -178,7 +178,6 @@ class Sweep:
             for label in set().union(*leads.values())
         }
         leader = max(rank, key=lambda x: rank[x]) if rank else ""
-        by_seed = {s: max(of, key=lambda x: rank[x]) for s, of in leads.items()}
         seeds = sorted({t["seed"] for t in self.trials if t["panel"] == panel})
         return out | {
             "verdict": said,
@@ -189,7 +188,6 @@ class Sweep:
             "families": len({names[label] for label in tried}),
             "leader": leader,
             "leader_seeds": rank[leader][0] if rank else 0,
-            "leaders": "; ".join(by_seed.get(s, "") for s in seeds),
             "local_only": lim(local)[1],
         }
 

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.reference import label_dp as twin
@@ -144,6 +145,12 @@ def test_the_report_draws_the_line_at_the_best_measured_m():
     assert [*table["ε claimed"]] == ["1", "3"]
     assert [*table["posterior odds at most (times prior odds)"]] == ["2.72", "20.1"]
     assert {*table["crosses the line"]} == {"no"}
+    other = judged.verdicts.assign(
+        panel="no_split", leader="", leak=NAN
+    )  # nothing was attacked there
+    both = judged._replace(verdicts=pd.concat([judged.verdicts, other]))
+    assert {*guarantees.bound_table(both)["most accurate attack, without model splitting"]} == {"-"}
+    assert {*guarantees.bound_table(both)["strongest attack, without model splitting"]} == {"-"}
 
 
 def test_without_a_guarantee_there_is_no_table_and_no_warning():

@@ -188,21 +188,28 @@ def bound_table(judged: Judged) -> pd.DataFrame:
         }
     )
     key = ["configuration", "defense"]
-    places = pd.MultiIndex.from_frame(found[key])
+    places = [*found[key].itertuples(index=False, name=None)]
     panels = [panel for panel in PANELS if panel in {*judged.leading["panel"]}]
     for panel in panels:
         of = drawn[drawn["panel"] == panel].set_index(key)
-        texts = of["reached"].map(lambda x: figure(x, 3)) + " " + of["whose"]
-        table[f"most accurate attack, {PANELS[panel]}"] = [*texts.reindex(places, fill_value=NONE)]
+        texts = {
+            place: f"{figure(x, 3)} {who}"
+            for place, x, who in of[["reached", "whose"]].itertuples()
+        }
+        table[f"most accurate attack, {PANELS[panel]}"] = [texts.get(at, NONE) for at in places]
     for panel in panels:
         of = judged.leading[(judged.leading["panel"] == panel) & (judged.leading["leader"] != "")]
-        texts = of["leak"].map(figure) + " " + of["leader"]
-        texts = texts.set_axis(of["configuration"])
-        strongest = texts.reindex(found["configuration"], fill_value=NONE)
-        table[f"strongest attack, {PANELS[panel]}"] = [*strongest]
-    crossed = drawn[drawn["crossed"].astype(bool)]
-    crossed = crossed.groupby(key)["panel"].agg(lambda of: ", ".join(map(PANELS.get, of)))
-    table["crosses the line"] = [*("WARNING: " + crossed).reindex(places, fill_value="no")]
+        of = of.set_index("configuration")[["leak", "leader"]]
+        texts = {place: f"{figure(x)} {leader}" for place, x, leader in of.itertuples()}
+        strongest = [texts.get(place, NONE) for place in found["configuration"]]
+        table[f"strongest attack, {PANELS[panel]}"] = strongest
+    crossed: dict[Any, list[str]] = {}
+    for line in drawn[drawn["crossed"].astype(bool)].to_dict("records"):
+        crossed.setdefault((line["configuration"], line["defense"]), []).append(
+            PANELS[line["panel"]]
+        )
+    warned = (", ".join(crossed.get(at, [])) for at in places)
+    table["crosses the line"] = [f"WARNING: {text}" if text else "no" for text in warned]
     return table
 
 

@@ -48,7 +48,6 @@ def judge(rows: pd.DataFrame, trials: pd.DataFrame, facts: Facts) -> pd.DataFram
         broken               labels likewise
         variants, families   how many attacks were tried, by label and by name
         leader, leader_seeds the attack that leads, and on how many seeds
-        leaders              the attack that leads in each run, by ascending seed, joined by "; "
         local_only           the mean leak of the best local-only learner in each run; chance with K = 0
 
     and those of ``costs.costs``, then ``chosen``: whether it is the operating point of its method in its panel.
@@ -238,23 +237,16 @@ def _leaders(leaks: Floats, most: Floats, labels: pd.Index) -> dict[str, NDArray
     scored = np.isfinite(leaks)
     local = np.fmax.reduce(np.where(scored, most, np.nan), axis=-2, keepdims=True, initial=np.nan)
     every = np.concatenate([leaks, local], axis=-2)
-    names = np.array([*labels, LOCAL_ONLY, ""], object)
+    names = np.array([*labels, LOCAL_ONLY], object)
     highest = np.fmax.reduce(every, axis=-2, keepdims=True)
     leads = every == highest  # NaN is no leader
     # rounded, so that equal figures tie whichever seeds they come from
     count, mean = leads.sum(-1), np.round(limits(every).mean, 12)
     place = np.broadcast_to(np.arange(count.shape[-1]), count.shape)
-    order = np.lexsort((place, -mean, -count), axis=-1)  # NaN is last
-    rank = np.empty_like(order)
-    np.put_along_axis(rank, order, place, axis=-1)
-    none = len(names) - 1
-    by_seed = np.where(leads, rank[..., None], none).min(-2)  # the rank of each run's leader
-    ranked = np.pad(order, ((0, 0), (0, 1)), constant_values=none)
-    by_seed = names[np.take_along_axis(ranked, by_seed, axis=-1)]
+    first = np.lexsort((place, -mean, -count), axis=-1)[:, 0]  # NaN is last
     seeds = count.max(-1)
     return {
-        "leader": np.where(seeds > 0, names[order[:, 0]], ""),
+        "leader": np.where(seeds > 0, names[first], ""),
         "leader_seeds": seeds,
-        "leaders": np.array(["; ".join(of_point) for of_point in by_seed], object),
         "local_only": limits(local[:, 0]).mean,
     }

@@ -295,7 +295,7 @@ def settlers(rows: pd.DataFrame, by: list[str]) -> pd.Series:
       by: the columns of a group.
     """
     settled = rows[rows["settled_by"] != ""].drop_duplicates([*by, "settled_by"])
-    return settled.groupby(by, sort=False)["settled_by"].agg(", ".join)
+    return settled.groupby(by, sort=False)["settled_by"].agg(", ".join).astype(object)
 
 
 def _learners(sweep: StoredSweep) -> pd.DataFrame:
