@@ -21,7 +21,7 @@ from vfljax.attacking import batching, local_only, versions
 from vfljax.attacking.jobs import COLUMNS, Job, VariantPlan, plan_variant
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import common_data, read_shard
-from vfljax.attacks.learners import LEARNERS
+from vfljax.attacks.learners import learn
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.forecast import Sample
 from vfljax.sweep.plan import Plan, Shard, recorded, split_arrays
@@ -200,5 +200,5 @@ def _fits(variant_plans: Sequence[VariantPlan], stored: batching.Stored) -> tupl
     common = jax.device_get(common_data(plan.table, stored.arrays, first.attackers))
     columns = local_only.own_columns(plan, common, first.attackers, first.known, first.seed)
     names = dict.fromkeys(job.learner for job in wanted)
-    each = {name: _call(lambda name=name: LEARNERS[name](columns))[0] for name in names}
+    each = {name: _call(lambda name=name: learn(name, columns))[0] for name in names}
     return len(wanted), sum(each[job.learner] for job in wanted)
