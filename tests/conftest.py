@@ -170,7 +170,7 @@ def learners_on_the_host() -> Iterator[dict[str, Any]]:
     real = dict(learners.LEARNERS)
     with pytest.MonkeyPatch.context() as patch:
         for name in real:
-            patch.setitem(learners.LEARNERS, name, nearest_mean)
+            patch.setitem(learners.LEARNERS, name, learners.Learner(nearest_mean))
         yield real
 
 

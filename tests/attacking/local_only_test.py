@@ -61,13 +61,13 @@ def test_he_is_scored_on_the_rows_that_attacks_with_as_many_labels_are_scored_on
 
 def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(workdir, monkeypatch):
     before, fitted = comparable(store.load(workdir).local_only), []
-    learn = local_only.learn
+    learn = local_only.learn_draws
 
-    def counted(learner, columns):
-        fitted.append((columns.seed, len(columns.known), learner))
-        return learn(learner, columns)
+    def counted(learner, drawn):
+        fitted.extend((columns.seed, len(columns.known), learner) for columns in drawn)
+        return learn(learner, drawn)
 
-    monkeypatch.setattr(local_only, "learn", counted)
+    monkeypatch.setattr(local_only, "learn_draws", counted)
     run.attack_sweep(plan_of(TINY), workdir, say=silent)
     assert fitted == []
     more = tiny(attacks={"mean": {"known": (20, 30)}}, federations=("split", "no_split"))

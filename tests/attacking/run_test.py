@@ -130,18 +130,18 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
 def computed(monkeypatch):
     """The identities of the jobs that programs compute, and seeds of logistic regressions."""
     by_program, by_host = [], []
-    run_group, learn = run._run_together, local_only.learn
+    run_group, learn = run._run_together, local_only.learn_draws
 
     def counted_group(todo, *rest):
         by_program.extend(job.key for job in todo)
         return run_group(todo, *rest)
 
-    def counted_learn(learner, columns):
-        by_host.append((columns.seed, learner))
-        return learn(learner, columns)
+    def counted_learn(learner, drawn):
+        by_host.extend((columns.seed, learner) for columns in drawn)
+        return learn(learner, drawn)
 
     monkeypatch.setattr(run, "_run_together", counted_group)
-    monkeypatch.setattr(local_only, "learn", counted_learn)
+    monkeypatch.setattr(local_only, "learn_draws", counted_learn)
     return by_program, by_host
 
 

@@ -47,7 +47,10 @@ def test_rows_that_were_not_sent_teach_nothing():
     x[:5] = np.nan
     known, labels = np.arange(12), np.arange(12) % 2
     other = np.where(known < 5, 1 - labels, labels)
-    one, two = (learners.read("extra trees", x, known, y, 2, 0) for y in (labels, other))
+    draws = np.stack([known, known]), np.stack([labels, other])
+    one, two = learners.read("extra trees", x, *draws, 2, 0)
     np.testing.assert_array_equal(one, two)
-    nothing = learners.read("logistic", x[5:], known[:3], np.ones(3, int), 2, 0)
+    few = np.stack([known[:3], known[:3]]), np.array([[1, 1, 1], [0, 1, 1]])
+    nothing, something = learners.read("logistic", x[5:], *few, 2, 0)
     np.testing.assert_array_equal(nothing, np.zeros((25, 2)))  # one class tells nothing
+    assert something.any()

@@ -221,15 +221,13 @@ def _read(
     arrays, tasks = stored.arrays, []
     for x, job, known in zip(features, jobs, inputs.knobs["known"]):
         of_seed = arrays["labels"][arrays["train"][job.seed]]
-        for draw in range(batch.draws):
-            order = arrays["known_order"][draw * len(stored.plan.splits) + job.seed]
-            rows = order[: int(known)]
-            tasks.append((x, rows, of_seed[rows], stored.plan.dataset.num_classes, job.seed))
+        orders = arrays["known_order"][job.seed :: len(stored.plan.splits)]
+        rows = orders[: batch.draws, : int(known)]
+        tasks.append((x, rows, of_seed[rows], stored.plan.dataset.num_classes, job.seed))
     assert batch.attack.host is not None
-    scores: HostArray = np.stack(
-        in_processes(batch.attack.host, tasks, len(tasks) * features.shape[1])
-    )
-    return Scores(scores.reshape(len(jobs), batch.draws, *scores.shape[1:]))
+    rows_read = len(tasks) * batch.draws * features.shape[1]
+    scores: HostArray = np.stack(in_processes(batch.attack.host, tasks, rows_read))
+    return Scores(scores)
 
 
 def _loader(attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:

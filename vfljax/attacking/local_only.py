@@ -22,7 +22,7 @@ from vfljax.attacking.batching import Stored
 from vfljax.attacking.processes import in_processes
 from vfljax.attacking.scoring import AttackOutput
 from vfljax.attacking.view import CommonData, common_data
-from vfljax.attacks.learners import OwnColumns, learn, learners_of
+from vfljax.attacks.learners import OwnColumns, learn_draws, learners_of
 from vfljax.store import LOCAL_ONLY as LABEL
 from vfljax.sweep.plan import Plan
 from vfljax.types import AttackIdentity, HostArray, Input, Scores
@@ -88,25 +88,34 @@ def run(unit: store.Unit, stored: Stored) -> None:
     store.write_rows(stored.workdir, unit.name, rows, cost=cost)
 
 
-def _data_of(job: LocalOnlyJob) -> tuple[tuple[int, ...], int, int]:
-    """Returns what decides which columns and labels a job's learner reads."""
-    return job.attackers, job.known, job.seed
+def _data_of(job: LocalOnlyJob) -> tuple[tuple[int, ...], int]:
+    """Returns what decides which columns a job's learner reads."""
+    return job.attackers, job.seed
 
 
 def _fitted(
     jobs: Sequence[LocalOnlyJob], plan: Plan, common: CommonData
 ) -> Iterator[tuple[LocalOnlyJob, HostArray]]:
-    """Yields each job of the same data with its scores [draws, n, C] of training rows, then of test rows."""
-    attackers, known, seed = _data_of(jobs[0])
-    columns = own_columns(plan, common, attackers, known, seed)
-    draws = range(max(job.draws for job in jobs))
-    drawn = [columns._replace(**_known(common, known, seed, draw)) for draw in draws]
-    learners = list(dict.fromkeys(job.learner for job in jobs))
-    tasks = [pair for learner in learners for pair in zip(itertools.repeat(learner), drawn)]
-    scores = np.stack(in_processes(learn, tasks, len(tasks) * columns.numbers.shape[0]))
-    by_learner = scores.reshape(len(learners), len(draws), *scores.shape[1:])
+    """Yields each job of the same data with its scores [draws, n, C] of training rows, then of test rows.
+
+    A learner prepares the columns once for all draws and numbers of known labels.
+    """
+    attackers, seed = _data_of(jobs[0])
+    columns = own_columns(plan, common, attackers, jobs[0].known, seed)
+    pairs: dict[str, dict[tuple[int, int], None]] = {}  # of known labels and draw, by learner
     for job in jobs:
-        yield job, by_learner[learners.index(job.learner)][: job.draws]
+        wanted = pairs.setdefault(job.learner, {})
+        wanted.update(dict.fromkeys((job.known, draw) for draw in range(job.draws)))
+    tasks = [
+        (learner, [columns._replace(**_known(common, known, seed, draw)) for known, draw in wanted])
+        for learner, wanted in pairs.items()
+    ]
+    rows_read = sum(map(len, pairs.values())) * columns.numbers.shape[0]
+    scores = dict(zip(pairs, in_processes(learn_draws, tasks, rows_read), strict=True))
+    for job in jobs:
+        places = [*pairs[job.learner]]
+        of_job = [places.index((job.known, draw)) for draw in range(job.draws)]
+        yield job, scores[job.learner][of_job]
 
 
 def own_columns(

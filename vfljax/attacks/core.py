@@ -79,7 +79,8 @@ Knobs = Mapping[str, Array]
 """The numeric options of an attack by name, [] each."""
 
 HostReader = Callable[[HostArray, HostArray, HostArray, int, int], HostArray]
-"""Scores [N, C] of features [N, W], known rows [K], their labels [K], C and a seed; NaN where features are."""
+"""Scores [draws, N, C] of features [N, W], known rows [draws, K], their labels [draws, K], C and a seed; NaN
+where features are."""
 
 
 class Attack(NamedTuple):

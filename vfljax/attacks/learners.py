@@ -1,8 +1,10 @@
 """Learners on the host, which score all rows from their columns and a few known labels.
 
-A learner is a function from ``OwnColumns`` to scores. On an attacker's own columns they are the local-only
-baseline: an attack is worth what it reads beyond the strongest of them, because what a better learner reads
-from the same columns does not come from the federation. On the exchange they are attacks (``reader``).
+A learner fits ``OwnColumns`` and returns scores. What it makes of the columns alone, such as ranks or a graph
+of neighbors, it makes once for all draws of the known labels. On an attacker's own columns, learners are the
+local-only baseline: an attack is worth what it reads beyond the strongest of them, because what a better
+learner reads from the same columns does not come from the federation. On the exchange they are attacks
+(``reader``).
 All are scikit-learn's, or a few lines of NumPy, and none is jitted.
 """
 
@@ -10,13 +12,14 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse, special, stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import NearestNeighbors
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.tree import ExtraTreeClassifier
 
@@ -45,17 +48,22 @@ class OwnColumns(NamedTuple):
         numbers = self.numbers.toarray() if sparse.issparse(self.numbers) else self.numbers
         return np.asarray(numbers, np.float32)
 
-    def ranked(self) -> OwnColumns:
-        """Returns the same with each column replaced by its midranks over all rows, centered, of width
-        ``RANK_SCALE``; more than ``WIDEST`` columns stay as they are."""
-        if self.numbers.shape[1] > WIDEST:
-            return self
-        ranks = stats.rankdata(self.dense, axis=0) / self.numbers.shape[0] - 0.5
-        return self._replace(numbers=(RANK_SCALE * ranks).astype(np.float32))
+
+def ranked(own: OwnColumns) -> OwnColumns:
+    """Returns the same with each column replaced by its midranks over all rows, centered, of width
+    ``RANK_SCALE``; more than ``WIDEST`` columns stay as they are."""
+    if own.numbers.shape[1] > WIDEST:
+        return own
+    ranks = stats.rankdata(own.dense, axis=0) / own.numbers.shape[0] - 0.5
+    return own._replace(numbers=(RANK_SCALE * ranks).astype(np.float32))
 
 
-Learner = Callable[[OwnColumns], HostArray]
-"""Scores [n, C] of all rows, the larger the likelier the class."""
+class Learner(NamedTuple):
+    """``fit(prepare(own))`` are the scores [n, C] of all rows, the larger the likelier the class. ``prepare``
+    replaces the columns, and reads no label."""
+
+    fit: Callable[[OwnColumns], HostArray]
+    prepare: Callable[[OwnColumns], OwnColumns] = lambda own: own
 
 
 def _of_classes(scores: HostArray, present: HostArray, classes: int) -> HostArray:
@@ -123,13 +131,21 @@ def extra_trees(own: OwnColumns) -> HostArray:
     return _of_classes(shares, tree.classes_, own.classes)
 
 
-def label_spreading(own: OwnColumns, neighbors: int = 15) -> HostArray:
-    """Returns the class shares of label spreading on the graph of the nearest neighbors of all rows."""
+def neighbors(own: OwnColumns, count: int) -> OwnColumns:
+    """Returns the same with the graph of nearest neighbors [n, n] in place of the columns: 1 at each row's
+    ``count`` nearest rows, of which it is one itself."""
+    dense = own.dense
+    model = NearestNeighbors(n_neighbors=min(count, len(dense) - 1)).fit(dense)
+    return own._replace(numbers=model.kneighbors_graph(dense))
+
+
+def label_spreading(own: OwnColumns) -> HostArray:
+    """Returns the class shares of label spreading on a graph of ``neighbors``."""
     labels = np.full(own.numbers.shape[0], -1)
     labels[own.known] = own.labels
-    neighbors = min(neighbors, len(labels) - 1)
-    model = LabelSpreading(kernel="knn", n_neighbors=neighbors, max_iter=100)
-    model = _fitted(model, own.dense, labels)
+    given: Any = {"kernel": lambda x, y: own.numbers}  # a matrix in place of a kernel
+    model = LabelSpreading(**given, max_iter=100)
+    model = _fitted(model, np.zeros((len(labels), 1), np.float32), labels)
     shares = np.nan_to_num(model.label_distributions_, nan=1 / len(model.classes_))
     return _of_classes(shares, model.classes_, own.classes)
 
@@ -169,18 +185,18 @@ def kernel_and_discriminants(own: OwnColumns) -> HostArray:
 
 
 LEARNERS: Mapping[str, Learner] = {
-    "logistic": logistic,
-    "logistic C=.1": lambda own: logistic(own, 0.1),
-    "logistic on ranks": lambda own: logistic(own.ranked(), 0.1),
-    "self-trained": lambda own: self_trained(own, 1.0),
-    "self-trained on ranks": lambda own: self_trained(own.ranked()),
-    "naive Bayes on ranks": lambda own: naive_bayes(own.ranked()),
-    "extra trees": extra_trees,
-    "label spreading k=7": lambda own: label_spreading(own, 7),
-    "label spreading k=15": label_spreading,
-    "kernel ridge on ranks": lambda own: kernel_ridge(own.ranked()),
-    "discriminants on ranks": lambda own: discriminants(own.ranked()),
-    "kernel and discriminants": lambda own: kernel_and_discriminants(own.ranked()),
+    "logistic": Learner(logistic),
+    "logistic C=.1": Learner(functools.partial(logistic, c=0.1)),
+    "logistic on ranks": Learner(functools.partial(logistic, c=0.1), ranked),
+    "self-trained": Learner(functools.partial(self_trained, c=1.0)),
+    "self-trained on ranks": Learner(self_trained, ranked),
+    "naive Bayes on ranks": Learner(naive_bayes, ranked),
+    "extra trees": Learner(extra_trees),
+    "label spreading k=7": Learner(label_spreading, functools.partial(neighbors, count=7)),
+    "label spreading k=15": Learner(label_spreading, functools.partial(neighbors, count=15)),
+    "kernel ridge on ranks": Learner(kernel_ridge, ranked),
+    "discriminants on ranks": Learner(discriminants, ranked),
+    "kernel and discriminants": Learner(kernel_and_discriminants, ranked),
 }
 """The learners by name. The first is the baseline beside every attack."""
 DEAR = (
@@ -199,7 +215,19 @@ LINEAR = ("logistic", "logistic C=.1", "self-trained", "self-trained on ranks")
 
 def learn(learner: str, columns: OwnColumns) -> HostArray:
     """Returns the scores [n, C] that the learner of this name gives columns."""
-    return LEARNERS[learner](columns)
+    return learn_draws(learner, [columns])[0]
+
+
+def learn_draws(learner: str, drawn: Sequence[OwnColumns]) -> HostArray:
+    """Returns the scores [draws, n, C] that a learner gives the same columns with different known labels.
+
+    Args:
+      learner: a name in ``LEARNERS``.
+      drawn: columns that differ in ``known`` and ``labels`` alone.
+    """
+    fit, prepare = LEARNERS[learner]
+    numbers = prepare(drawn[0]).numbers
+    return np.stack([fit(own._replace(numbers=numbers)) for own in drawn])
 
 
 def learners_of(width: int, rows: int) -> tuple[str, ...]:
@@ -216,25 +244,28 @@ def learners_of(width: int, rows: int) -> tuple[str, ...]:
 def read(
     learner: str, features: HostArray, known: HostArray, labels: HostArray, classes: int, seed: int
 ) -> HostArray:
-    """Returns the scores [n, C] that a learner gives features of an exchange.
+    """Returns the scores [draws, n, C] that a learner gives features of an exchange.
 
     Args:
       learner: a name in ``LEARNERS``.
       features: [n, W], NaN in the rows that were not sent, which teach nothing and get NaN.
-      known: [K] places of known rows.
-      labels: [K].
+      known: [draws, K] places of known rows.
+      labels: [draws, K].
       classes: C.
       seed: of the learner's random numbers.
     """
     sent = np.isfinite(features).all(axis=1)
-    places, taught = np.flatnonzero(sent), sent[known]
-    scores = np.full((len(features), classes), np.nan, np.float32)
-    if len(np.unique(labels[taught])) < 2:  # nothing tells classes apart
-        scores[sent] = 0.0
-        return scores
-    rows = np.searchsorted(places, known[taught])
-    own = OwnColumns(features[sent], rows, labels[taught], classes, seed)
-    scores[sent] = LEARNERS[learner](own)
+    scores = np.full((len(known), len(features), classes), np.nan, np.float32)
+    scores[:, sent] = 0.0
+    drawn = {}
+    for draw, (rows, called) in enumerate(zip(known, labels, strict=True)):
+        taught = sent[rows]
+        if len(np.unique(called[taught])) > 1:  # else nothing tells classes apart
+            places = np.searchsorted(np.flatnonzero(sent), rows[taught])
+            drawn[draw] = OwnColumns(features[sent], places, called[taught], classes, seed)
+    if drawn:
+        found = learn_draws(learner, [*drawn.values()])
+        scores[np.ix_([*drawn], sent)] = found
     return scores
 
 

@@ -209,7 +209,8 @@ def finished(attack: Attack, scores: Scores, case: Case, classes: int) -> Scores
         return scores
     rows = np.asarray(case.common.known_order[0])[: int(case.run.knobs["known"])]
     labels = np.asarray(case.common.labels)
-    return Scores(attack.host(np.asarray(scores.train), rows, labels[rows], classes, 0))
+    features = np.asarray(scores.train)
+    return Scores(attack.host(features, rows[None], labels[rows][None], classes, 0)[0])
 
 
 def _pure(tested: TestedAttack) -> str:
