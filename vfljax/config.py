@@ -22,7 +22,7 @@ import operator
 import os
 import pathlib
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.machinery import SourceFileLoader
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
@@ -433,7 +433,7 @@ class Config(Struct, frozen=True):
         del fields["beyond_limits"]
         return fields | {"reproduces": fields["reproduces"] or {}}
 
-    def with_attacks(self, names: Sequence[str] | Mapping[str, Any]) -> Config:
+    def with_attacks(self, names: Iterable[str] | Mapping[str, Any]) -> Config:
         """Returns the config with these attacks alone. A mapping also gives their options and knobs."""
         given = names if isinstance(names, Mapping) else self.attacks
         requests = {name: _plain(given.get(name, {})) for name in names}
@@ -582,7 +582,7 @@ def _expected(shape: inspect.Type) -> str:
         case inspect.LiteralType(values=names):
             return f"one of {', '.join(map(str, names))}"
         case inspect.VarTupleType(item_type=item):
-            return f"a tuple, each {_expected(item)}"
+            return f"a tuple, each entry {_expected(item)}"
         case inspect.UnionType(types=kinds):
             return " or ".join(map(_expected, kinds))
     return "a group of fields"

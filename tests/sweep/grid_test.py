@@ -82,7 +82,7 @@ def test_a_defense_that_needs_a_top_model_is_not_trained_without_one():
 BAD = [
     ({"federations": ("no_split",), "grid": {"x": {"gafm": {"delta": 0.1}}}}, "grid.x", "'split'"),
     ({"grid": {"x": {"max_norm": {"scale": 1}}}}, "unknown knob of max_norm", "scale"),
-    ({"grid": {"x": {"noise": {"scale": 10**400}}}}, "noise.scale", "to 1e+30"),
+    ({"grid": {"x": {"noise": {"scale": 10**400}}}}, "noise.scale=1000", "out of range"),
     ({"grid": {"x": {"noise": {"scale": (1, 1.0)}}}}, "grid.x.noise.scale names 1.0", "leave one"),
     ({"grid": {"x": {"noise": {"scale": 1, "law": ({},)}}}}, "grid.x.noise.law={}", "give a text"),
     ({"grid": {"x": {"cae": {"confusion": 1, "width": 8.0}}}}, "width=8.0", "whole"),
@@ -93,7 +93,7 @@ BAD = [
     ({"grid": {"x": {"model": {"top": "mlpp"}}}}, "mlpp", "did you mean 'mlp'"),
     ({"grid": {"x": {"model": "mlp"}}}, "config.grid.x.model='mlp'", "group of fields"),
     ({"model.top": "heat"}, "config.model.top 'heat'", "did you mean 'head'"),
-    ({"attacks": {5: {}}}, "unknown attack 5", "choose from passive"),
+    ({"attacks": {5: {}}}, "config.attacks={5: {}}", "a group of fields"),
     ({"attacks": {"passive": {"known": (20, 20)}}}, "attacks.passive.known names 20", "leave one"),
 ]
 

@@ -7,6 +7,9 @@ method sets (``model.top``), knobs and options (``kdk.epsilon``, ``kdk.anchor``)
 cell that a method lacks is NaN. Programs are groups of the rows (``vfljax.sweep.specs``). Host only.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportReturnType=false, reportCallIssue=false, reportAssignmentType=false
+
 from __future__ import annotations
 
 import math

@@ -4,6 +4,9 @@ Trials whose ``Spec`` is equal form a group and share one compiled program, in w
 is an array. Host only.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportReturnType=false, reportCallIssue=false, reportAssignmentType=false
+
 from __future__ import annotations
 
 import dataclasses
