@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.refusals import refused
 from tests.stored_sweep import CONFIG, FIXTURE
 from tests.sweeps import tiny
-from vfljax import config as fields
 from vfljax.config import DEFAULT, FIELDS, FREE, changed, from_file, make, ordered, resolve
 from vfljax.errors import UserError, written
+from vfljax.sweep.grid import check_new
 
 
 def test_an_empty_config_is_the_default():
@@ -206,9 +206,9 @@ def test_attacks_asked_for_by_name_have_the_config_s_options_where_it_names_them
 def test_a_text_that_a_report_could_not_show_is_refused(field, text):
     value = {"grid": {text: {}}, "notes": (text,)}.get(field, text)
     with refused(f"config.{field}="):
-        fields.check_new(make(tiny(**{field: value})))
+        check_new(make(tiny(**{field: value})))
 
 
 def test_names_of_any_script_and_notes_of_several_lines_are_fine():
     names = {name: {} for name in ("ε ≤ 0.1", "60 % (β)", "混合", "a/b $x$")}
-    fields.check_new(make(tiny(grid=names, notes=("one\n\ttwo",))))
+    check_new(make(tiny(grid=names, notes=("one\n\ttwo",))))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.config_test import json_values
 from tests.refusals import refused
 from tests.sweeps import plan_of, tiny
-from vfljax import config, datasets, store
+from vfljax import datasets, store
 from vfljax.config import FIELDS
 from vfljax.errors import UserError
 from vfljax.sweep import grid, plan, specs
@@ -163,12 +163,12 @@ def test_without_limits_nothing_is_refused_but_what_no_program_can_hold():
 
 def test_trials_and_programs_of_all_federations_are_counted_before_they_are_built(monkeypatch):
     made, laws = parse(tiny()), {"scale": 0.1, "law": ("laplace", "gaussian")}
-    monkeypatch.setitem(config.LIMITS, "trials", 23)
+    monkeypatch.setitem(grid.LIMITS, "trials", 23)
     grid.check_trials(made, BOTH[:1])
     with refused("24 trials, beyond the limit of 23", "--beyond_limits"):
         plan.make_plan(made)
-    monkeypatch.setitem(config.LIMITS, "trials", 50)
-    monkeypatch.setitem(config.LIMITS, "programs", 3)
+    monkeypatch.setitem(grid.LIMITS, "trials", 50)
+    monkeypatch.setitem(grid.LIMITS, "programs", 3)
     for methods, word in (
         ({"x": {"noise": laws}}, "config.grid.x.noise.law has 2"),
         (made.grid, ""),

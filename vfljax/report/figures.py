@@ -233,7 +233,7 @@ def write_names(ax: Axes, names: Sequence[Name], marks: Sequence[tuple[float, fl
     taken = [(x - half, y - half, x + half, y + half) for x, y in places]
     out = []
     for name in names:
-        text = ax.text(0, 0, name.text, fontsize=7, color=name.color, zorder=6)
+        text = ax.text(0, 0, name.text, fontsize=7, color=name.color, zorder=6, parse_math=False)
         box = text.get_window_extent(renderer)
         text.remove()
         fits = (
@@ -247,7 +247,9 @@ def write_names(ax: Axes, names: Sequence[Name], marks: Sequence[tuple[float, fl
         at_corner = {"transform": ax.transAxes, "va": "bottom", "ha": "left", "zorder": 6}
         upright = np.isnan(name.y)
         at_corner |= {"rotation": 90 * upright, "bbox": BEHIND}
-        written = ax.text(x, y, name.text, fontsize=7, color=name.color, **at_corner)
+        written = ax.text(
+            x, y, name.text, fontsize=7, color=name.color, parse_math=False, **at_corner
+        )
         written.set_in_layout(False)
         if line:
             ends = [line, (min(max(line[0], left), right), min(max(line[1], bottom), top))]

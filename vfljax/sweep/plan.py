@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import datasets, machine, switches
-from vfljax.config import LIFT, Config
+from vfljax.config import Config
 from vfljax.datasets.core import Dataset, PartyColumns
 from vfljax.datasets.label_permutation import permute_labels
 from vfljax.datasets.partition import divide
@@ -175,7 +175,7 @@ def check_free(
     """
     if needed > free and not experiment.beyond_limits:
         needs = f"{who} needs about {bytes_text(needed)} of {what} and {bytes_text(free)} is free"
-        raise UserError(needs, remedy=(remedy, LIFT))
+        raise UserError(needs, remedy=(remedy, grid.LIFT))
 
 
 def make_table(

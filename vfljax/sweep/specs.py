@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from vfljax import attacks, defenses, models
-from vfljax.config import Config, Malicious, Model, Teacher, check_count
+from vfljax.config import Config, Malicious, Model, Teacher
 from vfljax.defenses.core import TrainingData
 from vfljax.errors import Field, UserError, slug
 from vfljax.federation import optimizers
@@ -27,6 +27,7 @@ from vfljax.federation.training import Member
 from vfljax.models import last_layer
 from vfljax.models.making import NetworkFields, make_network
 from vfljax.sweep.grid import (
+    check_count,
     is_malicious,
     is_split,
     knobs_of,
