@@ -88,7 +88,7 @@ MISUSES = {
         "'column 3'",
     ),
     "columns of an image": ({"parties": {"columns": (("a",), ("*",))}}, "digits", "shares"),
-    "shares for one party of two": ({"parties": {"shares": (1,)}}, "(1,)", "2 parties"),
+    "shares for one party of two": ({"parties": {"shares": (1,)}}, "(1.0,)", "2 parties"),
     "no passive party": ({"parties": {"passive": 0}}, "=0", "from 1 to"),
     "a malicious party that is not there": ({"malicious": {"parties": ((3,),)}}, "[3]", "0..0"),
     "an unknown network": ({"model": {"bottom": "resnet9"}}, "'resnet9'", "'resnet"),

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.refusals import refused
 from tests.stored_sweep import CONFIG, FIXTURE
 from tests.sweeps import tiny
-from vfljax import config as fields
 from vfljax.config import DEFAULT, FIELDS, FREE, changed, from_file, make, ordered, resolve
 from vfljax.errors import UserError, written
+from vfljax.sweep.grid import check_new
 
 
 def test_an_empty_config_is_the_default():
@@ -47,6 +47,8 @@ BAD = [
     ({"federations": ("split", "split")}, "'split' twice", "leave one"),
     ({"federations": ("malicious", "no_split")}, "('malicious', 'no_split')", "add 'split'"),
     ({"federations": ("split", "malicious"), "malicious.parties": ()}, "nobody", "((0,),)"),
+    ({"malicious.parties": (("a",),)}, "config.malicious.parties=(['a'],)", "a whole number"),
+    ({"malicious.rule": ("intended", "released")}, "malicious.rule ['intended", "choose from"),
     ({"attackers": ()}, "config.attackers=()", "((0,),)"),
     ({"attackers": ((0,), ())}, "config.attackers names []", "0..0"),
     ({"attackers": ((1,),)}, "config.attackers names [1]", "0..0"),
@@ -67,7 +69,7 @@ def test_what_is_no_field_or_contradicts_another_is_one_line(changes, value, rem
 WRONG = [
     ("seeds", "three", "a whole number"),
     ("seeds", 10**5000, "a whole number"),
-    ("data.train", -0.5, "at least 0"),
+    ("data.train", -0.5, "from 0 to"),
     ("data.test", math.nan, "from 0"),
     ("data.resident_gb", -1.0, "at least 0"),
     ("data.scaling", "standart", "did you mean 'standard'"),
@@ -89,8 +91,6 @@ WRONG = [
     ("training.record", (0, 3), "choose 0 to 2"),
     ("training.record", (0.5,), "a whole number"),
     ("training.drop_last", 1, "True or False"),
-    ("malicious.rule", ("intended", "released"), "choose from intended"),
-    ("malicious.parties", (("a",),), "a whole number"),
     ("teacher.temperature", 0.0, "from 1e-06"),
     ("execution.width", -1, "a whole number"),
     ("execution.shard_seconds", math.nan, "from 0.001"),
@@ -206,9 +206,9 @@ def test_attacks_asked_for_by_name_have_the_config_s_options_where_it_names_them
 def test_a_text_that_a_report_could_not_show_is_refused(field, text):
     value = {"grid": {text: {}}, "notes": (text,)}.get(field, text)
     with refused(f"config.{field}="):
-        fields.check_new(make(tiny(**{field: value})))
+        check_new(make(tiny(**{field: value})))
 
 
 def test_names_of_any_script_and_notes_of_several_lines_are_fine():
     names = {name: {} for name in ("ε ≤ 0.1", "60 % (β)", "混合", "a/b $x$")}
-    fields.check_new(make(tiny(grid=names, notes=("one\n\ttwo",))))
+    check_new(make(tiny(grid=names, notes=("one\n\ttwo",))))

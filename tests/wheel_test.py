@@ -69,8 +69,8 @@ def test_it_trains_and_reports_without_a_checkout(installed, tmp_path):
 @pytest.mark.slow
 def test_it_brings_the_configs_that_readme_names(installed, tmp_path):
     config = "--config=configs/quickstart.py"
-    forecast = run(installed / "vfljax", "sweep", config, "--dry_run", "--workdir=w", cwd=tmp_path)
-    assert "315 trials in " in forecast
+    counts = run(installed / "vfljax", "sweep", config, "--dry_run", "--workdir=w", cwd=tmp_path)
+    assert "315 trials in " in counts
     assert list(tmp_path.iterdir()) == []
     tables = run(
         installed / "vfljax", "reproduce", "--list", cwd=tmp_path

@@ -24,10 +24,10 @@
     switches.py      JAX's own switches
 
 Reading order: README, ``federation.protocol``, one defense (``defenses.kdk``), one attack (``attacks.direct``),
-``federation.training``, ``sweep.experiment``, ``sweep.grid``, ``sweep.train``, ``attacking.view``,
+``federation.training``, ``config``, ``sweep.grid``, ``sweep.train``, ``attacking.view``,
 ``attacking.run``, ``report``.
 
-Data flows one way: config -> Experiment -> Plan -> training -> store -> View -> attack -> scores -> report.
+Data flows one way: Config -> trials -> Plan -> training -> store -> View -> attack -> scores -> report.
 Attacks and notebooks read trained sweeps from disk.
 
 Decisions and their reasons:

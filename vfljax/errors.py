@@ -7,7 +7,6 @@ import difflib
 import importlib
 import inspect
 import math
-import numbers
 import os
 import pathlib
 import re
@@ -16,6 +15,8 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 MOST = 40  # a message lists all known names up to this number
 # the folder of a wheel that holds configs, by their paths in a checkout
@@ -130,6 +131,8 @@ def bounds(low: float, high: float, whole: bool = False) -> str:
       whole: whether only whole numbers are meant.
     """
     noun = "a whole number" if whole else "a number"
+    if math.isinf(low):
+        return noun
     if math.isinf(high):
         return f"{noun} of at least {low:g}"
     return f"{noun} from {low:g} to {f'{high:,}' if whole else f'{high:g}'}"
@@ -165,7 +168,8 @@ def check(
     if hasattr(value, "aval") or (infinite and value == math.inf):
         return
     field = Field(field, field) if isinstance(field, str) else field
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    number = isinstance(value, int | float | np.integer | np.floating)
+    number = number and not isinstance(value, bool)
     most = min(high, MOST_WHOLE if whole else LARGEST)
     within = number and low <= value <= most
     if within and (not whole or float(value).is_integer()):

@@ -332,6 +332,7 @@ def config(
             "model": {**MODEL[dataset], **rules.get("model", {})},
             "training": {**TRAINING[dataset], **rules.get("training", {}), **(training or {})},
             "grid": grid,
+            "skip_settled": False,  # every published figure is measured
             "attacks": ATTACKS,
             "reproduces": {
                 "table": f"gafm/{table}",

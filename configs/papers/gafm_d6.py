@@ -16,8 +16,8 @@ it is, each seed draws anew.
 
 The ratio is no column of the sweep. ``vfljax.papers.gafm_gradients.ratios`` averages it
 over runs and over the norm, mean and median attacks, with the oriented training AUC: without
-orientation runs that learned the labels inverted make it explode. This is what ``--select_delta``
-minimizes.
+orientation runs that learned the labels inverted make it explode. ``vfljax.defenses.gafm.select_delta``
+chooses the Delta of the least mean; ``configs/defenses_spambase.py`` shows how.
 """
 
 from configs.papers import gafm

@@ -135,6 +135,7 @@ def get_config(variant=""):
                 **changes.get("training", {}),
             },
             "grid": methods,
+            "skip_settled": False,  # every published figure is measured
             "attacks": {
                 "norm": {},
                 "mean": {"oracle": True},

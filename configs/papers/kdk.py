@@ -347,6 +347,7 @@ def config(
             "parties": {"passive": 1, "label_features": True},
             **kept,
             "grid": grid,
+            "skip_settled": False,  # every published figure is measured
             "attacks": attacks,
             "federations": federations,
             "reproduces": {

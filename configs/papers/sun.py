@@ -125,6 +125,7 @@ def config(
             },
             "training": TRAININGS[training],
             "grid": grid,
+            "skip_settled": False,  # every published figure is measured
             "attacks": attacks,
             "reproduces": {
                 "table": table,

@@ -39,8 +39,8 @@ def test_verify_lists_damage_and_what_is_not_there_yet(launch, workdir):
     assert done.stderr.count("\n") == 1
 
 
-def test_verify_checks_the_sweep_that_selected_delta_too(launch, workdir, tiny_sweep):
-    selection = shutil.copytree(tiny_sweep, workdir / "select_delta")
+def test_verify_checks_the_fresh_seeds_too(launch, workdir, tiny_sweep):
+    selection = shutil.copytree(tiny_sweep, workdir / "confirmed")
     done = launch("verify", f"--workdir={workdir}")
     assert done.returncode == 0
     assert f"\n{selection}:\n" in done.stdout
@@ -94,8 +94,6 @@ def test_what_is_not_finished_is_refused_unless_asked_for(launch, refused, workd
 
 
 def test_a_sweep_goes_on_without_a_config_only_where_there_is_one(refused, workdir, tmp_path):
-    line = refused("sweep", f"--workdir={workdir}", "--select_delta")
-    assert "--select_delta needs a --config" in line
     line = refused("sweep", f"--workdir={tmp_path / 'new'}", "--mend")
     assert "holds no sweep: give a --config" in line
     assert not (tmp_path / "new").exists()

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vfljax import attacks
-from vfljax.config import check_text
 from vfljax.datasets import TABLE
 from vfljax.datasets import options as asking
 from vfljax.errors import Field, UserError, unknown, user_path
+from vfljax.sweep.grid import check_text
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
 
 FEDERATIONS = {

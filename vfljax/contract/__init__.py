@@ -110,7 +110,7 @@ def check_plugins(
     traced knobs.
 
     Args:
-      points: the pairs of knobs and options of every defense by name (``Experiment.defense_values``).
+      points: the pairs of knobs and options of every defense by name (``sweep.grid.defense_values``).
       requests: by name of each attack, the static options of its variants.
 
     Raises:

@@ -10,8 +10,6 @@ import numpy as np
 
 from vfljax.datasets.core import Column
 
-SCALINGS = ("standard", "minmax", "range", "none")
-SCALING_ROWS = ("train", "all")  # "all", as in some papers: test rows enter the statistics too
 PIECE = 1 << 18  # rows at a time
 
 

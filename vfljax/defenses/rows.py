@@ -2,7 +2,7 @@
 
 A defense is added by one file that ends in ``ROW = DefenseRow(...)`` and one line of
 ``vfljax.defenses.TABLE``. Sweeps, reports, benchmarks and contract tests read the row; none of them
-knows a defense by its name, but for ``vfljax.sweep.selection``, which selects GAFM's Delta.
+knows a defense by its name.
 
 In this file *knobs* are a defense's numbers and *options* its static choices, both by name and of
 that defense alone: ``{"epsilon": 0.45, "k": 3.0}``, ``{"anchor": "label"}``. An option that is left at

@@ -127,7 +127,8 @@ def averages(
 def ratios(sweep: StoredSweep, attacks: Sequence[str] = ATTACKS) -> dict[int, float]:
     """Returns leak AUC / oriented training AUC of every trial, averaged over attacks (Table D.6).
 
-    With "median/oracle" for "global_median" these are the ratios that ``--select_delta`` averages over seeds.
+    With "median/oracle" for "global_median" these are the ratios that ``defenses.gafm.select_delta``
+    averages over seeds.
 
     Args:
       sweep: the stored sweep.

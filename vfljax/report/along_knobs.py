@@ -13,6 +13,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from vfljax.errors import slug
 from vfljax.report import words
 from vfljax.report.figures import LOCAL_ONLY_COLOR, hover, logarithmic, style
 from vfljax.report.frontier import WIDTH, told
@@ -40,7 +41,7 @@ def drawings(judged: Judged) -> dict[str, tuple[str, Callable[[], Figure]]]:
         draw = curves if len(varying) == 1 else heat_maps
         kind = "curve" if len(varying) == 1 else "heat"
         title = f"{method}, along {words.listed([_short(name) for name in varying])}"
-        out[f"{kind}_{method}"] = title, _drawer(draw, judged, table, varying)
+        out[f"{kind}_{slug(method)}"] = title, _drawer(draw, judged, table, varying)
     return out
 
 

@@ -7,9 +7,13 @@ method sets (``model.top``), knobs and options (``kdk.epsilon``, ``kdk.anchor``)
 cell that a method lacks is NaN. Programs are groups of the rows (``vfljax.sweep.specs``). Host only.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportReturnType=false, reportCallIssue=false, reportAssignmentType=false
+
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,18 +22,7 @@ import numpy as np
 import pandas as pd
 
 from vfljax import attacks, defenses, models, plugins
-from vfljax.config import (
-    Config,
-    Model,
-    as_axis,
-    check_count,
-    check_distinct,
-    check_new,
-    check_size,
-    combinations,
-    convert,
-    make,
-)
+from vfljax.config import Config, Model, as_axis, check_distinct, combinations, convert, make
 from vfljax.errors import MOST_WHOLE, Field, UserError, check, unknown, unknown_row
 from vfljax.federation import optimizers, uploads
 from vfljax.models.making import tuples
@@ -158,6 +151,93 @@ def check_attacks(config: Config) -> None:
         counts = {f"attacks.{name}.{k}": len(as_axis(axis)) for k, axis in values.items()}
         axes, points = axes | counts, points + math.prod(counts.values()) * len(config.attackers)
     check_count(config, "attack_points", points, axes, "attacks on every trial")
+
+
+# --- limits of a new sweep ---
+
+# A grid of three axes of a thousand values is a short line of a config and 10^9 trials. The limits are far
+# above any sweep whose report somebody reads, about where planning alone takes minutes.
+LIMITS = {
+    "trials": 50_000,  # 160 times the quickstart's; each is planned one by one
+    "seeds": 10_000,  # intervals shrink by their root; each seed splits and orders all rows
+    "epochs": 1_000_000,  # of a trial or a teacher; every row of results lists a loss for each
+    "parties": 1_000,  # each has a network of its own in every program
+    "programs": 500,  # each compiles for some seconds to minutes
+    "attack_points": 10_000,  # attack variants times points of knobs, run on every trial
+    "attack_steps": 10_000_000,  # 400 times the published 25 x 1,024
+    "attack_numbers": 1_000_000,  # any other number of an attack: a count, a width, a batch
+}
+LIFT = Field("beyond_limits", ", or lift all limits by `vfljax sweep --beyond_limits`")
+LONGEST = 200  # characters of a name
+
+
+def check_size(config: Config, limit: str, field: str, value: float) -> None:
+    """Raises UserError for a number that is above its limit.
+
+    Args:
+      config: may lift all limits.
+      limit: a name of ``LIMITS``.
+      field: of the config.
+      value: the number.
+    """
+    if value > LIMITS[limit] and not config.beyond_limits:
+        what = f"is beyond the limit of {LIMITS[limit]:,}"
+        raise UserError(what, field=field, value=value, remedy=("choose at most that", LIFT))
+
+
+def check_count(config: Config, limit: str, count: int, axes: Mapping[str, int], what: str) -> None:
+    """Raises UserError for a count that is above its limit; the message names the longest axis.
+
+    Args:
+      config: may lift all limits.
+      limit: a name of ``LIMITS``.
+      count: the product of the lengths of all axes.
+      axes: the length of each axis, by field.
+      what: a word for what is counted, such as "trials".
+    """
+    if count > LIMITS[limit] and not config.beyond_limits:
+        longest = max(axes, key=lambda field: axes[field])
+        beyond = f"all axes together make {count:,} {what}, beyond the limit of {LIMITS[limit]:,}"
+        what = f" has {axes[longest]:,} values, and {beyond}"
+        raise UserError((Field(longest), what), remedy=("give fewer values", LIFT))
+
+
+def check_new(config: Config) -> None:
+    """Raises UserError for sizes beyond ``LIMITS``, and for texts that a report could not show."""
+    for limit, field in (
+        *(("seeds", "seeds"), ("seeds", "first_seed"), ("parties", "parties.passive")),
+        *(("epochs", "training.epochs"), ("epochs", "teacher.epochs")),
+    ):
+        check_size(config, limit, field, operator.attrgetter(field)(config))
+    check_text("name", config.name)
+    for note in config.notes:
+        check_text("notes", note, MOST_WHOLE, allowed="\n\t")
+    for name in config.parties.names:
+        check_text("parties.names", name)
+    for method in config.grid:
+        check_text("grid", method)
+
+
+def check_text(field: Field | str, text: Any, longest: int = LONGEST, allowed: str = "") -> None:
+    """Refuses a value that is not a text, is blank or too long, or has characters that cannot be printed.
+
+    Args:
+      field: that holds the text.
+      text: the text.
+      longest: the most characters.
+      allowed: unprintable characters that it may have all the same.
+    """
+    given = text if isinstance(text, str) else ""
+    bad = next((c for c in given if not c.isprintable() and c not in allowed), "")
+    for wrong, what, remedy in (
+        (given is not text, "is no text", "put it between quotation marks"),
+        (bad, f"holds the character {bad!a}, which cannot be printed", "leave it out"),
+        (not given.strip(), "is blank", "write something"),
+        (len(given) > longest, "is too long", f"choose at most {longest} characters"),
+    ):
+        if wrong:
+            value = given[:LONGEST] or text
+            raise UserError(what, field=field, value=value, remedy=remedy)
 
 
 # --- methods: the entries of config.grid ---

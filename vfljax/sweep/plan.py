@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from vfljax import datasets, machine, switches
-from vfljax.config import LIFT, Config
+from vfljax.config import Config
 from vfljax.datasets.core import Dataset, PartyColumns
 from vfljax.datasets.label_permutation import permute_labels
 from vfljax.datasets.partition import divide
@@ -188,7 +188,7 @@ def check_free(
     """
     if needed > free and not experiment.beyond_limits:
         needs = f"{who} needs about {bytes_text(needed)} of {what} and {bytes_text(free)} is free"
-        raise UserError(needs, remedy=(remedy, LIFT))
+        raise UserError(needs, remedy=(remedy, grid.LIFT))
 
 
 def make_table(

@@ -15,11 +15,6 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
-def spoken(seconds: float) -> str:
-    """0.1234 -> '0.12 s', 65 -> '1:05'."""
-    return f"{seconds:.2g} s" if seconds < 9.95 else clock(seconds)
-
-
 class Progress:
     """The progress line of one phase of work. A terminal's line is rewritten; elsewhere lines are added."""
 

@@ -4,6 +4,9 @@ Trials whose ``Spec`` is equal form a group and share one compiled program, in w
 is an array. Host only.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportReturnType=false, reportCallIssue=false, reportAssignmentType=false
+
 from __future__ import annotations
 
 import dataclasses
@@ -16,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from vfljax import attacks, defenses, models
-from vfljax.config import Config, Malicious, Model, Teacher, check_count
+from vfljax.config import Config, Malicious, Model, Teacher
 from vfljax.defenses.core import TrainingData
 from vfljax.errors import Field, UserError, slug
 from vfljax.federation import optimizers
@@ -24,6 +27,7 @@ from vfljax.federation.training import Member
 from vfljax.models import last_layer
 from vfljax.models.making import NetworkFields, make_network
 from vfljax.sweep.grid import (
+    check_count,
     is_malicious,
     is_split,
     knobs_of,

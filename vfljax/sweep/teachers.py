@@ -1,5 +1,8 @@
 """The teachers that the trials of a sweep read, one for each distinct seed and training labels."""
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportReturnType=false, reportCallIssue=false, reportAssignmentType=false
+
 from __future__ import annotations
 
 import hashlib

@@ -3,6 +3,9 @@
 ``vfljax.sweep.train`` decides which shards are trained, and in which order.
 """
 
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportReturnType=false, reportCallIssue=false, reportAssignmentType=false
+
 from __future__ import annotations
 
 import collections
