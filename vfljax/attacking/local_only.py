@@ -52,10 +52,10 @@ def _jobs(entry: Mapping[str, Any], plan: Plan) -> list[LocalOnlyJob]:
     attackers = tuple(entry["attackers"])
     width = sum(_width_of(plan.party_columns[party].input) for party in attackers)
     learners = learners_of(width, len(plan.splits[0].train))
-    points = itertools.product(entry["seeds"], entry["draws"], learners)
+    points = itertools.product(entry["seeds"], entry["points"], learners)
     return [
-        LocalOnlyJob(attackers, entry["known"], seed, learner, count)
-        for seed, count, learner in points
+        LocalOnlyJob(attackers, known, seed, learner, draws)
+        for seed, (known, draws), learner in points
     ]
 
 

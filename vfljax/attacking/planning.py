@@ -5,9 +5,12 @@ A header that is extended keeps what it has: blocks, entries and units of the ba
 
 from __future__ import annotations
 
+import collections
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from vfljax import machine
 from vfljax.attacking.jobs import VariantPlan, draws_of
@@ -16,6 +19,8 @@ from vfljax.sweep.plan import Plan
 
 BLOCK, WIDE_BLOCK = 256, 1024
 """Least trials of a block, several calls of an attack: on a CPU, and on an accelerator."""
+SEEDS = 10
+"""Most units of the local-only baseline of the same attackers: seeds are divided among them."""
 UNITS = 300
 """About how many units of attacks a sweep has at most, so that its folder has hundreds of files."""
 
@@ -96,17 +101,18 @@ def _local_only(
     # an attack is compared with a baseline on the same draws of labels
     most = plan.experiment.known_draws
     draws = dict.fromkeys([most, *(draws_of(each.attack, most) for each in run)])
-    have = {
-        (tuple(unit["attackers"]), unit["known"], count, seed)
-        for unit in stored
-        for count, seed in itertools.product(unit["draws"], unit["seeds"])
-    }
-    seeds: dict[tuple[Any, ...], list[int]] = {}  # by attackers, known labels and missing draws
-    for group, labels, seed in itertools.product(attackers, known, plan.experiment.trained_seeds):
-        missing = tuple(count for count in draws if (group, labels, count, seed) not in have)
+    wanted = set(itertools.product(known, draws))
+    have = collections.defaultdict[Any, set[tuple[int, int]]](set)  # by attackers and seed
+    for unit in stored:
+        for seed in unit["seeds"]:
+            have[tuple(unit["attackers"]), seed].update(map(tuple, unit["points"]))
+    seeds: dict[tuple[Any, ...], list[int]] = {}  # by attackers and what is missing
+    for group, seed in itertools.product(attackers, plan.experiment.trained_seeds):
+        missing = tuple(sorted(wanted - have[group, seed]))
         if missing:
-            seeds.setdefault((group, labels, missing), []).append(seed)
+            seeds.setdefault((group, missing), []).append(seed)
     return [
-        {"attackers": list(group), "known": labels, "draws": list(missing), "seeds": of}
-        for (group, labels, missing), of in seeds.items()
+        {"attackers": list(group), "points": list(map(list, missing)), "seeds": some.tolist()}
+        for (group, missing), of in seeds.items()
+        for some in np.array_split(of, min(len(of), SEEDS))
     ]

@@ -5,7 +5,7 @@
     shards                  name, group (program), trials and capacity of each shard
     blocks                  names of shards by block; an attack has a unit for each block
     attacks                 entries by variant (``store.rows``)
-    local_only              attackers, known labels, draws and seeds of each unit of the baseline
+    local_only              attackers, seeds, and points (known labels, draws) of each unit of the baseline
     naming                  how many known labels name the classes of attacks that know none
 
 Headers of schema 7 stay readable; earlier schemas are not read.

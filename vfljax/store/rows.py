@@ -79,7 +79,8 @@ def attack_summary(workdir: pathlib.Path) -> Summary:
                 cost = open_folder(workdir, unit).record["cost"]
                 about |= {name: about[name] + cost[name] for name in COSTS}
     if header["local_only"]:
-        known = sorted({unit["known"] for unit in header["local_only"]})
+        points = (point for unit in header["local_only"] for point in unit["points"])
+        known = sorted({count for count, _ in points})
         summary[LOCAL_ONLY] = {
             **identity_columns(AttackIdentity(LOCAL_ONLY)),
             **{"status": "ok", "steps": 0, "knobs": [{"known": count} for count in known]},
