@@ -257,24 +257,22 @@ class _Maker:
             self._training = train.Training(train.ready(plan, workdir), workdir, self._pool)
         following = self.queue.following(unit.program)
         progress = self._shown()
-        self._counted.add(unit.of)
-        self._training.train(
-            self._shards[unit.of], following and self._shards[following.of], progress
-        )
+        self._counted.add(unit.of)  # it counts itself
+        ahead = None if following is None else self._shards[following.of]
+        self._training.train(self._shards[unit.of], ahead, progress)
 
     def _shown(self) -> Progress:
         """Returns the progress line of training, which counts shards that other processes trained too."""
-        plan = self.begun.plan
+        plan, done = self.begun.plan, self.queue.done
         if self._progress is None:
             steps = sum(map(plan.steps, plan.shards))
             trials = sum(len(shard.trials) for shard in plan.shards)
             self._progress = Progress("train", trials, steps)
-        for unit in self.queue.units:
-            if unit.kind == SHARD and unit.name in self.queue.done - self._counted:
-                shard = self._shards[unit.of]
-                if unit.of not in self._counted:
-                    self._progress.resume(len(shard.trials), plan.steps(shard))
-                    self._counted.add(unit.of)
+        trained = {unit.of for unit in self.queue.units if unit.kind == SHARD and unit.name in done}
+        for name in trained - self._counted:
+            shard = self._shards[name]
+            self._progress.resume(len(shard.trials), plan.steps(shard))
+        self._counted |= trained
         return self._progress
 
     def close(self) -> None:
