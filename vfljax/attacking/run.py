@@ -26,7 +26,8 @@ from vfljax.sweep.plan import Plan, recorded, split_arrays
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.variants import attackers_of
 
-TRIAL = ["trial", "configuration", "seed", "federation", "status", "shard", "member"]  # of results
+# columns of results
+TRIAL = [*("trial", "configuration", "defenses", "seed", "federation", "status", "shard", "member")]
 
 
 def opened(plan: Plan, workdir: pathlib.Path, header: Mapping[str, Any]) -> Stored:
@@ -119,10 +120,12 @@ def _settled(
 ) -> dict[tuple[Any, ...], str]:
     """Returns the label of the cheaper attack that settles a job, by the job's key, for those that are settled.
 
-    Classes that an attack cannot name by itself are named by as many labels as other attacks know, which then
-    count as known to it.
+    Undefended runs are never settled: defenses are compared with them under the attacks that have figures on
+    both, and a defense may break the attack that settled the others. Classes that an attack cannot name by
+    itself are named by as many labels as other attacks know, which then count as known to it.
     """
-    configuration = {row["trial"]: row["configuration"] for row in trained}
+    configuration = {row["trial"]: row["configuration"] for row in trained if row["defenses"]}
+    jobs = [job for job in jobs if job.row["trial"] in configuration]
     cheaper = [name for name in unit.after if (stored.workdir / name).is_dir()]
 
     def about(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,6 +140,7 @@ def _settled(
         }
 
     rows = store.read_rows(stored.workdir, cheaper).to_pylist()
+    rows = [row for row in rows if row["trial"] in configuration]
     labels = cascade.settled_by(map(about, rows), [about(job.figures({})) for job in jobs])
     return {job.key: label for job, label in zip(jobs, labels, strict=True) if label}
 
