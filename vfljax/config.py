@@ -43,7 +43,6 @@ from vfljax.errors import (
     unknown,
     user_path,
 )
-from vfljax.types import MALICIOUS, SPLIT
 
 Count = Annotated[int, Meta(ge=1, le=MOST_WHOLE)]
 Whole = Annotated[int, Meta(ge=0, le=MOST_WHOLE)]
@@ -54,6 +53,7 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Rows = Whole | Number  # an int is a count, a float up to 1.0 a share
 Axis = Number | Annotated[tuple[Number, ...], Meta(min_length=1)]
 Options = dict[str, Any]
+MALICIOUS, SPLIT = "malicious", "split"  # as in ``vfljax.types``, which would load JAX for --help
 
 # --- axes ---
 

@@ -21,7 +21,7 @@ AUDIT = ["--data=t.csv", "--label=y", "--parties=bank: age, job; telco: pay*"]
         (["--workdir=w", *AUDIT, "--attackers=bank"], "has the labels"),
         (["--workdir=w", *AUDIT, "--option=drop=zz*"], "--option=drop="),
         (["--workdir=w", *AUDIT, "--known=500"], "error: --known=500 labels are more than the 72"),
-        (["--workdir=w", *AUDIT, "--seeds=20000"], "error: --seeds=20,000 is beyond the limit"),
+        (["--workdir=w", *AUDIT, "--seeds=20000"], "error: --seeds=20000 is beyond the limit"),
         (["--workdir=w", *AUDIT, "--max_leak=nan"], "--max_leak=nan: give a number"),
         (["--workdir=w", *AUDIT, "--data=absent.csv"], "absent.csv is missing"),
         (

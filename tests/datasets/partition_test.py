@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.datasets.refusals import one_line
-from vfljax.config import Parties
+from vfljax.config import Parties, make
 from vfljax.datasets.core import Column, Dataset, Ragged, Vocabulary
 from vfljax.datasets.npy import Part
 from vfljax.datasets.partition import divide, places
@@ -22,7 +22,7 @@ def test_a_count_of_parties_builds_nothing():
 
 
 def parties(passive=1, **changes):
-    return Parties(passive, **changes)
+    return make({"parties": {"passive": passive, **changes}}).parties
 
 
 def table(names="abcdef"):
@@ -52,10 +52,6 @@ def test_shares_divide_in_proportion():
     assert owned(table(), passive=2, shares=(3, 2, 1)) == ["abc", "de", "f"]
     blocks = divide(image(width=10), parties(passive=2, shares=(2, 2, 1)))
     assert [block.input.shape for block in blocks] == [(4, 4, 3), (4, 4, 3), (4, 2, 3)]
-
-
-def test_shares_may_be_as_large_as_numbers_are():
-    assert owned(table(), passive=1, shares=(1e308, 1e308)) == ["abc", "def"]  # warnings are errors
 
 
 @given(st.lists(st.floats(0.1, 10), min_size=1, max_size=6), st.integers(60, 500))
@@ -189,21 +185,21 @@ def test_what_a_party_sees_of_an_image_is_told_by_its_first_and_last_lines():
 
 BAD = [
     (table(), {"passive": 6}, "party 6 of 7 parties would own none of the data's 6 columns"),
-    (table(), {"shares": (1,)}, "has 1 shares for 2 parties"),
-    (table(), {"shares": (1, 0)}, "every share must be above 0"),
-    (table(), {"shares": (1, float("nan"))}, "every share must be above 0"),
+    (table(), {"shares": (1,)}, "is not one share for each of the 2 parties"),
+    (table(), {"shares": (1, 0)}, "a number above 0"),
+    (table(), {"shares": (1, float("nan"))}, "a number above 0"),
     (table(), {"shares": (1000, 1)}, "party 1 of 2 parties would own none"),
     (table(), {"rule": "rows"}, "divides images and made is of kind 'table'"),
-    (table(), {"rule": "stripes"}, "choose contiguous, rows, grid"),
+    (table(), {"rule": "stripes"}, "choose from contiguous"),
     (image(), {"columns": ("a", "b")}, "pictures is of kind 'image'"),
     (image(), {"rule": "grid", "shares": (1, 2)}, "leave shares empty"),
     (table(), {"columns": ("a",)}, "has 1 entries for 2 parties"),
     (table(), {"columns": ("a", "z*")}, "unknown column of party 1 in config.parties.columns 'z*'"),
     (table(), {"columns": (("a", "b"), "[b-d]")}, "'b' is claimed by party 0 and party 1"),
     (table(), {"columns": ("a", "[bc]")}, "no party owns d, e, f"),
-    (table(), {"columns": ("a", "*"), "shares": (2, 1)}, "config.parties.shares=(2, 1) divides col"),
-    (table(), {"columns": ("a", 3)}, "3 is no name or glob"),
-    (table(), {"shares": ("a", 1)}, "shares must be numbers"),
+    (table(), {"columns": ("a", "*"), "shares": (2, 1)}, "config.parties.shares=(2.0, 1.0) divides col"),
+    (table(), {"columns": ("a", 3)}, "config.parties.columns=('a', 3): give a tuple"),
+    (table(), {"shares": ("a", 1)}, "give a tuple, each entry a number above 0"),
     (table(), {"columns": ("*", "*")}, "party 0 and party 1 both ask for the rest"),
     (table("ab"), {"columns": (("a", "b"), "*")}, "nothing is left for party 1"),
 ]  # fmt: skip

@@ -177,7 +177,7 @@ def parties_of(text: str) -> dict[str, tuple[str, ...]]:
     parties: dict[str, tuple[str, ...]] = {}
     for name, columns in entries:
         try:
-            check_text("parties", name)
+            check_text(Field("parties", "the party's name"), name)
         except UserError as error:
             raise UserError((PARTIES, ": ", *error.parts)) from error
         if name in parties:
