@@ -303,7 +303,7 @@ def _filled(run: AttackInput, bottoms: tuple[nn.Module, ...]) -> AttackInput:
     """Returns the input with zeros for the arrays that ``_as_read`` left out. No score depends on them."""
     sent, width = run.exchange["sent"], sum(bottom.out for bottom in bottoms)
     of_epochs = jnp.zeros((*sent.shape, width))
-    empty = dict.fromkeys(("embeddings", "gradients"), of_epochs)
+    empty: dict[str, Array] = dict.fromkeys(("embeddings", "gradients"), of_epochs)
     empty |= dict.fromkeys(OF_EXCHANGE["gradients"][1:], of_epochs[0])
     empty["order"] = jnp.zeros(sent.shape, jnp.int32)
     return run._replace(exchange={**empty, **run.exchange})
