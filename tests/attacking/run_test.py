@@ -344,6 +344,12 @@ def test_attacks_that_compute_the_same_share_a_program(plan):
     assert program_for(active, plan) is program_for(passive, plan)
     other = variants.AttackVariant("passive", {**options, "steps": 4}, [{}])
     assert program_for(other, plan) is not program_for(passive, plan)
+    trees, bayes, exchange = (
+        attack_variants.AttackVariant("reader", options, [{}])
+        for options in ({}, {"learner": "naive Bayes on ranks"}, {"blocks": "exchange"})
+    )
+    assert program_for(trees, plan) is program_for(bayes, plan)
+    assert program_for(trees, plan) is not program_for(exchange, plan)
 
 
 def test_a_reader_on_the_host_scores_the_features_of_its_own_trial_and_labels(tmp_path):

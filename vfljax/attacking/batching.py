@@ -34,6 +34,7 @@ from vfljax.federation.protocol import make_embed
 from vfljax.federation.training import Table, rows_of
 from vfljax.models.last_layer import recorded_width
 from vfljax.models.rows import over_chunks
+from vfljax.store.exchange import INPUTS
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.plan import Plan, width_of
@@ -102,7 +103,8 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
     if attack.diagnostic:
         common = common._replace(table=plan.table._replace(scores=None))
     common = batch_layout.share(common)
-    whole = attacks.TABLE[variant.name].whole_batches
+    row = attacks.TABLE[variant.name]
+    whole = row.whole_batches
     # attacks on whole batches use large arrays and run long: on CPU, one trial per device and call
     alone = whole and machine.offered().cpu
     width = 1 if alone else width_of(plan.experiment, group.spec)
@@ -111,8 +113,8 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
     layout = batch_layout.layout(capacity, width, plan.devices)
     diagnosed = {"attackers": group.attackers, "spec": group.spec} if attack.diagnostic else {}
     static = AttackProgram(
-        name=attacks.TABLE[variant.name].computed_as or variant.name,
-        options=tuple(variant.options.items()),
+        name=row.computed_as or variant.name,
+        options=tuple(o for o in variant.options.items() if o[0] not in row.host_options),
         bottoms=bottoms,
         num_classes=plan.dataset.num_classes,
         agreed=Agreed(group.spec.batch_size),
@@ -149,6 +151,7 @@ def make_attack_member(static: AttackProgram) -> Callable[[AttackInput, CommonDa
     diagnose = diagnosis(static.spec, attack.diagnostic, static.attackers)
 
     def attack_member(run: AttackInput, common: CommonData) -> Scores:
+        run = _filled(run, static.bottoms)
         count: Any = run.knobs.get("known", jnp.float32(0))
         if attack.oracle:
             count = jnp.float32(common.known_order.shape[1])
@@ -254,17 +257,44 @@ def _loader(attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
             stored.shard,
         )
         if job.what != UNTRAINED:
-            return trained
+            return _as_read(trained, attack)
         initial, cut = untrained(job.group)
         bottoms = tuple(
             jax.tree.map(lambda a: a[job.seed], initial[party]) for party in job.group.attackers
         )
         embeddings = np.tile(cut[job.seed], (len(trained.exchange["epochs"]), 1, 1))
-        return trained._replace(
-            bottoms=bottoms, exchange={**trained.exchange, "embeddings": embeddings}
-        )
+        exchange = {**trained.exchange, "embeddings": embeddings}
+        return _as_read(trained._replace(bottoms=bottoms, exchange=exchange), attack)
 
     return load
+
+
+OF_EXCHANGE = {
+    "embeddings": ("embeddings",),
+    "gradients": ("gradients", "sum_gradient", "sum_sign", "sum_square"),
+    "order": ("order",),
+}
+"""The arrays of an exchange that an attack is given only if it reads them, by name in ``READS``."""
+
+
+def _as_read(run: AttackInput, attack: Attack) -> AttackInput:
+    """Returns the input without what the attack does not read, which need not be moved to the devices."""
+    summed = "parameter gradients" in attack.reads  # which are computed from gradients by batch
+    reads = {*attack.reads, *(("gradients", "order") if summed else ())}
+    left_out = [name for read, names in OF_EXCHANGE.items() if read not in reads for name in names]
+    left_out += [] if summed else [INPUTS]
+    kept = {name: a for name, a in run.exchange.items() if name not in left_out}
+    return run._replace(exchange=kept, bottoms=run.bottoms if "bottoms" in reads else ())
+
+
+def _filled(run: AttackInput, bottoms: tuple[nn.Module, ...]) -> AttackInput:
+    """Returns the input with zeros for the arrays that ``_as_read`` left out. No score depends on them."""
+    sent, width = run.exchange["sent"], sum(bottom.out for bottom in bottoms)
+    of_epochs = jnp.zeros((*sent.shape, width))
+    empty: dict[str, Array] = dict.fromkeys(("embeddings", "gradients"), of_epochs)
+    empty |= dict.fromkeys(OF_EXCHANGE["gradients"][1:], of_epochs[0])
+    empty["order"] = jnp.zeros(sent.shape, jnp.int32)
+    return run._replace(exchange={**empty, **run.exchange})
 
 
 def _untrained_cut(

@@ -286,6 +286,6 @@ class Scorer:
             figures = jax.tree.map(_mean, *by_draw)
         right = figures["right"]
         marks = np.select([(places < 0) | np.isnan(right), right == 1], ["-", "1"], "0")
-        marks = np.array(["".join(row) for row in marks])
+        marks = marks.view(f"U{marks.shape[1]}")[:, 0]  # a text of each row
         of_canaries = {} if self._true.candidates is None else scored(0, canaries=True)
         return {**figures, **of_canaries, "right": marks}

@@ -133,6 +133,9 @@ class AttackRow:
     computed_as: str = ""
     """An attack that computes the same from equal options on other federations, and shares its programs."""
 
+    host_options: tuple[str, ...] = ()
+    """The options that only ``Attack.host`` reads. Variants that differ in them alone share programs."""
+
     cost: int = RULE
     """Its place in the order in which attacks run, one of RULE, SOLVE, HOST, TRAIN and WHOLE. Cheaper attacks
     run first, and one that reads all labels of a run settles dearer ones (``attacking.cascade``). At RULE an
