@@ -74,7 +74,7 @@ def test_launch_data_prepares_a_copy_that_is_the_data_set(launch, refused, tmp_p
         (["--dataset=digits", "--option=x=1"], "unknown option of the data set digits 'x'"),
         (["--dataset=table", "--data_dir=x.csv"], "--option=label is needed by the data set table"),
         (["--dataset=table", "--option=label=y"], "--data_dir is empty: give the table's file"),
-        (["--dataset=digits", "--shares=a,b"], "a number above 0"),
+        (["--dataset=digits", "--shares=a,b"], "must be numbers"),
         (["--dataset=digits", "--passive=20"], "would own none"),
         (["--dataset=digits", "--passive=100000000"], "config.parties.passive=100000000 is beyond"),
         (["--dataset=spambase", "--data_dir=nowhere"], "--data_dir='nowhere' is missing"),

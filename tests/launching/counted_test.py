@@ -1,6 +1,6 @@
 """What a dry run counts, without training or writing anything."""
 
-from tests.sweeps import TINY, tiny
+from tests.sweeps import TINY
 from vfljax.launching import running
 from vfljax.sweep.grid import parse
 
@@ -20,5 +20,3 @@ def test_a_dry_run_of_a_stored_sweep_counts_what_is_left(tiny_sweep):
     text = running.counted(parse(TINY), tiny_sweep)
     assert "0 shards to train: all of them are stored" in text
     assert "24 of them are trained already" in text
-    more = running.counted(parse(tiny(attacks={"spectral": {}})), tiny_sweep)
-    assert "spectral" in more
