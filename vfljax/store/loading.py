@@ -206,9 +206,9 @@ def load(workdir: str | os.PathLike[str]) -> StoredSweep:
     """Returns the sweep of a directory, finished or not; see ``vfljax.load``."""
     path = user_path(workdir, "workdir")
     header = read_header(path)
-    every = units.units_of(header)
+    every = units.units_of(header, outdated=True)
     there = [unit for unit in every if (path / unit.name).is_dir()]
-    missing = [unit for unit in every if not (path / unit.name).is_dir()]
+    missing = [unit for unit in units.units_of(header) if not (path / unit.name).is_dir()]
     results = units.read_results(path, [unit.of for unit in there if unit.kind == units.SHARD])
     results = results.sort_by("trial") if results.num_rows else results
     tables: dict[str, pa.Table] = {}
