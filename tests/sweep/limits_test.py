@@ -119,7 +119,9 @@ def test_a_stored_sweep_is_read_whatever_would_be_refused_of_a_new_one(tmp_path)
     with pytest.raises(UserError):
         parse(old)
     nothing = pa.table({})
-    experiment = experiment_of(store.StoredSweep(tmp_path, {"config": old}, nothing, nothing))
+    experiment = experiment_of(
+        store.StoredSweep(tmp_path, {"config": old, "attacks": {}}, nothing, nothing)
+    )
     assert [method.name for method in experiment.methods] == ["a/b $"]
     assert changed(experiment, {"data.dir": "x"}).seeds == 20_000
 

@@ -71,7 +71,8 @@ def _entries(
             if about["label"] == new["label"] and about["rule"] != new["rule"]:
                 about["outdated"] = True
         old = entries.get(key, {})
-        old.pop("outdated", None)  # the attack may have its earlier rule again
+        if old:  # the attack may have its earlier rule again
+            old["outdated"] = False
         if old.get("status") != "ok":
             entries[key] = new
         elif new["status"] == "ok" and any(old[n] != new[n] for n in ("options", "knobs")):
