@@ -35,10 +35,10 @@ def test_damage_changes_no_figure_unsaid(states, name):
     ("name", "path", "kind"),
     [
         ("finished", "shards/*/results.parquet", damage.flip),
-        ("finished", "attacks/probe.rule*/*.parquet", damage.delete),
-        ("killed in training", "partial/*/*/manifest.json", damage.flip),
-        ("killed in training", "teacher.npz", damage.truncate),
-        ("killed in attacks", "attacks.json", damage.flip),
+        ("finished", "attacks/probe.rule*/*/rows.parquet", damage.delete),
+        ("killed in training", "partial/shards/*/*/manifest.json", damage.flip),
+        ("killed in training", "shared/teachers-*/arrays.npz", damage.truncate),
+        ("killed in attacks", "partial/attacks/*/*/*/rows.parquet", damage.flip),
     ],
 )
 def test_the_printed_remedy_ends_in_the_table_of_an_undamaged_sweep(states, name, path, kind):

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 from tests.damage import Figures, figures
 from vfljax import store
+from vfljax.store.units import SHARD
 
 ROOT = pathlib.Path(__file__).parents[1]
 POLL = 0.01  # seconds between two looks at a process
@@ -95,8 +96,8 @@ def phase_of(workdir: pathlib.Path, text: str) -> str:
     writing = " (writing)" if any(workdir.rglob(".*.tmp")) else ""
     if BEGUN not in text:
         return f"start{writing}"
-    shards = [shard["name"] for shard in store.read_header(workdir)["shards"]]
-    if not all(store.finished(workdir, name) for name in shards):
+    units = store.units_of(store.read_header(workdir))
+    if not all(store.finished(workdir, unit.name) for unit in units if unit.kind == SHARD):
         return f"training{writing}"
     return f"{'report' if (workdir / 'attacks.parquet').exists() else 'attacks'}{writing}"
 

@@ -22,11 +22,9 @@ CONFIG = tiny(
 PROGRAM = f"""
 import pathlib, sys
 import tests.conftest  # the devices and compiler options of this process
-from vfljax.attacking.run import attack_sweep
+from vfljax.launching import running
 from vfljax.sweep.grid import parse
-from vfljax.sweep.train import train_sweep
-plan = train_sweep(parse({CONFIG!r}), pathlib.Path(sys.argv[1]), "test")
-attack_sweep(plan, pathlib.Path(sys.argv[1]))
+running.finish(parse({CONFIG!r}), pathlib.Path(sys.argv[1]), "test").check()
 """
 
 
@@ -35,7 +33,7 @@ def test_killed_in_training_and_in_attacking_it_ends_with_the_same_table(tmp_pat
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     train(whole, CONFIG)
     command = [sys.executable, "-c", PROGRAM, str(killed)]
-    for begun in ("shards/[0-9]*", "attacks/*/*.parquet"):
+    for begun in ("shards/[0-9]*", "attacks/*/*/rows.parquet"):
         run = kills.run_until(
             command, tmp_path / "log", lambda begun=begun: any(killed.glob(begun))
         )

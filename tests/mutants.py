@@ -440,23 +440,18 @@ STORAGE = (
         "checksums-are-never-compared",
         "if digest(path) != expected:",
         "if not digest(path):",
-        ("store/directory", "store/loading"),
+        ("store/loading",),
     ),
     Mutant(
         "results-in-the-order-of-shards",
-        'table.sort_by("trial") if table.num_rows else table',
-        "table",
+        'results.sort_by("trial") if results.num_rows else results',
+        "results",
         ("sweep/train",),
     ),
     Mutant(
         "exchange-of-the-first-lane", "name: array[self.member]", "name: array[0]", ("sweep/train",)
     ),
-    Mutant(
-        "weights-of-the-first-lane",
-        ".result()[member]",
-        ".result()[0]",
-        ("store/directory", "store/loading"),
-    ),
+    Mutant("weights-of-the-first-lane", ".result()[member]", ".result()[0]", ("store/loading",)),
     Mutant("half-the-width-is-never-tried", "max(width // 2 - 1, 0)", "max(width // 2, 0)"),
     Mutant(
         "one-order-more-than-fits-is-kept",
@@ -469,9 +464,6 @@ STORAGE = (
     ),
     Mutant(
         "the-width-of-the-older-save", "lambda path: -int(path.name)", "lambda path: int(path.name)"
-    ),
-    Mutant(
-        "a-few-steps-record-all-rows", "recorded=min(spec.recorded, rows)", "recorded=spec.recorded"
     ),
 )
 
@@ -488,9 +480,6 @@ DAMAGE = (
         ("store/manifest",),
     ),
     Mutant(
-        "damage-is-sealed-anew", "{**files, **_sums(path, names)}", "_sums(path, files_below(path))"
-    ),
-    Mutant(
         "no-copy-of-a-record-is-read",
         "for path in (main, copy):",
         "for path in (main,):",
@@ -503,67 +492,83 @@ DAMAGE = (
     ),
     Mutant(
         "leftovers-of-dead-writers-stay",
-        'for place in ("shards", "partial", "partial/*", "attacks", "attacks/*"):',
-        'for place in ("shards", "partial", "attacks"):',
-        ("store/lock",),
+        'in folder.rglob(".*.tmp"):',
+        'in folder.glob(".*.tmp"):',
+        ("store/claims",),
     ),
     Mutant(
         "what-others-write-now-is-removed",
-        "if match is None or not _lives(int(match[1])):",
+        "if match is not None and not _lives(int(match[1])):",
         "if match is not None:",
-        ("store/lock",),
+        ("store/claims",),
     ),
     Mutant(
         "the-old-save-goes-first",
         "if not (workdir / unit).exists():  # the same epochs",
-        'remove(workdir / "partial" / name)\n    if not (workdir / unit).exists():  # the same epochs',
+        "remove((workdir / unit).parent)\n    if not (workdir / unit).exists():  # the same epochs",
     ),
     Mutant(
-        "blocks-are-named-by-their-place",
-        'f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.parquet"',
-        'f"{name}-{len(keys)}.parquet"',
+        "a-unit-replaces-another-process-s",
+        "if keep and path.is_dir():",
+        "if keep and path.is_file():",
+        ("store/units",),
+    ),
+    Mutant(
+        "a-unit-goes-over-one-that-came-meanwhile",
+        "error.errno not in (errno.ENOTEMPTY, errno.EEXIST)",
+        "error.errno not in (errno.EEXIST,)",
+        ("store/units",),
+    ),
+    Mutant(
+        "saved-rows-are-attacked-again",
+        "todo = [job for job in left if job.key not in rows]",
+        "todo = left",
         ("attacking/run",),
     ),
     Mutant(
-        "an-attack-may-end-with-rows-missing",
-        "        if missing:\n            unit = store.unit_of(",
-        "        if missing > len(rows) + 999:\n            unit = store.unit_of(",
-    ),
-    Mutant(
-        "oracles-are-known-at-the-end-alone",
-        "summary[variant.key] = {**NO_COST, **before, **about}",
-        'summary[variant.key] = {**NO_COST, **before, **about, "oracle": False}',
-        ("attacking/run",),
+        "an-earlier-rule-s-rows-are-damage",
+        "units = [unit.name for unit in units_of(header, outdated=True)]",
+        "units = [unit.name for unit in units_of(header)]",
+        ("attacking/rules",),
     ),
     Mutant(
         "what-is-set-aside-is-overwritten",
         'while (folder / f"{name}.{number}").exists():',
         "while number < 0:",
     ),
-    Mutant(
-        "both-copies-of-attacks-stay-lost",
-        'if unit == "attacks.json":',
-        'if unit == "attacks.copy":',
-    ),
 )
 
 LAUNCHING = (
+    Mutant("a-death-is-no-failure", '"why": DIED', '"why": ""', ("store/claims",)),
     Mutant(
-        "what-a-dead-job-had-not-begun-is-lost",
-        "again += [name for name in left if name not in blamed]",
-        "again += []",
+        "an-interrupt-is-a-failure",
+        "    except BaseException:\n        path.unlink(missing_ok=True)\n        raise",
+        "    except BaseException:\n        raise",
+        ("store/claims",),
     ),
     Mutant(
-        "a-late-job-works-for-another-leader",
-        "yield writer(workdir) == leader",
-        "yield True",
-        ("launching/scheduler",),
+        "a-dear-attack-does-not-wait",
+        "and not any(name in waited for name in unit.after)",
+        "",
+        ("launching/work",),
+    ),
+    Mutant(
+        "what-needs-a-lost-unit-is-waited-for",
+        "any(name in lost for name in unit.needs) or not may(unit)",
+        "not may(unit)",
+        ("launching/work",),
+    ),
+    Mutant(
+        "a-dead-worker-has-no-successor",
+        "missing = len(lost) if handles else engine.jobs",
+        "missing = 0 if turn else engine.jobs",
+        ("launching/pulling",),
     ),
     Mutant(
         "plugins-stay-at-home",
-        "return _planned(job.workdir, job.sweep, text, job.plugins)",
-        "return _planned(job.workdir, job.sweep, text, ())",
-        ("launching/scheduler",),
+        "for source in worker.plugins:",
+        "for source in ():",
+        ("launching/pulling",),
     ),
     Mutant(
         "an-elsewhere-planned-width-is-chosen-anew",

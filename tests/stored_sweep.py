@@ -19,13 +19,13 @@ from unittest import mock
 
 import jax
 import numpy as np
-from vfljax.sweep.experiment import parse
 
 from tests.damage import killed
 from tests.sweeps import attack, silent
 from vfljax import store
 from vfljax.attacking import batching, planning
 from vfljax.launching import running
+from vfljax.sweep.grid import parse
 
 FIXTURE = pathlib.Path(__file__).parent / "fixtures" / "stored_sweep"
 EXPECTED = FIXTURE.with_name("stored_sweep_expected.json")

@@ -4,7 +4,6 @@ import json
 import shutil
 
 import pytest
-from vfljax.sweep.experiment import experiment_of
 
 from tests.stored_sweep import EXPECTED, FIXTURE, KILLED, contents
 from tests.sweeps import comparable, silent
@@ -13,6 +12,7 @@ from vfljax.attacking import run
 from vfljax.attacking.jobs import key_of
 from vfljax.launching import running
 from vfljax.sweep import trainer
+from vfljax.sweep.grid import experiment_of
 
 pytestmark = pytest.mark.usefixtures("real_learners")
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import sklearn.metrics
-from vfljax.store.attacks import SHARES
 
 from tests import harness
 from vfljax.attacking import certainty as module
+from vfljax.store.rows import SHARES
 
 ROWS = 1500
 certainty = harness.quick_jit(module.certainty)

@@ -10,13 +10,12 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.damage import silent
-from tests.sweeps import plan_of, tiny
+from tests.sweeps import attack, plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import processes, run
+from vfljax.launching import running
 from vfljax.report import rows as report_rows
 from vfljax.sweep.plan import split_arrays
-from vfljax.sweep.train import train_sweep
 
 DRAWS, KNOWN = 3, 20
 CONFIG = tiny(
@@ -37,10 +36,12 @@ def sweeps(tmp_path_factory):
     """A sweep with three draws, and the same attacked with each draw alone."""
     folder = tmp_path_factory.mktemp("draws")
     plan = plan_of(CONFIG)
-    train_sweep(plan.experiment, folder / "several", "", silent)
+    train(folder / "several", CONFIG, attack=False)
     for draw in range(DRAWS):
-        shutil.copytree(folder / "several", folder / str(draw))
-    run.attack_sweep(plan, folder / "several", say=silent)
+        copy = shutil.copytree(folder / "several", folder / str(draw))
+        plan_anew = {"attacks": {}, "local_only": [], "blocks": []}
+        store.write(copy, {**store.read_header(copy), **plan_anew})
+    attack(folder / "several")
     experiment = dataclasses.replace(plan.experiment, known_draws=1)
     several = split_arrays(plan.dataset.labels, plan.splits, DRAWS)["known_order"]
     seeds = experiment.seeds
@@ -51,7 +52,8 @@ def sweeps(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for draw in range(DRAWS):
             patch.setattr(run, "split_arrays", functools.partial(of_draw, draw))
-            run.attack_sweep(plan._replace(experiment=experiment), folder / str(draw), say=silent)
+            stored = running.stored_plan(folder / str(draw))
+            attack(folder / str(draw), plan=stored._replace(experiment=experiment))
     names = ["several", *map(str, range(DRAWS))]
     return [store.load(folder / name) for name in names]
 

@@ -1,11 +1,9 @@
-"""The jobs of an attack form; and what a stored sweep cannot serve is said in one line with the value
+"""The jobs of an attack variant; and what a stored sweep cannot serve is said in one line with the value
 and the remedy, while the rest runs."""
 
-import pandas as pd
-import pyarrow as pa
 import pytest
 
-from tests.sweeps import TINY, by_label, plan_of, tiny
+from tests.sweeps import TINY, attack, by_label, plan_of, tiny
 from vfljax import store
 from vfljax.attacking import jobs, run
 from vfljax.sweep.grid import rows_of
@@ -13,21 +11,26 @@ from vfljax.sweep.variants import AttackVariant
 
 
 @pytest.fixture(scope="module")
-def stored(tiny_sweep):
+def plan():
     """Ten classes, 320 training rows, epochs 0 and 2 recorded, federations split and no_split."""
-    return plan_of(TINY), store.load(tiny_sweep)
+    return plan_of(TINY)
 
 
-def planned(name, options, points, plan, sweep):
-    """The jobs of a variant."""
-    return jobs.plan_variant(AttackVariant(name, options, points), plan, sweep)
+@pytest.fixture(scope="module")
+def rows(tiny_sweep):
+    """The rows of results of that sweep."""
+    return store.load(tiny_sweep).results.to_pylist()
 
 
-def reason_of(stored, name, options=None, **knobs):
-    variant_plan = planned(name, options or {}, [knobs], *stored)
-    assert bool(variant_plan.jobs) != bool(variant_plan.skipped)
-    assert "\n" not in variant_plan.skipped
-    return variant_plan.skipped
+def planned(name, options, points, plan):
+    """A variant on a sweep."""
+    return jobs._planned(AttackVariant(name, options, points), plan)
+
+
+def reason_of(plan, name, options=None, **knobs):
+    reason = planned(name, options or {}, [knobs], plan).skipped
+    assert "\n" not in reason
+    return reason
 
 
 @pytest.mark.parametrize(
@@ -44,8 +47,8 @@ def reason_of(stored, name, options=None, **knobs):
         ("active", {}, {"known": 40}, ("'malicious'", "'active' to config.attacks", "new workdir")),
     ],
 )
-def test_a_refusal_names_the_value_and_the_remedy(stored, name, options, knobs, said):
-    reason = reason_of(stored, name, options, **knobs)
+def test_a_refusal_names_the_value_and_the_remedy(plan, name, options, knobs, said):
+    reason = reason_of(plan, name, options, **knobs)
     for words in said:
         assert words in reason
 
@@ -63,26 +66,24 @@ def test_a_refusal_names_the_value_and_the_remedy(stored, name, options, knobs, 
         ("spectral", {"signal": "party1.hidden.0"}, {"known": 40}),
     ],
 )
-def test_what_it_can_serve_is_not_refused(stored, name, options, knobs):
-    assert reason_of(stored, name, options, **knobs) == ""
+def test_what_it_can_serve_is_not_refused(plan, name, options, knobs):
+    assert reason_of(plan, name, options, **knobs) == ""
 
 
-def test_labels_are_limited_by_the_rarest_class_up_to_all_of_them(stored):
+def test_labels_are_limited_by_the_rarest_class_up_to_all_of_them(plan):
     """As known rows are balanced: up to C times the rarest class's training rows, or every row."""
-    plan, _ = stored
     labels = [plan.dataset.labels[split.train] for split in plan.splits]
     most = 10 * min(sum(of_seed == c) for of_seed in labels for c in range(10))
     assert most < 320
-    assert reason_of(stored, "mean", known=float(most)) == ""
-    assert f"at most {most}" in reason_of(stored, "mean", known=float(most + 1))
+    assert reason_of(plan, "mean", known=float(most)) == ""
+    assert f"at most {most}" in reason_of(plan, "mean", known=float(most + 1))
 
 
-def test_each_point_of_known_labels_is_checked(stored):
-    assert "known=5" in planned("mean", {}, [{"known": 40.0}, {"known": 5.0}], *stored).skipped
+def test_each_point_of_known_labels_is_checked(plan):
+    assert "known=5" in planned("mean", {}, [{"known": 40.0}, {"known": 5.0}], plan).skipped
 
 
-def test_the_layers_are_those_of_both_parties_and_the_top_model(stored):
-    plan, _ = stored
+def test_the_layers_are_those_of_both_parties_and_the_top_model(plan):
     assert set(jobs.layers(plan)) == {
         *("party0.hidden.0", "party0.cut", "party1.hidden.0", "party1.cut"),
         *("top.hidden.0", "top.logits"),
@@ -98,17 +99,14 @@ def test_layers_that_only_one_arm_has_are_not_offered():
 
 
 def test_what_cannot_be_served_is_said_and_stored_and_the_others_run_on(workdir):
-    config = {
-        **TINY,
-        "attacks": {
-            "norm": {},
-            "mean": {"known": 5, "epoch": 0},
-            "direct": {"rule": "least_negative"},
-            "active": {"steps": 2},
-        },
+    attacks = {
+        "norm": {},
+        "mean": {"known": 5, "epoch": 0},
+        "direct": {"rule": "least_negative"},
+        "active": {"steps": 2},
     }
     said = []
-    run.attack_sweep(plan_of(config), workdir, say=said.append)
+    attack(workdir, attacks, say=said.append)
     assert [line.split(":")[0] for line in said] == [
         *("skipped norm", "skipped mean", "skipped active")
     ]
@@ -117,24 +115,32 @@ def test_what_cannot_be_served_is_said_and_stored_and_the_others_run_on(workdir)
         assert described[name]["status"] == "skipped"
         assert described[name]["reason"] in "\n".join(said)
     assert described["direct/least_negative"]["status"] == "ok"
-    attacks = {row["label"] for row in store.load(workdir).attacks.to_pylist()}
-    assert "direct/least_negative" in attacks
-    assert "passive" in attacks  # what was stored before stays
-    assert not attacks & {"norm", "mean", "active"}
+    labels = {row["label"] for row in store.load(workdir).attacks.to_pylist()}
+    assert "direct/least_negative" in labels
+    assert "passive" in labels  # what was stored before stays
+    assert not labels & {"norm", "mean", "active"}
 
 
-def test_a_form_s_jobs_are_its_attacks_and_its_baselines(stored):
+def by_group(listed):
+    """Jobs by their group."""
+    groups: dict[jobs.ViewGroup, list[jobs.Job]] = {}
+    for job in listed:
+        groups.setdefault(job.group, []).append(job)
+    return groups
+
+
+def test_a_variant_s_jobs_are_its_attacks_and_its_baselines(plan, rows):
     """A baseline is a job like another: what a seed's settings share once a seed, the rest a setting."""
-    plan, sweep = stored
     points = [{"known": 20.0}, {"known": 40.0}]
-    variant_plan = planned("passive", {"steps": 2}, points, plan, sweep)
-    assert [(g.federation, g.attackers, g.number) for g in variant_plan.jobs] == [
+    listed = jobs.jobs_of(planned("passive", {"steps": 2}, points, plan), plan, rows)
+    groups = by_group(listed)
+    assert [(g.federation, g.attackers, g.number) for g in groups] == [
         ("split", (0,), 0),
         ("no_split", (0,), 1),
     ]
-    for group, listed in variant_plan.jobs.items():
+    for group, of_group in groups.items():
         name, number = group.federation, group.number
-        trials = [r for r in sweep.results.to_pylist() if r["federation"] == name]
+        trials = [row for row in rows if row["federation"] == name]
         assert len(trials) == 12
         first = {seed: next(r for r in trials if r["seed"] == seed)["trial"] for seed in (0, 1)}
         expected = []
@@ -143,9 +149,11 @@ def test_a_form_s_jobs_are_its_attacks_and_its_baselines(stored):
             for row in trials:
                 for what in ("attack", "all_labels"):
                     expected.append((name, number, row["trial"], what, point, row["seed"]))
-        assert [job.key for job in listed] == expected
-    assert variant_plan.diverged == 0
-    for job in variant_plan.every_job:
+        assert sorted(job.key for job in of_group) == sorted(
+            (federation, view, trial, what, point, seed)
+            for federation, view, trial, what, point, seed in expected
+        )
+    for job in listed:
         known = 320 if job.what == "all_labels" else (20, 40)[job.point]
         assert job.knobs(320)["known"] == known
         assert job.figures({})["label"] == "passive"
@@ -153,45 +161,44 @@ def test_a_form_s_jobs_are_its_attacks_and_its_baselines(stored):
         assert jobs.key_of(job.figures({"success": 0.5})) == job.key
 
 
-def test_settings_are_known_by_their_shard_where_the_plan_trains_other_federations(stored):
-    """A config with another attack numbers the settings of the same arms anew."""
-    _, sweep = stored
-    more = plan_of(tiny(attacks={**TINY["attacks"], "active": {"steps": 2}}))
-    variant_plan = planned("direct", {}, [{}], more, sweep)
-    ((group, listed),) = variant_plan.jobs.items()
-    assert (group.federation, group.spec.top) == ("no_split", None)
-    rows = [r for r in sweep.results.to_pylist() if r["federation"] == "no_split"]
-    assert [job.row["trial"] for job in listed] == [row["trial"] for row in rows]
+def test_the_jobs_of_blocks_are_those_of_the_whole(plan, rows):
+    """A seed's untrained baseline is in the block of its first trial alone."""
+    variant = planned("passive", {"steps": 2}, [{"known": 20.0}], plan)
+    whole = jobs.jobs_of(variant, plan, rows)
+    shards = list(dict.fromkeys(row["shard"] for row in rows))
+    assert len(shards) > 2
+    parts = [
+        jobs.jobs_of(variant, plan, [row for row in rows if row["shard"] == name])
+        for name in shards
+    ]
+    assert sorted(job.key for part in parts for job in part) == sorted(job.key for job in whole)
 
 
-def test_an_attack_without_baselines_has_no_other_jobs(stored):
-    variant_plan = planned("direct", {}, [{}], *stored)
-    ((_, listed),) = variant_plan.jobs.items()
+def test_an_attack_without_baselines_has_no_other_jobs(plan, rows):
+    listed = jobs.jobs_of(planned("direct", {}, [{}], plan), plan, rows)
     assert {job.what for job in listed} == {"attack"}
+    assert {job.group.federation for job in listed} == {"no_split"}
     assert len(listed) == 12
 
 
-def sweep_of(plan, diverged=()):
-    """A stored sweep of which only its rows of results are there."""
-    rows = [
+def rows_of(plan, diverged=()):
+    """The rows of results of a plan's trials that attacks read."""
+    trials = {trial.id: trial for group in plan.groups for trial in group.trials}
+    return [
         {
-            **row,
-            "status": "diverged" if row["trial"] in diverged else "ok",
-            "shard": group.name,
-            "member": 0,
+            **trials[number].row(),
+            "status": "diverged" if number in diverged else "ok",
+            "shard": shard.name,
+            "member": member,
         }
-        for group in plan.groups
-        for row in rows_of(group.trials)
+        for shard in plan.shards
+        for member, number in enumerate(shard.trials)
     ]
-    names = ("trial", "seed", "federation", "status", "shard", "member")
-    results = pa.table({name: [row[name] for row in rows] for name in names})
-    shards = [{"name": group.name, "group": group.name} for group in plan.groups]
-    return store.StoredSweep(None, {"shards": shards}, results, pa.table({}))
 
 
 def test_where_a_config_names_its_federations_the_remedy_is_to_name_another():
     plan = plan_of(tiny(grid={"undefended": {}}, federations=("split",)))
-    reason = planned("direct", {}, [{}], plan, sweep_of(plan)).skipped
+    reason = planned("direct", {}, [{}], plan).skipped
     assert "add 'no_split' to config.federations" in reason
 
 
@@ -210,25 +217,33 @@ def colluding():
 
 def test_every_group_of_attackers_has_jobs_and_baselines_under_its_own_label(colluding):
     points = [{"known": 20.0}, {"known": 40.0}]
-    variant_plan = planned("active", {}, points, colluding, sweep_of(colluding))
-    assert [(g.federation, g.attackers) for g in variant_plan.jobs] == [
+    variant = planned("active", {}, points, colluding)
+    assert variant.attackers == ((0,), (0, 1))
+    listed = jobs.jobs_of(variant, colluding, rows_of(colluding))
+    assert {(job.group.federation, job.group.attackers) for job in listed} == {
         ("malicious-0", (0,)),
         ("malicious-0-1", (0, 1)),
-    ]
-    listed = variant_plan.every_job
+    }
     assert {job.figures({})["label"] for job in listed} == {"active", "active/parties=0+1"}
     assert len({job.key for job in listed}) == len(listed) == 2 * 2 * (2 + 2 * 2)
 
 
 def test_a_setting_that_diverged_is_not_attacked_and_counted(colluding):
-    trials = pd.concat(group.trials for group in colluding.groups)
-    first = trials[trials["federation"] == "malicious-0"]["trial"].iloc[:1]
-    sweep = sweep_of(colluding, diverged=[*first])
-    variant_plan = planned("active", {}, [{"known": 20.0}], colluding, sweep)
-    assert variant_plan.diverged == 1
-    alone = next(
-        members for g, members in variant_plan.jobs.items() if g.federation == "malicious-0"
-    )
+    ids = [s.id for g in colluding.groups for s in g.trials if s.federation.name == "malicious-0"]
+    rows = rows_of(colluding, diverged=ids[:1])
+    variant = planned("active", {}, [{"known": 20.0}], colluding)
+    assert run._diverged(variant, rows) == 1
+    listed = jobs.jobs_of(variant, colluding, rows)
+    alone = [job for job in listed if job.group.federation == "malicious-0"]
     assert [(job.what, job.seed) for job in alone] == [
         *(("untrained", 0), ("untrained", 1), ("attack", 1), ("all_labels", 1))
     ]
+
+
+def test_a_variant_is_read_back_from_its_entry(colluding):
+    (variant,) = jobs.planned(colluding, colluding.experiment)
+    again = jobs.of_entry(variant.entry(skip_settled=True), colluding)
+    assert again is not None
+    assert again.variant == variant.variant
+    assert again.attackers == variant.attackers
+    assert jobs.of_entry({**variant.entry(True), "rule": -1}, colluding) is None

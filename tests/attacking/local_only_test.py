@@ -1,13 +1,13 @@
 """The attacker who stays away: scored as attacks are, once a seed, stored with the sweep."""
 
 import itertools
+import shutil
 
 import pytest
 
-from tests.damage import silent
-from tests.sweeps import TINY, by_label, comparable, plan_of, tiny
+from tests.sweeps import TINY, attack, comparable, plan_of
 from vfljax import store
-from vfljax.attacking import jobs, local_only, run
+from vfljax.attacking import jobs, local_only, planning
 from vfljax.attacks.learners import LEARNERS
 from vfljax.report import not_run
 from vfljax.report.judged import judge_sweep
@@ -22,23 +22,25 @@ def plan():
     return plan_of(TINY)
 
 
-def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed(tiny_sweep, plan):
-    sweep = store.load(tiny_sweep)
+def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed(plan):
     known = [{"known": 20.0}, {"known": 40.0}, {"known": 20.0, "learning_rate": 1.0}]
-    plans = [
-        jobs.plan_variant(variants.AttackVariant(name, {}, points), plan, sweep)
+    mean, direct = (
+        jobs._planned(variants.AttackVariant(name, {}, points), plan)
         for name, points in (("mean", known), ("direct", [{}]))
+    )
+    units = planning._local_only([], plan, [mean, direct])
+    assert units == [
+        {"attackers": [0], "known": number, "draws": [1], "seeds": [0, 1]} for number in (20, 40)
     ]
-    assert local_only.jobs(plans, plan) == [
+    assert [tuple(job) for unit in units for job in local_only._jobs(unit, plan)] == [
         ((0,), n, seed, learner, 1) for n in (20, 40) for seed in (0, 1) for learner in LEARNERS
     ]
-    # who knows nothing has nothing to learn from
-    assert local_only.jobs(plans[1:], plan) == []
-    together = plans[0]._replace(
-        jobs={group._replace(attackers=(0, 1)): [] for group in plans[0].jobs}
-    )
-    jobs_of = local_only.jobs([*plans, together], plan)
-    assert {job.attackers for job in jobs_of} == {(0,), (0, 1)}
+    # who knows nothing has nothing to learn from, and what is there is not made again
+    assert planning._local_only([], plan, [direct]) == []
+    assert planning._local_only(units[:1], plan, [mean]) == units[1:]
+    together = mean._replace(attackers=((0, 1),))
+    both = planning._local_only([], plan, [mean, together])
+    assert {tuple(unit["attackers"]) for unit in both} == {(0,), (0, 1)}
 
 
 def test_he_is_scored_on_the_rows_that_attacks_with_as_many_labels_are_scored_on(tiny_sweep):
@@ -67,18 +69,14 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(workdir, monk
         fitted.extend((columns.seed, len(columns.known), learner) for columns in drawn)
         return learn(learner, drawn)
 
-    monkeypatch.setattr(local_only, "learn_draws", counted)
-    run.attack_sweep(plan_of(TINY), workdir, say=silent)
+    monkeypatch.setattr(local_only, "learn", counted)
+    attack(workdir)
     assert fitted == []
-    more = tiny(attacks={"mean": {"known": (20, 30)}}, federations=("split", "no_split"))
-    run.attack_sweep(plan_of(more), workdir, say=silent)
+    attack(workdir, {"mean": {"known": (20, 30)}})
     assert fitted == [(seed, 30, learner) for seed in (0, 1) for learner in LEARNERS]
     sweep = store.load(workdir)
-    about = by_label(workdir)[local_only.LABEL]
-    assert (about["rows"], about["knobs"]) == (
-        4 * len(LEARNERS),
-        [{"known": 20.0}, {"known": 30.0}],
-    )
+    about = store.attack_summary(workdir)[store.LOCAL_ONLY]
+    assert about["knobs"] == [{"known": 20}, {"known": 30}]
     rows = comparable(sweep.local_only)
     assert [row for row in rows if row["known"] == 20] == before
     assert not sweep.unfinished
@@ -86,14 +84,10 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(workdir, monk
     assert {*frame.loc[frame["role"] == "learner", "known"]} == {20, 30}
 
 
-def test_a_sweep_killed_before_he_was_scored_is_not_finished(workdir, monkeypatch):
-    killed = tiny(attacks={"mean": {"known": 30}}, federations=("split", "no_split"))
-    monkeypatch.setattr(local_only, "run", lambda *_: None)
-    run.attack_sweep(plan_of(killed), workdir, say=silent)
+def test_a_sweep_killed_before_he_was_scored_is_not_finished(workdir):
+    attack(workdir, {"mean": {"known": 30}})
+    shutil.rmtree(workdir / "local_only" / "001")
     sweep = store.load(workdir)
-    assert (
-        f"the attack logistic has {2 * len(LEARNERS)} of {4 * len(LEARNERS)} rows"
-        in sweep.unfinished
-    )
+    assert "the local-only baseline is not finished" in sweep.unfinished
     said = not_run.not_attacked(judge_sweep(workdir))
     assert any("with 30 known labels" in line for line in said)

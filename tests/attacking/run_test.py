@@ -3,31 +3,30 @@
 import dataclasses
 import itertools
 import shutil
-import types
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
-from tests.damage import silent
-from tests.sweeps import TINY, comparable, drop_blocks, folder_of, plan_of, tiny, train
+from tests.damage import killed
+from tests.sweeps import TINY, attack, attack_units, comparable, drop_units, plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import batching, jobs, local_only, run, view
 from vfljax.attacks.core import BASELINES
 from vfljax.attacks.learners import LEARNERS
 from vfljax.errors import UserError
+from vfljax.launching import running
 from vfljax.report.judged import judge_sweep
 from vfljax.store import exchange as wire
-from vfljax.sweep import batch_layout, programs, trainer, variants
+from vfljax.sweep import batch_layout, programs, variants
 from vfljax.sweep.grid import parse
 from vfljax.sweep.initial import plain
-from vfljax.sweep.plan import make_plan, split_arrays
+from vfljax.sweep.plan import split_arrays
 from vfljax.types import Agreed
 
 DIRECT, RULE = "direct/most_negative", {"rule": "most_negative"}
-ORACLE = "mean/oracle"
+PROBE = {"probe": {"inputs": "embeddings", "steps": 2, "known": 20}}
 
 
 @pytest.fixture(scope="module")
@@ -92,34 +91,27 @@ def test_every_passive_figure_stands_beside_its_baselines(tiny_sweep):
 
 @pytest.fixture(scope="module")
 def probed(tiny_sweep, tmp_path_factory):
-    """A sweep attacked by a small network with all baselines, and the plan."""
+    """A sweep attacked by a small network with all baselines."""
     workdir = shutil.copytree(tiny_sweep, tmp_path_factory.mktemp("probed") / "w")
-    options = {"inputs": "embeddings", "steps": 2, "known": 20}
-    plan = plan_of(tiny(attacks={"probe": options}, federations=("split", "no_split")))
-    run.attack_sweep(plan, workdir, ["probe"], silent)
-    return workdir, plan
+    attack(workdir, PROBE)
+    return workdir
 
 
-@pytest.mark.parametrize(
-    ("block", "width", "seconds", "file_count"), [(8, None, 0, 4), (8, None, 1e9, 1), (26, 1, 5, 1)]
-)
-def test_a_machine_with_other_blocks_continues_a_stored_attack(
-    probed, tmp_path, monkeypatch, block, width, seconds, file_count
+@pytest.mark.parametrize(("batch", "width"), [(8, None), (26, 1)])
+def test_a_machine_with_other_batches_continues_an_unfinished_attack(
+    probed, tmp_path, monkeypatch, batch, width
 ):
-    stored, plan = probed
-    workdir = shutil.copytree(stored, tmp_path / "w")
+    workdir = shutil.copytree(probed, tmp_path / "w")
     before = comparable(store.load(workdir).attacks)
-    folder = workdir / folder_of(workdir, "probe/embeddings")
-    assert len(drop_blocks(workdir, "probe/embeddings", "split-*.parquet")) == 1
-    monkeypatch.setattr(batching, "BATCH_SIZE", block)
-    monkeypatch.setattr(trainer, "SAVE_SECONDS", seconds)
+    (unit,) = drop_units(workdir, "probe/embeddings")
+    monkeypatch.setattr(batching, "BATCH_SIZE", 4)
+    with killed("write_partial_rows"):
+        attack(workdir, PROBE)
+    assert 0 < len(store.read_partial_rows(workdir, unit)) <= 4
+    monkeypatch.setattr(batching, "BATCH_SIZE", batch)
     if width:  # as for a large network: scoring's own width does not divide 13 lanes of a device
         monkeypatch.setattr(batching, "width_of", lambda *_: width)
-    run.attack_sweep(plan, workdir, ["probe"], silent)
-    written = sorted(folder.glob("split-*.parquet"))
-    assert len(written) == file_count
-    run.attack_sweep(plan, workdir, ["probe"], silent)
-    assert sorted(folder.glob("split-*.parquet")) == written
+    attack(workdir, PROBE)
     after = comparable(store.load(workdir).attacks)
     assert len(after) == len(before)
     for a, b in zip(after, before, strict=True):
@@ -132,9 +124,9 @@ def computed(monkeypatch):
     by_program, by_host = [], []
     run_group, learn = run._run_together, local_only.learn_draws
 
-    def counted_group(todo, *rest):
+    def counted_group(unit, todo, *rest):
         by_program.extend(job.key for job in todo)
-        return run_group(todo, *rest)
+        return run_group(unit, todo, *rest)
 
     def counted_learn(learner, drawn):
         by_host.extend((columns.seed, learner) for columns in drawn)
@@ -146,18 +138,17 @@ def computed(monkeypatch):
 
 
 @pytest.mark.parametrize("missing", ["nothing", "some rows"])
-def test_a_resumed_attack_computes_only_what_is_missing(workdir, plan, computed, missing):
+def test_a_resumed_attack_computes_only_what_is_missing(workdir, computed, missing):
     before = comparable(store.load(workdir).attacks)
-    folder = workdir / folder_of(workdir, "passive")
     removed = []
     if missing == "some rows":
-        (path,) = folder.glob("split-*.parquet")
-        rows = pq.read_table(path).to_pylist()
+        (unit,) = attack_units(workdir, "passive")
+        rows = store.read_rows(workdir, [unit]).to_pylist()
         removed = list({row["what"]: row for row in reversed(rows)}.values())  # one of each kind
-        drop_blocks(workdir, "passive", path.name)
+        drop_units(workdir, "passive")
         kept = [row for row in rows if row not in removed]
-        store.write_chunk(workdir, folder.name, "split-0", list(map(jobs.key_of, kept)), kept)
-    run.attack_sweep(plan, workdir, say=silent)
+        store.write_partial_rows(workdir, unit, kept)
+    attack(workdir)
     by_program, by_host = computed
     assert sorted(by_program) == sorted(map(jobs.key_of, removed))
     assert len(by_program) == (3 if missing == "some rows" else 0)
@@ -166,105 +157,54 @@ def test_a_resumed_attack_computes_only_what_is_missing(workdir, plan, computed,
 
 
 def test_the_baseline_on_the_host_is_fitted_once_for_all_attacks(probed, tmp_path, computed):
-    workdir = shutil.copytree(probed[0], tmp_path / "w")
+    workdir = shutil.copytree(probed, tmp_path / "w")
     before = comparable(store.load(workdir).attacks)
-    assert len(drop_blocks(workdir, "logistic", "rows-*.parquet")) == 1
-    probe = {"inputs": "embeddings", "steps": 2, "known": 20}
-    both = {"passive": TINY["attacks"]["passive"], "probe": probe}
-    plan = plan_of(tiny(attacks=both, federations=("split", "no_split")))
-    run.attack_sweep(plan, workdir, say=silent)
+    shutil.rmtree(workdir / "local_only")
+    attack(workdir, {"passive": TINY["attacks"]["passive"], **PROBE})
     assert computed == ([], list(itertools.product((0, 1), LEARNERS)))
     assert comparable(store.load(workdir).attacks) == before
 
 
-def blocks_of(workdir, label):
-    return {
-        path: path.read_bytes() for path in (workdir / folder_of(workdir, label)).glob("*.parquet")
-    }
+def test_what_was_attacked_before_an_interrupt_is_saved(workdir, monkeypatch):
+    before = comparable(store.load(workdir).attacks)
+    (unit,) = drop_units(workdir, DIRECT)
+    monkeypatch.setattr(batching, "BATCH_SIZE", 8)
+    with monkeypatch.context() as patched:
+        once, calls = run.run_attack_batch, itertools.count()
+
+        def interrupted(*arguments):
+            if next(calls):
+                raise KeyboardInterrupt
+            return once(*arguments)
+
+        patched.setattr(run, "run_attack_batch", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            attack(workdir, ["direct"])
+    assert len(store.read_partial_rows(workdir, unit)) == 8  # of 12
+    assert f"the attack {DIRECT} was not run" in store.load(workdir).unfinished[0]
+    attack(workdir, ["direct"])
+    assert comparable(store.load(workdir).attacks) == before
 
 
-@pytest.fixture
-def direct(tiny_sweep, workdir, monkeypatch):
-    """A sweep with the direct attack in three blocks, its plan, and its rows."""
-    config = tiny(attacks={"direct": RULE})
-    drop_blocks(workdir, DIRECT)
-    monkeypatch.setattr(batching, "BATCH_SIZE", 4)
-    monkeypatch.setattr(trainer, "SAVE_SECONDS", 0.0)
-    run.attack_sweep(plan_of(config), workdir, ["direct"], silent)
-    monkeypatch.setattr(batching, "BATCH_SIZE", 8)  # the next machine
-    assert len(blocks_of(workdir, DIRECT)) == 3
-    return workdir, plan_of(config), comparable(store.load(tiny_sweep).attacks)
-
-
-def test_what_is_missing_is_written_beside_the_blocks_that_are_there(direct):
-    workdir, plan, rows = direct
-    before = blocks_of(workdir, DIRECT)
-    drop_blocks(workdir, DIRECT, sorted(before)[0].name)
-    kept = blocks_of(workdir, DIRECT)
-    assert any("has 8 of 12 rows" in line for line in store.load(workdir).unfinished)
-    run.attack_sweep(plan, workdir, ["direct"], silent)
-    after = blocks_of(workdir, DIRECT)
-    assert len(after) == 3
-    assert kept.items() <= after.items()
-    assert comparable(store.load(workdir).attacks) == rows
-
-
-def test_what_was_attacked_before_an_interrupt_is_stored(direct, monkeypatch):
-    workdir, plan, _ = direct
-    drop_blocks(workdir, DIRECT)
-    monkeypatch.setattr(trainer, "SAVE_SECONDS", 1e9)
-    attack, calls = run.run_attack_batch, itertools.count()
-
-    def interrupted(*arguments):
-        if next(calls):
-            raise KeyboardInterrupt
-        return attack(*arguments)
-
-    monkeypatch.setattr(run, "run_attack_batch", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        run.attack_sweep(plan, workdir, ["direct"], silent)
-    assert any("has 8 of 12 rows" in line for line in store.load(workdir).unfinished)
-
-
-def test_an_attack_does_not_end_with_rows_missing(direct, monkeypatch):
-    workdir, plan, _ = direct
-    drop_blocks(workdir, DIRECT)
-    monkeypatch.setattr(store, "write_chunk", lambda *arguments: None)
-    with pytest.raises(UserError, match=r"most_negative.rule1 is damaged \(12 rows are missing\)"):
-        run.attack_sweep(plan, workdir, ["direct"], silent)
-
-
-def test_killed_before_its_end_an_oracle_is_still_no_attack(workdir, monkeypatch):
-    original = store.write_chunk
-
-    def killed(*arguments):
-        original(*arguments)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(store, "write_chunk", killed)
-    config = tiny(attacks={"mean": {"oracle": True}}, federations=("split", "no_split"))
-    with pytest.raises(KeyboardInterrupt):
-        run.attack_sweep(plan_of(config), workdir, ["mean"], silent)
-    stored = store.load(workdir)
-    assert any(row["label"] == ORACLE for row in stored.attacks.to_pylist())
-    found = judge_sweep(workdir)
-    assert {*found.rows.loc[found.rows["label"] == ORACLE, "role"]} == {"oracle"}
-    assert ORACLE not in {*found.verdicts["leader"]}
+def test_an_attack_that_is_stored_with_other_options_is_refused_and_left_alone(workdir):
+    before = (workdir / "sweep.json").read_bytes()
+    with pytest.raises(UserError, match="passive is stored with .* and now asks for .*: give it"):
+        attack(workdir, {"passive": {**TINY["attacks"]["passive"], "known": 30}})
+    assert (workdir / "sweep.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(("signal", "oracle"), [("party0.cut", False), ("top.logits", True)])
-def test_only_what_attackers_do_not_own_makes_an_oracle(tiny_sweep, plan, signal, oracle):
+def test_only_what_attackers_do_not_own_makes_an_oracle(plan, signal, oracle):
     variant = variants.AttackVariant("spectral", {"signal": signal}, [{}])
-    planned = jobs.plan_variant(variant, plan, store.load(tiny_sweep))
-    assert run._described(planned, 1)["oracle"] == oracle
+    assert jobs._planned(variant, plan).entry(True)["oracle"] == oracle
 
 
 def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defense(workdir):
-    drop_blocks(workdir, "passive")
+    running.drop_attacks(workdir, ["passive"])
     options = {**TINY["attacks"]["passive"], "learning_rate": 1e30}
     attacks, both = {"passive": options, "norm": {}}, ("split", "no_split")
     wild = parse(tiny(attacks=attacks, federations=both), beyond_limits=True)
-    run.attack_sweep(make_plan(wild), workdir, say=silent)
+    attack(workdir, plan=running.stored_plan(workdir)._replace(experiment=wild))
     stored = store.load(workdir)
     passive = [a for a in stored.attacks.to_pylist() if a["label"] == "passive"]
     assert len(passive) == 24
@@ -296,7 +236,7 @@ def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_pat
     config["attacks"]["direct"]["epoch"] = 2
     config["training"]["record"] = (0,)  # 2 is the last: recorded all the same
     variant = variants.AttackVariant("direct", {"epoch": 7}, [{}])
-    reason = jobs.plan_variant(variant, plan_of(config), stored).skipped
+    reason = jobs._planned(variant, plan_of(config)).skipped
     assert "reads epoch 7" in reason
     assert "config.training.record" in reason
 
@@ -304,9 +244,8 @@ def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_pat
 def program_for(variant, plan):
     spec = plain(plan.groups[0].spec)
     group = jobs.ViewGroup("split", (0,), spec, 0)
-    sweep = types.SimpleNamespace(workdir=None)
     arrays = split_arrays(plan.dataset.labels, plan.splits)
-    stored = batching.Stored(plan, sweep, arrays, None, {})
+    stored = batching.Stored(plan, None, {}, arrays, None, {})
     batch = batching.make_attack_batch(variant, group, stored)
     inputs, layout = np.zeros(2, np.int32), batch_layout.layout(2)  # of as many training rows
     return programs.program(
@@ -345,7 +284,7 @@ def test_attacks_that_compute_the_same_share_a_program(plan):
     other = variants.AttackVariant("passive", {**options, "steps": 4}, [{}])
     assert program_for(other, plan) is not program_for(passive, plan)
     trees, bayes, exchange = (
-        attack_variants.AttackVariant("reader", options, [{}])
+        variants.AttackVariant("reader", options, [{}])
         for options in ({}, {"learner": "naive Bayes on ranks"}, {"blocks": "exchange"})
     )
     assert program_for(trees, plan) is program_for(bayes, plan)

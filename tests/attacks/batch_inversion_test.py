@@ -11,7 +11,7 @@ from tests import harness
 from tests.attacks import cases
 from tests.reference import batch_inversion as reference
 from tests.sweeps import plan_of, tiny, train
-from vfljax.attacking.jobs import plan_variant
+from vfljax.attacking import jobs
 from vfljax.attacking.view import summed
 from vfljax.attacks.batch_inversion import batch_inversion, least_solution
 from vfljax.errors import UserError
@@ -195,7 +195,7 @@ def test_recording_them_changes_no_other_number(sweeps):
     assert set(other) - set(one) == {"party0_inputs"}
     for name in one:
         np.testing.assert_allclose(one[name], other[name], atol=1e-6)
-    assert set(exchange.of_parties(exchange.read(plain.shard / "exchange"), 0, (0,))) == set(
+    assert set(exchange.of_parties(exchange.read(plain.shard / exchange.FILE), 0, (0,))) == set(
         exchange.FIELDS
     )
 
@@ -207,7 +207,7 @@ def test_a_sweep_that_did_not_is_skipped_with_the_remedy(sweeps):
         for f in attack_variants(plan.experiment, 10, plan.party_columns[0].input)
         if f.name == "batch_inversion"
     )
-    reason = plan_variant(form, plan, sweeps[0]).skipped
+    reason = jobs._planned(form, plan).skipped
     assert "set config.training.record_parameter_gradients" in reason
     assert {row["label"] for row in sweeps[0].attacks.to_pylist()} == {"direct/most_negative"}
 

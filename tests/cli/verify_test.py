@@ -39,15 +39,15 @@ def test_verify_lists_damage_and_what_is_not_there_yet(launch, workdir):
     assert done.stderr.count("\n") == 1
 
 
-def test_verify_checks_the_fresh_seeds_too(launch, workdir, tiny_sweep):
-    selection = shutil.copytree(tiny_sweep, workdir / "confirmed")
+def test_verify_checks_the_sweep_of_fresh_seeds_too(launch, workdir, tiny_sweep):
+    confirmed = shutil.copytree(tiny_sweep, workdir / "confirmed")
     done = launch("verify", f"--workdir={workdir}")
     assert done.returncode == 0
-    assert f"\n{selection}:\n" in done.stdout
-    flip(last_shard(selection) / "results.parquet")
+    assert f"\n{confirmed}:\n" in done.stdout
+    flip(last_shard(confirmed) / "results.parquet")
     done = launch("verify", f"--workdir={workdir}")
     assert done.returncode == 2
-    assert f"`vfljax sweep --workdir={selection} --mend`" in done.stderr
+    assert f"`vfljax sweep --workdir={confirmed} --mend`" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["verify", "report", "attack", "sweep"])
@@ -64,18 +64,21 @@ def test_damaged_teachers_of_a_missing_shard_are_mended_by_the_printed_command(
     launch, refused, workdir, tiny_sweep
 ):
     shutil.rmtree(last_shard(workdir))
-    flip(workdir / "teacher.npz")
+    (teachers,) = (workdir / "shared").glob("teachers-*")
+    flip(teachers / "arrays.npz")
     line = refused("sweep", f"--workdir={workdir}")
-    assert f"{workdir / 'teacher.npz'} is damaged (" in line
+    assert f"{teachers} is damaged (" in line
     name, arguments = re.search(r"`vfljax (\w+) (.*)`", line).groups()
     done = launch(name, *arguments.split())
     assert done.returncode == 0, done.stderr
-    assert "set aside: teacher.npz (teacher.npz does not match its checksum)" in done.stdout
+    assert (
+        f"set aside: shared/{teachers.name} (arrays.npz does not match its checksum)" in done.stdout
+    )
     mended, whole = store.load(workdir), store.load(tiny_sweep)
     assert mended.unfinished == ()
     assert comparable(mended.results) == comparable(whole.results)
     assert comparable(mended.attacks) == comparable(whole.attacks)
-    assert (workdir / "damaged" / "teacher.npz.0").is_file()
+    assert (workdir / "damaged" / f"shared_{teachers.name}.0").is_dir()
 
 
 def test_what_is_not_finished_is_refused_unless_asked_for(launch, refused, workdir, tiny_sweep):
@@ -93,7 +96,7 @@ def test_what_is_not_finished_is_refused_unless_asked_for(launch, refused, workd
     assert comparable(store.load(workdir).results) == comparable(store.load(tiny_sweep).results)
 
 
-def test_a_sweep_goes_on_without_a_config_only_where_there_is_one(refused, workdir, tmp_path):
+def test_a_sweep_goes_on_without_a_config_only_where_there_is_one(refused, tmp_path):
     line = refused("sweep", f"--workdir={tmp_path / 'new'}", "--mend")
     assert "holds no sweep: give a --config" in line
     assert not (tmp_path / "new").exists()

@@ -213,25 +213,32 @@ def test_a_sweep_trains_each_codebook_once_and_stores_it_and_what_reads_predicti
         attacks={},
         **{"data.train": 160, "training.epochs": 2},
     )
-    plan = sweeps.train_sweep(sweeps.parse(config), tmp_path, "test", say=lambda line: None)
+    stored = sweeps.train(tmp_path, config)
+    plan = sweeps.plan_of(config)
     assert sorted(made) == sorted({*made})
     assert len(made) == 4  # 2 seeds, 2 confusions, whatever else is in the chain
-    stored = store.load(tmp_path)
-    arrays = store.read_root_arrays(tmp_path, "codebooks.npz")
-    (name,) = [n for n in arrays if n.endswith("codebook")]
-    assert arrays[name].shape == (4, 10, 10)
+    arrays = store.read_keyed(tmp_path, codebooks.CODEBOOKS)
+    books = [array for array in arrays.values() if array.shape == (10, 10)]
+    assert len(books) == 4
     by_identity = {}
     for row in stored.results.to_pylist():
         held = stored.trial(row["trial"]).weights()["defenses"]["cae"]
         first = by_identity.setdefault((row["seed"], row["cae.confusion"]), held)
         harness.assert_same_bits(first, held)
-        assert any(np.array_equal(held["codebook"], book) for book in arrays[name])
+        assert any(np.array_equal(held["codebook"], book) for book in books)
         assert sum(a.size for a in jax.tree.leaves(held)) == codebooks.numbers(plan.groups[0].spec)
     assert len(by_identity) == 4
     # what is stored is read again, and the same
     again = codebooks.codebooks(plan.groups, tmp_path)
     assert len(made) == 4
     assert set(again) == {row["trial"] for row in stored.results.to_pylist()}
+    # and one that is not there yet is trained beside
+    code = {**code, "confusion": (0.0, 1.0, 2.0)}
+    more = sweeps.plan_of({**config, "grid": {"cae": {"cae": code}}})
+    codebooks.train(more.groups, tmp_path)
+    assert sorted(dict(knobs)["confusion"] for _, knobs in made[4:]) == [2.0, 2.0]
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(store.read_keyed(tmp_path, codebooks.CODEBOOKS)[name], array)
 
 
 @pytest.mark.slow

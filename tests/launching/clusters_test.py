@@ -7,6 +7,7 @@ These tests start a dozen processes with JAX in each: about two minutes on two c
 
 import contextlib
 import importlib
+import json
 import os
 import pathlib
 import signal
@@ -14,11 +15,11 @@ import subprocess
 import sys
 import time
 
-import filelock
 import pytest
 
 from tests.conftest import ROOT
-from tests.launching.scheduler_test import tables
+from tests.launching.work_test import tables
+from vfljax import store
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("real_learners")]
 CONFIG = """
@@ -78,10 +79,27 @@ def finish(process) -> str:
 
 
 def first_shard(process, workdir: pathlib.Path) -> None:
-    """Wait until a shard is finished and others are not."""
-    while not any(workdir.glob("shards/[0-9]*")):
+    """Wait until a shard is finished and others are being trained."""
+    while not any(workdir.glob("shards/[0-9]*")) or not makers(workdir):
         assert process.poll() is None, process.communicate()
-        time.sleep(0.1)
+        time.sleep(0.05)
+
+
+def makers(workdir: pathlib.Path) -> set[int]:
+    """The processes that are making a unit."""
+    found = set()
+    for path in (workdir / "failures").glob("*/*.json"):
+        with contextlib.suppress(OSError, ValueError):  # the unit is finished
+            found.add(json.loads(path.read_text())["process"])
+    return found
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process is gone, or waits for its parent to notice."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 @pytest.fixture(scope="module")
@@ -91,30 +109,38 @@ def inline(config, tmp_path_factory):
     return tables(workdir)
 
 
-def workers(workdir: pathlib.Path) -> list[int]:
-    """The processes that do jobs."""
-    return [int(path.name.rpartition("-")[2]) for path in (workdir / ".jobs").glob("*")]
-
-
 def test_two_processes_that_are_killed_give_the_inline_table(config, inline, tmp_path):
     workdir = tmp_path / "w"
     process = begin(config, workdir, "--launcher=local", "--jobs=2")
     first_shard(process, workdir)
-    for pid in workers(workdir):  # one may be done
+    for pid in makers(workdir):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     err = finish(process)
-    assert "is tried again" in err
+    assert "a worker ended: " in err
     assert tables(workdir) == inline
 
 
-def test_the_next_command_waits_for_the_jobs_of_one_that_was_killed(config, inline, tmp_path):
+def test_three_copies_started_by_hand_of_which_one_is_killed_give_the_inline_table(
+    config, inline, tmp_path
+):
+    workdir = tmp_path / "w"
+    copies = [begin(config, workdir) for _ in range(3)]
+    first_shard(copies[0], workdir)
+    copies[0].kill()
+    copies[0].communicate()
+    for copy in copies[1:]:
+        finish(copy)
+    assert tables(workdir) == inline
+    assert store.load(workdir).unfinished == ()
+
+
+def test_the_next_command_works_beside_the_workers_of_one_that_was_killed(config, inline, tmp_path):
     workdir = tmp_path / "w"
     process = begin(config, workdir, "--launcher=local", "--jobs=2")
     first_shard(process, workdir)
-    process.kill()  # the leader alone
+    process.kill()  # it alone
     process.communicate()
-    assert workers(workdir)
     finish(begin(config, workdir))  # which may find them at work
     assert tables(workdir) == inline
 
@@ -123,13 +149,12 @@ def test_an_interrupt_stops_the_processes(config, inline, tmp_path):
     workdir = tmp_path / "w"
     process = begin(config, workdir, "--launcher=local", "--jobs=2")
     first_shard(process, workdir)
-    assert workers(workdir)
+    pids = makers(workdir)
     process.send_signal(signal.SIGTERM)
     process.communicate()
     assert process.returncode == 143
-    for path in (workdir / ".jobs").glob("*"):  # a process's lock goes with it
-        with filelock.FileLock(path).acquire(timeout=5):
-            pass
+    time.sleep(1.0)
+    assert all(map(has_ended, pids))
     finish(begin(config, workdir))
     assert tables(workdir) == inline
 
@@ -159,9 +184,9 @@ def test_a_preempted_job_is_requeued_and_goes_on(config, inline, tmp_path):
     workdir = tmp_path / "w"
     process = begin(config, workdir, "--launcher=local", "--jobs=1")
     first_shard(process, workdir)
-    (pid,) = workers(workdir)
+    (pid,) = makers(workdir)
     os.kill(pid, signal.SIGUSR2)  # as SLURM says it, by --signal
     err = finish(process)
-    assert "is tried again" not in err
-    assert "Requeued job" in "".join(p.read_text() for p in workdir.glob("launcher/*/0/*log.*"))
+    assert "a worker ended: " not in err
+    assert "Requeued job" in "".join(p.read_text() for p in workdir.glob("launcher/*/*/*log.*"))
     assert tables(workdir) == inline

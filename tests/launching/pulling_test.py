@@ -8,15 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from vfljax.sweep.experiment import changed, parse
 
 from tests.launching.work_test import CONFIG, run, tables
 from tests.sweeps import silent
 from vfljax import store
+from vfljax.config import changed
 from vfljax.errors import UserError
 from vfljax.launching import backends, pulling, running, work, worker
 from vfljax.store.claims import TRIES
 from vfljax.sweep import train
+from vfljax.sweep.grid import parse
 
 Perform = Callable[[worker.Worker], str]
 

@@ -5,7 +5,6 @@ import pathlib
 from typing import Any
 
 import pytest
-from vfljax.sweep.experiment import parse
 
 from tests.store.units_test import entry, header_of
 from tests.sweeps import comparable, is_shard, silent, tiny
@@ -16,6 +15,7 @@ from vfljax.launching import running, work
 from vfljax.launching.work import Begun, Outcome, Queue
 from vfljax.store.claims import TRIES
 from vfljax.sweep import train
+from vfljax.sweep.grid import parse
 
 CONFIG = tiny(
     data={"name": "breast_cancer", "train": 256, "validation": 64, "test": 64},

@@ -3,14 +3,11 @@
 import pytest
 
 from analysis.leakbench import boards
-from vfljax import store
+from tests.sweeps import train
 from vfljax.attacking import view
-from vfljax.attacking.run import attack_sweep
 from vfljax.attacks.core import FEW_DRAWS
 from vfljax.config import from_file
 from vfljax.sweep import plan
-from vfljax.sweep.grid import parse
-from vfljax.sweep.train import train_sweep
 
 VERSION = "1.0"
 LAYOUT = {"places": 8, "draws": 2, "quick": 1, "pays": 60.0}
@@ -29,10 +26,6 @@ FIGURES = {
 }
 
 
-def quiet(line):
-    """Nothing is printed."""
-
-
 @pytest.fixture(scope="module")
 def figures(tmp_path_factory):
     """The mean leak of every variant on the small board."""
@@ -41,9 +34,7 @@ def figures(tmp_path_factory):
     attacks = {name: config["attacks"][name] for name in ("norm", "cosine", "spectral", "residual")}
     config |= {"seeds": 2, "known_draws": 1, "federations": ("split",), "attacks": attacks}
     config["training"] |= {"epochs": 3}
-    attack_sweep(train_sweep(parse(config), folder, "test", quiet), folder, say=quiet)
-    store.export(folder)
-    rows = store.load(folder).attacks.to_pandas()
+    rows = train(folder, config).attacks.to_pandas()
     return rows.groupby("variant")["leak"].mean().to_dict()
 
 

@@ -18,6 +18,7 @@ from vfljax.auditing import request, stages, survey
 from vfljax.config import ordered
 from vfljax.errors import UserError
 from vfljax.launching import running
+from vfljax.launching.work import Outcome
 from vfljax.library.forms import AXES
 from vfljax.store import loading
 from vfljax.sweep.grid import parse
@@ -86,7 +87,9 @@ def test_more_attacks_on_a_stored_sweep(sweep):
 
 def test_a_config_may_be_a_mapping_its_records_or_a_file(tmp_path, monkeypatch):
     trained = []
-    monkeypatch.setattr(running, "finish", lambda experiment, *_: trained.append(experiment))
+    monkeypatch.setattr(
+        running, "finish", lambda experiment, *_: trained.append(experiment) or Outcome({})
+    )
     monkeypatch.setattr(running, "report", lambda folder: "")
     monkeypatch.setattr("vfljax.library.sweeps.load", lambda folder: folder)
     config, file = tiny(seeds=4), tmp_path / "mine.py"

@@ -14,7 +14,6 @@ from tests.federation.protocol_test import assert_same_nets, nets_of
 from tests.reference import precision as twin
 from tests.reference import protocol as reference
 from vfljax import store
-from vfljax.attacking.run import attack_sweep
 from vfljax.config import DEFAULT
 from vfljax.errors import UserError
 from vfljax.federation import protocol
@@ -23,7 +22,6 @@ from vfljax.models.bottleneck import Bottleneck
 from vfljax.models.convolution import conv
 from vfljax.models.precision import RESULTS, bfloat16_products
 from vfljax.sweep.grid import experiment_of, parse
-from vfljax.sweep.train import train_sweep
 
 STEPS = 2
 
@@ -282,10 +280,10 @@ def test_a_sweep_in_bfloat16_trains_its_grid_as_one_program_and_is_attacked(
         seeds=1,
         **{"training.epochs": 1, "training.precision": "bfloat16", "data.train": 160},
     )
-    plan = train_sweep(parse(config), tmp_path, "test", say=lambda line: None)
+    sweeps.train(tmp_path, config, attack=False)
     assert len(every_program) == 2  # one trains all settings, one evaluates them
     assert [program.traces for program in every_program] == [1, 1]
-    attack_sweep(plan, tmp_path, say=lambda line: None)
+    sweeps.attack(tmp_path)
     loaded = store.load(tmp_path)
     assert loaded.results.num_rows == loaded.attacks.num_rows == 2
     exchange = loaded.trial(0).exchange()

@@ -7,16 +7,14 @@ import sys
 import pytest
 
 from tests.refusals import refused
-from tests.sweeps import comparable, report_of
+from tests.sweeps import attack, comparable, report_of
 from vfljax import attacks, defenses, plugins, store
-from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.launching.running import finish
 from vfljax.report import tables as report_tables
 from vfljax.report.judged import judge_sweep
 from vfljax.store import sealed
 from vfljax.sweep.grid import experiment_of, parse
-from vfljax.sweep.plan import make_plan
 
 OWN = pathlib.Path(__file__).with_name("own.py")
 NAMES = ("mine", "broken", "turtle")
@@ -206,10 +204,7 @@ def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tabl
     assert figures(workdir) == trained
     assert report_of(workdir) == html
     experiment = experiment_of(store.load(workdir))
-    for go_on in (
-        lambda: run(experiment, workdir),
-        lambda: attack_sweep(make_plan(experiment), workdir, ["norm"]),
-    ):
+    for go_on in (lambda: run(experiment, workdir), lambda: attack(workdir, ["norm"])):
         with pytest.raises(
             UserError, match="^(?!.*contract).*of the plugin mine, which is not in use"
         ):
@@ -227,7 +222,7 @@ def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tabl
     # of a sweep that was stored before syntax trees were, the text alone may be the same
     header = store.read_header(workdir)
     del header["plugins"]["mine:shuffle"]["syntax"]
-    sealed.write_root(workdir, "sweep", header)
+    sealed.write_root(workdir, header)
     with pytest.raises(UserError, match="was made with another file of the plugin mine"):
         run(parse(CONFIG), workdir)
     use_anew(mine, tables, OWN.read_text())
@@ -235,19 +230,18 @@ def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tabl
 
 
 def test_an_attack_of_ones_own_on_a_sweep_that_does_not_name_it(mine, tmp_path, tables):
-    workdir, lines = tmp_path / "w", []
+    workdir = tmp_path / "w"
     config = {**CONFIG, "grid": {"undefended": {}}, "attacks": {"norm": {}}}
     run(parse(config), workdir)
     plugins.use(mine)
-    experiment = experiment_of(store.load(workdir))
-    attack_sweep(make_plan(experiment), workdir, ["mine:guess"], say=lines.append)
+    attack(workdir, ["mine:guess"])
     before = figures(workdir)
     forget(tables)
     assert figures(workdir) == before
     use_anew(mine, tables, OWN.read_text() + "changed = True\n")
     with pytest.raises(UserError, match="another file of the plugin mine"):
-        attack_sweep(make_plan(experiment), workdir, ["mine:guess"], say=lines.append)
+        attack(workdir, ["mine:guess"])
     use_anew(mine, tables, OWN.read_text().replace("AttackRow(total)", "AttackRow(total, rule=2)"))
-    attack_sweep(make_plan(experiment), workdir, ["mine:guess"], lines.append, renew_rules=True)
-    names = {row["label"] for row in store.load(workdir).attacks.to_pylist()}
-    assert names == {"norm", "mine:guess", "mine:guess/rule=1"}
+    attack(workdir, ["mine:guess"])
+    names = {(row["label"], row["rule"]) for row in store.load(workdir).attacks.to_pylist()}
+    assert names == {("norm", 1), ("mine:guess", 1), ("mine:guess", 2)}

@@ -16,7 +16,7 @@ PROTECTS = {"probe/mean": 0.6, "test_utility": 0.88}
 
 @pytest.fixture(autouse=True)
 def summary(monkeypatch):
-    """The entries of ``attacks.json``."""
+    """The entries of the attacks of a sweep."""
     entries = {}
     monkeypatch.setattr(store, "attack_summary", lambda workdir: entries)
     return entries

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from vfljax.store.attacks import SHARES
 
 from tests.report.made import FACTS, made
 from vfljax.errors import UserError
 from vfljax.report import figures, roc
+from vfljax.store.rows import SHARES
 
 # by row: right on all five seeds, right on four, right on all, and scored on one alone
 MARKS = [("110-" if seed == 4 else "111-" if seed else "1111") * 100 for seed in range(5)]

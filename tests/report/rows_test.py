@@ -133,7 +133,7 @@ def test_each_planned_row_is_there_once_and_has_no_figure_until_it_is_run(monkey
         "probe": entry("probe", [{"known": 10.0}, {"known": 40.0}]),
         "probe_1": entry("probe", [{"known": 40.0}], attackers=(1,)),
         "active": entry("active", kinds=("malicious",)),
-        "old": entry("probe", superseded=True),
+        "old": entry("probe", outdated=True),
         "skipped": {**entry("norm"), "status": "skipped"},
         "layer": entry("spectral", oracle=True),
     }

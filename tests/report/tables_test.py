@@ -5,10 +5,10 @@ import pathlib
 
 import pandas as pd
 import pytest
-from vfljax.sweep.records import Goal
 
 from tests.report.made import FACTS, made
 from vfljax import store
+from vfljax.config import Goal
 from vfljax.report import page, tables
 from vfljax.report.verdicts import Verdict
 

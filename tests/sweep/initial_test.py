@@ -10,7 +10,8 @@ from flax import traverse_util
 
 from tests.refusals import line_of
 from tests.sweeps import plan_of, tiny
-from vfljax.sweep import programs, train
+from vfljax.launching import work
+from vfljax.sweep import programs
 from vfljax.sweep.grid import parse
 from vfljax.sweep.initial import initial_weights, plain, unread_tensors, weight_shapes
 
@@ -137,12 +138,11 @@ def test_a_file_of_a_quantized_network_is_one_clear_line(tmp_path):
     assert re.search(r"weights\.npz: tensor 'layer1.* is int8 .*quantized\.$", refusal(path))
 
 
-def test_a_sweep_says_which_tensors_it_left_out(tmp_path, monkeypatch):
+def test_a_sweep_says_which_tensors_it_left_out(tmp_path):
     path, _ = file_of(tmp_path)
     changes = {**CHANGES, "model.pretrained": str(path), "training.epochs": 1, "seeds": 1}
     said, experiment = [], parse(tiny(**changes))
-    monkeypatch.setattr(train, "train_shards", lambda *arguments: None)  # said before training
-    plan = train.train_sweep(experiment, tmp_path / "run", "test", say=said.append)
+    plan = work.begin(experiment, tmp_path / "run", "test", said.append).plan
     assert f"bottoms start from {path}; of it left out: fc.bias, fc.weight" in said
     spec = plan.groups[0].spec
     assert unread_tensors(spec, experiment, plan.seeds, plan.table) == ["fc.bias", "fc.weight"]

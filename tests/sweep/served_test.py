@@ -3,8 +3,9 @@
 import pytest
 
 from tests.refusals import line_of
-from tests.sweeps import TINY, plan_of, tiny
-from vfljax.sweep import plan, train
+from tests.sweeps import TINY, plan_of, silent, tiny
+from vfljax.launching import work
+from vfljax.sweep import train
 from vfljax.sweep.grid import parse
 
 SMALL = {"grid": {"undefended": {}}}
@@ -27,7 +28,7 @@ def test_what_no_setting_could_serve_is_one_line_before_anything_is_written(
     changes, words, tmp_path
 ):
     experiment = parse(tiny(**SMALL, **changes))
-    line = line_of(lambda: train.train_sweep(experiment, tmp_path / "new", "test"))
+    line = line_of(lambda: work.begin(experiment, tmp_path / "new", "test", silent))
     assert [word for word in words if word not in line] == []
     assert not (tmp_path / "new").exists()
 
@@ -49,4 +50,4 @@ def test_a_stored_sweep_is_never_asked(tiny_sweep, monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr(train, "check_attacks", refuse)
-    train.train_sweep(parse(TINY), tiny_sweep, "test", lambda line: None)
+    train.planned(parse(TINY), tiny_sweep)

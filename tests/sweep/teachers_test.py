@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 from tests.sweeps import plan_of, tiny
-from vfljax import defenses, keys
+from vfljax import defenses, keys, store
 from vfljax.errors import UserError
 from vfljax.models import MLP
-from vfljax.sweep import teachers
-from vfljax.sweep.grid import knobs_of, parse, rows_of
+from vfljax.sweep import teachers, train
+from vfljax.sweep.grid import parse
 from vfljax.types import Input
 
 CHAINS = {
@@ -102,3 +102,31 @@ def test_a_teacher_with_batch_norm_is_refused_batches_of_one_row():
     with pytest.raises(UserError, match=r"^config\.teacher\.batch_size=1: .* no batch statistics"):
         plan_of(tiny(**small, **{"teacher.batch_size": 1}))
     plan_of(tiny(**{**small, "teacher.options": {}}, **{"teacher.batch_size": 1}))
+
+
+def test_a_teacher_is_found_by_what_it_depends_on_and_only_missing_ones_are_trained(
+    tmp_path, monkeypatch
+):
+    trained, train_teachers = [], teachers.train_teachers
+
+    def counted(teacher, taught, *rest):
+        trained.append(len(taught.seed))
+        return train_teachers(teacher, taught, *rest)
+
+    monkeypatch.setattr(teachers, "train_teachers", counted)
+    few, _, _ = lessons_of("kdk")
+    more, taught, teacher_of = lessons_of("kdk", "both")
+    store.begin(tmp_path, train.header(planned(), "test"))
+    train.shared(few, tmp_path)
+    before = store.read_keyed(tmp_path, train.TEACHERS)
+    train.shared(more, tmp_path)
+    train.shared(more, tmp_path)
+    assert trained == [2, len(taught.seed) - 2]
+    after = store.read_keyed(tmp_path, train.TEACHERS)
+    assert sorted(after) == sorted(teachers.identities(taught))
+    for name, scores in before.items():
+        np.testing.assert_array_equal(after[name], scores)
+    ready = train.ready(more, tmp_path)
+    assert ready.teachers == teacher_of
+    for number, name in enumerate(teachers.identities(taught)):
+        np.testing.assert_array_equal(ready.table.scores[number], after[name])

@@ -76,6 +76,8 @@ def _entries(
             if about["label"] == new["label"] and about["rule"] != new["rule"]:
                 about["outdated"] = True
         old = entries.get(key, {})
+        if old:  # the attack may have its earlier rule again
+            old["outdated"] = False
         if old.get("status") != "ok":
             entries[key] = new
         elif new["status"] == "ok" and any(old[n] != new[n] for n in ("options", "knobs")):

@@ -19,15 +19,14 @@ from vfljax import store
 from vfljax.auditing import request, wires
 from vfljax.auditing.stages import audit as run_audit
 from vfljax.auditing.survey import written_frame
-from vfljax.config import Config
+from vfljax.config import Config, as_axis
 from vfljax.errors import UserError, unknown, user_path
 from vfljax.launching import running
 from vfljax.library import forms
 from vfljax.report import not_run, page, tables
 from vfljax.report.judged import Judged, judged
-from vfljax.sweep.experiment import Experiment, experiment_of, parse
+from vfljax.sweep.grid import experiment_of, parse
 from vfljax.sweep.plan import Plan
-from vfljax.sweep.records import as_axis
 
 WIDTH = 110  # characters of a line of ``repr``
 AUDITED = {  # the types of arguments of ``audit``

@@ -38,12 +38,14 @@ def inspect(workdir: pathlib.Path) -> Iterator[Finding]:
         yield Finding(name, DAMAGED, "the other copy is sound")
     for name in shared_names(workdir):
         yield _checked(workdir, f"{SHARED}/{name}")
-    units = [unit.name for unit in units_of(header)]
+    units = [unit.name for unit in units_of(header, outdated=True)]
+    wanted = {unit.name for unit in units_of(header)}
     for unit in units:
         if (workdir / unit).is_dir():
             yield _checked(workdir, unit)
             continue
-        yield Finding(unit, MISSING)
+        if unit in wanted:
+            yield Finding(unit, MISSING)
         for save in sorted((workdir / "partial" / unit).glob("[!.]*")):
             yield _checked(workdir, str(save.relative_to(workdir)))
     folders = [*workdir.glob("shards/[!.]*"), *workdir.glob("local_only/[!.]*")]

@@ -24,7 +24,14 @@ from vfljax.store import checkpoint, exchange, units
 from vfljax.store.atomic import remove, write_table
 from vfljax.store.header import read_header
 from vfljax.store.manifest import digest_of_arrays, open_folder
-from vfljax.store.rows import LOCAL_ONLY, Summary, learner_of, local_only_key
+from vfljax.store.rows import (
+    LOCAL_ONLY,
+    Summary,
+    identity_columns,
+    identity_of,
+    learner_of,
+    local_only_key,
+)
 from vfljax.store.sealed import Damaged, reason
 from vfljax.store.units import Unit, shard_unit, table_of
 from vfljax.types import PyTree
@@ -206,15 +213,19 @@ def load(workdir: str | os.PathLike[str]) -> StoredSweep:
     """Returns the sweep of a directory, finished or not; see ``vfljax.load``."""
     path = user_path(workdir, "workdir")
     header = read_header(path)
-    every = units.units_of(header)
+    every = units.units_of(header, outdated=True)
     there = [unit for unit in every if (path / unit.name).is_dir()]
-    missing = [unit for unit in every if not (path / unit.name).is_dir()]
+    missing = [unit for unit in units.units_of(header) if not (path / unit.name).is_dir()]
     results = units.read_results(path, [unit.of for unit in there if unit.kind == units.SHARD])
     results = results.sort_by("trial") if results.num_rows else results
     tables: dict[str, pa.Table] = {}
     for key in header["attacks"]:
         of_key = [unit.name for unit in there if unit.kind == units.ATTACK and unit.of == key]
         tables[key] = units.read_rows(path, of_key)
+        if header["attacks"][key].get("outdated"):  # their labels show their rule
+            rows = tables[key].to_pylist()
+            shown = [identity_columns(identity_of(row)._replace(outdated=True)) for row in rows]
+            tables[key] = table_of([row | new for row, new in zip(rows, shown, strict=True)])
     baseline = [unit.name for unit in there if unit.kind == units.LOCAL_ONLY]
     local_only = units.read_rows(path, baseline)
     ids = set(results["trial"].to_pylist() if results.num_rows else ())
