@@ -1,12 +1,13 @@
 """The jobs of an attack variant; and what a stored sweep cannot serve is said in one line with the value
 and the remedy, while the rest runs."""
 
+import pandas as pd
 import pytest
 
 from tests.sweeps import TINY, attack, by_label, plan_of, tiny
 from vfljax import store
 from vfljax.attacking import jobs, run
-from vfljax.sweep.grid import rows_of
+from vfljax.sweep import grid
 from vfljax.sweep.variants import AttackVariant
 
 
@@ -183,16 +184,17 @@ def test_an_attack_without_baselines_has_no_other_jobs(plan, rows):
 
 def rows_of(plan, diverged=()):
     """The rows of results of a plan's trials that attacks read."""
-    trials = {trial.id: trial for group in plan.groups for trial in group.trials}
     return [
         {
-            **trials[number].row(),
-            "status": "diverged" if number in diverged else "ok",
+            **row,
+            "status": "diverged" if row["trial"] in diverged else "ok",
             "shard": shard.name,
             "member": member,
         }
         for shard in plan.shards
-        for member, number in enumerate(shard.trials)
+        for member, row in enumerate(
+            grid.rows_of(plan.groups[shard.group].trials.iloc[[*shard.trials]])
+        )
     ]
 
 
@@ -229,7 +231,8 @@ def test_every_group_of_attackers_has_jobs_and_baselines_under_its_own_label(col
 
 
 def test_a_setting_that_diverged_is_not_attacked_and_counted(colluding):
-    ids = [s.id for g in colluding.groups for s in g.trials if s.federation.name == "malicious-0"]
+    trials = pd.concat([group.trials for group in colluding.groups])
+    ids = trials.loc[trials["federation"] == "malicious-0", "trial"].tolist()
     rows = rows_of(colluding, diverged=ids[:1])
     variant = planned("active", {}, [{"known": 20.0}], colluding)
     assert run._diverged(variant, rows) == 1

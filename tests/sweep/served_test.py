@@ -5,7 +5,7 @@ import pytest
 from tests.refusals import line_of
 from tests.sweeps import TINY, plan_of, silent, tiny
 from vfljax.launching import work
-from vfljax.sweep import train
+from vfljax.sweep import plan, train
 from vfljax.sweep.grid import parse
 
 SMALL = {"grid": {"undefended": {}}}

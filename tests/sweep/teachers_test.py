@@ -12,7 +12,7 @@ from vfljax import defenses, keys, store
 from vfljax.errors import UserError
 from vfljax.models import MLP
 from vfljax.sweep import teachers, train
-from vfljax.sweep.grid import parse
+from vfljax.sweep.grid import knobs_of, parse, rows_of
 from vfljax.types import Input
 
 CHAINS = {

@@ -190,7 +190,7 @@ def load(workdir: str | os.PathLike[str]) -> Sweep:
 
 
 def run_sweep(
-    config: Mapping[str, Any] | ConfigDict | Experiment | str | os.PathLike[str],
+    config: Mapping[str, Any] | ConfigDict | Config | str | os.PathLike[str],
     workdir: str | os.PathLike[str],
     *,
     confirm: bool = False,
@@ -205,8 +205,8 @@ def run_sweep(
 
     Args:
       config: a mapping of the fields of ``vfljax.config.DEFAULT``, such as a config file's
-        ``get_config()`` returns; fields that it lacks have their defaults. Or the path of that file, or an
-        ``Experiment``.
+        ``get_config()`` returns; fields that it lacks have their defaults. Or the path of that file, or a
+        ``vfljax.config.Config``.
       workdir: the folder of the sweep, new or of the same config.
       confirm: whether what is recommended is judged again, on three fresh seeds.
       command: the command that the report names as the sweep's origin.
