@@ -34,13 +34,12 @@ if __name__ == "__main__":
 
 import numpy as np
 
-from tests.sweeps import comparable, tiny
+from tests.sweeps import comparable, silent, tiny, train
 from vfljax import store
-from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
+from vfljax.launching import running
 from vfljax.report import not_run, terminal
 from vfljax.report.judged import judge_sweep
-from vfljax.sweep import train as training
 from vfljax.sweep import trainer
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import Plan, make_plan
@@ -53,10 +52,6 @@ CONFIG = tiny(
     attacks={"probe": {"known": 20}, "direct": {"rule": "most_negative"}, "norm": {}},
     **{"training.epochs": 3},
 )
-
-
-def silent(line: str) -> None:
-    del line
 
 
 class Figures(NamedTuple):
@@ -85,10 +80,9 @@ def finish(plan: Plan, workdir: pathlib.Path, mend: bool = False) -> None:
     """What ``launch.sweep`` does, with or without ``--mend``."""
     with contextlib.redirect_stderr(io.StringIO()):
         if mend:
-            with store.writing(workdir):
+            with store.leading(workdir):
                 store.mend(workdir)
-        done = training.train_sweep(plan.experiment, workdir, "test", silent)
-        attack_sweep(done, workdir, say=silent)
+        running.finish(plan.experiment, workdir, "test", silent).check()
 
 
 class Killed(BaseException):
@@ -97,7 +91,7 @@ class Killed(BaseException):
 
 @contextlib.contextmanager
 def killed(function: str, when: Callable[[str], bool] = lambda name: True) -> Iterator[None]:
-    """Ends the block after a call of ``store.<function>`` on a shard or variant of whose name ``when`` holds;
+    """Ends the block after a call of ``store.<function>`` on a shard or unit of whose name ``when`` holds;
     progress is saved after every epoch."""
     write = getattr(store, function)
 
@@ -118,14 +112,13 @@ def half_finished(workdir: pathlib.Path) -> None:
     """A sweep killed in training its second shard, after a save, with nothing attacked."""
     saved = set()
     with killed("write_partial", lambda name: saved.add(name) or len(saved) == 2):
-        training.train_sweep(parse(CONFIG), workdir, "test", silent)
+        train(workdir, CONFIG)
 
 
-def half_attacked(workdir: pathlib.Path, plan: Plan) -> None:
-    """A trained sweep killed after the first block of its first attack."""
-    training.train_sweep(plan.experiment, workdir, "test", silent)
-    with killed("write_chunk"):
-        attack_sweep(plan, workdir, say=silent)
+def half_attacked(workdir: pathlib.Path) -> None:
+    """A trained sweep killed after the first save of an attack."""
+    with killed("write_partial_rows"):
+        train(workdir, CONFIG)
 
 
 # --- damage: each changes one file and says what it did ---
@@ -295,7 +288,7 @@ def states(folder: pathlib.Path) -> Iterator[tuple[str, State]]:
     half_finished(trained)
     yield STATES[1], State(trained, plan, figures(done), False, {})
     attacked = folder / "attacked"
-    half_attacked(attacked, plan)
+    half_attacked(attacked)
     yield (STATES[2], State(attacked, plan, figures(done), False, {n: arrays[n] for n in (0,)}))
 
 

@@ -3,9 +3,9 @@
     python -m tests.stored_sweep
 
 makes it anew, after the schema has a new number: shards 00000 to 00004 are trained, 00005 was killed after
-one of three epochs, 00006 was never begun; direct, probe and norm were run on what was trained then, passive
-was killed after its first chunk, active was never run. ``stored_sweep_expected.json`` holds its tables and the
-digests of its arrays.
+one of three epochs, 00006 was never begun; direct and probe were run on the blocks of shards that were trained
+then, passive was killed after its first save, active was never run. ``stored_sweep_expected.json`` holds its
+tables and the digests of its arrays.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ import json
 import pathlib
 import shutil
 from typing import Any
+from unittest import mock
 
 import jax
 import numpy as np
 
 from tests.damage import killed
+from tests.sweeps import attack, silent
 from vfljax import store
-from vfljax.attacking.run import attack_sweep
-from vfljax.sweep import train
+from vfljax.attacking import batching, planning
+from vfljax.launching import running
 from vfljax.sweep.experiment import parse
 
 FIXTURE = pathlib.Path(__file__).parent / "fixtures" / "stored_sweep"
 EXPECTED = FIXTURE.with_name("stored_sweep_expected.json")
 KILLED = "00005-kdk+noise"
+KEPT = ("shared", "shards", "local_only", "attacks", "partial")
 CONFIG: dict[str, Any] = {
     "name": "stored_sweep",
     "seeds": 2,
@@ -53,14 +56,15 @@ CONFIG: dict[str, Any] = {
 
 
 def make(workdir: pathlib.Path) -> None:
-    """Train and attack the sweep as far as the module says."""
-    experiment = parse(CONFIG)
-    with killed("write_partial", lambda name: name == KILLED):
-        train.train_sweep(experiment, workdir, "python -m tests.stored_sweep")
-    plan = train.make_plan(experiment)
-    attack_sweep(plan, workdir, ["direct", "probe", "norm"])
-    with killed("write_chunk"):
-        attack_sweep(plan, workdir, ["passive"])
+    """Train and attack the sweep as far as the module says, with a block of attacks for a few shards."""
+    with mock.patch.object(planning, "BLOCK", 8):
+        with killed("write_partial", lambda name: name == KILLED):
+            running.finish(parse(CONFIG), workdir, "python -m tests.stored_sweep", silent)
+        plan = running.stored_plan(workdir, unfinished=True)
+        attack(workdir, ["direct", "probe", "norm"], plan)
+        few = mock.patch.object(batching, "BATCH_SIZE", 4)  # trials of a call, after which it saves
+        with few, killed("write_partial_rows"):
+            attack(workdir, ["passive"], plan)
 
 
 def digest(array: np.ndarray) -> str:
@@ -80,8 +84,8 @@ def contents(workdir: pathlib.Path) -> dict[str, Any]:
     """All that can be read of the sweep, as JSON holds it: its tables, and digests of its arrays."""
     sweep = store.load(workdir)
     ids = sweep.results["trial"].to_pylist()
-    tables = {name: getattr(sweep, name).to_pydict() for name in ("results", "attacks")}
-    tables["local_only"] = store.read_variant(workdir, store.LOCAL_ONLY).to_pydict()
+    names = ("results", "attacks", "local_only")
+    tables = {name: getattr(sweep, name).to_pydict() for name in names}
     content = {
         **tables,
         "weights": {str(number): digests(sweep.trial(number).weights()) for number in ids},
@@ -94,7 +98,8 @@ def contents(workdir: pathlib.Path) -> dict[str, Any]:
 if __name__ == "__main__":
     shutil.rmtree(FIXTURE, ignore_errors=True)
     make(FIXTURE)
-    for path in (".lock", ".parts", ".writer.json"):
-        shutil.rmtree(FIXTURE / path, ignore_errors=True)
-        (FIXTURE / path).unlink(missing_ok=True)
+    for path in FIXTURE.iterdir():
+        if path.name not in ("sweep.json", "sweep.copy.json", *KEPT):
+            shutil.rmtree(path, ignore_errors=True)
+            path.unlink(missing_ok=True)
     EXPECTED.write_text(json.dumps(contents(FIXTURE)) + "\n")

@@ -6,10 +6,12 @@ import shutil
 import pytest
 
 from tests.stored_sweep import EXPECTED, FIXTURE, KILLED, contents
-from tests.sweeps import comparable
+from tests.sweeps import comparable, silent
 from vfljax import store
-from vfljax.attacking.run import attack_sweep
-from vfljax.sweep import train, trainer
+from vfljax.attacking import run
+from vfljax.attacking.jobs import key_of
+from vfljax.launching import running
+from vfljax.sweep import trainer
 from vfljax.sweep.experiment import experiment_of
 
 pytestmark = pytest.mark.usefixtures("real_learners")
@@ -23,13 +25,15 @@ def workdir(tmp_path):
 def test_a_stored_sweep_loads_exactly(workdir):
     now, stored = contents(workdir), json.loads(EXPECTED.read_text())
     assert json.dumps(now) == json.dumps(stored)  # as text: NaN too
-    for name in {*now["results"]["shard"]}:
-        store.verify(workdir, name)
+    for unit in store.units_of(store.read_header(workdir)):
+        if store.finished(workdir, unit.name):
+            store.verify(workdir, unit.name)
 
 
 def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):
     def kept():
-        paths = [*workdir.glob("shards/*/**/*"), *workdir.glob("attacks/*/*.parquet")]
+        folders = ("shared", "shards", "local_only", "attacks")
+        paths = [path for name in folders for path in (workdir / name).rglob("*")]
         return {p: p.read_bytes() for p in paths if p.is_file()}
 
     def rows_of(sweep):
@@ -38,8 +42,9 @@ def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):
         return comparable(sweep.results), rows, comparable(sweep.local_only)
 
     files, before = kept(), rows_of(store.load(workdir))
-    read, saved = [], []
+    read, saved, jobs = [], [], []
     read_partial, write_partial = store.read_partial, store.write_partial
+    run_together = run._run_together
 
     def reading(where, name):
         partial = read_partial(where, name)
@@ -50,17 +55,28 @@ def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):
         saved.append((name, done))
         write_partial(where, name, done, *rest)
 
+    def running_together(unit, todo, *rest):
+        jobs.extend((unit.name, job.key) for job in todo)
+        run_together(unit, todo, *rest)
+
     monkeypatch.setattr(store, "read_partial", reading)
     monkeypatch.setattr(store, "write_partial", writing)
+    monkeypatch.setattr(run, "_run_together", running_together)
     monkeypatch.setattr(trainer, "SAVE_SECONDS", 0.0)
+    (attacked,) = (workdir / "partial" / "attacks").glob("*/*")
+    unit = str(attacked.relative_to(workdir / "partial"))
+    had = {key_of(row) for row in store.read_partial_rows(workdir, unit)}
+    assert len(had) > 0
     experiment = experiment_of(store.load(workdir))
-    plan = train.train_sweep(experiment, workdir, "test", say=lambda line: None)
+    running.finish(experiment, workdir, "test", silent).check()
     assert read == [(KILLED, 1), ("00006-kdk+noise-no_split", None)]
     # after the first of its three epochs, the killed shard's second: the first is not trained again
     assert [done for name, done in saved if name == KILLED] == [2]
     assert [done for name, done in saved if name != KILLED] == [1, 2]
-    assert not any((workdir / "partial").iterdir())
-    attack_sweep(plan, workdir, say=lambda line: None)
+    # rows that were saved are not made again
+    assert len(had) < len({*map(key_of, store.read_rows(workdir, [unit]).to_pylist())})
+    assert not had & {key for name, key in jobs if name == unit}
+    assert not [path for path in (workdir / "partial").rglob("*") if path.is_file()]
 
     after = kept()
     assert {path: after.get(path) for path in files} == files  # nothing stored was touched
@@ -73,11 +89,8 @@ def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):
             n: v for n, v in row.items() if v is not None
         }
     assert all(any(row.items() <= other.items() for other in alone) for row in before[2])
-    assert (
-        len(results)
-        == store.read_header(workdir)["trials"]
-        == len({row["trial"] for row in results})
-    )
+    ids = {row["trial"] for row in results}
+    assert len(results) == store.read_header(workdir)["trials"] == len(ids)
     passive = [row for row in attacks.values() if row["attack"] == "passive"]
     assert {row["trial"] for row in passive} == {
         row["trial"] for row in results if row["federation"] in ("split", "no_split")

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import copy
 import pathlib
+import shutil
 from collections.abc import Mapping
 from typing import Any
 
 from vfljax import store
-from vfljax.attacking.run import attack_sweep
 from vfljax.attacks import TABLE
+from vfljax.launching import running
+from vfljax.launching.work import Outcome, anything
 from vfljax.report import page
-from vfljax.store import manifest
+from vfljax.store import units
 from vfljax.store.loading import TIMES
 from vfljax.sweep import feasibility, grid
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import Plan, make_plan
-from vfljax.sweep.train import train_sweep
 from vfljax.types import AttackIdentity, Federation, Input
 
 TINY: dict[str, Any] = {
@@ -39,10 +40,15 @@ TINY: dict[str, Any] = {
 }
 
 
+def silent(line: str) -> None:
+    """Throw a line of progress away."""
+    del line
+
+
 def by_label(workdir: pathlib.Path) -> dict[str, Any]:
-    """The entries of ``attacks.json`` by label, but those that a later rule's took the place of."""
+    """The entries of the attacks of a sweep by label, but those of an earlier rule."""
     entries = store.attack_summary(workdir).values()
-    return {about["label"]: about for about in entries if not about.get("superseded")}
+    return {about["label"]: about for about in entries if not about.get("outdated")}
 
 
 def tiny(**changes: Any) -> dict[str, Any]:
@@ -75,10 +81,24 @@ def train(
     workdir: pathlib.Path, config: Mapping[str, Any], attack: bool = True
 ) -> store.StoredSweep:
     """Run a sweep and its attacks; what they print is thrown away."""
-    plan = train_sweep(parse(config), workdir, "test", say=lambda line: None)
-    if attack:
-        attack_sweep(plan, workdir, say=lambda line: None)
+    may = anything if attack else is_shard
+    running.finish(parse(config), workdir, "test", silent, may=may).check()
     return store.load(workdir)
+
+
+def is_shard(unit: store.Unit) -> bool:
+    """Whether a unit is a shard to train."""
+    return unit.kind == units.SHARD
+
+
+def attack(
+    workdir: pathlib.Path, names: Any = None, plan: Plan | None = None, **more: Any
+) -> Outcome:
+    """Attack a stored sweep, as ``launch.attack`` does."""
+    plan = plan or running.stored_plan(workdir)
+    outcome = running.attack_stored(plan, workdir, names, **{"say": silent, **more})
+    outcome.check()
+    return outcome
 
 
 def report_of(workdir: pathlib.Path) -> str:
@@ -104,26 +124,24 @@ def columns(text: str, federation: str = "split", **fields: Any) -> dict[str, An
     return store.identity_columns(identity(text, federation=federation, **fields))
 
 
-def folder_of(workdir: pathlib.Path, label: str, rule: int | None = None) -> str:
-    """The folder of an attack's rows, below the workdir."""
-    units = [
-        f"attacks/{variant}"
-        for variant, about in store.attack_summary(workdir).items()
-        if about["label"] == label and rule in (None, about["rule"])
+def attack_units(workdir: pathlib.Path, label: str, rule: int | None = None) -> list[str]:
+    """The names of the units of an attack."""
+    every = store.units_of(store.read_header(workdir), outdated=True)
+    entries = store.attack_summary(workdir)
+    return [
+        unit.name
+        for unit in every
+        if unit.kind == units.ATTACK and entries[unit.of]["label"] == label
+        if rule in (None, entries[unit.of]["rule"])
     ]
-    return units[-1]
 
 
-def drop_blocks(workdir: pathlib.Path, label: str, pattern: str = "*.parquet") -> list[str]:
-    """Take chunks of an attack's rows away, as if it had been killed before it wrote them; their names."""
-    unit = folder_of(workdir, label)
-    folder = workdir / unit
-    dropped = sorted(path.name for path in folder.glob(pattern))
-    for name in dropped:
-        (folder / name).unlink()
-    rest = [path.name for path in sorted(folder.glob("*.parquet"))]
-    manifest.add_files(workdir, unit, rest, keep=False)
-    return dropped
+def drop_units(workdir: pathlib.Path, label: str) -> list[str]:
+    """Remove the finished units of an attack, as if they had never been made; their names."""
+    names = attack_units(workdir, label)
+    for name in names:
+        shutil.rmtree(workdir / name)
+    return names
 
 
 def flip(path: pathlib.Path, bit: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Engines are refused in one line where they cannot be had, and jobs reach them as paths and names."""
+"""Engines are refused in one line where they cannot be had, and workers reach them as paths and names."""
 
 import os
 import pathlib
@@ -7,13 +7,14 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 
 import jax
 import pytest
 
 from vfljax import launching
 from vfljax.errors import UserError
-from vfljax.launching import backends, worker
+from vfljax.launching import worker
 
 pytestmark = pytest.mark.usefixtures("real_learners")
 
@@ -28,18 +29,12 @@ exit 1
 """
 
 
-def job(folder: pathlib.Path) -> worker.ShardJob:
-    return worker.ShardJob(
-        do=worker.train_shards,
+def told(folder: pathlib.Path) -> worker.Worker:
+    return worker.Worker(
         workdir=str(folder / "sweep"),
         sweep="a" * 8,
-        leader="b" * 8,
         config=str(folder / "config.json"),
-        shards=("00000-noise", "00001-noise"),
-        attacks=(),
-        names=None,
-        plugins=(),
-        begun=str(folder / "begun"),
+        plugins=("a.module",),
     )
 
 
@@ -100,14 +95,14 @@ def test_slurm_is_refused_where_there_is_none(monkeypatch, tmp_path):
         launching.opened("slurm", 1, {}) as engine,
         pytest.raises(UserError, match="^--launcher=slurm: this machine has no srun"),
     ):
-        engine.submit([job(tmp_path)], tmp_path / "jobs")
+        engine.start(told(tmp_path), 1, tmp_path / "jobs")
 
 
 def test_slurm_gets_an_array_that_is_requeued(cluster, tmp_path):
     script = cluster(SBATCH)
     options = {"slurm_partition": "gpu", "timeout_min": 90, "gpus_per_node": 1, "mem_gb": 32}
     with launching.opened("slurm", 2, options) as engine:
-        handles = engine.submit([job(tmp_path), job(tmp_path)], tmp_path / "jobs")
+        handles = engine.start(told(tmp_path), 2, tmp_path / "jobs")
     assert len(handles) == 2
     lines = {line.strip() for line in script.read_text().splitlines()}
     assert {
@@ -128,7 +123,7 @@ def test_what_slurm_refuses_is_one_line(cluster, tmp_path):
         launching.opened("slurm", 1, {"slurm_partition": "gpuu"}) as engine,
         pytest.raises(UserError) as error,
     ):
-        engine.submit([job(tmp_path)], tmp_path / "jobs")
+        engine.start(told(tmp_path), 1, tmp_path / "jobs")
     assert str(error.value) == (
         "--launcher=slurm: sbatch: error: Batch job submission failed: Invalid partition name specified"
     )
@@ -140,7 +135,7 @@ def test_an_answer_of_sbatch_that_is_not_understood_is_one_line(cluster, tmp_pat
         launching.opened("slurm", 1, {}) as engine,
         pytest.raises(UserError, match="--launcher=slurm: Could not make sense of sbatch output"),
     ):
-        engine.submit([job(tmp_path)], tmp_path / "jobs")
+        engine.start(told(tmp_path), 1, tmp_path / "jobs")
 
 
 @pytest.mark.parametrize("name", ["local", "slurm"])
@@ -157,30 +152,39 @@ def test_an_unknown_option_is_refused(cluster, tmp_path):
         launching.opened("slurm", 1, {"partitoin": "gpu"}) as engine,
         pytest.raises(UserError, match=r"--launcher_options: .*partitoin"),
     ):
-        engine.submit([job(tmp_path)], tmp_path / "jobs")
+        engine.start(told(tmp_path), 1, tmp_path / "jobs")
 
 
-def test_a_requeued_task_is_the_same_job(tmp_path):
-    task = worker.Task(job(tmp_path))
-    assert task.checkpoint().function.job == task.job
+def test_a_requeued_worker_is_the_same_worker(tmp_path):
+    assert told(tmp_path).checkpoint().function == told(tmp_path)
 
 
 def test_a_process_of_this_machine_reports_what_it_cannot_see(tmp_path):
-    """A job through submitit's local executor: its files are for this user alone and hold paths and names."""
-    one = job(tmp_path)
+    """Through submitit's local executor: its files are for this user alone and hold paths and names."""
+    one = told(tmp_path)
     with launching.opened("local", 1, {}) as engine:
-        (handle,) = engine.submit([one], tmp_path / "jobs")
-        while not handle.done():
-            pass
-        lost = handle.outcome()
-    assert isinstance(lost, backends.Lost)
-    assert f"{one.workdir} cannot be seen from" in lost.why
+        (handle,) = engine.start(one, 1, tmp_path / "jobs")
+        while not handle.ended():
+            time.sleep(0.05)
+    assert f"{one.workdir} cannot be seen from" in handle.why()
     assert stat.S_IMODE((tmp_path / "jobs").stat().st_mode) == 0o700
     (file,) = (tmp_path / "jobs").glob("*_submitted.pkl")
     operations = list(pickletools.genops(file.read_bytes()))
     strings = {argument for operation, argument, _ in operations if isinstance(argument, str)}
-    ours = {*(one.workdir, one.begun, one.config, one.sweep, one.leader), *one.shards}
+    ours = {one.workdir, one.sweep, one.config, *one.plugins}
     assert ours <= strings
-    assert not [
-        s for s in strings - ours if "/" in s or "noise" in s
-    ]  # what is left names functions
+    assert not [s for s in strings - ours if "/" in s]  # what is left names functions
+
+
+@pytest.mark.parametrize("state", ["PREEMPTED", "TIMEOUT"])
+def test_a_job_that_slurm_has_taken_away_has_ended(cluster, tmp_path, monkeypatch, state):
+    submitit = pytest.importorskip("submitit")
+    cluster(SBATCH)
+    monkeypatch.setattr(submitit.SlurmJob, "done", lambda self, **_: False)
+    monkeypatch.setattr(submitit.SlurmJob, "state", "RUNNING")
+    with launching.opened("slurm", 1, {}) as engine:
+        (handle,) = engine.start(told(tmp_path), 1, tmp_path / "jobs")
+    assert not handle.ended()
+    monkeypatch.setattr(submitit.SlurmJob, "state", state)
+    assert handle.ended()
+    assert handle.why().startswith(f"{state} (log: ")

@@ -3,17 +3,14 @@
 import errno
 import os
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from vfljax import store
 from vfljax.errors import UserError
 from vfljax.store import atomic
 
 TABLE = pa.table({"x": list(range(300_000))})
-ARRAYS = {"x": np.zeros(300_000)}
 FULL = "ValueError: Error writing local file: No space left on device [source locations='x']"
 
 
@@ -38,7 +35,6 @@ def half(path):
 
 WRITES = {
     "bytes": (os, "replace", lambda path: atomic.write_bytes(path, bytes(2_400_000))),
-    "arrays": (np, "savez", lambda path: store.write_root_arrays(path.parent, path.name, ARRAYS)),
     "parquet": (atomic.pq, "write_table", lambda path: atomic.write_table(path, TABLE)),
     "csv": (pyarrow.csv, "write_csv", lambda path: atomic.write_table(path, TABLE)),
     "folder": (os, "replace", lambda path: folder(path, 2_400_000)),

@@ -5,9 +5,9 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.sweeps import flip
+from tests.sweeps import attack_units, flip
 from vfljax import store
-from vfljax.store import check, directory
+from vfljax.store import check
 
 
 def damaged(workdir):
@@ -20,10 +20,10 @@ def contents(workdir):
 
 def test_every_part_of_a_sound_sweep_is_sound(workdir):
     findings = list(store.inspect(workdir))
-    shards = sorted(f"shards/{path.name}" for path in (workdir / "shards").iterdir())
-    forms = sorted(f"attacks/{path.name}" for path in (workdir / "attacks").iterdir())
-    units = sorted(finding.unit for finding in findings)
-    assert units == sorted(["splits.npz", "teacher.npz", *shards, *forms])
+    units = [unit.name for unit in store.units_of(store.read_header(workdir))]
+    shared = [f"shared/{name}" for name in store.shared_names(workdir)]
+    assert len(shared) == 2
+    assert sorted(finding.unit for finding in findings) == sorted([*units, *shared])
     assert {finding.state for finding in findings} == {check.SOUND}
     assert store.mend(workdir) == []
 
@@ -31,14 +31,15 @@ def test_every_part_of_a_sound_sweep_is_sound(workdir):
 @pytest.mark.parametrize(
     ("pattern", "depth"),
     [
-        ("splits.npz", 1),
-        ("teacher.npz", 1),
+        ("shared/splits-*/arrays.npz", 2),
+        ("shared/teachers-*/manifest.json", 2),
         ("shards/*/results.parquet", 2),
-        ("shards/*/exchange/*.npy", 2),
+        ("shards/*/exchange.safetensors", 2),
         ("shards/*/checkpoint/d/*", 2),
         ("shards/*/manifest.json", 2),
-        ("attacks/*/*.parquet", 2),
-        ("attacks/*/manifest.json", 2),
+        ("local_only/*/rows.parquet", 2),
+        ("attacks/*/*/rows.parquet", 3),
+        ("attacks/*/*/manifest.json", 3),
     ],
 )
 def test_a_flipped_bit_is_found_and_its_part_alone_is_set_aside(workdir, pattern, depth):
@@ -52,14 +53,12 @@ def test_a_flipped_bit_is_found_and_its_part_alone_is_set_aside(workdir, pattern
     assert damaged(workdir) == []
     assert (workdir / "damaged" / f"{unit.replace('/', '_')}.0").exists()
     gone = [p for p in before if p.is_relative_to(workdir / unit)]
-    kept = [p for p in before if p not in gone and p.name != "manifest.json"]
+    kept = [p for p in before if p not in gone]
     assert all(p.read_bytes() == before[p] for p in kept)
     assert {before[p] for p in gone} <= contents(workdir / "damaged")
 
 
-@pytest.mark.parametrize(
-    "name", ["sweep.json", "sweep.copy.json", "attacks.json", "attacks.copy.json"]
-)
+@pytest.mark.parametrize("name", ["sweep.json", "sweep.copy.json"])
 def test_a_record_or_copy_that_is_damaged_is_written_from_the_other(workdir, name):
     whole = (workdir / name).read_bytes()
     flip(workdir / name)
@@ -68,28 +67,25 @@ def test_a_record_or_copy_that_is_damaged_is_written_from_the_other(workdir, nam
     assert (workdir / name).read_bytes() == whole
 
 
-@pytest.mark.parametrize("harm", [flip, lambda path: path.unlink()], ids=["flip", "delete"])
-def test_where_both_copies_of_what_attacks_are_is_lost_the_rows_are_set_aside_too(workdir, harm):
-    rows = {path.read_bytes() for path in workdir.glob("attacks/*/*.parquet")}
-    for name in ("attacks.json", "attacks.copy.json"):
-        harm(workdir / name)
-    store.mend(workdir)
-    assert damaged(workdir) == []
-    assert store.attack_summary(workdir) == {}
-    assert store.load(workdir).attacks.num_rows == 0
-    assert rows <= contents(workdir / "damaged")
-
-
-def test_folders_that_the_plan_does_not_name_are_damage(workdir):
-    shard = sorted((workdir / "shards").iterdir())[0]
-    shard.rename(shard.with_name("new"))
+@pytest.mark.parametrize("kind", ["shards", "local_only", "attacks"])
+def test_a_unit_that_the_plan_does_not_name_is_damage(workdir, kind):
+    units = [u.name for u in store.units_of(store.read_header(workdir)) if u.kind == kind]
+    renamed = f"{units[0]}9"
+    (workdir / units[0]).rename(workdir / renamed)
     states = {finding.unit: finding.state for finding in store.inspect(workdir)}
-    assert states["shards/new"] == check.DAMAGED
-    assert states[f"shards/{shard.name}"] == check.MISSING
-    with pytest.raises(store.Damaged, match="the plan names no such shard"):
+    assert states[renamed] == check.DAMAGED
+    assert states[units[0]] == check.MISSING
+    assert [finding.unit for finding in store.mend(workdir)] == [renamed]
+    assert damaged(workdir) == []
+    assert store.load(workdir).unfinished
+
+
+def test_a_unit_of_another_sweep_is_damage(workdir):
+    header = store.read_header(workdir)
+    store.write(workdir, {**header, "id": "another"})
+    assert {finding.state for finding in store.inspect(workdir)} == {check.DAMAGED}
+    with pytest.raises(store.Damaged, match="of the sweep "):
         store.load(workdir)
-    store.mend(workdir)
-    assert "1 of 4 shards are not trained" in store.load(workdir).unfinished
 
 
 def test_a_second_damage_of_one_part_is_set_aside_beside_the_first(workdir):
@@ -103,15 +99,20 @@ def test_a_second_damage_of_one_part_is_set_aside_beside_the_first(workdir):
     assert damaged(workdir) == []
 
 
-def test_saved_progress_of_a_missing_shard_is_checked_too(workdir):
+def test_saved_progress_of_missing_units_is_checked_too(workdir):
     name = store.read_header(workdir)["shards"][0]["name"]
-    shutil.rmtree(workdir / "shards" / name)
-    directory.write_partial(workdir, name, 1, {"progress": {"00000": np.ones((2, 3))}})
+    (attack,) = attack_units(workdir, "passive")
+    for unit in (f"shards/{name}", attack):
+        shutil.rmtree(workdir / unit)
+    store.write_partial(workdir, name, 1, {"progress": {"00000": np.ones((2, 3))}})
+    store.write_partial_rows(workdir, attack, [{"trial": 1}])
     states = {finding.unit: finding.state for finding in store.inspect(workdir)}
-    assert states[f"shards/{name}"] == check.MISSING
-    assert states[f"partial/{name}"] == check.SOUND
-    flip(workdir / "partial" / name / "1" / "manifest.json")
-    assert damaged(workdir) == [f"partial/{name}/1"]
+    saves = [f"partial/{unit}/1" for unit in (f"shards/{name}", attack)]
+    for unit, save in zip((f"shards/{name}", attack), saves, strict=True):
+        assert (states[unit], states[save]) == (check.MISSING, check.SOUND)
+        flip(workdir / save / "manifest.json")
+    assert damaged(workdir) == saves
     store.mend(workdir)
     assert damaged(workdir) == []
     assert store.read_partial(workdir, name) is None
+    assert store.read_partial_rows(workdir, attack) == []

@@ -1,8 +1,7 @@
-"""The two records of a sweep and their copies: one that is damaged is read from the other."""
+"""The record of a sweep and its copy: one that is damaged is read from the other."""
 
 import copy
 import json
-import shutil
 
 import pytest
 
@@ -26,7 +25,7 @@ SMALL = {
 @pytest.fixture
 def workdir(tmp_path):
     """A folder with a header and its copy, and nothing else."""
-    sealed.write_root(tmp_path, "sweep", SMALL)
+    sealed.write_root(tmp_path, SMALL)
     return tmp_path
 
 
@@ -66,9 +65,10 @@ def test_both_missing_are_not_taken_for_a_new_sweep(workdir):
 
 
 def test_a_record_of_another_kind_is_not_believed(workdir):
-    shutil.copyfile(workdir / "sweep.json", workdir / "attacks.json")
-    with pytest.raises(store.Damaged, match=r"it is sweep\.json"):
-        store.attack_summary(workdir)
+    for name in ("sweep.json", "sweep.copy.json"):
+        sealed.write_record(workdir / name, {**SMALL, sealed.KIND: "shards/a"})
+    with pytest.raises(UserError, match=r"it is shards/a\.json"):
+        store.read_header(workdir)
 
 
 PLACES = [
@@ -86,7 +86,7 @@ def test_a_field_that_a_header_lacks_is_named(tiny_sweep, tmp_path, place):
     for name in place[:-1]:
         part = part[name]
     del part[place[-1]]
-    sealed.write_root(tmp_path, "sweep", content)
+    sealed.write_root(tmp_path, content)
     why = ".".join(map(str, place))
     with pytest.raises(UserError, match=rf"sweep\.json is damaged \(it has no '?{why}") as error:
         store.load(tmp_path)
@@ -95,13 +95,18 @@ def test_a_field_that_a_header_lacks_is_named(tiny_sweep, tmp_path, place):
 
 @pytest.mark.parametrize(
     ("schema", "by"),
-    [(3, "commit 97df115"), (5, "commit 4c4d05ea"), (99, "the version that wrote")],
+    [
+        (3, "commit 97df115"),
+        (5, "commit 4c4d05ea"),
+        (6, "commit 098fde0c"),
+        (99, "the version that wrote"),
+    ],
 )
 def test_a_sweep_of_another_schema_is_refused_in_a_line_that_names_who_reads_it(
     tmp_path, schema, by
 ):
     (tmp_path / "sweep.json").write_text(json.dumps({**SMALL, "schema": schema}))
-    with pytest.raises(UserError, match=f"has schema {schema}, this version reads 6: use {by}"):
+    with pytest.raises(UserError, match=f"has schema {schema}, this version reads {store.SCHEMA}: use {by}"):
         store.load(tmp_path)
 
 

@@ -1,6 +1,5 @@
 """Reading a sweep: tables now, the arrays of one setting when they are asked for."""
 
-import json
 import shutil
 
 import jax
@@ -9,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.refusals import refused
-from tests.sweeps import folder_of
+from tests.sweeps import attack_units, by_label, drop_units, identity
 from vfljax import store
 from vfljax.errors import UserError
 from vfljax.store import checkpoint
@@ -60,10 +59,8 @@ def test_tables_are_exported_whole(workdir):
     store.export(workdir)
     assert pq.read_table(workdir / "results.parquet").num_rows == 24
     assert (workdir / "results.csv").read_text().count("\n") == 25
-    attacks = json.loads((workdir / "attacks.json").read_text())["attacks"]
-    # with model splitting and without, the cut has two widths
-    (passive,) = (about for about in attacks.values() if about["attack"] == "passive")
-    assert passive["compiles"] == passive["views"] == 2
+    rows = store.load(workdir).attacks.num_rows
+    assert pq.read_table(workdir / "attacks.parquet").num_rows == rows
 
 
 def test_a_part_of_a_sweep_is_read_as_far_as_it_went(workdir):
@@ -74,20 +71,49 @@ def test_a_part_of_a_sweep_is_read_as_far_as_it_went(workdir):
     assert part.results.to_pylist() == [row for row in whole if row["shard"] != gone.name]
     assert part.unfinished[0].endswith("shards are not trained")
     assert set(part.attacks["trial"].to_pylist()) <= set(part.results["trial"].to_pylist())
-    for name in ("attacks.json", "attacks.copy.json"):
-        (workdir / name).unlink()
-    shutil.rmtree(workdir / "attacks")
+    for folder in ("attacks", "local_only"):
+        shutil.rmtree(workdir / folder)
     part = store.load(workdir)
-    assert part.attacks.num_rows == 0
-    assert "the attack passive was not run" in part.unfinished
+    assert part.attacks.num_rows == part.local_only.num_rows == 0
+    assert "the attack passive was not run on 1 of 1 blocks of shards" in part.unfinished
+    assert "the local-only baseline is not finished" in part.unfinished
     shutil.rmtree(workdir / "shards")
     assert store.load(workdir).results.num_rows == 0
 
 
-def test_rows_of_attacks_that_are_gone_are_damage_not_attacks_that_were_not_run(workdir):
-    shutil.rmtree(workdir / folder_of(workdir, "passive"))
-    with pytest.raises(UserError, match=r"passive\.rule\d is damaged .*--mend` sets it aside"):
-        store.load(workdir)
+def test_an_attack_that_is_not_run_is_said_and_the_rest_is_read(workdir):
+    assert store.load(workdir).unfinished == ()
+    drop_units(workdir, "passive")
+    stored = store.load(workdir)
+    line = "the attack passive was not run on 1 of 1 blocks of shards"
+    assert stored.unfinished == (line,)
+    with refused(f"is not finished: {line}"):
+        stored.require_finished()
+    assert {*stored.attacks["label"].to_pylist()} == {
+        "direct/first_negative",
+        "direct/most_negative",
+    }
+
+
+def test_an_entry_adds_up_what_its_units_cost(workdir):
+    (unit,) = attack_units(workdir, "passive")
+    passive = by_label(workdir)["passive"]
+    rows = store.read_rows(workdir, [unit]).num_rows
+    assert (passive["trials"], passive["diverged"], passive["rows"]) == (24, 0, rows)
+    assert passive["seconds"] > 0
+    drop_units(workdir, "passive")
+    assert by_label(workdir)["passive"]["rows"] == 0
+    alone = store.attack_summary(workdir)[store.LOCAL_ONLY]
+    assert alone["knobs"] == [{"known": 20}]
+
+
+def test_the_identity_of_an_attack_is_read_back_from_its_columns():
+    for label in ("direct/most_negative", "norm/parties=0+1", "spectral/party0.cut"):
+        attack = identity(label, known=3)
+        assert store.identity_of(store.identity_columns(attack)) == attack
+    one, other = identity("norm", rule=1), identity("norm", rule=2)
+    assert store.variant_of(one) != store.variant_of(other)
+    assert "/" not in store.variant_of(identity("direct/most_negative"))
 
 
 def test_parts_are_found_by_name_or_number_and_are_trees_of_jax(tiny_sweep):

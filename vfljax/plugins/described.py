@@ -161,7 +161,7 @@ def required(
         before, present = stored.get(name), (origin.sha256, origin.syntax)
         if before and {before["sha256"], before.get("syntax")}.isdisjoint(present):
             version = f" (version {before['version']})" if before["version"] else ""
-            anew = f", or drop it (--drop={name}), or give its AttackRow the next rule and --renew_rules"
+            anew = f", or drop it (--drop={name}), or give its AttackRow the next rule"
             raise UserError(
                 f"{workdir} was made with another file of the plugin {origin.plugin}: its SHA-256 was "
                 f"{before['sha256'][:12]}...{version} and is {origin.sha256[:12]}...: restore that file, or "

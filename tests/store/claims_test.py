@@ -1,0 +1,169 @@
+"""Who may do what: one leader, one maker of a unit, and a record of failures that outlives processes."""
+
+import contextlib
+import os
+import pathlib
+import platform
+import signal
+import subprocess
+import sys
+import threading
+
+import filelock
+import pytest
+
+from vfljax import store
+from vfljax.errors import UserError
+from vfljax.store import atomic, claims
+
+ROOT = pathlib.Path(__file__).parents[2]
+UNIT = "shards/00000-noise"
+HOLD = f"""
+import pathlib, sys
+from vfljax import store
+workdir = pathlib.Path(sys.argv[1])
+with store.leading(workdir), store.claim(workdir, {UNIT!r}) as mine, store.attempt(workdir, {UNIT!r}):
+    print("ready", mine, flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def another_process(workdir):
+    """A process that leads, and makes a unit."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(workdir)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready True\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_what_a_process_holds_is_free_as_soon_as_it_is_killed_and_its_attempt_failed(
+    tmp_path, capsys
+):
+    workdir, led = tmp_path / "w", threading.Event()
+    with another_process(workdir) as process:
+        half = workdir / f".report.html.{atomic.HOST}.{process.pid}.tmp"
+        half.touch()
+        with store.claim(workdir, UNIT) as mine:
+            assert not mine
+        with store.claim(workdir, "shards/another") as mine:
+            assert mine
+            assert store.claimed(workdir) == {"shards__00000-noise", "shards__another"}
+        assert store.claimed(workdir) == {"shards__00000-noise"}
+
+        def lead():
+            with store.leading(workdir):
+                led.set()
+
+        waiting = threading.Thread(target=lead)
+        waiting.start()
+        assert not led.wait(claims.LOOK + 0.5)
+        assert half.exists()
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        waiting.join()
+    assert led.is_set()
+    assert not half.exists()
+    holder = f"process {process.pid} on {platform.node()} since 20"
+    assert f"{workdir} is being written by {holder}" in capsys.readouterr().err
+    with store.claim(workdir, UNIT) as mine:
+        assert mine
+        assert store.failures(workdir, UNIT) == [claims.DIED]
+
+
+def test_a_claim_is_one_process_s_and_given_back(tmp_path):
+    for _ in range(2):
+        with store.claim(tmp_path, UNIT) as mine, store.claim(tmp_path, UNIT) as again:
+            assert (mine, again) == (True, False)
+    with pytest.raises(KeyError), store.claim(tmp_path, UNIT):
+        raise KeyError
+    assert store.claimed(tmp_path) == set()
+
+
+def fail(workdir, error, unit=UNIT):
+    with contextlib.suppress(type(error)), store.attempt(workdir, unit):
+        raise error
+
+
+def test_errors_are_counted_interrupts_are_not_and_success_clears_them(tmp_path):
+    fail(tmp_path, RuntimeError("it cannot be\nmore lines"))
+    fail(tmp_path, UserError("no room"))
+    fail(tmp_path, KeyboardInterrupt())
+    fail(tmp_path, SystemExit())
+    fail(tmp_path, ValueError(), "attacks/norm.rule1/000")
+    assert sorted(store.failures(tmp_path, UNIT)) == ["RuntimeError: it cannot be", "no room"]
+    with store.attempt(tmp_path, UNIT):
+        pass
+    assert store.failures(tmp_path, UNIT) == []
+    assert store.failures(tmp_path, "attacks/norm.rule1/000") == ["ValueError"]
+    store.clear_failures(tmp_path)
+    assert store.failures(tmp_path, "attacks/norm.rule1/000") == []
+
+
+def test_a_failure_that_was_half_written_counts(tmp_path):
+    fail(tmp_path, RuntimeError("no"))
+    (path,) = (tmp_path / claims.FAILURES).rglob("*.json")
+    path.write_text("")
+    assert store.failures(tmp_path, UNIT) == [claims.DIED]
+
+
+def test_what_dead_processes_left_is_gone_at_the_next_start_and_all_else_stays(tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    places = (".", "shards", "partial/a", "attacks/b", "figures")
+    left = [tmp_path / place / f".x.{atomic.HOST}.{dead.pid}.tmp" for place in places]
+    folder = tmp_path / "shards" / f".00000.{atomic.HOST}.{dead.pid}.tmp"
+    alive = tmp_path / f".report.html.{atomic.HOST}.{os.getppid()}.tmp"
+    elsewhere = tmp_path / f".report.html.another-host.{dead.pid}.tmp"
+    for path in left:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (folder / "checkpoint").mkdir(parents=True)
+    others = [tmp_path / "shards" / "x.tmp", tmp_path / "attacks" / "b" / "rows.parquet"]
+    for path in (*others, alive, elsewhere):
+        path.touch()
+    with store.leading(tmp_path):
+        assert not any(path.exists() for path in [*left, folder])
+        assert all(path.exists() for path in (*others, alive, elsewhere))
+
+
+def test_one_process_may_lead_again_and_stops_at_the_end(tmp_path):
+    with store.leading(tmp_path):
+        half = tmp_path / f".x.{atomic.HOST}.{os.getpid()}.tmp"
+        half.touch()
+        with store.leading(tmp_path):  # it never was free: nothing is removed
+            assert half.exists()
+        other = filelock.FileLock(tmp_path / ".lock", is_singleton=False)
+        with pytest.raises(filelock.Timeout):
+            other.acquire(timeout=0)
+    with other.acquire(timeout=0):
+        pass
+
+
+def test_without_locks_all_is_allowed_and_said_once(tmp_path, monkeypatch, capsys):
+    def unable(self, **options):
+        raise NotImplementedError
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", unable)
+    with store.leading(tmp_path), store.claim(tmp_path, UNIT) as mine:
+        assert mine
+    assert capsys.readouterr().err.count("is on a file system without locks") == 1
+
+
+def test_a_folder_that_cannot_hold_a_sweep_is_refused(tmp_path):
+    (tmp_path / "w").touch()
+    with pytest.raises(UserError, match="is not a folder"), store.leading(tmp_path / "w"):
+        pass
+    with pytest.raises(UserError, match="in its path"), store.leading(tmp_path / "[a]"):
+        pass
