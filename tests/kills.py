@@ -45,7 +45,7 @@ CONFIG = tiny(
     federations=("no_split",),
     grid={"kdk": {"kdk": {"epsilon": (0.0, 0.45), "k": 2}}, "noise": {"noise": {"scale": 0.01}}},
     attacks={"direct": {"rule": "most_negative"}, "probe": {"known": 20, "steps": 20}},
-    **{"execution.shard_seconds": 0.01},
+    **{"execution.shard_seconds": 0.001},
 )
 PROGRAM = """
 from vfljax.config import ordered
@@ -81,6 +81,7 @@ def start(workdir: pathlib.Path, flags: Sequence[str]) -> int:
         for stream in (1, 2):
             os.dup2(said, stream)
         trainer.SAVE_SECONDS = 0.0
+        running.report = lambda workdir: str(workdir)  # which reads and takes long
         _note_units(workdir)
         cli.start(cli.sweep, [f"--workdir={workdir}", *flags], "vfljax sweep")
     except SystemExit as error:

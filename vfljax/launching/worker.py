@@ -13,6 +13,7 @@ import platform
 from typing import Any, NamedTuple
 
 from vfljax import machine, plugins, store
+from vfljax.attacking import run
 from vfljax.errors import UserError
 from vfljax.launching.work import Begun, work
 from vfljax.sweep import train
@@ -25,7 +26,7 @@ class Worker(NamedTuple):
 
     workdir: str
     sweep: str  # the identity of the sweep
-    config: str  # path of the config, in which the data's folder may differ from the stored one
+    told: str  # path of the config, in which the data's folder may differ, and of the units to make
     plugins: tuple[str, ...]  # files or modules
 
     def __call__(self) -> str:
@@ -57,10 +58,11 @@ def _perform(worker: Worker) -> None:
     _set_up(folder)
     for source in worker.plugins:
         plugins.use(source)
-    experiment = parse_stored(json.loads(pathlib.Path(worker.config).read_text()))
-    plan, _ = train.planned(experiment, folder)
-    header = store.read_header(folder)
-    work(Begun(divided_as(plan, header), folder, header))
+    told = json.loads(pathlib.Path(worker.told).read_text())
+    plan, _ = train.planned(parse_stored(told["config"]), folder)
+    header, units = store.read_header(folder), set(told["units"])
+    run.check_attacks(header, folder)
+    work(Begun(divided_as(plan, header), folder, header), may=lambda unit: unit.name in units)
 
 
 @functools.cache
