@@ -212,9 +212,13 @@ def main() -> int:
             except Exception as error:
                 lines.append(repr(error))
             struck.update(ends)
-            print(f"{workdir.name}: signaled {ends}, others {others}: {lines or 'well'}", flush=True)
+            print(
+                f"{workdir.name}: signaled {ends}, others {others}: {lines or 'well'}", flush=True
+            )
             bad += bool(lines)
-    print(f"{bad} of {given.trials} sweeps went wrong; what got the signal ended with {dict(struck)}")
+    print(
+        f"{bad} of {given.trials} sweeps went wrong; what got the signal ended with {dict(struck)}"
+    )
     return int(bool(bad))
 
 

@@ -33,7 +33,7 @@ def told(folder: pathlib.Path) -> worker.Worker:
     return worker.Worker(
         workdir=str(folder / "sweep"),
         sweep="a" * 8,
-        config=str(folder / "config.json"),
+        told=str(folder / "told.json"),
         plugins=("a.module",),
     )
 

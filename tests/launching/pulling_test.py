@@ -120,7 +120,9 @@ def test_where_all_workers_end_without_a_unit_the_last_reason_is_the_error(tmp_p
     assert len(started) == 2 * (pulling.FRUITLESS + 1)
     # a worker plans from the config of the command, and has a copy of its plugins
     one, folder = started[0]
-    assert json.loads((folder.parent / "told.json").read_text())["config"]["execution"]["width"] == 1
+    assert (
+        json.loads((folder.parent / "told.json").read_text())["config"]["execution"]["width"] == 1
+    )
     assert one.plugins == (str(folder.parent / "mine.py"), "a.module", "package")
     assert (folder.parent / "mine.py").read_text() == "# a plugin\n"
     used: list[str] = []

@@ -106,7 +106,9 @@ def test_a_sweep_of_another_schema_is_refused_in_a_line_that_names_who_reads_it(
     tmp_path, schema, by
 ):
     (tmp_path / "sweep.json").write_text(json.dumps({**SMALL, "schema": schema}))
-    with pytest.raises(UserError, match=f"has schema {schema}, this version reads {store.SCHEMA}: use {by}"):
+    with pytest.raises(
+        UserError, match=f"has schema {schema}, this version reads {store.SCHEMA}: use {by}"
+    ):
         store.load(tmp_path)
 
 

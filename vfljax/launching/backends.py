@@ -32,7 +32,9 @@ class Handle(NamedTuple):
     """A worker that was started."""
 
     ended: Callable[[], bool]  # whether it has ended, or its engine has taken it away
-    why: Callable[[], str]  # of one that has ended: why it died, "" if it has not; raises a user's error
+    why: Callable[
+        [], str
+    ]  # of one that has ended: why it died, "" if it has not; raises a user's error
     cancel: Callable[[], object]
 
 

@@ -32,6 +32,8 @@ from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.programs import Effort
 from vfljax.types import HostArray, PyTree, Spec
 
+SHARDS = 100  # of four files each, so that the folder of a large sweep has hundreds of files
+LONGEST = 600.0  # seconds of a shard of such a sweep
 MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
 # on an accelerator: shares of the host's and of a device's memory that recorded exchange may take, and the
 # share of a device's memory for a shard's members (JAX keeps them before and after an epoch)
@@ -217,10 +219,13 @@ def _weights_size(spec: Spec, table: Table) -> int:
 def _shards(groups: Sequence[grid.Group], seconds: float, epochs: int) -> Iterator[Shard]:
     """Yields the shards of all groups. By rough estimates for this backend a shard takes about ``seconds``
     (``trial_seconds``), and the exchange of its recorded ``epochs`` fits into memory (``_held_members``).
+    If a sweep would have more than ``SHARDS`` of them, they take longer, up to ``LONGEST``.
 
     Unfinished shards are saved every 5 s, which bounds the work that a kill can lose.
     """
     devices, name = jax.device_count(), 0
+    total = sum(len(group.trials) * trial_seconds(group) for group in groups)
+    seconds = max(seconds, min(total / devices / SHARDS, LONGEST))
     for number, group in enumerate(groups):
         most = int(seconds * devices / trial_seconds(group))
         most = max(devices, min(most, _held_members(group, epochs)))
