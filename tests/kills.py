@@ -54,7 +54,7 @@ def get_config():
     return ordered({config!r})
 """
 MADE = "made.log"  # in the folder of a sweep: a line for each unit that a copy has moved into place
-LEFT = ("partial", "failures", ".claims")
+LEFT = ("partial",)
 
 
 def config_file(folder: pathlib.Path) -> pathlib.Path:
@@ -64,8 +64,10 @@ def config_file(folder: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def start(workdir: pathlib.Path, flags: Sequence[str]) -> int:
+def start(workdir: pathlib.Path, flags: Sequence[str], log: pathlib.Path | None = None) -> int:
     """Starts a copy of the command, in a process group of its own. Returns its process.
+
+    What it says goes to ``log``, else to a file in ``workdir``.
 
     The copy is a fork, which has imported everything. Nothing may have begun to use JAX's devices before.
     """
@@ -77,12 +79,12 @@ def start(workdir: pathlib.Path, flags: Sequence[str]) -> int:
         return process
     try:
         os.setsid()
-        said = os.open(workdir / "said.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        said = os.open(log or workdir / "said.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         for stream in (1, 2):
             os.dup2(said, stream)
         trainer.SAVE_SECONDS = 0.0
         running.report = lambda workdir: str(workdir)  # which reads and takes long
-        _note_units(workdir)
+        note_units(workdir)
         cli.start(cli.sweep, [f"--workdir={workdir}", *flags], "vfljax sweep")
     except SystemExit as error:
         sys.stderr.flush()
@@ -92,7 +94,7 @@ def start(workdir: pathlib.Path, flags: Sequence[str]) -> int:
         os._exit(1)
 
 
-def _note_units(workdir: pathlib.Path) -> None:
+def note_units(workdir: pathlib.Path) -> None:
     """Lets this process note each unit that it has moved into place, or has found there and dropped."""
     new_folder, log = units.new_folder, workdir / MADE
 
@@ -100,7 +102,7 @@ def _note_units(workdir: pathlib.Path) -> None:
     def noting(workdir: pathlib.Path, unit: str, *rest: Any, **more: Any) -> Iterator[pathlib.Path]:
         with new_folder(workdir, unit, *rest, **more) as folder:
             yield folder
-        with log.open("a") as file:
+        with contextlib.suppress(OSError), log.open("a") as file:  # the disk may be full
             file.write(f"{unit}\n")
 
     units.new_folder = noting
@@ -149,9 +151,13 @@ def faults(workdir: pathlib.Path, expected: dict[str, bytes]) -> list[str]:
     names = [unit.name for unit in store.units_of(store.read_header(workdir))]
     made = collections.Counter((workdir / MADE).read_text().split())
     lines += [f"{name} was made {made[name]} times" for name in names if made[name] > 1]
+    return lines + left_over(workdir)
+
+
+def left_over(workdir: pathlib.Path) -> list[str]:
+    """Returns lines on what is left of unfinished work."""
     files = [path for folder in LEFT for path in (workdir / folder).rglob("*") if path.is_file()]
-    lines += [f"left: {path}" for path in (*files, *workdir.rglob(".*.tmp"))]
-    return lines
+    return [f"left: {path}" for path in (*files, *workdir.rglob(".*.tmp"))]
 
 
 def trial(
@@ -170,7 +176,7 @@ def trial(
     processes = [start(workdir, flags) for _ in range(copies)]
     struck = []
     while True:
-        time.sleep(rng.uniform(0.0, seconds))
+        time.sleep(rng.uniform(0.0, seconds * (1 + len(struck) / 4)))  # it must end some time
         victim = processes.pop(rng.randrange(len(processes)))
         struck.append(end(victim, number))
         if processes:

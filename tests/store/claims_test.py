@@ -13,6 +13,7 @@ import sys
 import threading
 import uuid
 
+import filelock
 import pytest
 
 from vfljax import store
