@@ -1,24 +1,25 @@
-"""Damage every kind of file of a sweep, and see what its commands do: ``python -m tests.damage [--flips N]``.
+"""Damages files and folders of a sweep, and checks what its commands make of it.
 
-Each trial copies a finished or a half-finished sweep, damages one file (a flipped bit, truncation,
-deletion, a new name, two files exchanged), and runs report, attack, loading and verification. Each must
-end with the very same figures or with one line that names the remedy. The remedy is then run, and must
-end in the table of the undamaged sweep, row for row. Without options the whole is run (hours on two
-cores); the test suite runs a few trials of each kind.
+    python -m tests.damage --trials=100
+
+Each trial copies a sweep that is finished, or was killed in training or in attacks, and damages one file or
+folder of it: a flipped bit, a truncation, a deletion, a new name, or two that are exchanged. Tables and arrays
+that are read then must be those of the undamaged sweep, unless one line refuses them. The command of the sweep,
+after ``--mend`` if a line asks for it, must end in the undamaged tables, bit for bit but for times. The exit
+status is 0 if all is well.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import contextlib
 import io
-import os
 import pathlib
 import random
 import shutil
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -34,15 +35,13 @@ if __name__ == "__main__":
 
 import numpy as np
 
-from tests.sweeps import comparable, silent, tiny, train
+from tests.kills import bits, figures
+from tests.sweeps import silent, tiny, train
 from vfljax import store
 from vfljax.errors import UserError
 from vfljax.launching import running
-from vfljax.report import not_run, terminal
-from vfljax.report.judged import judge_sweep
 from vfljax.sweep import trainer
-from vfljax.sweep.grid import parse
-from vfljax.sweep.plan import Plan, make_plan
+from vfljax.sweep.experiment import parse
 
 # small, of several shards, with teachers, and attacks of both federations and kinds of baseline
 CONFIG = tiny(
@@ -54,35 +53,12 @@ CONFIG = tiny(
 )
 
 
-class Figures(NamedTuple):
-    """What a sweep's commands say."""
-
-    results: list[dict[str, Any]]
-    attacks: list[dict[str, Any]]
-    text: str
-
-
-def figures(workdir: pathlib.Path) -> Figures:
-    """Tables and report of a sweep; raises UserError as launch.report does."""
-    sweep = store.load(workdir)
-    sweep.require_finished()
-    found = judge_sweep(workdir)  # what launch.report prints; the page draws the same
-    text = "\n".join([terminal.first_lines(found), *not_run.remarks(found)])
-    return Figures(without_times(sweep.results), without_times(sweep.attacks), text)
-
-
-def without_times(table: Any) -> list[dict[str, Any]]:
-    rows = comparable(table)
-    return [{k: (repr(v) if isinstance(v, float) else v) for k, v in row.items()} for row in rows]
-
-
-def finish(plan: Plan, workdir: pathlib.Path, mend: bool = False) -> None:
-    """What ``launch.sweep`` does, with or without ``--mend``."""
-    with contextlib.redirect_stderr(io.StringIO()):
+def finish(workdir: pathlib.Path, mend: bool = False) -> None:
+    """Does what ``vfljax sweep`` does, with or without ``--mend``, but for the report."""
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
         if mend:
-            with store.leading(workdir):
-                store.mend(workdir)
-        running.finish(plan.experiment, workdir, "test", silent).check()
+            running.mend(workdir)
+        running.finish(parse(CONFIG), workdir, "test", silent).check()
 
 
 class Killed(BaseException):
@@ -109,49 +85,28 @@ def killed(function: str, when: Callable[[str], bool] = lambda name: True) -> It
 
 
 def half_finished(workdir: pathlib.Path) -> None:
-    """A sweep killed in training its second shard, after a save, with nothing attacked."""
+    """Makes a sweep that was killed in training its second shard, after a save, with nothing attacked."""
     saved = set()
     with killed("write_partial", lambda name: saved.add(name) or len(saved) == 2):
         train(workdir, CONFIG)
 
 
 def half_attacked(workdir: pathlib.Path) -> None:
-    """A trained sweep killed after the first save of an attack."""
+    """Makes a trained sweep that was killed after the first save of an attack."""
     with killed("write_partial_rows"):
         train(workdir, CONFIG)
 
 
-# --- damage: each changes one file and says what it did ---
+# --- damage: each changes one file or folder and says what it did ---
 
-IGNORED = ("results.parquet", "results.csv", "attacks.parquet", "attacks.csv", "report.html")
-
-
-def files_of(workdir: pathlib.Path) -> dict[str, list[pathlib.Path]]:
-    """Every file that is ever read, by its kind."""
-    kinds: dict[str, list[pathlib.Path]] = {}
-    for path in sorted(p for p in workdir.rglob("*") if p.is_file()):
-        parts = path.relative_to(workdir).parts
-        if path.name.startswith(".") or parts[0] in ("figures", "damaged"):
-            continue
-        if len(parts) == 1 and path.name in IGNORED:  # for people: nothing reads them
-            continue
-        names = [part for number, part in enumerate(parts) if number != 1 and not is_name(part)]
-        kinds.setdefault("/".join(names), []).append(path)
-    return kinds
-
-
-def is_name(part: str) -> bool:
-    """A name that was drawn: of a block, or a chunk of a checkpoint."""
-    return part.isdecimal() or len(part) == 32 or (part.endswith(".parquet") and "-" in part)
+# for people: nothing reads them
+IGNORED = ("results.parquet", "results.csv", "attacks.parquet", "attacks.csv", "damaged")
 
 
 def flip(path: pathlib.Path, rng: random.Random) -> str:
-    content = bytearray(path.read_bytes())
-    bit = rng.randrange(8 * max(1, len(content)))
-    if content:
-        content[bit // 8] ^= 1 << bit % 8
-    else:
-        content = bytearray(b"\1")
+    content = bytearray(path.read_bytes() or b"\0")
+    bit = rng.randrange(8 * len(content))
+    content[bit // 8] ^= 1 << bit % 8
     path.write_bytes(content)
     return f"bit {bit} flipped"
 
@@ -159,7 +114,7 @@ def flip(path: pathlib.Path, rng: random.Random) -> str:
 def truncate(path: pathlib.Path, rng: random.Random) -> str:
     content = path.read_bytes()
     length = rng.randrange(max(1, len(content)))
-    path.write_bytes(content[:length] if content else b"\0")
+    path.write_bytes(content[:length])
     return f"cut to {length} bytes"
 
 
@@ -170,170 +125,156 @@ def delete(path: pathlib.Path, rng: random.Random) -> str:
 
 
 def rename(path: pathlib.Path, rng: random.Random) -> str:
-    del rng
-    path.rename(path.with_name(f"x{path.name}"))
-    return "renamed"
+    """Gives a file or folder another name: the next number, if its name is one."""
+    name = str(int(path.name) + 1) if path.name.isdecimal() else f"{path.name}{rng.randrange(9)}"
+    with contextlib.suppress(OSError):  # a folder of that name is there
+        path.rename(path.with_name(name))
+    return f"renamed to {name}"
 
 
-def rename_folder(path: pathlib.Path, rng: random.Random) -> str:
-    folder = path.parent
-    name = (
-        str(int(folder.name) + 1) if folder.name.isdecimal() else f"{folder.name}{rng.randrange(9)}"
-    )
-    folder.rename(folder.with_name(name))
-    return f"folder renamed to {name}"
+def exchange(path: pathlib.Path, rng: random.Random) -> str:
+    """Exchanges a file with another file, or a folder with another folder, beside it or elsewhere."""
+    root = path
+    while not (root / "sweep.json").exists() and not (root / "sweep.copy.json").exists():
+        root = root.parent
+    same = [
+        p
+        for p in sorted(root.rglob("*"))
+        if p.is_dir() == path.is_dir() and p not in path.parents and path not in p.parents
+    ]
+    alike = [p for p in same if p.name == path.name and p != path]
+    other = rng.choice(alike or same)
+    aside = root / "aside"
+    path.rename(aside)
+    if other != path:
+        other.rename(path)
+    aside.rename(other)
+    return f"exchanged with {other.relative_to(root)}"
 
 
-def exchange_with(other: pathlib.Path, depth: int) -> Callable[[pathlib.Path, random.Random], str]:
-    """Exchanges a file, so many folders below the sweep's, with ``other``, a path below it too."""
-
-    def exchange(path: pathlib.Path, rng: random.Random) -> str:
-        del rng
-        there, content = path.parents[depth] / other, path.read_bytes()
-        path.write_bytes(there.read_bytes())
-        there.write_bytes(content)
-        return f"exchanged with {other.name}"
-
-    return exchange
+OF_FILES = (flip, flip, truncate, delete, rename, exchange)
+OF_FOLDERS = (rename, exchange)
 
 
-class Outcome(NamedTuple):
-    ok: bool
-    what: str
+def kinds(workdir: pathlib.Path) -> dict[str, list[pathlib.Path]]:
+    """Returns the paths of all files and folders that may be read, relative to the sweep's, by their kind."""
+    found: dict[str, list[pathlib.Path]] = {}
+    for path in sorted(workdir.rglob("*")):
+        name = path.relative_to(workdir)
+        if name.parts[0] not in IGNORED:
+            drawn = (part.isdecimal() or len(part) == 32 or "-" in part for part in name.parts)
+            kind = "/".join("*" if d else part for d, part in zip(drawn, name.parts, strict=True))
+            found.setdefault(kind, []).append(name)
+    return found
+
+
+def drawn_damage(workdir: pathlib.Path, rng: random.Random) -> tuple[pathlib.Path, Any]:
+    """Draws a kind of file or folder, one of that kind, and a damage."""
+    of_kinds = kinds(workdir)
+    path = rng.choice(of_kinds[rng.choice(sorted(of_kinds))])
+    return path, rng.choice(OF_FOLDERS if (workdir / path).is_dir() else OF_FILES)
+
+
+class State(NamedTuple):
+    """A sweep to damage, and what it is without damage."""
+
+    workdir: pathlib.Path
+    tables: dict[str, bytes]  # of its end
+    finished: bool
+    arrays: dict[int, Any]  # by trial
+
+
+def states(folder: pathlib.Path) -> dict[str, State]:
+    """Makes the sweeps that are damaged."""
+    done, trained, attacked = (folder / name for name in ("done", "trained", "attacked"))
+    finish(done)
+    half_finished(trained)
+    half_attacked(attacked)
+    tables, arrays = bits(figures(done)), {n: arrays_of(done, n) for n in (0, 3)}
+    return {
+        "finished": State(done, tables, True, arrays),
+        "killed in training": State(trained, tables, False, {}),
+        "killed in attacks": State(attacked, tables, False, {0: arrays[0]}),
+    }
+
+
+def arrays_of(workdir: pathlib.Path, number: int) -> list[tuple[str, bytes]]:
+    """Returns one trial's arrays, as a notebook reads them."""
+    trial = store.load(workdir).trial(number)
+    leaves = jax.tree_util.tree_leaves_with_path((trial.weights(), trial.exchange()))
+    return [(jax.tree_util.keystr(p), np.asarray(a).tobytes()) for p, a in leaves]
 
 
 def said(call: Callable[[], Any]) -> tuple[Any, str]:
-    """What a command returns, or the one line it ends with; a traceback is neither."""
+    """Returns what a command returns, and the one line that it ends with otherwise."""
     try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            return call(), ""
+        return call(), ""
     except UserError as error:
         line = str(error)
         assert len(line.splitlines()) == 1, f"more than one line: {line}"
         return None, line
 
 
-def settings_read(workdir: pathlib.Path, number: int) -> list[tuple[str, bytes]]:
-    """One setting's arrays, as a notebook reads them."""
-    setting = store.load(workdir).trial(number)
-    leaves = jax.tree_util.tree_leaves_with_path((setting.weights(), setting.exchange()))
-    return [(jax.tree_util.keystr(p), np.asarray(a).tobytes()) for p, a in leaves]
-
-
-class State(NamedTuple):
-    """A sweep to damage, and what its undamaged end is."""
-
-    workdir: pathlib.Path
-    plan: Plan
-    end: Figures
-    finished: bool
-    arrays: dict[int, Any]
-
-
-def trial(
-    state: State, kind: pathlib.Path, damage: Callable[..., str], rng: random.Random, mend: bool
-) -> Outcome:
-    """Damage one file of a copy and judge what the commands do."""
+def trial(state: State, path: pathlib.Path, damage: Any, rng: random.Random) -> tuple[str, str]:
+    """Damages a copy of a sweep. Returns what went wrong, "" if nothing; and what was done and said."""
     with tempfile.TemporaryDirectory() as folder:
         workdir = pathlib.Path(folder) / "w"
         shutil.copytree(state.workdir, workdir)
-        what = damage(workdir / kind, rng)
+        what = f"{path} {damage(workdir / path, rng)}"
         try:
-            lines = []
-            got, line = said(lambda: figures(workdir))
-            lines.append(line)
-            if got is not None and (not state.finished or got != state.end):
-                return Outcome(False, f"{kind} {what}: other figures")
-            for number, arrays in state.arrays.items():
-                got, line = said(lambda number=number: settings_read(workdir, number))
-                lines.append(line)
-                if got is not None and got != arrays:
-                    return Outcome(False, f"{kind} {what}: other arrays of setting {number}")
-            got, line = said(lambda: list(store.inspect(workdir)))
-            if line or any(f.state == "damaged" for f in got or ()):
-                lines.append("damaged --mend")
-            # what nothing has noticed must not matter: go on with it and see
-            if mend or not any("--mend" in line for line in lines):
-                _, line = said(lambda: finish(state.plan, workdir))
-                if line:  # the remedy is asked for
-                    lines.append(line)
-                    if "--mend" not in line:
-                        return Outcome(False, f"{kind} {what}: no remedy in {line!r}")
-                    finish(state.plan, workdir, mend=True)
-                elif any("--mend" in line for line in lines):
-                    finish(state.plan, workdir, mend=True)
-                if figures(workdir) != state.end:
-                    return Outcome(False, f"{kind} {what}: other figures after the remedy")
-                if any(f.state == "damaged" for f in store.inspect(workdir)):
-                    return Outcome(False, f"{kind} {what}: damaged after the remedy")
-            noticed = next((line for line in lines if line), "unnoticed, no figure changed")
-            return Outcome(True, f"{kind} {what}: {noticed[:200]}")
+            wrong, lines = _judged(state, workdir)
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-3:]
             places = " < ".join(f"{p.filename.split('/')[-1]}:{p.lineno}" for p in reversed(where))
-            return Outcome(False, f"{kind} {what}: {type(error).__name__}: {error} ({places})")
+            return f"{type(error).__name__}: {error} ({places})", what
+    return wrong, f"{what}: {next(filter(None, lines), 'unnoticed')[:200]}"
 
 
-STATES = ("finished", "killed in training", "killed in attacks")
+def _judged(state: State, workdir: pathlib.Path) -> tuple[str, list[str]]:
+    """Returns what a damaged sweep's commands do wrong, and what they say."""
+    found, line = said(lambda: bits(figures(workdir)))
+    lines = [line]
+    if found is not None and (not state.finished or found != state.tables):
+        return "other tables", lines
+    for number, arrays in state.arrays.items():
+        read, line = said(lambda number=number: arrays_of(workdir, number))
+        lines.append(line)
+        if read is not None and read != arrays:
+            return f"other arrays of trial {number}", lines
+    findings, line = said(lambda: list(store.inspect(workdir)))
+    lines += [line, *(f"{f.unit}: {f.why} --mend" for f in findings or () if f.state == "damaged")]
+    _, line = said(lambda: finish(workdir))
+    lines.append(line)
+    if line and "--mend" not in line:
+        return f"no remedy in {line!r}", lines
+    if any("--mend" in line for line in lines):
+        finish(workdir, mend=True)
+    if bits(figures(workdir)) != state.tables:
+        return "other tables after the remedy", lines
+    damaged = [f for f in store.inspect(workdir) if f.state == "damaged"]
+    return f"still damaged: {damaged}" if damaged else "", lines
 
 
-def states(folder: pathlib.Path) -> Iterator[tuple[str, State]]:
-    """Each of ``STATES`` with its name."""
-    plan = make_plan(parse(CONFIG))
-    done = folder / "done"
-    finish(plan, done)
-    arrays = {n: settings_read(done, n) for n in (0, 3)}
-    yield STATES[0], State(done, plan, figures(done), True, arrays)
-    trained = folder / "trained"
-    half_finished(trained)
-    yield STATES[1], State(trained, plan, figures(done), False, {})
-    attacked = folder / "attacked"
-    half_attacked(attacked)
-    yield (STATES[2], State(attacked, plan, figures(done), False, {n: arrays[n] for n in (0,)}))
-
-
-def trials(
-    state: State, flips: int, mends: int, rng: random.Random
-) -> Iterator[tuple[pathlib.Path, Callable[..., str], bool]]:
-    """(file, damage, whether the remedy is run too) of every kind of file of a sweep."""
-    kinds = files_of(state.workdir)
-    everything = [path.relative_to(state.workdir) for paths in kinds.values() for path in paths]
-    for paths in kinds.values():
-        names = [path.relative_to(state.workdir) for path in paths]
-        for i in range(flips):
-            yield rng.choice(names), flip, i < mends
-        for damage in (truncate, delete, rename):
-            yield rng.choice(names), damage, mends > 0
-        name = rng.choice(names)
-        if len(name.parts) > 1:
-            yield name, rename_folder, mends > 0
-        other = rng.choice([path for path in everything if path != name])
-        yield name, exchange_with(other, len(name.parts) - 1), mends > 0
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--flips", type=int, default=300, help="flipped bits a kind of file")
-    parser.add_argument("--mends", type=int, default=3, help="of them followed by the remedy")
-    parser.add_argument("--state", choices=STATES, help="the only state to damage; default: all")
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--verbose", action="store_true")
-    arguments = parser.parse_args()
-    rng, bad, count, began = random.Random(arguments.seed), [], 0, time.monotonic()
+    given = parser.parse_args()
+    rng, bad, said_of = random.Random(given.seed), 0, collections.Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
-        for name, state in states(pathlib.Path(folder)):
-            if arguments.state not in (None, name):
-                continue
-            for kind, damage, mend in trials(state, arguments.flips, arguments.mends, rng):
-                outcome = trial(state, kind, damage, rng, mend)
-                count += 1
-                if arguments.verbose or not outcome.ok:
-                    print("ok " if outcome.ok else "BAD", name, outcome.what, flush=True)
-                bad += [] if outcome.ok else [outcome.what]
-    print(f"{count} trials, {len(bad)} bad, {time.monotonic() - began:.0f} s")
-    sys.exit(bool(bad))
+        sweeps = states(pathlib.Path(folder))
+        for _ in range(given.trials):
+            name = rng.choice(sorted(sweeps))
+            path, damage = drawn_damage(sweeps[name].workdir, rng)
+            wrong, what = trial(sweeps[name], path, damage, rng)
+            print(f"{wrong or 'well'} | {name}: {what}", flush=True)
+            bad += bool(wrong)
+            said_of[damage.__name__] += 1
+    print(f"{bad} of {given.trials} went wrong: {dict(said_of)}")
+    return int(bool(bad))
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("MPLBACKEND", "Agg")
-    main()
+    sys.exit(main())

@@ -303,9 +303,8 @@ def _damaged(workdir: pathlib.Path, copy_of: pathlib.Path) -> None:
 def killed(workdir: pathlib.Path) -> Tables:
     """Returns the tables of a sweep that was killed while training and while attacking, and resumed."""
     damage.half_finished(workdir)
-    plan = make_plan(parse(damage.CONFIG))
-    damage.half_attacked(workdir, plan)
-    damage.finish(plan, workdir)
+    damage.half_attacked(workdir)
+    damage.finish(workdir)
     return sweep_tables("killed", vfljax.load(workdir))
 
 

@@ -1,15 +1,16 @@
-"""Kill a sweep at random moments, resume it until it ends, and compare its tables.
+"""Ends copies of ``vfljax sweep`` at random moments, and compares the tables with those of one copy.
 
-    python -m tests.kills --config=configs/quickstart.py --workdir=runs/kills --kills=50 --seed=0 \\
-        -- --config.seeds=60
+    python -m tests.kills                          # 50 sweeps by three copies, one of which is killed
+    python -m tests.kills --copies=1               # each by one command after another, all but the last killed
+    python -m tests.kills --signal=TERM            # or INT
+    python -m tests.kills --trials=5 -- --launcher=local --jobs=2
 
-The sweep runs once uninterrupted, unless ``--reference`` names one that did. It then runs again, is ended by
-SIGKILL, with every process that it began, and is resumed by the same command until it ends by itself. The
-moments of the kills that are still to come are uniform over the time that the sweep is expected to take yet,
-so they strike imports, training, saving, attacks and the report. Kills that a sweep leaves over, because it
-ended sooner than expected, strike another one. All that follows ``--`` is given to ``launch.sweep``. The exit
-status is 0 where results, attacks and the report's text equal those of the uninterrupted sweep, but for
-times, and 1 otherwise.
+A sweep is run by some copies of the same command, in one folder. At a moment that is uniform over the time that
+the sweep takes, one copy gets a signal, with every process that it began. If it was the only one, the command
+is run again, and so on. All other copies must end with status 0, and results, attacks and baselines must be
+those of a sweep that nothing happened to, bit for bit but for times. No unit may be stored twice, and nothing
+may be left of unfinished work. Progress is saved after every epoch and call. What follows ``--`` is given to
+the command. The exit status is 0 if all is well.
 """
 
 from __future__ import annotations
@@ -21,212 +22,210 @@ import os
 import pathlib
 import random
 import signal
-import subprocess
 import sys
+import tempfile
 import time
-import uuid
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from tests.damage import Figures, figures
-from vfljax import store
-from vfljax.store.units import SHARD
+import pyarrow as pa
 
-ROOT = pathlib.Path(__file__).parents[1]
-POLL = 0.01  # seconds between two looks at a process
-BEGUN = " trials in "  # what a sweep says when it is planned
-RESTART = 8.0  # seconds of imports and planning, where no uninterrupted run was watched
-MARK = "VFLJAX_KILLS"  # in the environment of all that a command begins, sessions of their own too
+from tests.sweeps import tiny
+from vfljax import cli, store
+from vfljax.launching import running
+from vfljax.store import units
+from vfljax.store.loading import TIMES
+from vfljax.sweep import trainer
 
+# of two programs and several shards, with teachers, and attacks that know labels and that know none
+CONFIG = tiny(
+    data={"name": "digits", "train": 96, "validation": 64, "test": 64, "scaling": "range"},
+    federations=("no_split",),
+    grid={"kdk": {"kdk": {"epsilon": (0.0, 0.45), "k": 2}}, "noise": {"noise": {"scale": 0.01}}},
+    attacks={"direct": {"rule": "most_negative"}, "probe": {"known": 20, "steps": 20}},
+    **{"execution.shard_seconds": 0.001},
+)
+PROGRAM = """
+from vfljax.config import ordered
 
-class Run(NamedTuple):
-    """A process that has ended: its exit status, None where it was killed, its seconds and what it said."""
-
-    status: int | None
-    seconds: float
-    text: str
-
-
-def run_until(
-    command: list[str], log: pathlib.Path, when: Callable[[], bool], **environment: str
-) -> Run:
-    """Run a command until it ends, or kill it as soon as ``when()`` holds; what it says goes to ``log``."""
-    mark, began = f"{MARK}={uuid.uuid4().hex}", time.monotonic()
-    variables = os.environ | environment | {"PYTHONUNBUFFERED": "1", MARK: mark.split("=")[1]}
-    with log.open("w") as said:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=variables,
-            stdout=said,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            while process.poll() is None and not when():
-                time.sleep(POLL)
-            status = process.poll()
-        finally:
-            if process.poll() is None:
-                kill_all(process, mark)
-    return Run(status, time.monotonic() - began, log.read_text())
+def get_config():
+    return ordered({config!r})
+"""
+MADE = "made.log"  # in the folder of a sweep: a line for each unit that a copy has moved into place
+LEFT = ("partial",)
 
 
-def kill_all(process: subprocess.Popen[Any], mark: str) -> None:
-    """SIGKILL a process, its group, and whatever else was begun with ``mark`` in its environment."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    while alive := list(marked(mark)):
-        for number in alive:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(number, signal.SIGKILL)
-        time.sleep(POLL)
+def config_file(folder: pathlib.Path) -> pathlib.Path:
+    """Writes ``CONFIG`` as a config file."""
+    path = folder / "small.py"
+    path.write_text(PROGRAM.format(config=CONFIG))
+    return path
 
 
-def marked(mark: str) -> Iterator[int]:
-    """The processes with ``mark`` in their environment; none where there is no /proc."""
-    for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):  # it has ended, or is somebody else's
-            if mark.encode() in path.read_bytes().split(b"\0"):
-                yield int(path.parent.name)
+def start(workdir: pathlib.Path, flags: Sequence[str], log: pathlib.Path | None = None) -> int:
+    """Starts a copy of the command, in a process group of its own. Returns its process.
+
+    What it says goes to ``log``, else to a file in ``workdir``.
+
+    The copy is a fork, which has imported everything. Nothing may have begun to use JAX's devices before.
+    """
+    workdir.mkdir(exist_ok=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # JAX warns of forks
+        process = os.fork()
+    if process:
+        return process
+    try:
+        os.setsid()
+        said = os.open(log or workdir / "said.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        for stream in (1, 2):
+            os.dup2(said, stream)
+        trainer.SAVE_SECONDS = 0.0
+        running.report = lambda workdir: str(workdir)  # which reads and takes long
+        note_units(workdir)
+        cli.start(cli.sweep, [f"--workdir={workdir}", *flags], "vfljax sweep")
+    except SystemExit as error:
+        sys.stderr.flush()
+        os._exit(error.code if isinstance(error.code, int) else 1)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
 
 
-def phase_of(workdir: pathlib.Path, text: str) -> str:
-    """What a process that was killed was doing, from what is stored and what it had said."""
-    writing = " (writing)" if any(workdir.rglob(".*.tmp")) else ""
-    if BEGUN not in text:
-        return f"start{writing}"
-    units = store.units_of(store.read_header(workdir))
-    if not all(store.finished(workdir, unit.name) for unit in units if unit.kind == SHARD):
-        return f"training{writing}"
-    return f"{'report' if (workdir / 'attacks.parquet').exists() else 'attacks'}{writing}"
+def note_units(workdir: pathlib.Path) -> None:
+    """Lets this process note each unit that it has moved into place, or has found there and dropped."""
+    new_folder, log = units.new_folder, workdir / MADE
+
+    @contextlib.contextmanager
+    def noting(workdir: pathlib.Path, unit: str, *rest: Any, **more: Any) -> Iterator[pathlib.Path]:
+        with new_folder(workdir, unit, *rest, **more) as folder:
+            yield folder
+        with contextlib.suppress(OSError), log.open("a") as file:  # the disk may be full
+            file.write(f"{unit}\n")
+
+    units.new_folder = noting
 
 
-def next_kill(left: float, kills: int, rng: random.Random) -> float:
-    """The first of ``kills`` moments that are uniform over the ``left`` seconds."""
-    return left * (1 - rng.random() ** (1 / kills))
+def end(process: int, number: int) -> int:
+    """Sends a signal to a copy, SIGKILL to its whole group, and waits for it. Returns its exit status."""
+    with contextlib.suppress(ProcessLookupError):
+        if number == signal.SIGKILL:
+            os.killpg(process, number)
+        else:
+            os.kill(process, number)
+    return wait(process)
 
 
-class Whole(NamedTuple):
-    """An uninterrupted sweep: what it found, its seconds, and those of them before it was planned."""
-
-    figures: Figures
-    seconds: float
-    start: float
+def wait(process: int) -> int:
+    """Waits for a copy. Returns its exit status, or minus the signal that ended it."""
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def killed_sweep(
-    command: list[str], workdir: pathlib.Path, whole: Whole, kills: int, rng: random.Random
-) -> list[str]:
-    """Run a sweep until it ends by itself, with up to ``kills`` kills on the way; returns the phases they
-    struck. What a process did before the sweep was planned, its successor does again."""
-    phases, left = [], whole.seconds
-    log = workdir.with_name(f"{workdir.name}.log")
+def figures(workdir: pathlib.Path) -> dict[str, pa.Table]:
+    """Returns the tables of a finished sweep without times. Raises UserError as the report does."""
+    sweep = store.load(workdir)
+    sweep.require_finished()
+    tables = {n: getattr(sweep, n) for n in ("results", "attacks", "local_only")}
+    return {n: t.drop_columns([c for c in TIMES if c in t.column_names]) for n, t in tables.items()}
+
+
+def bits(tables: dict[str, pa.Table]) -> dict[str, bytes]:
+    """Returns each table as bytes; NaN equals itself."""
+    out = {}
+    for name, table in tables.items():
+        sink = pa.BufferOutputStream()
+        whole = table.combine_chunks().replace_schema_metadata()
+        with pa.ipc.new_stream(sink, whole.schema) as stream:
+            stream.write_table(whole)
+        out[name] = sink.getvalue().to_pybytes()
+    return out
+
+
+def faults(workdir: pathlib.Path, expected: dict[str, bytes]) -> list[str]:
+    """Returns what is wrong with a sweep that has ended."""
+    found = bits(figures(workdir))
+    lines = [f"other {name}" for name in expected if found[name] != expected[name]]
+    lines += [f"{f.unit}: {f.state}, {f.why}" for f in store.inspect(workdir) if f.state != "sound"]
+    names = [unit.name for unit in store.units_of(store.read_header(workdir))]
+    made = collections.Counter((workdir / MADE).read_text().split())
+    lines += [f"{name} was made {made[name]} times" for name in names if made[name] > 1]
+    return lines + left_over(workdir)
+
+
+def left_over(workdir: pathlib.Path) -> list[str]:
+    """Returns lines on what is left of unfinished work."""
+    files = [path for folder in LEFT for path in (workdir / folder).rglob("*") if path.is_file()]
+    return [f"left: {path}" for path in (*files, *workdir.rglob(".*.tmp"))]
+
+
+def trial(
+    workdir: pathlib.Path,
+    flags: Sequence[str],
+    copies: int,
+    number: int,
+    seconds: float,
+    rng: random.Random,
+) -> tuple[list[int], list[int]]:
+    """Runs a sweep by copies of a command of which one gets a signal.
+
+    Returns:
+      The exit statuses of the copies that got a signal, and those of the others.
+    """
+    processes = [start(workdir, flags) for _ in range(copies)]
+    struck = []
     while True:
-        more = kills - len(phases)
-        delay = next_kill(left, more, rng) if more else float("inf")
-        moment = time.monotonic() + delay
-        run = run_until(command, log, lambda moment=moment: time.monotonic() >= moment)
-        if run.status is not None:
-            require_success(run)
-            return phases
-        phases.append(phase_of(workdir, run.text))
-        print(f"kill {len(phases)} after {run.seconds:.1f} s: {phases[-1]}", flush=True)
-        left = max(left - max(0.0, run.seconds - whole.start), 2 * whole.start)
-
-
-def require_success(run: Run) -> None:
-    if run.status != 0:
-        raise SystemExit(f"launch.sweep ended with {run.status}:\n{run.text}")
-
-
-def differences(whole: Figures, killed: Figures) -> list[str]:
-    """How the tables of a killed sweep differ from those of a whole one, a line each; none where they are
-    equal but for times."""
-    lines = []
-    for name in ("results", "attacks"):
-        one, other = getattr(whole, name), getattr(killed, name)
-        if len(one) != len(other):
-            lines.append(f"{name}: {len(other)} rows instead of {len(one)}")
-        for number, (row, another) in enumerate(zip(one, other)):
-            columns = [c for c in row.keys() | another.keys() if row.get(c) != another.get(c)]
-            lines += [
-                f"{name}, row {number}, {column}: {another.get(column)} instead of {row.get(column)}"
-                for column in sorted(columns)
-            ]
-    if not lines and whole.text != killed.text:
-        lines.append("the report's text differs")
-    return lines
-
-
-def counted(phases: list[str]) -> str:
-    return ", ".join(f"{n} in {phase}" for phase, n in collections.Counter(phases).most_common())
-
-
-def sweep_command(config: str, workdir: pathlib.Path, rest: list[str]) -> list[str]:
-    options = [f"--config={config}", f"--workdir={workdir}", *rest]
-    return [sys.executable, "-m", "launch.sweep", *options]
-
-
-def whole_sweep(arguments: argparse.Namespace) -> Whole:
-    """The sweep that ``--reference`` names, or one that is run now."""
-    if arguments.reference:
-        return Whole(figures(arguments.reference), arguments.seconds, RESTART)
-    workdir, log = arguments.workdir / "reference", arguments.workdir / "reference.log"
-    planned: list[float] = []
-
-    def watch() -> bool:
-        if not planned and BEGUN in log.read_text():
-            planned.append(time.monotonic() - began)
-        return False
-
-    began = time.monotonic()
-    run = run_until(sweep_command(arguments.config, workdir, arguments.rest), log, watch)
-    require_success(run)
-    start = planned[0] if planned else RESTART
-    print(f"uninterrupted: {run.seconds:.0f} s, of them {start:.0f} s of start", flush=True)
-    return Whole(figures(workdir), run.seconds, start)
-
-
-def parsed() -> argparse.Namespace:
-    text = {"description": __doc__, "formatter_class": argparse.RawDescriptionHelpFormatter}
-    parser = argparse.ArgumentParser(
-        usage="python -m tests.kills OPTIONS [-- SWEEP_OPTIONS]", **text
-    )
-    parser.add_argument("--config", required=True, help="a config file")
-    parser.add_argument("--workdir", required=True, type=pathlib.Path, help="a new folder")
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=0, help="of the moments of kills")
-    parser.add_argument("--reference", type=pathlib.Path, help="a finished sweep of this config")
-    parser.add_argument("--seconds", type=float, help="that the reference took; needed with it")
-    parser.add_argument("rest", nargs="*", help="options of launch.sweep")
-    arguments = parser.parse_args()
-    if (arguments.reference is None) != (arguments.seconds is None):
-        parser.error("--reference and --seconds need each other")
-    if arguments.workdir.exists():
-        parser.error(f"--workdir={arguments.workdir} exists: name a new folder")
-    return arguments
+        time.sleep(rng.uniform(0.0, seconds * (1 + len(struck) / 4)))  # it must end some time
+        victim = processes.pop(rng.randrange(len(processes)))
+        struck.append(end(victim, number))
+        if processes:
+            return struck, [wait(process) for process in processes]
+        if struck[-1] == 0:  # the only one, and it was done before
+            return struck[:-1], struck[-1:]
+        processes = [start(workdir, flags)]
 
 
 def main() -> int:
-    arguments = parsed()
-    arguments.workdir.mkdir(parents=True)
-    arguments.workdir = arguments.workdir.resolve()
-    whole = whole_sweep(arguments)
-    rng, phases, sweeps, began = random.Random(arguments.seed), [], 0, time.monotonic()
-    lines: list[str] = []
-    while len(phases) < arguments.kills and not lines:
-        workdir, sweeps = arguments.workdir / f"killed{sweeps}", sweeps + 1
-        command = sweep_command(arguments.config, workdir, arguments.rest)
-        phases += killed_sweep(command, workdir, whole, arguments.kills - len(phases), rng)
-        lines = differences(whole.figures, figures(workdir))
-        lines += [f"damaged: {f.unit}" for f in store.inspect(workdir) if f.state == "damaged"]
-    for line in lines[:20]:
-        print(line)
-    took = time.monotonic() - began
-    print(f"{len(phases)} kills over {sweeps} sweeps in {took:.0f} s: {counted(phases)}")
-    print("other tables" if lines else "the same tables")
-    return int(bool(lines))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--trials", type=int, default=50)
+    parser.add_argument("--copies", type=int, default=3)
+    parser.add_argument("--signal", choices=("KILL", "TERM", "INT"), default="KILL")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", type=pathlib.Path, help="keeps the sweeps; must be absent")
+    parser.add_argument("flags", nargs="*", help="of the command")
+    given = parser.parse_args()
+    number, rng, bad = signal.Signals[f"SIG{given.signal}"], random.Random(given.seed), 0
+    with contextlib.ExitStack() as stack:
+        folder = given.folder or pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(exist_ok=not given.folder)
+        flags = [f"--config={config_file(folder)}", *given.flags]
+        whole = folder / "whole"
+        if status := wait(start(whole, flags)):
+            raise SystemExit(f"the sweep ended with {status}: {(whole / 'said.log').read_text()}")
+        expected, began = bits(figures(whole)), time.monotonic()
+        wait(start(folder / "warm", flags))  # with all programs in the cache
+        seconds, struck = time.monotonic() - began, collections.Counter[int]()
+        print(f"one copy takes {seconds:.0f} s", flush=True)
+        for place in range(given.trials):
+            workdir = folder / f"{place:03d}"
+            ends, others = trial(workdir, flags, given.copies, number, seconds, rng)
+            lines = [f"a copy ended with {status}" for status in others if status]
+            try:
+                lines += faults(workdir, expected)
+            except Exception as error:
+                lines.append(repr(error))
+            struck.update(ends)
+            print(
+                f"{workdir.name}: signaled {ends}, others {others}: {lines or 'well'}", flush=True
+            )
+            bad += bool(lines)
+    print(
+        f"{bad} of {given.trials} sweeps went wrong; what got the signal ended with {dict(struck)}"
+    )
+    return int(bool(bad))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from vfljax.store.directory import read_tables
 
 import vfljax
 from analysis.benchmark import command as benchmark
@@ -23,8 +24,9 @@ from vfljax.config import from_file, located
 from vfljax.datasets import prepared, user_table
 from vfljax.datasets.wire import wire
 from vfljax.errors import UserError, user_path
+from vfljax.launching import scheduler
 from vfljax.models import weights
-from vfljax.store import checkpoint
+from vfljax.store import trees
 
 CONFIG = "def get_config(variant=''):\n    return {'name': 'mine', 'notes': (variant,)}\n"
 URI = "s3://bucket/x"
@@ -89,6 +91,7 @@ DOORS = {
     "its wire": lambda p: vfljax.attack_wire(p, "new"),
     "the wire under a defense": lambda p: vfljax.attack_wire("x.npz", "new", after=p),
     "a plugin": lambda p: vfljax.plugins.use(f"{p}.py"),
+    "a plugin of workers": lambda p: scheduler.way(None, [f"{p}.py"]),  # pyright: ignore
     "a data set": lambda p: datasets.load("table", p, {"label": "y"}),
     "its version": lambda p: datasets.reader_of("table", p),
     "a prepared copy": lambda p: datasets.prepare("digits", "", p, {}),
@@ -200,29 +203,26 @@ def test_an_audit_continues_whether_its_table_was_given_relative_or_absolute(hom
         Journal(pathlib.Path("out"), asked("u.csv"))
 
 
-@pytest.mark.parametrize("name", ["run-12:30:05", "~", "file:x", "a b", "a%20b", "a#b?"])
+@pytest.mark.parametrize(
+    "name", ["run-12:30:05", "~", "file:x", "a b", "a%20b", "a#b?", "runs[1]", "C:\\runs\\x"]
+)
 def test_a_sweep_is_stored_and_read_in_a_folder_of_any_name(home, name):
     workdir = pathlib.Path(name)  # relative, as nothing but the store sees it
     tree = {"w": np.arange(6.0).reshape(2, 3)}
     arrays = {"epochs": np.zeros((2, 1), np.int32)}
     rows = [{"trial": k, "accuracy": 0.5} for k in range(2)]
-    with store.leading(workdir):
+    with store.writing(workdir):
         store.write_shard(workdir, "0-a", rows, tree, arrays)
         store.write_table(workdir / "results.csv", pa.table({"trial": [0, 1]}))
-    assert store.finished(workdir, "shards/0-a")
+    assert store.finished(workdir, "0-a")
     path = workdir / "shards" / "0-a"
-    assert store.read_results(workdir, ["0-a"]).to_pylist() == rows
-    np.testing.assert_array_equal(checkpoint.load_member(path / "checkpoint", 1)["w"], [3, 4, 5])
+    assert read_tables([path / "results.parquet"]).to_pylist() == rows
+    np.testing.assert_array_equal(
+        trees.load_member(path / "weights.safetensors", 1)["w"], [3, 4, 5]
+    )
     assert (workdir / "results.csv").read_text() == '"trial"\n0\n1\n'
     assert {p.name for p in pathlib.Path.cwd().iterdir()} == {name}
     assert not list(home.iterdir())
-
-
-@pytest.mark.parametrize("name", ["runs[1]", "C:\\runs\\x"])
-def test_a_name_that_no_checkpoint_can_have_is_refused_before_the_work(home, name):
-    with says("in its path, where no checkpoint can be written"), store.leading(pathlib.Path(name)):
-        pass
-    assert not list(pathlib.Path.cwd().iterdir())
 
 
 def test_a_stored_sweep_is_loaded_from_the_home_folder(home):

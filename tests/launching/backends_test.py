@@ -33,7 +33,7 @@ def told(folder: pathlib.Path) -> worker.Worker:
     return worker.Worker(
         workdir=str(folder / "sweep"),
         sweep="a" * 8,
-        config=str(folder / "config.json"),
+        told=str(folder / "told.json"),
         plugins=("a.module",),
     )
 
@@ -166,12 +166,13 @@ def test_a_process_of_this_machine_reports_what_it_cannot_see(tmp_path):
         (handle,) = engine.start(one, 1, tmp_path / "jobs")
         while not handle.ended():
             time.sleep(0.05)
-    assert f"{one.workdir} cannot be seen from" in handle.why()
+    with pytest.raises(UserError, match=f"{one.workdir} cannot be seen from"):
+        handle.why()
     assert stat.S_IMODE((tmp_path / "jobs").stat().st_mode) == 0o700
     (file,) = (tmp_path / "jobs").glob("*_submitted.pkl")
     operations = list(pickletools.genops(file.read_bytes()))
     strings = {argument for operation, argument, _ in operations if isinstance(argument, str)}
-    ours = {one.workdir, one.sweep, one.config, *one.plugins}
+    ours = {one.workdir, one.sweep, one.told, *one.plugins}
     assert ours <= strings
     assert not [s for s in strings - ours if "/" in s]  # what is left names functions
 

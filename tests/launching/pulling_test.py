@@ -99,7 +99,7 @@ def test_what_workers_give_up_is_named(tmp_path, monkeypatch):
     begun = work.begin(parse(CONFIG), tmp_path / "w", "test", silent)
     unit = store.units_of(begun.header)[0]
     engine, _ = here()
-    monkeypatch.setattr(worker, "work", lambda begun: work.work(begun, silent, may))
+    monkeypatch.setattr(worker, "work", lambda begun, may: work.work(begun, silent, may))
 
     def may(other):
         return other == unit
@@ -121,21 +121,22 @@ def test_where_all_workers_end_without_a_unit_the_last_reason_is_the_error(tmp_p
     assert len(started) == 2 * (pulling.FRUITLESS + 1)
     # a worker plans from the config of the command, and has a copy of its plugins
     one, folder = started[0]
-    assert json.loads((folder.parent / "config.json").read_text())["execution"]["width"] == 1
+    assert (
+        json.loads((folder.parent / "told.json").read_text())["config"]["execution"]["width"] == 1
+    )
     assert one.plugins == (str(folder.parent / "mine.py"), "a.module", "package")
     assert (folder.parent / "mine.py").read_text() == "# a plugin\n"
     used: list[str] = []
     monkeypatch.setattr(worker.plugins, "use", used.append)
-    monkeypatch.setattr(worker, "work", lambda begun: used.append(begun.plan.experiment))
+    monkeypatch.setattr(worker, "work", lambda begun, may: used.append(begun.plan.experiment))
     assert worker.perform(one) == ""
     assert tuple(used[:3]) == one.plugins
     assert used[3].execution.width == 1
 
 
 def test_a_folder_that_a_worker_cannot_see_is_named(tmp_path):
-    store.write_text(tmp_path / "config.json", "{}")
     for folder in (tmp_path / "none", tmp_path):  # missing, or of another sweep
-        one = worker.Worker(str(folder), "id", str(tmp_path / "config.json"), ())
+        one = worker.Worker(str(folder), "id", str(tmp_path / "told.json"), ())
         line = worker.perform(one)
         assert f"{folder} cannot be seen from " in line
         assert "choose a --workdir on a file system" in line
@@ -149,7 +150,7 @@ def test_an_interrupt_cancels_the_workers_and_waits_for_them():
         ended.set()
 
     handles = [backends.Handle(ended.is_set, lambda: "", cancel)] * 2
-    with pytest.raises(KeyboardInterrupt), pulling._canceled(lambda: handles):
+    with pytest.raises(KeyboardInterrupt), pulling._ended(lambda: handles):
         raise KeyboardInterrupt
     assert canceled == [1, 1]
     assert ended.is_set()

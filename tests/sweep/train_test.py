@@ -10,11 +10,11 @@ from tests import sweeps
 from tests.damage import Killed
 from tests.sweeps import TINY, by_label, comparable, plan_of, tiny
 from vfljax import store
+from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.federation import training
-from vfljax.launching import work
 from vfljax.sweep import grid, size, train, trainer
-from vfljax.sweep.grid import parse
+from vfljax.sweep.experiment import parse
 from vfljax.sweep.progress import Progress
 from vfljax.types import Federation
 
@@ -140,23 +140,24 @@ def test_undefended_direct_attack_without_splitting_is_always_right(tiny_sweep):
     assert all(r["success"] == 1 for r in direct)
 
 
-def test_the_first_line_says_what_is_trained_and_what_it_needs(workdir, tmp_path):
+def test_the_first_line_says_what_is_trained_and_what_it_needs(workdir, tmp_path, monkeypatch):
     said = []
-    work.begin(parse(TINY), tmp_path / "new", "test", said.append)
-    assert [line.split(":")[0] for line in said[1:]] == ["skipped norm"]
+    monkeypatch.setattr(train, "train_shards", lambda *arguments: None)
+    train.train_sweep(parse(TINY), tmp_path / "new", "test", said.append)
+    assert len(said) == 1
     assert re.fullmatch(
         r"24 trials in 4 programs on 2 cpu devices, 4 shards, in .*/new: about \d+ MB of memory "
         r"\(.* free\) and 1.9 MB of disk \(.* free\)",
         said[0],
     )
-    work.begin(parse(TINY), workdir, "test", said.append)
-    assert said[2].endswith(f"in {workdir}: all of them are stored")
+    train.train_sweep(parse(TINY), workdir, "test", said.append)
+    assert said[1].endswith(f"in {workdir}: all of them are stored")
 
 
 def test_a_sweep_that_does_not_fit_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(size, "free_disk", lambda path: 1e6)
     with pytest.raises(UserError, match="training 24 trials needs about .* of disk"):
-        work.begin(parse(TINY), tmp_path / "new", "test")
+        train.train_sweep(parse(TINY), tmp_path / "new", "test")
     assert not (tmp_path / "new").exists()
 
 
@@ -165,7 +166,7 @@ def test_an_attack_the_sweep_cannot_serve_is_skipped_with_its_reason(workdir):
     assert summary["norm"]["status"] == "skipped"
     assert "two classes" in summary["norm"]["reason"]
     said = []
-    sweeps.attack(workdir, ["active"], say=said.append)
+    attack_sweep(plan_of(TINY), workdir, ["active"], said.append)
     assert len(said) == 1
     assert "malicious" in said[0]
 
@@ -193,7 +194,7 @@ def test_a_diverging_setting_is_reported_and_changes_no_other(tmp_path):
 
 def test_divergence_is_dated_to_the_first_epoch_whose_loss_is_not_finite():
     """And to the last epoch where all losses are finite, but not the weights."""
-    (trial,) = grid.rows_of(grid.trials(parse(tiny(**UNDEFENDED, seeds=1)), [Federation()]))
+    (trial,) = grid.trials(parse(tiny(**UNDEFENDED, seeds=1)), [Federation()])
     loss = np.float32([[0.7, np.inf, np.nan, np.nan], [0.7, 0.6, 0.5, 0.4], [0.7, 0.6, 0.5, 0.4]])
     nothing = np.zeros(0)
     record = training.Record((), (), nothing, nothing, (), loss, loss, np.full_like(loss, np.nan))
@@ -234,7 +235,7 @@ def test_an_interrupt_saves_what_is_trained(whole, tmp_path, monkeypatch, ends):
     monkeypatch.setattr(Progress, "update", update)
     with pytest.raises(ends):
         sweeps.train(tmp_path / "w", FIVE)
-    assert [path.name for path in (tmp_path / "w" / "partial").glob("shards/*/*")] == ["2"]
+    assert [path.name for path in (tmp_path / "w" / "partial").glob("*/*")] == ["2"]
     assert comparable(sweeps.train(tmp_path / "w", FIVE).results) == whole
 
 
@@ -260,18 +261,17 @@ def test_an_unfinished_shard_continues_from_its_last_save(interrupted, whole):
     workdir, saves = interrupted
     assert comparable(sweeps.train(workdir, FIVE).results) == whole
     assert saves == [1, 2, 3, 4]  # epochs 0..2 were not trained again
-    assert not any(path.is_file() for path in (workdir / "partial").rglob("*"))
+    assert not (workdir / "partial").exists() or not any((workdir / "partial").iterdir())
 
 
 def test_damaged_progress_is_refused_and_the_remedy_starts_the_shard_again(interrupted, whole):
     workdir, saves = interrupted
-    (save,) = (workdir / "partial" / "shards").glob("*/3")
-    name = save.parent.name
-    shutil.rmtree(save / "checkpoint")
+    (name,) = (path.name for path in (workdir / "partial").iterdir())
+    (workdir / "partial" / name / "3" / "progress.safetensors").unlink()
     with pytest.raises(UserError, match=r"is damaged .*--mend` sets it aside") as error:
         sweeps.train(workdir, FIVE)
-    assert f"{save} " in str(error.value)
-    assert [finding.unit for finding in store.mend(workdir)] == [f"partial/shards/{name}/3"]
+    assert f"{workdir / 'partial' / name / '3'} " in str(error.value)
+    assert [finding.unit for finding in store.mend(workdir)] == [f"partial/{name}/3"]
     assert store.read_partial(workdir, name) is None
     assert comparable(sweeps.train(workdir, FIVE).results) == whole
     assert saves == [1, 2, 3, 1, 2, 3, 4]

@@ -68,6 +68,18 @@ def check_plugins(experiment: Config, workdir: pathlib.Path) -> None:
     plugins.required([*defense_values(experiment), *experiment.attacks], known, workdir)
 
 
+def check_attacks(header: Mapping[str, Any], workdir: pathlib.Path) -> None:
+    """Raises a UserError if a plugin that is in use is not the file with which stored attacks are made.
+
+    Args:
+      header: of the sweep.
+      workdir: its folder.
+    """
+    for about in header["attacks"].values():
+        if about["attack"] in attacks.TABLE:
+            plugins.required([about["attack"]], about.get("plugins", {}), workdir)
+
+
 @profile.span("attacks, the host's work")
 def run_unit(unit: store.Unit, stored: Stored) -> None:
     """Makes a unit of attacks or of the local-only baseline.

@@ -32,7 +32,9 @@ class Handle(NamedTuple):
     """A worker that was started."""
 
     ended: Callable[[], bool]  # whether it has ended, or its engine has taken it away
-    why: Callable[[], str]  # of one that has ended: why it failed, "" if it has not
+    why: Callable[
+        [], str
+    ]  # of one that has ended: why it died, "" if it has not; raises a user's error
     cancel: Callable[[], object]
 
 
@@ -117,7 +119,7 @@ def _ray(jobs: int, options: Options) -> Iterator[Engine]:
 
         def why() -> str:
             try:
-                return module.get(reference)
+                return _said(module.get(reference))
             except module.exceptions.RayError as error:
                 return _last_line(str(getattr(error, "cause", None) or error))
 
@@ -187,7 +189,7 @@ def _submitit(
             if not job.done():
                 return f"{job.state} (log: {job.paths.stderr})"
             try:
-                return job.result()
+                return _said(job.result())
             except submitit.core.utils.UncompletedJobError as error:  # failed jobs too
                 return f"{_reason(str(error))} (log: {job.paths.stderr})"
 
@@ -212,6 +214,13 @@ def _submitit(
         return [handle(job) for job in submitted]
 
     return start
+
+
+def _said(line: str) -> str:
+    """Returns "" for a worker that ended well. Another worker would end with the same error of a user."""
+    if line:
+        raise UserError(line)
+    return ""
 
 
 def _reason(text: str) -> str:

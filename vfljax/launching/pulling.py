@@ -32,13 +32,13 @@ def pulled(engine: Engine, plugins: Sequence[str] = ()) -> Work:
 
     def pull(begun: Begun, say: Say, may: May) -> Outcome:
         queue, folder = Queue(begun), _private_folder(begun.workdir)
-        worker = _worker(begun, plugins, folder)
-        progress = Progress("units", len(queue.units), len(queue.units))
         queue.look()
+        worker = _worker(begun, plugins, folder, [unit.name for unit in queue.left(may)])
+        progress = Progress("units", len(queue.units), len(queue.units))
         progress.resume(len(queue.done), len(queue.done))
         handles: list[Handle] = []
         fruitless, turn, made, why = 0, 0, len(queue.done), ""
-        with _canceled(lambda: handles):
+        with _ended(lambda: handles):
             while queue.left(may) and fruitless < FRUITLESS * engine.jobs:
                 if len(queue.done) > made:
                     progress.update(len(queue.done) - made, len(queue.done) - made)
@@ -66,18 +66,21 @@ def pulled(engine: Engine, plugins: Sequence[str] = ()) -> Work:
 
 
 @contextlib.contextmanager
-def _canceled(handles: Callable[[], Sequence[Handle]]) -> Iterator[None]:
-    """Cancels workers if the block is interrupted, and waits for them to save what they have."""
+def _ended(handles: Callable[[], Sequence[Handle]]) -> Iterator[None]:
+    """Ends the workers that are left when the block ends, and waits for them to save what they have.
+
+    If all units are made, these are workers that wait in a queue, or are about to end by themselves.
+    """
     try:
         yield
-    except BaseException:
-        for handle in handles():
+    finally:
+        left = [handle for handle in handles() if not handle.ended()]
+        for handle in left:
             with contextlib.suppress(Exception):  # it has ended
                 handle.cancel()
         end = time.monotonic() + GRACE
-        while time.monotonic() < end and not all(handle.ended() for handle in handles()):
+        while time.monotonic() < end and not all(handle.ended() for handle in left):
             time.sleep(POLL / 5)
-        raise
 
 
 def _private_folder(workdir: pathlib.Path) -> pathlib.Path:
@@ -90,10 +93,12 @@ def _private_folder(workdir: pathlib.Path) -> pathlib.Path:
     return folder
 
 
-def _worker(begun: Begun, plugins: Sequence[str], folder: pathlib.Path) -> Worker:
+def _worker(
+    begun: Begun, plugins: Sequence[str], folder: pathlib.Path, units: Sequence[str]
+) -> Worker:
     """Returns what the workers of a sweep are told; plugins in files travel in the workers' folder."""
-    config = folder / "config.json"
-    config.write_text(json.dumps(begun.plan.experiment.stored))
+    told = folder / "told.json"
+    told.write_text(json.dumps({"config": begun.plan.experiment.stored, "units": units}))
     sources = []
     for name in plugins:
         if name.endswith(".py"):
@@ -101,7 +106,7 @@ def _worker(begun: Begun, plugins: Sequence[str], folder: pathlib.Path) -> Worke
             name = shutil.copy(path, folder / path.name)
         sources.append(str(name))
     workdir = begun.workdir.absolute()
-    return Worker(str(workdir), store.identity(workdir), str(config), tuple(sources))
+    return Worker(str(workdir), store.identity(workdir), str(told), tuple(sources))
 
 
 @contextlib.contextmanager

@@ -186,10 +186,14 @@ class Queue:
 
     def preferred(self, program: str, may: May) -> Iterator[Unit]:
         """Yields the units that can be made now: first those of ``program``, which this process has compiled,
-        then those of programs that no other process is at."""
+        then those of programs that no other process is at. Units that have failed come last, because they may
+        end this process too."""
         ready, claimed = self.ready(may), store.claimed(self.workdir)
         busy = {unit.program for unit in self.units if slug(unit.name) in claimed}
-        yield from sorted(ready, key=lambda u: (u.program != program, u.program in busy))
+        failed = store.failed(self.workdir)
+        yield from sorted(
+            ready, key=lambda u: (slug(u.name) in failed, u.program != program, u.program in busy)
+        )
 
     def following(self, program: str) -> Unit | None:
         """Returns the unit of another program that will probably be trained next."""

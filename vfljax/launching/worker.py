@@ -13,6 +13,7 @@ import platform
 from typing import Any, NamedTuple
 
 from vfljax import machine, plugins, store
+from vfljax.attacking import run
 from vfljax.errors import UserError
 from vfljax.launching.work import Begun, work
 from vfljax.sweep import train
@@ -24,7 +25,7 @@ class Worker(NamedTuple):
 
     workdir: str
     sweep: str  # the identity of the sweep
-    config: str  # path of the config, in which the data's folder may differ from the stored one
+    told: str  # path of the config, in which the data's folder may differ, and of the units to make
     plugins: tuple[str, ...]  # files or modules
 
     def __call__(self) -> str:
@@ -56,11 +57,11 @@ def _perform(worker: Worker) -> None:
     _set_up(folder)
     for source in worker.plugins:
         plugins.use(source)
-    values = json.loads(pathlib.Path(worker.config).read_text())
-    experiment = parse(values, beyond_limits=True)
-    plan, _ = train.planned(experiment, folder)
-    header = store.read_header(folder)
-    work(Begun(plan, folder, header))
+    told = json.loads(pathlib.Path(worker.told).read_text())
+    plan, _ = train.planned(parse(told["config"], beyond_limits=True), folder)
+    header, units = store.read_header(folder), set(told["units"])
+    run.check_attacks(header, folder)
+    work(Begun(plan, folder, header), may=lambda unit: unit.name in units)
 
 
 @functools.cache

@@ -4,12 +4,12 @@
     shared/<name>/arrays.npz     splits of all seeds, teachers' scores, codebooks
     shards/<name>/               a unit of trained trials (``units``):
         results.parquet          one row per trial, row i = member i
-        checkpoint/              orbax, final weights, leading member axis, chunked by trial
+        weights.safetensors      final weights, with a leading member axis (``trees``)
         exchange.safetensors     what crossed the wire (``exchange``)
     local_only/<n>/rows.parquet  a unit of the local-only baseline: a row per seed, known labels and learner
     attacks/<variant>/<n>/       a unit of an attack: rows.parquet, a row per trial and point of its knobs
     partial/<unit>/<count>/      progress of an unfinished unit
-    failures/<unit>/             why a unit failed
+    failures/<unit>.<id>.json    why a unit failed
     results.parquet, attacks.parquet, *.csv   the same tables in one piece, for people
     report.html, figures/        the report
     damaged/                     what ``vfljax sweep --mend`` has set aside
@@ -23,7 +23,7 @@ if a file is not what was written. This is schema 7: sweeps that were written wi
 
 from vfljax.store.atomic import full, write_bytes, write_table, write_text
 from vfljax.store.check import inspect, mend
-from vfljax.store.claims import attempt, claim, claimed, clear_failures, failures, leading
+from vfljax.store.claims import attempt, claim, claimed, clear_failures, failed, failures, leading
 from vfljax.store.header import (
     SCHEMA,
     begin,
@@ -83,6 +83,7 @@ __all__ = [
     "difference",
     "explained",
     "export",
+    "failed",
     "failures",
     "finished",
     "full",

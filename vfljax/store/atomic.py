@@ -23,7 +23,7 @@ from vfljax.errors import UserError
 from vfljax.machine import bytes_text, free_disk
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-# orbax and tensorstore raise errors without a number, which are recognized by their text
+# safetensors raises errors without a number, which are recognized by their text
 FULL_TEXTS = ("No space left on device", "Disk quota exceeded")
 HOST = re.sub(r"\W", "-", platform.node())
 TEMPORARY = re.compile(rf"\..+\.{re.escape(HOST)}\.(\d+)\.tmp")  # of a process of this machine
@@ -44,7 +44,7 @@ def replacing(path: pathlib.Path, need: int = 0, keep: bool = False) -> Iterator
     Raises:
       UserError: if the disk is full.
     """
-    temporary = path.with_name(f".{path.name}.{HOST}.{os.getpid()}.tmp")
+    temporary = _temporary(path)
     if need > free_disk(path):  # before a library raises an error of its own
         raise full(path, need)
     try:
@@ -60,6 +60,10 @@ def replacing(path: pathlib.Path, need: int = 0, keep: bool = False) -> Iterator
         if _is_full(error):
             raise full(path, need) from error
         raise
+
+
+def _temporary(path: pathlib.Path) -> pathlib.Path:
+    return path.with_name(f".{path.name}.{HOST}.{os.getpid()}.tmp")
 
 
 def _move(temporary: pathlib.Path, path: pathlib.Path, keep: bool) -> None:
@@ -104,6 +108,14 @@ def remove(path: pathlib.Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def remove_at_once(folder: pathlib.Path) -> None:
+    """Removes a folder that other processes may be reading: they find all of it, or nothing."""
+    temporary = _temporary(folder)
+    with contextlib.suppress(OSError):  # another process was faster
+        os.replace(folder, temporary)
+    remove(temporary)
+
+
 def write_bytes(path: pathlib.Path, content: bytes) -> None:
     """Replaces a file atomically.
 
@@ -142,10 +154,13 @@ def write_table(path: pathlib.Path, table: pa.Table) -> None:
 
 def remove_leftovers(folder: pathlib.Path) -> None:
     """Removes the half-written files and folders below a folder that dead processes of this machine left."""
-    for path in folder.rglob(".*.tmp"):
-        match = TEMPORARY.fullmatch(path.name)
-        if match is not None and not _lives(int(match[1])):
-            remove(path)
+    # unlike ``rglob``, ``walk`` passes over folders that other processes remove meanwhile
+    for parent, folders, files in os.walk(folder):
+        for name in [*folders, *files]:
+            match = TEMPORARY.fullmatch(name)
+            if match is not None and not _lives(int(match[1])):
+                remove(pathlib.Path(parent, name))
+        folders[:] = [name for name in folders if not TEMPORARY.fullmatch(name)]
 
 
 def _lives(process: int) -> bool:

@@ -47,7 +47,9 @@ def inspect(workdir: pathlib.Path) -> Iterator[Finding]:
         if unit in wanted:
             yield Finding(unit, MISSING)
         for save in sorted((workdir / "partial" / unit).glob("[!.]*")):
-            yield _checked(workdir, str(save.relative_to(workdir)))
+            finding = _checked(workdir, str(save.relative_to(workdir)))
+            if finding.state == SOUND or save.exists():  # else it was replaced meanwhile
+                yield finding
     folders = [*workdir.glob("shards/[!.]*"), *workdir.glob("local_only/[!.]*")]
     for folder in sorted([*folders, *workdir.glob("attacks/*/[!.]*")]):
         unit = str(folder.relative_to(workdir))

@@ -7,18 +7,20 @@ folder is renamed into place and whoever finds it there drops his own. On a file
 is therefore right too, and a warning is printed.
 
 ``attempt`` leaves a file for each failure of a unit. If a process dies, its locks are released and its attempt
-counts as failed.
+counts as failed. Without locks, nobody can tell whether a process has died or is still at work, and only errors
+count.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
 import json
 import os
 import pathlib
 import platform
-import shutil
+import re
 import sys
 import uuid
 from collections.abc import Iterator
@@ -31,9 +33,12 @@ from vfljax.store.atomic import remove_leftovers, write_text
 
 LOCK, LEADER = ".lock", ".leader.json"
 CLAIMS, FAILURES = ".claims", "failures"
+EARLIER = ".earlier"  # of a unit's failures before ``clear_failures``
+FAILURE = re.compile(rf"(.+)(?:\.[0-9a-f]{{32}}\.json|{re.escape(EARLIER)})")
 TRIES = 3  # failures after which a unit is given up
 LOOK = 1.0  # seconds to wait for the lock before the user is told
 DIED = "its process ended"
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 _LOCKS: dict[pathlib.Path, filelock.BaseFileLock] = {}  # one reentrant lock per folder and process
 _WARNED: set[pathlib.Path] = set()  # folders without locks
 
@@ -56,23 +61,21 @@ def leading(workdir: pathlib.Path) -> Iterator[None]:
     if workdir.exists() and not workdir.is_dir():
         raise UserError(f"workdir {workdir} is not a folder: choose another --workdir.")
     folder = workdir.absolute()
-    for odd in (sign for sign in "[\\" if sign in str(folder)):  # orbax takes its paths for globs
-        what = f"workdir {workdir} has {odd!r} in its path, where no checkpoint can be written"
-        raise UserError(what, remedy="choose another --workdir")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = _LOCKS.setdefault(folder, filelock.FileLock(folder / LOCK))
+        lock = _LOCKS.setdefault(folder, _lock_of(folder / LOCK))
         first = not lock.is_locked
         try:
             lock.acquire(timeout=LOOK)
         except filelock.Timeout:
             print(f"{workdir} is being written by {_leader(folder)}: waiting", file=sys.stderr)
             lock.acquire()
-    except NotImplementedError:
-        _warn(folder)
-        yield
-        return
     except OSError as error:
+        if error.errno in NO_LOCKS:
+            _warn(folder)
+            remove_leftovers(folder)
+            yield
+            return
         what = f"workdir {workdir} cannot be written ({error})"
         raise UserError(what, remedy="choose another") from error
     try:
@@ -82,6 +85,11 @@ def leading(workdir: pathlib.Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def _lock_of(path: pathlib.Path) -> filelock.BaseFileLock:
+    # filelock's substitute for locks outlives a process that dies
+    return filelock.FileLock(path, fallback_to_soft=False)
 
 
 def _this_process() -> dict[str, Any]:
@@ -117,16 +125,16 @@ def claim(workdir: pathlib.Path, unit: str) -> Iterator[bool]:
     """
     path = workdir / CLAIMS / f"{slug(unit)}.lock"
     path.parent.mkdir(exist_ok=True)
-    lock = filelock.FileLock(path)
+    lock = _lock_of(path)
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:
         yield False
         return
-    except NotImplementedError:
-        _warn(workdir)
-        yield True
-        return
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        _warn(workdir.absolute())  # the file alone lets others begin elsewhere, by ``claimed``
     try:
         yield True
     finally:
@@ -150,19 +158,22 @@ def attempt(workdir: pathlib.Path, unit: str) -> Iterator[None]:
       workdir: the folder of the sweep.
       unit: name of the unit.
     """
-    folder = workdir / FAILURES / slug(unit)
-    path = folder / f"{uuid.uuid4().hex}.json"
-    folder.mkdir(parents=True, exist_ok=True)
+    path = workdir / FAILURES / f"{slug(unit)}.{uuid.uuid4().hex}.json"
     write_text(path, json.dumps({**_this_process(), "unit": unit, "why": DIED}))
     try:
         yield
+    except UserError:  # the process ends: it is no fault of the unit
+        path.unlink(missing_ok=True)
+        raise
     except Exception as error:
         write_text(path, json.dumps({**_this_process(), "unit": unit, "why": _line(error)}))
         raise
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    shutil.rmtree(folder, ignore_errors=True)
+    path.unlink(missing_ok=True)
+    for _, failure in _failures(workdir, slug(unit)):
+        failure.unlink(missing_ok=True)
 
 
 def _line(error: Exception) -> str:
@@ -172,17 +183,35 @@ def _line(error: Exception) -> str:
     return f"{kind}{lines[0] if lines else ''}".removesuffix(": ")[:300]
 
 
+def _failures(workdir: pathlib.Path, unit: str = "") -> list[tuple[str, pathlib.Path]]:
+    """Returns the files of failures of a unit, or of all units, each after the slug of its unit."""
+    folder = workdir / FAILURES
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    matches = (match for match in map(FAILURE.fullmatch, names) if match)
+    return [(match[1], folder / match[0]) for match in matches if unit in ("", match[1])]
+
+
 def failures(workdir: pathlib.Path, unit: str) -> list[str]:
     """Returns why the unit failed, once for each failure. The caller has claimed it, so nobody is at it."""
     found = []
-    for path in sorted((workdir / FAILURES / slug(unit)).glob("*.json")):
+    for _, path in _failures(workdir, slug(unit)):
+        if path.suffix == EARLIER:
+            continue
         try:
             found.append(str(json.loads(path.read_text())["why"]))
         except (OSError, ValueError, TypeError, KeyError):
             found.append(DIED)  # the process died while it wrote the file
-    return found
+    locks = workdir.absolute() not in _WARNED
+    return found if locks else [why for why in found if why != DIED]
+
+
+def failed(workdir: pathlib.Path) -> set[str]:
+    """Returns the slugs of units that have failed, also before ``clear_failures``."""
+    return {of for of, _ in _failures(workdir)}
 
 
 def clear_failures(workdir: pathlib.Path) -> None:
-    """Forgets all failures, so that units which were given up are tried again."""
-    shutil.rmtree(workdir / FAILURES, ignore_errors=True)
+    """Lets units which were given up be tried again. ``failed`` still names them."""
+    for of, path in _failures(workdir):
+        with contextlib.suppress(OSError):  # another process was faster
+            path.replace(path.with_name(of + EARLIER))

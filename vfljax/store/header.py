@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from vfljax.config import FREE, resolve
 from vfljax.errors import UserError
-from vfljax.store.sealed import SEAL, Damaged, read_root, seal, write_root
+from vfljax.store.sealed import SEAL, Damaged, begin_root, read_root, seal, write_root
 from vfljax.switches import GENERATOR
 
 SCHEMA = 7
@@ -170,14 +170,14 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
                 f"workdir {workdir} has lost its sweep.json and the copy of it: restore one of them, or "
                 "choose another --workdir. Nothing was changed."
             )
-        stored = {**header, ID: seal(header)[SEAL]}
-    else:
-        refuse_another(workdir, stored, header)
-        *earlier, config = stages(stored, header["config"])
-        if len(earlier) > len(stored["earlier"]):
-            new = {name: header[name] for name in ("trials", "shards")}
-            plugged = {"plugins": {**stored["plugins"], **header["plugins"]}}
-            stored = {**stored, **new, **plugged, "earlier": earlier, "config": config}
+        begin_root(workdir, {**header, ID: seal(header)[SEAL]})
+        stored = read_header(workdir)  # on a file system without locks, perhaps another process's
+    refuse_another(workdir, stored, header)
+    *earlier, config = stages(stored, header["config"])
+    if len(earlier) > len(stored["earlier"]):
+        new = {name: header[name] for name in ("trials", "shards")}
+        plugged = {"plugins": {**stored["plugins"], **header["plugins"]}}
+        stored = {**stored, **new, **plugged, "earlier": earlier, "config": config}
     return write(workdir, stored)
 
 

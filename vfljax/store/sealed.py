@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import pathlib
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -77,6 +79,25 @@ def read_record(path: pathlib.Path) -> dict[str, Any]:
 def _places(workdir: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
     """Returns the paths of a sweep's record and of its copy."""
     return workdir / "sweep.json", workdir / "sweep.copy.json"
+
+
+def begin_root(workdir: pathlib.Path, content: Mapping[str, Any]) -> None:
+    """Writes the record of a new sweep. If another process has written one meanwhile, that one stays.
+
+    Args:
+      workdir: the folder of the sweep.
+      content: content of the record.
+    """
+    main, _ = _places(workdir)
+    mine = main.with_name(f".{main.name}.{uuid.uuid4().hex}")
+    write_record(mine, {**content, KIND: "sweep"})
+    try:
+        os.link(mine, main)  # which, unlike a move, replaces nothing
+    except FileExistsError:
+        pass
+    except OSError:  # of a file system without links
+        mine.replace(main)
+    mine.unlink(missing_ok=True)
 
 
 def write_root(workdir: pathlib.Path, content: Mapping[str, Any]) -> None:

@@ -11,18 +11,20 @@ its trials, or its rows so far. ``shared/<name>`` holds arrays that several unit
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 import pathlib
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vfljax.store import checkpoint, exchange
-from vfljax.store.atomic import remove, write_table
+from vfljax.store import exchange, trees
+from vfljax.store.atomic import remove_at_once, write_table
 from vfljax.store.manifest import MANIFEST, digest_of_arrays, new_folder, open_folder
 from vfljax.store.sealed import Damaged, reason
 from vfljax.types import PyTree
@@ -30,6 +32,7 @@ from vfljax.types import PyTree
 SHARD, LOCAL_ONLY, ATTACK = "shards", "local_only", "attacks"
 """The kinds of units, which are also their folders."""
 RESULTS, ROWS = "results.parquet", "rows.parquet"
+WEIGHTS, PROGRESS = "weights.safetensors", "progress.safetensors"
 SHARED, ARRAYS = "shared", "arrays.npz"
 
 
@@ -191,8 +194,8 @@ def write_shard(
     with new_folder(workdir, unit, every, trials=digests, width=width) as folder:
         exchange.write(folder / exchange.FILE, arrays)
         write_table(folder / RESULTS, table_of(rows))
-        checkpoint.save(folder / "checkpoint", weights)
-    remove(workdir / "partial" / unit)
+        trees.save(folder / WEIGHTS, weights)
+    _remove_saves(workdir, unit)
 
 
 def write_rows(workdir: pathlib.Path, unit: str, rows: list[dict[str, Any]], **about: Any) -> None:
@@ -206,7 +209,7 @@ def write_rows(workdir: pathlib.Path, unit: str, rows: list[dict[str, Any]], **a
     """
     with new_folder(workdir, unit, [], **about) as folder:
         write_table(folder / ROWS, table_of(rows))
-    remove(workdir / "partial" / unit)
+    _remove_saves(workdir, unit)
 
 
 # --- progress of unfinished units ---
@@ -227,8 +230,8 @@ def write_partial(
     unit = f"partial/{shard_unit(name)}/{done}"
     if not (workdir / unit).exists():  # the same epochs of a shard give the same arrays
         with new_folder(workdir, unit, jax.tree.leaves(tree), width=width) as folder:
-            checkpoint.save(folder / "checkpoint", tree)
-    _remove_others(workdir / unit)
+            trees.save(folder / PROGRESS, tree)
+    _remove_saves(workdir, shard_unit(name), done)
 
 
 def write_partial_rows(workdir: pathlib.Path, unit: str, rows: list[dict[str, Any]]) -> None:
@@ -243,21 +246,47 @@ def write_partial_rows(workdir: pathlib.Path, unit: str, rows: list[dict[str, An
     if not (workdir / partial).exists():
         with new_folder(workdir, partial, []) as folder:
             write_table(folder / ROWS, table_of(rows))
-    _remove_others(workdir / partial)
+    _remove_saves(workdir, unit, len(rows))
 
 
-def _remove_others(kept: pathlib.Path) -> None:
-    for path in kept.parent.iterdir():
-        if path.name != kept.name:
-            remove(path)
-
-
-def _last_save(workdir: pathlib.Path, unit: str) -> int | None:
-    """Returns how much the last save of an unfinished unit holds, None if there is no save."""
-    saves = list((workdir / "partial" / unit).glob("[!.]*"))
-    if not all(path.name.isdecimal() for path in saves):
+def _saves(workdir: pathlib.Path, unit: str) -> list[int]:
+    """Returns how much each save of an unfinished unit holds, the last save first."""
+    folder = workdir / "partial" / unit
+    names = os.listdir(folder) if folder.is_dir() else []
+    saves = [name for name in names if not name.startswith(".")]
+    if not all(name.isdecimal() for name in saves):
         raise Damaged(workdir, f"partial/{unit}", "it holds what no sweep writes")
-    return max((int(path.name) for path in saves), default=None)
+    return sorted(map(int, saves), reverse=True)
+
+
+def _remove_saves(workdir: pathlib.Path, unit: str, before: int | None = None) -> None:
+    """Removes the saves of a unit that hold less than ``before``; None: all, because the unit is finished.
+
+    What other processes are writing there stays: without locks, two of them may make the same unit.
+    """
+    folder = workdir / "partial" / unit
+    for save in _saves(workdir, unit):
+        if before is None or save < before:
+            remove_at_once(folder / str(save))
+    if before is None:
+        with contextlib.suppress(OSError):  # it is not there, or not empty
+            folder.rmdir()
+
+
+T = TypeVar("T")
+
+
+def _last_save(workdir: pathlib.Path, unit: str, read: Callable[[int, str], T]) -> T | None:
+    """Returns ``read(what it holds, its folder)`` of the last save of an unfinished unit, None without one."""
+    while saves := _saves(workdir, unit):
+        partial = f"partial/{unit}/{saves[0]}"
+        try:
+            return read(saves[0], partial)
+        except Damaged:
+            if (workdir / partial).is_dir():
+                raise
+            # another process has replaced it meanwhile
+    return None
 
 
 def read_partial(workdir: pathlib.Path, name: str) -> tuple[int, PyTree] | None:
@@ -270,21 +299,21 @@ def read_partial(workdir: pathlib.Path, name: str) -> tuple[int, PyTree] | None:
     Raises:
       Damaged: if the save is damaged.
     """
-    done = _last_save(workdir, shard_unit(name))
-    if done is None:
-        return None
-    unit = f"partial/{shard_unit(name)}/{done}"
-    open_folder(workdir, unit).check_all()
-    try:
-        return done, checkpoint.load(workdir / unit / "checkpoint")
-    except ValueError as error:
-        raise Damaged(workdir, unit, reason(error)) from error
+
+    def read(done: int, partial: str) -> tuple[int, PyTree]:
+        open_folder(workdir, partial).check_all()
+        try:
+            return done, trees.load(workdir / partial / PROGRESS)
+        except ValueError as error:
+            raise Damaged(workdir, partial, reason(error)) from error
+
+    return _last_save(workdir, shard_unit(name), read)
 
 
 def read_partial_rows(workdir: pathlib.Path, unit: str) -> list[dict[str, Any]]:
     """Returns the rows so far of an unfinished unit. Raises Damaged if the save is damaged."""
-    count = _last_save(workdir, unit)
-    return [] if count is None else read_rows(workdir, [f"partial/{unit}/{count}"]).to_pylist()
+    rows = _last_save(workdir, unit, lambda _, partial: read_rows(workdir, [partial]).to_pylist())
+    return rows or []
 
 
 def width_of_shard(workdir: pathlib.Path, name: str) -> int:
@@ -299,9 +328,7 @@ def width_of_shard(workdir: pathlib.Path, name: str) -> int:
       Damaged: if its manifest is damaged.
     """
     unit = shard_unit(name)
-    partial = workdir / "partial" / unit
-    saves = sorted(partial.glob("[0-9]*"), key=lambda path: -int(path.name))
-    for place in (unit, *(f"partial/{unit}/{path.name}" for path in saves)):
+    for place in (unit, *(f"partial/{unit}/{save}" for save in _saves(workdir, unit))):
         try:
             # without looking at the files: another process may be removing a save that it replaced
             return open_folder(workdir, place, sizes=False).record.get("width", 0)

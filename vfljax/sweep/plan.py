@@ -34,6 +34,8 @@ from vfljax.sweep.programs import Effort
 from vfljax.sweep.variants import AttackVariant
 from vfljax.types import HostArray, PyTree, Spec, federation_of
 
+SHARDS = 100  # of four files each, so that the folder of a large sweep has hundreds of files
+LONGEST = 600.0  # seconds of a shard of such a sweep
 MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
 # on an accelerator: shares of the host's and of a device's memory that recorded exchange may take, and the
 # share of a device's memory for a shard's members (JAX keeps them before and after an epoch)
@@ -252,11 +254,13 @@ def _shards(
 ) -> Iterator[Shard]:
     """Yields shards of all trials that are in no stored one. By rough estimates for this backend a shard takes
     about ``seconds`` (``trial_seconds``), and the exchange of its recorded ``epochs`` fits into memory
-    (``_held_members``).
+    (``_held_members``). If a sweep would have more than ``SHARDS`` of them, they take longer, up to ``LONGEST``.
 
     Unfinished shards are saved every 5 s, which bounds the work that a kill can lose.
     """
     devices, name = jax.device_count(), len(stored)
+    total = sum(len(group.trials) * trial_seconds(group) for group in groups)
+    seconds = max(seconds, min(total / devices / SHARDS, LONGEST))
     for number, group in enumerate(groups):
         # trials that were added to a group come after those that it had
         begin = sum(len(shard.trials) for shard in stored if shard.group == number)
