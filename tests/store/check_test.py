@@ -35,7 +35,7 @@ def test_every_part_of_a_sound_sweep_is_sound(workdir):
         ("shared/teachers-*/manifest.json", 2),
         ("shards/*/results.parquet", 2),
         ("shards/*/exchange.safetensors", 2),
-        ("shards/*/weights.safetensors", 2),
+        ("shards/*/checkpoint/d/*", 2),
         ("shards/*/manifest.json", 2),
         ("local_only/*/rows.parquet", 2),
         ("attacks/*/*/rows.parquet", 3),

@@ -11,7 +11,7 @@ from tests.refusals import refused
 from tests.sweeps import attack_units, by_label, drop_units, identity
 from vfljax import store
 from vfljax.errors import UserError
-from vfljax.store import trees, units
+from vfljax.store import checkpoint
 
 
 def test_reading_one_setting_leaves_the_other_shards_alone(workdir):
@@ -24,10 +24,10 @@ def test_reading_one_setting_leaves_the_other_shards_alone(workdir):
     assert setting.exchange()["party0_embeddings"].shape == (2, 320, 4)
 
 
-def test_one_lane_equals_that_lane_of_the_whole_tree(tiny_sweep):
+def test_one_lane_equals_that_lane_of_the_whole_checkpoint(tiny_sweep):
     stored = store.load(tiny_sweep)
     setting = stored.trial(7)
-    whole = trees.load(setting.shard / units.WEIGHTS)
+    whole = checkpoint.load(setting.shard / "checkpoint")
     leaves = zip(jax.tree.leaves(whole), jax.tree.leaves(setting.weights()), strict=True)
     for every, of_setting in leaves:
         np.testing.assert_array_equal(every[setting.member], of_setting)
@@ -41,9 +41,11 @@ def test_splits_hold_disjoint_stratified_rows(tiny_sweep):
         assert np.bincount(splits["labels"][parts[0]]).min() >= 28
 
 
-def test_damaged_weights_read_by_setting_is_one_clear_line(workdir):
+def test_a_damaged_checkpoint_read_by_setting_is_one_clear_line(workdir):
     setting = store.load(workdir).trial(0)
-    (setting.shard / units.WEIGHTS).write_bytes(b"")
+    for path in (setting.shard / "checkpoint").rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"")
     with refused(f"{setting.shard} is damaged", "--mend` sets it aside"):
         setting.weights()
 

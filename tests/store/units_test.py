@@ -39,7 +39,7 @@ def planned():
     return plan_of(TINY)
 
 
-@pytest.mark.parametrize("part", ["exchange.safetensors", "results.parquet", "weights.safetensors"])
+@pytest.mark.parametrize("part", ["exchange.safetensors", "results.parquet", "checkpoint"])
 def test_a_damaged_shard_is_named_with_its_remedy_and_nothing_is_lost(workdir, planned, part):
     shard = one_shard(workdir)
     path = shard / part
@@ -284,7 +284,7 @@ def test_a_full_disk_keeps_the_last_save_and_no_half_of_the_next(tmp_path, monke
         raise ValueError("Error writing file: No space left on device [source locations='x']")
 
     with monkeypatch.context() as patched:
-        patched.setattr(units.trees, "save", full)
+        patched.setattr(units.checkpoint, "save", full)
         patched.setattr(units.exchange, "write", lambda path, arrays: None)
         for write, unit in (
             (lambda: store.write_partial(tmp_path, SHARD, 2, tree(2)), "partial/shards/a/2"),

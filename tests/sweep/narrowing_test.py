@@ -131,5 +131,5 @@ def test_a_width_is_read_while_another_process_removes_the_save(wide, tmp_path):
     """Of shards that jobs elsewhere train: a save goes when the next one is whole, file by file."""
     shutil.copytree(wide.workdir, tmp_path / "w")
     (shard,) = (s["name"] for s in wide.header["shards"])
-    (tmp_path / "w" / "shards" / shard / "weights.safetensors").unlink()
+    shutil.rmtree(tmp_path / "w" / "shards" / shard / "checkpoint")
     assert store.width_of_shard(tmp_path / "w", shard) == 2

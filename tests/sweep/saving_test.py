@@ -1,4 +1,4 @@
-"""What is saved of an unfinished shard, without a store: what a resume starts from."""
+"""What is saved of an unfinished shard, without a store: pieces, and what a resume starts from."""
 
 import jax
 import numpy as np
@@ -34,9 +34,12 @@ def written(monkeypatch):
     return folder
 
 
-def test_what_a_resume_starts_from_is_what_was_saved(written):
+@pytest.mark.parametrize(("limit", "pieces"), [(1 << 20, {1}), (48, {1, 2, 3})])
+def test_what_a_resume_starts_from_is_what_was_saved(written, monkeypatch, limit, pieces):
+    monkeypatch.setattr(saving, "PIECE", limit)
     whole, recorded = snapshot(), {0: {"order": np.arange(6 * 3).reshape(6, 3)}}
     saving.save(None, "s", COUNT, 2, saving.Saved(3, whole, recorded))
+    assert {len(leaf) for leaf in jax.tree.leaves(written["tree"])} == pieces
     again = saving.read(None, "s", COUNT, whole)
     assert again.epoch == 3
     np.testing.assert_array_equal(again.recorded[0]["order"], recorded[0]["order"])
@@ -53,7 +56,7 @@ def test_what_a_resume_starts_from_is_what_was_saved(written):
 def test_the_exchange_that_the_next_epoch_writes_anew_is_not_saved(written):
     whole = snapshot()
     saving.save(None, "s", COUNT, 2, saving.Saved(3, whole, {}))
-    assert len(written["tree"]["progress"]) == len(jax.tree.leaves(whole)) - 4
+    assert len(written["tree"]["pieces"]["progress"]) == len(jax.tree.leaves(whole)) - 4
     again = saving.read(None, "s", COUNT, whole).snapshot.record
     assert again.embeddings[0].shape == (COUNT, 3, 2)
     assert not again.embeddings[0].any()

@@ -267,7 +267,7 @@ def test_an_unfinished_shard_continues_from_its_last_save(interrupted, whole):
 def test_damaged_progress_is_refused_and_the_remedy_starts_the_shard_again(interrupted, whole):
     workdir, saves = interrupted
     (name,) = (path.name for path in (workdir / "partial").iterdir())
-    (workdir / "partial" / name / "3" / "progress.safetensors").unlink()
+    shutil.rmtree(workdir / "partial" / name / "3" / "checkpoint")
     with pytest.raises(UserError, match=r"is damaged .*--mend` sets it aside") as error:
         sweeps.train(workdir, FIVE)
     assert f"{workdir / 'partial' / name / '3'} " in str(error.value)

@@ -20,7 +20,7 @@ from vfljax.attacks.core import batches_at
 from vfljax.federation.training import Table
 from vfljax.models.last_layer import parameter_gradient
 from vfljax.models.rows import scaled_rows
-from vfljax.store import exchange, trees, units
+from vfljax.store import checkpoint, exchange
 from vfljax.types import Agreed, Array, HostArray, Known, Mates, PyTree, Sums, View, Weights
 
 PLACES = 8  # arrays are padded to a multiple of so many seeds (``with_places``)
@@ -135,7 +135,7 @@ def read_shard(workdir: pathlib.Path, name: str) -> tuple[PyTree, dict[str, Host
       name: of the shard.
     """
     folder = workdir / "shards" / name
-    return trees.load(folder / units.WEIGHTS), exchange.read(folder / exchange.FILE)
+    return checkpoint.load(folder / "checkpoint"), exchange.read(folder / exchange.FILE)
 
 
 def attack_input(

@@ -4,7 +4,7 @@
     shared/<name>/arrays.npz     splits of all seeds, teachers' scores, codebooks
     shards/<name>/               a unit of trained trials (``units``):
         results.parquet          one row per trial, row i = member i
-        weights.safetensors      final weights, with a leading member axis (``trees``)
+        checkpoint/              orbax, final weights, leading member axis, chunked by trial
         exchange.safetensors     what crossed the wire (``exchange``)
     local_only/<n>/rows.parquet  a unit of the local-only baseline: a row per seed, known labels and learner
     attacks/<variant>/<n>/       a unit of an attack: rows.parquet, a row per trial and point of its knobs

@@ -23,7 +23,7 @@ from vfljax.errors import UserError
 from vfljax.machine import bytes_text, free_disk
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-# safetensors raises errors without a number, which are recognized by their text
+# orbax and tensorstore raise errors without a number, which are recognized by their text
 FULL_TEXTS = ("No space left on device", "Disk quota exceeded")
 HOST = re.sub(r"\W", "-", platform.node())
 TEMPORARY = re.compile(rf"\..+\.{re.escape(HOST)}\.(\d+)\.tmp")  # of a process of this machine

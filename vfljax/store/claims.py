@@ -61,6 +61,9 @@ def leading(workdir: pathlib.Path) -> Iterator[None]:
     if workdir.exists() and not workdir.is_dir():
         raise UserError(f"workdir {workdir} is not a folder: choose another --workdir.")
     folder = workdir.absolute()
+    for odd in (sign for sign in "[\\" if sign in str(folder)):  # orbax takes its paths for globs
+        what = f"workdir {workdir} has {odd!r} in its path, where no checkpoint can be written"
+        raise UserError(what, remedy="choose another --workdir")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = _LOCKS.setdefault(folder, _lock_of(folder / LOCK))

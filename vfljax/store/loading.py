@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from jax.tree_util import DictKey
 
 from vfljax.errors import UnknownError, UserError, unknown, user_path
-from vfljax.store import exchange, trees, units
+from vfljax.store import checkpoint, exchange, units
 from vfljax.store.atomic import remove, write_table
 from vfljax.store.header import read_header
 from vfljax.store.manifest import digest_of_arrays, open_folder
@@ -73,9 +73,10 @@ class StoredTrial(NamedTuple):
         """Returns the trial's final variables, {"bottoms": {"0": ...}, "active": ...}, and "defenses":
         {name: state} if there are defenses through which predictions are read (``vfljax.defenses.readers``).
         Only this trial is read. Raises UserError if the variables do not match their checksum."""
-        path = self.shard / units.WEIGHTS
-        stored = self._checked("weights", lambda: trees.load_member(path, self.member))
-        return NamedParts(stored | {"bottoms": NamedParts(stored["bottoms"])})
+        trees = self._checked(
+            "weights", lambda: checkpoint.load_member(self.shard / "checkpoint", self.member)
+        )
+        return NamedParts(trees | {"bottoms": NamedParts(trees["bottoms"])})
 
     def exchange(self) -> dict[str, np.ndarray]:
         """Returns the trial's exchange arrays by name, e.g. ``"party0_gradients"`` [E, N, D]. Raises UserError

@@ -144,7 +144,7 @@ def new_folder(
       The path where the files are written.
     """
     sizes = [np.asarray(array).nbytes for array in arrays]
-    # an upper estimate, with the names and shapes that are written beside the arrays
+    # an upper estimate, which includes what orbax writes beside the arrays
     need = sum(sizes) + 4096 * len(sizes) + 65_536
     with replacing(workdir / unit, need, keep=True) as folder:
         folder.mkdir(parents=True)

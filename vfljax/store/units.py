@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vfljax.store import exchange, trees
+from vfljax.store import checkpoint, exchange
 from vfljax.store.atomic import remove_at_once, write_table
 from vfljax.store.manifest import MANIFEST, digest_of_arrays, new_folder, open_folder
 from vfljax.store.sealed import Damaged, reason
@@ -32,7 +32,6 @@ from vfljax.types import PyTree
 SHARD, LOCAL_ONLY, ATTACK = "shards", "local_only", "attacks"
 """The kinds of units, which are also their folders."""
 RESULTS, ROWS = "results.parquet", "rows.parquet"
-WEIGHTS, PROGRESS = "weights.safetensors", "progress.safetensors"
 SHARED, ARRAYS = "shared", "arrays.npz"
 
 
@@ -194,7 +193,7 @@ def write_shard(
     with new_folder(workdir, unit, every, trials=digests, width=width) as folder:
         exchange.write(folder / exchange.FILE, arrays)
         write_table(folder / RESULTS, table_of(rows))
-        trees.save(folder / WEIGHTS, weights)
+        checkpoint.save(folder / "checkpoint", weights)
     _remove_saves(workdir, unit)
 
 
@@ -230,7 +229,7 @@ def write_partial(
     unit = f"partial/{shard_unit(name)}/{done}"
     if not (workdir / unit).exists():  # the same epochs of a shard give the same arrays
         with new_folder(workdir, unit, jax.tree.leaves(tree), width=width) as folder:
-            trees.save(folder / PROGRESS, tree)
+            checkpoint.save(folder / "checkpoint", tree)
     _remove_saves(workdir, shard_unit(name), done)
 
 
@@ -303,8 +302,8 @@ def read_partial(workdir: pathlib.Path, name: str) -> tuple[int, PyTree] | None:
     def read(done: int, partial: str) -> tuple[int, PyTree]:
         open_folder(workdir, partial).check_all()
         try:
-            return done, trees.load(workdir / partial / PROGRESS)
-        except ValueError as error:
+            return done, checkpoint.load(workdir / partial / "checkpoint")
+        except (ValueError, OSError) as error:
             raise Damaged(workdir, partial, reason(error)) from error
 
     return _last_save(workdir, shard_unit(name), read)

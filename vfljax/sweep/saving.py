@@ -19,6 +19,7 @@ from vfljax.types import HostArray
 
 # fields of a record with the last epoch's exchange; the next epoch overwrites them without reading them
 EXCHANGE = ("embeddings", "gradients", "order", "sent", "inputs")
+PIECE = 64 << 20  # bytes
 
 
 class Saved(NamedTuple):
@@ -47,7 +48,7 @@ def save(workdir: pathlib.Path, name: str, count: int, width: int, now: Saved) -
     tree: dict[str, Any] = {"progress": progress}
     if now.recorded:
         tree["recorded"] = {str(k): v for k, v in now.recorded.items()}
-    store.write_partial(workdir, name, now.epoch, tree, width)
+    store.write_partial(workdir, name, now.epoch, {"pieces": jax.tree.map(_pieces, tree)}, width)
 
 
 def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved | None:
@@ -63,6 +64,7 @@ def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved 
     if partial is None:
         return None
     epoch, tree = partial
+    tree = jax.tree.map(lambda a: a.reshape(count, *a.shape[2:]), tree["pieces"])
     recorded = {int(k): v for k, v in tree.get("recorded", {}).items()}
     leaves, structure = jax.tree.flatten(like)
     saved = _numbered(like)
@@ -75,6 +77,17 @@ def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved 
 
     every = [restored(f"{i:05d}", leaf) for i, leaf in enumerate(leaves)]
     return Saved(epoch, jax.tree.unflatten(structure, every), recorded)
+
+
+def _pieces(a: HostArray) -> HostArray:
+    """Reshapes an array [members, ...] to [pieces, members per piece, ...], with pieces of at most about
+    ``PIECE`` bytes. A chunk is written for each entry of the first axis, and writing a chunk for each of
+    thousands of trials would take longer than training them."""
+    count = len(a)
+    number = next(
+        n for n in range(1, count + 1) if (count % n == 0 and a.nbytes <= n * PIECE) or n == count
+    )
+    return a.reshape(number, count // number, *a.shape[1:])
 
 
 def _numbered(snapshot: Snapshot) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from vfljax.sweep.plan import Plan, Shard, check_free
 from vfljax.types import Spec
 
 NUMBER = 4  # bytes of a float32 or int32
-ROW = 1000  # bytes of a trial's row of results, and of its digests
-FILES = 30_000  # bytes of a shard's Parquet schema and manifest
+ROW = 1000  # bytes of a trial's row of results, and of its part of the checkpoint's index
+FILES = 40_000  # bytes of a shard's Parquet schema, checkpoint metadata and manifest
 COPIES = 4  # arrays of the weights' size that a trial trains with: weights, gradients, two moments
 BASE = 400 << 20  # bytes of compiled programs and of the compiler, measured
 

@@ -45,7 +45,7 @@ TEACHERS = "teachers"  # the kind of shared arrays that hold teachers' scores
 
 def versions() -> dict[str, str]:
     """Returns the versions of Python, of the main packages and of vfljax, to be stored with results."""
-    names = ("jax", "jaxlib", "flax", "optax", "numpy", "scikit-learn")
+    names = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "scikit-learn")
     installed = {name: importlib.metadata.version(name) for name in names}
     installed["python"] = platform.python_version()
     try:
