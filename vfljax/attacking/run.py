@@ -61,8 +61,11 @@ def check_plugins(experiment: Experiment, workdir: pathlib.Path) -> None:
     header = store.header_of(workdir)
     if header is None:
         return
-    records = [header, *header["attacks"].values()]
-    known = {name: about for record in records for name, about in record.get("plugins", {}).items()}
+    known = {n: p for n, p in header.get("plugins", {}).items() if n in experiment.defense_values}
+    for entry in header["attacks"].values():
+        row = attacks.TABLE.get(entry["attack"])
+        if row is not None and row.rule == entry["rule"]:  # a new rule may be of another file
+            known |= entry.get("plugins", {})
     plugins.required([*experiment.defense_values, *experiment.attacks], known, workdir)
 
 
