@@ -3,8 +3,8 @@
     python -m tests.stored_sweep
 
 makes it anew, after the schema has a new number: shards 00000 to 00004 are trained, 00005 was killed after
-one of three epochs, 00006 was never begun; direct and probe were run on the blocks of shards that were trained
-then, passive was killed after its first save, active was never run. ``stored_sweep_expected.json`` holds its
+one of three epochs, 00006 was never begun; direct and probe were run on the shards that were trained then,
+passive was killed after its first save, active was never run. ``stored_sweep_expected.json`` holds its
 tables and the digests of its arrays.
 """
 
@@ -56,8 +56,8 @@ CONFIG: dict[str, Any] = {
 
 
 def make(workdir: pathlib.Path) -> None:
-    """Train and attack the sweep as far as the module says, with a block of attacks for a few shards."""
-    with mock.patch.object(planning, "BLOCK", 8):
+    """Train and attack the sweep as far as the module says, with a block of attacks for each shard."""
+    with mock.patch.object(planning, "BLOCK", 1):
         with killed("write_partial", lambda name: name == KILLED):
             running.finish(parse(CONFIG), workdir, "python -m tests.stored_sweep", silent)
         plan = running.stored_plan(workdir, unfinished=True)

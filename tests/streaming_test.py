@@ -14,7 +14,6 @@ from vfljax.datasets import prepared
 from vfljax.datasets.npy import Part
 from vfljax.errors import UserError
 from vfljax.models.rows import Streamed
-from vfljax.store import exchange
 from vfljax.sweep import batch_layout, plan, programs
 
 CHANGES = {
@@ -152,7 +151,7 @@ def test_whole_batches_are_recorded_and_read_under_pe_loss_alone(few):
     every, some = few
     forced = {row["trial"] for row in some.results.to_pylist() if row["method"] == "pe_loss"}
     for trial in some.results.column("trial").to_pylist():
-        assert exchange.has_mates(some.trial(trial).shard / "exchange") == (trial in forced)
+        assert ("mates_order" in some.trial(trial).exchange()) == (trial in forced)
     for sweep in few:
         rows = [row["trial"] for row in sweep.attacks.to_pylist() if row["label"] == "charge"]
         assert sorted(rows) == sorted(forced)

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from tests.report.made import FACTS, made
+from tests.store.header_test import SMALL
 from vfljax import store
 from vfljax.errors import UserError
 from vfljax.report import along_knobs, frontier, page, tables
@@ -39,7 +40,7 @@ def written(tmp_path_factory):
 
 def rendered(folder, judged):
     """The page of a sweep that is made."""
-    folder.mkdir()
+    store.write(folder, {**SMALL, "attacks": {}, "local_only": []})
     header = judged.sweep.header | HEADER | {"trials": len(judged.trials), "config": {}}
     sweep = judged.sweep._replace(header=header, workdir=folder)
     header["data"] |= {"rows": 1000, "classes": 2, "validation": 9, "test": 9}
