@@ -29,6 +29,8 @@ GAFM's generator, 4 -> 16 -> 1; Adam 1e-3 for all parts. Not a published set-up 
 this data has one party, no label-party columns, 300 epochs at 1e-4 in batches of 1,028).
 """
 
+from typing import Any
+
 from vfljax.config import ordered
 
 ARMS = {
@@ -78,11 +80,12 @@ VARIANTS = {"": ARMS, "benchmark": BENCHMARK, "more": MORE, SELECT: {"gafm": ARM
 
 
 def get_config(variant=""):
-    config = _config(variant)
-    if variant == SELECT:
-        config.data.train = 275  # a tenth
-        config.attacks = {"norm": {}, "mean": {"oracle": True}, "median": {"oracle": True}}
-    return config
+    config: Any = _config(variant)
+    if variant != SELECT:
+        return config
+    known = {"norm": {}, "mean": {"oracle": True}, "median": {"oracle": True}}
+    data = {**config.data, "train": 275}  # a tenth
+    return ordered({**config, "data": data, "attacks": known})
 
 
 def _config(variant):

@@ -39,9 +39,8 @@ def lessons_of(*methods):
 
 def test_settings_share_a_teacher_exactly_when_seed_and_the_labels_it_may_see_agree():
     plan, taught, teacher_of = lessons_of(*CHAINS)
-    trials = pd.concat(group.trials for group in plan.groups)
-    trials = trials[trials["trial"].isin(teacher_of)]
-    trials["teacher"] = trials["trial"].map(teacher_of)
+    every = pd.concat(group.trials for group in plan.groups).set_index("trial")
+    trials = every.loc[[*teacher_of]].assign(teacher=pd.Series(teacher_of))
     assert {*trials["method"]} >= {"kdk", "both", "prior"}
     by_labels = [trials["seed"], trials["label_dp.epsilon"].fillna(0), trials["method"] == "prior"]
     assert (trials.groupby(by_labels)["teacher"].nunique() == 1).all()
