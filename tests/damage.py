@@ -41,7 +41,7 @@ from vfljax import store
 from vfljax.errors import UserError
 from vfljax.launching import running
 from vfljax.sweep import trainer
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 
 # small, of several shards, with teachers, and attacks of both federations and kinds of baseline
 CONFIG = tiny(

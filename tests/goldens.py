@@ -39,7 +39,6 @@ from vfljax.config import from_file
 from vfljax.datasets.core import checksum, identity
 from vfljax.errors import UserError
 from vfljax.sweep.grid import parse
-from vfljax.sweep.plan import make_plan
 from vfljax.types import NO_SPLIT, SPLIT
 
 FOLDER = pathlib.Path(__file__).parent / "golden"

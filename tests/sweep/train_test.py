@@ -14,7 +14,7 @@ from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.federation import training
 from vfljax.sweep import grid, size, train, trainer
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.grid import parse
 from vfljax.sweep.progress import Progress
 from vfljax.types import Federation
 

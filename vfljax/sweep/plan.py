@@ -254,7 +254,8 @@ def _shards(
 ) -> Iterator[Shard]:
     """Yields shards of all trials that are in no stored one. By rough estimates for this backend a shard takes
     about ``seconds`` (``trial_seconds``), and the exchange of its recorded ``epochs`` fits into memory
-    (``_held_members``). If a sweep would have more than ``SHARDS`` of them, they take longer, up to ``LONGEST``.
+    (``_held_members``). If a sweep would have more than ``SHARDS`` of them, they take longer, up to
+    ``LONGEST``.
 
     Unfinished shards are saved every 5 s, which bounds the work that a kill can lose.
     """
