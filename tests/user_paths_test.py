@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from vfljax.store.directory import read_tables
 
 import vfljax
 from analysis.benchmark import command as benchmark
@@ -24,7 +23,6 @@ from vfljax.config import from_file, located
 from vfljax.datasets import prepared, user_table
 from vfljax.datasets.wire import wire
 from vfljax.errors import UserError, user_path
-from vfljax.launching import scheduler
 from vfljax.models import weights
 from vfljax.store import checkpoint
 
@@ -91,7 +89,6 @@ DOORS = {
     "its wire": lambda p: vfljax.attack_wire(p, "new"),
     "the wire under a defense": lambda p: vfljax.attack_wire("x.npz", "new", after=p),
     "a plugin": lambda p: vfljax.plugins.use(f"{p}.py"),
-    "a plugin of workers": lambda p: scheduler.way(None, [f"{p}.py"]),  # pyright: ignore
     "a data set": lambda p: datasets.load("table", p, {"label": "y"}),
     "its version": lambda p: datasets.reader_of("table", p),
     "a prepared copy": lambda p: datasets.prepare("digits", "", p, {}),
@@ -209,12 +206,12 @@ def test_a_sweep_is_stored_and_read_in_a_folder_of_any_name(home, name):
     tree = {"w": np.arange(6.0).reshape(2, 3)}
     arrays = {"epochs": np.zeros((2, 1), np.int32)}
     rows = [{"trial": k, "accuracy": 0.5} for k in range(2)]
-    with store.writing(workdir):
+    with store.leading(workdir):
         store.write_shard(workdir, "0-a", rows, tree, arrays)
         store.write_table(workdir / "results.csv", pa.table({"trial": [0, 1]}))
-    assert store.finished(workdir, "0-a")
+    assert store.finished(workdir, "shards/0-a")
     path = workdir / "shards" / "0-a"
-    assert read_tables([path / "results.parquet"]).to_pylist() == rows
+    assert store.read_results(workdir, ["0-a"]).to_pylist() == rows
     np.testing.assert_array_equal(checkpoint.load_member(path / "checkpoint", 1)["w"], [3, 4, 5])
     assert (workdir / "results.csv").read_text() == '"trial"\n0\n1\n'
     assert {p.name for p in pathlib.Path.cwd().iterdir()} == {name}

@@ -71,7 +71,7 @@ def test_a_table_that_no_paper_has_is_refused_before_anything_is_written(
     tmp_path, reproduces, words
 ):
     experiment = parse(tiny(reproduces=reproduces))
-    for start in (vfljax.run_sweep, running.dry_run):
+    for start in (vfljax.run_sweep, running.counted):
         with pytest.raises(UserError) as refused:
             start(experiment, tmp_path / "w")
         assert [word for word in words if word not in str(refused.value)] == []

@@ -10,9 +10,9 @@ from tests import sweeps
 from tests.damage import Killed
 from tests.sweeps import TINY, by_label, comparable, plan_of, tiny
 from vfljax import store
-from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.federation import training
+from vfljax.launching import work
 from vfljax.sweep import grid, size, train, trainer
 from vfljax.sweep.grid import parse
 from vfljax.sweep.progress import Progress
@@ -140,24 +140,23 @@ def test_undefended_direct_attack_without_splitting_is_always_right(tiny_sweep):
     assert all(r["success"] == 1 for r in direct)
 
 
-def test_the_first_line_says_what_is_trained_and_what_it_needs(workdir, tmp_path, monkeypatch):
+def test_the_first_line_says_what_is_trained_and_what_it_needs(workdir, tmp_path):
     said = []
-    monkeypatch.setattr(train, "train_shards", lambda *arguments: None)
-    train.train_sweep(parse(TINY), tmp_path / "new", "test", said.append)
-    assert len(said) == 1
+    work.begin(parse(TINY), tmp_path / "new", "test", said.append)
+    assert [line.split(":")[0] for line in said[1:]] == ["skipped norm"]
     assert re.fullmatch(
         r"24 trials in 4 programs on 2 cpu devices, 4 shards, in .*/new: about \d+ MB of memory "
         r"\(.* free\) and 1.9 MB of disk \(.* free\)",
         said[0],
     )
-    train.train_sweep(parse(TINY), workdir, "test", said.append)
-    assert said[1].endswith(f"in {workdir}: all of them are stored")
+    work.begin(parse(TINY), workdir, "test", said.append)
+    assert said[2].endswith(f"in {workdir}: all of them are stored")
 
 
 def test_a_sweep_that_does_not_fit_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(size, "free_disk", lambda path: 1e6)
     with pytest.raises(UserError, match="training 24 trials needs about .* of disk"):
-        train.train_sweep(parse(TINY), tmp_path / "new", "test")
+        work.begin(parse(TINY), tmp_path / "new", "test")
     assert not (tmp_path / "new").exists()
 
 
@@ -166,7 +165,7 @@ def test_an_attack_the_sweep_cannot_serve_is_skipped_with_its_reason(workdir):
     assert summary["norm"]["status"] == "skipped"
     assert "two classes" in summary["norm"]["reason"]
     said = []
-    attack_sweep(plan_of(TINY), workdir, ["active"], said.append)
+    sweeps.attack(workdir, ["active"], say=said.append)
     assert len(said) == 1
     assert "malicious" in said[0]
 
@@ -235,7 +234,7 @@ def test_an_interrupt_saves_what_is_trained(whole, tmp_path, monkeypatch, ends):
     monkeypatch.setattr(Progress, "update", update)
     with pytest.raises(ends):
         sweeps.train(tmp_path / "w", FIVE)
-    assert [path.name for path in (tmp_path / "w" / "partial").glob("*/*")] == ["2"]
+    assert [path.name for path in (tmp_path / "w" / "partial").glob("shards/*/*")] == ["2"]
     assert comparable(sweeps.train(tmp_path / "w", FIVE).results) == whole
 
 
@@ -261,17 +260,18 @@ def test_an_unfinished_shard_continues_from_its_last_save(interrupted, whole):
     workdir, saves = interrupted
     assert comparable(sweeps.train(workdir, FIVE).results) == whole
     assert saves == [1, 2, 3, 4]  # epochs 0..2 were not trained again
-    assert not (workdir / "partial").exists() or not any((workdir / "partial").iterdir())
+    assert not any(path.is_file() for path in (workdir / "partial").rglob("*"))
 
 
 def test_damaged_progress_is_refused_and_the_remedy_starts_the_shard_again(interrupted, whole):
     workdir, saves = interrupted
-    (name,) = (path.name for path in (workdir / "partial").iterdir())
-    shutil.rmtree(workdir / "partial" / name / "3" / "checkpoint")
+    (save,) = (workdir / "partial" / "shards").glob("*/3")
+    name = save.parent.name
+    shutil.rmtree(save / "checkpoint")
     with pytest.raises(UserError, match=r"is damaged .*--mend` sets it aside") as error:
         sweeps.train(workdir, FIVE)
-    assert f"{workdir / 'partial' / name / '3'} " in str(error.value)
-    assert [finding.unit for finding in store.mend(workdir)] == [f"partial/{name}/3"]
+    assert f"{save} " in str(error.value)
+    assert [finding.unit for finding in store.mend(workdir)] == [f"partial/shards/{name}/3"]
     assert store.read_partial(workdir, name) is None
     assert comparable(sweeps.train(workdir, FIVE).results) == whole
     assert saves == [1, 2, 3, 1, 2, 3, 4]

@@ -258,8 +258,9 @@ def _first_trials(plan: Plan, readable: set[str]) -> dict[tuple[str, Spec, int],
     first: dict[tuple[str, Spec, int], int] = {}
     for group in plan.groups:
         if group.name in readable:
-            spec, of_seed = plain(group.spec), group.trials.groupby(["federation", "seed"])["trial"]
-            for (federation, seed), trial in of_seed.min().items():
+            spec, trials = plain(group.spec), group.trials
+            rows = zip(trials["federation"], trials["seed"], trials["trial"], strict=True)
+            for federation, seed, trial in rows:
                 place = federation, spec, seed
                 first[place] = min(first.get(place, trial), trial)
     return first
