@@ -6,7 +6,7 @@
 
 Queue, claims, failures, saves and folders are those of a sweep (``vfljax.launching.work``), but making a unit
 is to wait some milliseconds for each of its rows, and to save them. ``tests.kills`` does the same with real
-sweeps, and takes long. All other copies must end with status 0, every unit must hold its own rows, no unit may
+sweeps, and takes long. All other copies must end with status 0, every unit must hold its own rows, none may
 be stored twice (unless there are no locks), and nothing may be left of unfinished work.
 """
 

@@ -196,9 +196,9 @@ class Queue:
         )
 
     def following(self, program: str) -> Unit | None:
-        """Returns the unit of another program that will probably be trained next."""
-        claimed = store.claimed(self.workdir)
-        busy = {unit.program for unit in self.units if slug(unit.name) in claimed} | {program}
+        """Returns the unit of another program that will probably be trained next, and has not failed."""
+        others = store.claimed(self.workdir) | store.failed(self.workdir)
+        busy = {unit.program for unit in self.units if slug(unit.name) in others} | {program}
         left = (u for u in self.units if u.kind == SHARD and u.name not in self.done)
         return next((unit for unit in left if unit.program not in busy), None)
 

@@ -22,6 +22,7 @@ import pathlib
 import platform
 import re
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -161,7 +162,8 @@ def attempt(workdir: pathlib.Path, unit: str) -> Iterator[None]:
       workdir: the folder of the sweep.
       unit: name of the unit.
     """
-    path = workdir / FAILURES / f"{slug(unit)}.{uuid.uuid4().hex}.json"
+    name = f"{slug(unit)}.{time.time_ns():016x}{uuid.uuid4().hex[:16]}.json"  # in order of time
+    path = workdir / FAILURES / name
     write_text(path, json.dumps({**_this_process(), "unit": unit, "why": DIED}))
     try:
         yield
@@ -195,7 +197,7 @@ def _failures(workdir: pathlib.Path, unit: str = "") -> list[tuple[str, pathlib.
 
 
 def failures(workdir: pathlib.Path, unit: str) -> list[str]:
-    """Returns why the unit failed, once for each failure. The caller has claimed it, so nobody is at it."""
+    """Returns why the unit failed, once for each failure, the last one last. The caller has claimed it, so nobody is at it."""
     found = []
     for _, path in _failures(workdir, slug(unit)):
         if path.suffix == EARLIER:

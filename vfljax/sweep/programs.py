@@ -133,7 +133,11 @@ class Program:
             return
         self._signature = _abstract((members, shared, into))
         real = self.layout.on_each(self.layout.capacity)
-        lowered = _timed("tracing", lambda: self._call.lower(members, shared, into, real))
+        try:
+            lowered = _timed("tracing", lambda: self._call.lower(members, shared, into, real))
+        except Exception:  # of the code of a defense or an attack, which may be tried again
+            self.traces = 0
+            raise
         work = functools.partial(lowered.compile, compiler_options=self.options)
         if pool is not None:
             self._compiled = pool.submit(_timed, "compiling", work).result

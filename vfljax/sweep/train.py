@@ -248,8 +248,13 @@ class Training:
             del self._trainers[key]  # frees its tables, which are not needed any more
         for each in wanted:
             if _program(each) not in self._trainers:
-                width = self._stored_width(each.group)
-                self._trainers[_program(each)] = self._trainer(each, width)
+                try:
+                    trainer = self._trainer(each, self._stored_width(each.group))
+                except Exception:
+                    if each is shard:
+                        raise
+                else:  # a fault of the following shard is its own
+                    self._trainers[_program(each)] = trainer
         need = size.bytes_of(self.plan, shard)
         if need > free_disk(self.workdir):
             raise store.full(self.workdir / "shards" / shard.name, need)
