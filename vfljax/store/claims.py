@@ -197,7 +197,8 @@ def _failures(workdir: pathlib.Path, unit: str = "") -> list[tuple[str, pathlib.
 
 
 def failures(workdir: pathlib.Path, unit: str) -> list[str]:
-    """Returns why the unit failed, once for each failure, the last one last. The caller has claimed it, so nobody is at it."""
+    """Returns why the unit failed, once for each failure, the last one last. The caller has claimed it, so
+    nobody is at it."""
     found = []
     for _, path in _failures(workdir, slug(unit)):
         if path.suffix == EARLIER:
