@@ -85,7 +85,7 @@ def run_unit(unit: store.Unit, stored: Stored) -> None:
     """Makes a unit of attacks or of the local-only baseline.
 
     Args:
-      unit: the unit, of which the shards, and the cheaper attacks on them, are finished.
+      unit: the unit. If shards that it needs are not trained, the rows of the others are saved as its progress.
       stored: the sweep.
     """
     if unit.kind == LOCAL_ONLY:
@@ -96,11 +96,12 @@ def run_unit(unit: store.Unit, stored: Stored) -> None:
 
 def _attack(unit: store.Unit, stored: Stored) -> None:
     workdir, began, traces = stored.workdir, time.monotonic(), programs.traces()
-    for name in unit.needs:
+    there = [(n, s) for n, s in zip(unit.needs, unit.shards) if store.finished(workdir, n)]
+    for name, _ in there:
         store.verify(workdir, name)
     planned = stored.variants[unit.of]
     assert planned is not None, "the unit cannot be run"
-    trained = store.read_results(workdir, unit.shards).select(TRIAL).to_pylist()
+    trained = store.read_results(workdir, [shard for _, shard in there]).select(TRIAL).to_pylist()
     jobs = jobs_of(planned, stored.plan, trained)
     rows = {key_of(row): row for row in store.read_partial_rows(workdir, unit.name)}
     settled = _settled(unit, jobs, trained, stored)
@@ -117,6 +118,9 @@ def _attack(unit: store.Unit, stored: Stored) -> None:
     for together in sharing_calls(todo, planned.attack):
         _run_together(unit, together, stored, rows, progress)
     progress.close()
+    if len(there) < len(unit.shards):  # some cannot be trained now
+        store.write_partial_rows(workdir, unit.name, [*rows.values()])
+        return
     cost = {
         "seconds": time.monotonic() - began,
         "compiles": programs.traces() - traces,

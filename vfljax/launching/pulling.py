@@ -31,7 +31,7 @@ def pulled(engine: Engine, plugins: Sequence[str] = ()) -> Work:
     """
 
     def pull(begun: Begun, say: Say, may: May) -> Outcome:
-        queue, folder = Queue(begun), _private_folder(begun.workdir)
+        queue, folder = Queue(begun, partly=False), _private_folder(begun.workdir)
         queue.look()
         worker = _worker(begun, plugins, folder, [unit.name for unit in queue.left(may)])
         progress = Progress("units", len(queue.units), len(queue.units))

@@ -136,14 +136,20 @@ def work(begun: Begun, say: Say = print, may: May = anything) -> Outcome:
 
 
 class Queue:
-    """The units of a sweep and their states, as this process knows them."""
+    """The units of a sweep and their states, as this process knows them.
 
-    def __init__(self, begun: Begun) -> None:
-        self.workdir = begun.workdir
+    If shards of a block are given up, or may not be trained, attacks are run on the block's other shards. The
+    rows are kept as the progress of their unit, which is not finished.
+    """
+
+    def __init__(self, begun: Begun, partly: bool = True) -> None:
+        """``partly`` tells whether units of attacks that lack some shards are to be made."""
+        self.workdir, self._partly = begun.workdir, partly
         units = store.units_of(begun.header)
         self.units = [unit for unit in units if run.can_run(unit, begun.header)]
         self.done: set[str] = set()
         self.given_up: dict[str, str] = {}
+        self.made_partly: set[str] = set()
 
     def look(self) -> None:
         """Finds the units that are finished, by any process."""
@@ -153,26 +159,32 @@ class Queue:
 
     def left(self, may: May) -> list[Unit]:
         """Returns the units that are to be made, now or once others are made."""
+        return self._states(may)[0]
+
+    def _states(self, may: May) -> tuple[list[Unit], set[str]]:
+        """Returns the units that are left, and the names of those that will not be finished."""
         self.look()
-        lost, out = set(self.given_up), []
+        lost, left = self.made_partly | set(self.given_up), []
         for unit in self.units:
             if unit.name in self.done or unit.name in lost:
                 continue
             # a unit waits only for earlier ones, which therefore are listed already
-            if any(name in lost for name in unit.needs) or not may(unit):
+            missing = sum(name in lost for name in unit.needs)
+            most = len(unit.needs) - 1 if self._partly else 0
+            if (missing and missing > most) or not may(unit):
                 lost.add(unit.name)
             else:
-                out.append(unit)
-        return out
+                left.append(unit)
+        return left, lost
 
     def ready(self, may: May) -> list[Unit]:
         """Returns the units that can be made now."""
-        left = self.left(may)
-        waited = {unit.name for unit in left}
+        left, lost = self._states(may)
+        waited, settled = {unit.name for unit in left}, self.done | lost
         return [
             unit
             for unit in left
-            if self.done.issuperset(unit.needs) and not any(name in waited for name in unit.after)
+            if settled.issuperset(unit.needs) and waited.isdisjoint(unit.after)
         ]
 
     def find_given_up(self) -> None:
@@ -219,6 +231,8 @@ def _try(unit: Unit, maker: _Maker, say: Say) -> bool:
         try:
             with store.attempt(workdir, unit.name):
                 maker.make(unit)
+            if not store.finished(workdir, unit.name):
+                queue.made_partly.add(unit.name)
         except UserError:
             raise
         except Exception as error:  # of one unit: others may succeed

@@ -221,7 +221,15 @@ def load(workdir: str | os.PathLike[str]) -> StoredSweep:
     tables: dict[str, pa.Table] = {}
     for key in header["attacks"]:
         of_key = [unit.name for unit in there if unit.kind == units.ATTACK and unit.of == key]
-        tables[key] = units.read_rows(path, of_key)
+        saved = [
+            row
+            for unit in missing
+            if unit.kind == units.ATTACK and unit.of == key
+            for row in units.read_partial_rows(path, unit.name)
+        ]
+        tables[key] = pa.concat_tables(
+            [units.read_rows(path, of_key), table_of(saved)], promote_options="permissive"
+        )
         if header["attacks"][key].get("outdated"):  # their labels show their rule
             rows = tables[key].to_pylist()
             shown = [identity_columns(identity_of(row)._replace(outdated=True)) for row in rows]
