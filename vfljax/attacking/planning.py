@@ -110,7 +110,7 @@ def _local_only(
             have[tuple(unit["attackers"]), seed].update(map(tuple, unit["points"]))
     seeds: dict[tuple[Any, ...], list[int]] = {}  # by attackers and what is missing
     for group, seed in itertools.product(attackers, plan.experiment.trained_seeds):
-        missing = tuple(sorted(wanted - have[group, seed]))
+        missing = tuple(sorted(wanted - have[group, seed], key=lambda point: (-point[1], point[0])))
         if missing:
             seeds.setdefault((group, missing), []).append(seed)
     return [
