@@ -19,15 +19,14 @@ from vfljax import store
 from vfljax.auditing import request, wires
 from vfljax.auditing.stages import audit as run_audit
 from vfljax.auditing.survey import written_frame
-from vfljax.config import Config
+from vfljax.config import Config, as_axis
 from vfljax.errors import UserError, unknown, user_path
 from vfljax.launching import running
 from vfljax.library import forms
 from vfljax.report import not_run, page, tables
 from vfljax.report.judged import Judged, judged
-from vfljax.sweep.experiment import Experiment, experiment_of, parse
+from vfljax.sweep.grid import experiment_of, parse
 from vfljax.sweep.plan import Plan
-from vfljax.sweep.records import as_axis
 
 WIDTH = 110  # characters of a line of ``repr``
 AUDITED = {  # the types of arguments of ``audit``
@@ -191,7 +190,7 @@ def load(workdir: str | os.PathLike[str]) -> Sweep:
 
 
 def run_sweep(
-    config: Mapping[str, Any] | ConfigDict | Experiment | str | os.PathLike[str],
+    config: Mapping[str, Any] | ConfigDict | Config | str | os.PathLike[str],
     workdir: str | os.PathLike[str],
     *,
     confirm: bool = False,
@@ -206,8 +205,8 @@ def run_sweep(
 
     Args:
       config: a mapping of the fields of ``vfljax.config.DEFAULT``, such as a config file's
-        ``get_config()`` returns; fields that it lacks have their defaults. Or the path of that file, or an
-        ``Experiment``.
+        ``get_config()`` returns; fields that it lacks have their defaults. Or the path of that file, or a
+        ``vfljax.config.Config``.
       workdir: the folder of the sweep, new or of the same config.
       confirm: whether what is recommended is judged again, on three fresh seeds.
       command: the command that the report names as the sweep's origin.
