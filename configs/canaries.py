@@ -54,6 +54,7 @@ def get_config():
                 },
             },
             "federations": ("split", "no_split"),
+            "skip_settled": False,  # each attack guesses canaries of every run
             "attacks": {
                 "direct": {
                     "rule": ("first_negative", "most_negative"),

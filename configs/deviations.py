@@ -93,6 +93,7 @@ def get_config(variant="digits-swap"):
                 "noise": {"noise": {"scale": 0.03}},
                 "grad_perturb": {"grad_perturb": {"epsilon": 1.0}},
             },
+            "skip_settled": False,  # attacks are tabulated one by one
             "attacks": {
                 "norm": {"epoch": (-1, "mean")},
                 "spectral": {"signal": ("embeddings", "gradients")},

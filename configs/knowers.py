@@ -45,6 +45,7 @@ def get_config():
                     for name, row in defenses.TABLE.items()
                 },
             },
+            "skip_settled": False,  # attacks are tabulated one by one
             "attacks": {
                 **{
                     name: options

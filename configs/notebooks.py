@@ -49,6 +49,7 @@ def get_config():
                 "noise": {"noise": {"scale": (1e-3, 3e-3, 1e-2, 3e-2)}},
                 "compression": {"compression": {"keep_rate": (0.5, 0.25, 0.1)}},
             },
+            "skip_settled": False,  # the notebooks compare attacks one by one
             "attacks": {
                 "passive": {"known": 40, "steps": 300, "ema": 0.99},
                 "direct": {"rule": ("first_negative", "most_negative"), "epoch": (0, "mean")},

@@ -70,6 +70,7 @@ def get_config(variant="float32"):
                 "discrete_sgd": {"discrete_sgd": {"intervals": 12}},
             },
             "federations": ("split", "no_split"),
+            "skip_settled": False,  # attacks are compared one by one
             "attacks": {
                 "passive": {"known": 40, "steps": 500, "ema": 0.99},
                 "direct": {"rule": ("first_negative", "most_negative", "least_negative")},

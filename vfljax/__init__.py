@@ -6,12 +6,12 @@
     defenses/ attacks/ datasets/    tables, like models/: a new entry takes one file and one row
     plugins/         a user's own rows in those tables
     contract/        checks that every row must pass, as functions for plugins and for tests
-    sweep/           the training of a config's trials: ``experiment`` parses the config, ``grid`` groups
-                     trials by program, ``plan`` puts data on the device, ``train`` trains
+    sweep/           the training of a config's trials: ``grid`` makes the table of trials, ``specs`` groups it
+                     by program, ``plan`` puts data on the device, ``train`` trains
     store/           reading and writing a sweep on disk
-    attacking/       attacks on a stored sweep: ``view`` builds what attackers see, and only ``scoring``
-                     compares an attack's scores with true labels
-    launching/       training and attacking a sweep in this process, or in jobs on other machines
+    attacking/       attacks on a stored sweep: ``view`` builds what attackers see, only ``scoring`` compares
+                     scores with true labels, ``cascade`` says which attacks cheaper ones settle
+    launching/       the units of a sweep made in this process, and in others beside it
     report/          what leaks and what it costs, judged once per configuration, then shown
     papers/          the numbers that papers print, and their comparison with ours
     auditing/        the audit of a user's table, and attacks on a recorded wire
@@ -46,8 +46,9 @@ Leak is the AUC for two classes and balanced top-1 for more. In each run, a conf
 strongest attack counts, or the best local-only learner. Verdicts rest on Student's limits over seeds, and
 operating points must keep the utility on validation rows. With fewer than three seeds there is no verdict.
 
-Shards are independent, and training one twice changes nothing. The plan fixes the members of a batch and the
-number of host devices, so that figures do not depend on the machine.
+A sweep is a list of units, each stored whole and made by whichever process claims it first; making one twice
+changes nothing. The plan fixes the members of a batch and the number of host devices, so that figures do not
+depend on who makes it.
 
 One jitted call trains one epoch of every trial of a shard; progress, recording and saves happen between calls.
 Convolutions are matrix products on a CPU, where XLA runs vmapped ones on one thread, and XLA's own elsewhere.

@@ -21,11 +21,13 @@ Glossary::
     known labels      the few labels that attackers know; their number is called knowledge
     attack variant    an attack with one value of each static option; its numeric knobs may have several values
     leak              how well scores predict labels: AUC for two classes, balanced top-1 accuracy for more
-    strongest attack  the attack, or local-only, of highest mean leak with at most so many known labels
+    strongest attack  in a run (a configuration and a seed), the attack or local-only learner of highest leak
+                      with at most so many known labels
+    settled           not run, because a cheaper attack by the same attackers read nearly all labels of the run
     local-only        the baseline of the passive party without the federation: its own columns and known labels
     operating point   a configuration as a candidate for use; the chosen one keeps utility and leaks least
     verdict           what confidence limits allow to say of a configuration (``report.verdicts.Verdict``)
-    shard, chunk      the trials that one process trains; the jobs that one call attacks
+    unit, shard       a part of a sweep that one process makes and stores whole; a shard is a unit of trials
 """
 
 from __future__ import annotations

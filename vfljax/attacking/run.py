@@ -59,12 +59,18 @@ def can_run(unit: store.Unit, header: Mapping[str, Any]) -> bool:
 
 
 def check_plugins(experiment: Config, workdir: pathlib.Path) -> None:
-    """Raises a UserError if a plugin that is needed is not in use, or is not the file of the stored rows."""
+    """Raises a UserError if a plugin that is needed is not in use, or is not the file of the stored rows.
+    Stored rows of another rule of an attack do not count."""
     header = store.header_of(workdir)
     if header is None:
         return
     records = [header, *header["attacks"].values()]
-    known = {name: about for record in records for name, about in record.get("plugins", {}).items()}
+    known = {
+        name: about
+        for record in records
+        for name, about in record.get("plugins", {}).items()
+        if name not in attacks.TABLE or attacks.TABLE[name].rule == about["rule"]
+    }
     plugins.required([*defense_values(experiment), *experiment.attacks], known, workdir)
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from vfljax import store
+from vfljax.errors import shown
 from vfljax.report import (
     along_knobs,
     figures,
@@ -253,4 +254,4 @@ def present(workdir: pathlib.Path, extend: tables.Extend | None = None) -> str:
     for section in extra.sections:
         parts.append(f"{fitted(section.frame)}\n{section.caption}")
     parts += guarantees.warnings(judged)
-    return "\n\n".join([*parts, f"all tables and figures: {path}"])
+    return "\n\n".join([*parts, f"all tables and figures: {shown(path)}"])
