@@ -31,10 +31,12 @@ from tests.kills import MADE, end, left_over, note_units, wait
 from vfljax import store
 from vfljax.attacks import TABLE
 from vfljax.cli import common
+from vfljax.config import Config
 from vfljax.launching import work
 from vfljax.store import header as headers
 
 SHARDS, ROWS = 8, 3
+CONFIG = Config().stored
 SPAN = 0.5  # seconds that the copies take together
 
 
@@ -45,7 +47,13 @@ def header() -> dict[str, Any]:
     return {
         **{key: value for key, value in rest.items() if key != headers.ID},
         "schema": store.SCHEMA,
-        **{"config": {}, "identity": "", "pretrained": {}, "versions": {"jax": ""}},
+        **{
+            "config": CONFIG,
+            "earlier": [],
+            "identity": "",
+            "pretrained": {},
+            "versions": {"jax": ""},
+        },
         "data": dict.fromkeys(headers.DATA_FIELDS),
         "shards": [
             {"name": name, "group": f"g{number % 3}", "trials": [number], "capacity": 1}
@@ -59,7 +67,7 @@ def header() -> dict[str, Any]:
             }
             for key, cost in (("a", 0), ("b", 1), ("c", 2), ("d", 2))
         },
-        "local_only": [{"known": 1}, {"known": 2}],
+        "local_only": [{"attackers": [0], "points": [[1, 1]], "seeds": [s]} for s in (0, 1)],
     }
 
 

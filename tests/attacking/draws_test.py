@@ -3,10 +3,10 @@
 # pandas annotates what a selection returns as a union
 # pyright: reportAttributeAccessIssue=false
 
-import dataclasses
 import functools
 import shutil
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -42,7 +42,7 @@ def sweeps(tmp_path_factory):
         plan_anew = {"attacks": {}, "local_only": [], "blocks": []}
         store.write(copy, {**store.read_header(copy), **plan_anew})
     attack(folder / "several")
-    experiment = dataclasses.replace(plan.experiment, known_draws=1)
+    experiment = msgspec.structs.replace(plan.experiment, known_draws=1)
     several = split_arrays(plan.dataset.labels, plan.splits, DRAWS)["known_order"]
     seeds = experiment.seeds
 

@@ -30,10 +30,10 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed(pla
     )
     units = planning._local_only([], plan, [mean, direct])
     assert units == [
-        {"attackers": [0], "known": number, "draws": [1], "seeds": [0, 1]} for number in (20, 40)
+        {"attackers": [0], "points": [[20, 1], [40, 1]], "seeds": [seed]} for seed in (0, 1)
     ]
     assert [tuple(job) for unit in units for job in local_only._jobs(unit, plan)] == [
-        ((0,), n, seed, learner, 1) for n in (20, 40) for seed in (0, 1) for learner in LEARNERS
+        ((0,), n, seed, learner, 1) for seed in (0, 1) for n in (20, 40) for learner in LEARNERS
     ]
     # who knows nothing has nothing to learn from, and what is there is not made again
     assert planning._local_only([], plan, [direct]) == []
@@ -69,7 +69,7 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(workdir, monk
         fitted.extend((columns.seed, len(columns.known), learner) for columns in drawn)
         return learn(learner, drawn)
 
-    monkeypatch.setattr(local_only, "learn", counted)
+    monkeypatch.setattr(local_only, "learn_draws", counted)
     attack(workdir)
     assert fitted == []
     attack(workdir, {"mean": {"known": (20, 30)}})

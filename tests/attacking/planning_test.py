@@ -43,10 +43,16 @@ def extended(header, plan, attacks):
     return planning.extended(header, plan, variants, settling=True)
 
 
+def baseline(header):
+    """The seeds and numbers of known labels of the units of the baseline."""
+    units = header["local_only"]
+    return {(seed, known) for u in units for seed in u["seeds"] for known, _ in u["points"]}
+
+
 def test_attacks_are_added_beside_those_that_are_there(plan):
     first = extended(train.header(plan, "test"), plan, {"mean": {"known": 20}})
     assert [*first["attacks"]] == ["mean.rule1"]
-    assert [unit["known"] for unit in first["local_only"]] == [20]
+    assert baseline(first) == {(0, 20), (1, 20)}
     assert [name for block in first["blocks"] for name in block] == [
         shard["name"] for shard in first["shards"]
     ]
@@ -54,7 +60,7 @@ def test_attacks_are_added_beside_those_that_are_there(plan):
     more = extended(first, plan, {"probe": {"known": 30}, "norm": {}})
     assert more["blocks"] == first["blocks"]
     assert more["local_only"][: len(first["local_only"])] == first["local_only"]
-    assert [unit["known"] for unit in more["local_only"]] == [20, 30]
+    assert baseline(more) == {(0, 20), (1, 20), (0, 30), (1, 30)}
     statuses = {key: about["status"] for key, about in more["attacks"].items()}
     assert statuses == {"mean.rule1": "ok", "probe.rule1": "ok", "norm.rule1": "skipped"}
     assert more["attacks"]["mean.rule1"] == first["attacks"]["mean.rule1"]

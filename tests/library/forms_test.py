@@ -69,8 +69,9 @@ def test_leaks_have_a_row_for_each_stored_one_and_an_attack_is_chosen_by_its_opt
     key = ["trial", "variant", "point"]
     stored = stored.rename(columns={"attack_configuration": "point"})
     both = leaks.merge(stored[[*key, "success"]], on=key, suffixes=("", "_stored"))
-    assert len(both) == len(stored) == leaks["leak"].notna().sum()
-    assert (both["success"] == both["success_stored"]).all()
+    assert len(both) == len(stored)
+    assert stored["leak"].notna().sum() == leaks["leak"].notna().sum()  # some are settled
+    np.testing.assert_array_equal(both["success"], both["success_stored"])
     learners = sweep.judged.rows[sweep.judged.rows["role"] == "learner"]
     best = learners.groupby(["known", "draws", "seed"])["leak"].max()
     for row in leaks[leaks["excess"].notna()].to_dict("records"):
@@ -91,7 +92,7 @@ def test_a_sweep_is_shown_in_five_lines_and_a_table_without_markup_of_names(swee
     text = repr(sweep)
     assert len(text.splitlines()) == 5
     assert max(map(len, text.splitlines())) <= 110
-    for shown in ("stored_sweep", "digits", "30 of 36", "direct, passive, probe", "2 of 7 shards"):
+    for shown in ("stored_sweep", "digits", "30 of 36", "direct, probe", "2 of 7 shards"):
         assert shown in text
     named = sweep._replace(header={**sweep.header, "config": {**sweep.config, "name": "<b>a"}})
     assert "<b>" not in named._repr_html_()

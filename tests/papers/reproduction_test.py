@@ -173,7 +173,7 @@ def test_the_terminal_and_the_page_show_the_paper_and_ours(defended, tmp_path):
         "arms": ARMS,
         "attacks": {"norm": RULE},
     }
-    sealed.write_root(workdir, "sweep", stored)
+    sealed.write_root(workdir, stored)
     text = page.present(workdir, reproduction.extend)
     html = (workdir / "report.html").read_text()
     mean = np.mean(

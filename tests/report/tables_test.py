@@ -96,13 +96,12 @@ def test_attacks_that_are_in_no_paper_are_told_from_published_ones():
     judged = made({"probe/mean": 0.95, "norm": 0.8}, leaks)
     adaptive = judged.rows["label"] == "probe/mean"
     again = made({"probe/mean": 0.95, "norm": 0.8}, leaks, rows={"adaptive": adaptive})
-    (section,) = (x for x in tables.sections(again) if x.title.startswith("Published"))
-    one = row(section.frame, "noise")
+    one = row(tables._published(again), "noise")
     assert one["published attacks read"] == ".70"
     assert one["of these the strongest"] == "norm"
     assert one["all attacks read"] == ".90"
     assert one["more by"] == "+.20"
-    assert not any(x.title.startswith("Published") for x in tables.sections(judged))
+    assert tables._published(judged).empty
 
 
 def test_several_numbers_of_known_labels_stand_beside_each_other():
@@ -110,8 +109,7 @@ def test_several_numbers_of_known_labels_stand_beside_each_other():
     fewer = judged.rows["label"].eq("norm")
     known = judged.rows["known"].where(~fewer, 10)
     again = made({"probe/mean": 0.95, "norm": 0.8}, PROTECTS, rows={"known": known})
-    (section,) = (x for x in tables.sections(again) if x.title.startswith("By the number"))
-    one = row(section.frame, "undefended")
+    one = row(tables._by_knowledge(again), "undefended")
     assert one["40 labels"].startswith(".95 probe/mean, excess +.35")
     assert "10 labels" in one
 

@@ -27,7 +27,7 @@ def of_a_figure(defended, tmp_path):
         "arms": {"undefended": "none", "gafm": "gafm"},
         "attacks": {"norm": "direct/most_negative"},
     }
-    sealed.write_root(workdir, "sweep", stored)
+    sealed.write_root(workdir, stored)
     return workdir
 
 

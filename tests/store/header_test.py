@@ -114,7 +114,10 @@ def test_a_sweep_of_another_schema_is_refused_in_a_line_that_names_who_reads_it(
 
 def test_another_config_is_refused_by_the_fields_that_differ(tmp_path):
     stored = {"config": tiny(), "checksum": "", "identity": "", "pretrained": {}}
-    other = {**stored, "config": tiny(**{"seeds": 4, "training.epochs": 9})}
+    changes = {"seeds": 4, "training.epochs": 9, "data.name": "iris"}
+    other = {**stored, "config": tiny(**changes)}
     header.refuse_another(tmp_path, stored, {**stored, "config": resolve(tiny())})
-    with refused("holds another sweep (seeds: 2 -> 4; training.epochs: 3 -> 9): choose another"):
+    # seeds are not among them, since a sweep may have more
+    fields = "data.name: digits -> iris; training.epochs: 3 -> 9"
+    with refused(f"holds another sweep ({fields}): choose another"):
         header.refuse_another(tmp_path, stored, other)

@@ -182,7 +182,9 @@ def test_a_stored_sweep_is_read_whatever_its_size(tmp_path):
     old = {**parse(tiny()).stored, "seeds": 20_000}
     with pytest.raises(UserError):
         parse(old)
-    nothing = store.StoredSweep(tmp_path, {"config": old}, pd.DataFrame(), pd.DataFrame())
+    nothing = store.StoredSweep(
+        tmp_path, {"config": old, "attacks": {}}, pd.DataFrame(), pd.DataFrame()
+    )
     assert grid.experiment_of(nothing).seeds == 20_000
 
 

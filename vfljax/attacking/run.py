@@ -64,14 +64,13 @@ def check_plugins(experiment: Config, workdir: pathlib.Path) -> None:
     header = store.header_of(workdir)
     if header is None:
         return
-    records = [header, *header["attacks"].values()]
-    known = {
-        name: about
-        for record in records
-        for name, about in record.get("plugins", {}).items()
-        if name not in attacks.TABLE or attacks.TABLE[name].rule == about["rule"]
-    }
-    plugins.required([*defense_values(experiment), *experiment.attacks], known, workdir)
+    chains = defense_values(experiment)
+    known = {name: about for name, about in header.get("plugins", {}).items() if name in chains}
+    for entry in header["attacks"].values():
+        row = attacks.TABLE.get(entry["attack"])
+        if row is not None and row.rule == entry["rule"]:  # a new rule may be of another file
+            known |= entry.get("plugins", {})
+    plugins.required([*chains, *experiment.attacks], known, workdir)
 
 
 def check_attacks(header: Mapping[str, Any], workdir: pathlib.Path) -> None:
@@ -82,7 +81,8 @@ def check_attacks(header: Mapping[str, Any], workdir: pathlib.Path) -> None:
       workdir: its folder.
     """
     for about in header["attacks"].values():
-        if about["attack"] in attacks.TABLE:
+        row = attacks.TABLE.get(about["attack"])
+        if row is not None and row.rule == about["rule"]:
             plugins.required([about["attack"]], about.get("plugins", {}), workdir)
 
 
