@@ -108,6 +108,31 @@ def test_a_unit_that_fails_three_times_is_given_up_with_what_needs_it(alone, tmp
     assert tables(tmp_path / "w") == alone
 
 
+def test_the_other_shards_of_a_block_are_attacked_where_one_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(planning, "BLOCK", 256)  # one block of all shards
+    train_shard = train.train_shard
+
+    def fails(trainer, shard, *rest):
+        if shard.name.startswith("00001"):
+            raise RuntimeError("no")
+        train_shard(trainer, shard, *rest)
+
+    monkeypatch.setattr(train, "train_shard", fails)
+    assert len(run(tmp_path / "w").given_up) == 1
+    sweep = store.load(tmp_path / "w")
+    trained = set(sweep.results["trial"].to_pylist())
+    assert set(sweep.attacks["trial"].to_pylist()) == trained
+    assert len(sweep.unfinished) == 3  # one shard and two attacks
+    before = comparable(sweep.attacks)
+    monkeypatch.setattr(train, "train_shard", train_shard)
+    run(tmp_path / "w").check()
+    sweep = store.load(tmp_path / "w")
+    attacks = comparable(sweep.attacks)
+    assert not sweep.unfinished
+    assert len(attacks) > len(before)
+    assert [row for row in attacks if row["trial"] in trained] == before
+
+
 def test_what_others_have_given_up_is_not_tried(tmp_path, monkeypatch):
     begun = work.begin(parse(CONFIG), tmp_path / "w", "test", silent)
     unit = next(filter(is_shard, store.units_of(begun.header)))
@@ -189,7 +214,12 @@ def test_a_dear_attack_waits_for_cheaper_ones_of_its_block(queue, tmp_path):
     assert names(queue.ready(everything)) == ["shards/1", "attacks/cheap/001"]
     made(tmp_path, "attacks/cheap/001")
     assert names(queue.ready(everything)) == ["shards/1", "attacks/dear/001"]
-    queue.given_up["shards/1"] = "no"
+    queue.given_up["shards/1"] = "no"  # the block's other shard is attacked all the same
+    assert names(queue.left(everything)) == [
+        *("attacks/cheap/000", "attacks/dear/000"),
+        "attacks/dear/001",
+    ]
+    queue.given_up["shards/0"] = "no"
     assert names(queue.left(everything)) == ["attacks/dear/001"]
     queue.given_up.clear()
     made(tmp_path, "shards/1")
