@@ -29,8 +29,9 @@ def changed(monkeypatch):
 
 def rows_of(workdir, rule):
     every = comparable(store.load(workdir).attacks)
-    rows = [row for row in every if (row["label"], row["rule"]) == (LABEL, rule)]
-    return [{k: v for k, v in row.items() if k not in ("rule", "variant")} for row in rows]
+    rows = [row for row in every if row["label"].startswith(LABEL) and row["rule"] == rule]
+    other = ("label", "outdated", "rule", "variant")
+    return [{k: v for k, v in row.items() if k not in other} for row in rows]
 
 
 def files_of(workdir):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.refusals import refused
 from tests.store.units_test import entry, header_of
 from tests.sweeps import comparable, is_shard, silent, tiny
 from vfljax import store
@@ -181,6 +182,69 @@ def test_an_attack_that_fails_leaves_the_others(alone, tmp_path, monkeypatch):
     attacks = comparable(sweep.attacks)
     assert attacks == [row for row in alone[1] if row["attack"] != "norm"]
     assert sweep.unfinished == ("the attack norm was not run on 4 of 4 blocks of shards",)
+
+
+# --- the same folder with more ---
+
+FEW = {**CONFIG, "seeds": 1, "grid": {"kdk": {"kdk": {"epsilon": 0.4, "k": 2}}}}
+FEW |= {"attacks": {"direct": {"rule": "most_negative"}}}
+MORE = {**FEW, "seeds": 2, "grid": {"noise": {"noise": {"scale": 0.1}}, **FEW["grid"]}}
+MORE |= {"attacks": {"norm": {}, **FEW["attacks"]}}
+
+
+def test_a_sweep_that_is_extended_keeps_what_it_has_and_makes_the_rest(tmp_path, monkeypatch):
+    workdir, taught = tmp_path / "w", []
+    train_teachers = train.teachers.train_teachers
+
+    def counted(teacher, lessons, *rest):
+        taught.append(lessons.seed.tolist())
+        return train_teachers(teacher, lessons, *rest)
+
+    def run_of(config):
+        running.finish(parse(config), workdir, "test", silent).check()
+        return store.read_header(workdir), tables(workdir)
+
+    def files():
+        folders = ("shards", "attacks", "local_only", "shared")
+        paths = [path for folder in folders for path in (workdir / folder).rglob("*")]
+        return {path: path.stat().st_mtime_ns for path in paths if path.is_file()}
+
+    monkeypatch.setattr(train.teachers, "train_teachers", counted)
+    first, rows = run_of(FEW)
+    before = files()
+    header, more = run_of(MORE)
+    assert taught == [[0], [1]]
+    assert before.items() <= files().items()
+    for part in ("shards", "blocks", "local_only"):
+        assert header[part][: len(first[part])] == first[part]
+    assert first["attacks"].items() <= header["attacks"].items()
+    assert header["id"] == first["id"]
+    for old, new in zip(rows, more, strict=True):
+        assert all(any(row.items() <= other.items() for other in new) for row in old)
+    trials = {row["trial"]: (row["method"], row["seed"], row["federation"]) for row in more[0]}
+    assert [*trials] == [*range(8)]
+    assert len({*trials.values()}) == 8
+    attacked = [row["trial"] for row in more[1] if row["label"] == "norm"]
+    assert sorted(attacked) == [*range(8)]  # the new attack is run on the old trials too
+    assert store.load(workdir).unfinished == ()
+    # a resume plans the same, and has nothing to do
+    after = files()
+    assert run_of(MORE) == (header, more)
+    assert files() == after
+    with refused("leaves out", "choose another --workdir"):
+        run_of(FEW)
+    assert store.read_header(workdir) == header
+
+
+@pytest.mark.parametrize("field", ["rule", "upload"])
+def test_a_sweep_is_not_extended_by_what_its_trials_depend_on(tiny_sweep, field):
+    values = {"rule": "released", "upload": "replay"}
+    with refused(f"holds another sweep (malicious.{field}: "):
+        store.refuse_another(
+            tiny_sweep,
+            header := store.read_header(tiny_sweep),
+            {**header, "config": tiny(**{f"malicious.{field}": values[field]})},
+        )
 
 
 # --- the queue ---

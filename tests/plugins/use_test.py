@@ -244,4 +244,4 @@ def test_an_attack_of_ones_own_on_a_sweep_that_does_not_name_it(mine, tmp_path, 
     use_anew(mine, tables, OWN.read_text().replace("AttackRow(total)", "AttackRow(total, rule=2)"))
     attack(workdir, ["mine:guess"])
     names = {(row["label"], row["rule"]) for row in store.load(workdir).attacks.to_pylist()}
-    assert names == {("norm", 1), ("mine:guess", 1), ("mine:guess", 2)}
+    assert names == {("norm", 1), ("mine:guess/rule=1", 1), ("mine:guess", 2)}

@@ -78,6 +78,35 @@ def test_a_defense_that_needs_a_top_model_is_not_trained_without_one():
     assert trained == {("gafm", "split"), ("undefended", "split"), ("undefended", "no_split")}
 
 
+def test_an_extended_sweep_keeps_its_trials_and_numbers_the_new_ones_on():
+    # the new method is listed first, and the new value of a knob between those there are
+    methods = {
+        "new": {"max_norm": {}},
+        "undefended": {},
+        "kdk": {"kdk": {"epsilon": (0.0, 0.2, 0.45), "k": (1, 3)}},
+        "noise": {"noise": {"scale": 0.01}},
+    }
+    configs = parse(tiny()), parse(tiny(seeds=3, grid=methods))
+    stages = [(config, grid.trials(config, BOTH)) for config in configs]
+    (alone,) = grid.added(stages[:1])
+    pd.testing.assert_frame_equal(alone, stages[0][1])
+    old, new, none = grid.added([*stages, stages[1]])
+    pd.testing.assert_frame_equal(old, alone)
+    assert none.empty
+    whole = pd.concat([old, new])
+    assert [*whole["trial"]] == [*range(len(stages[1][1]))]
+    assert not whole.duplicated(["configuration", "federation", "seed"]).any()
+    columns = [name for name in stages[1][1] if name not in ("trial", "configuration")]
+    assert {*map(repr, grid.rows_of(whole[columns]))} == {
+        *map(repr, grid.rows_of(stages[1][1][columns]))
+    }
+    # a configuration has its number in all stages
+    assert (whole.groupby("configuration")["kdk.epsilon"].nunique() <= 1).all()
+    assert (whole.groupby("configuration").size() == 2 * 3).all()
+    with refused("has 30 trials that this config leaves out", "choose another --workdir"):
+        grid.added([*stages, stages[0]])
+
+
 # what config_misuses_test refuses by the public function is not listed again
 BAD = [
     ({"federations": ("no_split",), "grid": {"x": {"gafm": {"delta": 0.1}}}}, "grid.x", "'split'"),

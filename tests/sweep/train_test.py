@@ -193,7 +193,7 @@ def test_a_diverging_setting_is_reported_and_changes_no_other(tmp_path):
 
 def test_divergence_is_dated_to_the_first_epoch_whose_loss_is_not_finite():
     """And to the last epoch where all losses are finite, but not the weights."""
-    (trial,) = grid.trials(parse(tiny(**UNDEFENDED, seeds=1)), [Federation()])
+    (trial,) = grid.rows_of(grid.trials(parse(tiny(**UNDEFENDED, seeds=1)), [Federation()]))
     loss = np.float32([[0.7, np.inf, np.nan, np.nan], [0.7, 0.6, 0.5, 0.4], [0.7, 0.6, 0.5, 0.4]])
     nothing = np.zeros(0)
     record = training.Record((), (), nothing, nothing, (), loss, loss, np.full_like(loss, np.nan))

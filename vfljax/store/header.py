@@ -51,7 +51,8 @@ DATA_FIELDS = (
 SHARD_FIELDS = ("name", "group", "trials", "capacity")
 # fields that may grow, by which a sweep is extended
 MAY_GROW = (
-    *("seeds", "grid", "attacks", "attackers", "federations", "malicious."),
+    *("seeds", "grid", "attacks", "attackers", "federations"),
+    *("malicious.parties", "malicious.gamma", "malicious.strength"),
     *("training.learning_rate", "training.momentum", "training.weight_decay", "training.decay"),
 )
 # fields that may change on resume, for no result depends on them: paths of data may change, not the data
