@@ -414,7 +414,9 @@ SUMMARY = (
         '["validation_loss", "leak"], kind="stable"',
     ),
     Mutant(
-        "who-is-named-by-labels-knows-none", 'rows["known"].where(~free, naming)', 'rows["known"]'
+        "who-is-named-by-labels-knows-none",
+        'rows["known"].where(~free, naming.fillna(0).astype(int))',
+        'rows["known"]',
     ),
     Mutant("training-auc-of-inverted-runs", "seed: max(auc, 1 - auc)", "seed: auc"),
     Mutant("reach-with-a-class-missing-in-folds", ".min() < FOLDS", ".max() < FOLDS"),
@@ -463,7 +465,9 @@ STORAGE = (
         "divergence-dated-to-its-last-epoch", "int(broken[0])", "int(broken[-1])", ("sweep/train",)
     ),
     Mutant(
-        "the-width-of-the-older-save", "lambda path: -int(path.name)", "lambda path: int(path.name)"
+        "the-width-of-the-older-save",
+        "return sorted(map(int, saves), reverse=True)",
+        "return sorted(map(int, saves))",
     ),
 )
 
@@ -492,8 +496,8 @@ DAMAGE = (
     ),
     Mutant(
         "leftovers-of-dead-writers-stay",
-        'in folder.rglob(".*.tmp"):',
-        'in folder.glob(".*.tmp"):',
+        "for name in [*folders, *files]:\n            match",
+        "for name in files:\n            match",
         ("store/claims",),
     ),
     Mutant(
@@ -547,14 +551,11 @@ LAUNCHING = (
         ("store/claims",),
     ),
     Mutant(
-        "a-dear-attack-does-not-wait",
-        "and not any(name in waited for name in unit.after)",
-        "",
-        ("launching/work",),
+        "a-dear-attack-does-not-wait", "and waited.isdisjoint(unit.after)", "", ("launching/work",)
     ),
     Mutant(
         "what-needs-a-lost-unit-is-waited-for",
-        "any(name in lost for name in unit.needs) or not may(unit)",
+        "(missing and missing > most) or not may(unit)",
         "not may(unit)",
         ("launching/work",),
     ),
