@@ -94,7 +94,7 @@ def with_words(
     Args:
       verdicts: of ``judge.judge``.
       frames: of the sweep.
-      attacks: the entries of ``attacks.json``, by variant.
+      attacks: the entries of ``store.attack_summary``, by variant.
     """
     knobs = knobs_of(frames.trials)
     chains = frames.trials.drop_duplicates("configuration").set_index("configuration")["defenses"]

@@ -9,7 +9,7 @@ This is the only module of the report that reads the columns on disk. ``judge`` 
     attackers                         the numbers of the attacking parties, such as "0+1"
     known                             the labels that it used, to learn or to name its classes
     draws                             the draws of known labels over which its figures are means
-    attack, variant                   the attack's name, and the key of its entry in ``attacks.json``
+    attack, variant                   the attack's name, and its key in ``store.attack_summary``
     point                             the number of the point of the attack's numeric knobs, the first being 0
     label                             a text that is unique among the attacks of a panel
     role                              "attack", "learner" (local-only), or "oracle"
@@ -233,7 +233,7 @@ def _about(
 
     Args:
       place: variant, point of the knobs and federation.
-      entry: of ``attacks.json``.
+      entry: of ``store.attack_summary``.
       drawn: the number of draws of each place that has figures.
       most: the largest number of draws of known labels.
     """

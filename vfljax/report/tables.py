@@ -341,7 +341,7 @@ def title(entry: dict[str, Any]) -> str:
     """Returns an attack's label; with the number of its rule if this version has another one.
 
     Args:
-      entry: of ``attacks.json``.
+      entry: of ``store.attack_summary``.
     """
     present = attack_table.TABLE.get(entry["attack"])
     rule = store.identity_of(entry).rule

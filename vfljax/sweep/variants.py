@@ -46,7 +46,7 @@ class AttackVariant(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The variant's key in ``attacks.json``, which is also the name of the folder of its rows."""
+        """The variant's key in the header, which is also the name of the folder of its units."""
         return store.variant_of(self.identity)
 
 
