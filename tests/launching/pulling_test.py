@@ -126,7 +126,7 @@ def test_where_all_workers_end_without_a_unit_the_last_reason_is_the_error(tmp_p
     )
     assert one.plugins == (str(folder.parent / "mine.py"), "a.module", "package")
     assert (folder.parent / "mine.py").read_text() == "# a plugin\n"
-    used: list[str] = []
+    used: list[Any] = []
     monkeypatch.setattr(worker.plugins, "use", used.append)
     monkeypatch.setattr(worker, "work", lambda begun, may: used.append(begun.plan.experiment))
     assert worker.perform(one) == ""
