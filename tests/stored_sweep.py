@@ -14,6 +14,7 @@ import hashlib
 import json
 import pathlib
 import shutil
+import tempfile
 from typing import Any
 from unittest import mock
 
@@ -97,7 +98,9 @@ def contents(workdir: pathlib.Path) -> dict[str, Any]:
 
 if __name__ == "__main__":
     shutil.rmtree(FIXTURE, ignore_errors=True)
-    make(FIXTURE)
+    with tempfile.TemporaryDirectory() as folder:  # orbax writes the path of the folder
+        make(pathlib.Path(folder, "sweep"))
+        shutil.move(pathlib.Path(folder, "sweep"), FIXTURE)
     for path in FIXTURE.iterdir():
         if path.name not in ("sweep.json", "sweep.copy.json", *KEPT):
             shutil.rmtree(path, ignore_errors=True)

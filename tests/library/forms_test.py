@@ -92,7 +92,7 @@ def test_a_sweep_is_shown_in_five_lines_and_a_table_without_markup_of_names(swee
     text = repr(sweep)
     assert len(text.splitlines()) == 5
     assert max(map(len, text.splitlines())) <= 110
-    for shown in ("stored_sweep", "digits", "30 of 36", "direct, probe", "2 of 7 shards"):
+    for shown in ("stored_sweep", "digits", "30 of 36", "direct, passive, probe", "2 of 7 shards"):
         assert shown in text
     named = sweep._replace(header={**sweep.header, "config": {**sweep.config, "name": "<b>a"}})
     assert "<b>" not in named._repr_html_()

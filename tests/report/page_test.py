@@ -182,7 +182,8 @@ def test_long_notes_are_folded_and_short_ones_are_read_at_once():
 
 def test_a_sweep_without_attacks_has_a_page(tmp_path):
     workdir = shutil.copytree(FIXTURE, tmp_path / "w")
-    shutil.rmtree(workdir / "attacks")
+    for part in ("attacks", "partial"):
+        shutil.rmtree(workdir / part)
     said, text = page.present(workdir), (workdir / "report.html").read_text()
     assert "No attack has a figure, so nothing is known of what leaks" in text
     assert "Undecided: nothing was attacked" in said
