@@ -95,7 +95,7 @@ LINES = (
     "launch.sweep --config=missing.py --workdir=x",
     "launch.sweep --config={config} --workdir={workdir}",
     "launch.sweep --config={config} --workdir={workdir} --config.seeds=0",
-    "launch.sweep --config={config} --workdir={workdir} --config.seeds=5",
+    "launch.sweep --config={config} --workdir={workdir} --config.model.cut=5",
     "launch.sweep --config={config} --workdir={workdir} --fail_above=0.1",
     "launch.sweep --config={config} --workdir={workdir} --fail_verdict=nonsense",
     "launch.sweep --workdir={workdir}",

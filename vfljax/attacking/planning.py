@@ -103,14 +103,14 @@ def _local_only(
     # an attack is compared with a baseline on the same draws of labels
     most = plan.experiment.known_draws
     draws = dict.fromkeys([most, *(draws_of(each.attack, most) for each in run)])
-    wanted = set(itertools.product(known, draws))
+    wanted = [(labels, count) for count in draws for labels in known]
     have = collections.defaultdict[Any, set[tuple[int, int]]](set)  # by attackers and seed
     for unit in stored:
         for seed in unit["seeds"]:
             have[tuple(unit["attackers"]), seed].update(map(tuple, unit["points"]))
     seeds: dict[tuple[Any, ...], list[int]] = {}  # by attackers and what is missing
     for group, seed in itertools.product(attackers, plan.experiment.trained_seeds):
-        missing = tuple(sorted(wanted - have[group, seed], key=lambda point: (-point[1], point[0])))
+        missing = tuple(point for point in wanted if point not in have[group, seed])
         if missing:
             seeds.setdefault((group, missing), []).append(seed)
     return [
