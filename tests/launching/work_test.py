@@ -1,4 +1,4 @@
-"""Units are made once, by whoever comes first; one that fails three times is given up, the rest is made."""
+"""Tests of the queue of units: each is made by one process, and is given up after three failures."""
 
 import contextlib
 import pathlib

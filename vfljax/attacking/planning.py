@@ -98,23 +98,23 @@ def _local_only(
         return []
     run = [each for each in variants if not each.skipped]
     attackers = dict.fromkeys(parties for each in run for parties in each.attackers)
-    points = (point for each in run for point in each.variant.knobs)
-    known = dict.fromkeys(int(point["known"]) for point in points if point.get("known"))
+    knobs = (point for each in run for point in each.variant.knobs)
+    known = dict.fromkeys(int(point["known"]) for point in knobs if point.get("known"))
     # an attack is compared with a baseline on the same draws of labels
     most = plan.experiment.known_draws
     draws = dict.fromkeys([most, *(draws_of(each.attack, most) for each in run)])
-    wanted = [(labels, count) for count in draws for labels in known]
+    points = [(labels, count) for count in draws for labels in known]
     have = collections.defaultdict[Any, set[tuple[int, int]]](set)  # by attackers and seed
     for unit in stored:
         for seed in unit["seeds"]:
             have[tuple(unit["attackers"]), seed].update(map(tuple, unit["points"]))
     seeds: dict[tuple[Any, ...], list[int]] = {}  # by attackers and what is missing
     for group, seed in itertools.product(attackers, plan.experiment.trained_seeds):
-        missing = tuple(point for point in wanted if point not in have[group, seed])
+        missing = tuple(point for point in points if point not in have[group, seed])
         if missing:
             seeds.setdefault((group, missing), []).append(seed)
     return [
-        {"attackers": list(group), "points": list(map(list, missing)), "seeds": some.tolist()}
+        {"attackers": list(group), "points": list(map(list, missing)), "seeds": part.tolist()}
         for (group, missing), of in seeds.items()
-        for some in np.array_split(of, min(len(of), SEEDS))
+        for part in np.array_split(of, min(len(of), SEEDS))
     ]

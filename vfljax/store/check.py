@@ -39,12 +39,12 @@ def inspect(workdir: pathlib.Path) -> Iterator[Finding]:
     for name in shared_names(workdir):
         yield _checked(workdir, f"{SHARED}/{name}")
     units = [unit.name for unit in units_of(header, outdated=True)]
-    wanted = {unit.name for unit in units_of(header)}
+    planned = {unit.name for unit in units_of(header)}
     for unit in units:
         if (workdir / unit).is_dir():
             yield _checked(workdir, unit)
             continue
-        if unit in wanted:
+        if unit in planned:
             yield Finding(unit, MISSING)
         for save in sorted((workdir / "partial" / unit).glob("[!.]*")):
             finding = _checked(workdir, str(save.relative_to(workdir)))

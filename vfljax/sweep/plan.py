@@ -34,7 +34,9 @@ from vfljax.sweep.programs import Effort
 from vfljax.sweep.variants import AttackVariant
 from vfljax.types import HostArray, PyTree, Spec, federation_of
 
-SHARDS = 32  # of some thirteen files each, so that the folder of a large sweep has hundreds of files
+SHARDS = (
+    32  # of some thirteen files each, so that the folder of a large sweep has hundreds of files
+)
 LONGEST = 600.0  # seconds of a shard of such a sweep
 MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
 # on an accelerator: shares of the host's and of a device's memory that recorded exchange may take, and the

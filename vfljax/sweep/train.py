@@ -243,14 +243,14 @@ class Training:
           following: a shard that will probably be trained next, whose programs are compiled meanwhile.
           progress: counts steps and trials.
         """
-        wanted = [shard] if following is None else [shard, following]
-        for key in self._trainers.keys() - {_program(each) for each in wanted}:
+        shards = [shard] if following is None else [shard, following]
+        for key in self._trainers.keys() - {_program(each) for each in shards}:
             del self._trainers[key]  # frees its tables, which are not needed any more
-        for each in wanted:
+        for each in shards:
             if _program(each) not in self._trainers:
                 try:
                     trainer = self._trainer(each, self._stored_width(each.group))
-                except Exception:
+                except Exception:  # of a defense's code
                     if each is shard:
                         raise
                 else:  # a fault of the following shard is its own
