@@ -29,6 +29,35 @@ class Column(NamedTuple):
     vocabulary: int = 0  # the number of codes, if the kind is "code"
 
 
+class SourceColumn(NamedTuple):
+    """How one column of a user's table was read. Several features may come from one source column."""
+
+    name: str
+    read_as: str  # "number", "boolean", "date", "category", "label", "groups" or "left out"
+    missing: int = 0  # rows without a value
+    categories: int = 0  # categories that are kept, "(missing)" and "(other)" included; 0 of a number
+    pooled: int = 0  # rare categories that "(other)" stands for
+    note: str = ""  # what a person should know about it, such as the first day of dates
+
+
+class Block(NamedTuple):
+    """Some rows of a data set, as a converter makes them."""
+
+    features: Any  # [r, ...], or a ``Ragged``
+    labels: np.ndarray  # [r]
+    test: np.ndarray | None = None  # [r] bool, rows of the published test part; of all blocks or of none
+    groups: np.ndarray | None = None  # [r]; likewise
+
+
+class Conversion(NamedTuple):
+    """What a converter of ``datasets.converters`` returns: the rows of a published data set, block by block."""
+
+    name: str
+    num_classes: int
+    blocks: Iterable[Block]  # read once, in order; a generator may read the publisher's file meanwhile
+    about: dict[str, Any] = {}  # other fields of a ``Dataset``, as ``prepared.ABOUT`` lists them
+
+
 class Vocabulary(NamedTuple):
     """What a network must know of token ids: their number, and the special ones."""
 
@@ -79,6 +108,7 @@ class Dataset(NamedTuple):
     notes: tuple[str, ...] = ()  # what the loader found and did, for a person to read
     reader: int = 1  # version of the loader's rules; a new one reads the same files differently
     recording: Recording | None = None  # of a federation that was trained elsewhere
+    sources: tuple[SourceColumn, ...] = ()  # of a user's table, one for each of its columns
 
 
 class PartyColumns(NamedTuple):
