@@ -305,8 +305,8 @@ ATTACKS = (
 SCORING = (
     Mutant(
         "one-known-label-too-few",
-        "_turns(true, i, output.draw)\n    unlabeled = sent * (turn >= output.known)",
-        "_turns(true, i, output.draw)\n    unlabeled = sent * (turn > output.known)",
+        "unlabeled = sent * (_revealed(true, i, turn) >= output.known)",
+        "unlabeled = sent * (_revealed(true, i, turn) > output.known)",
     ),
     Mutant(
         "every-draw-of-known-rows-is-the-first",
@@ -328,9 +328,14 @@ SCORING = (
     ),
     Mutant(
         "rows-that-name-classes-are-scored",
-        "sent * (turn >= output.known) * (turn >= naming)",
-        "sent * (turn >= output.known)",
+        "sent * (revealed >= output.known) * (revealed >= naming)",
+        "sent * (revealed >= output.known)",
         ("attacking/naming",),
+    ),
+    Mutant(
+        "copies-of-known-rows-are-scored",
+        "if true.groups is None:\n        return turn",
+        "if True:\n        return turn",
     ),
     Mutant(
         "classes-are-named-by-the-rows-that-are-scored",

@@ -103,6 +103,26 @@ def test_an_attacker_who_knows_every_label_leaves_no_row_to_score():
     assert np.isnan(figures["success_unlabeled"])
 
 
+@pytest.mark.parametrize("classes", [2, 4])
+def test_copies_of_known_rows_are_not_scored(classes):
+    """Each row has a copy. An attack that reads copies of known rows alone reads nothing of others."""
+    true = labels_of(classes)
+    groups = np.tile(np.arange(ROWS, dtype=np.int32) // 2, (2, 1))
+    true = true._replace(labels=np.repeat(true.labels[:, ::2], 2, axis=1), groups=groups)
+    known = true.known_order[1][:KNOWN]
+    told = np.isin(groups[1], groups[1][known])
+    scores = np.float32(np.eye(classes)[true.labels[1]]) * told[:, None]
+    figures = jitted(output_of(scores, KNOWN, 1), true)
+    assert figures["leak"] == (0.5 if classes == 2 else pytest.approx(1 / classes))
+    assert figures["success_unlabeled"] == pytest.approx(np.mean(true.labels[1][~told] == 0))
+    apart = jitted(output_of(scores, KNOWN, 1), true._replace(groups=None))
+    assert apart["leak"] > figures["leak"] + 0.02
+    # names come from known rows alone, of which copies are not scored either
+    misnamed = np.roll(np.float32(np.eye(classes)[true.labels[1]]), 1, axis=1)
+    misnamed[told & ~np.isin(np.arange(ROWS), known)] *= -1
+    assert jitted(output_of(misnamed, 0, 1, KNOWN), true)["leak"] == pytest.approx(1)
+
+
 @pytest.mark.parametrize("classes", [2, 4, 7])
 def test_success_counts_all_rows_and_rows_without_known_labels(classes):
     output, true, figures = constructed(classes)
@@ -212,7 +232,7 @@ def test_true_labels_of_one_seed_in_place_of_all_are_refused(field):
     output, true, _ = constructed(2)
     labels = true.labels
     candidates = jnp.zeros((*labels.shape, 2), jnp.int32)
-    true = true._replace(candidates=candidates, selects=labels > 0)
+    true = true._replace(candidates=candidates, selects=labels > 0, groups=labels)
     wrong = true._replace(**{field: getattr(true, field)[0]})
     with pytest.raises(AssertionError):
         jax.eval_shape(score, output, wrong)

@@ -224,6 +224,16 @@ def test_parties_that_the_table_cannot_serve(path, parties, label, says):
         survey(asked(path, parties, label))
 
 
+@pytest.mark.parametrize("times", [1, 10])
+def test_no_column_is_blamed_for_copies_of_rows(times, tmp_path):
+    random = np.random.default_rng(2)
+    columns = {name: random.normal(size=60).tolist() * times for name in ("age", "job", "pay")}
+    y = random.permutation(np.arange(60) % 2).tolist() * times
+    seen = survey(asked(written(tmp_path / "t.csv", {**columns, "y": y})))
+    assert not seen.revealing
+    assert max(seen.reach.values()) < 0.8
+
+
 def test_what_is_dropped_has_no_owner(path):
     with pytest.raises(UserError, match="'job', which is dropped or names groups"):
         survey(asked(path, options={"drop": ("job",)}))

@@ -83,6 +83,46 @@ def test_groups_differ_by_seed_and_too_few_of_them_are_refused():
         split_rows(made(groups=(np.arange(200) // 100).astype(np.int32)), 0, 100, 50, 50)
 
 
+def copied(counts, seed):
+    """A data set of so many groups of each class, each of some copies of one row."""
+    random = np.random.default_rng(seed)
+    labels, sizes = np.repeat(np.arange(len(counts)), counts), random.integers(1, 6, sum(counts))
+    groups = random.permutation(np.repeat(np.arange(len(labels)), sizes))
+    of_rows = labels[groups].astype(np.int32)
+    return made(
+        len(groups), labels=of_rows, groups=groups.astype(np.int32), num_classes=len(counts)
+    )
+
+
+@given(
+    seed=st.integers(0, 300),
+    counts=st.lists(st.integers(3, 60), min_size=2, max_size=4),
+    share=st.sampled_from([(0.6, 0.2, 0.2), (0.7, 0.15, 0.15)]),
+)
+def test_groups_of_one_label_are_stratified_and_a_rare_class_is_in_every_part(seed, counts, share):
+    dataset = copied([40, *counts], seed)
+    split, other = (split_rows(dataset, s, *share) for s in (seed, seed + 1))
+    assert [len(part) for part in split] == [len(part) for part in other]
+    owners = [set(dataset.groups[part]) for part in split[:3]]
+    assert not owners[0] & owners[1] | owners[0] & owners[2] | owners[1] & owners[2]
+    whole = np.bincount(dataset.labels) / len(dataset.labels)
+    for part in split[:3]:
+        found = np.bincount(dataset.labels[part], minlength=len(whole))
+        assert found.min() > 0
+        # a class is off by a group of at most five rows, and the other classes' first groups take some room
+        assert (np.abs(found - whole * len(part)) <= 5 * len(whole)).all()
+
+
+# what these seeds drew before groups of one label were stratified
+OF_PATIENTS = {"train": [72, 44, 7, 114], "validation": [192, 190, 194], "test": [196, 198, 199]}
+
+
+def test_groups_of_several_labels_are_drawn_as_ever():
+    split = split_rows(made(groups=(np.arange(200) // 5).astype(np.int32)), 3, 100, 30, 40)
+    for part, first in OF_PATIENTS.items():
+        assert getattr(split, part)[: len(first)].tolist() == first
+
+
 def test_nobody_of_the_published_test_part_is_trained_on():
     groups = np.arange(200, dtype=np.int32) // 3  # the 40th has rows on both sides of row 120
     split = split_rows(made(test=np.arange(200) >= 121, groups=groups), 0, 0.5, 0.2, 1.0)

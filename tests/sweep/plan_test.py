@@ -13,7 +13,7 @@ from tests.sweeps import plan_of, tiny
 from vfljax import machine
 from vfljax.attacking import batching as attack_blocks
 from vfljax.attacking.jobs import ViewGroup
-from vfljax.datasets.splits import Split
+from vfljax.datasets.splits import Split, label_groups
 from vfljax.errors import UserError
 from vfljax.models import ResNet
 from vfljax.sweep import batch_layout, plan
@@ -145,6 +145,30 @@ def test_known_rows_come_class_by_class():
         assert np.bincount(first).tolist() == [10, 10, 10]  # the first n are balanced
         np.testing.assert_array_equal(order, again["known_order"][seed])
     assert (arrays["known_order"][0] != arrays["known_order"][1]).any()
+
+
+def test_groups_of_copies_are_numbered_by_seed_and_canaries_have_their_own(tmp_path):
+    random = np.random.default_rng(0)
+    rows = pd.DataFrame(random.normal(size=(60, 3)), columns=list("abc")).assign(y=[0, 1] * 30)
+    pd.concat([rows] * 10).to_csv(tmp_path / "t.csv", index=False)
+    data = {"name": "table", "dir": str(tmp_path / "t.csv"), "options": {"label": "y"}}
+    shares = {"train": 0.6, "validation": 0.2, "test": 0.2}
+    changes = {"data": data | shares, "canaries": 20, "grid": {"undefended": {}}, "attacks": {}}
+    made = plan_of(tiny(**changes))
+    labels, groups = made.dataset.labels, label_groups(made.dataset)
+    arrays = plan.split_arrays(labels, made.splits, 1, made.candidates, groups)
+    for of_seed, split in zip(arrays["groups"], made.splits, strict=True):
+        assert of_seed.max() < len(of_seed)
+        names = groups[split.train]
+        np.testing.assert_array_equal(of_seed[:, None] == of_seed, names[:, None] == names)
+        is_canary = split.train >= 600
+        assert len({*of_seed[is_canary]}) == is_canary.sum() == 20
+        assert not {*of_seed[is_canary]} & {*of_seed[~is_canary]}
+    # of each class the training part has some 18 different rows, and 20 labels of each are more
+    assert plan.known_error("mean", 30, made) is None
+    error = plan.known_error("mean", 40, made)
+    assert error is not None
+    assert "different groups" in str(error)
 
 
 def test_large_networks_are_mapped_one_at_a_time_on_a_cpu_unless_a_width_is_named():

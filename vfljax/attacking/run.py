@@ -18,6 +18,7 @@ from vfljax.attacking.batching import Stored, make_attack_batch, run_attack_batc
 from vfljax.attacking.jobs import ATTACK, Job, VariantPlan, attacks_among, jobs_of, key_of, of_entry
 from vfljax.attacking.scoring import Scorer
 from vfljax.config import Config
+from vfljax.datasets.splits import label_groups
 from vfljax.store.units import ATTACK as ATTACKS
 from vfljax.store.units import LOCAL_ONLY
 from vfljax.sweep import batch_layout, profile, programs, trainer
@@ -44,7 +45,9 @@ def opened(plan: Plan, workdir: pathlib.Path, header: Mapping[str, Any]) -> Stor
             variants[key] = of_entry(entry, plan)
     plan = recorded(plan)
     draws, width = plan.experiment.known_draws, plan.experiment.execution.width
-    arrays = split_arrays(plan.dataset.labels, plan.splits, draws, plan.candidates)
+    arrays = split_arrays(
+        plan.dataset.labels, plan.splits, draws, plan.candidates, label_groups(plan.dataset)
+    )
     scorer = Scorer(arrays, width or None, header["naming"], plan.effort.attacks, plan.positive)
     return Stored(plan, workdir, header, arrays, scorer, variants)
 

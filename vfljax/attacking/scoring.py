@@ -48,12 +48,23 @@ class TrueLabels(NamedTuple):
     positive: Array  # [Q] int32, of two classes the one that an ROC is of, equal for all seeds
     candidates: Array | None = None  # [Q, N, 2] the labels a canary may have; None without any
     selects: Array | None = None  # [Q, N] bool: the half of canaries on which attacks are chosen
+    # [Q, N] numbers from 0 of groups of one label each, such as copies of a row; None without any
+    groups: Array | None = None
 
 
 def _turns(true: TrueLabels, seed: Array, draw: Array | int) -> Array:
     """Returns each row's place [N] in the order in which labels become known: with n known, 0 to n - 1."""
     order = true.known_order[draw * len(true.labels) + seed]
     return jnp.zeros(len(order), jnp.int32).at[order].set(jnp.arange(len(order), dtype=jnp.int32))
+
+
+def _revealed(true: TrueLabels, seed: Array, turn: Array) -> Array:
+    """Returns the place [N] at which a label is known or can be told from those that are: the first place of
+    the row's group, all rows of which have one label. Without groups it is the row's own place."""
+    if true.groups is None:
+        return turn
+    groups = true.groups[seed]
+    return jnp.full(len(turn), len(turn), jnp.int32).at[groups].min(turn)[groups]
 
 
 def _names(output: AttackOutput, true: TrueLabels, sent: Array, turn: Array) -> tuple[Array, Array]:
@@ -74,7 +85,8 @@ def _names(output: AttackOutput, true: TrueLabels, sent: Array, turn: Array) -> 
     """
     scores, labels = output.scores.train, true.labels[output.seed]
     naming = output.known if output.naming is None else output.naming
-    scored = sent * (turn >= output.known) * (turn >= naming)
+    revealed = _revealed(true, output.seed, turn)
+    scored = sent * (revealed >= output.known) * (revealed >= naming)
     naming_rows = sent * (turn < naming)
     naming_rows = jnp.where(jnp.sum(naming_rows) > 0, naming_rows, scored)
     its_own = jnp.arange(scores.shape[1], dtype=jnp.int32)
@@ -86,10 +98,11 @@ def score(output: AttackOutput, true: TrueLabels) -> dict[str, Array]:
     """Returns the figures of an attack. Rows that were never sent to it count in none of them.
 
     success is top-1 accuracy on all training rows (as published, known rows included); success_unlabeled and
-    f1 are of the rows without a known label. leak is ``metrics.leak_named`` under the names of ``_names``, on
-    the rows that these leave; renamed is the share of classes whose name is not the attack's own, and
-    test_leak is the leak of test rows under the same names. So are the figures of the most certain rows
-    (``certainty``). Further figures are those of canaries (``guess_figures``).
+    f1 are of the rows whose label is neither known nor, as that of a known row's copy, can be told. leak is
+    ``metrics.leak_named`` under the names of ``_names``, on the rows that these leave; renamed is the share of
+    classes whose name is not the attack's own, and test_leak is the leak of test rows under the same names. So
+    are the figures of the most certain rows (``certainty``). Further figures are those of canaries
+    (``guess_figures``).
 
     A figure is NaN if no row is left. All are NaN if a trained attack has no guess at any row: it diverged,
     which says nothing about the defense.
@@ -102,7 +115,7 @@ def score(output: AttackOutput, true: TrueLabels) -> dict[str, Array]:
     scores, i = output.scores, output.seed
     labels, sent = true.labels[i], output.sent.astype(jnp.float32)
     turn = _turns(true, i, output.draw)
-    unlabeled = sent * (turn >= output.known)
+    unlabeled = sent * (_revealed(true, i, turn) >= output.known)
     names, scored = _names(output, true, sent, turn)
     leak = metrics.leak_named(scores.train, names, labels, scored)
     its_own = jnp.arange(len(names))
@@ -148,6 +161,8 @@ def _check(output: AttackOutput, true: TrueLabels) -> None:
     if true.candidates is not None:
         chex.assert_shape(true.candidates, (seeds, rows, 2))
         chex.assert_shape(true.selects, (seeds, rows))
+    if true.groups is not None:
+        chex.assert_shape(true.groups, (seeds, rows))
     chex.assert_rank([output.seed, output.known, output.trained], 0)
     chex.assert_shape(output.sent, (rows,))
     chex.assert_shape(output.scores.train, (rows, None))
@@ -201,6 +216,7 @@ class Scorer:
             "positive": np.full(len(train), positive, np.int32),
             "candidates": arrays.get("candidates"),
             "selects": arrays.get("selects"),
+            "groups": arrays.get("groups"),
         }
         true = TrueLabels(**jax.tree.map(jnp.asarray, on_host))
         self._true = batch_layout.share(with_places(true, len(train)))

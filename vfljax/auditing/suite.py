@@ -20,6 +20,7 @@ from vfljax.auditing import planning
 from vfljax.auditing.request import FEDERATIONS, Request
 from vfljax.auditing.survey import Survey
 from vfljax.config import as_axis, combinations
+from vfljax.datasets.splits import distinct_rows
 from vfljax.errors import UserError
 from vfljax.models.mlp import MLP
 from vfljax.sweep import grid, specs, variants
@@ -112,7 +113,8 @@ def config(
     rows = int(len(dataset.labels) * SHARES[0])
     batch = next(size for most, size in BATCHES if rows <= most)
     epochs = int(np.clip(round(STEPS * batch / max(rows, 1)), *EPOCHS))
-    known = request.known or known_labels(dataset.labels, classes)
+    different = distinct_rows(dataset, np.arange(len(dataset.labels)))
+    known = request.known or known_labels(dataset.labels[different], classes)
     parties = [*request.passive, request.label_party]
     attackers = tuple((request.passive.index(name),) for name in request.attacking)
     return {

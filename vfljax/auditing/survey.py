@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from sklearn.base import ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
 
 from vfljax import datasets, store
@@ -29,6 +29,7 @@ REVEALING = 0.5  # advantage over chance (``above_chance``) from which a column 
 COPY = 0.98  # advantage from which a column is taken for a copy of the label
 ROWS = 20_000  # most rows on which columns are judged
 FOLDS = 3
+Folds = list[tuple[np.ndarray, np.ndarray]]
 LEAF = 20  # least rows of a leaf of the boosting, which is scikit-learn's default
 READING = ("delimiter", "header", "file_encoding")  # loader's options that decide column names
 
@@ -127,9 +128,9 @@ def _revealing(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> list[Re
     for place, column in enumerate(dataset.columns):
         places.setdefault(column.name, []).append(place)
     party_of = {column: party for party, columns in owners.items() for column in columns}
-    revealing = []
+    revealing, folds = [], _folds(dataset, rows)
     for name, columns in places.items():
-        leak = _leak(np.asarray(dataset.features[rows][:, columns], np.float64), y)
+        leak = _leak(np.asarray(dataset.features[rows][:, columns], np.float64), y, folds)
         if name in party_of and above_chance(leak, dataset.num_classes) - slack >= REVEALING:
             revealing.append(RevealingColumn(name, party_of[name], leak))
     return sorted(revealing, key=lambda column: -column.leak)
@@ -159,7 +160,8 @@ def _reach(
     groups = {party: set(columns) for party, columns in owners.items() if columns}
     groups["together"] = set().union(*groups.values())
     # boosting fails if a column has no number at all, and could not divide fewer than a leaf's rows anyway
-    counts = [(~np.isnan(dataset.features[rows[train]])).sum(axis=0) for train, _ in _folds(y)]
+    folds = _folds(dataset, rows)
+    counts = [(~np.isnan(dataset.features[rows[train]])).sum(axis=0) for train, _ in folds]
     used = np.min(counts, axis=0) >= min(LEAF, len(rows) // FOLDS)
     sparse = {column.name for column, enough in zip(dataset.columns, used) if not enough}
     out = {}
@@ -170,7 +172,7 @@ def _reach(
             boosting = HistGradientBoostingClassifier(
                 max_iter=60, min_samples_leaf=LEAF, random_state=0
             )
-            out[who] = _scored(boosting, x, y)
+            out[who] = _scored(boosting, x, y, folds)
     return out, tuple(sorted(sparse & groups["together"]))
 
 
@@ -179,7 +181,7 @@ def _judged_rows(dataset: Dataset) -> np.ndarray:
     return np.sort(np.random.default_rng(0).choice(rows, min(rows, ROWS), replace=False))
 
 
-def _leak(x: np.ndarray, y: np.ndarray) -> float:
+def _leak(x: np.ndarray, y: np.ndarray, folds: Folds) -> float:
     missing = np.isnan(x)
     lowest = np.where(missing, np.inf, x).min(initial=np.inf)
     x = np.where(missing, lowest - 1.0, x)  # that a value is missing may reveal the label too
@@ -188,18 +190,25 @@ def _leak(x: np.ndarray, y: np.ndarray) -> float:
     tree = DecisionTreeClassifier(
         max_leaf_nodes=32, min_samples_leaf=3, class_weight="balanced", random_state=0
     )
-    return _scored(tree, x, y)
+    return _scored(tree, x, y, folds)
 
 
-def _folds(y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Returns the rows of each fold that train and those that are scored."""
-    return list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(y, y))
+def _folds(dataset: Dataset, rows: np.ndarray) -> Folds:
+    """Returns the places among ``rows`` that train each fold and those that are scored. Groups, such as copies
+    of a row, stay in one fold unless a class has rows in fewer groups than there are folds."""
+    y, how = dataset.labels[rows], {"n_splits": FOLDS, "shuffle": True, "random_state": 0}
+    if dataset.groups is not None:
+        groups = dataset.groups[rows]
+        of_group = np.unique(np.stack([y, groups]), axis=1)[0]  # the class of each group's rows
+        if np.unique(of_group, return_counts=True)[1].min() >= FOLDS:
+            return list(StratifiedGroupKFold(**how).split(y, y, groups))
+    return list(StratifiedKFold(**how).split(y, y))
 
 
-def _scored(model: ClassifierMixin, x: np.ndarray, y: np.ndarray) -> float:
+def _scored(model: ClassifierMixin, x: np.ndarray, y: np.ndarray, folds: Folds) -> float:
     """Returns the cross-validated score of a model: AUC for two classes in the better direction, balanced
     top-1 for more."""
-    chances: Any = cross_val_predict(model, x, y, cv=_folds(y), method="predict_proba")
+    chances: Any = cross_val_predict(model, x, y, cv=folds, method="predict_proba")
     if chances.shape[1] == 2:
         auc = float(roc_auc_score(y == y.max(), chances[:, 1]))
         return max(auc, 1 - auc)

@@ -40,9 +40,10 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
     """Draws one seed's training, validation and test rows, stratified by class and disjoint.
 
     If the data set has a published test part, test rows come from it and all others from the rest.
-    Rows of a group stay in one part: groups are drawn whole and in random order, without regard to class.
-    Rows of a part's last group that exceed the part's size are not used. If shares ask for all rows, the
-    training part is smaller by the most rows that can be lost so, which is the same for every seed.
+    Rows of a group stay in one part: groups are drawn whole and in random order. If each group has one label,
+    as copies of a row do, classes are drawn in proportion, and otherwise without regard to class. Rows of a
+    part's last group that exceed the part's size are not used. If shares ask for all rows, the training part
+    is smaller by the most rows that can be lost so, which is the same for every seed.
 
     For a recording, seed s is run s, and all rows of the run are training rows, in their order. Nothing was
     held out: the other parts are the first row of each class, so that they are not empty.
@@ -206,11 +207,50 @@ def _by_group(
     assert dataset.groups is not None
     rng = np.random.default_rng([seed, len(rows)])
     groups = dataset.groups[rows]
-    rank = rng.permutation(int(groups.max()) + 1)[groups]
+    if label_groups(dataset) is None:
+        rank = rng.permutation(int(groups.max()) + 1)[groups]
+    else:
+        rank = _ranks(dataset.labels[rows], groups, rng)
     queue = np.lexsort((rng.permutation(len(rows)), rank))
     part, edge = queue[:size], rank[queue[size - 1]]
     rest = queue[rank[queue] > edge]
     for places in (part, rest):
         if len(np.unique(dataset.labels[rows[places]])) < dataset.num_classes:
-            raise ValueError("groups leave a part without rows of some class: ask for fewer rows")
+            raise ValueError(
+                "groups leave a part without rows of some class: ask for fewer rows, or name smaller groups"
+            )
     return rows[rest], rows[part]
+
+
+def _ranks(labels: np.ndarray, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Returns the rank of each row's group in a random order of groups of one label each, of which any first
+    part has the classes in proportion, and at least one group of each class if it has room for them.
+
+    Each class's groups are put in random order and spread evenly over the whole order by their rows; the
+    first group of each class comes before all others.
+    """
+    _, first, of_row, sizes = np.unique(groups, True, True, True)
+    classes, place = labels[first], np.zeros(len(first))
+    for c in np.unique(classes):
+        of_class = rng.permutation(np.flatnonzero(classes == c))
+        ends = np.cumsum(sizes[of_class])
+        place[of_class[1:]] = (ends - sizes[of_class] / 2)[1:] / ends[-1]
+    rank = np.empty(len(first), np.int64)
+    rank[np.lexsort((rng.permutation(len(first)), place))] = np.arange(len(first))
+    return rank[of_row]
+
+
+def label_groups(dataset: Dataset) -> np.ndarray | None:
+    """Returns the groups [R] if each has one label only, as copies of a row do, so that whoever knows the label
+    of one row of a group knows those of the others; None if some group has several, and without groups."""
+    groups, labels = dataset.groups, dataset.labels
+    if groups is None:
+        return None
+    _, first, of_row = np.unique(groups, return_index=True, return_inverse=True)
+    return groups if (labels[first][of_row] == labels).all() else None
+
+
+def distinct_rows(dataset: Dataset, rows: np.ndarray) -> np.ndarray:
+    """Returns the ``rows``, of each of the ``label_groups`` only one; all of them without such groups."""
+    groups = label_groups(dataset)
+    return rows if groups is None else rows[np.unique(groups[rows], return_index=True)[1]]

@@ -17,6 +17,7 @@ import numpy as np
 
 from vfljax.datasets import options as asking
 from vfljax.datasets.column_types import MISSING, NAN, Rule, Source, source, words_of
+from vfljax.datasets.copies import copies, copies_note
 from vfljax.datasets.core import Column, Dataset
 from vfljax.datasets.files import MAX_BYTES
 from vfljax.datasets.notes import notes
@@ -32,7 +33,8 @@ from vfljax.errors import unknown as no_such
 # and refuses more columns. To read as version 1 did, give its ten words in na_values=, keep_default_na=False,
 # refused columns in categorical=, and marked ones in numeric=
 # Version 3 sorts intervals such as "(5, 10]" by their ends
-READER = 3
+# Version 4 keeps rows that are copies of each other in one part
+READER = 4
 LIMITS = {  # by option: the values that it may have; None: any of its type
     "encoding": ("onehot", "codes"),
     "missing": ("keep", "refuse"),
@@ -99,7 +101,8 @@ def table(
             there first): the published test part.
         unknown: "refuse" a category that only the test file has, or "ignore" it: it is then 0 in all
             columns, or has the code of a missing one.
-        groups: a column that is no feature; rows of an equal value, such as a patient, stay in one part.
+        groups: a column that is no feature; rows of an equal value, such as a patient, stay in one part. By
+            default rows that are equal in all columns do; a column of row numbers lets them part.
         na_values: further words, or numbers, that stand for missing values.
         keep_default_na: whether pandas' words for missing values, and "?", are read as missing; empty
             fields always are. A label is missing only if it is empty, NaN, "?" or in ``na_values``.
@@ -187,6 +190,9 @@ def _dataset(files: dict[str, Read], options: dict[str, Any]) -> Dataset:
         what = f"has no column of dates for date_format={o.date_format!r}{dates}"
         raise fault(name, what, "correct it, or leave it out")
     columns, features = _encode(sources, o.encoding)
+    remarks = notes(roles, training.nameless, target, sources, held, o)
+    if groups is None and (groups := copies(features, target.labels)) is not None:
+        remarks = [*remarks, copies_note(groups, held)]
     return Dataset(
         name=one_line(pathlib.PurePath(name).name),
         features=features,
@@ -196,7 +202,7 @@ def _dataset(files: dict[str, Read], options: dict[str, Any]) -> Dataset:
         classes=target.classes,
         test=held,
         groups=groups,
-        notes=tuple(map(one_line, notes(roles, training.nameless, target, sources, held, o))),
+        notes=tuple(map(one_line, remarks)),
         reader=READER,
     )
 

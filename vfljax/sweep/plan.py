@@ -21,7 +21,7 @@ from vfljax.datasets.core import Dataset, PartyColumns
 from vfljax.datasets.label_permutation import permute_labels
 from vfljax.datasets.partition import divide
 from vfljax.datasets.scaling import statistics
-from vfljax.datasets.splits import Split, split_rows
+from vfljax.datasets.splits import Split, distinct_rows, split_rows
 from vfljax.errors import UserError
 from vfljax.federation.training import Table
 from vfljax.machine import bytes_text, free_memory
@@ -398,7 +398,8 @@ def known_error(name: str, known: float, plan: Plan) -> UserError | None:
     """Returns why an attack cannot know so many labels of the training rows; None if it can.
 
     Known rows are balanced (``plan.split_arrays``): an attacker knows as many labels of every class, or all
-    labels. No attacker knows a canary's label.
+    labels. No attacker knows a canary's label. Of a group of one label, such as copies of a row, one row
+    counts, because attacks are not scored on rows whose group has a known one.
 
     Args:
       name: the attack.
@@ -406,8 +407,9 @@ def known_error(name: str, known: float, plan: Plan) -> UserError | None:
       plan: has the training rows. The rarest class is that of all seeds.
     """
     canary = len(plan.dataset.labels) - plan.experiment.canaries * len(plan.splits)  # the first
-    classes, free = plan.dataset.num_classes, [s.train[s.train < canary] for s in plan.splits]
-    counts = [np.bincount(plan.dataset.labels[rows], minlength=classes) for rows in free]
+    dataset, free = plan.dataset, [s.train[s.train < canary] for s in plan.splits]
+    classes, different = dataset.num_classes, [distinct_rows(dataset, rows) for rows in free]
+    counts = [np.bincount(dataset.labels[rows], minlength=classes) for rows in different]
     rows = len(free[0])
     rarest = int(min(count.min() for count in counts))
     remedy, given = "ask for one a class or more, up to all", len(plan.splits[0].known)
@@ -423,6 +425,7 @@ def known_error(name: str, known: float, plan: Plan) -> UserError | None:
     elif classes * rarest < known < rows:
         each = -(-known // classes)
         what = f"labels ask for {each:g} of each class and the rarest has {rarest} training rows"
+        what += " of different groups" * (len(different[0]) < rows)
         remedy = f"ask for at most {classes * rarest}, or for all {rows}"
     else:
         return None
@@ -439,16 +442,22 @@ def most_known(plan: Plan) -> int:
 
 
 def split_arrays(
-    labels: np.ndarray, splits: Sequence[Split], draws: int = 1, candidates: HostArray = NONE
+    labels: np.ndarray,
+    splits: Sequence[Split],
+    draws: int = 1,
+    candidates: HostArray = NONE,
+    groups: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
     """Returns the arrays of splits that are stored, with each seed's orders of known rows. If there are
-    canaries, ``selects`` has the half of each seed's rows on which attacks on them are chosen.
+    canaries, ``selects`` has the half of each seed's rows on which attacks on them are chosen. If there are
+    groups of one label each, ``groups`` numbers those of each seed's training rows from 0.
 
     Args:
       labels: [R] int32.
       splits: one per seed.
       draws: number of draws of known rows. With Q seeds, draw r of seed s is row r Q + s of ``known_order``.
       candidates: of the last rows, which are canaries, as ``plant`` returns them.
+      groups: [R] of ``splits.label_groups``.
     """
     orders, halves = [], []
     first = len(labels) - (len(candidates) - 1)
@@ -466,11 +475,14 @@ def split_arrays(
         orders.append(queue[np.argsort(turn[queue], kind="stable")])
         if not draw:
             halves.append(rng.permutation(len(classes)) < len(classes) // 2)
+    of_train = [] if groups is None else [groups[s.train] for s in splits]
+    numbered = [np.unique(part, return_inverse=True)[1].astype(np.int32) for part in of_train]
     return {
         "labels": labels,
         **{part: np.stack([getattr(s, part) for s in splits]) for part in Split._fields[:3]},
         "known_order": np.stack(orders).astype(np.int32),
         **({"candidates": pairs, "selects": np.stack(halves)} if len(candidates) > 1 else {}),
+        **({"groups": np.stack(numbered)} if numbered else {}),
     }
 
 

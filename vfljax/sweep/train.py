@@ -22,6 +22,7 @@ import numpy as np
 from vfljax import datasets, plugins, store, switches
 from vfljax.config import Config
 from vfljax.datasets.core import checksum, identity
+from vfljax.datasets.splits import label_groups
 from vfljax.defenses.rows import prior_of
 from vfljax.machine import free_disk
 from vfljax.models import weights as pretrained
@@ -184,7 +185,9 @@ def shared(plan: Plan, workdir: pathlib.Path) -> None:
       workdir: the folder of the sweep, whose lock the caller holds.
     """
     splits, draws = recorded(plan).splits, plan.experiment.known_draws
-    arrays = split_arrays(plan.dataset.labels, splits, draws, plan.candidates)
+    arrays = split_arrays(
+        plan.dataset.labels, splits, draws, plan.candidates, label_groups(plan.dataset)
+    )
     arrays["test"] = np.stack([split.test for split in plan.splits])  # all, as results use them
     store.write_shared(workdir, store.splits_name(store.read_header(workdir)), arrays)
     taught, _ = teachers.lessons(plan.groups, plan.table)
