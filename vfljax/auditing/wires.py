@@ -45,6 +45,7 @@ DESCRIPTION = {
     "known_by": {kind: [["", ""]] for kind in (SPLIT, NO_SPLIT)},  # no attack that is run
 }
 """The description of the unknown defense, in the form of a plugin's row that is not in use."""
+UNEQUAL = "Batches differ in size ({} rows on average): attacks that read which rows shared one are not run."
 PREDICTIONS = "predictions.parquet"
 UTILITIES = ("utility", "alone", "after_utility")
 SEVERAL = (*UTILITIES, "attacks")  # fields that hold several values
@@ -189,6 +190,7 @@ def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
         "name": f"{pathlib.Path(request.runs[0]).stem}: a recorded exchange",
         "notes": (
             "The federation was trained elsewhere; its exchange was recorded, and nothing was trained here.",
+            *([] if first.equal_batches else [UNEQUAL.format(first.batch_size)]),
         ),
         "seeds": len(request.runs),
         "data": {"name": "wire", "dir": paths[0], "options": {"runs": tuple(paths[1:])}},

@@ -7,7 +7,8 @@ arrays of N rows and E epochs. One of the first two may be missing, and so may a
     party<p>_gradients   likewise, the cut gradients that came back, of the mean loss of a batch
     party<p>_columns     [N, F] the party's own columns, NaN where a number is missing
     order, batch_size    [E, N] place of a row in its epoch's sending order, 0..N-1; [] rows of a batch
-    batch                [E, N] number of a row's batch, in place of ``order`` and ``batch_size``
+    batch                [E, N] number of a row's batch, in place of ``order``. Attacks that read which rows
+                         shared a batch need batches of one size, of which one an epoch may be smaller
     sent                 [E, N] whether the row was sent; all rows by default
     epochs               [E] which epochs those are; 0, 1, ... by default
     labels               [N] true classes 0..C-1, to score with
@@ -86,7 +87,7 @@ def alike(run: Wire) -> dict[str, Any]:
         "what is recorded": (*run.missing, run.labels is None),
         "the width of its columns": widths,
         "its classes": run.classes,
-        "its batch size": run.batch_size,
+        "its batch size": run.batch_size if run.equal_batches else None,
         "its epochs": run.epochs.tolist(),
         "its known labels": len(run.known_rows),
     }
@@ -103,7 +104,8 @@ def read(path: str) -> Wire:
         if not path or not (place.is_dir() or place.is_file()):
             raise fault(path or "the wire", "is missing", remedy)
         if place.is_dir():
-            files = sorted(place.glob("*.npy"))
+            # names that begin with a dot are those of macOS, beside the files that it copies
+            files = sorted(f for f in place.glob("*.npy") if not f.name.startswith("."))
             arrays = {f.stem: np.load(f, mmap_mode="r", allow_pickle=False) for f in files}
         else:
             arrays = (

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import ml_dtypes  # which JAX brings
 import numpy as np
 
 from vfljax.datasets.npz import labels_of
@@ -54,7 +55,8 @@ class WireParty(NamedTuple):
 
 
 class Wire(NamedTuple):
-    """A checked wire. ``order`` is None if it is not known which rows shared a batch."""
+    """A checked wire. ``order`` is None if it is not known which rows shared a batch, and if batches have
+    different sizes, as those of Poisson sampling do. ``batch_size`` is then the mean size of a batch."""
 
     name: str
     parties: tuple[WireParty, ...]
@@ -65,6 +67,7 @@ class Wire(NamedTuple):
     labels: np.ndarray | None  # [N] int32
     known_rows: np.ndarray  # [K] int32
     known_labels: np.ndarray  # [K] int32
+    equal_batches: bool = True  # all but one an epoch
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -106,6 +109,9 @@ class _Arrays(NamedTuple):
         if name not in self.by_name:
             return None
         array = self.by_name[name]
+        if array.dtype.kind == "V" and array.dtype.itemsize == 2 and not array.dtype.names:
+            # numpy.save drops the name of bfloat16, the only such type of JAX
+            array = array.view(ml_dtypes.bfloat16).astype(np.float32)
         self.must(array.dtype.kind in "biuf", name, f"holds {array.dtype}", "give numbers")
         present = axes[1:] if axes[:1] == "E" and array.ndim == len(axes) - 1 else axes
         be = ", ".join(f"{a}={self.sizes[a]}" if a in self.sizes else a for a in axes)
@@ -167,8 +173,8 @@ def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
     numbered = raw.get("epochs")
     numbered = np.arange(epochs, dtype=np.int32) if numbered is None else numbered
     raw.must((np.diff(numbered) > 0).all(), "epochs", "do not rise", "give them in order")
-    order, size = _order(raw)
-    return Wire(place.stem, parties, order, sent, numbered, size, *_labels(raw))
+    order, size, equal = _order(raw, sent)
+    return Wire(place.stem, parties, order, sent, numbered, size, *_labels(raw), equal)
 
 
 def _real(raw: _Arrays, name: str, part: str) -> np.ndarray | None:
@@ -180,8 +186,6 @@ def _real(raw: _Arrays, name: str, part: str) -> np.ndarray | None:
         finite = np.isfinite(values).all(axis=1)
         what = f"holds NaN or infinity in epoch {epoch}, row {np.argmin(finite)}, counted from 0"
         raw.must(finite.all(), name, what, "give numbers, 0 where none was sent")
-        alike = (values == values[0]).all()
-        raw.must(not alike, name, f"has the same float32 numbers in all rows of epoch {epoch}")
         largest = float(np.abs(values).max())
         remedy = f"rescale all by one factor, to between {LEAST:g} and {LARGEST:g}"
         what = f"has {largest:.3g} as its largest number in epoch {epoch}"
@@ -194,8 +198,10 @@ def _real(raw: _Arrays, name: str, part: str) -> np.ndarray | None:
     return array
 
 
-def _order(raw: _Arrays) -> tuple[np.ndarray | None, int]:
-    """Returns the places of rows in the order of sending (None if not known), and the size of a batch."""
+def _order(raw: _Arrays, sent: np.ndarray) -> tuple[np.ndarray | None, int, bool]:
+    """Returns the places of rows in the order of sending (None if not known), the size of a batch, and whether
+    all batches but one an epoch have this size. Attacks read batches as consecutive parts of the order, so
+    batches of different sizes have none."""
     order, batch, size = (raw.get(name) for name in ("order", "batch", "batch_size"))
     rows, size = raw.sizes["N"], 0 if size is None else int(size)
     remedy = "they say the same: give one"
@@ -204,18 +210,19 @@ def _order(raw: _Arrays) -> tuple[np.ndarray | None, int]:
         raw.must(size, "", "has order and no batch_size", "give both, or batch in their place")
         once = all(len(np.unique(places)) == rows for places in order)
         raw.must(once, "order", "has a place twice in an epoch", "every row has its own")
-        return order, size
+        return order, size, True
     if batch is None:
-        return None, size or min(32, rows)
-    counts = [np.bincount(numbers, minlength=rows) for numbers in batch]
-    size, order = max(int(count.max()) for count in counts), np.empty_like(batch)
-    for numbers, count, places in zip(batch, counts, order):
-        smaller = np.flatnonzero((count > 0) & (count < size))
-        what = f"has {len(smaller)} batches of fewer than {size} rows in an epoch"
-        raw.must(len(smaller) < 2, "batch", what, "all but one must be of one size")
-        # the smaller batch comes last
-        places[np.lexsort((numbers, np.isin(numbers, smaller)))] = np.arange(rows)
-    return order, size
+        return None, size or min(32, rows), True
+    counts = np.stack([np.bincount(numbers, minlength=rows) for numbers in batch])
+    largest = int(counts.max())
+    smaller = (counts > 0) & (counts < largest)  # [E, N] by number of the batch
+    if smaller.sum(axis=1).max() > 1:
+        batches = sum(len(np.unique(of[here])) for of, here in zip(batch, sent, strict=True))
+        return None, size or round(sent.sum() / batches), False
+    order = np.empty_like(batch)
+    for numbers, last, places in zip(batch, smaller, order, strict=True):
+        places[np.lexsort((numbers, last[numbers]))] = np.arange(rows)
+    return order, largest, True
 
 
 def _labels(raw: _Arrays) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
