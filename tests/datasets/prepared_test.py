@@ -57,10 +57,8 @@ def test_blocks_give_what_the_whole_gives(tmp_path_factory, name, cuts):
     with prepared.begin(folder / "blocks") as writer:
         for features, labels, more in parts(data, sorted(cuts)):
             writer.append(features, labels, **more)
-        about = ("kind", "columns", "classes", "tokens", "length", "notes")
-        streamed = writer.finish(
-            data.name, data.num_classes, **{k: getattr(data, k) for k in about}
-        )
+        about = {name: getattr(data, name) for name in prepared.ABOUT}
+        streamed = writer.finish(data.name, data.num_classes, **about)
     same(data, streamed)
     prepared.write(data, folder / "whole")
     for file in (folder / "whole").iterdir():

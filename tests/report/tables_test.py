@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from tests.report.made import FACTS, made
+from tests.store.header_test import SMALL
 from vfljax import store
 from vfljax.config import Goal
+from vfljax.datasets.core import SourceColumn
 from vfljax.report import page, tables
 from vfljax.report.verdicts import Verdict
 
@@ -122,6 +124,24 @@ def test_leaks_are_means_over_seeds_of_what_is_stored():
     assert (table.loc[0, "seeds"], table.loc[0, "f1"]) == (5, 0.5)
     assert "precision" not in table  # of several classes it is a list
     assert tables.csv_text(table).startswith("configuration,panel,attack,federation,known,role")
+
+
+def test_columns_of_a_user_s_table_are_listed_with_their_owners(tmp_path):
+    judged, title = made(BARE, workdir=str(tmp_path)), "Columns of the table"
+    store.write(tmp_path, {**SMALL, "attacks": {}, "local_only": []})
+    assert title not in [section.title for section in tables.sections(judged)]
+    sources = [
+        SourceColumn("job", "category", 3, 12, 40, "a note")._asdict() | {"owner": 0},
+        SourceColumn("age", "number")._asdict() | {"owner": 2},
+        SourceColumn("y", "label", categories=2)._asdict() | {"owner": None},
+        SourceColumn("id", "left out")._asdict() | {"owner": None},
+    ]
+    header = {**judged.sweep.header, "data": {**judged.sweep.header["data"], "sources": sources}}
+    judged = judged._replace(sweep=judged.sweep._replace(header=header))
+    (table,) = [section.frame for section in tables.sections(judged) if section.title == title]
+    assert table["owner"].tolist() == ["telco", "bank", "label", "nobody"]
+    first = ["job", "telco", "category", "3", "12 (40 rare ones pooled)", "a note"]
+    assert table.iloc[0].tolist() == first
 
 
 def test_every_form_escapes_what_users_name():

@@ -13,10 +13,11 @@ from tests.sweeps import plan_of, tiny
 from vfljax import machine
 from vfljax.attacking import batching as attack_blocks
 from vfljax.attacking.jobs import ViewGroup
+from vfljax.datasets.core import SourceColumn
 from vfljax.datasets.splits import Split, label_groups
 from vfljax.errors import UserError
 from vfljax.models import ResNet
-from vfljax.sweep import batch_layout, plan
+from vfljax.sweep import batch_layout, plan, train
 from vfljax.sweep.grid import parse
 
 CANCER = {"data.name": "breast_cancer", "data.train": 300, "data.validation": 100, "data.test": 100}
@@ -147,17 +148,23 @@ def test_known_rows_come_class_by_class():
     assert (arrays["known_order"][0] != arrays["known_order"][1]).any()
 
 
-def test_groups_of_copies_are_numbered_by_seed_and_canaries_have_their_own(tmp_path):
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """The plan of a table in which each of sixty rows comes ten times."""
+    folder = tmp_path_factory.mktemp("table")
     random = np.random.default_rng(0)
     rows = pd.DataFrame(random.normal(size=(60, 3)), columns=list("abc")).assign(y=[0, 1] * 30)
-    pd.concat([rows] * 10).to_csv(tmp_path / "t.csv", index=False)
-    data = {"name": "table", "dir": str(tmp_path / "t.csv"), "options": {"label": "y"}}
+    pd.concat([rows] * 10).to_csv(folder / "t.csv", index=False)
+    data = {"name": "table", "dir": str(folder / "t.csv"), "options": {"label": "y"}}
     shares = {"train": 0.6, "validation": 0.2, "test": 0.2}
     changes = {"data": data | shares, "canaries": 20, "grid": {"undefended": {}}, "attacks": {}}
-    made = plan_of(tiny(**changes))
-    labels, groups = made.dataset.labels, label_groups(made.dataset)
-    arrays = plan.split_arrays(labels, made.splits, 1, made.candidates, groups)
-    for of_seed, split in zip(arrays["groups"], made.splits, strict=True):
+    return plan_of(tiny(**changes))
+
+
+def test_groups_of_copies_are_numbered_by_seed_and_canaries_have_their_own(copied):
+    labels, groups = copied.dataset.labels, label_groups(copied.dataset)
+    arrays = plan.split_arrays(labels, copied.splits, 1, copied.candidates, groups)
+    for of_seed, split in zip(arrays["groups"], copied.splits, strict=True):
         assert of_seed.max() < len(of_seed)
         names = groups[split.train]
         np.testing.assert_array_equal(of_seed[:, None] == of_seed, names[:, None] == names)
@@ -165,10 +172,17 @@ def test_groups_of_copies_are_numbered_by_seed_and_canaries_have_their_own(tmp_p
         assert len({*of_seed[is_canary]}) == is_canary.sum() == 20
         assert not {*of_seed[is_canary]} & {*of_seed[~is_canary]}
     # of each class the training part has some 18 different rows, and 20 labels of each are more
-    assert plan.known_error("mean", 30, made) is None
-    error = plan.known_error("mean", 40, made)
+    assert plan.known_error("mean", 30, copied) is None
+    error = plan.known_error("mean", 40, copied)
     assert error is not None
     assert "different groups" in str(error)
+
+
+def test_a_header_has_the_owner_of_each_column(copied):
+    sources = tuple(SourceColumn(name, "number") for name in ("a", "b", "c", "y"))
+    filled = copied._replace(dataset=copied.dataset._replace(sources=sources))
+    owners = [s["owner"] for s in train.header(filled, "")["data"]["sources"]]
+    assert owners == [0, 0, 1, None]
 
 
 def test_large_networks_are_mapped_one_at_a_time_on_a_cpu_unless_a_width_is_named():

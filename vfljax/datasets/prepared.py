@@ -22,7 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from vfljax.datasets.core import KINDS, Column, Dataset, Ragged, Vocabulary, sum_of_arrays
+from vfljax.datasets.core import (
+    KINDS,
+    Column,
+    Dataset,
+    Ragged,
+    SourceColumn,
+    Vocabulary,
+    sum_of_arrays,
+)
 from vfljax.datasets.npy import AGAIN, Growing, mapped
 from vfljax.datasets.table_errors import fault, reading, shown
 from vfljax.errors import Field, UserError, user_path
@@ -30,7 +38,7 @@ from vfljax.errors import shown as short
 
 Folder = str | os.PathLike[str]
 # the fields of a ``Dataset`` that ``vfljax.json`` records as they are
-ABOUT = ("kind", "columns", "classes", "tokens", "length", "notes", "reader")
+ABOUT = ("kind", "columns", "classes", "tokens", "length", "notes", "reader", "sources")
 
 SCHEMA = 2
 MOST = 1 << 31  # numbers of classes, codes and tokens are below it
@@ -194,6 +202,7 @@ def read(folder: Folder) -> Dataset:
         spec["length"],
         tuple(spec["notes"]),
         spec.get("reader") or 1,  # a folder of an earlier vfljax has none
+        sources=tuple(SourceColumn(*source) for source in spec.get("sources", ())),  # likewise
     )
 
 
@@ -239,6 +248,7 @@ def _agree(path: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.
         "notes": _are(spec["notes"], str),
         "loader": _are([spec["loader"]], str),
         "reader": _are([spec.get("reader") or 1], int, range(MOST)),  # an earlier vfljax wrote none
+        "sources": all(map(_is_source, spec.get("sources", ()))),  # likewise
     }
     for field, right in fields.items():
         _must(path, right, f"has {field}={shown(spec.get(field))}, which no data set may have")
@@ -284,6 +294,11 @@ def _is_column(column: list[Any]) -> bool:
     name, kind, value, vocabulary = column
     known = kind in ("number", "category", "code")
     return known and _are([name, value], str) and _are([vocabulary], int, range(MOST))
+
+
+def _is_source(source: list[Any]) -> bool:
+    name, read_as, *counts, note = source
+    return len(counts) == 3 and _are([name, read_as, note], str) and _are(counts, int, range(MOST))
 
 
 def _must(path: pathlib.Path, right: bool, what: str) -> None:

@@ -5,7 +5,7 @@ Only these frames are rendered, as HTML, Markdown, LaTeX, or for a terminal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,6 +76,9 @@ CONFIGURATIONS = (
     "An oracle knows more than an attacker can, and no verdict rests on it. "
     "An attack that is settled was not run, because the cheaper one that is named had read nearly all."
 )
+COLUMNS = (
+    "How each column of the user's table was read, who owns it, and how many rows have no value."
+)
 SECONDS = (
     "Wall-clock seconds of the machine that ran it, the slowest attack first. Runs of an attack include those "
     "on its baselines. Of the programs of training only the epochs are counted, of an attack everything."
@@ -99,6 +102,7 @@ def sections(judged: Judged, extra: Sequence[Section] = ()) -> list[Section]:
         Section(bound, guarantees.caption(judged), guarantees.bound_table(judged)),
         Section("What each attack reads", CONFIGURATIONS, _configurations(judged)),
         Section("Attacks", "", _attacks(judged)),
+        Section("Columns of the table", COLUMNS, _columns(judged)),
         Section("Seconds of training and of each attack", SECONDS, seconds(judged.sweep)),
     )
     return [section for section in every if len(section.frame)]
@@ -376,6 +380,35 @@ def seconds(sweep: store.StoredSweep) -> pd.DataFrame:
     ]
     header = ["", "seconds", "runs", "ms a run", "training is 1", "compiles"]
     return pd.DataFrame(lines, columns=header)
+
+
+def _columns(judged: Judged) -> pd.DataFrame:
+    """Returns a row for each column of a user's table: its owner, and how it was read. Without rows for other
+    data sets, and for sweeps whose header does not have it."""
+
+    def owner(source: Mapping[str, Any]) -> str:
+        if source["read_as"] == "label":
+            return "label"
+        party = source["owner"]
+        return "nobody" if party is None else judged.experiment.parties.name_of(party)
+
+    def categories(source: Mapping[str, Any]) -> str:
+        pooled = f" ({source['pooled']:,} rare ones pooled)" if source["pooled"] else ""
+        return f"{source['categories']:,}{pooled}" if source["categories"] else NONE
+
+    sources = judged.sweep.header["data"].get("sources", ())
+    rows = [
+        {
+            "column": source["name"],
+            "owner": owner(source),
+            "read as": source["read_as"],
+            "missing": f"{source['missing']:,}",
+            "categories kept": categories(source),
+            "note": source["note"],
+        }
+        for source in sources
+    ]
+    return pd.DataFrame(rows)
 
 
 def leaks(judged: Judged) -> pd.DataFrame:

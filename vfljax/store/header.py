@@ -1,6 +1,8 @@
 """The header of a sweep, ``sweep.json``: its config and plan, and its comparison with that of another sweep.
 
-    schema, id, config, command, versions, revision, backend, devices, data, checksum, ...
+    schema, id, config, command, versions, revision, backend, devices, checksum, ...
+    data                    rows, classes, parts; ``sources`` are the columns of a user's table, as records of
+                            ``datasets.core.SourceColumn`` with the number of the party that owns each, or null
     earlier                 the configs that the sweep had before it was extended, the first one first
     shards                  name, group (program), trials and capacity of each shard
     blocks                  names of shards by block; an attack has a unit for each block

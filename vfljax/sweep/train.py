@@ -110,6 +110,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
             "positive": plan.positive,
             "balance": plan.balance,
             "party_shapes": [list(x.shape[1:]) for x in plan.table.features],
+            "sources": _sources(plan),
             "train": len(plan.splits[0].train),
             "recorded": len(recorded(plan).splits[0].train),
             "validation": len(plan.splits[0].validation),
@@ -131,6 +132,12 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         # classes are named by as many labels as the attacks of the sweep's first config know
         "naming": most_known(recorded(plan)),
     }
+
+
+def _sources(plan: Plan) -> list[dict[str, Any]]:
+    """Returns the columns of a user's table, each with the number of the party that owns it, or None."""
+    owners = {c.name: p for p, owned in enumerate(plan.party_columns) for c in owned.columns}
+    return [s._asdict() | {"owner": owners.get(s.name)} for s in plan.dataset.sources]
 
 
 def stored_shards(plan: Plan) -> list[dict[str, Any]]:
