@@ -15,12 +15,6 @@ LABELS = np.random.default_rng(0).choice(4, ROWS, p=[0.4, 0.3, 0.2, 0.1]).astype
 DATA = Dataset("set", np.zeros((ROWS, 2)), LABELS, 4)
 
 
-def test_a_share_of_zero_is_the_data_set_itself_and_one_beyond_all_rows_is_refused():
-    assert permute_labels(DATA, 0.0) is DATA
-    with pytest.raises(ValueError, match="share=1.5"):
-        permute_labels(DATA, 1.5)
-
-
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_labels_are_permuted_among_a_share_of_the_rows(share):
     before = LABELS.copy()

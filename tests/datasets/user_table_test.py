@@ -162,11 +162,12 @@ def test_notes_say_what_a_person_must_know():
         "categories, one-hot: same (1).",
     ):
         assert note in notes
-    alone = from_frame(frame[["y", "code"]], label="y").notes
+    alone = from_frame(frame[["y", "code", "id"]], label="y", groups="id").notes
     assert alone == (
         "few distinct whole numbers, taken as numbers: code (5); name those that are codes in categorical=.",
     )
-    assert from_frame(frame[["y", "code"]], label="y", numeric="code").notes == ()
+    numeric = from_frame(frame[["y", "code", "id"]], label="y", groups="id", numeric="code")
+    assert numeric.notes == ()
 
 
 def test_notes_are_short_single_lines_whatever_the_values_are():

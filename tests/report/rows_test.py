@@ -126,6 +126,8 @@ def test_figures_of_more_classes_count_the_rows_of_all(monkeypatch):
     frames = made(monkeypatch, {}, [], balance=(100, 300, 600))
     assert frames.facts.scored_rows == 300  # of the rarest class, and of three classes
     assert frames.facts.chance == pytest.approx(1 / 3)
+    copied = made(monkeypatch, {}, [], recorded=500, distinct=50)  # copies of a row are one error
+    assert copied.facts.scored_rows == 15
 
 
 def test_each_planned_row_is_there_once_and_has_no_figure_until_it_is_run(monkeypatch):

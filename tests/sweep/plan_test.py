@@ -178,6 +178,13 @@ def test_groups_of_copies_are_numbered_by_seed_and_canaries_have_their_own(copie
     assert "different groups" in str(error)
 
 
+def test_a_header_counts_the_rows_of_different_groups(copied):
+    groups = label_groups(copied.dataset)
+    data = train.header(copied, "")["data"]
+    assert data["distinct"] == min(len({*groups[split.train]}) for split in copied.splits)
+    assert data["distinct"] < data["recorded"] == len(copied.splits[0].train)
+
+
 def test_a_header_has_the_owner_of_each_column(copied):
     sources = tuple(SourceColumn(name, "number") for name in ("a", "b", "c", "y"))
     filled = copied._replace(dataset=copied.dataset._replace(sources=sources))

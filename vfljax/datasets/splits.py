@@ -12,6 +12,7 @@ from vfljax.datasets.table_errors import one_line
 from vfljax.errors import Field, UserError
 
 REMEDY = ("leave the class out, or give more rows", Field("data.shares", " or larger shares"))
+SMALLER = "smaller groups (equal rows of a table are one, unless its option groups names a column)"
 MANY = 1 << 21  # more rows than this are split by ``_stratified_arrays``
 
 
@@ -89,62 +90,45 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
         asked = f"data: train, validation, test = {train}, {validation}, {test} ask for {sizes} of "
         least = f"each part needs at least one row a class ({num_classes})"
         what = (Field("data.shares", asked), f"{room} rows")
-        raise UserError(what, remedy=f"{least} and together at most all rows")
-    _enough(dataset, present, rest)
-    try:
-        if held is not None:
-            _, test_rows = _stratified(dataset, held, len(held) - sizes[2], sizes[2], seed)
-        elif dataset.groups is not None:
-            rest, test_rows = _by_group(dataset, rest, sizes[2], seed)
-        else:
-            rest, test_rows = _stratified(dataset, rest, total - sizes[2], sizes[2], seed)
-        if dataset.groups is None:
-            train_rows, validation_rows = _stratified(dataset, rest, sizes[0], sizes[1], seed)
-        else:
-            rest, validation_rows = _by_group(dataset, rest, sizes[1], seed)
-            if len(rest) < sizes[0]:
-                raise ValueError(f"{len(rest)} rows of other groups are left: ask for fewer rows")
-            spare = len(rest) - sizes[0]
-            left_over = spare if spare >= dataset.num_classes else 0
-            train_rows, _ = _stratified(dataset, rest, sizes[0], left_over, seed)
-    except ValueError as error:
-        raise UserError(f"data: cannot split {room} rows by class into {sizes}: {error}") from error
+        groups = "" if dataset.groups is None else f"; give {SMALLER}"
+        raise UserError(what, remedy=f"{least} and together at most all rows{groups}")
+    if held is not None:
+        _, test_rows = _stratified(dataset, held, len(held) - sizes[2], sizes[2], seed)
+    elif dataset.groups is not None:
+        rest, test_rows = _by_group(dataset, rest, sizes[2], seed)
+    else:
+        rest, test_rows = _stratified(dataset, rest, total - sizes[2], sizes[2], seed)
+    if dataset.groups is None:
+        train_rows, validation_rows = _stratified(dataset, rest, sizes[0], sizes[1], seed)
+    else:
+        rest, validation_rows = _by_group(dataset, rest, sizes[1], seed)
+        _check_left(rest, sizes[0])
+        spare = len(rest) - sizes[0]
+        left_over = spare if spare >= dataset.num_classes else 0
+        train_rows, _ = _stratified(dataset, rest, sizes[0], left_over, seed)
     parts = (np.asarray(rows, np.int32) for rows in (train_rows, validation_rows, test_rows))
     return _complete(dataset, present, Split(*parts))
-
-
-def _enough(dataset: Dataset, present: np.ndarray, rows: np.ndarray) -> None:
-    """Raises UserError if one of the ``present`` classes has too few of the ``rows`` (all of them, or
-    those outside the published test part) for each part to hold one."""
-    least, where, parts = 3, "", "train, validation and test"
-    if dataset.test is not None:
-        least, where, parts = 2, " outside the published test part", "train and validation"
-    labels, counts = np.unique(dataset.labels[rows], return_counts=True)
-    count_of = dict(zip(labels.tolist(), counts.tolist(), strict=True))
-    for label in present.tolist():
-        if (count := count_of.get(label, 0)) < least:
-            has = f"has {count} row{'s' * (count != 1)}{where}"
-            raise _lacking(dataset, label, f"{has}: {parts} need one each")
 
 
 def _complete(dataset: Dataset, present: np.ndarray, split: Split) -> Split:
     """Returns the split; raises UserError if a part lacks one of the ``present`` classes. A test part that is
     drawn from the published one needs only the classes of the latter."""
-    for part, rows in zip(("train", "validation", "test"), split[:3], strict=True):
+    for part, rows in zip(("training", "validation", "test"), split[:3], strict=True):
         expected = present
         if part == "test" and dataset.test is not None:
             expected = np.unique(dataset.labels[dataset.test])
         lacking = np.setdiff1d(expected, dataset.labels[rows])
         if len(lacking):
             label = int(lacking[0])
-            has = f"has {(dataset.labels == label).sum()} rows and none of the {len(rows)} of the {part} part"
-            raise _lacking(dataset, label, f"{has}: train, validation and test need one each")
+            name = one_line(dataset.classes[label]) if dataset.classes else str(label)
+            of_class, of_groups, remedy = dataset.labels == label, "", REMEDY
+            if dataset.groups is not None:
+                of_groups = f" in {len(np.unique(dataset.groups[of_class]))} groups"
+                remedy = (*REMEDY, f" or {SMALLER}")
+            has = f"{of_class.sum()} rows{of_groups} and none of the {len(rows)} of the {part} part"
+            least = "training, validation and test need one each"
+            raise UserError(f"data: class {name} has {has}: {least}", remedy=remedy)
     return split
-
-
-def _lacking(dataset: Dataset, label: int, what: str) -> UserError:
-    name = one_line(dataset.classes[label]) if label < len(dataset.classes) else str(label)
-    return UserError(f"data: class {name} {what}", remedy=REMEDY)
 
 
 def _left(dataset: Dataset, rows: np.ndarray) -> int:
@@ -205,6 +189,7 @@ def _by_group(
     """Returns (the rest of ``rows``, a part of this size), no group in both. Groups come in random order. The
     rows of the last group that exceed the part are in neither: all seeds need parts of equal size."""
     assert dataset.groups is not None
+    _check_left(rows, size)
     rng = np.random.default_rng([seed, len(rows)])
     groups = dataset.groups[rows]
     if label_groups(dataset) is None:
@@ -214,12 +199,13 @@ def _by_group(
     queue = np.lexsort((rng.permutation(len(rows)), rank))
     part, edge = queue[:size], rank[queue[size - 1]]
     rest = queue[rank[queue] > edge]
-    for places in (part, rest):
-        if len(np.unique(dataset.labels[rows[places]])) < dataset.num_classes:
-            raise ValueError(
-                "groups leave a part without rows of some class: ask for fewer rows, or name smaller groups"
-            )
     return rows[rest], rows[part]
+
+
+def _check_left(rows: np.ndarray, size: int) -> None:
+    if len(rows) < size:
+        what = f"data: {len(rows)} rows of other groups are left for a part of {size}"
+        raise UserError(what, remedy=f"ask for fewer rows, or give {SMALLER}")
 
 
 def _ranks(labels: np.ndarray, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -108,7 +108,8 @@ def _facts(sweep: StoredSweep, experiment: Config | None) -> Facts:
     balance = data["balance"]
     classes, share = len(balance), min(balance) / sum(balance)
     # a balanced top-1 of more than two classes counts the rows of all classes
-    scored = data.get("recorded", data["train"]) * share * (classes if classes > 2 else 1)
+    rows = data.get("distinct", data.get("recorded", data["train"]))
+    scored = rows * share * (classes if classes > 2 else 1)
     utility = utility_of(balance)
     passive = sweep.config["parties"]["passive"]
     parties = experiment.parties.name_of if experiment else "passive party {}".format

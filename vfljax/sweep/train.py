@@ -22,7 +22,7 @@ import numpy as np
 from vfljax import datasets, plugins, store, switches
 from vfljax.config import Config
 from vfljax.datasets.core import checksum, identity
-from vfljax.datasets.splits import label_groups
+from vfljax.datasets.splits import distinct_rows, label_groups
 from vfljax.defenses.rows import prior_of
 from vfljax.machine import free_disk
 from vfljax.models import weights as pretrained
@@ -113,6 +113,10 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
             "sources": _sources(plan),
             "train": len(plan.splits[0].train),
             "recorded": len(recorded(plan).splits[0].train),
+            # of these, rows of different groups, which bound how precise a leak can be
+            "distinct": min(
+                len(distinct_rows(dataset, split.train)) for split in recorded(plan).splits
+            ),
             "validation": len(plan.splits[0].validation),
             "test": len(plan.splits[0].test),
         },
