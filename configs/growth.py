@@ -5,7 +5,7 @@
 The variant is the number of settings, noise scales times seeds: 10, 100, 1000 (the default), 10000 or 100000,
 which needs `--beyond_limits`. All share one program. Wisconsin breast cancer in two halves, an MLP of 16 hidden
 units, 10 epochs; the norm attack on every setting. Time and memory by variant stand in
-`analysis/results/benchmark/README.md`.
+`analysis/results/large_sweeps/README.md`.
 """
 
 from vfljax.config import ordered
