@@ -1,6 +1,6 @@
 """Sphinx's settings; ``docstrings`` says how a docstring becomes a page.
 
-    python -m sphinx -W -q -c analysis/api analysis analysis/api/build/html
+    python -m sphinx -W -q -c analysis/api analysis runs/site
 
 The sources are the Markdown pages and notebooks of ``analysis/`` as they are, the pages beside this file, and
 those that ``pages`` makes in ``generated``.
