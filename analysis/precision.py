@@ -4,7 +4,7 @@
 
 Runs configs/precision.py in both precisions, as two sweeps below ``workdir`` (what is there already is not
 run again), and writes the tables of ``analysis/results/benchmark/precision``: tables.md for people and
-precision.csv with a line per setting, federation, seed and figure. Settings of one seed have the same rows,
+precision.csv with a line per configuration, federation, seed and figure. Trials of one seed have the same rows,
 batches and initial weights in both, so that differences are paired by seed.
 """
 
@@ -55,9 +55,9 @@ def interval(values: pd.Series) -> Interval:
 
 
 class Pair(NamedTuple):
-    """One figure of a setting in both precisions, by seed."""
+    """One figure of a configuration in both precisions, by seed."""
 
-    setting: str
+    configuration: str
     federation: str  # a panel
     figure: str
     exact: pd.Series
@@ -77,7 +77,7 @@ class Pair(NamedTuple):
     def cells(self) -> list[str]:
         change = self.change
         return [
-            *(self.setting, PANELS[self.federation], self.figure),
+            *(self.configuration, PANELS[self.federation], self.figure),
             *(str(interval(values)) for values in (self.exact, self.rounded)),
             f"{change.mean:+.3f} ± {change.half:.3f}{' *' if self.certain else ''}",
         ]
@@ -126,7 +126,7 @@ def by_attack(exact: Judged, rounded: Judged) -> pd.DataFrame:
 
 def text(every: Sequence[Pair], attacks: pd.DataFrame, scale: str) -> str:
     """Both tables as Markdown, and what is largest in the first; ``scale`` is that of leaks."""
-    header = ["setting", "federation", "figure", EXACT, ROUNDED, "change, paired by seed"]
+    header = ["configuration", "federation", "figure", EXACT, ROUNDED, "change, paired by seed"]
     certain = [pair for pair in every if pair.certain]
     lines = [
         "# Products in bfloat16 beside float32",
@@ -140,21 +140,27 @@ def text(every: Sequence[Pair], attacks: pd.DataFrame, scale: str) -> str:
         "",
     ]
     last = [
-        *("", "## Every attack by itself", "", f"{scale}, mean over all settings and seeds.", ""),
+        *(
+            "",
+            "## Every attack by itself",
+            "",
+            f"{scale}, mean over all configurations and seeds.",
+            "",
+        ),
         tables.markdown(attacks),
     ]
     for figure in (ACCURACY, LEAK):
         pair = max((p for p in every if p.figure == figure), key=lambda p: abs(p.change.mean))
-        at = f"{pair.setting}, {PANELS[pair.federation]}"
+        at = f"{pair.configuration}, {PANELS[pair.federation]}"
         lines.append(f"- Largest change of the {figure}: {pair.change.mean:+.3f} ({at}).")
     return "\n".join(lines + last) + "\n"
 
 
 def as_csv(every: Sequence[Pair]) -> str:
-    """A line per setting, federation, figure and seed."""
+    """A line per configuration, federation, figure and seed."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["setting", "federation", "figure", "seed", EXACT, ROUNDED])
+    writer.writerow(["configuration", "federation", "figure", "seed", EXACT, ROUNDED])
     for pair in every:
         for seed, value in pair.exact.items():
             values = (value, pair.rounded.get(seed, float("nan")))

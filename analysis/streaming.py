@@ -2,7 +2,7 @@
 
     python -m analysis.streaming --turns=9
 
-The first shard of configs/large_synthetic.py:million, six of its settings on two cores, is trained for an epoch
+The first shard of configs/large_synthetic.py:million, six of its trials on two cores, is trained for an epoch
 of 100,000 of its 1,004,000 rows, once with its rows on the device and once streamed, in each turn. It prints
 the times and their ratio.
 """
@@ -29,7 +29,7 @@ RESIDENT_GB = {"resident": 4.0, "streamed": 0.0}
 
 
 def timed(config: Any, rows: int, resident_gb: float) -> Any:
-    """Returns ``measure() -> microseconds a setting and step`` of an epoch.
+    """Returns ``measure() -> microseconds per trial and step`` of an epoch.
 
     Args:
       config: of the sweep.
@@ -68,7 +68,7 @@ def measured(config: Any, rows: int, turns: int) -> str:
         [name, times(each).shown(",.0f"), to_resident(each).shown(".2f")]
         for name, each in every.items()
     ]
-    return markdown(("rows", "us a setting and step (median; range)", "to resident"), cells)
+    return markdown(("rows", "µs per trial and step (median; range)", "to resident"), cells)
 
 
 if __name__ == "__main__":

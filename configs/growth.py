@@ -1,11 +1,11 @@
-"""One small structure with 10 to 100,000 settings: how time and memory grow with a grid.
+"""One small structure with 10 to 100,000 trials: how time and memory grow with a grid.
 
     /usr/bin/time -v python -m launch.sweep --config=configs/growth.py:1000 --workdir=runs/growth-1000
 
-The variant is the number of settings, noise scales times seeds: 10, 100, 1000 (the default), 10000 or 100000,
+The variant is the number of trials, noise scales times seeds: 10, 100, 1000 (the default), 10000 or 100000,
 which needs `--beyond_limits`. All share one program. Wisconsin breast cancer in two halves, an MLP of 16 hidden
-units, 10 epochs; the norm attack on every setting. Time and memory by variant stand in
-`analysis/results/benchmark/README.md`.
+units, 10 epochs; the norm attack on every trial. Time and memory by variant are in
+`analysis/results/large_sweeps/README.md`.
 """
 
 from vfljax.config import ordered
@@ -20,7 +20,7 @@ def get_config(variant="1000"):
     scales, seeds = SIZES[variant]
     return ordered(
         {
-            "name": f"growth to {variant} settings",
+            "name": f"growth to {variant} trials",
             "notes": ("For time and memory: the scales are not chosen for what they defend.",),
             "seeds": seeds,
             "data": {"name": "breast_cancer", "train": 384, "validation": 85, "test": 100},

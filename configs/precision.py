@@ -4,11 +4,11 @@
     python -m analysis.precision --workdir=runs/precision --out=analysis/results/benchmark/precision
 
 The variant is `config.training.precision`: float32 (the default) or bfloat16. The second command runs both
-and puts their accuracies and worst cases side by side, in a few minutes on 2 cores; they stand in
-`analysis/results/benchmark/README.md`. Seven points of five defenses and none, 5 seeds, with and without
-model splitting: label smoothing by a teacher (KDk), a penalty with products of its own (dCor), and gradients
-that are noised, cut down and rounded again. Federation and rates are configs/quickstart.py's; attacks are those
-that read embeddings, gradients and models.
+and puts their accuracies and worst cases side by side, in a few minutes on 2 cores
+(`analysis/results/benchmark/precision/README.md`). Seven points of five defenses and none, 5 seeds, with and
+without model splitting: label smoothing by a teacher (KDk), a penalty with products of its own (dCor), and
+gradients that are noised, cut down and rounded again. Federation and rates are configs/quickstart.py's;
+attacks are those that read embeddings, gradients and models.
 """
 
 from vfljax.config import ordered

@@ -15,14 +15,14 @@ from vfljax.report.rows import read
 from vfljax.store import header
 
 
-def test_precisions_are_paired_by_setting_panel_and_seed():
+def test_precisions_are_paired_by_configuration_panel_and_seed():
     def sweep(*figures):
         utilities = ({"probe": [leak] * 3, "test_utility": [u] * 3} for u, leak in figures)
         return made(*utilities, seeds=3, base=0.5)
 
     exact, rounded = sweep((0.9, 0.7), (0.8, 0.51)), sweep((0.88, 0.7), (0.8, 0.57))
     every = list(precision.pairs(exact, rounded))
-    assert [(p.setting, p.figure) for p in every] == [
+    assert [(p.configuration, p.figure) for p in every] == [
         (name, figure)
         for name in ("undefended", "noise")
         for figure in ("accuracy", "strongest attack")

@@ -57,7 +57,7 @@ LOOPS = {
     "attacks.ranks.solve": "conjugate gradients",
     "attacks.batch_inversion.batch_inversion": "batches one after the other",
 }
-# these do grow with rows: analysis/gpu.md has the reasons
+# these do grow with rows: analysis/guide/gpu.md has the reasons
 BY_ROWS = {
     "attacks.batch_inversion.least_solution": "an elimination, pivot by pivot",
     "attacks.similarity.nearest": "known rows one after the other",

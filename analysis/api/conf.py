@@ -1,4 +1,10 @@
-"""Sphinx's settings. README.md beside this file has the command; ``docstrings`` says how one becomes a page."""
+"""Sphinx's settings; ``docstrings`` says how a docstring becomes a page.
+
+    python -m sphinx -W -q -c analysis/api analysis runs/site
+
+The sources are the Markdown pages and notebooks of ``analysis/`` as they are, the pages beside this file, and
+those that ``pages`` makes in ``generated``.
+"""
 
 import inspect
 import pathlib
@@ -18,7 +24,12 @@ Remarks.__repr__ = lambda remarks: "Remarks()"  # a default; its fields are func
 project = "vfljax"
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.viewcode", "myst_nb"]
 nb_execution_mode = "off"  # notebooks are shown with the outputs that they were stored with
-exclude_patterns = ["build", "README.md"]
+root_doc = "api/index"
+include_patterns = [
+    *("api/*.rst", "api/generated/*.rst", "*.ipynb", "guide/*.md", "reference/*.md"),
+    *("applications/*.md", "results/**/README.md", "results/*.md", "results/papers/*.md"),
+]
+myst_heading_anchors = 3
 html_theme = "alabaster"
 html_theme_options = {
     "description": "Label leakage in vertical federated learning, on JAX",

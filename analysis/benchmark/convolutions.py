@@ -24,7 +24,7 @@ from vfljax.types import PyTree
 
 WIDTHS = (16, 64)
 REFERENCE = "PyTorch"
-HEADER = ("width", "form", "ms a setting and step (median; range)", "to PyTorch's")
+HEADER = ("width", "form", "ms per trial and step (median; range)", "to PyTorch's")
 FORMS = (("matmul", "map"), ("matmul", "vmap"), ("xla", "vmap"), ("xla", "map"))
 
 
@@ -42,7 +42,7 @@ IMAGES = Images()
 
 
 def ours(
-    implementation: str, mode: str, width: int, settings: int, images: Images = IMAGES
+    implementation: str, mode: str, width: int, trials: int, images: Images = IMAGES
 ) -> tuple[Callable[[], float], int]:
     """Returns ``measure() -> milliseconds per trial and step`` of a compiled program, and bytes per trial.
 
@@ -50,21 +50,21 @@ def ours(
       implementation: "matmul" or "xla".
       mode: "map" or "vmap".
       width: of the ResNet.
-      settings: trials of the program.
+      trials: trials of the program.
       images: the sizes.
     """
     train, start = training_of(implementation, width, images)
-    layout = batch_layout.layout(settings, 1 if mode == "map" else settings)
+    layout = batch_layout.layout(trials, 1 if mode == "map" else trials)
     program = programs.Program(train, layout)
     drawn = jax.jit(start)(jax.random.key(0))
-    copies = jax.tree.map(lambda a: np.repeat(np.asarray(a)[None], settings, axis=0), drawn)
+    copies = jax.tree.map(lambda a: np.repeat(np.asarray(a)[None], trials, axis=0), drawn)
     variables = layout.pad(copies)
     jax.block_until_ready(program(variables, ()))
 
     def measure() -> float:
         began = time.perf_counter()
         jax.block_until_ready(program(variables, ()))
-        return (time.perf_counter() - began) / (settings * images.steps) * 1e3
+        return (time.perf_counter() - began) / (trials * images.steps) * 1e3
 
     return measure, program.member_bytes(variables)
 
@@ -124,7 +124,7 @@ def network(implementation: str, width: int, images: Images) -> Any:
 
 def measured(
     repeats: int,
-    settings: int,
+    trials: int,
     images: Images = IMAGES,
     reference: Callable[[int], Callable[[], float]] | None = None,
 ) -> tuple[dict[str, Any], str]:
@@ -132,7 +132,7 @@ def measured(
 
     Args:
       repeats: how many times each form is timed.
-      settings: trials of each program.
+      trials: trials of each program.
       images: the sizes.
       reference: ``reference(width)`` times what ratios are relative to; see ``analysis.benchmark.peers``.
     """
@@ -140,7 +140,7 @@ def measured(
     for width in WIDTHS:
         slow = jax.default_backend() == "cpu" and width > min(WIDTHS)
         cases = {
-            f"{how} {mode}": ours(how, mode, width, settings, images)[0]
+            f"{how} {mode}": ours(how, mode, width, trials, images)[0]
             for how, mode in FORMS
             if not (slow and how == "xla")
         }
@@ -155,4 +155,4 @@ def measured(
             rows.append({"width": width, "form": form, **figures})
             shown = "-" if ratio is None else f"{ratio:.2f}"
             cells.append([str(width), form, spread.shown(",.1f"), shown])
-    return {"settings": settings, "rows": rows}, markdown(HEADER, cells)
+    return {"trials": trials, "rows": rows}, markdown(HEADER, cells)

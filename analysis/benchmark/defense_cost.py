@@ -17,7 +17,7 @@ from vfljax.defenses import TABLE, with_networks
 from vfljax.models import MLP, Generator
 from vfljax.types import DefenseSpec, Spec
 
-SETTINGS = 64
+TRIALS = 64
 # batch, cut, classes: the grid's, then KDk on CIFAR-10, Criteo and GAFM's Spambase
 SHAPES = ((256, 16, 10), (32, 10, 10), (1000, 4, 2), (1028, 1, 2))
 # other rules of a defense that are timed beside its default one
@@ -75,9 +75,9 @@ def measured(repeats: int, width: int | None, only: str) -> tuple[dict[str, Any]
             row, binary = TABLE[defense.name], TABLE[defense.name].two_classes
             if binary not in undefended:
                 twin = spec_of(shape, None, binary)
-                undefended[binary] = TimedStep(twin, SETTINGS, COLUMNS, {}, width)
+                undefended[binary] = TimedStep(twin, TRIALS, COLUMNS, {}, width)
             spec = spec_of(shape, defense, binary)
-            case = TimedStep(spec, SETTINGS, COLUMNS, {defense.name: row.example}, width)
+            case = TimedStep(spec, TRIALS, COLUMNS, {defense.name: row.example}, width)
             pair = {"undefended": undefended[binary], "defended": case}
             measures = {n: functools.partial(c.measure, 0.25) for n, c in pair.items()}
             base, defended = in_turn(measures, repeats).values()
@@ -102,7 +102,7 @@ def measured(repeats: int, width: int | None, only: str) -> tuple[dict[str, Any]
             spread = f"{added.median:+.0f} us ({added.lowest:+.0f} to {added.highest:+.0f})"
             print(f"{place}: {spread} on {alone:.0f}", flush=True)
     header = [
-        "added us a setting and step (lowest to highest)",
+        "added µs per trial and step (lowest to highest)",
         *(f"{b} x {d}" for b, d, _ in SHAPES),
     ]
-    return {"settings": SETTINGS, "rows": rows}, markdown(header, cells.values())
+    return {"trials": TRIALS, "rows": rows}, markdown(header, cells.values())

@@ -47,12 +47,12 @@ OURS, QUEUED, EAGER = "float32", "float32, all epochs queued", "eager PyTorch"
 # precision of products: by JAX's default, and by ``Spec.precision`` of the networks
 PRECISIONS = {"TF32": ("tensorfloat32", "float32"), "bfloat16": ("float32", "bfloat16")}
 FORM = {
-    OURS: "tabular settings, as a sweep runs them",
+    OURS: "tabular trials, as a sweep runs them",
     GROUPED: "grouped convolutions",
     PRODUCTS: "matrix products",
 }
 LEAST_SHARE, MOST_BETWEEN, LEAST_OF_EAGER = 0.4, 0.05, 100  # the aims
-TIME, USEFUL = "us a setting and step (median; range)", "useful GFLOP/s"
+TIME, USEFUL = "µs per trial and step (median; range)", "useful GFLOP/s"
 HEADER = ("what", TIME, USEFUL, "of the matrix rate", "peak so far, GiB")
 MEMORY = ("program", "members", "counted, GB", "by XLA, GB", "members that fit a device")
 
@@ -60,7 +60,7 @@ MEMORY = ("program", "members", "counted, GB", "by XLA, GB", "members that fit a
 class Sizes(NamedTuple):
     """The sizes of what is trained; the defaults are those of the aims."""
 
-    settings: int = 1024  # tabular trials
+    trials: int = 1024  # tabular trials
     spec: Spec = dataclasses.replace(GRID, epochs=8)
     networks: int = 16  # trials of the ResNet
     width: int = 64  # of the ResNet
@@ -69,7 +69,7 @@ class Sizes(NamedTuple):
 
 
 SMALL = Sizes(
-    settings=8,
+    trials=8,
     spec=dataclasses.replace(
         GRID, bottoms=(MLP((8,), 4),) * 2, top=MLP((8,), 10), num_rows=64, batch_size=16
     ),
@@ -113,7 +113,7 @@ def measured(turns: int, eager: Any, sizes: Sizes | None = None) -> tuple[dict[s
         f"Matrix rate: {rate:,.0f} GFLOP/s, products of {sizes.matrix:,} x {sizes.matrix:,} float32 "
         f"matrices, precision {precision}."
     )
-    memory, held = _memory(sizes, {OURS: about.pop("bytes_a_setting"), **needed})
+    memory, held = _memory(sizes, {OURS: about.pop("bytes_a_trial"), **needed})
     result = {
         "gpu": gpu,
         "matmul_gflops": rate,
@@ -142,7 +142,7 @@ def _device(gpu: bool) -> str:
 
 def _tabular(sizes: Sizes, turns: int, eager: Any) -> tuple[list[Measurement], dict[str, Any]]:
     """Times many tabular trials in every way, in turn. Returns rows, and further entries of the JSON."""
-    spec, count = sizes.spec, sizes.settings
+    spec, count = sizes.spec, sizes.trials
     cases = {OURS: TimedStep(spec, count, COLUMNS, {}, None)}
     for name, (products, networks) in PRECISIONS.items():
         rounded = dataclasses.replace(spec, precision=networks)
@@ -159,7 +159,7 @@ def _tabular(sizes: Sizes, turns: int, eager: Any) -> tuple[list[Measurement], d
     }
     ours = cases[OURS]
     about = {
-        "bytes_a_setting": ours.program.member_bytes((ours.member, ours.state)),
+        "bytes_a_trial": ours.program.member_bytes((ours.member, ours.state)),
         "between_calls": ratios(every[QUEUED], every[OURS])._asdict(),
         "accuracy": float(last[OURS][1].mean()),
         "changes": {
@@ -190,7 +190,7 @@ def _tabular_verdicts(lines: list[Measurement], about: dict[str, Any]) -> list[s
         f"{MOST_BETWEEN:.0%}.",
         *(
             f"{name} takes {ratios(every[name], every[OURS]).shown('.2f')} of float32's time; the last loss "
-            f"of a setting differs by {change['loss']:.1g} at most, and training accuracy, "
+            f"of a trial differs by {change['loss']:.1g} at most, and training accuracy, "
             f"{about['accuracy']:.3f} in float32, by {change['accuracy']:+.4f} on average."
             for name, change in about["changes"].items()
         ),
@@ -220,8 +220,8 @@ def _counted(sizes: Sizes) -> dict[str, tuple[int, int]]:
         return jaxprs.live_bytes(jax.make_jaxpr(function)(*shapes).jaxpr)
 
     run = jax.vmap(training.make_run(sizes.spec), in_axes=(0, None))
-    shapes = epoch_shapes(sizes.spec, sizes.settings, COLUMNS, {})
-    found = {OURS: (sizes.settings, live(run, *shapes))}
+    shapes = epoch_shapes(sizes.spec, sizes.trials, COLUMNS, {})
+    found = {OURS: (sizes.trials, live(run, *shapes))}
     keys = jax.random.split(jax.random.key(0), sizes.networks)
     for implementation, mode in FORMS:
         train, start = convolutions.training_of(implementation, sizes.width, sizes.images)
@@ -307,7 +307,7 @@ def _verdicts(networks: list[Measurement], rate: float) -> list[str]:
     if timed:
         best = max(timed.values(), key=lambda line: line.share(rate))
         lines.append(
-            f"The fastest form of the ResNet's settings, {best.name}, reaches {best.share(rate):.0%} of "
+            f"The fastest form of the ResNet's trials, {best.name}, reaches {best.share(rate):.0%} of "
             f"the matrix rate; the aim is at least {LEAST_SHARE:.0%}."
         )
     if GROUPED in timed and PRODUCTS in timed:

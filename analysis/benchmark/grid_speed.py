@@ -32,8 +32,8 @@ GRID = Spec(
 
 
 HEADER = (
-    "settings",
-    "us a setting and step (median; range)",
+    "trials",
+    "µs per trial and step (median; range)",
     "compiles",
     "first call, s",
     "peak, GiB",
@@ -58,8 +58,8 @@ def measured(repeats: int, width: int | None) -> tuple[dict[str, Any], str]:
         useful = 6 * size.weights * GRID.batch_size / spread.median / 1e3
         rows.append(
             {
-                "settings": size.settings,
-                "microseconds_a_setting_and_step": spread.median,
+                "trials": size.trials,
+                "microseconds_a_trial_and_step": spread.median,
                 "lowest": spread.lowest,
                 "highest": spread.highest,
                 "compiles": size.program.traces,
@@ -70,10 +70,10 @@ def measured(repeats: int, width: int | None) -> tuple[dict[str, Any], str]:
         )
         first, memory = f"{size.first:.1f}", f"{size.memory:.2f}"
         cost = [spread.shown(".1f"), str(size.program.traces), first, memory]
-        cells.append([f"{size.settings:,}", *cost, f"{useful:.0f}", f"{useful / rate:.0%}"])
+        cells.append([f"{size.trials:,}", *cost, f"{useful:.0f}", f"{useful / rate:.0%}"])
     ratio = ratios(every[str(SIZES[-1])], every[str(SIZES[1])]).median
     note = (
-        f"1,000 against 50 settings, median of {repeats} pairs: {ratio:.2f}. Matrix multiply: {rate:.0f} "
+        f"1,000 against 50 trials, median of {repeats} pairs: {ratio:.2f}. Matrix multiply: {rate:.0f} "
         f"GFLOP/s on {jax.device_count()} {jax.default_backend()} device(s)."
     )
     result = {

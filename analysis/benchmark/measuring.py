@@ -45,15 +45,15 @@ def _table(spec: Spec, columns: int | tuple[int, ...]) -> training.Table:
 
 
 def _members_of(
-    spec: Spec, settings: int, knobs: Mapping[str, Mapping[str, float]]
+    spec: Spec, trials: int, knobs: Mapping[str, Mapping[str, float]]
 ) -> training.Member:
     """Returns trials of ``SEEDS`` seeds, which differ in their learning rates."""
 
     def column(value: float) -> HostArray:
-        return np.full(settings, value, np.float32)
+        return np.full(trials, value, np.float32)
 
-    rates: HostArray = np.linspace(0.01, 0.1, settings, dtype=np.float32)
-    honest: HostArray = np.zeros((settings, len(spec.bottoms)), np.float32)
+    rates: HostArray = np.linspace(0.01, 0.1, trials, dtype=np.float32)
+    honest: HostArray = np.zeros((trials, len(spec.bottoms)), np.float32)
     hparams = HParams(
         learning_rate=rates,
         momentum=column(0.9),
@@ -66,13 +66,13 @@ def _members_of(
             name: {k: column(v) for k, v in values.items()} for name, values in knobs.items()
         },
     )
-    seeds: HostArray = (np.arange(settings) % SEEDS).astype(np.int32)
+    seeds: HostArray = (np.arange(trials) % SEEDS).astype(np.int32)
     return training.Member(seeds, seeds, hparams)
 
 
 def epoch_shapes(
     spec: Spec,
-    settings: int,
+    trials: int,
     columns: int | tuple[int, ...],
     knobs: Mapping[str, Mapping[str, float]],
 ) -> tuple[PyTree, PyTree]:
@@ -80,11 +80,11 @@ def epoch_shapes(
 
     Args:
       spec: of the trials.
-      settings: the number of trials.
+      trials: the number of trials.
       columns: the number of columns of every party, or the shape of its images.
       knobs: of the defenses.
     """
-    member, seeds = _members_of(spec, settings, knobs), jnp.arange(SEEDS, dtype=jnp.uint32)
+    member, seeds = _members_of(spec, trials, knobs), jnp.arange(SEEDS, dtype=jnp.uint32)
 
     def begun(member: training.Member) -> tuple[PyTree, PyTree]:
         table = _table(spec, columns)
@@ -102,15 +102,15 @@ class TimedStep:
     def __init__(
         self,
         spec: Spec,
-        settings: int,
+        trials: int,
         columns: int,
         knobs: Mapping[str, Mapping[str, float]],
         width: int | None,
     ) -> None:
-        self.spec, self.settings = spec, settings
-        layout = batch_layout.layout(settings, width)
+        self.spec, self.trials = spec, trials
+        layout = batch_layout.layout(trials, width)
         self.program = programs.Program(training.make_run(spec), layout)
-        member = layout.pad(_members_of(spec, settings, knobs))
+        member = layout.pad(_members_of(spec, trials, knobs))
         table = _table(spec, columns)
         self.seeds = jnp.arange(SEEDS, dtype=jnp.uint32)
         initial = jax.jit(training.make_initial(spec))(self.seeds, table)
@@ -167,7 +167,7 @@ class TimedStep:
         while runs == 0 or time.perf_counter() - began < seconds:
             self.train(queued)
             runs += 1
-        steps = runs * self.spec.epochs * self.spec.steps_per_epoch * self.settings
+        steps = runs * self.spec.epochs * self.spec.steps_per_epoch * self.trials
         return (time.perf_counter() - began) / steps * 1e6
 
 

@@ -8,7 +8,7 @@
 The first trains every strength of the entry, chooses by cost alone, attacks with AutoLeak and writes the scores
 into the entry's file; several entries between commas share a sweep, and without --entry all of --entries are
 run. The second runs further attacks, and records where they read more than known ones. An entry is data: only
-plugins that the command names are run, and --verify runs none. Rules: analysis/leakbench/README.md.
+plugins that the command names are run, and --verify runs none. Rules: analysis/applications/leakbench.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Entries of LeakBench: a method with its strengths to try, its scores, and the attacks that read more.
 
 An entry is a JSON file, and nothing in it is executed: its method names rows of the table of defenses, or of
-a plugin that the command line names. ``analysis/leakbench/README.md`` explains every field.
+a plugin that the command line names. ``analysis/applications/leakbench.md`` explains every field.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def read(path: pathlib.Path) -> Entry:
     Raises:
       UserError: of one line, for a file that is no entry, and for a field without a meaning.
     """
-    remedy = "give it the fields that analysis/leakbench/README.md explains"
+    remedy = "give it the fields that analysis/applications/leakbench.md explains"
     try:
         entry = msgspec.json.decode(path.read_bytes(), type=Entry)
     except (OSError, msgspec.MsgspecError, RecursionError) as error:

@@ -6,7 +6,7 @@
     coverage, causes    how all 549 printed numbers compare; why a number differs, and what shows it
     paper_figures       figures in the papers' form
     scatter             our figures against a paper's printed numbers
-    reproduction_page   renders REPRODUCTION.md and a page per paper from templates
+    reproduction_page   renders the pages of analysis/results/papers from templates
 
 ``vfljax.papers`` has the printed numbers, and compares a sweep with a table.
 """

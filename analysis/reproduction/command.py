@@ -6,7 +6,7 @@
     python -m launch.reproduce --workdir=DIR    # the report of a stored sweep again, with its paper's figure
     python -m launch.reproduce --list      # every table and figure: time and needs
     python -m launch.reproduce --status    # how each of the 549 printed numbers stands
-    python -m launch.reproduce --write     # analysis/REPRODUCTION.md and its pages again, from stored files
+    python -m launch.reproduce --write     # the pages of analysis/results/papers again, from stored files
 
 The first trains or resumes, in --workdir, and prints our mean over seeds with its 95 % interval, the printed
 value and its spread, the difference, and a verdict (vfljax.papers.agreement has the rule). --attacks adds
@@ -25,7 +25,7 @@ from vfljax.errors import UserError, packaged
 
 RESUMES = True
 STORED = pathlib.Path("analysis/results/reproduction")
-PAGES = pathlib.Path("analysis")
+PAGES = pathlib.Path("analysis/results/papers")
 FLAGS = reproduce.FLAGS
 
 
@@ -73,7 +73,6 @@ def _write_pages() -> None:
     from analysis.reproduction import reproduction_page
 
     for name, text in reproduction_page.pages(STORED, command_line).items():
-        (PAGES / name).parent.mkdir(exist_ok=True)
         (PAGES / name).write_text(text)
         print(f"written: {PAGES / name}")
     for name, figure in reproduction_page.scatters(STORED).items():

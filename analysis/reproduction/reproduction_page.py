@@ -1,7 +1,7 @@
 """The pages on papers and our runs, rendered from the small files that ``launch.reproduce --record`` stores.
 
-The first page has the verdicts and the counts. Each paper has a page of its own. The appendix lists every
-number that was run, and what no paper claims. The text is in Jinja2 templates in the folder ``templates``.
+The first page has the verdicts and the counts. Each paper has a page of its own. numbers.csv has every number
+that was run, and claims.csv the evidence on each claim. The text is in Jinja2 templates in ``templates``.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import datetime
 import json
 import pathlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jinja2
+import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.reproduction import causes, claims, comparison_csv, coverage, evidence, scatter
@@ -30,7 +31,7 @@ from vfljax.sweep.grid import experiment_of
 LEAKS = "_leaks.csv"
 RUNS = "runs.json"  # of every stored comparison, when, by which versions and where it was run
 PROVENANCE = ("date", "revision", "python", "jax", "numpy", "backend", "machine")
-FIRST, APPENDIX = "REPRODUCTION.md", "reproduction/appendix.md"
+FIRST, NUMBERS, CLAIMS = "README.md", "numbers.csv", "claims.csv"
 TEMPLATES = pathlib.Path(__file__).with_name("templates")
 Command = Callable[[str, str, str], str]
 """(table, data set, variant) -> the command line of a run, "" where there is none."""
@@ -84,7 +85,7 @@ def scatters(folder: pathlib.Path) -> dict[str, Figure]:
 
 
 def pages(folder: pathlib.Path, command: Command) -> dict[str, str]:
-    """Returns the text of every page, by its path below ``analysis``.
+    """Returns the text of every page, by its name.
 
     Args:
       folder: holds the stored comparisons, leaks and figures.
@@ -94,44 +95,60 @@ def pages(folder: pathlib.Path, command: Command) -> dict[str, str]:
     leaks = {f.name.removesuffix(LEAKS): evidence.read_leaks(f) for f in folder.glob(f"*{LEAKS}")}
     found = evidence.Evidence(compared=compared, leaks=leaks)
     covered = coverage.coverage(compared)
+    weighed = [(claim, claim.weigh(found)) for claim in claims.claims()]
     values: dict[str, Any] = {
         "papers": PAPERS,
         "covered": _by_paper(covered),
-        "claims": [(claim, claim.weigh(found)) for claim in claims.claims()],
+        "claims": weighed,
         "figures": sorted(f.name for f in folder.glob("*.png")),
-        "runs": list(_runs(compared, command)),
         "everything": covered,
         "origins": causes.RELEASED_RUNS,
         "margin": MARGIN,
         "Status": Status,
         "counts": coverage.counts,
         "table": coverage.table,
-        "row": comparisons.row,
         "markdown": tables.markdown,
     }
     environment = templates().overlay(loader=jinja2.FileSystemLoader(TEMPLATES))
-    names = {FIRST: "first.md", APPENDIX: "appendix.md"}
-    names |= {f"reproduction/{paper}.md": f"{paper}.md" for paper in PAPERS}
-    return {
-        path: environment.get_template(name).render(values).rstrip() + "\n"
-        for path, name in names.items()
+    names = {FIRST: "first.md"} | {f"{paper}.md": f"{paper}.md" for paper in PAPERS}
+    text = {
+        page: environment.get_template(name).render(values).rstrip() + "\n"
+        for page, name in names.items()
     }
+    frames = {NUMBERS: _numbers(compared, covered, command), CLAIMS: _claims(weighed)}
+    return text | {name: frame.to_csv(index=False) for name, frame in frames.items()}
 
 
 def _by_paper(covered: Sequence[coverage.Covered]) -> dict[str, list[coverage.Covered]]:
     return grouped(covered, lambda entry: paper_of(entry.number.table))
 
 
-def _runs(compared: Sequence[Compared], command: Command) -> Iterator[dict[str, Any]]:
-    """Yields title, number of seeds, command and comparisons of every run."""
-    groups = grouped(
-        compared, lambda c: (c.number.table, c.number.dataset, c.scale, c.variant, c.run)
-    )
-    for (table, dataset, scale, variant, run), members in sorted(groups.items()):
-        words = [scale] * (scale != "full") + [f"variant {variant}"] * bool(variant)
-        yield {
-            "title": f"{table}, {dataset}{': ' if words else ''}{', '.join(words)}",
-            "seeds": max(len(c.ours) for c in members),
-            "command": command(table, dataset, run),
-            "table": comparisons.table(members),
-        }
+def _numbers(
+    compared: Sequence[Compared], covered: Sequence[coverage.Covered], command: Command
+) -> pd.DataFrame:
+    """Returns a row for every comparison of a run, with the cause if the number differs."""
+    explained = {entry.number.id: entry.explained for entry in covered}
+    rows = []
+    for c in sorted(compared, key=lambda c: (c.number.table, c.number.dataset, c.scale, c.variant)):
+        cause = None if c.variant or c.scale != "full" else explained.get(c.number.id)
+        rows.append(
+            {
+                **{"number": c.number.id, "table": c.number.table, "data set": c.number.dataset},
+                **{"scale": c.scale, "variant": c.variant, "seeds": len(c.ours)},
+                **comparisons.table([c]).iloc[0],
+                "cause": "" if cause is None else cause.cause.value,
+                "cause shown by": "" if cause is None else cause.variant or cause.reason,
+                "command": command(c.number.table, c.number.dataset, c.run),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _claims(weighed: Iterable[tuple[claims.Claim, Sequence[claims.Weighed]]]) -> pd.DataFrame:
+    """Returns a row for every piece of evidence on a claim; claims of ours have no place in a paper."""
+    rows = [
+        [claim.paper, claim.text, claim.place, str(found.support), found.text]
+        for claim, pieces in weighed
+        for found in pieces
+    ]
+    return pd.DataFrame(rows, columns=["paper", "claim", "place", "support", "evidence"])

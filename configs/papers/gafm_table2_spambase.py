@@ -6,8 +6,8 @@ r"""GAFM's Table 2, Spambase: vanilla, MaxNorm, Marvell and GAFM, 10 seeds, from
 DIR holds UCI's spambase.data. 40 runs of 300 epochs, under a minute on 2 cores, compiles and attacks
 included. The report and the terminal print each figure and the published one.
 Expected: none of GAFM's own four figures differs, and of the baselines' twelve seven do;
-analysis/reproduction/gafm.md lists which variants bring in which of the others. The published median attack is
-the released one, `global_median`.
+analysis/results/papers/numbers.csv names the variants that bring in the others. The published median attack
+is the released one, `global_median`.
 
 Han, Guan. "GAN-based Vertical Federated Learning for Label Protection in Binary Classification", 2023,
 section 4, Table 2, appendices D and E. One passive party owns all 57 columns, the label party none. The

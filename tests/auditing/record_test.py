@@ -1,4 +1,4 @@
-"""The recorder of ``analysis/record_a_wire.md``, run as it stands there on a federation in plain PyTorch."""
+"""The recorder of ``guide/record_a_wire.md``, run as it stands there on a federation in plain PyTorch."""
 
 import sys
 import types
@@ -17,7 +17,7 @@ from vfljax.federation.training import epoch_of
 from vfljax.sweep.initial import initial_weights
 
 torch = pytest.importorskip("torch")
-PAGE = ROOT / "analysis" / "record_a_wire.md"
+PAGE = ROOT / "analysis" / "guide" / "record_a_wire.md"
 # of the suite, with fewer steps: what is compared is the same
 ATTACKS = {
     **{name: suite.ATTACKS[name] for name in ("norm", "mean", "spectral")},

@@ -72,7 +72,7 @@ def test_the_branch_of_a_platform_is_what_counts():
     assert "exp" not in names["cuda"]
 
 
-def many_settings():
+def many_trials():
     spec = dataclasses.replace(grid_speed.GRID, num_rows=512, batch_size=64)
     return training.make_run(spec), measuring.epoch_shapes(spec, 16, 8, {})
 
@@ -86,7 +86,7 @@ def networks(implementation):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("make", "options"), [(many_settings, ()), (networks, ("xla",)), (networks, ("matmul",))]
+    ("make", "options"), [(many_trials, ()), (networks, ("xla",)), (networks, ("matmul",))]
 )
 def test_it_is_about_what_xla_needs(make, options):
     train, arguments = make(*options)

@@ -20,7 +20,7 @@ from vfljax.models import MLP
 from vfljax.sweep import batch_layout
 from vfljax.types import Spec, Weights
 
-TINY = Problem(bottom=(3, 5, 4, 2), top=(4, 6, 3), rows=22, batch=5, settings=3)
+TINY = Problem(bottom=(3, 5, 4, 2), top=(4, 6, 3), rows=22, batch=5, trials=3)
 # one passive party, three classes, 22 rows in batches of 5, one epoch
 SPEC = Spec((MLP((5, 4), 2),) * 2, MLP((6,), 3), 1, 3, 22, 5, 1, ("sgd",) * 3, drop_last=True)
 
@@ -31,18 +31,18 @@ def case():
     return measuring.TimedStep(SPEC, 3, 3, {}, None)
 
 
-def setting(weights, s):
-    """The weights of one setting."""
+def trial(weights, s):
+    """The weights of one trial."""
     return {
         name: [(kernel[s], bias[s]) for kernel, bias in layers] for name, layers in weights.items()
     }
 
 
 def by_numpy(s, order=None, rate=None):
-    """What NumPy makes of setting ``s`` in one epoch."""
+    """What NumPy makes of trial ``s`` in one epoch."""
     drawn = draw(TINY)
     return grid_step.train(
-        setting(drawn.weights, s),
+        trial(drawn.weights, s),
         drawn.features,
         drawn.labels,
         drawn.orders[s] if order is None else order,
@@ -65,8 +65,8 @@ def test_the_peers_problem_is_the_structure_that_vfljax_trains():
     assert (published.top, published.batch) == ((32, 64, 10), 256)
 
 
-def test_a_setting_is_drawn_alike_whatever_the_number_of_settings():
-    few, many = draw(TINY), draw(TINY._replace(settings=7))
+def test_a_trial_is_drawn_alike_whatever_the_number_of_trials():
+    few, many = draw(TINY), draw(TINY._replace(trials=7))
     for a, b in zip(jax.tree.leaves(few.weights), jax.tree.leaves(many.weights), strict=True):
         np.testing.assert_array_equal(a, b[:3])
     np.testing.assert_array_equal(few.orders, many.orders[:3])
@@ -81,10 +81,10 @@ def test_the_least_program_makes_numpy_s_update_and_records_its_exchange(width):
     assert least.width == width
     least.epoch()
     (weights, _), (sent, received) = jax.tree.map(np.asarray, (least.state, least.exchange))
-    assert len(received) == least.settings >= 3
-    for lane in range(least.settings):  # the fourth, on two devices, is the first again
+    assert len(received) == least.trials >= 3
+    for lane in range(least.trials):  # the fourth, on two devices, is the first again
         expected, cut, gradients = by_numpy(lane % 3)
-        check_weights(setting(weights, lane), expected)
+        check_weights(trial(weights, lane), expected)
         np.testing.assert_allclose(sent[lane], cut, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(received[lane], gradients, rtol=1e-4, atol=1e-6)
 
@@ -169,8 +169,8 @@ def test_ratios_are_to_vfljax_and_a_process_that_fails_is_left_out(monkeypatch, 
     names = [
         *("vfljax", "the least JAX program", "PyTorch eager, one thread"),
         "PyTorch eager, 2 processes",
-        *("PyTorch torch.func, 3 settings at once, eager",),
-        "PyTorch torch.func, 3 settings at once, compiled gradient",
+        *("PyTorch torch.func, 3 trials at once, eager",),
+        "PyTorch torch.func, 3 trials at once, compiled gradient",
     ]
     assert list(rows) == names
     # microseconds: 50 on one thread; half of it, as the machine sees it, in two processes
@@ -180,10 +180,10 @@ def test_ratios_are_to_vfljax_and_a_process_that_fails_is_left_out(monkeypatch, 
     )
     assert all(len(row["all"]) == 3 for row in rows.values())
     assert "vfljax takes 2.00 (2.00 to 2.00) times as long as the least JAX program" in text
-    assert "PyTorch's best, torch.func, 3 settings at once, eager, takes 2.50" in text
+    assert "PyTorch's best, torch.func, 3 trials at once, eager, takes 2.50" in text
     assert result["notes"] == [
         "PyTorch is 2.0.",
-        "Left out: PyTorch torch.func, 3 settings at once, compiled step. there is no compiler",
+        "Left out: PyTorch torch.func, 3 trials at once, compiled step. there is no compiler",
     ]
 
 

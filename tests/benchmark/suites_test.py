@@ -47,10 +47,10 @@ def test_the_grid_s_sizes_are_a_program_and_a_row_each(monkeypatch):
     monkeypatch.setattr(grid_speed, "GRID", tiny)
     monkeypatch.setattr(grid_speed, "SIZES", (1, 2))
     result, text = grid_speed.measured(2, None)
-    assert [row["settings"] for row in result["rows"]] == [1, 2]
+    assert [row["trials"] for row in result["rows"]] == [1, 2]
     assert [row["compiles"] for row in result["rows"]] == [1, 1]
     for row in result["rows"]:
-        assert row["lowest"] <= row["microseconds_a_setting_and_step"] <= row["highest"]
+        assert row["lowest"] <= row["microseconds_a_trial_and_step"] <= row["highest"]
     assert result["width"] == 1
     assert [row[0] for row in table_rows(text)] == ["1", "2"]
     assert "median of 2 pairs" in text
@@ -58,7 +58,7 @@ def test_the_grid_s_sizes_are_a_program_and_a_row_each(monkeypatch):
 
 @pytest.mark.slow
 def test_a_defense_s_rows_stand_beside_its_undefended_twin(monkeypatch, capsys):
-    monkeypatch.setattr(defense_cost, "SETTINGS", 2)
+    monkeypatch.setattr(defense_cost, "TRIALS", 2)
     monkeypatch.setattr(defense_cost, "SHAPES", ((4, 2, 3),))
     result, text = defense_cost.measured(2, None, "max_norm")
     (row,) = result["rows"]
@@ -115,7 +115,7 @@ def test_what_every_suite_says_of_the_machine():
 
 
 @contextlib.contextmanager
-def torch_of(spec, columns, settings):
+def torch_of(spec, columns, trials):
     yield lambda: 1e6, "PyTorch is 2.0."
 
 
@@ -217,7 +217,7 @@ def test_a_gpu_s_figures_are_written_where_there_is_one(launch, monkeypatch, tmp
 
 def tabular(monkeypatch):
     """No tabular trials and no counting of memory: the sizes that are asked for."""
-    asked, about = [], {"bytes_a_setting": 1, "changes": {}, "eager": ""}
+    asked, about = [], {"bytes_a_trial": 1, "changes": {}, "eager": ""}
     line = gpu.Measurement("float32", (1.0,), 1.0, None)
     about["between_calls"] = measuring.times([0.5])._asdict()
     monkeypatch.setattr(
@@ -257,6 +257,6 @@ def test_sizes_are_those_of_the_aims_where_there_is_a_gpu(monkeypatch):
     asked = tabular(monkeypatch)
     monkeypatch.setattr(gpu, "_networks", lambda sizes, turns: ([], {}))
     text = gpu.measured(9, torch_of)[1]
-    assert (asked[0].settings, asked[0].networks) == (1024, 16)
+    assert (asked[0].trials, asked[0].networks) == (1024, 16)
     assert dataclasses.replace(asked[0].spec, epochs=2) == gpu.GRID
     assert not text.startswith("This is no GPU")

@@ -90,4 +90,3 @@ def test_the_pages_are_those_that_the_stored_files_make(launch_checkout):
     assert [
         name for name, text in pages.items() if (command.PAGES / name).read_text() != text
     ] == []
-    assert pages[reproduction_page.FIRST].count("\n") <= 80

@@ -1,4 +1,4 @@
-"""Batch inversion: the direct attack of a party that sees no row's gradient, without model splitting.
+"""Batch inversion: the direct attack from gradients that are summed over a batch (after Zou et al. 2022).
 
 Where the exchange is encrypted, a party computes its parameter gradient under encryption and decrypts only
 the sum over a batch. Of its last linear layer, whose inputs a_i it knows, that sum is

@@ -100,7 +100,7 @@ def median(
 
 
 def global_median(bottoms: Bottoms, num_classes: int, *, epoch: int = -1) -> Attack:
-    """Call a row positive where its gradient's sum exceeds the median of its batch in ``epoch``.
+    """Call a row positive if its gradient's sum exceeds the median of its batch (Han and Guan 2023, released).
 
     This is GAFM's released median attack, for two classes. The scores [N, 2] are 1 for the class called
     and 0 for the other. Positives receive the smaller gradients where nothing defends them; the leak AUC

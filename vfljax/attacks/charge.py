@@ -80,7 +80,7 @@ def direction_weights(p: Array) -> tuple[Array, Array]:
 def charge(
     bottoms: Bottoms, num_classes: int, *, names: str = "known", rounds: int = 5, starts: int = 4
 ) -> Attack:
-    """Score each row by how well its class's forces under PELoss explain the gradients it received.
+    """Score each class of a row by how well its forces under PELoss explain the gradients received (ours).
 
     Knobs, options, scores and errors are those of ``divisions.attack_of``; ``softening`` is the defense's.
     """

@@ -1,4 +1,4 @@
-"""Clusters of columns: their classes are those whose simulated gradients lie best along the received ones.
+"""Clusters of columns: each gets the class whose simulated gradients match those received (after LEA, 2026).
 
 Rows fall into K clusters by the attacker's columns (k-means), and a map m gives each cluster k a class. With
 z and g of epoch 0 as in ``surrogate``, and a linear top model h that nobody trained,

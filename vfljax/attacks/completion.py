@@ -279,7 +279,7 @@ def passive(
     batch_size: int = 16,
     threshold: str = "plain",
 ) -> Attack:
-    """Complete the model of a passive attacker, after a run in which all parties were honest.
+    """Complete the attacker's own model with a few known labels, after honest training (Fu et al. 2022, 4.1).
 
     Without model splitting its bottom gives it C numbers a row, its share of the logits, and the head reads
     those.
@@ -316,7 +316,7 @@ def passive(
 
 @functools.wraps(passive, assigned=())  # the same options
 def active(bottoms: Bottoms, num_classes: int, **options: Any) -> Attack:
-    """Complete the model of an active attacker: ``passive`` on a run in which its optimizer was malicious."""
+    """``passive``, after training with the malicious optimizer (Fu et al. 2022, section 4.2)."""
     return passive(bottoms, num_classes, **options)._replace(federations=(MALICIOUS,))
 
 

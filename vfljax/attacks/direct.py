@@ -1,4 +1,4 @@
-"""The direct attack: the sign of the gradient, without model splitting (Fu et al. 2022).
+"""The direct attack: the negative entry of a received gradient names the label (Fu et al. 2022).
 
 Logits are the sum of the parties' outputs, so that each party receives g = (softmax - target) / B. For a
 one-hot target exactly one entry is negative: the label's.

@@ -1,4 +1,4 @@
-"""Online enumeration: a surrogate top model follows the training, and rows take the classes that explain them.
+"""Online enumeration: a surrogate top model replays training and picks each row's class (after UnSplit).
 
 Its attacker replays the batches of all recorded epochs in the order in which they were sent. h(z) = z W + b,
 W [D, C], stands for the label party's top model. For each batch in turn, with z and g as in ``surrogate``,

@@ -1,4 +1,4 @@
-"""Fusion (ours): what the attacker's own columns tell of a row, and what its gradients tell.
+"""Fusion (ours): the attacker's own logits, combined with the row's gradients averaged over epochs.
 
     s_ic = zeta(o)_ic - w zeta(g)_ic
 

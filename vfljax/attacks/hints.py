@@ -91,7 +91,7 @@ def _hints(
 def cosine(
     bottoms: Bottoms, num_classes: int, *, epoch: int | str = -1, oracle: bool = False
 ) -> Attack:
-    """Score each row by the cosine of its gradient with that of one known positive.
+    """Score each row by the cosine of its gradient with that of one known positive (Li et al. 2022).
 
     ``epoch`` is that of the gradients that are read (``core.received``); ``oracle`` takes the clean gradient of
     the known row, as published. The scores [N, 2] are ``core.two_sided``: minus and plus the cosine
@@ -122,7 +122,7 @@ def hint(
     epoch: int | str = -1,
     oracle: bool = False,
 ) -> Attack:
-    """Score each row by minus the distance to the nearest of ``count`` known positives.
+    """Score each row by minus its gradient's distance to the nearest of ``count`` known positives.
 
     Published: 1, 3 and 5 hints. The other options, and the scores' form, are those of ``cosine``; the
     distances are in the gradients' units. With fewer known positives than ``count``, all are used. With more

@@ -1,4 +1,4 @@
-"""Closed-form learners on ranks of all that crossed the wire (ours).
+"""Closed-form learners on the ranks of what crossed the wire (ours).
 
     x_i = ranks of [mean g, z_e and g_e of each recorded epoch e, |mean g|, |g_e|, sum of all g^2, columns]
 

@@ -1,4 +1,4 @@
-"""Learners on the host that read what crossed the wire (ours).
+"""Learners on the host, fitted to what crossed the wire (ours).
 
 The features are those of ``ranks``, and the learner is one of ``vfljax.attacks.learners``: the very learners
 of the local-only baseline, such as extremely randomized trees, which see the exchange in addition to the

@@ -1,4 +1,4 @@
-"""The residual attack (ours): what a gradient tells beyond its row's embedding.
+"""The residual attack (ours): the part of a gradient that its row's embedding does not predict.
 
 Whatever the loss, a row's gradient is a function of its embedding and its label: g_i = h(z_i, y_i). Rows
 of nearly equal embeddings share everything but the label, so that

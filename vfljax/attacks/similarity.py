@@ -1,4 +1,4 @@
-"""The similarity attack: rows of a class resemble each other, in what is sent and in what is received.
+"""The similarity attack: rows of one class have similar embeddings and gradients (Liu et al. 2024).
 
     nearest   y_i = y_k of the known row k whose signal is most like row i's
     clusters  k-means with C clusters of all rows' signals; a cluster is named by the known rows in it

@@ -1,4 +1,4 @@
-"""The spectral attack: embeddings of two classes stand apart along the direction of largest variance.
+"""The spectral attack: classes differ along the embeddings' direction of largest variance (Sun et al. 2022).
 
     s_i = <z_i - mean z, v>,   v the top right singular vector of the centered batch
 

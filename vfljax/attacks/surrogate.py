@@ -1,4 +1,4 @@
-"""The surrogate top: a model of the label party's top model, and of its labels, that explains the gradients.
+"""The surrogate top: models of the top model and of the labels that explain the gradients (after ExPLoit).
 
 Its attacker replays what the label party does. A surrogate h (D -> hidden -> C, tanh) stands for the top
 model, and q_i = softmax(u_i) for row i's label. Both are trained such that h with the labels q would have

@@ -1,4 +1,4 @@
-"""Embedding swapping: what comes back for another row's embedding tells which rows are of its class.
+"""Embedding swapping: gradients received for another row's embedding show which rows share its class (VILLAIN).
 
 Under the upload ``swap`` a row sends its own embedding in some epochs, and in others that of a fixed row, the
 anchor. VILLAIN gives row i the anchor's class if r_i = l_i / b_i <= theta and b_i <= mu. Here l_i is the

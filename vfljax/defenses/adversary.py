@@ -1,4 +1,4 @@
-"""Adversarial training: the passive parties' embeddings are trained against a reader of labels.
+"""Adversarial training: embeddings are trained against a network that reads labels (Ganin, Lempitsky 2015).
 
 For every passive party the label party keeps an adversary a, a network of one hidden layer that reads
 labels from the party's embedding z alone. On each batch

@@ -1,4 +1,4 @@
-"""CAE: every class trained under a confusing code of the classes (Zou et al. 2022).
+"""CAE: the parties are trained on soft codes that confuse the classes (Zou et al. 2022).
 
 An encoder W and a decoder V, C -> width -> C with a ReLU between and a softmax at the end, are trained
 before the federation and without its data, on rows y = softmax(U(0, 1)^C / T), which are nearly one-hot:

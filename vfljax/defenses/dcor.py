@@ -1,4 +1,4 @@
-"""dCor: distance correlation between what a party sends and the labels (Sun et al. 2022).
+"""dCor: a penalty on the distance correlation between what a party sends and the labels (Sun et al. 2022).
 
 The label party adds to its loss, for every passive party's embedding z,
 

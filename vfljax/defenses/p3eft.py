@@ -1,4 +1,4 @@
-"""P3EFT: two adapters a party, mixed in secret, whose embeddings are trained not to tell the labels (2024).
+"""P3EFT: two adapters a party, mixed in secret, with embeddings trained to hide labels (Zmushko et al. 2024).
 
 Every party sends embeddings twice as wide, z = [z1, z2]: those of two adapters. The label party reads
 

@@ -1,4 +1,4 @@
-"""ProjPert, isotropic form: noise that gives both classes' gradients the same Gaussian spread.
+"""ProjPert, isotropic form: noise that gives both classes' gradients one Gaussian spread (IEEE TKDE 2024).
 
 Marvell's criterion without its solver. Take the gradients of the two classes of a batch as Gaussian
 with independent coordinates. If both have variance v_i in coordinate i, their symmetric KL divergence

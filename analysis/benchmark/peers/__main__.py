@@ -25,12 +25,12 @@ def main() -> None:
     parser.add_argument("--suite", choices=("grid", "convolutions"), default="grid")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the files")
     parser.add_argument("--turns", type=int, default=9, help="times each program is measured")
-    parser.add_argument("--settings", type=int, default=50, help="trials; 1,024 on a GPU")
+    parser.add_argument("--trials", type=int, default=50, help="trials; 1,024 on a GPU")
     asked = parser.parse_args()
     vfljax.use_this_machine(min_compile_seconds=0.1)
     if asked.suite == "grid":
-        case = measuring.TimedStep(GRID, asked.settings, COLUMNS, {}, None)
-        problem = comparison.problem_of(GRID, COLUMNS, asked.settings)
+        case = measuring.TimedStep(GRID, asked.trials, COLUMNS, {}, None)
+        problem = comparison.problem_of(GRID, COLUMNS, asked.trials)
         result, text = comparison.measured(case, problem, asked.turns)
     else:
         reference = None if workers.absent() else torch_step

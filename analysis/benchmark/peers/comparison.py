@@ -1,8 +1,8 @@
-"""vfljax's time for a setting's step beside that of its peers, on one machine and in turns.
+"""vfljax's time for a trial's step beside that of its peers, on one machine and in turns.
 
 The peers train what vfljax trains: the same network, batch and update (``problem``). They are the least
-JAX program that records the same (``minimal``), and PyTorch's ways (``torch_peers``): one setting at a time
-on one thread, the same in a process a core, all settings by ``torch.func`` on all cores, and that
+JAX program that records the same (``minimal``), and PyTorch's ways (``torch_peers``): one trial at a time
+on one thread, the same in a process a core, all trials by ``torch.func`` on all cores, and that
 compiled, its gradient alone or the whole step. Every turn times each of them once; a ratio is one of the
 same turn. Where PyTorch is not installed, its rows are left out and a line says so.
 """
@@ -33,12 +33,12 @@ ENSEMBLES = (
     ("gradient", "compiled gradient"),
     ("compiled", "compiled step"),
 )
-HEADER = ("program", "us a setting and step (median; range)", "to vfljax's (median; range)")
-Measures = dict[str, Callable[[], float]]  # by the program's name: microseconds a setting and step
+HEADER = ("program", "µs per trial and step (median; range)", "to vfljax's (median; range)")
+Measures = dict[str, Callable[[], float]]  # by the program's name: microseconds a trial and step
 
 
-def problem_of(spec: Spec, columns: int, settings: int) -> Problem:
-    """What the peers of ``settings`` settings of a structure of two MLPs train."""
+def problem_of(spec: Spec, columns: int, trials: int) -> Problem:
+    """What the peers of ``trials`` trials of a structure of two MLPs train."""
     first, top = spec.bottoms[0], spec.top
     assert isinstance(first, MLP)
     assert isinstance(top, MLP)
@@ -47,7 +47,7 @@ def problem_of(spec: Spec, columns: int, settings: int) -> Problem:
         top=(2 * first.out, *top.hidden, top.out),
         rows=spec.num_rows,
         batch=spec.batch_size,
-        settings=settings,
+        trials=trials,
     )
 
 
@@ -66,8 +66,8 @@ def torch_rows(problem: Problem, alive: contextlib.ExitStack) -> tuple[Measures,
     if workers.absent():
         return {}, [f"PyTorch's rows are left out. {workers.absent()} brings them."]
     count, where = cores(), device()
-    pool = [Worker("eager", problem, k % problem.settings, 1, where) for k in range(count)]
-    all_at_once = f"torch.func, {problem.settings} settings at once"
+    pool = [Worker("eager", problem, k % problem.trials, 1, where) for k in range(count)]
+    all_at_once = f"torch.func, {problem.trials} trials at once"
     groups: list[tuple[list[Worker], list[tuple[str, int]]]] = [
         (pool, [("eager, one thread", 1), (f"eager, {count} processes", count)])
     ]
@@ -90,14 +90,14 @@ def torch_rows(problem: Problem, alive: contextlib.ExitStack) -> tuple[Measures,
 
 @contextlib.contextmanager
 def eager(
-    spec: Spec, columns: int, settings: int
+    spec: Spec, columns: int, trials: int
 ) -> Iterator[tuple[Callable[[], float] | None, str]]:
-    """Gives ``measure() -> microseconds a setting and step`` of eager PyTorch, which trains one setting at a
+    """Gives ``measure() -> microseconds a trial and step`` of eager PyTorch, which trains one trial at a
     time on JAX's device, and a note: PyTorch's version. Where it cannot, it gives None and why."""
     with contextlib.ExitStack() as alive:
         measure, note = None, workers.absent()
         if not note:
-            pool = [Worker("eager", problem_of(spec, columns, settings), 0, 1, device())]
+            pool = [Worker("eager", problem_of(spec, columns, trials), 0, 1, device())]
             try:
                 note = f"PyTorch is {alive.enter_context(workers.started(pool))}."
                 measure = functools.partial(workers.measure, pool, SECONDS)
@@ -124,7 +124,7 @@ def measured(case: TimedStep, problem: Problem, turns: int) -> tuple[dict[str, A
     ]
     lines = [markdown(HEADER, cells), "", *(f"- {line}" for line in (*_verdicts(every), *notes))]
     result = {
-        "settings": problem.settings,
+        "trials": problem.trials,
         "turns": turns,
         "least_width": least.width,
         "rows": [

@@ -11,7 +11,7 @@ from analysis.benchmark.convolutions import IMAGES, Images
 
 
 def torch_step(width: int, images: Images = IMAGES) -> Callable[[], float]:
-    """``measure() -> milliseconds a step`` of one setting of ResNet, on all threads."""
+    """``measure() -> milliseconds a step`` of one trial of ResNet, on all threads."""
     torch: Any = importlib.import_module("torch")
     twins: Any = importlib.import_module("tests.reference.torch_nets")
     net = twins.ResNet(images.blocks, width, images.classes)

@@ -1,8 +1,8 @@
-"""The least JAX program that trains a grid of settings and records what vfljax does: a peer of the grid
+"""The least JAX program that trains a grid of trials and records what vfljax does: a peer of the grid
 suite.
 
 Nothing of vfljax is in it but the numbers that are trained (``problem``): a step written out for one
-setting, scanned over an epoch, mapped over a few settings at once on each device, and returning what the
+trial, scanned over an epoch, mapped over a few trials at once on each device, and returning what the
 passive party sent and received in the order of sending. What vfljax takes beyond it are defenses' slots,
 keys, records by row and their running sums, metrics and checks of finiteness.
 """
@@ -20,7 +20,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from analysis.benchmark.peers.problem import MOMENTUM, WEIGHT_DECAY, Problem, draw
 from vfljax.types import Array, PyTree
 
-MOST_AT_ONCE = 5  # settings mapped at once on a core: more fall out of its cache
+MOST_AT_ONCE = 5  # trials mapped at once on a core: more fall out of its cache
 
 
 def network(layers: PyTree, x: Array) -> Array:
@@ -34,7 +34,7 @@ def network(layers: PyTree, x: Array) -> Array:
 def step(
     state: PyTree, features: tuple[Array, Array], labels: Array, rate: Array
 ) -> tuple[PyTree, tuple[Array, Array]]:
-    """One batch of one setting: state (weights, velocity) -> state, and the passive party's embeddings
+    """One batch of one trial: state (weights, velocity) -> state, and the passive party's embeddings
     and received gradients, each [B, D]."""
     weights, velocity = state
     mine, pull_mine = jax.vjp(lambda w: network(w, features[0]), weights["a"])
@@ -55,20 +55,20 @@ def step(
 
 
 class Least:
-    """The compiled program, its state and its times. Where settings do not divide among the devices, the
+    """The compiled program, its state and its times. Where trials do not divide among the devices, the
     first ones are trained again, and count."""
 
     def __init__(self, problem: Problem, width: int | None = None) -> None:
         drawn = draw(problem)
         devices = jax.devices()
-        each = -(-problem.settings // len(devices))
-        self.settings, self.steps = each * len(devices), problem.steps
+        each = -(-problem.trials // len(devices))
+        self.trials, self.steps = each * len(devices), problem.steps
         most = width or (MOST_AT_ONCE if jax.default_backend() == "cpu" else each)
         self.width = next(w for w in range(min(most, each), 0, -1) if each % w == 0)
         mesh = Mesh(devices, ("lane",))
         by_lane = NamedSharding(mesh, PartitionSpec("lane"))
         everywhere = NamedSharding(mesh, PartitionSpec())
-        lanes = np.arange(self.settings) % problem.settings
+        lanes = np.arange(self.trials) % problem.trials
         weights = jax.tree.map(lambda a: a[lanes], drawn.weights)
         # copies: the state is donated, and a device may share what lies on the host
         self.state = jax.device_put(
@@ -80,17 +80,17 @@ class Least:
         self.program = _program(mesh, each, self.width)
 
     def epoch(self) -> None:
-        """One epoch of every setting."""
+        """One epoch of every trial."""
         self.state, self.exchange = self.program(self.state, self.lane, self.table)
         jax.block_until_ready(self.exchange)
 
     def measure(self, seconds: float) -> float:
-        """Microseconds a setting and step, of at least ``seconds`` of training."""
+        """Microseconds a trial and step, of at least ``seconds`` of training."""
         epochs, began = 0, time.perf_counter()
         while epochs == 0 or time.perf_counter() - began < seconds:
             self.epoch()
             epochs += 1
-        return (time.perf_counter() - began) / (epochs * self.steps * self.settings) * 1e6
+        return (time.perf_counter() - began) / (epochs * self.steps * self.trials) * 1e6
 
 
 def _program(mesh: Mesh, each: int, width: int) -> Any:

@@ -1,7 +1,7 @@
 """What the grid suite's peers all train, drawn with NumPy: table, initial weights, orders of rows and
-learning rates of settings of one two-party MLP structure.
+learning rates of trials of one two-party MLP structure.
 
-The update, of each setting by itself: the cross entropy's mean over the batch, its gradient g with
+The update, of each trial by itself: the cross entropy's mean over the batch, its gradient g with
 respect to both bottoms and the top model, then v <- .9 v + g + 5e-4 theta and theta <- theta - rate v.
 """
 
@@ -23,13 +23,13 @@ class Problem(NamedTuple):
     top: tuple[int, ...]  # from both embeddings to the classes
     rows: int  # N, of which each epoch takes floor(N / B) full batches
     batch: int  # B
-    settings: int  # S
+    trials: int  # S
 
     @classmethod
     def of(cls, fields: list[Any]) -> Problem:
         """From its fields as JSON gives them back."""
-        bottom, top, rows, batch, settings = fields
-        return cls(tuple(bottom), tuple(top), rows, batch, settings)
+        bottom, top, rows, batch, trials = fields
+        return cls(tuple(bottom), tuple(top), rows, batch, trials)
 
     @property
     def steps(self) -> int:
@@ -41,7 +41,7 @@ Layers = list[tuple[np.ndarray, np.ndarray]]  # kernel [S, in, out] and bias [S,
 
 
 class Drawn(NamedTuple):
-    """The arrays, the same for the same ``Problem``; those of a setting do not depend on S."""
+    """The arrays, the same for the same ``Problem``; those of a trial do not depend on S."""
 
     features: np.ndarray  # [2, N, F] float32, each party's columns
     labels: np.ndarray  # [N] int32
@@ -58,18 +58,18 @@ def draw(problem: Problem) -> Drawn:
     labels = rng.integers(problem.top[-1], size=problem.rows).astype(np.int32)
     used = problem.steps * problem.batch
     nets, orders = [], []
-    for _ in range(problem.settings):
+    for _ in range(problem.trials):
         nets.append({name: _layers(rng, widths) for name, widths in _widths(problem).items()})
         orders.append(rng.permutation(problem.rows)[:used].reshape(problem.steps, problem.batch))
     weights = {
         name: [
-            (np.stack([w for w, _ in of_settings]), np.stack([b for _, b in of_settings]))
-            for of_settings in zip(*(net[name] for net in nets), strict=True)
+            (np.stack([w for w, _ in of_trials]), np.stack([b for _, b in of_trials]))
+            for of_trials in zip(*(net[name] for net in nets), strict=True)
         ]
         for name in NETWORKS
     }
-    # spread over a fixed range by a sequence in which the first settings stay what they are
-    rates = 0.01 + 0.09 * (np.arange(problem.settings) * 0.618 % 1)
+    # spread over a fixed range by a sequence in which the first trials stay what they are
+    rates = 0.01 + 0.09 * (np.arange(problem.trials) * 0.618 % 1)
     return Drawn(
         features, labels, weights, rates.astype(np.float32), np.stack(orders).astype(np.int32)
     )

@@ -1,15 +1,15 @@
-"""PyTorch's ways to train the grid suite's settings, each in a process of its own.
+"""PyTorch's ways to train the grid suite's trials, each in a process of its own.
 
     python -m analysis.benchmark.peers.torch_peers ARGUMENTS    (JSON: form, problem, first, threads, device)
 
 What enters: on standard input a line with a number of seconds, as often as wanted. What leaves: one line
 of JSON when the first steps are done, {"ready": version} or {"failed": why}; then, for each line, the
-settings' steps and the seconds that they took. The process ends with its standard input. PyTorch records
+trials' steps and the seconds that they took. The process ends with its standard input. PyTorch records
 nothing of what crosses the cut, which vfljax and the least JAX program do.
 
 ==============  ===================================================================================
-``eager``       setting ``first`` alone: parties and cut gradients apart, ``torch.optim.SGD``
-``ensemble``    all settings by ``torch.func``: ``vmap(grad)`` of stacked weights, SGD by hand
+``eager``       trial ``first`` alone: parties and cut gradients apart, ``torch.optim.SGD``
+``ensemble``    all trials by ``torch.func``: ``vmap(grad)`` of stacked weights, SGD by hand
 ``gradient``    the same, its gradient by ``torch.compile``
 ``compiled``    the same, the whole step by ``torch.compile``, which makes one pass of the update
 ==============  ===================================================================================
@@ -32,7 +32,7 @@ from analysis.benchmark.peers.problem import MOMENTUM, NETWORKS, WEIGHT_DECAY, D
 class Peer(NamedTuple):
     """One form, ready to train."""
 
-    settings: int
+    trials: int
     step: Callable[[int], Any]  # the n-th step from the start
     weights: Callable[[], dict[str, list[tuple[np.ndarray, np.ndarray]]]]  # as ``Drawn.weights``
 
@@ -98,7 +98,7 @@ def eager(torch: Any, problem: Problem, first: int, device: str) -> Peer:
 
 
 def ensemble(torch: Any, problem: Problem, form: str, device: str) -> Peer:
-    """All settings at once: gradients by ``vmap(grad)``, the update by hand and in place; what of it is
+    """All trials at once: gradients by ``vmap(grad)``, the update by hand and in place; what of it is
     compiled the ``form`` says."""
     drawn = draw(problem)
     columns = problem.bottom[0]
@@ -114,7 +114,7 @@ def ensemble(torch: Any, problem: Problem, form: str, device: str) -> Peer:
         for name, w in weights.items()
     }
     x, y = _table(torch, drawn, device)
-    # [steps, S, B]: what the settings of one step read lies together
+    # [steps, S, B]: what the trials of one step read lies together
     orders = torch.tensor(drawn.orders, dtype=torch.int64, device=device).transpose(0, 1)
     orders = orders.contiguous()
 
@@ -156,7 +156,7 @@ def ensemble(torch: Any, problem: Problem, form: str, device: str) -> Peer:
             for name in NETWORKS
         }
 
-    return Peer(problem.settings, step, by_network)
+    return Peer(problem.trials, step, by_network)
 
 
 def _table(torch: Any, drawn: Drawn, device: str) -> tuple[Any, Any]:
@@ -203,7 +203,7 @@ def main(arguments: str) -> None:
             wait()
             steps += problem.steps
         took = time.perf_counter() - began
-        print(json.dumps({"steps": steps * peer.settings, "seconds": took}), flush=True)
+        print(json.dumps({"steps": steps * peer.trials, "seconds": took}), flush=True)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ class Worker:
         self.process.stdin.flush()
 
     def rate(self) -> float:
-        """Wait for what was asked: settings' steps a second."""
+        """Wait for what was asked: trials' steps a second."""
         answer = self._read()
         return answer["steps"] / answer["seconds"]
 
@@ -74,7 +74,7 @@ def absent() -> str:
 
 
 def measure(workers: Sequence[Worker], seconds: float) -> float:
-    """Microseconds a setting and step as the machine sees it, all ``workers`` at once."""
+    """Microseconds a trial and step as the machine sees it, all ``workers`` at once."""
     for worker in workers:
         worker.ask(seconds)
     return 1e6 / sum(worker.rate() for worker in workers)

@@ -1,0 +1,1 @@
+"""The reference pages, and ``tables``, which makes them from the code."""
