@@ -17,12 +17,22 @@ import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from vfljax.datasets.core import KINDS, Column, Dataset, Ragged, Vocabulary, sum_of_arrays
+from vfljax.datasets.core import (
+    KINDS,
+    Block,
+    Column,
+    Conversion,
+    Dataset,
+    Ragged,
+    SourceColumn,
+    Vocabulary,
+    sum_of_arrays,
+)
 from vfljax.datasets.npy import AGAIN, Growing, mapped
 from vfljax.datasets.table_errors import fault, reading, shown
 from vfljax.errors import Field, UserError, user_path
@@ -30,100 +40,12 @@ from vfljax.errors import shown as short
 
 Folder = str | os.PathLike[str]
 # the fields of a ``Dataset`` that ``vfljax.json`` records as they are
-ABOUT = ("kind", "columns", "classes", "tokens", "length", "notes", "reader")
+ABOUT = ("kind", "columns", "classes", "tokens", "length", "notes", "reader", "sources")
 
 SCHEMA = 2
 MOST = 1 << 31  # numbers of classes, codes and tokens are below it
 FILE, DIR = "vfljax.json", Field("data.dir")
 RANKS = {"table": (2,), "image": (3, 4), "patches": (5,)}
-
-
-class Writer:
-    """Writes a data set block by block; its memory does not grow with the number of rows.
-
-    ``with begin(folder) as writer: writer.append(...); ...; writer.finish(...)``. If the block ends
-    without ``finish``, or by an exception, no file is left behind.
-    """
-
-    def __init__(self, folder: pathlib.Path, partial: pathlib.Path) -> None:
-        self.folder, self.partial = folder, partial
-        self._files: dict[str, Growing] = {}
-        self._classes: set[int] = set()
-
-    def __enter__(self) -> Writer:
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        for file in self._files.values():
-            with contextlib.suppress(OSError):  # a full disk raises again
-                file.close()
-        shutil.rmtree(self.partial, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise UserError(f"{self.folder} cannot be written: {error}.") from error
-
-    def append(
-        self, features: Any, labels: np.ndarray, *, test: Any = None, groups: Any = None
-    ) -> None:
-        """Adds rows.
-
-        Args:
-          features: [r, ...], or a ``Ragged``.
-          labels: [r].
-          test: [r], whether rows are of the published test part; given for all blocks or for none.
-          groups: [r]; likewise.
-        """
-        if isinstance(features, Ragged):
-            before = self._files["values"].rows if "values" in self._files else 0
-            shared = int("offsets" in self._files)  # a block starts where the last one ended
-            arrays = {"values": features.values, "offsets": (features.offsets + before)[shared:]}
-        else:
-            arrays = {"features": features}
-        self._classes.update(np.unique(labels).tolist())
-        for name, array in {**arrays, "labels": labels, "test": test, "groups": groups}.items():
-            if array is not None:
-                if name not in self._files:
-                    self._files[name] = Growing(self.partial / f"{name}.npy", array)
-                self._files[name].append(array)
-
-    def finish(
-        self, name: str, num_classes: int, *, options: Any = None, loader: str = "", **about: Any
-    ) -> Dataset:
-        """Closes the files, describes them, renames the folder to its own name and returns its ``Dataset``.
-
-        Args:
-          name: of the data set.
-          num_classes: C.
-          options: the loader's options that made the rows.
-          loader: the loader's name in the table of data sets; "" for rows of no loader.
-          **about: the fields of a ``Dataset`` that ``ABOUT`` lists.
-        """
-        if len(self._classes) < 2:
-            held = f"all labels are {min(self._classes)}" if self._classes else "there are no rows"
-            raise UserError(f"{name}: {held}: at least two classes are needed.")
-        for file in self._files.values():
-            file.finish()
-        described = Dataset(name, None, np.zeros(0), num_classes, **about)
-        spec = {
-            "schema": SCHEMA,
-            "name": name,
-            "num_classes": num_classes,
-            **{field: getattr(described, field) for field in ABOUT},
-            "loader": loader,
-            "options": dict(options or {}),
-            "arrays": {
-                array: {"dtype": str(file.dtype), "shape": [file.rows, *file.shape]}
-                for array, file in self._files.items()
-            },
-        }
-        spec |= _sums(_mapped(self.partial, spec))
-        spec["sha256_description"] = sum_of(spec)
-        with open(self.partial / FILE, "w", encoding="utf-8") as file:
-            json.dump(spec, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        read(self.partial)  # a folder that cannot be read back must not appear
-        os.replace(self.partial, self.folder)  # which does not exist, or is empty
-        return read(self.folder)
 
 
 def place(folder: Folder) -> pathlib.Path:
@@ -136,32 +58,111 @@ def place(folder: Folder) -> pathlib.Path:
     return path
 
 
-def begin(folder: Folder) -> Writer:
-    """Returns a ``Writer`` of a new folder; raises UserError as ``place`` does, or if it cannot be made."""
-    path = place(folder)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent)
-        os.chmod(partial, 0o755)  # mkdtemp gives access to the owner alone
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error}.") from error
-    return Writer(path, pathlib.Path(partial))
+def write(
+    data: Dataset | Conversion,
+    folder: Folder,
+    options: Any = None,
+    loader: str = "",
+    reader: int = 0,
+) -> Dataset:
+    """Writes a data set and returns it as it is read back.
 
-
-def write(dataset: Dataset, folder: Folder, options: Any = None, loader: str = "") -> Dataset:
-    """Writes a whole data set and returns it as it is read back.
+    Rows of a ``Conversion`` are written block by block, so that memory does not grow with their number. If
+    writing ends by an exception, no file is left behind.
 
     Args:
-      dataset: of any kind.
+      data: of any kind.
       folder: a new folder.
-      options: as of ``Writer.finish``.
-      loader: as of ``Writer.finish``; if "", the folder is loaded by the name "prepared".
+      options: the loader's options that made the rows.
+      loader: the loader's name in the table of data sets; if "", the folder is loaded by the name "prepared".
+      reader: the version of the loader's rules; 0 is that of ``data``.
+
+    Raises:
+      UserError: as ``place`` does, if the folder cannot be written, or if the rows are no data set.
     """
-    with begin(folder) as writer:
-        writer.append(dataset.features, dataset.labels, test=dataset.test, groups=dataset.groups)
-        about: Any = {field: getattr(dataset, field) for field in ABOUT}
-        name, classes = dataset.name, dataset.num_classes
-        return writer.finish(name, classes, options=options, loader=loader, **about)
+    path, rows = place(folder), _blocks_of(data)
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent))
+        os.chmod(partial, 0o755)  # mkdtemp gives access to the owner alone
+    files: dict[str, Growing] = {}
+    present: set[int] = set()
+    try:
+        for block in rows.blocks:
+            present.update(np.unique(block.labels).tolist())
+            with _writing(path):
+                _append(files, block, partial)
+        if len(present) < 2:
+            held = f"all labels are {min(present)}" if present else "there are no rows"
+            raise UserError(f"{rows.name}: {held}: at least two classes are needed.")
+        about = rows.about | ({"reader": reader} if reader else {})
+        described = Dataset(rows.name, None, np.zeros(0), rows.num_classes, **about)
+        spec = {
+            "schema": SCHEMA,
+            "name": rows.name,
+            "num_classes": rows.num_classes,
+            **{field: getattr(described, field) for field in ABOUT},
+            "loader": loader,
+            "options": dict(options or {}),
+            "arrays": {
+                name: {"dtype": str(file.dtype), "shape": [file.rows, *file.shape]}
+                for name, file in files.items()
+            },
+        }
+        with _writing(path):
+            _finish(files, spec, partial)
+            read(partial)  # a folder that cannot be read back must not appear
+            os.replace(partial, path)  # which does not exist, or is empty
+    finally:
+        for file in files.values():
+            with contextlib.suppress(OSError):  # a full disk raises again
+                file.close()
+        shutil.rmtree(partial, ignore_errors=True)
+    return read(path)
+
+
+def _blocks_of(data: Dataset | Conversion) -> Conversion:
+    if isinstance(data, Conversion):
+        return data
+    about = {field: getattr(data, field) for field in ABOUT}
+    block = Block(data.features, data.labels, data.test, data.groups)
+    return Conversion(data.name, data.num_classes, [block], about)
+
+
+@contextlib.contextmanager
+def _writing(folder: pathlib.Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error}.") from error
+
+
+def _append(files: dict[str, Growing], block: Block, folder: pathlib.Path) -> None:
+    """Appends rows to the files of their arrays, which are made for the first block."""
+    features, *others = block
+    if isinstance(features, Ragged):
+        before = files["values"].rows if "values" in files else 0
+        shared = int("offsets" in files)  # a block starts where the last one ended
+        arrays = {"values": features.values, "offsets": (features.offsets + before)[shared:]}
+    else:
+        arrays = {"features": features}
+    for name, array in (arrays | dict(zip(Block._fields[1:], others))).items():
+        if array is not None:
+            if name not in files:
+                files[name] = Growing(folder / f"{name}.npy", array)
+            files[name].append(array)
+
+
+def _finish(files: Mapping[str, Growing], spec: dict[str, Any], folder: pathlib.Path) -> None:
+    """Closes the files of arrays, and writes the description with their hashes."""
+    for file in files.values():
+        file.finish()
+    spec |= _sums(_mapped(folder, spec))
+    spec["sha256_description"] = sum_of(spec)
+    with open(folder / FILE, "w", encoding="utf-8") as file:
+        json.dump(spec, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def is_prepared(folder: Folder) -> bool:
@@ -193,7 +194,9 @@ def read(folder: Folder) -> Dataset:
         tokens,
         spec["length"],
         tuple(spec["notes"]),
-        spec.get("reader") or 1,  # a folder of an earlier vfljax has none
+        # a folder of an earlier vfljax has none of these two
+        spec.get("reader") or 1,
+        sources=tuple(SourceColumn(*source) for source in spec.get("sources") or ()),
     )
 
 
@@ -238,7 +241,9 @@ def _agree(path: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.
         "length": _are([spec["length"]], int, range(1, MOST)),
         "notes": _are(spec["notes"], str),
         "loader": _are([spec["loader"]], str),
-        "reader": _are([spec.get("reader") or 1], int, range(MOST)),  # an earlier vfljax wrote none
+        # an earlier vfljax wrote none of these two
+        "reader": _are([spec.get("reader") or 1], int, range(MOST)),
+        "sources": all(map(_is_source, spec.get("sources") or ())),
     }
     for field, right in fields.items():
         _must(path, right, f"has {field}={shown(spec.get(field))}, which no data set may have")
@@ -284,6 +289,11 @@ def _is_column(column: list[Any]) -> bool:
     name, kind, value, vocabulary = column
     known = kind in ("number", "category", "code")
     return known and _are([name, value], str) and _are([vocabulary], int, range(MOST))
+
+
+def _is_source(source: list[Any]) -> bool:
+    name, read_as, *counts, note = source
+    return _are([name, read_as, note], str) and _are(counts, int, range(MOST))
 
 
 def _must(path: pathlib.Path, right: bool, what: str) -> None:
