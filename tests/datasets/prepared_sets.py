@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vfljax.datasets.core import Column, Dataset, Ragged, Vocabulary
+from vfljax.datasets.core import Column, Dataset, Ragged, SourceColumn, Vocabulary
 
 RNG = np.random.default_rng(0)
 LABELS = np.arange(20, dtype=np.int32) % 2
@@ -16,6 +16,7 @@ SETS = {
         columns=(Column("a"), Column("größe", "category", "\u2028x\n"), Column("c", "code", "", 9)),
         classes=("no", "yes"),
         notes=("one note",),
+        sources=(SourceColumn("a", "number", 2), SourceColumn("b", "category", 0, 3, 1, "x")),
     ),
     "image": Dataset("pixels", RNG.integers(0, 255, (20, 4, 5, 3), np.uint8), LABELS, 3, "image"),
     "patches": Dataset(

@@ -30,7 +30,7 @@ def look(experiment: Config, prepare: str | None = None) -> None:
         dataset = datasets.prepare(data.name, data.dir, prepare, data.options)
     else:
         dataset = datasets.load(data.name, data.dir, data.options)
-    source = prepare or datasets.prepared_at(data.name, data.dir, data.options)
+    source = str(prepare or datasets.prepared_at(data.name, data.dir, data.options) or "")
     if source:
         prepared.verify(source)  # before any of its content is shown
         print(f"prepared: {shown(source)}")

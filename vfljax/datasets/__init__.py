@@ -1,10 +1,11 @@
-"""The tables of data sets: ``LOADERS``, name -> ``loader(folder, **options) -> Dataset``, of sets that are read as
-they are, and ``converters.TABLE``, name -> ``convert(folder, **options) -> Conversion``, of published sets.
+"""The tables of data sets.
 
-``load`` converts a published set once and keeps the result (``datasets.cache``). A function's keyword-only
-parameters are its options (``config.data.options``). A prepared folder holds what its loader or converter
-returned, and is read without it. A new data set is one file and one row of a table
-(``analysis/how_to_add_a_data_set.md``); embedded sets are also listed in ``EMBEDDED``.
+``LOADERS`` has those that are read as they are, name -> ``loader(folder, **options) -> Dataset``, and
+``converters.TABLE`` published ones, name -> ``convert(folder, **options) -> Conversion``. ``load`` converts a
+published set once and keeps the result (``datasets.cache``). A function's keyword-only parameters are its
+options (``config.data.options``). A prepared folder holds what its loader or converter returned, and is read
+without it. A new data set is one file and one row of a table (``analysis/how_to_add_a_data_set.md``); embedded
+sets are also listed in ``EMBEDDED``.
 """
 
 from __future__ import annotations
@@ -121,9 +122,10 @@ def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dat
         data, spec = load(name, folder, options), prepared.description(folder)
         return prepared.write(data, out, spec["options"], spec["loader"])
     values = _values(name, options)
-    data = load(name, folder, options) if name in LOADERS else converters.TABLE[name](folder, **values)
-    if isinstance(data, Conversion):
-        data = cache.with_progress(data)
+    if name in converters.TABLE:
+        data = cache.with_progress(converters.TABLE[name](folder, **values))
+    else:
+        data = load(name, folder, options)
     return prepared.write(data, out, asking.recorded(values), name, READERS.get(name, 1))
 
 

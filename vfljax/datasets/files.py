@@ -237,7 +237,7 @@ def chosen(path: pathlib.Path, selected: Callable[[str], Any]) -> Iterator[tuple
 
 
 def _zip(path: pathlib.Path) -> list[Member]:
-    archive = zipfile.ZipFile(path)  # noqa: SIM115 - members are read from it later, by any thread
+    archive = zipfile.ZipFile(path)  # stays open: members are read from it later
     files = [info for info in archive.infolist() if not info.is_dir()]
     return [Member(info.filename, functools.partial(archive.read, info)) for info in files]
 
@@ -249,7 +249,8 @@ def _tar(path: pathlib.Path) -> list[Member]:
             shutil.copyfileobj(gzip.GzipFile(fileobj=file), unpacked, 1 << 20)
             unpacked.flush()
             plain = unpacked
-        data = mmap.mmap(plain.fileno(), 0, access=mmap.ACCESS_READ)  # stays when the file is closed
+        # a mapping stays when its file is closed
+        data = mmap.mmap(plain.fileno(), 0, access=mmap.ACCESS_READ)
 
     def read(start: int, size: int) -> bytes:
         return data[start : start + size]

@@ -50,18 +50,10 @@ def find(
     Raises:
       UserError: for two images of one key that differ, and a damaged archive.
     """
-    images = [
-        Image(tuple(name.split(os.sep)), str(folder / name), functools.partial(content, folder / name))
-        for name in below(folder)
-        if name.lower().endswith(SUFFIXES)
-    ]
+    images = [_loose(folder, name) for name in below(folder) if name.lower().endswith(SUFFIXES)]
     if not images:
-        packed = [p for p in inside(folder) if p.name.lower().endswith(ARCHIVES) and p.is_file()]
-        for path, member in ((path, member) for path in packed for member in members(path)):
-            parts = tuple(part for part in member.name.split("/") if part not in ("", "."))
-            hidden = any(part.startswith(HIDDEN) for part in parts)
-            if member.name.lower().endswith(SUFFIXES) and not hidden:
-                images.append(Image(parts, f"{path}: {member.name}", member.read))
+        archives = [p for p in inside(folder) if p.name.lower().endswith(ARCHIVES) and p.is_file()]
+        images = [image for path in archives for image in _packed(path)]
     first: dict[Any, Image] = {}
     for image in sorted(images, key=lambda image: (image.parts, image.where)):
         kept = first.setdefault(key(image), image)
@@ -69,6 +61,19 @@ def find(
             what = f"and {image.where} have one name and are not the same file"
             raise fault(kept.where, what, "remove the wrong one")
     return list(first.values()), len(images) - len(first)
+
+
+def _loose(folder: pathlib.Path, name: str) -> Image:
+    path = folder / name
+    return Image(tuple(name.split(os.sep)), str(path), functools.partial(content, path))
+
+
+def _packed(archive: pathlib.Path) -> Iterator[Image]:
+    for name, read in members(archive):
+        parts = tuple(part for part in name.split("/") if part not in ("", "."))
+        hidden = any(part.startswith(HIDDEN) for part in parts)
+        if name.lower().endswith(SUFFIXES) and not hidden:
+            yield Image(parts, f"{archive}: {name}", read)
 
 
 @contextlib.contextmanager
@@ -80,7 +85,8 @@ def _opened(source: Image | np.ndarray) -> Iterator[Any]:
         yield PIL.Image.fromarray(source)
         return
     with reading(source.where, REMEDY):
-        with PIL.Image.open(io.BytesIO(source.read()), formats=("PNG", "JPEG")) as image:
+        image = PIL.Image.open(io.BytesIO(source.read()), formats=("PNG", "JPEG"))
+        with image:
             yield image
 
 

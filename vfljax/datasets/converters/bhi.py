@@ -52,7 +52,8 @@ def bhi(folder: str, *, patches: int = 1, rows: int = 0) -> Conversion:
     if not len(places):
         raise fault(root, f"has no {patches} patches of one patient and class", "set patches lower")
     if left:
-        notes += (f"{left} patches that fill no row of {patches} of one patient and class left out",)
+        astray = f"{left} patches that fill no row of {patches} of one patient and class left out"
+        notes = (*notes, astray)
     places = places[spread(labels[places[:, 0]], rows)]
 
     def decode(rows: np.ndarray) -> np.ndarray:

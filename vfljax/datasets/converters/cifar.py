@@ -152,11 +152,7 @@ def _contents(place: pathlib.Path, names: set[str]) -> dict[str, Callable[[], by
 
 
 def _of_binary(
-    name: str,
-    place: pathlib.Path,
-    contents: dict[str, Callable[[], bytes]],
-    number: int,
-    rows: int,
+    name: str, place: pathlib.Path, contents: dict[str, Callable[[], bytes]], number: int, rows: int
 ) -> Conversion:
     binary = BINARY[name]
     again = f"fetch {binary.archive} again"
@@ -198,8 +194,8 @@ def _of_tfds(name: str, version: pathlib.Path, number: int, rows: int) -> Conver
         features, records = tfds.examples(version, name, split, most=most, **encoded)
         names = tuple(features["label"].names)
         found = [
-            images.Image((), f"{version}, {split} row {row}", functools.partial(bytes, record["image"]))
-            for row, record in enumerate(records, 1)
+            images.Image((), f"{version}, {split} row {row}", functools.partial(bytes, data))
+            for row, data in enumerate((record["image"] for record in records), 1)
         ]
         parts.append((found, np.array([record["label"] for record in records])))
     if all(class_name.isdecimal() for class_name in names):
@@ -247,7 +243,7 @@ def _of_folders(
     if copies:
         notes.append(f"{copies:,} second copies of an image left out")
     if any(not image.parts[-1].lower().endswith(".png") for image in found):
-        notes.append("pixels were decoded from JPEG, which is lossy: they are not the official ones")
+        notes.append("pixels were decoded from JPEG, which is lossy: not the official ones")
     return _of_images(name, parts, names, number, notes)
 
 

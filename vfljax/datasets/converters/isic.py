@@ -30,10 +30,7 @@ from vfljax.datasets.table_errors import fault, reading
 
 # the columns of each set's table: the image, its label and its group; and the values of the label
 SIIM = (("image_name", "target", "patient_id"), ("0", "1", "0.0", "1.0"))
-HAM = (
-    ("image_id", "dx", "lesion_id"),
-    ("akiec", "bcc", "bkl", "df", "mel", "nv", "vasc"),
-)
+HAM = (("image_id", "dx", "lesion_id"), ("akiec", "bcc", "bkl", "df", "mel", "nv", "vasc"))
 MELANOMA = ("1", "1.0", "mel")
 GROUPS = ("patient_id", "lesion_id")
 LAYOUTS = (
@@ -85,7 +82,7 @@ def _of_files(root: pathlib.Path) -> Lesions:
     named = {_stem(image): image for image in found}
     for wrong, column, what in (
         (~table[label].isin(allowed), label, f"is not one of {', '.join(allowed)}"),
-        (~table[name].isin(named.keys()), name, f"is an image that is not in {root}"),
+        (~table[name].isin(list(named)), name, f"is an image that is not in {root}"),
         (table[name].duplicated(), name, "is named twice"),
     ):
         for row in np.flatnonzero(wrong)[:1]:
