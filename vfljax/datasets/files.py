@@ -1,8 +1,7 @@
-"""Finds a user's files, and reads folders, archives and CSV files. Nothing is written beside them."""
+"""Finds a user's files, and reads folders and archives. Nothing is written beside them."""
 
 from __future__ import annotations
 
-import csv
 import fnmatch
 import functools
 import gzip
@@ -15,17 +14,16 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from vfljax.datasets.table_errors import all_different, fault, reading
+from vfljax.datasets.table_errors import fault, reading
 from vfljax.errors import Field, UserError, shown
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 DAMAGED = "the archive is damaged or cut off; fetch it again"
 HIDDEN = (".", "__MACOSX")
 MAX_BYTES = 8 << 30  # of one data set in memory
-LONGEST = 1 << 20  # bytes of a line or a text; no data set here has so long ones
 FOLDER, FILE = Field("data.dir"), Field("data.options.file")
 
 
@@ -125,14 +123,8 @@ def below(folder: str | os.PathLike[str]) -> list[str]:
 
 def content(path: pathlib.Path) -> bytes:
     """Returns a file's bytes, or raises UserError."""
-    _is_file(path)
     with reading(path, "check the file and its permissions"):
         return path.read_bytes()
-
-
-def _is_file(path: pathlib.Path) -> None:
-    if not path.is_file():
-        raise fault(path, "is not a file", "put the data set's own file there")
 
 
 def fits(what: object, shape: Sequence[int], itemsize: int, most: int, remedy: str) -> None:
@@ -150,65 +142,6 @@ def fits(what: object, shape: Sequence[int], itemsize: int, most: int, remedy: s
         raise fault(values, f"take {size:,} bytes, more than {most:,}", remedy)
 
 
-def decoded(raw: bytes, where: Any, line: int = 0) -> str:
-    """Returns UTF-8 bytes as text; raises UserError if they are not UTF-8, or ``LONGEST`` or more.
-
-    Args:
-      raw: the bytes.
-      where: the name of their file.
-      line: the number of their line, for messages; 0 names none.
-    """
-    if len(raw) >= LONGEST:
-        what = f"is over {LONGEST:,} bytes long"
-        raise fault(where, what, "it is no text of the data set", line=line)
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        what = f"is not UTF-8 text (byte {error.start + 1}: {error.reason})"
-        raise fault(where, what, line=line) from error
-
-
-def csv_rows(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
-    """Yields (number of the line on which a row begins, its fields) for each row that is not blank. Fields
-    may be quoted, and then hold doubled quotes and newlines. A byte order mark is dropped."""
-    _is_file(path)
-    line = 1
-    opener: Any = gzip.open if path.name.endswith(".gz") else open
-    with reading(path), opener(path, "rb") as file:
-        rows = csv.reader(_lines(path, file), strict=True)
-        try:
-            for row in rows:
-                if row:
-                    yield line, row
-                line = rows.line_num + 1
-        except csv.Error as error:
-            raise fault(path, f"begins a row that is no CSV ({error})", line=line) from error
-
-
-def csv_table(path: pathlib.Path) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
-    """Returns the column names in the first row, and an iterator of (line, value by column) of the others."""
-    rows = csv_rows(path)
-    header = next(rows, (1, []))[1]
-    all_different(header, path)
-
-    def records() -> Iterator[tuple[int, dict[str, str]]]:
-        for line, row in rows:
-            if len(row) != len(header):
-                what = f"has {len(row)} fields, not {len(header)}: it is cut off or damaged"
-                raise fault(path, what, line=line)
-            yield line, dict(zip(header, row, strict=True))
-
-    return header, records()
-
-
-def _lines(path: pathlib.Path, file: Any) -> Iterator[str]:
-    for number, raw in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
-        if b"\0" in raw:
-            raise fault(path, f"holds a NUL byte (byte {raw.index(0) + 1})", line=number)
-        text = decoded(raw, path, number)
-        yield text.removeprefix("\ufeff") if number == 1 else text
-
-
 class Member(NamedTuple):
     """A plain file of an archive. Members can be read in any order, and by several threads."""
 
@@ -220,20 +153,6 @@ def members(path: pathlib.Path) -> list[Member]:
     """Returns the plain files of an archive; raises UserError if the archive is damaged or cut off."""
     with reading(path, DAMAGED):
         return (_zip if path.name.lower().endswith(".zip") else _tar)(path)
-
-
-def chosen(path: pathlib.Path, selected: Callable[[str], Any]) -> Iterator[tuple[str, bytes]]:
-    """Yields the name and the bytes of each file of an archive that is selected.
-
-    Args:
-      path: the archive.
-      selected: tells by a file's name whether it is selected.
-    """
-    for member in members(path):
-        if selected(member.name):
-            with reading(path, DAMAGED):
-                data = member.read()
-            yield member.name, data
 
 
 def _zip(path: pathlib.Path) -> list[Member]:

@@ -109,10 +109,10 @@ def check(name: Field, value: Any, kind: type, limit: Any = None) -> None:
         errors.check(name, value, *(limit or (0, MOST)), whole=True)
     elif kind is float:
         errors.check(name, value, 0, np.nextafter(1, 0))
-    elif kind is bool:
-        errors.check_choice(name, value, (True, False))
-    elif kind is str and limit:
-        errors.check_choice(name, value, limit)
+    elif kind is bool and not isinstance(value, bool | np.bool_):
+        raise UserError("is no switch", field=name, value=value, remedy="give True or False")
+    elif kind is str and limit and value not in limit:
+        raise unknown(name, value, limit)
     elif kind is str and not isinstance(value, str):
         raise UserError("is no text", field=name, value=value, remedy="give a text")
 
