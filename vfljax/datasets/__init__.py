@@ -164,9 +164,10 @@ def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
     asked = asking.complete(maker, TABLE[maker], options) if known else options
     # a folder may be older than an option of its loader; it then holds what the default gives
     recorded = {**(asking.recorded(options_of(maker)) if known else {}), **recorded}
-    # "file" only says where the rows lay
-    given, made = ({**o, "file": ""} for o in (asking.recorded(asked), recorded))
-    if options and given != made:
+    asked = asking.recorded(asked)
+    if not (asked.get("file") and recorded.get("file")):  # it only says where the rows lay
+        asked, recorded = ({k: v for k, v in o.items() if k != "file"} for o in (asked, recorded))
+    if options and asked != recorded:
         before, given = asking.sentence(recorded), asking.sentence(options)
         what = (f"{folder} was prepared with {before} and ", Field("data.options"), f" are {given}")
         raise UserError(what, remedy="prepare another folder, or leave the options out")

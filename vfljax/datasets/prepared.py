@@ -18,12 +18,13 @@ import pathlib
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 from vfljax.datasets.core import (
-    KINDS,
     Block,
     Column,
     Conversion,
@@ -34,18 +35,32 @@ from vfljax.datasets.core import (
     sum_of_arrays,
 )
 from vfljax.datasets.npy import AGAIN, Growing, mapped
-from vfljax.datasets.table_errors import fault, reading, shown
-from vfljax.errors import Field, UserError, user_path
-from vfljax.errors import shown as short
+from vfljax.datasets.table_errors import fault, reading
+from vfljax.errors import Field, UserError, shown, user_path
 
 Folder = str | os.PathLike[str]
 # the fields of a ``Dataset`` that ``vfljax.json`` records as they are
 ABOUT = ("kind", "columns", "classes", "tokens", "length", "notes", "reader", "sources")
 
 SCHEMA = 2
-MOST = 1 << 31  # numbers of classes, codes and tokens are below it
 FILE, DIR = "vfljax.json", Field("data.dir")
 RANKS = {"table": (2,), "image": (3, 4), "patches": (5,)}
+
+
+class Description(msgspec.Struct):
+    """The fields of ``vfljax.json`` that describe a ``Dataset``, whose types say which values they may have."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    kind: Literal["table", "image", "patches", "text"]
+    num_classes: Annotated[int, Meta(ge=2, lt=1 << 31)]
+    columns: tuple[Column, ...]
+    classes: tuple[str, ...]
+    tokens: Vocabulary | None
+    length: Annotated[int, Meta(ge=1)]
+    notes: tuple[str, ...]
+    # an earlier vfljax wrote none of these two
+    reader: Annotated[int, Meta(ge=1)] = 1
+    sources: tuple[SourceColumn, ...] = ()
 
 
 def place(folder: Folder) -> pathlib.Path:
@@ -179,24 +194,18 @@ def read(folder: Folder) -> Dataset:
     spec = description(path)
     arrays = _mapped(path, spec)
     small = {n: np.array(a) for n, a in arrays.items() if n not in ("features", "values")}
-    _agree(path / FILE, spec, arrays | small)
-    tokens = spec["tokens"] and Vocabulary(*spec["tokens"])
+    with reading(path / FILE, AGAIN):
+        about = msgspec.convert(spec, Description)
+    _agree(path / FILE, about, arrays | small)
+    text = about.kind == "text"
     return Dataset(
-        spec["name"],
-        Ragged(arrays["values"], small["offsets"]) if tokens else arrays["features"],
+        about.name,
+        Ragged(arrays["values"], small["offsets"]) if text else arrays["features"],
         small["labels"],
-        spec["num_classes"],
-        spec["kind"],
-        tuple(Column(*column) for column in spec["columns"]),
-        tuple(spec["classes"]),
-        small.get("test"),
-        small.get("groups"),
-        tokens,
-        spec["length"],
-        tuple(spec["notes"]),
-        # a folder of an earlier vfljax has none of these two
-        spec.get("reader") or 1,
-        sources=tuple(SourceColumn(*source) for source in spec.get("sources") or ()),
+        about.num_classes,
+        test=small.get("test"),
+        groups=small.get("groups"),
+        **{field: getattr(about, field) for field in ABOUT},
     )
 
 
@@ -212,7 +221,7 @@ def prepared(folder: str) -> Dataset:
     """Reads a prepared data set from its folder, whichever loader made it."""
     if not is_prepared(folder):
         what = f"is not a prepared data set (no {FILE})"
-        raise UserError(what, field="data.dir", value=short(folder), remedy="prepare one there")
+        raise UserError(what, field="data.dir", value=shown(folder), remedy="prepare one there")
     return read(folder)
 
 
@@ -228,30 +237,12 @@ def description(folder: Folder) -> dict[str, Any]:
     return spec
 
 
-def _agree(path: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Raises UserError unless every field of the description is valid, and the arrays have one length and fit
-    the kind and the classes that are described."""
-    fields = {  # including those that a caller of ``Writer.finish`` gave
-        "name": _are([spec["name"]], str),
-        "kind": spec["kind"] in KINDS,
-        "num_classes": _are([spec["num_classes"]], int, range(2, MOST)),
-        "columns": type(spec["columns"]) is list and all(map(_is_column, spec["columns"])),
-        "classes": _are(spec["classes"], str),
-        "tokens": spec["tokens"] is None or _are(spec["tokens"], int, range(MOST)),
-        "length": _are([spec["length"]], int, range(1, MOST)),
-        "notes": _are(spec["notes"], str),
-        "loader": _are([spec["loader"]], str),
-        # an earlier vfljax wrote none of these two
-        "reader": _are([spec.get("reader") or 1], int, range(MOST)),
-        "sources": all(map(_is_source, spec.get("sources") or ())),
-    }
-    for field, right in fields.items():
-        _must(path, right, f"has {field}={shown(spec.get(field))}, which no data set may have")
-    classes, kind, named = spec["num_classes"], spec["kind"], len(spec["classes"])
+def _agree(path: pathlib.Path, about: Description, arrays: Mapping[str, np.ndarray]) -> None:
+    """Raises UserError unless the arrays have one length and fit the kind and the classes described."""
+    classes, kind, named = about.num_classes, about.kind, len(about.classes)
     needed = {"values", "offsets", "labels"} if kind == "text" else {"features", "labels"}
     _must(path, set(arrays) - {"test", "groups"} == needed, f"has the arrays {sorted(arrays)}")
-    _must(path, spec["name"] != "", "has no name")
-    right = (spec["tokens"] is not None) == (kind == "text")
+    right = (about.tokens is not None) == (kind == "text")
     _must(path, right, "has tokens and no text, or none: tokens are of texts alone")
     _must(path, named in (0, classes), f"names {named} of {classes} classes")
     labels = arrays["labels"]
@@ -271,29 +262,11 @@ def _agree(path: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.
         right = rising and offsets[-1] == len(values)
         _must(path, bool(right), "has offsets that do not divide the values into rows")
         return
-    shape, columns = arrays["features"].shape, spec["columns"]
+    shape, columns = arrays["features"].shape, about.columns
     right = len(shape) in RANKS[kind] and shape[0] == rows
     _must(path, right, f"has features {shape}, which are no {kind} of {rows} rows")
     right = not columns or (kind == "table" and len(columns) == shape[1])
     _must(path, right, f"names {len(columns)} columns of features {shape}")
-
-
-def _are(values: Any, kind: type, within: range = range(0)) -> bool:
-    """Returns True if values of JSON are a list of texts, or of integers (no bools) within a range."""
-    return type(values) is list and all(
-        type(value) is kind and (kind is str or value in within) for value in values
-    )
-
-
-def _is_column(column: list[Any]) -> bool:
-    name, kind, value, vocabulary = column
-    known = kind in ("number", "category", "code")
-    return known and _are([name, value], str) and _are([vocabulary], int, range(MOST))
-
-
-def _is_source(source: list[Any]) -> bool:
-    name, read_as, *counts, note = source
-    return _are([name, read_as, note], str) and _are(counts, int, range(MOST))
 
 
 def _must(path: pathlib.Path, right: bool, what: str) -> None:
