@@ -281,7 +281,7 @@ def test_what_no_loader_made_is_loaded_by_the_name_prepared(tmp_path):
             datasets.load(name, folder, {})
 
 
-@pytest.mark.parametrize("value", [{"a", "b"}, {"a": 1}, b"x", [["a"]], float("nan"), object()])
+@pytest.mark.parametrize("value", [{"a", "b"}, b"x", [["a"]], float("nan"), object()])
 def test_an_option_that_no_file_can_record_is_refused(tmp_path, value):
     for call in (
         lambda: datasets.load("npz", "x.npz", {"y": value}),

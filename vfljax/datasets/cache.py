@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -65,7 +66,8 @@ def _stats(source: str) -> Iterator[tuple[str, int, int]]:
 
 def found(places: Sequence[pathlib.Path]) -> pathlib.Path | None:
     """Returns the first place that holds a converted set, None if there is none."""
-    return next((place for place in places if prepared.is_prepared(place)), None)
+    # False also for a folder of another user that may not be entered
+    return next((place for place in places if os.path.isfile(place / prepared.FILE)), None)
 
 
 def write(
@@ -91,7 +93,7 @@ def write(
     try:
         data = prepared.write(with_progress(conversion), place, options, loader, version)
     except UserError:
-        if not prepared.is_prepared(place):
+        if not found([place]):
             raise
         return prepared.read(place)
     print(f"converted {conversion.name}, {len(data.labels):,} rows: {place}", file=sys.stderr)
@@ -101,9 +103,10 @@ def write(
 def _is_writable(folder: pathlib.Path) -> bool:
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError:
         return False
-    return os.access(folder, os.W_OK | os.X_OK)
+    return True
 
 
 def with_progress(conversion: Conversion) -> Conversion:

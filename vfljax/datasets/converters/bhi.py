@@ -16,7 +16,7 @@ import numpy as np
 
 from vfljax.datasets import images
 from vfljax.datasets.core import Conversion, spread
-from vfljax.datasets.files import folder_of, only
+from vfljax.datasets.files import FOLDER, folder_of, only
 from vfljax.datasets.npz import NPZ, arrays, labels_of, numbered, rgb
 from vfljax.datasets.options import limited
 from vfljax.datasets.table_errors import fault
@@ -96,7 +96,7 @@ def _of_npz(path: pathlib.Path) -> Patches:
 def _of_files(root: pathlib.Path) -> Patches:
     found, copies = images.find(root, lambda image: image.parts[-1])
     if not found:
-        raise fault(root, f"does not hold {LAYOUTS}", "correct config.data.dir")
+        raise fault(root, f"does not hold {LAYOUTS}", ("correct ", FOLDER))
     found.sort(key=lambda image: image.parts[-1])
     patients, labels = map(np.array, zip(*map(_named, found)))
     fitting = np.flatnonzero((images.shapes(found) == SIDE).all(1))

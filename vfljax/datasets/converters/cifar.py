@@ -224,7 +224,7 @@ def _of_folders(
         else:
             outside += 1
     if not any(folders.values()):
-        raise fault(root, f"does not hold {layouts}", "correct config.data.dir")
+        raise fault(root, f"does not hold {layouts}", ("correct ", files.FOLDER))
     names = names or sorted(folders["train"])
     if len(names) != number:
         raise fault(root / "train", f"has {len(names)} class folders and not {number}")
