@@ -102,7 +102,7 @@ def test_gafm_s_table_and_its_variants_plan_on_data_of_spambase_s_shape(variant,
     labels = (rng.random(4601) < 0.394).astype(np.int32)
     columns = rng.exponential(size=(4601, 57)).astype(np.float32)
     like = core.Dataset("spambase", columns, labels, 2)
-    monkeypatch.setitem(datasets.TABLE, "spambase", lambda folder: like)
+    monkeypatch.setattr(datasets, "load", lambda name, folder, options: like)
     plan = make_plan(parse(GAFM.get_config(variant)))
     assert all(len(group.trials) % 10 == 0 for group in plan.groups)
     assert {g.spec.num_rows for g in plan.groups} == {3221}

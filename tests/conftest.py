@@ -45,6 +45,9 @@ MADE_FOLDERS = []
 if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
     MADE_FOLDERS.append(tempfile.mkdtemp(prefix="vfljax_tests_"))
     os.environ["JAX_COMPILATION_CACHE_DIR"] = MADE_FOLDERS[-1]
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    MADE_FOLDERS.append(tempfile.mkdtemp(prefix="vfljax_data_"))
+    os.environ["VFLJAX_DATA_CACHE"] = MADE_FOLDERS[-1]
 installed = importlib.util.find_spec("jax")
 origin = installed.origin if installed is not None else None
 compiled = origin is not None and os.path.exists(importlib.util.cache_from_source(origin))

@@ -438,7 +438,7 @@ DATASETS = (
         "four-channels-are-not-last",
         "features.shape[3] > 4",
         "features.shape[3] >= 4",
-        ("datasets/image_sets",),
+        ("datasets/npz",),
     ),
 )
 

@@ -93,7 +93,7 @@ DOORS = {
     "its version": lambda p: datasets.reader_of("table", p),
     "a prepared copy": lambda p: datasets.prepare("digits", "", p, {}),
     "what is prepared": lambda p: datasets.prepare("criteo", p, "new", {}),
-    "a new prepared folder": lambda p: prepared.begin(p),
+    "a new prepared folder": lambda p: prepared.write(datasets.load("digits", "", {}), p),
     "a prepared folder": lambda p: prepared.read(p),
     "a test file": lambda p: user_table.table(csv(), label="y", test_file=p),
     "a second wire": lambda p: wire("x.npz", runs=(p,)),

@@ -3,6 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from vfljax.datasets import npy
 from vfljax.datasets import scaling as scalings
@@ -14,6 +16,7 @@ from vfljax.datasets.core import (
     checksum,
     classes,
     identity,
+    spread,
 )
 from vfljax.datasets.scaling import statistics
 from vfljax.datasets.splits import split_rows
@@ -167,3 +170,30 @@ def test_the_identity_is_of_all_that_reaches_a_split_or_a_network():
     found = {identity(dataset) for dataset in (one, *others)}
     assert len(found) == 10
     assert identity(one) == identity(made(20)._replace(notes=("read elsewhere",)))
+
+
+def test_a_constant_column_is_left_at_zero():
+    x = np.concatenate([np.zeros((10, 1)), np.full((10, 1), 100.0)])
+    assert statistics(x, np.arange(10), "standard") == (0, 1)
+
+
+def test_rows_are_spread_evenly_within_each_class():
+    one = np.zeros(10, int)
+    assert spread(one, 0).tolist() == list(range(10))
+    assert spread(one, 4).tolist() == [0, 2, 5, 7]
+    assert spread(np.array([0, 0, 0, 0, 1, 1]), 3).tolist() == [0, 2, 4]
+
+
+@given(
+    period=st.lists(st.integers(0, 3), min_size=1, max_size=8),
+    times=st.integers(1, 30),
+    rows=st.integers(1, 240),
+)
+@example(period=[0, 1], times=50, rows=50)
+def test_shares_of_the_classes_are_kept_in_periodic_files_too(period, times, rows):
+    labels = np.tile(period, times)
+    chosen = spread(labels, rows)
+    assert len(chosen) == min(rows, len(labels))
+    assert (np.diff(chosen) > 0).all()
+    share = np.bincount(labels, minlength=4) * len(chosen) / len(labels)
+    assert (np.abs(np.bincount(labels[chosen], minlength=4) - share) < 1).all()

@@ -53,7 +53,6 @@ PINS = (
     ("npz", "ham10000", {}, "b8402b9646ffb5a1", "acf84353904c3605"),
     ("cifar10", "cifar10_exact", {}, "e85d6834dabb2955", "0b1c1c8478e9b6b1"),
     ("cifar100", "cifar100_exact", {}, "086dae247a7ec340", "6ebe58a4a8905713"),
-    ("cifar100", "cifar100_exact", {"labels": "coarse"}, "a4bc7fc0d10c188a", "21ca03035efd79f1"),
 )  # fmt: skip
 SLOW = (
     ("cifar10", "cifar10_jpeg", {"rows": 500}, "0f8aac7d4a463669", "27f4b7389f10212a"),

@@ -1,17 +1,23 @@
 """The prepared form: what is written is read again, whole or not at all."""
 
+import builtins
+import io
 import json
+import os
+import pathlib
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.datasets.clicks import criteo_rows, tsv
-from tests.datasets.prepared_sets import LABELS, RNG, SETS, same
+from tests.datasets import small
+from tests.datasets.fuzzing import damaged, few_or_many
+from tests.datasets.prepared_sets import LABELS, OFFSETS, SETS, same
+from tests.datasets.refusals import one_line
 from vfljax import datasets
 from vfljax.datasets import npy, prepared
-from vfljax.datasets.core import Ragged, checksum
+from vfljax.datasets.core import Block, Column, Conversion, Ragged, checksum
 from vfljax.errors import UserError
 
 
@@ -23,6 +29,7 @@ def test_what_is_written_is_read_again(tmp_path, name):
     recorded = json.loads((out / "vfljax.json").read_text())["sha256"]
     assert recorded == checksum(SETS[name]) == checksum(prepared.read(out))
     assert [p.name for p in out.parent.iterdir()] == ["set"]  # nothing is left beside it
+    assert out.stat().st_mode & 0o055 == 0o055  # others may read what one prepared
 
 
 def test_features_are_mapped_and_cannot_be_written(tmp_path):
@@ -32,76 +39,57 @@ def test_features_are_mapped_and_cannot_be_written(tmp_path):
         data.features[0] = 0
 
 
-def test_others_may_read_what_one_prepared(tmp_path):
-    prepared.write(SETS["table"], tmp_path / "x")
-    assert (tmp_path / "x").stat().st_mode & 0o055 == 0o055
+def conversion(data, cuts=(), name=""):
+    """The rows of a data set between cuts, as a converter yields them."""
 
+    def blocks():
+        for a, b in zip([0, *cuts], [*cuts, 20], strict=True):
+            x = data.features
+            if isinstance(x, Ragged):
+                edges = x.offsets[a : b + 1]
+                x = Ragged(x.values[edges[0] : edges[-1]], edges - edges[0])
+            else:
+                x = x[a:b]
+            parts = (None if rows is None else rows[a:b] for rows in (data.test, data.groups))
+            yield Block(x, data.labels[a:b], *parts)
 
-def parts(data, cuts):
-    """Rows between cuts, in the form ``append`` takes."""
-    for a, b in zip([0, *cuts], [*cuts, 20], strict=True):
-        x = data.features
-        if isinstance(x, Ragged):
-            edges = x.offsets[a : b + 1]
-            x = Ragged(x.values[edges[0] : edges[-1]], edges - edges[0])
-        else:
-            x = x[a:b]
-        more = {k: v[a:b] for k in ("test", "groups") if (v := getattr(data, k)) is not None}
-        yield x, data.labels[a:b], more
+    about = {field: getattr(data, field) for field in prepared.ABOUT}
+    return Conversion(name or data.name, data.num_classes, blocks(), about)
 
 
 @settings(max_examples=20, deadline=None)
 @given(name=st.sampled_from(list(SETS)), cuts=st.lists(st.integers(0, 20), max_size=4))
 def test_blocks_give_what_the_whole_gives(tmp_path_factory, name, cuts):
-    data, folder = SETS[name], tmp_path_factory.mktemp("x")
-    with prepared.begin(folder / "blocks") as writer:
-        for features, labels, more in parts(data, sorted(cuts)):
-            writer.append(features, labels, **more)
-        about = {name: getattr(data, name) for name in prepared.ABOUT}
-        streamed = writer.finish(data.name, data.num_classes, **about)
-    same(data, streamed)
-    prepared.write(data, folder / "whole")
+    folder = tmp_path_factory.mktemp("x")
+    same(SETS[name], prepared.write(conversion(SETS[name], sorted(cuts)), folder / "blocks"))
+    prepared.write(SETS[name], folder / "whole")
     for file in (folder / "whole").iterdir():
         assert file.read_bytes() == (folder / "blocks" / file.name).read_bytes()
 
 
-def test_unfinished_nothing_appears(tmp_path):
-    with prepared.begin(tmp_path / "x") as writer:
-        writer.append(SETS["table"].features, LABELS)
+def test_a_block_is_on_disk_before_the_next_is_made(tmp_path):
+    """Memory does not grow with rows: of the blocks that were written none is kept."""
+    rows = np.zeros((1 << 18, 4), np.float32)
+
+    def blocks():
+        for k in range(3):
+            if k:
+                (partial,) = tmp_path.glob(".x.partial-*")
+                assert (partial / "features.npy").stat().st_size >= k * rows.nbytes
+            yield Block(rows, np.full(len(rows), k % 2))
+
+    prepared.write(Conversion("x", 2, blocks()), tmp_path / "x")
+
+
+def test_a_fault_leaves_nothing(tmp_path, monkeypatch):
+    def broken():
+        yield Block(SETS["table"].features, LABELS)
+        raise UserError("the file is damaged.")
+
+    with pytest.raises(UserError, match="damaged"):
+        prepared.write(Conversion("x", 2, broken()), tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
-    writer = prepared.begin(tmp_path / "x")  # killed without any chance to tidy up
-    writer.append(SETS["table"].features, LABELS)
-    assert not prepared.is_prepared(tmp_path / "x")
-    for left in tmp_path.iterdir():
-        assert left.name.startswith(".x.partial-")
-        assert not prepared.is_prepared(left)
-        with pytest.raises(UserError, match="is not a prepared data set"):
-            prepared.prepared(str(left))
-    prepared.write(SETS["table"], tmp_path / "x")
-    same(SETS["table"], prepared.read(tmp_path / "x"))
 
-
-def test_nothing_that_exists_is_overwritten(tmp_path):
-    (tmp_path / "x").mkdir()  # an empty folder is free
-    prepared.write(SETS["table"], tmp_path / "x")
-    for again in (SETS["image"], SETS["table"]):
-        with pytest.raises(UserError, match="is not overwritten: name a new folder"):
-            prepared.write(again, tmp_path / "x")
-    same(SETS["table"], prepared.verify(tmp_path / "x"))
-    assert [p.name for p in tmp_path.iterdir()] == ["x"]
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "thesis.tex").write_text("")
-    (tmp_path / "file").write_text("")
-    for taken in ("other", "file"):
-        with pytest.raises(UserError, match="is not overwritten"):
-            prepared.begin(tmp_path / taken)
-    with pytest.raises(UserError, match="cannot be written"):
-        prepared.begin(tmp_path / "file" / "below")
-    with pytest.raises(UserError, match="is empty"):
-        prepared.begin("")
-
-
-def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, monkeypatch):
     def full(self, array):
         raise OSError(28, "No space left on device")
 
@@ -111,79 +99,155 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_is_taken_is_refused_before_anything_is_read(tmp_path):
-    (tmp_path / "file").write_text("")
-    for name in ("criteo", "spambase"):
-        with pytest.raises(UserError, match="is not overwritten"):
-            datasets.prepare(name, str(tmp_path / "nowhere"), str(tmp_path / "file"), {})
-    with pytest.raises(UserError, match="did you mean 'criteo'"):
-        datasets.prepare("critea", "", "", {})
-    with pytest.raises(UserError, match="unknown option of the data set criteo 'row'"):
-        datasets.prepare("criteo", "", "", {"row": 3})
+def test_nothing_that_exists_is_overwritten(tmp_path):
+    (tmp_path / "x").mkdir()  # an empty folder is free
+    prepared.write(SETS["table"], tmp_path / "x")
+    small.write(tmp_path, {"other/thesis.tex": b"", "file": b""})
+    for taken in ("x", "other", "file"):
+        with pytest.raises(UserError, match="is not overwritten: name a new folder"):
+            prepared.write(SETS["image"], tmp_path / taken)
+        with pytest.raises(UserError, match="is not overwritten"):  # before anything is read
+            datasets.prepare("bhi", str(tmp_path / "nowhere"), str(tmp_path / taken), {})
+    same(SETS["table"], prepared.verify(tmp_path / "x"))
+    with pytest.raises(UserError, match="cannot be written"):
+        prepared.write(SETS["table"], tmp_path / "file" / "below")
+    with pytest.raises(UserError, match="is empty"):
+        prepared.write(SETS["table"], "")
 
 
-def test_blocks_that_do_not_fit_are_named(tmp_path):
-    x = SETS["table"].features
-    with prepared.begin(tmp_path / "x") as writer:
-        writer.append(x, LABELS)
-        with pytest.raises(UserError, match="all blocks need the same"):
-            writer.append(x[:, :2], LABELS)
-    with prepared.begin(tmp_path / "x") as writer:
-        writer.append(x, LABELS[:10])
-        with pytest.raises(UserError, match="are no table of 10 rows"):
-            writer.finish("x", 2)
-    with prepared.begin(tmp_path / "x") as writer, pytest.raises(UserError, match="is not rows"):
-        writer.append(np.array([{}]), LABELS[:1])
-    with prepared.begin(tmp_path / "x") as writer:
-        with pytest.raises(UserError, match="there are no rows"):
-            writer.finish("x", 2)
-        writer.append(x, LABELS * 0)
-        with pytest.raises(UserError, match="all labels are 0"):
-            writer.finish("x", 2)
+X = SETS["table"].features
+UNFIT = {
+    "columns": ([Block(X, LABELS), Block(X[:, :2], LABELS)], "all blocks need the same"),
+    "lengths": ([Block(X, LABELS[:10])], "are no table of 10 rows"),
+    "objects": ([Block(np.array([{}]), LABELS[:1])], "is not rows"),
+    "nothing": ([], "there are no rows"),
+    "one class": ([Block(X, LABELS * 0)], "all labels are 0"),
+    "a large label": ([Block(X, LABELS * 2)], "label 2 in row 2 of 2 classes"),
+}
+
+
+@pytest.mark.parametrize("case", UNFIT)
+def test_blocks_that_do_not_fit_are_not_written(tmp_path, case):
+    blocks, message = UNFIT[case]
+    one_line(lambda: prepared.write(Conversion("x", 2, blocks), tmp_path / "x"), message)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_no_loader_made_is_loaded_by_the_name_prepared(tmp_path):
-    out = str(tmp_path / "x")
-    prepared.write(SETS["table"], out)
-    same(SETS["table"], datasets.load("prepared", out, {}))
-    with pytest.raises(UserError, match=r"from no loader and config.data.name is 'spambase'"):
-        datasets.load("spambase", out, {})
-    with pytest.raises(UserError, match=r"unknown config.data.name 'mine'"):
-        datasets.load("mine", out, {})
-    with pytest.raises(UserError, match="was prepared with no options and"):
-        datasets.load("prepared", out, {"rows": 3})
-    with pytest.raises(UserError, match="is not a prepared data set"):
-        datasets.load("prepared", str(tmp_path), {})
-    with pytest.raises(UserError, match="is not a prepared data set"):
-        datasets.load("prepared", "", {})
+WRONG = {  # what a data set of one's own may have
+    "no name": ({"name": ""}, "name"),
+    "columns cut": ({"columns": (Column("a"),)}, "names 1 columns of features (20, 3)"),
+    "classes cut": ({"classes": ("no",)}, "names 1 of 2 classes"),
+    "tokens of a table": ({"tokens": SETS["text"].tokens}, "tokens are of texts alone"),
+    "an unknown kind": ({"kind": "sound"}, "'sound'"),
+    "notes that are numbers": ({"notes": (3,)}, "notes[0]"),
+    "another kind": ({"kind": "image"}, "has features (20, 3), which are no image of 20 rows"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_set_that_does_not_fit_together_is_not_written(tmp_path, wrong):
+    fields, message = WRONG[wrong]
+    one_line(lambda: prepared.write(SETS["table"]._replace(**fields), tmp_path / "x"), message)
+    assert not list(tmp_path.iterdir())
+
+
+# --- a folder that was changed ---
+
+
+def change(**fields):
+    def write(folder: pathlib.Path):
+        path = folder / "vfljax.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+    return write
+
+
+def overwrite(name, array):
+    return lambda folder: np.save(folder / name, array, allow_pickle=True)
+
+
+FAULTS = {
+    "no json": (lambda f: (f / "vfljax.json").write_text("{"), "cannot be read"),
+    "a list": (lambda f: (f / "vfljax.json").write_text("[]"), "is not of schema 2"),
+    "another schema": (change(schema=1), "is not of schema 2"),
+    "another class": (change(num_classes=3), "vfljax.json is not what was recorded"),
+    "another option": (change(options={"rows": 1}), "vfljax.json is not what was recorded"),
+    "a file gone": (lambda f: (f / "labels.npy").unlink(), "labels.npy cannot be read"),
+    "a file cut": (lambda f: os.truncate(f / "features.npy", 200), "features.npy cannot be read"),
+    "a file grown": (lambda f: (f / "features.npy").open("ab").write(b"x"), "1 bytes too many"),
+    "pickled objects": (overwrite("features.npy", np.array([{}])), "features.npy cannot be read"),
+    "another type": (overwrite("features.npy", np.zeros((20, 3))), "float64 (20, 3)"),
+    "columns first": (overwrite("features.npy", np.zeros((20, 3), np.float32, "F")), "prepare"),
+    "a negative label": (overwrite("labels.npy", -LABELS), "label -1 in row 2"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_broken_folder_is_one_line(tmp_path, fault):
+    break_it, message = FAULTS[fault]
+    prepared.write(SETS["table"], tmp_path / "x")
+    break_it(tmp_path / "x")
+    one_line(lambda: prepared.read(tmp_path / "x"), message)
+
+
+def test_texts_need_offsets_that_divide_them(tmp_path):
+    out = tmp_path / "x"
+    prepared.write(SETS["text"], out)
+    for offsets in (OFFSETS[::-1], OFFSETS + 1, np.minimum(OFFSETS, OFFSETS[-1] - 1)):
+        np.save(out / "offsets.npy", np.ascontiguousarray(offsets))
+        with pytest.raises(UserError, match="offsets that do not divide"):
+            prepared.read(out)
+
+
+@pytest.mark.parametrize(
+    ("kind", "array"), [("table", "features"), ("text", "test"), ("patches", "groups")]
+)
+def test_a_changed_value_is_found_by_verify(tmp_path, kind, array):
+    prepared.write(SETS[kind], tmp_path / "x")
+    file = tmp_path / "x" / f"{array}.npy"
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    prepared.read(tmp_path / "x")
+    with pytest.raises(UserError, match="arrays that are not what was recorded .sha256"):
+        prepared.verify(tmp_path / "x")
+
+
+@few_or_many
+@pytest.mark.parametrize("name", ["table", "text"])
+def test_a_damaged_folder_loads_or_is_one_line(tmp_path, name, examples):
+    prepared.write(SETS[name], tmp_path / "x")
+
+    @settings(max_examples=examples, deadline=None)
+    @given(data=st.data())
+    def check(data):
+        damaged(data, prepared.read, tmp_path / "x")
+
+    check()
+
+
+# --- through the table of data sets ---
 
 
 def original(name, folder):
-    """(where a small original of the data set lies, its loader's options, other options)."""
+    """(where a small original of the data set lies, its options, other options)."""
     if name == "table":
         (folder / "mine.csv").write_text("a,b,y\n" + "1,u,no\n2,v,yes\n" * 4)
         return str(folder / "mine.csv"), {"label": "y", "drop": ("a",)}, {"label": "y"}
     if name == "npz":
-        x = RNG.integers(0, 255, (20, 4, 4), np.uint8)
+        x = np.arange(320, dtype=np.uint8).reshape(20, 4, 4)
         np.savez(folder / "mine.npz", x=x, target=LABELS)
         return str(folder), {"y": "target"}, {"y": "y"}
     if name == "isic":
-        x = RNG.integers(0, 255, (20, 4, 4, 3), np.uint8)
-        np.savez(folder / "ham.npz", x=x, y=LABELS, lesion_id=np.arange(20))
+        small.write(folder, {"ham.npz": small.lesions()})
         return str(folder), {"size": 4, "gray": True}, {"size": 4}
-    if name == "criteo":
-        (folder / "train.txt").write_bytes(tsv(criteo_rows(30)))
-        return str(folder), {"buckets": 50}, {"buckets": 60}
     return "", {}, None
 
 
-@pytest.mark.parametrize("name", ["digits", "breast_cancer", "table", "npz", "isic", "criteo"])
+@pytest.mark.parametrize("name", ["digits", "table", "npz", "isic"])
 def test_a_prepared_folder_stands_in_place_of_the_original(tmp_path, name):
     folder, options, others = original(name, tmp_path)
     made = datasets.prepare(name, folder, str(tmp_path / "x"), options)
-    direct = datasets.load(name, folder, options)
-    assert checksum(made) == checksum(direct)
+    assert checksum(made) == checksum(datasets.load(name, folder, options))
     again = datasets.prepare("prepared", str(tmp_path / "x"), str(tmp_path / "again"), {})
     same(made, again)
     listed = {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
@@ -191,12 +255,6 @@ def test_a_prepared_folder_stands_in_place_of_the_original(tmp_path, name):
         for asked in ({}, options, listed):
             same(made, datasets.load(name, out, asked))
             same(made, datasets.load("prepared", out, asked))
-        if name == "criteo":  # what 0 means, and where the file was, are no other options
-            zero = datasets.prepare(name, folder, out + "0", {"file": "train.txt"})
-            for asked in ({"buckets": 10_000}, {"file": ""}, {"file": "train.txt", "buckets": 0}):
-                same(zero, datasets.load(name, out + "0", asked))
-            with pytest.raises(UserError, match="prepare another folder"):
-                datasets.load(name, out + "0", {"file": "other.txt"})
         if name == "isic":
             same(made, datasets.load("ham10000", out, options))
         with pytest.raises(UserError, match=f"was prepared by {name!r} and config.data.name is"):
@@ -208,6 +266,60 @@ def test_a_prepared_folder_stands_in_place_of_the_original(tmp_path, name):
             datasets.load("prepared", out, {"surplus": 1})
 
 
-def test_an_embedded_set_needs_no_folder(tmp_path):
-    with pytest.raises(UserError, match="digits comes with this package: leave it empty"):
-        datasets.load("digits", str(tmp_path), {})
+def test_what_no_loader_made_is_loaded_by_the_name_prepared(tmp_path):
+    out = str(tmp_path / "x")
+    prepared.write(SETS["table"], out)
+    same(SETS["table"], datasets.load("prepared", out, {}))
+    for name, folder, message in (
+        ("spambase", out, r"from no loader and config.data.name is 'spambase'"),
+        ("mine", out, r"unknown config.data.name 'mine'"),
+        ("prepared", str(tmp_path), "is not a prepared data set"),
+        ("prepared", "", "is not a prepared data set"),
+        ("digits", str(tmp_path), "digits comes with this package"),
+    ):
+        with pytest.raises(UserError, match=message):
+            datasets.load(name, folder, {})
+
+
+@pytest.mark.parametrize("value", [{"a", "b"}, b"x", [["a"]], float("nan"), object()])
+def test_an_option_that_no_file_can_record_is_refused(tmp_path, value):
+    for call in (
+        lambda: datasets.load("npz", "x.npz", {"y": value}),
+        lambda: datasets.prepare("npz", "x.npz", str(tmp_path / "x"), {"y": value}),
+    ):
+        with pytest.raises(UserError, match=r"options\.y=.*give a number, a text"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        *(("npz", "set.npz"), ("cifar10", "data_batch_1.bin")),
+        *(("prepared", "vfljax.json"), ("prepared", "features.npy")),
+    ],
+)
+def test_a_file_that_may_not_be_opened_is_not_called_damaged(tmp_path, monkeypatch, name, file):
+    if name == "prepared":
+        prepared.write(SETS["table"], tmp_path / "set")
+    else:
+        small.write(tmp_path / "set", {**small.binary10("")[0], file: b"1"})
+    path, real = tmp_path / "set" / file, io.open
+
+    def guarded(opened, *args, **kwargs):
+        if not isinstance(opened, int) and os.fspath(opened) == str(path):
+            raise PermissionError(13, "Permission denied", str(opened))
+        return real(opened, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "open", guarded)
+    monkeypatch.setattr(io, "open", guarded)
+    said = one_line(lambda: datasets.load(name, str(tmp_path / "set"), {}), "may not be read")
+    assert str(path) in said
+
+
+@pytest.mark.parametrize("name", ["spambase", "prepared", "npz", "bhi"])
+def test_a_folder_that_may_not_be_entered_is_one_line(tmp_path, monkeypatch, name):
+    def deny(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(pathlib.Path, "is_file", deny)  # as Python up to 3.13 lets it through
+    one_line(lambda: datasets.load(name, str(tmp_path), {}), "may not be read", str(tmp_path))

@@ -1,10 +1,8 @@
 """Small sets in the published formats of images."""
 
 import io
-import struct
 import tarfile
 import zipfile
-import zlib
 
 import numpy as np
 from PIL import Image
@@ -18,18 +16,6 @@ def encoded(array, form="PNG"):
     stream = io.BytesIO()
     Image.fromarray(array).save(stream, form)
     return stream.getvalue()
-
-
-def png16(height, width, color=2):
-    """A PNG of 16 bits a channel: color 0 gray, 2 RGB, 6 RGBA."""
-    channels = {0: 1, 2: 3, 6: 4}[color]
-    raw = b"".join(b"\0" + bytes(2 * channels * width) for _ in range(height))
-    header = struct.pack(">IIBBBBB", width, height, 16, color, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(raw)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-        for kind, body in chunks
-    )
 
 
 def write(folder, files):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vfljax.config import Parties
-from vfljax.datasets import TABLE
+from vfljax.datasets import LOADERS
 from vfljax.datasets.partition import divide
 from vfljax.datasets.splits import split_rows
 from vfljax.federation.teacher import Lessons, TeacherSpec, teacher_scores, teacher_start
@@ -34,7 +34,7 @@ def plain_scores():
 @functools.cache
 def make(scaling="range"):
     """Halves of digits of two seeds; nothing changes them."""
-    digits = TABLE["digits"]("")
+    digits = LOADERS["digits"]("")
     splits = [split_rows(digits, seed, 0.4, 0.2, 0.2) for seed in range(2)]
     return digits, splits, make_table(divide(digits, Parties()), digits.labels, splits, scaling)
 

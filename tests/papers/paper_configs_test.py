@@ -1,7 +1,6 @@
 """The configs of the papers' tables: every run of ``configs.papers.tables`` is of what was published."""
 
 import importlib
-import inspect
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from vfljax import datasets, papers
 from vfljax.attacking.jobs import layers
 from vfljax.config import changed
 from vfljax.datasets.core import Column, Dataset
+from vfljax.datasets.options import complete
 from vfljax.errors import UserError
 from vfljax.papers import reproduction
 from vfljax.sweep.grid import configurations, parse, rows_of
@@ -203,11 +203,12 @@ def test_table_2_of_spambase_is_the_config_with_the_rules():
         assert new[field] == old[field], field
 
 
-def small(name, rows):
-    """A loader of so many rows of the set's kind and shape."""
+def small(rows):
+    """A function that loads so many rows of a set's kind and shape."""
 
-    def load(folder, **options):
+    def load(name, folder, options):
         del folder
+        options = complete(name, datasets.TABLE[name], options)
         rng = np.random.default_rng(0)
         labels = np.arange(rows, dtype=np.int32) % CLASSES.get(name, 2)
         if name == "cifar10":
@@ -228,7 +229,6 @@ def small(name, rows):
         features = rng.integers(5, size=(rows, len(columns))).astype(np.float32)
         return Dataset(name, features, labels, 2, columns=tuple(columns))
 
-    load.__signature__ = inspect.signature(datasets.TABLE[name])  # its options
     return load
 
 
@@ -255,7 +255,7 @@ SUN = {"training.batch_size": 128, "training.record_rows": 0}
 )
 def test_its_programs_can_be_made(config, variant, rows, fields, trials, monkeypatch):
     experiment = changed(parse(module(config).get_config(variant)), fields)
-    monkeypatch.setitem(datasets.TABLE, experiment.data.name, small(experiment.data.name, rows))
+    monkeypatch.setattr(datasets, "load", small(rows))
     plan = make_plan(experiment)
     assert sum(len(group.trials) for group in plan.groups) == trials
     if config.startswith("gafm_"):

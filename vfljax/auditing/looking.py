@@ -11,7 +11,7 @@ from vfljax.datasets import describing, prepared
 from vfljax.datasets import options as loader_options
 from vfljax.datasets.describing import catalog
 from vfljax.datasets.partition import divide
-from vfljax.errors import UserError
+from vfljax.errors import UserError, shown
 from vfljax.models.making import networks_for
 from vfljax.sweep.grid import parse
 
@@ -28,17 +28,16 @@ def look(experiment: Config, prepare: str | None = None) -> None:
     data, parties = experiment.data, experiment.parties
     if prepare:
         dataset = datasets.prepare(data.name, data.dir, prepare, data.options)
-        print(f"prepared: {prepare}")
     else:
         dataset = datasets.load(data.name, data.dir, data.options)
-    source = prepare or data.dir
-    is_prepared = bool(source) and prepared.is_prepared(source)
-    if is_prepared:
+    source = str(prepare or datasets.prepared_at(data.name, data.dir, data.options) or "")
+    if source:
         prepared.verify(source)  # before any of its content is shown
+        print(f"prepared: {shown(source)}")
     columns = divide(dataset, parties)
     networks = networks_for(columns[0].input)
     print(describing.describe(dataset, columns, parties.label_features, networks))
-    if is_prepared:
+    if source:
         print(describing.origin(source))
         print("the prepared folder holds what was written: its checksum is right")
 

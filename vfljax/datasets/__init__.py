@@ -1,36 +1,35 @@
-"""The table of data sets: name -> ``loader(folder, **options) -> Dataset``.
+"""The tables of data sets.
 
-A new data set is one file and one row of ``TABLE``. Embedded sets are also listed in ``EMBEDDED``, loaders
-that can prepare chunk by chunk in ``STREAMS``, and the forms of click data in ``FORMS``
-(``analysis/how_to_add_a_data_set.md``). A loader's keyword-only parameters are its options
-(``config.data.options``). A prepared folder holds what its loader returned, and is read without the loader.
+``LOADERS`` has those that are read as they are, name -> ``loader(folder, **options) -> Dataset``, and
+``converters.TABLE`` published ones, name -> ``convert(folder, **options) -> Conversion``. ``load`` converts a
+published set once and keeps the result (``datasets.cache``). A function's keyword-only parameters are its
+options (``config.data.options``). A prepared folder holds what its loader or converter returned, and is read
+without it. A new data set is one file and one row of a table (``analysis/how_to_add_a_data_set.md``); embedded
+sets are also listed in ``EMBEDDED``.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
+import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vfljax.datasets import avazu, criteo, ctr_forms, prepared, user_table
+from vfljax.datasets import avazu, cache, converters, criteo, prepared, user_table
 from vfljax.datasets import options as asking
-from vfljax.datasets.bhi import bhi
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
-from vfljax.datasets.cifar import cifar10, cifar100, cinic10
-from vfljax.datasets.core import Dataset
+from vfljax.datasets.core import Conversion, Dataset
 from vfljax.datasets.imdb import imdb
-from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
-from vfljax.datasets.spambase import spambase
 from vfljax.datasets.table_errors import permitted
 from vfljax.datasets.wire import wire
 from vfljax.datasets.yahoo import yahoo
 from vfljax.errors import Field, UserError, shown, unknown, user_path
 
-TABLE: dict[str, Callable[..., Dataset]] = {
+LOADERS: dict[str, Callable[..., Dataset]] = {
     "digits": digits,
     "breast_cancer": breast_cancer,
-    "spambase": spambase,
     "imdb": imdb,
     "synthetic": synthetic,
     "yahoo": yahoo,
@@ -38,26 +37,18 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "criteo": criteo.criteo,
     "avazu": avazu.avazu,
     "prepared": prepared.prepared,
-    "cifar10": cifar10,
-    "cifar100": cifar100,
-    "cinic10": cinic10,
-    "isic": isic,
-    "ham10000": isic,
-    "bhi": bhi,
     "npz": npz,
     "wire": wire,
 }
+TABLE: dict[str, Callable[..., Dataset | Conversion]] = {**LOADERS, **converters.TABLE}
 
 EMBEDDED = ("digits", "breast_cancer", "synthetic")  # they need no folder
 
-# sets that can be prepared chunk by chunk: name -> planned(folder, **options) -> ClickPlan
-STREAMS = {"criteo": criteo.planned, "avazu": avazu.planned}
-READERS = {"table": user_table.READER}  # versions of the loaders' rules, if not 1
-FORMS = {"criteo": criteo.FORMS, "avazu": avazu.FORMS}  # default buckets
+READERS = {"table": user_table.READER}  # versions of the rules of loaders and converters, if not 1
 
 
 def options_of(name: str) -> dict[str, Any]:
-    """Returns a loader's options and their defaults."""
+    """Returns the options of a data set and their defaults."""
     return asking.of(TABLE[name])
 
 
@@ -75,7 +66,7 @@ def reader_of(name: str, folder: str) -> int:
 
 @permitted()
 def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
-    """Reads a data set.
+    """Reads a data set. A published set is converted by the first call, and then mapped from the cache.
 
     Args:
       name: a name in ``TABLE``; for a folder made by ``prepare``, its loader's name or "prepared".
@@ -85,25 +76,79 @@ def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
     Raises:
       UserError: for an unknown name or option, a needed option without a value, or any fault of the files.
     """
-    if name not in TABLE:
-        raise unknown(Field("data.name"), name, TABLE)
-    folder = _absolute(folder)
+    folder = _absolute(name, folder)
     if folder and prepared.is_prepared(folder):
         _were(name, folder, options)
         return prepared.read(folder)
     if folder and name in EMBEDDED:
         what = f"is not a prepared data set, and {name} comes with this package"
         raise UserError(what, field="data.dir", value=shown(folder), remedy="leave it empty")
+    values = _values(name, options)
+    if name not in converters.TABLE:
+        return LOADERS[name](folder, **values)
+    places = _places(name, folder, values)
+    if place := cache.found(places):
+        return prepared.read(place)
+    conversion = converters.TABLE[name](folder, **values)
+    return cache.write(conversion, places, asking.recorded(values), name, READERS.get(name, 1))
+
+
+@permitted()
+def prepared_at(name: str, folder: str, options: Mapping[str, Any]) -> pathlib.Path | None:
+    """Returns the prepared folder that ``load`` reads, in the cache if need be; None if there is none.
+
+    Args:
+      name, folder, options: as of ``load``.
+    """
+    folder = _absolute(name, folder)
+    if folder and prepared.is_prepared(folder):
+        return pathlib.Path(folder)
+    if name not in converters.TABLE:
+        return None
+    return cache.found(_places(name, folder, _values(name, options)))
+
+
+@permitted()
+def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dataset:
+    """Writes a data set's prepared form, a published set block by block, and returns what ``load`` reads.
+
+    Args:
+      name, folder, options: as of ``load``.
+      out: a new folder.
+    """
+    folder = _absolute(name, folder)
+    prepared.place(out)  # before a load that may take long
+    if folder and prepared.is_prepared(folder):
+        data, spec = load(name, folder, options), prepared.description(folder)
+        return prepared.write(data, out, spec["options"], spec["loader"])
+    values = _values(name, options)
+    if name in converters.TABLE:
+        data = cache.with_progress(converters.TABLE[name](folder, **values))
+    else:
+        data = load(name, folder, options)
+    return prepared.write(data, out, asking.recorded(values), name, READERS.get(name, 1))
+
+
+def _absolute(name: str, folder: str) -> str:
+    if name not in TABLE:
+        raise unknown(Field("data.name"), name, TABLE)
+    return str(user_path(folder, Field("data.dir"))) if folder else folder
+
+
+def _values(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns all options of a data set; raises UserError if one that is needed has no value."""
     values = asking.complete(name, TABLE[name], options)
     for option, value in values.items():
         if value is inspect.Parameter.empty:
             what = f"is needed by the data set {name}"
             raise UserError(what, field=f"data.options.{option}", remedy="give it")
-    return TABLE[name](folder, **values)
+    return values
 
 
-def _absolute(folder: str) -> str:
-    return str(user_path(folder, Field("data.dir"))) if folder else folder
+def _places(name: str, folder: str, values: Mapping[str, Any]) -> tuple[pathlib.Path, ...]:
+    if not os.path.exists(folder):
+        return ()
+    return cache.places(name, folder, READERS.get(name, 1), asking.recorded(values))
 
 
 def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
@@ -119,55 +164,24 @@ def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
     asked = asking.complete(maker, TABLE[maker], options) if known else options
     # a folder may be older than an option of its loader; it then holds what the default gives
     recorded = {**(asking.recorded(options_of(maker)) if known else {}), **recorded}
-    if options and not _same(asking.recorded(asked), recorded, FORMS.get(maker, {})):
+    asked = asking.recorded(asked)
+    if not (asked.get("file") and recorded.get("file")):  # it only says where the rows lay
+        asked, recorded = ({k: v for k, v in o.items() if k != "file"} for o in (asked, recorded))
+    if options and asked != recorded:
         before, given = asking.sentence(recorded), asking.sentence(options)
         what = (f"{folder} was prepared with {before} and ", Field("data.options"), f" are {given}")
         raise UserError(what, remedy="prepare another folder, or leave the options out")
 
 
-def _same(asked: Mapping[str, Any], recorded: Mapping[str, Any], forms: Mapping[str, int]) -> bool:
-    # buckets=0 is the form's default; file= only says where the rows lay, so it counts if both give it
-    asked, recorded = (
-        {**o, "buckets": o["buckets"] or forms.get(o["form"])} if forms else dict(o)
-        for o in (asked, recorded)
-    )
-    if not (asked.get("file") and recorded.get("file")):
-        asked, recorded = ({k: v for k, v in o.items() if k != "file"} for o in (asked, recorded))
-    return asked == recorded
-
-
-@permitted()
-def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dataset:
-    """Writes a data set's prepared form, chunk by chunk if its loader can, and returns what ``load`` reads.
-
-    Args:
-      name, folder, options: as of ``load``.
-      out: a new folder.
-    """
-    if name not in TABLE:
-        raise unknown(Field("data.name"), name, TABLE)
-    folder = _absolute(folder)
-    if name in STREAMS and not prepared.is_prepared(folder):
-        values = asking.complete(name, TABLE[name], options)
-        recorded = asking.recorded(values)
-        return ctr_forms.prepare(lambda: STREAMS[name](folder, **values), out, recorded)
-    prepared.place(out)  # before a load that may take long
-    dataset = load(name, folder, options)
-    if prepared.is_prepared(folder):
-        spec = prepared.description(folder)
-        return prepared.write(dataset, out, spec["options"], spec["loader"])
-    recorded = asking.recorded(asking.complete(name, TABLE[name], options))
-    return prepared.write(dataset, out, recorded, name)
-
-
 __all__ = [
     "EMBEDDED",
+    "LOADERS",
     "READERS",
-    "STREAMS",
     "TABLE",
     "Dataset",
     "load",
     "options_of",
     "prepare",
+    "prepared_at",
     "reader_of",
 ]

@@ -83,9 +83,6 @@ class Recording(NamedTuple):
     labeled: bool = True  # False: only the labels of the known rows are true
 
 
-KINDS = ("table", "image", "patches", "text")
-
-
 class Dataset(NamedTuple):
     """One set of rows before any split.
 

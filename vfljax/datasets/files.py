@@ -1,32 +1,30 @@
-"""Finds a user's files and reads them in place and in bounded memory. Nothing is written.
-
-Members of an archive are read in its own order, so that a compressed tar takes only one pass.
-"""
+"""Finds a user's files, and reads folders and archives. Nothing is written beside them."""
 
 from __future__ import annotations
 
-import csv
 import fnmatch
 import functools
 import gzip
 import itertools
 import math
+import mmap
+import os
 import pathlib
+import shutil
 import tarfile
+import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from vfljax.datasets.table_errors import all_different, fault, reading
-from vfljax.errors import Field, Text, UserError, shown
+from vfljax.datasets.table_errors import fault, reading
+from vfljax.errors import Field, UserError, shown
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 DAMAGED = "the archive is damaged or cut off; fetch it again"
+HIDDEN = (".", "__MACOSX")
 MAX_BYTES = 8 << 30  # of one data set in memory
-LARGEST = 1 << 30  # bytes of one file, or of an archive's member
-LONGEST = 1 << 20  # bytes of a line or a text; no data set here has so long ones
 FOLDER, FILE = Field("data.dir"), Field("data.options.file")
-Member = tuple[str, int, Callable[[], Any]]  # its name, its bytes, a function that opens it
 
 
 def folder_of(folder: str, layouts: str) -> pathlib.Path:
@@ -71,39 +69,28 @@ def find(folder: str, what: str, *patterns: Sequence[str], file: str = "") -> pa
     if file and (path / file).is_file():
         return path / file
     for kind in () if file else patterns:
-        if found := only(path, kind, ("give the path of one as ", FOLDER)):
+        if found := only(path, kind):
             return found
     names = file or ", ".join(itertools.chain(*patterns))
     raise fault(path, f"holds no file {names}", f"give {what}")
 
 
-def only(
-    folder: pathlib.Path, patterns: Sequence[str], remedy: Text = "leave one"
-) -> pathlib.Path | None:
+def only(folder: pathlib.Path, patterns: Sequence[str]) -> pathlib.Path | None:
     """Returns the only file of a folder whose name matches a pattern in any case; None if there is none.
 
     Args:
       folder: its subfolders are not searched.
       patterns: names and globs in lower case.
-      remedy: what to do about several files, which raise UserError.
+
+    Raises:
+      UserError: if there are several.
     """
     files = [p for p in inside(folder) if any(fnmatch.fnmatch(p.name.lower(), q) for q in patterns)]
     files = [p for p in files if p.is_file()]
     if len(files) > 1:
-        raise fault(folder, f"holds {', '.join(p.name for p in files[:5])}", remedy)
+        names = ", ".join(p.name for p in files[:5])
+        raise fault(folder, f"holds {names}", ("leave one, or give the path of one as ", FOLDER))
     return files[0] if files else None
-
-
-def without(root: pathlib.Path, layouts: str, notes: Sequence[str] = ()) -> UserError:
-    """Returns the error for a folder that holds nothing of a data set.
-
-    Args:
-      root: the folder.
-      layouts: what it should hold.
-      notes: possible reasons.
-    """
-    reasons = "".join(f" ({note})" for note in notes)
-    return fault(root, f"does not hold {layouts}{reasons}", ("correct ", FOLDER))
 
 
 def inside(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -112,18 +99,32 @@ def inside(folder: pathlib.Path) -> list[pathlib.Path]:
         return sorted(p for p in folder.iterdir() if not p.name.startswith("."))
 
 
+def below(folder: str | os.PathLike[str]) -> list[str]:
+    """Returns the sorted paths, relative to a folder, of all files below it, without hidden ones.
+
+    Links to folders are followed, and each folder is entered once, so that links may lead in a circle.
+    """
+    found, entered = [], set()
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for top, folders, names in os.walk(folder, followlinks=True, onerror=refuse):
+        folders[:] = sorted(name for name in folders if not name.startswith(HIDDEN))
+        if (real := os.path.realpath(top)) in entered:
+            folders.clear()
+            continue
+        entered.add(real)
+        parent = os.path.relpath(top, folder)
+        parent = "" if parent == "." else f"{parent}{os.sep}"
+        found += [parent + name for name in names if not name.startswith(HIDDEN)]
+    return sorted(found)
+
+
 def content(path: pathlib.Path) -> bytes:
-    """Returns a file's bytes. Raises UserError if it cannot be read or has more than ``LARGEST`` bytes."""
-    _is_file(path)
+    """Returns a file's bytes, or raises UserError."""
     with reading(path, "check the file and its permissions"):
-        if path.stat().st_size > LARGEST:
-            raise fault(path, f"is larger than {LARGEST:,} bytes", "it is not the data set's file")
         return path.read_bytes()
-
-
-def _is_file(path: pathlib.Path) -> None:
-    if not path.is_file():
-        raise fault(path, "is not a file", "put the data set's own file there")
 
 
 def fits(what: object, shape: Sequence[int], itemsize: int, most: int, remedy: str) -> None:
@@ -141,148 +142,41 @@ def fits(what: object, shape: Sequence[int], itemsize: int, most: int, remedy: s
         raise fault(values, f"take {size:,} bytes, more than {most:,}", remedy)
 
 
-def decoded(raw: bytes, where: Any, line: int = 0) -> str:
-    """Returns UTF-8 bytes as text; raises UserError if they are not UTF-8, or ``LONGEST`` or more.
+class Member(NamedTuple):
+    """A plain file of an archive. Members can be read in any order, and by several threads."""
 
-    Args:
-      raw: the bytes.
-      where: the name of their file.
-      line: the number of their line, for messages; 0 names none.
-    """
-    if len(raw) >= LONGEST:
-        what = f"is over {LONGEST:,} bytes long"
-        raise fault(where, what, "it is no text of the data set", line=line)
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        what = f"is not UTF-8 text (byte {error.start + 1}: {error.reason})"
-        raise fault(where, what, line=line) from error
+    name: str
+    read: Callable[[], bytes]
 
 
-def csv_rows(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
-    """Yields (number of the line on which a row begins, its fields) for each row that is not blank. Fields
-    may be quoted, and then hold doubled quotes and newlines. A byte order mark is dropped."""
-    _is_file(path)
-    line = 1
-    opener: Any = gzip.open if path.name.endswith(".gz") else open
-    with reading(path), opener(path, "rb") as file:
-        rows = csv.reader(_lines(path, file), strict=True)
-        try:
-            for row in rows:
-                if row:
-                    yield line, row
-                line = rows.line_num + 1
-        except csv.Error as error:
-            raise fault(path, f"begins a row that is no CSV ({error})", line=line) from error
-
-
-def csv_table(path: pathlib.Path) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
-    """Returns the column names in the first row, and an iterator of (line, value by column) of the others."""
-    rows = csv_rows(path)
-    header = next(rows, (1, []))[1]
-    all_different(header, path)
-
-    def records() -> Iterator[tuple[int, dict[str, str]]]:
-        for line, row in rows:
-            if len(row) != len(header):
-                what = f"has {len(row)} fields, not {len(header)}: it is cut off or damaged"
-                raise fault(path, what, line=line)
-            yield line, dict(zip(header, row, strict=True))
-
-    return header, records()
-
-
-def _lines(path: pathlib.Path, file: Any) -> Iterator[str]:
-    for number, raw in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
-        if b"\0" in raw:
-            raise fault(path, f"holds a NUL byte (byte {raw.index(0) + 1})", line=number)
-        text = decoded(raw, path, number)
-        yield text.removeprefix("\ufeff") if number == 1 else text
-
-
-def members(path: pathlib.Path) -> list[str]:
-    """Returns the names of an archive's plain files, not of links and devices. Raises as ``chosen`` does."""
-    return [name for name, *_ in _walk(path, lambda name: True)]
-
-
-def chosen(
-    path: pathlib.Path, selected: Callable[[str], Any], largest: int = LARGEST
-) -> Iterator[tuple[str, bytes]]:
-    """Yields the name and the bytes of each selected file of an archive, in one reading.
-
-    Args:
-      path: the archive.
-      selected: tells by a file's name whether it is selected.
-      largest: the most bytes that a file may have.
-
-    Raises:
-      UserError: for a damaged archive, a name that comes twice or a file that is too large.
-    """
-    for name, size, opened in _walk(path, selected):
-        where = f"{path}: {name}"
-        if size > largest:
-            raise fault(where, f"has {size:,} bytes", "it is not the data set's file")
-        with reading(path, DAMAGED), opened() as stream:
-            data = stream.read(size + 1)
-        if len(data) != size:
-            raise fault(where, f"has {len(data)} bytes and not {size}", DAMAGED)
-        yield name, data
-
-
-def named(place: pathlib.Path, selected: Callable[[str], Any]) -> dict[str, bytes]:
-    """Returns the bytes of files by their names; {} if the place does not exist.
-
-    Args:
-      place: a folder, or an archive, whose folders are all searched.
-      selected: tells by a file's name whether it is read.
-
-    Raises:
-      UserError: as ``chosen``, and for a name that is in two folders of an archive.
-    """
-    if place.is_dir():
-        return {path.name: content(path) for path in inside(place) if selected(path.name)}
-    contents: dict[str, bytes] = {}
-    if place.exists():
-        for member, data in chosen(place, lambda member: selected(member.rpartition("/")[2])):
-            name = member.rpartition("/")[2]
-            if name in contents:
-                raise fault(place, f"holds {name} twice", "fetch it again")
-            contents[name] = data
-    return contents
-
-
-def _walk(path: pathlib.Path, selected: Callable[[str], Any]) -> Iterator[Member]:
-    """Yields each selected member. A member must be opened before the next one is requested."""
-    seen = set()
+def members(path: pathlib.Path) -> list[Member]:
+    """Returns the plain files of an archive; raises UserError if the archive is damaged or cut off."""
     with reading(path, DAMAGED):
-        for member in (_zip if path.name.lower().endswith(".zip") else _tar)(path):
-            if selected(member[0]):
-                if member[0] in seen:
-                    raise fault(path, f"holds {member[0]!r} twice", "pack it anew")
-                seen.add(member[0])
-                yield member
+        return (_zip if path.name.lower().endswith(".zip") else _tar)(path)
 
 
-def _zip(path: pathlib.Path) -> Iterator[Member]:
-    with zipfile.ZipFile(path) as archive:
-        for info in archive.infolist():
-            if not info.is_dir():
-                yield info.filename, info.file_size, functools.partial(archive.open, info)
+def _zip(path: pathlib.Path) -> list[Member]:
+    archive = zipfile.ZipFile(path)  # stays open: members are read from it later
+    files = [info for info in archive.infolist() if not info.is_dir()]
+    return [Member(info.filename, functools.partial(archive.read, info)) for info in files]
 
 
-def _tar(path: pathlib.Path) -> Iterator[Member]:
-    with tarfile.open(path, "r:*") as archive:
-        last = 0
-        for info in archive:
-            if archive.offset <= last:  # a negative size would lead back, without end
-                raise fault(f"{path}: {info.name}", "has an impossible size", DAMAGED)
-            last = archive.offset
-            if info.isreg():
-                yield info.name, info.size, functools.partial(archive.extractfile, info)
-        # tarfile takes a damaged header, or a file cut between two members, for the end
-        stream: Any = archive.fileobj
-        stream.seek(archive.offset)
-        if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
-            raise fault(path, "ends without a tar file's end mark", DAMAGED)
-        while stream.read(1 << 20):  # to the end of the gzip data, where its checksum is
-            pass
+def _tar(path: pathlib.Path) -> list[Member]:
+    with open(path, "rb") as file, tempfile.TemporaryFile() as unpacked:
+        plain: Any = file
+        if path.name.lower().endswith("gz"):  # only an unpacked file can be read in any order
+            shutil.copyfileobj(gzip.GzipFile(fileobj=file), unpacked, 1 << 20)
+            unpacked.flush()
+            plain = unpacked
+        # a mapping stays when its file is closed
+        data = mmap.mmap(plain.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def read(start: int, size: int) -> bytes:
+        return data[start : start + size]
+
+    archive = tarfile.open(fileobj=data, mode="r:")  # noqa: SIM115 - it does not own the mapping
+    files = [info for info in archive if info.isreg()]
+    # tarfile takes a damaged header, or a file cut between two members, for the end
+    if data[archive.offset : archive.offset + tarfile.BLOCKSIZE] != bytes(tarfile.BLOCKSIZE):
+        raise fault(path, "ends without a tar file's end mark", DAMAGED)
+    return [Member(f.name, functools.partial(read, f.offset_data, f.size)) for f in files]

@@ -23,9 +23,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from vfljax.datasets import files, texts, tfds
+from vfljax.datasets import texts, tfds
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.files import LONGEST, content, csv_table, decoded, find
+from vfljax.datasets.files import content, find
 from vfljax.datasets.options import limited
 from vfljax.datasets.table_errors import fault
 
@@ -121,7 +121,7 @@ def _official(path: pathlib.Path) -> Iterator[_Review]:
     ``unsup`` and files of other kinds are ignored."""
     seen = set()
     archived = not path.is_dir()
-    for member, raw in files.chosen(path, MEMBER.fullmatch, LONGEST) if archived else _loose(path):
+    for member, raw in texts.chosen(path, MEMBER.fullmatch) if archived else _loose(path):
         where = f"{path}: {member}" if archived else path / member.removeprefix("aclImdb/")
         parts = MEMBER.fullmatch(member)
         assert parts is not None  # only such members are read
@@ -133,7 +133,7 @@ def _official(path: pathlib.Path) -> Iterator[_Review]:
         if number is None:
             raise fault(where, "is not named id_rating.txt, as IMDB's reviews are", "remove it")
         place = (int(number[1]), int(number[2]))
-        yield _Review(split == "test", LABELS[label], place, 0, decoded(raw, where))
+        yield _Review(split == "test", LABELS[label], place, 0, texts.decoded(raw, where))
 
 
 def _loose(root: pathlib.Path) -> Iterator[tuple[str, bytes]]:
@@ -148,7 +148,7 @@ def _loose(root: pathlib.Path) -> Iterator[tuple[str, bytes]]:
 
 def _of_csv(path: pathlib.Path) -> tuple[list[_Review], bool]:
     """Returns the reviews of a CSV, and whether its column ``split`` names their part."""
-    header, records = csv_table(path)
+    header, records = texts.csv_table(path)
     published = {"split", "label", "review"} <= set(header)
     if not published and not {"review", "sentiment"} <= set(header):
         needed = "give split, label and review, or Kaggle's review and sentiment"
@@ -182,4 +182,4 @@ def _of_tfds(folder: pathlib.Path) -> Iterator[_Review]:
             where, label = f"{home}, row {place + 1} of {split}", int(record["label"])
             if label not in (0, 1):
                 raise fault(where, f"has the label {label}, not 0 or 1")
-            yield _Review(split == "test", label, (place, 0), 0, decoded(record["text"], where))
+            yield _Review(split == "test", label, (place, 0), 0, texts.decoded(record["text"], where))

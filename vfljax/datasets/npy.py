@@ -17,7 +17,7 @@ from vfljax.errors import UserError
 
 BYTES = 1 << 22  # written or read at a time
 KINDS = "biuf"  # bools, integers, floats
-AGAIN = "prepare the data set again"
+AGAIN = "remove the folder, and prepare the data set again"
 
 
 def pieces(array: np.ndarray) -> Iterator[bytes]:

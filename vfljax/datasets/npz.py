@@ -12,18 +12,16 @@ import numpy as np
 
 from vfljax.datasets.core import Dataset, classes
 from vfljax.datasets.files import MAX_BYTES, find, fits
-from vfljax.datasets.options import BYTES, limited
+from vfljax.datasets.options import limited
 from vfljax.datasets.table_errors import fault, narrow, reading
 
-FEWER = "give fewer rows, or a higher max_bytes where that is an option"
+FEWER = "give fewer rows"
 REMEDY = "write it anew by numpy.savez_compressed, without object arrays"
 NPZ = ("*.npz",)
 
 
-@limited(max_bytes=BYTES)
-def npz(
-    folder: str, *, x: str = "x", y: str = "y", groups: str = "", max_bytes: int = MAX_BYTES
-) -> Dataset:
+@limited()
+def npz(folder: str, *, x: str = "x", y: str = "y", groups: str = "") -> Dataset:
     """Reads a table or images from an .npz file, whose arrays the options name.
 
     Args:
@@ -32,11 +30,10 @@ def npz(
         [R, H, W] or [R, H, W, channels] is of kind "image", and uint8 stays uint8, else it is float32.
       y: name of the labels [R], integers 0..C-1.
       groups: name of [R] numbers or words, such as patients, whose rows stay in one part; "" is none.
-      max_bytes: the most bytes that the arrays may have together.
     """
     keys = [x, y, *([groups] if groups else [])]
     path = find(folder, "one .npz file, or the folder that holds it", NPZ)
-    stored = arrays(path, keys, (), max_bytes)
+    stored = arrays(path, keys, ())
     features, labels = stored[x], labels_of(path, y, stored[y])
     table = features.ndim == 2
     forms = "numbers [rows, columns], [rows, height, width] or [rows, height, width, channels]"
@@ -174,16 +171,16 @@ def numbered(path: pathlib.Path, key: str, groups: np.ndarray) -> np.ndarray:
     return np.unique(groups, return_inverse=True)[1].astype(np.int32)
 
 
-def rgb(path: pathlib.Path, x: np.ndarray, side: int | None = None) -> np.ndarray:
+def rgb(path: pathlib.Path, x: np.ndarray, side: int = 0) -> np.ndarray:
     """Returns images [R, H, W, 3] uint8, or raises UserError.
 
     Args:
       path: the file.
       x: the array as it is stored.
-      side: H and W; None is any size.
+      side: H and W; 0 is any size.
     """
     sized = x.ndim == 4 and x.shape[1:] == ((side, side, 3) if side else (*x.shape[1:3], 3))
     right = x.dtype == np.uint8 and sized and x.size > 0
-    sides = "height, width" if side is None else f"{side}, {side}"
+    sides = f"{side}, {side}" if side else "height, width"
     must(path, "x", x, right, f"uint8 [rows, {sides}, 3]")
     return x

@@ -13,13 +13,13 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from vfljax.datasets.table_errors import one_line, shown
+from vfljax import errors
+from vfljax.datasets.table_errors import shown
 from vfljax.errors import Field, UserError, unknown
 
 P = ParamSpec("P")
 T = TypeVar("T")
 MOST = 1_000_000_000  # rows
-BYTES = (1, 1 << 50)  # what ``max_bytes`` may be
 
 
 def of(loader: Callable[..., Any]) -> dict[str, Any]:
@@ -72,11 +72,12 @@ def _plain(option: str, value: Any) -> Any:
 
 
 def limited(**limits: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Returns a decorator by which a loader checks its options first: each must have its default's type.
+    """Returns a decorator by which a loader checks its options first, each as ``check`` does.
 
-    ``limits`` holds, by option, (least, most) of an integer, 0 and ``MOST`` by default, or the words that a
-    text may be, any by default. A float must be a share of rows below 1, 0 for none. Options whose default
-    has another type are not checked. The loader raises UserError for an option that does not pass."""
+    Args:
+      **limits: of options, as of ``check``. Options whose default is no bool, integer, share or text are not
+        checked.
+    """
 
     def decorate(loader: Callable[P, T]) -> Callable[P, T]:
         defaults = of(loader)
@@ -99,26 +100,21 @@ def check(name: Field, value: Any, kind: type, limit: Any = None) -> None:
     Args:
       name: the option.
       value: what was given.
-      kind: the type of its default.
+      kind: the type of its default. A float must be a share of rows below 1, 0 for none.
       limit: (least, most) of an integer, 0 and ``MOST`` by default, or the words that a text may be.
     """
-    remedy = ""
-    if kind is bool and not isinstance(value, bool | np.bool_):
-        remedy = "True or False"
-    elif kind is int:
-        least, most = limit or (0, MOST)
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or not least <= value <= most:
-            remedy = f"an integer from {least} to {most:,}"
-    elif kind is float and (type(value) not in (int, float) or not 0 <= value < 1):
-        remedy = "a share above 0 and below 1, or 0 for none"
+    if kind is int and isinstance(value, float):  # 3.0 would not do as a number of rows
+        raise UserError("is no integer", field=name, value=value, remedy="give an integer")
+    if kind is int:
+        errors.check(name, value, *(limit or (0, MOST)), whole=True)
+    elif kind is float:
+        errors.check(name, value, 0, np.nextafter(1, 0))
+    elif kind is bool and not isinstance(value, bool | np.bool_):
+        raise UserError("is no switch", field=name, value=value, remedy="give True or False")
     elif kind is str and limit and value not in limit:
         raise unknown(name, value, limit)
     elif kind is str and not isinstance(value, str):
-        remedy = "a text"
-    if remedy:
-        value = value.item() if isinstance(value, np.generic) else value
-        raise UserError((name, f"={one_line(repr(value))}"), remedy=f"give {remedy}")
+        raise UserError("is no text", field=name, value=value, remedy="give a text")
 
 
 FLAGS = {"data.dir": "--data_dir", "data.name": "--dataset", "data.options": "the options"}

@@ -17,14 +17,17 @@ import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 from vfljax.datasets.core import (
-    KINDS,
+    Block,
     Column,
+    Conversion,
     Dataset,
     Ragged,
     SourceColumn,
@@ -32,106 +35,32 @@ from vfljax.datasets.core import (
     sum_of_arrays,
 )
 from vfljax.datasets.npy import AGAIN, Growing, mapped
-from vfljax.datasets.table_errors import fault, reading, shown
-from vfljax.errors import Field, UserError, user_path
-from vfljax.errors import shown as short
+from vfljax.datasets.table_errors import fault, reading
+from vfljax.errors import Field, UserError, shown, user_path
 
 Folder = str | os.PathLike[str]
 # the fields of a ``Dataset`` that ``vfljax.json`` records as they are
 ABOUT = ("kind", "columns", "classes", "tokens", "length", "notes", "reader", "sources")
 
 SCHEMA = 2
-MOST = 1 << 31  # numbers of classes, codes and tokens are below it
 FILE, DIR = "vfljax.json", Field("data.dir")
 RANKS = {"table": (2,), "image": (3, 4), "patches": (5,)}
 
 
-class Writer:
-    """Writes a data set block by block; its memory does not grow with the number of rows.
+class Description(msgspec.Struct):
+    """The fields of ``vfljax.json`` that describe a ``Dataset``, whose types say which values they may have."""
 
-    ``with begin(folder) as writer: writer.append(...); ...; writer.finish(...)``. If the block ends
-    without ``finish``, or by an exception, no file is left behind.
-    """
-
-    def __init__(self, folder: pathlib.Path, partial: pathlib.Path) -> None:
-        self.folder, self.partial = folder, partial
-        self._files: dict[str, Growing] = {}
-        self._classes: set[int] = set()
-
-    def __enter__(self) -> Writer:
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        for file in self._files.values():
-            with contextlib.suppress(OSError):  # a full disk raises again
-                file.close()
-        shutil.rmtree(self.partial, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise UserError(f"{self.folder} cannot be written: {error}.") from error
-
-    def append(
-        self, features: Any, labels: np.ndarray, *, test: Any = None, groups: Any = None
-    ) -> None:
-        """Adds rows.
-
-        Args:
-          features: [r, ...], or a ``Ragged``.
-          labels: [r].
-          test: [r], whether rows are of the published test part; given for all blocks or for none.
-          groups: [r]; likewise.
-        """
-        if isinstance(features, Ragged):
-            before = self._files["values"].rows if "values" in self._files else 0
-            shared = int("offsets" in self._files)  # a block starts where the last one ended
-            arrays = {"values": features.values, "offsets": (features.offsets + before)[shared:]}
-        else:
-            arrays = {"features": features}
-        self._classes.update(np.unique(labels).tolist())
-        for name, array in {**arrays, "labels": labels, "test": test, "groups": groups}.items():
-            if array is not None:
-                if name not in self._files:
-                    self._files[name] = Growing(self.partial / f"{name}.npy", array)
-                self._files[name].append(array)
-
-    def finish(
-        self, name: str, num_classes: int, *, options: Any = None, loader: str = "", **about: Any
-    ) -> Dataset:
-        """Closes the files, describes them, renames the folder to its own name and returns its ``Dataset``.
-
-        Args:
-          name: of the data set.
-          num_classes: C.
-          options: the loader's options that made the rows.
-          loader: the loader's name in the table of data sets; "" for rows of no loader.
-          **about: the fields of a ``Dataset`` that ``ABOUT`` lists.
-        """
-        if len(self._classes) < 2:
-            held = f"all labels are {min(self._classes)}" if self._classes else "there are no rows"
-            raise UserError(f"{name}: {held}: at least two classes are needed.")
-        for file in self._files.values():
-            file.finish()
-        described = Dataset(name, None, np.zeros(0), num_classes, **about)
-        spec = {
-            "schema": SCHEMA,
-            "name": name,
-            "num_classes": num_classes,
-            **{field: getattr(described, field) for field in ABOUT},
-            "loader": loader,
-            "options": dict(options or {}),
-            "arrays": {
-                array: {"dtype": str(file.dtype), "shape": [file.rows, *file.shape]}
-                for array, file in self._files.items()
-            },
-        }
-        spec |= _sums(_mapped(self.partial, spec))
-        spec["sha256_description"] = sum_of(spec)
-        with open(self.partial / FILE, "w", encoding="utf-8") as file:
-            json.dump(spec, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        read(self.partial)  # a folder that cannot be read back must not appear
-        os.replace(self.partial, self.folder)  # which does not exist, or is empty
-        return read(self.folder)
+    name: Annotated[str, Meta(min_length=1)]
+    kind: Literal["table", "image", "patches", "text"]
+    num_classes: Annotated[int, Meta(ge=2, lt=1 << 31)]
+    columns: tuple[Column, ...]
+    classes: tuple[str, ...]
+    tokens: Vocabulary | None
+    length: Annotated[int, Meta(ge=1)]
+    notes: tuple[str, ...]
+    # an earlier vfljax wrote none of these two
+    reader: Annotated[int, Meta(ge=1)] = 1
+    sources: tuple[SourceColumn, ...] = ()
 
 
 def place(folder: Folder) -> pathlib.Path:
@@ -144,32 +73,111 @@ def place(folder: Folder) -> pathlib.Path:
     return path
 
 
-def begin(folder: Folder) -> Writer:
-    """Returns a ``Writer`` of a new folder; raises UserError as ``place`` does, or if it cannot be made."""
-    path = place(folder)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent)
-        os.chmod(partial, 0o755)  # mkdtemp gives access to the owner alone
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error}.") from error
-    return Writer(path, pathlib.Path(partial))
+def write(
+    data: Dataset | Conversion,
+    folder: Folder,
+    options: Any = None,
+    loader: str = "",
+    reader: int = 0,
+) -> Dataset:
+    """Writes a data set and returns it as it is read back.
 
-
-def write(dataset: Dataset, folder: Folder, options: Any = None, loader: str = "") -> Dataset:
-    """Writes a whole data set and returns it as it is read back.
+    Rows of a ``Conversion`` are written block by block, so that memory does not grow with their number. If
+    writing ends by an exception, no file is left behind.
 
     Args:
-      dataset: of any kind.
+      data: of any kind.
       folder: a new folder.
-      options: as of ``Writer.finish``.
-      loader: as of ``Writer.finish``; if "", the folder is loaded by the name "prepared".
+      options: the loader's options that made the rows.
+      loader: the loader's name in the table of data sets; if "", the folder is loaded by the name "prepared".
+      reader: the version of the loader's rules; 0 is that of ``data``.
+
+    Raises:
+      UserError: as ``place`` does, if the folder cannot be written, or if the rows are no data set.
     """
-    with begin(folder) as writer:
-        writer.append(dataset.features, dataset.labels, test=dataset.test, groups=dataset.groups)
-        about: Any = {field: getattr(dataset, field) for field in ABOUT}
-        name, classes = dataset.name, dataset.num_classes
-        return writer.finish(name, classes, options=options, loader=loader, **about)
+    path, rows = place(folder), _blocks_of(data)
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent))
+        os.chmod(partial, 0o755)  # mkdtemp gives access to the owner alone
+    files: dict[str, Growing] = {}
+    present: set[int] = set()
+    try:
+        for block in rows.blocks:
+            present.update(np.unique(block.labels).tolist())
+            with _writing(path):
+                _append(files, block, partial)
+        if len(present) < 2:
+            held = f"all labels are {min(present)}" if present else "there are no rows"
+            raise UserError(f"{rows.name}: {held}: at least two classes are needed.")
+        about: dict[str, Any] = rows.about | ({"reader": reader} if reader else {})
+        described = Dataset(rows.name, None, np.zeros(0), rows.num_classes, **about)
+        spec = {
+            "schema": SCHEMA,
+            "name": rows.name,
+            "num_classes": rows.num_classes,
+            **{field: getattr(described, field) for field in ABOUT},
+            "loader": loader,
+            "options": dict(options or {}),
+            "arrays": {
+                name: {"dtype": str(file.dtype), "shape": [file.rows, *file.shape]}
+                for name, file in files.items()
+            },
+        }
+        with _writing(path):
+            _finish(files, spec, partial)
+            read(partial)  # a folder that cannot be read back must not appear
+            os.replace(partial, path)  # which does not exist, or is empty
+    finally:
+        for file in files.values():
+            with contextlib.suppress(OSError):  # a full disk raises again
+                file.close()
+        shutil.rmtree(partial, ignore_errors=True)
+    return read(path)
+
+
+def _blocks_of(data: Dataset | Conversion) -> Conversion:
+    if isinstance(data, Conversion):
+        return data
+    about = {field: getattr(data, field) for field in ABOUT}
+    block = Block(data.features, data.labels, data.test, data.groups)
+    return Conversion(data.name, data.num_classes, [block], about)
+
+
+@contextlib.contextmanager
+def _writing(folder: pathlib.Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error}.") from error
+
+
+def _append(files: dict[str, Growing], block: Block, folder: pathlib.Path) -> None:
+    """Appends rows to the files of their arrays, which are made for the first block."""
+    features, *others = block
+    if isinstance(features, Ragged):
+        before = files["values"].rows if "values" in files else 0
+        shared = int("offsets" in files)  # a block starts where the last one ended
+        arrays = {"values": features.values, "offsets": (features.offsets + before)[shared:]}
+    else:
+        arrays = {"features": features}
+    for name, array in (arrays | dict(zip(Block._fields[1:], others))).items():
+        if array is not None:
+            if name not in files:
+                files[name] = Growing(folder / f"{name}.npy", array)
+            files[name].append(array)
+
+
+def _finish(files: Mapping[str, Growing], spec: dict[str, Any], folder: pathlib.Path) -> None:
+    """Closes the files of arrays, and writes the description with their hashes."""
+    for file in files.values():
+        file.finish()
+    spec |= _sums(_mapped(folder, spec))
+    spec["sha256_description"] = sum_of(spec)
+    with open(folder / FILE, "w", encoding="utf-8") as file:
+        json.dump(spec, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def is_prepared(folder: Folder) -> bool:
@@ -186,23 +194,18 @@ def read(folder: Folder) -> Dataset:
     spec = description(path)
     arrays = _mapped(path, spec)
     small = {n: np.array(a) for n, a in arrays.items() if n not in ("features", "values")}
-    _agree(path / FILE, spec, arrays | small)
-    tokens = spec["tokens"] and Vocabulary(*spec["tokens"])
+    with reading(path / FILE, AGAIN):
+        about = msgspec.convert(spec, Description)
+    _agree(path / FILE, about, arrays | small)
+    text = about.kind == "text"
     return Dataset(
-        spec["name"],
-        Ragged(arrays["values"], small["offsets"]) if tokens else arrays["features"],
+        about.name,
+        Ragged(arrays["values"], small["offsets"]) if text else arrays["features"],
         small["labels"],
-        spec["num_classes"],
-        spec["kind"],
-        tuple(Column(*column) for column in spec["columns"]),
-        tuple(spec["classes"]),
-        small.get("test"),
-        small.get("groups"),
-        tokens,
-        spec["length"],
-        tuple(spec["notes"]),
-        spec.get("reader") or 1,  # a folder of an earlier vfljax has none
-        sources=tuple(SourceColumn(*source) for source in spec.get("sources", ())),  # likewise
+        about.num_classes,
+        test=small.get("test"),
+        groups=small.get("groups"),
+        **{field: getattr(about, field) for field in ABOUT},
     )
 
 
@@ -218,7 +221,7 @@ def prepared(folder: str) -> Dataset:
     """Reads a prepared data set from its folder, whichever loader made it."""
     if not is_prepared(folder):
         what = f"is not a prepared data set (no {FILE})"
-        raise UserError(what, field="data.dir", value=short(folder), remedy="prepare one there")
+        raise UserError(what, field="data.dir", value=shown(folder), remedy="prepare one there")
     return read(folder)
 
 
@@ -234,29 +237,12 @@ def description(folder: Folder) -> dict[str, Any]:
     return spec
 
 
-def _agree(path: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Raises UserError unless every field of the description is valid, and the arrays have one length and fit
-    the kind and the classes that are described."""
-    fields = {  # including those that a caller of ``Writer.finish`` gave
-        "name": _are([spec["name"]], str),
-        "kind": spec["kind"] in KINDS,
-        "num_classes": _are([spec["num_classes"]], int, range(2, MOST)),
-        "columns": type(spec["columns"]) is list and all(map(_is_column, spec["columns"])),
-        "classes": _are(spec["classes"], str),
-        "tokens": spec["tokens"] is None or _are(spec["tokens"], int, range(MOST)),
-        "length": _are([spec["length"]], int, range(1, MOST)),
-        "notes": _are(spec["notes"], str),
-        "loader": _are([spec["loader"]], str),
-        "reader": _are([spec.get("reader") or 1], int, range(MOST)),  # an earlier vfljax wrote none
-        "sources": all(map(_is_source, spec.get("sources", ()))),  # likewise
-    }
-    for field, right in fields.items():
-        _must(path, right, f"has {field}={shown(spec.get(field))}, which no data set may have")
-    classes, kind, named = spec["num_classes"], spec["kind"], len(spec["classes"])
+def _agree(path: pathlib.Path, about: Description, arrays: Mapping[str, np.ndarray]) -> None:
+    """Raises UserError unless the arrays have one length and fit the kind and the classes described."""
+    classes, kind, named = about.num_classes, about.kind, len(about.classes)
     needed = {"values", "offsets", "labels"} if kind == "text" else {"features", "labels"}
     _must(path, set(arrays) - {"test", "groups"} == needed, f"has the arrays {sorted(arrays)}")
-    _must(path, spec["name"] != "", "has no name")
-    right = (spec["tokens"] is not None) == (kind == "text")
+    right = (about.tokens is not None) == (kind == "text")
     _must(path, right, "has tokens and no text, or none: tokens are of texts alone")
     _must(path, named in (0, classes), f"names {named} of {classes} classes")
     labels = arrays["labels"]
@@ -276,29 +262,11 @@ def _agree(path: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.
         right = rising and offsets[-1] == len(values)
         _must(path, bool(right), "has offsets that do not divide the values into rows")
         return
-    shape, columns = arrays["features"].shape, spec["columns"]
+    shape, columns = arrays["features"].shape, about.columns
     right = len(shape) in RANKS[kind] and shape[0] == rows
     _must(path, right, f"has features {shape}, which are no {kind} of {rows} rows")
     right = not columns or (kind == "table" and len(columns) == shape[1])
     _must(path, right, f"names {len(columns)} columns of features {shape}")
-
-
-def _are(values: Any, kind: type, within: range = range(0)) -> bool:
-    """Returns True if values of JSON are a list of texts, or of integers (no bools) within a range."""
-    return type(values) is list and all(
-        type(value) is kind and (kind is str or value in within) for value in values
-    )
-
-
-def _is_column(column: list[Any]) -> bool:
-    name, kind, value, vocabulary = column
-    known = kind in ("number", "category", "code")
-    return known and _are([name, value], str) and _are([vocabulary], int, range(MOST))
-
-
-def _is_source(source: list[Any]) -> bool:
-    name, read_as, *counts, note = source
-    return len(counts) == 3 and _are([name, read_as, note], str) and _are(counts, int, range(MOST))
 
 
 def _must(path: pathlib.Path, right: bool, what: str) -> None:

@@ -13,10 +13,13 @@ are padding, beginning, other words and unused. The paper does not tell which of
 
 from __future__ import annotations
 
+import csv
+import gzip
 import itertools
+import pathlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +27,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from vfljax.datasets import wordpiece
 from vfljax.datasets.core import Column, Dataset, Ragged
+from vfljax.datasets.files import DAMAGED, members
+from vfljax.datasets.table_errors import all_different, fault, reading
 from vfljax.errors import Field, UserError, user_path
 
+LONGEST = 1 << 20  # bytes of a line or a text; no data set here has so long ones
 SEPARATORS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n '
 WORD = f"[^{re.escape(SEPARATORS)}]+"
 ROWS = 65_536  # texts cut at once: bounds the memory of their indices
@@ -195,3 +201,75 @@ def spans(
         out[np.arange(len(kept)), kept + 1] = sep
         wrapped.append(out)
     return tuple(wrapped)
+
+
+def decoded(raw: bytes, where: Any, line: int = 0) -> str:
+    """Returns UTF-8 bytes as text; raises UserError if they are not UTF-8, or ``LONGEST`` or more.
+
+    Args:
+      raw: the bytes.
+      where: the name of their file.
+      line: the number of their line, for messages; 0 names none.
+    """
+    if len(raw) >= LONGEST:
+        what = f"is over {LONGEST:,} bytes long"
+        raise fault(where, what, "it is no text of the data set", line=line)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        what = f"is not UTF-8 text (byte {error.start + 1}: {error.reason})"
+        raise fault(where, what, line=line) from error
+
+
+def csv_rows(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
+    """Yields (number of the line on which a row begins, its fields) for each row that is not blank. Fields
+    may be quoted, and then hold doubled quotes and newlines. A byte order mark is dropped."""
+    line = 1
+    opener: Any = gzip.open if path.name.endswith(".gz") else open
+    with reading(path), opener(path, "rb") as file:
+        rows = csv.reader(_lines(path, file), strict=True)
+        try:
+            for row in rows:
+                if row:
+                    yield line, row
+                line = rows.line_num + 1
+        except csv.Error as error:
+            raise fault(path, f"begins a row that is no CSV ({error})", line=line) from error
+
+
+def csv_table(path: pathlib.Path) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+    """Returns the column names in the first row, and an iterator of (line, value by column) of the others."""
+    rows = csv_rows(path)
+    header = next(rows, (1, []))[1]
+    all_different(header, path)
+
+    def records() -> Iterator[tuple[int, dict[str, str]]]:
+        for line, row in rows:
+            if len(row) != len(header):
+                what = f"has {len(row)} fields, not {len(header)}: it is cut off or damaged"
+                raise fault(path, what, line=line)
+            yield line, dict(zip(header, row, strict=True))
+
+    return header, records()
+
+
+def _lines(path: pathlib.Path, file: Any) -> Iterator[str]:
+    for number, raw in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
+        if b"\0" in raw:
+            raise fault(path, f"holds a NUL byte (byte {raw.index(0) + 1})", line=number)
+        text = decoded(raw, path, number)
+        yield text.removeprefix("\ufeff") if number == 1 else text
+
+
+def chosen(path: pathlib.Path, selected: Callable[[str], Any]) -> Iterator[tuple[str, bytes]]:
+    """Yields the name and the bytes of each file of an archive that is selected.
+
+    Args:
+      path: the archive.
+      selected: tells by a file's name whether it is selected.
+    """
+    for member in members(path):
+        if selected(member.name):
+            with reading(path, DAMAGED):
+                data = member.read()
+            yield member.name, data

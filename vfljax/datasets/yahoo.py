@@ -19,7 +19,7 @@ from typing import Any
 
 from vfljax.datasets import texts
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.files import content, csv_rows, decoded, find, folder_of
+from vfljax.datasets.files import content, find, folder_of
 from vfljax.datasets.options import limited
 from vfljax.datasets.table_errors import fault, one_line
 from vfljax.errors import Field, UserError, unknown
@@ -81,7 +81,7 @@ def _names(path: pathlib.Path) -> tuple[str, ...]:
     """Returns the classes' names, one per line of the file; their numbers if there is no file."""
     if not path.exists():
         return CLASSES
-    lines = decoded(content(path), path).removeprefix("\ufeff").split("\n")
+    lines = texts.decoded(content(path), path).removeprefix("\ufeff").split("\n")
     names = tuple(name for name in map(one_line, lines) if name)
     if len(names) != len(CLASSES) or len(set(names)) != len(CLASSES):
         what = f"has {len(names)} lines of names, {len(set(names))} of them different, not 10"
@@ -91,7 +91,7 @@ def _names(path: pathlib.Path) -> tuple[str, ...]:
 
 def _rows(path: pathlib.Path, columns: list[int]) -> Iterator[tuple[int, str]]:
     """Yields (class 0..9, text) for each row of a file."""
-    for line, row in csv_rows(path):
+    for line, row in texts.csv_rows(path):
         if len(row) != len(FIELDS) + 1:
             what = f"has {len(row)} fields, not 4 (class, title, content, answer)"
             raise fault(path, what, line=line)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from vfljax import store
+from vfljax import datasets, store
 from vfljax.attacking import run
 from vfljax.attacking.batching import Stored
 from vfljax.attacking.jobs import planned
@@ -88,8 +88,9 @@ def begin(experiment: Config, workdir: pathlib.Path, command: str, say: Say = pr
     plan, needs = train.planned(experiment, workdir)
     variants = planned(plan, experiment)
     with store.leading(workdir):
-        if prepared.is_prepared(experiment.data.dir):
-            prepared.verify(experiment.data.dir)  # a changed byte must not be trained on
+        data = experiment.data
+        if place := datasets.prepared_at(data.name, data.dir, data.options):
+            prepared.verify(place)  # a changed byte must not be trained on
         header = store.begin(workdir, train.header(plan, command))
         if header["shards"] != train.stored_shards(plan):  # another command was faster
             plan = train.plan_of(experiment, header)
