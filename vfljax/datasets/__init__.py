@@ -1,42 +1,61 @@
 """The table of data sets: name -> ``loader(folder, **options) -> Dataset``.
 
-A new data set is one file and one row of ``TABLE``. Embedded sets are also listed in ``EMBEDDED``, loaders
-that can prepare chunk by chunk in ``STREAMS``, and the forms of click data in ``FORMS``
-(``analysis/how_to_add_a_data_set.md``). A loader's keyword-only parameters are its options
-(``config.data.options``). A prepared folder holds what its loader returned, and is read without the loader.
+A new data set is one file and one row of ``TABLE``. Embedded sets are also listed in ``EMBEDDED``, and
+published sets that are converted in ``converters.TABLE`` (``analysis/how_to_add_a_data_set.md``). A loader's
+keyword-only parameters are its options (``config.data.options``). A prepared folder holds what its loader
+returned, and is read without the loader.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vfljax.datasets import avazu, criteo, ctr_forms, prepared, user_table
+import numpy as np
+
+from vfljax.datasets import converters, prepared, user_table
 from vfljax.datasets import options as asking
 from vfljax.datasets.bhi import bhi
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
 from vfljax.datasets.cifar import cifar10, cifar100, cinic10
-from vfljax.datasets.core import Dataset
-from vfljax.datasets.imdb import imdb
+from vfljax.datasets.core import Conversion, Dataset, Ragged, classes
 from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
 from vfljax.datasets.spambase import spambase
 from vfljax.datasets.table_errors import permitted
 from vfljax.datasets.wire import wire
-from vfljax.datasets.yahoo import yahoo
 from vfljax.errors import Field, UserError, shown, unknown, user_path
+
+
+def _converted(convert: Callable[..., Conversion]) -> Callable[..., Dataset]:
+    """Returns the loader that holds what a converter yields in memory."""
+
+    @functools.wraps(convert)
+    def load(folder: str, **options: Any) -> Dataset:
+        name, num_classes, blocks, about = convert(folder, **options)
+        features, labels, *rest = zip(*blocks, strict=True)
+        test, groups = (None if part[0] is None else np.concatenate(part) for part in rest)
+        if isinstance(features[0], Ragged):
+            values, offsets = zip(*features, strict=True)
+            ends = np.cumsum([0, *(o[-1] for o in offsets)])
+            starts = np.concatenate([o[:-1] + end for o, end in zip(offsets, ends[:-1])])
+            features = Ragged(np.concatenate(values), np.append(starts, ends[-1]))
+        else:
+            features = np.concatenate(features)
+        labels = classes(name, np.concatenate(labels), num_classes)
+        return Dataset(name, features, labels, num_classes, test=test, groups=groups, **about)
+
+    return load
+
 
 TABLE: dict[str, Callable[..., Dataset]] = {
     "digits": digits,
     "breast_cancer": breast_cancer,
     "spambase": spambase,
-    "imdb": imdb,
     "synthetic": synthetic,
-    "yahoo": yahoo,
     "table": user_table.table,
-    "criteo": criteo.criteo,
-    "avazu": avazu.avazu,
     "prepared": prepared.prepared,
     "cifar10": cifar10,
     "cifar100": cifar100,
@@ -46,14 +65,12 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "bhi": bhi,
     "npz": npz,
     "wire": wire,
+    **{name: _converted(convert) for name, convert in converters.TABLE.items()},
 }
 
 EMBEDDED = ("digits", "breast_cancer", "synthetic")  # they need no folder
 
-# sets that can be prepared chunk by chunk: name -> planned(folder, **options) -> ClickPlan
-STREAMS = {"criteo": criteo.planned, "avazu": avazu.planned}
 READERS = {"table": user_table.READER}  # versions of the loaders' rules, if not 1
-FORMS = {"criteo": criteo.FORMS, "avazu": avazu.FORMS}  # default buckets
 
 
 def options_of(name: str) -> dict[str, Any]:
@@ -119,18 +136,14 @@ def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
     asked = asking.complete(maker, TABLE[maker], options) if known else options
     # a folder may be older than an option of its loader; it then holds what the default gives
     recorded = {**(asking.recorded(options_of(maker)) if known else {}), **recorded}
-    if options and not _same(asking.recorded(asked), recorded, FORMS.get(maker, {})):
+    if options and not _same(asking.recorded(asked), recorded):
         before, given = asking.sentence(recorded), asking.sentence(options)
         what = (f"{folder} was prepared with {before} and ", Field("data.options"), f" are {given}")
         raise UserError(what, remedy="prepare another folder, or leave the options out")
 
 
-def _same(asked: Mapping[str, Any], recorded: Mapping[str, Any], forms: Mapping[str, int]) -> bool:
-    # buckets=0 is the form's default; file= only says where the rows lay, so it counts if both give it
-    asked, recorded = (
-        {**o, "buckets": o["buckets"] or forms.get(o["form"])} if forms else dict(o)
-        for o in (asked, recorded)
-    )
+def _same(asked: Mapping[str, Any], recorded: Mapping[str, Any]) -> bool:
+    # file= only says where the rows lay, so it counts if both give it
     if not (asked.get("file") and recorded.get("file")):
         asked, recorded = ({k: v for k, v in o.items() if k != "file"} for o in (asked, recorded))
     return asked == recorded
@@ -138,7 +151,7 @@ def _same(asked: Mapping[str, Any], recorded: Mapping[str, Any], forms: Mapping[
 
 @permitted()
 def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dataset:
-    """Writes a data set's prepared form, chunk by chunk if its loader can, and returns what ``load`` reads.
+    """Writes a data set's prepared form, block by block if it is converted, and returns what ``load`` reads.
 
     Args:
       name, folder, options: as of ``load``.
@@ -147,10 +160,14 @@ def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dat
     if name not in TABLE:
         raise unknown(Field("data.name"), name, TABLE)
     folder = _absolute(folder)
-    if name in STREAMS and not prepared.is_prepared(folder):
+    if name in converters.TABLE and not prepared.is_prepared(folder):
         values = asking.complete(name, TABLE[name], options)
-        recorded = asking.recorded(values)
-        return ctr_forms.prepare(lambda: STREAMS[name](folder, **values), out, recorded)
+        with prepared.begin(out) as writer:
+            made, num_classes, blocks, about = converters.TABLE[name](folder, **values)
+            for features, labels, test, groups in blocks:
+                writer.append(features, labels, test=test, groups=groups)
+            recorded = asking.recorded(values)
+            return writer.finish(made, num_classes, options=recorded, loader=name, **about)
     prepared.place(out)  # before a load that may take long
     dataset = load(name, folder, options)
     if prepared.is_prepared(folder):
@@ -160,14 +177,4 @@ def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dat
     return prepared.write(dataset, out, recorded, name)
 
 
-__all__ = [
-    "EMBEDDED",
-    "READERS",
-    "STREAMS",
-    "TABLE",
-    "Dataset",
-    "load",
-    "options_of",
-    "prepare",
-    "reader_of",
-]
+__all__ = ["EMBEDDED", "READERS", "TABLE", "Dataset", "load", "options_of", "prepare", "reader_of"]
