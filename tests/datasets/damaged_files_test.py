@@ -13,16 +13,15 @@ from tests.datasets.fuzzing import damaged, few_or_many
 from tests.datasets.prepared_sets import SETS
 from tests.datasets.spambase_test import GOOD
 from tests.datasets.tables import mixed, write
-from vfljax.datasets import prepared
+from vfljax.datasets import TABLE, prepared
 from vfljax.datasets.bhi import bhi
 from vfljax.datasets.cifar import NAMES10, cifar10, cifar100, cinic10
-from vfljax.datasets.imdb import imdb
 from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
 from vfljax.datasets.spambase import spambase
 from vfljax.datasets.user_table import table
-from vfljax.datasets.yahoo import yahoo
 
+imdb, yahoo = TABLE["imdb"], TABLE["yahoo"]
 ARCHIVE, FOLDERS = image_faults_test.ARCHIVE, image_faults_test.FOLDERS
 JPEGS = small.photos(form="JPEG", shapes=dict.fromkeys(small.SHAPES, (12, 10)))
 REVIEWS = written.reviews()
@@ -76,7 +75,6 @@ FUZZED = {  # what writes a folder's files, what loads them, and its options
     "a table of reviews": (zipped("a.csv.gz", written.csv_text(REVIEWS).encode()), imdb, WORDS),
     "an archive of reviews": (zipped("aclImdb_v1.tar.gz", written.tar_bytes(REVIEWS)), imdb, WORDS),
     "a folder of reviews": (lambda folder: written.write_folder(folder, REVIEWS), imdb, WORDS),
-    "parquet": (lambda folder: written.write_tfds(folder, REVIEWS, "parquet"), imdb, WORDS),
     "questions": (yahoo_test.write, yahoo, WORDS),
     "questions as ids": (yahoo_test.write, yahoo, PIECES),
 }

@@ -137,7 +137,9 @@ def test_a_file_of_a_quantized_network_is_one_clear_line(tmp_path):
     path, state = file_of(tmp_path)
     state["layer1.0.conv2.weight"] = state["layer1.0.conv2.weight"].astype(np.int8)
     save_file(state, path)
-    assert re.search(r"weights\.safetensors: tensor 'layer1.* is int8 .*quantized\.$", refusal(path))
+    assert re.search(
+        r"weights\.safetensors: tensor 'layer1.* is int8 .*quantized\.$", refusal(path)
+    )
 
 
 def test_a_sweep_says_which_tensors_it_left_out(tmp_path):

@@ -234,7 +234,7 @@ def _vocabularies(
             counts = np.bincount(array.indices.to_numpy()[rows], minlength=len(array.dictionary))
             with reading(f"{file.path}: column {field!r}"):
                 parts.append((_bytes(map(rewrite, array.dictionary.to_pylist())), counts))
-            if sum(len(values) for values, _ in parts[1:]) > max(1 << 12, len(parts[0][0])):
+            if sum(len(values) for values, _ in parts[1:]) > len(parts[0][0]):
                 parts[:] = [_merged(parts)]
     merged = {field: _merged(parts) for field, parts in counted.items()}
     return {field: values[counts >= least] for field, (values, counts) in merged.items()}
