@@ -247,23 +247,30 @@ def test_a_bad_file_is_one_line_that_names_it(tmp_path, case):
 
 
 OPTIONS = (
-    ({"form": "code"}, "data.options.form='code'"),
-    ({"numbers": "sqrt"}, "data.options.numbers='sqrt'"),
-    ({"buckets": 1}, "data.options.buckets=1 "),
-    ({"rows": 61}, "data.options.rows=61 "),
-    ({"rows": 40, "balanced": True}, "data.options.rows=40 "),
-    ({"crosses": True}, "crosses"),
-    ({"form": "hashed", "buckets": 100, "crosses": True}, "data.options.buckets=100"),
-    ({"positive_ratio": 0.05}, "data.options.positive_ratio=0.05"),
-    ({"positive_ratio": 0.999}, "data.options.positive_ratio=0.999"),
-    ({"positive_ratio": 1.5}, "data.options.positive_ratio=1.5"),
-    ({"file": "x.csv"}, "holds no file x.csv"),
+    {"form": "code"},
+    {"numbers": "sqrt"},
+    {"buckets": 1},
+    {"rows": 61},
+    {"rows": 40, "balanced": True},
+    {"form": "codes", "crosses": True},
+    {"buckets": 100, "form": "hashed", "crosses": True},
+    {"positive_ratio": 0.05},
+    {"positive_ratio": 0.999},
+    {"positive_ratio": 1.5},
 )
 
 
-@pytest.mark.parametrize(("options", "words"), OPTIONS)
-def test_a_bad_option_is_one_line_that_names_it(path, options, words):
-    one_line(lambda: whole(criteo(path, **options)), words)
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_bad_option_is_one_line_that_names_it(path, options):
+    (name, value), *_ = options.items()
+    one_line(lambda: whole(criteo(path, **options)), f"data.options.{name}", repr(value))
+
+
+def test_the_file_is_found_or_asked_for(tmp_path, path):
+    one_line(lambda: criteo(path, file="x.csv"), "x.csv")
+    one_line(lambda: criteo(str(tmp_path / "nowhere")), "nowhere")
+    (tmp_path / "train.csv").write_bytes(csv(ROWS))
+    one_line(lambda: criteo(path), "train.csv, train.txt")
 
 
 @drawn(case=st.sampled_from(FORMS), data=st.data())

@@ -121,4 +121,4 @@ def test_a_bad_option_is_one_line_that_names_it(tmp_path):
     folder = str(written.write_csv(tmp_path, ROWS))
     for option in ({"form": "word"}, {"words": 10_000}, {"rows": -1}, {"split": "redraw"}):
         (name, value), *_ = option.items()
-        one_line(lambda given=option: imdb(folder, **given), f"data.options.{name}={value!r}")
+        one_line(lambda given=option: imdb(folder, **given), f"options.{name}", repr(value))

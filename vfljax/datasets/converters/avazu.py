@@ -16,7 +16,7 @@ import numpy as np
 
 from vfljax.datasets.converters import clicks
 from vfljax.datasets.core import Conversion
-from vfljax.errors import Field, check, check_choice
+from vfljax.datasets.options import limited
 
 FIELDS = (
     *("hour", "C1", "banner_pos", "site_id", "site_domain", "site_category"),
@@ -26,6 +26,7 @@ FIELDS = (
 SOURCE = "the folder or file of Avazu's train.csv (Kaggle 2014)"
 
 
+@limited(form=("codes", "unique"), buckets=(2, clicks.MAX_BUCKETS))
 def avazu(folder: str, *, form: str = "codes", buckets: int = 10_000, rows: int = 0) -> Conversion:
     """Reads Avazu.
 
@@ -35,9 +36,6 @@ def avazu(folder: str, *, form: str = "codes", buckets: int = 10_000, rows: int 
       buckets: number of codes of a column, of form "codes".
       rows: the first rows are read; 0 reads all.
     """
-    check_choice(Field("data.options.form"), form, ("codes", "unique"))
-    check(Field("data.options.buckets"), buckets, 2, clicks.MAX_BUCKETS, whole=True)
-    check(Field("data.options.rows"), rows, whole=True)
     source = clicks.ClickFile(clicks.path_of(folder, SOURCE), "click", FIELDS, rows)
     if form == "codes":
         codings = clicks.hashed_codes(FIELDS, buckets)

@@ -33,16 +33,21 @@ import numpy as np
 from vfljax.datasets.converters import clicks
 from vfljax.datasets.converters.clicks import ClickFile, Coding
 from vfljax.datasets.core import Block, Column, Conversion
-from vfljax.errors import Field, UserError, check, check_choice
+from vfljax.datasets.options import limited
+from vfljax.errors import UserError
 
 NUMBERS = tuple(f"I{j}" for j in range(1, 14))
 CATEGORIES = tuple(f"C{j}" for j in range(1, 27))
 SOURCE = "the folder or file of Criteo's train.txt (2014) or Kaggle's CSV form of it"
-FORMS = ("codes", "unique", "frequent", "hashed")
 LEAST = 10  # a frequent word occurs in at least so many rows
 CELLS = 1 << 22  # the most features, rows times buckets, of a block of the form "hashed"
 
 
+@limited(
+    form=("codes", "unique", "frequent", "hashed"),
+    buckets=(2, clicks.MAX_BUCKETS),
+    numbers=("log", "raw"),
+)
 def criteo(
     folder: str,
     *,
@@ -70,11 +75,6 @@ def criteo(
         of the remaining rows are clicks; 0 leaves none out (Sun et al. 2022, Appendix G).
       file: the file's name, if the folder holds several.
     """
-    check_choice(Field("data.options.form"), form, FORMS)
-    check_choice(Field("data.options.numbers"), numbers, ("log", "raw"))
-    check(Field("data.options.buckets"), buckets, 2, clicks.MAX_BUCKETS, whole=True)
-    check(Field("data.options.rows"), rows, whole=True)
-    check(Field("data.options.positive_ratio"), positive_ratio, 0, 1)
     if (crosses or counts) and form != "hashed":
         what = "has no crosses and no counts"
         remedy = "leave them out, or give form='hashed'"

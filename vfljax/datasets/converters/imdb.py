@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 from vfljax.datasets.converters import texts
 from vfljax.datasets.core import Conversion
 from vfljax.datasets.files import find
+from vfljax.datasets.options import limited
 from vfljax.datasets.table_errors import fault, reading
-from vfljax.errors import Field, check, check_choice
 
 CLASSES = ("negative", "positive")
 SOURCE = (
@@ -45,6 +45,7 @@ class Review(NamedTuple):
     text: str
 
 
+@limited(**texts.LIMITS, split=("published", "redrawn"))
 def imdb(
     folder: str,
     *,
@@ -66,8 +67,6 @@ def imdb(
         the shares in ``config.data`` divide all rows anew for each seed (GAFM, appendix E.1). Words and
         vocabularies are those of the published training part either way, as are the ranks of Keras' copy.
     """
-    check(Field("data.options.rows"), rows, whole=True)
-    check_choice(Field("data.options.split"), split, ("published", "redrawn"))
     reviews = sorted(_reviews(folder))
     lacking = set(itertools.product((False, True), (0, 1))) - {review[:2] for review in reviews}
     for test, label in sorted(lacking)[:1]:

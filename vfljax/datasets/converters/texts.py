@@ -32,7 +32,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from vfljax.datasets.core import Block, Column, Conversion, Ragged, Vocabulary
 from vfljax.datasets.table_errors import fault, reading
-from vfljax.errors import Field, check, check_choice, imported, user_path
+from vfljax.errors import Field, check, imported, user_path
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -43,6 +43,13 @@ PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL = (PAD, UNKNOWN, CLS, SEP, MASK)
 ALPHABET = 1000  # the most characters of a learned vocabulary, as in BertWordPieceTokenizer
 ROWS = 4096  # texts of a block
+
+LIMITS: dict[str, Any] = {
+    "form": ("words", "wordpiece"),
+    "words": (1, 1_000_000),
+    "length": (3, 4096),  # two of a party's tokens are special
+    "vocabulary_size": (1, 1_000_000),
+}
 
 Labeled = tuple[int, str]  # a label and a text
 
@@ -135,8 +142,6 @@ def conversion(
     Raises:
       UserError: for an option out of range, too few different words, or a vocabulary file of no BERT.
     """
-    check_choice(Field("data.options.form"), form, ("words", "wordpiece"))
-    check(Field("data.options.length"), length, 3, 4096, whole=True)
     training = [text for _, text in parts[0]]
     if form == "words":
         top = top_words(training, words)

@@ -19,14 +19,16 @@ from collections.abc import Iterator
 from vfljax.datasets.converters import texts
 from vfljax.datasets.core import Conversion
 from vfljax.datasets.files import find
+from vfljax.datasets.options import limited
 from vfljax.datasets.table_errors import fault, reading
-from vfljax.errors import Field, UserError, check, check_choice
+from vfljax.errors import Field, UserError, check_choice
 
 FIELDS = ("question_title", "question_content", "best_answer")
 CLASSES = tuple(str(c + 1) for c in range(10))
 SOURCE = "the folder of train.csv and test.csv of Zhang et al.'s yahoo_answers_csv"
 
 
+@limited(**texts.LIMITS)
 def yahoo(
     folder: str,
     *,
@@ -53,8 +55,6 @@ def yahoo(
         raise UserError(field="data.options.fields", value=fields, remedy=remedy)
     for field in fields:
         check_choice(Field("data.options.fields"), field, FIELDS)
-    check(Field("data.options.train_rows"), train_rows, whole=True)
-    check(Field("data.options.test_rows"), test_rows, whole=True)
     root = pathlib.Path(folder)
     root = root.parent if root.is_file() else root
     parts = []
