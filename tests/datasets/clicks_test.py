@@ -2,6 +2,7 @@
 
 import collections
 import gzip
+import importlib
 import tracemalloc
 import zlib
 
@@ -193,6 +194,7 @@ def test_small_blocks_give_the_same_rows(tmp_path, monkeypatch, size):
         at_once = whole(convert(path, **options))
         with monkeypatch.context() as patch:
             patch.setattr(clicks, "BLOCK_BYTES", size)
+            patch.setattr(importlib.import_module(criteo.__module__), "CELLS", 3 * 256)
             conversion = convert(path, **options)
             blocks = list(conversion.blocks)
         assert len(blocks) > 1
