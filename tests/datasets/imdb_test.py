@@ -6,12 +6,15 @@ import shutil
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from tests.datasets import reviews as written
 from tests.datasets.conversions import whole
+from tests.datasets.fuzzing import drawn, mutate
 from tests.datasets.refusals import one_line
 from tests.datasets.reviews import split as keras_words
 from vfljax.datasets.converters.imdb import imdb
+from vfljax.errors import UserError
 
 ROWS = written.reviews()
 LAYOUTS = {
@@ -122,3 +125,15 @@ def test_a_bad_option_is_one_line_that_names_it(tmp_path):
     for option in ({"form": "word"}, {"words": 10_000}, {"rows": -1}, {"split": "redraw"}):
         (name, value), *_ = option.items()
         one_line(lambda given=option: imdb(folder, **given), f"options.{name}", repr(value))
+
+
+@drawn(name=st.sampled_from(["aclImdb_v1.tar.gz", "a.csv.gz"]), data=st.data())
+def test_a_damaged_file_is_read_or_is_one_line(tmp_path_factory, name, data):
+    path = tmp_path_factory.mktemp("damaged") / name
+    path.write_bytes(mutate(data, TGZ if name.endswith(".tar.gz") else CSVGZ))
+    try:
+        read = whole(imdb(str(path), words=3))
+    except UserError as error:
+        assert len(str(error).splitlines()) == 1
+    else:
+        assert read.features.shape == (len(read.labels), 3)

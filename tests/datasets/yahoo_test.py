@@ -4,11 +4,14 @@ import gzip
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from tests.datasets.conversions import whole
+from tests.datasets.fuzzing import drawn, mutate
 from tests.datasets.refusals import one_line
 from tests.datasets.reviews import split as keras_words
 from vfljax.datasets.converters.yahoo import yahoo
+from vfljax.errors import UserError
 
 NAMES = (
     *("Society & Culture", "Science", "Health", "Education", "Computers", "Sports", "Business"),
@@ -132,3 +135,16 @@ def test_files_that_are_not_there_or_no_text_are_one_line(tmp_path):
     one_line(lambda: yahoo(folder), "classes.txt names 1 classes, not 10")
     (tmp_path / "test.csv").write_bytes(b'"1","caf\xe9","b","c"\n')
     one_line(lambda: yahoo(folder), "test.csv cannot be read")
+
+
+@drawn(data=st.data())
+def test_a_damaged_file_is_read_or_is_one_line(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("damaged")
+    write(folder)
+    (folder / "train.csv").write_bytes(mutate(data, (folder / "train.csv").read_bytes()))
+    try:
+        read = whole(yahoo(str(folder), form="words", words=3))
+    except UserError as error:
+        assert len(str(error).splitlines()) == 1
+    else:
+        assert read.features.shape == (len(read.labels), 3)
