@@ -7,8 +7,8 @@ DIR holds the reviews in any layout `python -m launch.data` names; needs `pip in
 Two parties, 2 layers of width 128, WordPiece learned from the training reviews. Eight settings:
 undefended and KDk at three epsilon, two seeds; model completion with 40 labels. 4,000 reviews and 64
 tokens a party: a check that everything runs, not a result. To start from released weights, add
---config.model.pretrained=FILE and their vocabulary, --config.data.options.vocabulary=vocab.txt. The
-variant `:smoke` is smaller (the tests run it).
+--config.model.pretrained=model.safetensors and their vocabulary, --config.data.options.vocabulary=vocab.txt.
+The variant `:smoke` is smaller (the tests run it).
 """
 
 from vfljax.config import ordered

@@ -28,7 +28,7 @@ name for cifar10-reduced are estimates for 2 free cores: a step of a setting tak
 program half a minute to compile.
 
 What DIR must hold: CIFAR-10, CIFAR-100, CINIC-10, yahoo_answers_csv or Criteo's train.txt in a layout that
-`python -m launch.data` names. Yahoo also needs BERT's weights and their vocabulary:
+`python -m launch.data` names. Yahoo also needs BERT's weights as FILE.safetensors and their vocabulary:
 --config.model.pretrained=FILE --config.teacher.pretrained=FILE --config.data.options.vocabulary=vocab.txt.
 
 What one setting of a full run costs, in hours of one core: estimated from a step of one bottom on 32 half

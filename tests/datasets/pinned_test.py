@@ -15,8 +15,8 @@ HEAD = "criteo/train_head10k.txt.gz"
 SPREAD = "criteo/train_spread.csv.gz"
 AVAZU = "avazu/train_head9999.csv.gz"
 CREDIT = "default_credit/UCI_Credit_Card.csv.gz"
-HASHED = {"form": "hashed", "crosses": True, "counts": True}
-FEW = {"numbers": "raw", "rows": 500, "offset": 100, "positive_ratio": 0.45}
+HASHED = {"form": "hashed", "buckets": 8192, "crosses": True, "counts": True}
+FEW = {"numbers": "raw", "rows": 600, "positive_ratio": 0.45}
 WORDPIECE = {"form": "wordpiece", "rows": 300, "vocabulary_size": 500}
 CREDIT_OPTIONS = {
     "label": "default.payment.next.month",
@@ -38,9 +38,9 @@ PINS = (
     ("criteo", SPREAD, HASHED, "308187ef14b39f51", "66dc4030e5e4e756"),
     ("criteo", SPREAD, {"form": "unique", "balanced": True}, "1d415c85825b2af5", "c97f7df23a808913"),
     ("criteo", SPREAD, {"form": "frequent"}, "a25dd3d38f538dfe", "33446d6e94ec0b54"),
-    ("criteo", HEAD, FEW, "6ffc4940937a51ae", "0016bb66dafe6055"),
+    ("criteo", HEAD, FEW, "85d943ad055b2bd7", "bfcf4d4c2143bca6"),
     ("avazu", AVAZU, {}, "e2edbbe7aa404b42", "9343643da6b6e9a3"),
-    ("avazu", AVAZU, {"form": "unique", "hour": "parts"}, "b328670d8fc39daf", "22fa21bfb4a639e2"),
+    ("avazu", AVAZU, {"form": "unique"}, "7eeffa4a161502ef", "8d6a02dbee6c7704"),
     ("table", CREDIT, CREDIT_OPTIONS, "7f12bbc98f0267d5", "0da386cdd5484941"),
     ("table", CREDIT, {**CREDIT_OPTIONS, "encoding": "codes"}, "9962e4598dcda924", "78348266aad229fa"),
     ("table", BANK, {"label": "y"}, "0a0e279b43385cc8", "11d91f4b9cfd7756"),

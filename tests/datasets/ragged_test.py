@@ -7,9 +7,9 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.datasets.fuzzing import drawn
-from vfljax.datasets import texts as module
+from vfljax.datasets import ragged as module
 from vfljax.datasets.core import Ragged
-from vfljax.datasets.texts import spans
+from vfljax.datasets.ragged import spans
 from vfljax.errors import UserError
 
 CLS, SEP, PAD = 101, 102, 0

@@ -1,9 +1,8 @@
-"""IMDB in all its layouts, small and format-true, for tests to write and break."""
+"""IMDB in its layouts, small, for tests to write and break."""
 
 import csv
 import gzip
 import io
-import pathlib
 import tarfile
 
 TEXTS = (
@@ -64,52 +63,17 @@ def tar_bytes(rows):
     return content.getvalue()
 
 
-def csv_text(rows, columns=("split", "label", "rating", "id", "review")):
-    """A CSV of the given columns; Kaggle's are review, sentiment."""
+def csv_text(rows):
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(columns)
-    for split, label, rating, number, review in rows:
-        values = {"split": split, "label": label, "rating": rating, "id": number, "review": review}
-        values["sentiment"] = ("negative", "positive")[label]
-        table.writerow([values[column] for column in columns])
+    table.writerows([("split", "label", "rating", "id", "review"), *rows])
     return text.getvalue()
 
 
-def write_csv(root, rows, name="imdb.csv.gz", **options):
-    raw = csv_text(rows, **options).encode()
+def write_csv(root, rows, name="imdb.csv.gz"):
+    raw = csv_text(rows).encode()
     (root / name).write_bytes(gzip.compress(raw, mtime=0) if name.endswith(".gz") else raw)
     return root
-
-
-def write_tfds(root, rows, file_format="array_record"):
-    """As TensorFlow Datasets prepares it: the official name, version, config and features."""
-    import tensorflow_datasets as tfds
-    from tensorflow_datasets.core import registered
-
-    features = tfds.builder("imdb_reviews/plain_text", data_dir=root).info.features
-    with registered.skip_registration():
-
-        class Builder(tfds.core.GeneratorBasedBuilder):
-            name = "imdb_reviews"
-            VERSION = tfds.core.Version("1.0.0")
-            BUILDER_CONFIGS = [tfds.core.BuilderConfig(name="plain_text")]  # noqa: RUF012
-
-            def _info(self):
-                return tfds.core.DatasetInfo(builder=self, features=features)
-
-            def _split_generators(self, dl_manager):
-                del dl_manager
-                return {split: self._generate_examples(split) for split in ("train", "test")}
-
-            def _generate_examples(self, split):
-                for i, row in enumerate(rows):
-                    if row[0] == split:
-                        yield i, {"text": row[4].encode().strip(), "label": ("neg", "pos")[row[1]]}
-
-    builder = Builder(data_dir=root, file_format=file_format, config="plain_text")
-    builder.download_and_prepare()
-    return pathlib.Path(root)
 
 
 KERAS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'  # Tokenizer's documented default `filters`

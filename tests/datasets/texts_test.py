@@ -1,164 +1,197 @@
-"""Texts as token ids, by the user's vocabulary or a learned one, and each party's half of them; the most
-frequent words as a matrix: Keras' rule, a plain restatement beside it."""
+"""The most frequent words as a matrix, by Keras' rule; token ids, by known examples; learned vocabularies."""
+
+import json
+import pathlib
+import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from tests.datasets import reviews as written
-from tests.datasets import yahoo_test
+pytest.importorskip("tokenizers")
+
+from tests.datasets.conversions import rows_of, whole
 from tests.datasets.fuzzing import drawn
-from tests.datasets.imdb_test import PARTIES, ROWS
 from tests.datasets.refusals import one_line
 from tests.datasets.reviews import split
-from vfljax.datasets import load
-from vfljax.datasets.core import checksum
-from vfljax.datasets.partition import divide
-from vfljax.datasets.texts import _top_words, balanced
+from vfljax.datasets.converters import texts
+from vfljax.datasets.converters.texts import balanced, encode, learned, top_words, vocabulary_of
+from vfljax.datasets.core import Vocabulary
 from vfljax.errors import UserError
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-VOCABULARY = [*SPECIAL, "film", "bad", "great", "good", "awful", "!", "0", "1", "2"]
+WORDS = (
+    "want ##want ##ed wa un runn ##ing , low lowest ##aff ##able hello ! how are you ? 中 [ ] sep"
+)
 
 
-@pytest.fixture
-def folder(tmp_path):
-    written.write_csv(tmp_path, ROWS)
-    (tmp_path / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
-    return tmp_path
+def converted(parts, **options):
+    base = {"form": "words", "words": 1, "length": 8, "vocabulary": "", "vocabulary_size": 8192}
+    return whole(texts.conversion("made", parts, ("no", "yes"), **{**base, **options}))
 
 
-def options(folder, **given):
-    own = {"form": "wordpiece", "vocabulary": str(folder / "vocab.txt"), "length": 8}
-    return own | given
-
-
-def pieces(text):
-    """The ids of a text by VOCABULARY: words and signs apart, none cut."""
-    for sign in "!\"';,.:<>/":
-        text = text.lower().replace(sign, f" {sign} ")
-    return [VOCABULARY.index(w) if w in VOCABULARY else 1 for w in text.split()]
-
-
-def test_ids_are_those_of_the_user_s_vocabulary(folder):
-    data = load("imdb", str(folder), options(folder))
-    assert (data.kind, data.length, data.tokens) == ("text", 8, (len(VOCABULARY), 0, 2, 3))
-    rows = np.split(data.features.values, data.features.offsets[1:-1])
-    assert [row.tolist() for row in rows] == [pieces(row[4]) for row in ROWS]
-    assert "vocab.txt" in data.notes[0]
-
-
-def test_each_party_reads_its_half_of_every_text(folder):
-    blocks = divide(load("imdb", str(folder), options(folder)), PARTIES)
-    assert [block.input.vocabulary for block in blocks] == [(len(VOCABULARY),)] * 2
-    for r, row in enumerate(ROWS):
-        ids = pieces(row[4])
-        halves = (ids[: len(ids) // 2], ids[len(ids) // 2 :])
-        for block, half in zip(blocks, halves, strict=True):
-            own = [2, *half[:6], 3]
-            assert block.features[r].tolist() == own + [0] * (8 - len(own))
-
-
-def test_case_stays_where_it_is_asked_for(folder):
-    lower = load("imdb", str(folder), options(folder))
-    kept = load("imdb", str(folder), options(folder, lowercase=False))
-    assert (kept.features.values == 1).sum() > (lower.features.values == 1).sum()
-
-
-def test_a_learned_vocabulary_reads_training_texts_alone(tmp_path):
-    rows = [row if row[0] == "train" else (*row[:4], row[4] + " zzz zzz zzz") for row in ROWS]
-    given = {"form": "wordpiece", "vocabulary_size": 120}
-    sums = []
-    for name, of in (("plain", ROWS), ("changed", rows)):
-        (tmp_path / name).mkdir()
-        data = load("imdb", str(written.write_csv(tmp_path / name, of)), given)
-        own = data.features.offsets[len(ROWS) // 2]
-        sums.append((data.tokens, data.features.values[:own].tolist()))
-    assert sums[0] == sums[1]
-    assert sums[0][0].size <= 120
-    assert "learned from 6 rows" in data.notes[0]
-
-
-def test_layouts_have_one_checksum_as_ids_too(tmp_path, folder):
-    (tmp_path / "other").mkdir()
-    written.write_archive(tmp_path / "other", ROWS)
-    sums = {
-        checksum(load("imdb", str(path), options(folder))) for path in (folder, tmp_path / "other")
-    }
-    assert len(sums) == 1
-
-
-def test_yahoo_s_texts_are_ids_by_default(tmp_path):
-    folder = yahoo_test.write(tmp_path)
-    data = load("yahoo", folder, {"vocabulary_size": 200})
-    assert (data.kind, data.length) == ("text", 256)
-    left, right = divide(data, PARTIES)
-    assert left.features.shape == right.features.shape == (50, 256)
-    content = load("yahoo", folder, {"vocabulary_size": 200, "fields": ("question_content",)})
-    counts = np.diff(content.features.offsets)
-    assert (counts[10:20] == 0).all()  # an empty text is no tokens
-    assert divide(content, PARTIES)[0].features[10, :3].tolist() == [2, 3, 0]
-
-
-def test_a_vocabulary_that_cannot_be_used_is_one_line(folder):
-    (folder / "vocab.txt").write_bytes(b"[PAD]\n[UNK]\n[SEP]\n")
-    one_line(lambda: load("imdb", str(folder), options(folder)), "vocab.txt has no [CLS]")
-    small = {"form": "wordpiece", "vocabulary_size": 5}
-    one_line(lambda: load("imdb", str(folder), small), "size=5")
-
-
-def plain(texts, most, rows):
-    """The matrix and the words by counting one at a time."""
-    counts = {}
-    for text in texts[:rows]:
-        for word in split(text):
-            counts[word] = counts.get(word, 0) + 1
-    words = [word for _, word in sorted((-count, word) for word, count in counts.items())][:most]
-    return np.array([[word in split(text) for word in words] for text in texts]), words
+def labeled(*words):
+    return [(place % 2, text) for place, text in enumerate(words)]
 
 
 def test_of_balanced_rows_that_classes_cannot_share_the_first_classes_have_one_more():
-    rows = [(label, place) for place in range(3) for label in (2, 1, 0)]
-    assert list(balanced(rows, 5, "abc", "it")) == [(2, 0), (1, 0), (0, 0), (1, 1), (0, 1)]
-
-
-def test_words_are_parted_as_keras_does():
-    matrix, words = _top_words(["It's<br />GOOD, good-ish; it's\u00a0so\ta_b"], 6, 1)
-    assert words == ("good", "a", "b", "br", "ish", "it's")
-    assert matrix.tolist() == [[1] * 6]
-    assert split("It's<br />GOOD")[0] == "it's"
-
-
-def test_every_occurrence_counts_and_ties_are_alphabetical():
-    matrix, words = _top_words(["b b b a", "a c", ""], 3, 3)
-    assert words == ("b", "a", "c")
-    assert matrix.dtype == np.uint8
-    assert matrix.tolist() == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]
-
-
-def test_only_the_given_rows_count():
-    _, words = _top_words(["x", "y y", "x x x x"], 1, rows=2)
-    assert words == ("y",)
+    rows = [(label, str(place)) for place in range(3) for label in (2, 1, 0)]
+    assert list(balanced(rows, 5, "abc", "it")) == [
+        (2, "0"),
+        (1, "0"),
+        (0, "0"),
+        (1, "1"),
+        (0, "1"),
+    ]
 
 
 @drawn(
-    texts=st.lists(
+    training=st.lists(
         st.text(alphabet="abAB' .,\n\t<>É߀\r[]\\^-1", max_size=20), min_size=1, max_size=6
     )
 )
-def test_the_matrix_is_that_of_a_plain_restatement(texts):
-    rows = (len(texts) + 1) // 2
-    different = len({word for text in texts[:rows] for word in split(text)})
-    for most in {1, different} - {0}:
-        if different < most:
-            continue
-        want, words = plain(texts, most, rows)
-        matrix, own = _top_words(texts, most, rows)
-        assert own == tuple(words)
-        np.testing.assert_array_equal(matrix, want)
+def test_words_are_those_of_a_plain_restatement(training):
+    counts = {}
+    for word in (word for text in training for word in split(text)):
+        counts[word] = counts.get(word, 0) + 1
+    if not counts:
+        return
+    words = [word for _, word in sorted((-count, word) for word, count in counts.items())]
+    assert top_words(training, len(words)) == words
+    parts = labeled(*training), labeled("a unseen", "")
+    data = converted(parts, words=len(words))
+    rows = [split(text) for part in parts for _, text in part]
+    np.testing.assert_array_equal(data.features, [[word in row for word in words] for row in rows])
+    one_line(lambda: top_words(training, len(words) + 1), f"words={len(words) + 1} ")
 
 
-@pytest.mark.parametrize("most", [0, -1, 4])
-def test_more_words_than_there_are_is_one_line(most):
-    with pytest.raises(UserError, match=f"words={most}: the texts have 3 different words"):
-        _top_words(["a b c"], most, 1)
+def test_small_blocks_give_the_same_rows(monkeypatch):
+    parts = labeled("a b", "a b c", "", "a!", "c b", "b"), labeled("a a", "b", "c d")
+    for options in ({"words": 3}, {"form": "wordpiece"}):
+        at_once = converted(parts, **options)
+        with monkeypatch.context() as patch:
+            patch.setattr(texts, "ROWS", 2)
+            data = converted(parts, **options)
+        assert np.array_equal(data.features, at_once.features) or data.features == at_once.features
+        assert data.labels.tolist() == at_once.labels.tolist()
+        assert data.test.tolist() == at_once.test.tolist() == [False] * 6 + [True] * 3
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL, *WORDS.split(), "\u2028"]) + "\n")
+    return tmp_path / "vocab.txt"
+
+
+EXAMPLES = {  # the first two are those of BERT's own tokenization_test.py
+    "UNwant\u00e9d,running": ["un", "##want", "##ed", ",", "runn", "##ing"],
+    "unwanted runninglowest": ["un", "##want", "##ed", "[UNK]"],
+    "unaffable": ["un", "##aff", "##able"],
+    " \tHeLLo!how  \n Are yoU?  ": ["hello", "!", "how", "are", "you", "?"],
+    "He\u0301llo\u0000\ufffd": ["hello"],
+    "you中are": ["you", "中", "are"],
+    "hello [SEP]": ["hello", "[", "sep", "]"],
+    "un" * 51: ["[UNK]"],
+    "": [],
+}
+
+
+def pieces(tokenizer, text):
+    return [tokenizer.id_to_token(i) for i in encode(tokenizer, [text]).values]
+
+
+def test_known_texts_have_their_known_pieces(path):
+    tokenizer = vocabulary_of(path)
+    for text, expected in EXAMPLES.items():
+        assert pieces(tokenizer, text) == expected
+    together = encode(tokenizer, list(EXAMPLES))
+    assert together.values.dtype == np.int32
+    assert together.offsets.dtype == np.int64
+    for ids, text in zip(rows_of(together), EXAMPLES, strict=True):
+        assert ids.tolist() == encode(tokenizer, [text]).values.tolist()
+
+
+def test_it_is_the_library_s_bert_tokenizer(path):
+    from tokenizers import BertWordPieceTokenizer
+
+    own, theirs = vocabulary_of(path), BertWordPieceTokenizer(str(path), lowercase=True)
+    for text in [*EXAMPLES, "un[MASK]", "ﬁ \u0131 İ ß\u200b\u00ad"]:
+        if "[" not in text:  # special tokens in a text are read as text here
+            expected = theirs.encode(text, add_special_tokens=False).ids
+            assert encode(own, [text]).values.tolist() == expected
+
+
+def test_ids_are_those_of_the_user_s_vocabulary(path):
+    parts = labeled("hello how", "want"), labeled("you", "x")
+    data = converted(parts, form="wordpiece", vocabulary=str(path), length=6)
+    tokens = [*SPECIAL, *WORDS.split(), "\u2028"]
+    assert data.about["tokens"] == Vocabulary(len(tokens), 0, 2, 3)
+    assert (data.about["kind"], data.about["length"]) == ("text", 6)
+    plain = [["hello", "how"], ["want"], ["you"], ["[UNK]"]]
+    assert data.features == [[tokens.index(word) for word in row] for row in plain]
+
+
+FAULTS = {
+    "no text": (b"[PAD]\n\xff\xfe\n", "cannot be read"),
+    "a token twice": ("\n".join([*SPECIAL, *"aba"]).encode(), "twice"),
+    "no [SEP]": (b"[PAD]\n[UNK]\n[CLS]\na\n", "[SEP]"),
+    "padding elsewhere": (b"[UNK]\n[PAD]\n[CLS]\n[SEP]\n", "[PAD]"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_vocabulary_file_is_one_line(path, fault):
+    content, words = FAULTS[fault]
+    path.write_bytes(content)
+    one_line(lambda: vocabulary_of(path), "vocab.txt", words)
+
+
+def test_without_the_library_the_remedy_is_named(path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(UserError, match=r"pip install 'vfljax\[text\]'"):
+        vocabulary_of(path)
+
+
+def tokens(tokenizer):
+    return [tokenizer.id_to_token(i) for i in range(tokenizer.get_vocab_size())]
+
+
+def corpus(seed=0, rows=200):
+    """Texts of random words over few letters: full of ties, which is where trainers differ."""
+    rng = random.Random(seed)
+    words = ["".join(rng.choices("abcdefgé中", k=rng.randint(1, 6))) for _ in range(300)]
+    return [" ".join(rng.choices(words, k=12)) for _ in range(rows)]
+
+
+PROGRAM = """
+import json, sys
+from vfljax.datasets.converters.texts import learned
+tokenizer = learned(json.load(sys.stdin), 250)
+print(json.dumps([tokenizer.id_to_token(i) for i in range(tokenizer.get_vocab_size())]))
+"""
+
+
+def test_another_process_learns_the_same_vocabulary_whatever_the_order_of_texts():
+    here = tokens(learned(corpus(), 250))
+    assert here[:5] == SPECIAL
+    assert len(set(here)) == 250
+    root = pathlib.Path(texts.__file__).parents[3]
+    command, given = [sys.executable, "-c", PROGRAM], json.dumps(corpus()[::-1])
+    there = subprocess.run(command, cwd=root, input=given, capture_output=True, text=True)
+    assert json.loads(there.stdout) == here
+
+
+def test_learned_pieces_spell_the_texts_and_frequent_words_are_whole():
+    own = learned(["the cat sat on the mat"] * 20 + ["Th\u00e9 rat, the bat once"], 60)
+    assert pieces(own, "the cat THE") == ["the", "cat", "the"]
+    assert "once" not in tokens(own)  # pieces are joined that occur twice
+    spelled = "".join(piece.removeprefix("##") for piece in pieces(own, "the rat, the bat"))
+    assert spelled == "therat,thebat"
+
+
+def test_only_the_most_frequent_characters_are_spelled(monkeypatch):
+    monkeypatch.setattr(texts, "ALPHABET", 3)
+    assert pieces(learned(["ab ab abc d e"], 20), "a b c d e") == ["a", "b", "c", "[UNK]", "[UNK]"]
+    one_line(lambda: learned(["abc abc"], 8), "vocabulary_size=8 ")

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 from flax import traverse_util
+from safetensors.numpy import save_file
 
 from tests.refusals import line_of
 from tests.sweeps import plan_of, tiny
@@ -34,14 +35,15 @@ SHAPES = {
 
 
 def file_of(folder, **changes):
-    """A state dict as .npz; its last layer has 7 classes, as no bottom here."""
+    """A file of weights; its last layer has 7 classes, as no bottom here."""
     rng = np.random.default_rng(0)
     state = {name: rng.normal(size=shape) for name, shape in {**SHAPES, **changes}.items()}
     for norm in ("bn1", "layer1.0.bn1", "layer1.0.bn2"):
         for part in ("weight", "bias", "running_mean", "running_var"):
             state[f"{norm}.{part}"] = rng.random(2) + 0.5
-    np.savez(folder / "weights.npz", **{k: v.astype(np.float32) for k, v in state.items()})
-    return folder / "weights.npz", state
+    path = folder / "weights.safetensors"
+    save_file({k: v.astype(np.float32) for k, v in state.items()}, path)
+    return path, state
 
 
 @pytest.fixture(scope="module")
@@ -134,8 +136,10 @@ def test_a_file_of_another_network_is_one_clear_line(tmp_path):
 def test_a_file_of_a_quantized_network_is_one_clear_line(tmp_path):
     path, state = file_of(tmp_path)
     state["layer1.0.conv2.weight"] = state["layer1.0.conv2.weight"].astype(np.int8)
-    np.savez(path, **state)
-    assert re.search(r"weights\.npz: tensor 'layer1.* is int8 .*quantized\.$", refusal(path))
+    save_file(state, path)
+    assert re.search(
+        r"weights\.safetensors: tensor 'layer1.* is int8 .*quantized\.$", refusal(path)
+    )
 
 
 def test_a_sweep_says_which_tensors_it_left_out(tmp_path):

@@ -16,26 +16,20 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vfljax.datasets import avazu, cache, converters, criteo, prepared, user_table
+from vfljax.datasets import cache, converters, prepared, user_table
 from vfljax.datasets import options as asking
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
 from vfljax.datasets.core import Conversion, Dataset
-from vfljax.datasets.imdb import imdb
 from vfljax.datasets.npz import npz
 from vfljax.datasets.table_errors import permitted
 from vfljax.datasets.wire import wire
-from vfljax.datasets.yahoo import yahoo
 from vfljax.errors import Field, UserError, shown, unknown, user_path
 
 LOADERS: dict[str, Callable[..., Dataset]] = {
     "digits": digits,
     "breast_cancer": breast_cancer,
-    "imdb": imdb,
     "synthetic": synthetic,
-    "yahoo": yahoo,
     "table": user_table.table,
-    "criteo": criteo.criteo,
-    "avazu": avazu.avazu,
     "prepared": prepared.prepared,
     "npz": npz,
     "wire": wire,

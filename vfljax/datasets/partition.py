@@ -22,8 +22,8 @@ import numpy as np
 from vfljax.config import Parties, as_axis
 from vfljax.datasets.core import Column, Dataset, PartyColumns
 from vfljax.datasets.npy import part
+from vfljax.datasets.ragged import spans
 from vfljax.datasets.table_errors import one_line
-from vfljax.datasets.texts import spans
 from vfljax.errors import Field, UserError, unknown
 from vfljax.types import Input
 

@@ -1,7 +1,7 @@
 """BERT, the bottom model of text. It maps token ids [B, L], whole float32 numbers, 0 for padding, to [B, out].
 
 ``from_torch`` places the weights of released checkpoints, which ``vfljax.models.weights`` reads.
-``vfljax.datasets.wordpiece`` makes the ids.
+``vfljax.datasets.converters.texts`` makes the ids.
 
 Devlin, Chang, Lee, Toutanova, BERT: Pre-training of Deep Bidirectional Transformers for Language
 Understanding, NAACL 2019. The encoder computes what transformers' BertModel computes.

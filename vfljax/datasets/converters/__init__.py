@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from vfljax.datasets.converters.avazu import avazu
 from vfljax.datasets.converters.bhi import bhi
 from vfljax.datasets.converters.cifar import cifar10, cifar100, cinic10
+from vfljax.datasets.converters.criteo import criteo
+from vfljax.datasets.converters.imdb import imdb
 from vfljax.datasets.converters.isic import isic
 from vfljax.datasets.converters.spambase import spambase
+from vfljax.datasets.converters.yahoo import yahoo
 from vfljax.datasets.core import Conversion
 
 TABLE: dict[str, Callable[..., Conversion]] = {
@@ -24,4 +28,8 @@ TABLE: dict[str, Callable[..., Conversion]] = {
     "isic": isic,
     "ham10000": isic,
     "bhi": bhi,
+    "criteo": criteo,
+    "avazu": avazu,
+    "imdb": imdb,
+    "yahoo": yahoo,
 }
