@@ -7,7 +7,8 @@ statistics of the features.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,7 +36,9 @@ class SourceColumn(NamedTuple):
     name: str
     read_as: str  # "number", "boolean", "date", "category", "label", "groups" or "left out"
     missing: int = 0  # rows without a value
-    categories: int = 0  # categories that are kept, "(missing)" and "(other)" included; 0 of a number
+    categories: int = (
+        0  # categories that are kept, "(missing)" and "(other)" included; 0 of a number
+    )
     pooled: int = 0  # rare categories that "(other)" stands for
     note: str = ""  # what a person should know about it, such as the first day of dates
 
@@ -45,17 +48,18 @@ class Block(NamedTuple):
 
     features: Any  # [r, ...], or a ``Ragged``
     labels: np.ndarray  # [r]
-    test: np.ndarray | None = None  # [r] bool, rows of the published test part; of all blocks or of none
+    test: np.ndarray | None = None  # [r] bool, the published test part; of all blocks or of none
     groups: np.ndarray | None = None  # [r]; likewise
 
 
 class Conversion(NamedTuple):
-    """What a converter of ``datasets.converters`` returns: the rows of a published data set, block by block."""
+    """The rows of a published data set, block by block, as a converter of ``datasets.converters`` returns
+    them."""
 
     name: str
     num_classes: int
-    blocks: Iterable[Block]  # read once, in order; a generator may read the publisher's file meanwhile
-    about: dict[str, Any] = {}  # other fields of a ``Dataset``, as ``prepared.ABOUT`` lists them
+    blocks: Iterable[Block]  # read once, in order; a generator may read the file meanwhile
+    about: Mapping[str, Any] = MappingProxyType({})  # the fields of ``prepared.ABOUT``
 
 
 class Vocabulary(NamedTuple):

@@ -42,12 +42,7 @@ def locate(folder: pathlib.Path, name: str) -> pathlib.Path | None:
 
 
 def examples(
-    version: pathlib.Path,
-    name: str,
-    split: str,
-    variant: str | None = None,
-    most: int = 0,
-    **decoders: Any,
+    version: pathlib.Path, name: str, split: str, most: int = 0, **decoders: Any
 ) -> tuple[Any, list[Any]]:
     """Reads a split.
 
@@ -55,7 +50,6 @@ def examples(
       version: the version folder.
       name: of the data set.
       split: its name.
-      variant: TFDS's name for a variant of the data set, if it has several.
       most: the number of examples to read, from the first on; 0 is all.
       **decoders: TFDS's decoders, by field.
 
@@ -67,8 +61,7 @@ def examples(
     """
     import tensorflow_datasets
 
-    full_name = f"{name}/{variant}" if variant else name
-    builder = f"tfds.builder({full_name!r}, data_dir=FOLDER, file_format='array_record')"
+    builder = f"tfds.builder({name!r}, data_dir=FOLDER, file_format='array_record')"
     remedy = f"prepare it in a new folder, where TensorFlow is: {builder}.download_and_prepare()"
     if not (version / INFO).is_file():
         raise fault(version, f"has no {INFO}: TFDS did not finish preparing it", remedy)
@@ -86,7 +79,7 @@ def examples(
     home = pathlib.Path(os.path.abspath(version))
     official: Any = tensorflow_datasets.builder_cls(name)
     with reading(f"{version}, split {split!r}", remedy):
-        builder = official(data_dir=home.parents[2 if variant else 1], config=variant)
+        builder = official(data_dir=home.parents[1])
         if pathlib.Path(builder.data_dir) != home:
             where = f"{name}/{builder.version}, where the installed tensorflow_datasets looks"
             raise fault(home, f"does not end in {where}", f"keep that path, or {remedy}")
