@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vfljax.datasets import avazu, criteo, ctr_forms, prepared, user_table
+from vfljax.datasets import avazu, criteo, ctr_forms, prepared, table
 from vfljax.datasets import options as asking
 from vfljax.datasets.bhi import bhi
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
@@ -34,7 +34,7 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "imdb": imdb,
     "synthetic": synthetic,
     "yahoo": yahoo,
-    "table": user_table.table,
+    "table": table.table,
     "criteo": criteo.criteo,
     "avazu": avazu.avazu,
     "prepared": prepared.prepared,
@@ -52,7 +52,7 @@ EMBEDDED = ("digits", "breast_cancer", "synthetic")  # they need no folder
 
 # sets that can be prepared chunk by chunk: name -> planned(folder, **options) -> ClickPlan
 STREAMS = {"criteo": criteo.planned, "avazu": avazu.planned}
-READERS = {"table": user_table.READER}  # versions of the loaders' rules, if not 1
+READERS = {"table": table.READER}  # versions of the loaders' rules, if not 1
 FORMS = {"criteo": criteo.FORMS, "avazu": avazu.FORMS}  # default buckets
 
 

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv as pa_csv
 
-from vfljax.datasets.number_formats import pc
 from vfljax.datasets.table_errors import fault, reading
 from vfljax.errors import Field, UserError
 
+pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 SIZE = 1 << 22  # bytes of text of a chunk, and the most of a line; Arrow holds 32 chunks at a time
 HEADER = 1 << 16  # a header line must be shorter, in bytes
 # checks of a value, with their wording; the sets' own values have 8 characters and no quotes inside
