@@ -89,6 +89,7 @@ WORDS = (  # which pandas 3.1 reads as missing; here also with blanks around the
     *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
 SEPARATORS = ",;\t|"
+BLOCK = 4096  # rows
 OPTIONS = Field("data.options.options", "options")
 TEST = Field("data.options.test_file")
 LIMITS = {"encoding": ("onehot", "codes"), "max_categories": (1, loader_options.MOST)}
@@ -433,7 +434,9 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
     if training.text is not None:
         missing |= {*(WORDS if training.text.get("keep_default_na", True) else ())}
     notes = []
-    frame, place, empty = _without(frame, place, frame.isna().all(axis=1).to_numpy())
+    gone = frame.iloc[:, 0].isna().to_numpy().copy()  # few rows, as a rule: the others need no look
+    gone[gone] = frame[gone].isna().all(axis=1).to_numpy()
+    frame, place, empty = _without(frame, place, gone)
     if empty:
         notes.append(f"rows without any value, left out: {empty:,}")
     label = next(column for column in used if roles[column] == "label")
@@ -658,13 +661,19 @@ def _encode(
         remedy = "choose {encoding}='codes', " if encoding == "onehot" else ""
         remedy += "name columns in {drop}=, or give fewer rows"
         raise UserError(what, remedy=options_in(remedy))
-    matrix, first = np.zeros((rows, len(columns)), np.float32), 0
-    for feature in features:
-        if feature.codes is not None and encoding == "onehot":
-            known = np.flatnonzero(feature.codes >= 0)
-            matrix[known, first + feature.codes[known]] = 1
-            first += len(feature.values)
-        else:
-            matrix[:, first] = feature.codes if feature.numbers is None else feature.numbers
-            first += 1
+    matrix = np.zeros((rows, len(columns)), np.float32)
+    for start in range(0, rows, BLOCK):  # a block's rows stay in the cache while its columns are written
+        block, first = matrix[start : start + BLOCK], 0
+        begin = np.arange(len(block)) * len(columns)  # of each row in the flat block
+        for feature in features:
+            values = feature.codes if feature.numbers is None else feature.numbers
+            assert values is not None
+            part = values[start : start + BLOCK]
+            if feature.codes is not None and encoding == "onehot":
+                places = begin + first + part
+                block.reshape(-1)[places if part.min() >= 0 else places[part >= 0]] = 1
+                first += len(feature.values)
+            else:
+                block[:, first] = part
+                first += 1
     return tuple(columns), matrix
