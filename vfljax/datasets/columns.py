@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -37,9 +38,11 @@ INTERVAL = re.compile(rf"[\[(]{END}, {END}[\])]", re.ASCII)  # as pandas writes 
 SIGNS = "$\u20ac\u00a3\u00a5\u2212%"  # currencies, U+2212 (a minus sign) and the percent sign
 GROUPED = r"(\d{1,3}([.,' \u00a0\u202f]\d{3})+([.,]\d+)?|\d*[.,]?\d+)"  # 1,000 or 1 000.5, 0,5; 7 too
 NOTED = re.compile(rf"[-+{SIGNS}]{{0,2}} ?[-+{SIGNS}]?{GROUPED} ?[{SIGNS}]?")
+NOTATION = {"decimal": ".", "thousands": ""}  # as ``pandas.read_csv`` reads without options
 NOTATIONS = (  # options of ``pandas.read_csv`` that read such numbers
+    {"decimal": "."},
     {"decimal": ","},
-    *({"thousands": mark} for mark in ",.' "),
+    *({"thousands": mark} for mark in ",' "),
     *({"thousands": mark, "decimal": ","} for mark in ".' "),
 )
 MONTH = "(jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*"
@@ -149,7 +152,10 @@ def read_column(
     if marked:
         column = column.astype(object).infer_objects()
     if types.is_datetime64_any_dtype(column.dtype):
-        return _dates(_microseconds(column), name, place)
+        try:
+            return _dates(_microseconds(column), name, place)
+        except (ValueError, OverflowError) as error:
+            raise place.fault(name, f"holds dates out of bounds ({error})", "correct them") from error
     if types.is_timedelta64_dtype(column.dtype):
         x, read_as, note = column.dt.total_seconds().to_numpy(float) / 86400, "number", "days"
         return _numbers(x, name, place, read_as, note)
@@ -165,7 +171,9 @@ def read_column(
     if all(value.lower() in ("true", "false") for value in texts.values):
         truth = [float(value.lower() == "true") for value in texts.values]
         return _numbers(np.asarray([*truth, np.nan])[texts.codes], name, place, "boolean")
-    numbers = _numbers_of(texts.values)
+    options = place.text or {}
+    notation = {**NOTATION, **{k: options[k] for k in NOTATION if options.get(k)}}
+    numbers = _numbers_of(texts.values, notation)
     if not np.isnan(numbers).any():
         x = np.append(numbers, np.nan)[texts.codes]
         return _numbers(x, name, place, "number", "", kind == "number")
@@ -177,7 +185,7 @@ def read_column(
         what = f"has {shown(texts.values[code])}, which is no number"
         remedy = "correct it, name it in {na_values}= if it is missing, or take the column out of {numeric}="
         raise place.fault(name, what, remedy, texts.row(code))
-    _refuse_mixture(texts, numbers, dated, name, place, frame)
+    _refuse_mixture(texts, numbers, dated, name, place, notation, frame)
     return _category(texts, name, place, rule, False)
 
 
@@ -214,8 +222,10 @@ def _text(value: Any) -> str:
     return str(value).strip()
 
 
-def _numbers_of(texts: Sequence[str]) -> np.ndarray:
+def _numbers_of(texts: Sequence[str], notation: Mapping[str, str]) -> np.ndarray:
     """Returns the numbers in texts as float64, NaN for a text that is no number."""
+    if notation != NOTATION:
+        return np.asarray([_number_of(text, notation) for text in texts], float)
     numbers: Any = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce")
     return numbers.to_numpy(float, na_value=np.nan)
 
@@ -327,12 +337,13 @@ def _days_of(texts: Texts, name: str, place: Place) -> np.ndarray:
                     break
     if len(readings) != 1:
         how = "can be read in several ways" if readings else "no format reads in all rows"
-        named = [form for form, _ in readings.values()] or ["%d.%m.%Y"]
-        given = [("give ", *csv_option(parse_dates=[name], date_format=form)) for form in named]
-        if place.text is None:
-            given = [(f"read it with pandas.to_datetime(format={form!r})",) for form in named]
-        either = given[0] if len(given) == 1 else (*given[0], " or ", *given[1])
-        remedy = (*either, *options_in(", or name it in {drop}= or {categorical}="))
+        remedy = ["write all as 2020-01-31"]
+        for form, _ in readings.values():
+            if place.text is None:
+                remedy += [f" or read them by pandas.to_datetime(format={form!r})"]
+            else:
+                remedy += [" or give ", *csv_option(parse_dates=[name], date_format=form)]
+        remedy += options_in(", or name it in {drop}= or {categorical}=")
         what = f"holds dates ({shown(values[0])}) that {how}"
         raise place.fault(name, what, remedy, texts.row(0))
     ((_, ticks),) = readings.values()
@@ -348,6 +359,7 @@ def _refuse_mixture(
     dated: np.ndarray,
     name: str,
     place: Place,
+    notation: Mapping[str, str],
     frame: pd.DataFrame,
 ) -> None:
     """Raises UserError if about half of a column are numbers, also in a notation that is not read, or dates.
@@ -357,6 +369,7 @@ def _refuse_mixture(
       numbers: [V] of its distinct values, NaN for one that is no number.
       dated: [V] which of them are dates.
       name, place, frame: as of ``read_column``.
+      notation: how numbers are written in the file.
     """
     values = texts.values
     numeric = ~np.isnan(numbers)
@@ -364,7 +377,8 @@ def _refuse_mixture(
     if (noted & ~numeric).any() and 2 * noted.sum() >= len(values) and (noted.sum() >= SEVERAL or noted.all()):
         code = int(np.argmax(noted & ~numeric))
         what = f"has {shown(values[code])}, a number in a notation that is not read"
-        remedy = _notation_remedy([v for v, is_noted in zip(values, noted) if is_noted], name, place, frame)
+        odd = [value for value, is_noted in zip(values, noted) if is_noted]
+        remedy = _notation_remedy(odd, name, place, notation, frame)
         raise place.fault(name, what, remedy, texts.row(code))
     dates = dated.sum() >= SEVERAL and 2 * dated.sum() >= len(values)
     counts = np.bincount(texts.codes[texts.codes >= 0], minlength=len(values))
@@ -374,46 +388,51 @@ def _refuse_mixture(
         return
     kind, known = ("dates", dated) if dates else ("numbers", numeric)
     code = int(np.argmax(~known))
-    if values[code] == name:
-        what = f"has its own name among {kind}: the header is repeated"
-        raise place.fault(name, what, "remove that line", texts.row(code))
     remedy = (
         "correct it, name such words in {na_values}= if they stand for missing values, or the column in "
         f"{{categorical}}= if it holds no {kind}"
     )
-    raise place.fault(name, f"holds {kind}, and {shown(values[code])}", remedy, texts.row(code))
+    what = f"has {shown(values[code])}, and other rows hold {kind}"
+    raise place.fault(name, what, remedy, texts.row(code))
 
 
-def _notation_remedy(values: list[str], name: str, place: Place, frame: pd.DataFrame) -> Text:
+def _notation_remedy(
+    values: list[str], name: str, place: Place, now: Mapping[str, str], frame: pd.DataFrame
+) -> Text:
     """Returns what to do about numbers in a notation that is not read. An option is for a whole file: it is
     advised only if every other column can be read with it."""
     other = options_in(", or name it in {categorical}= if they are no numbers")
     if place.text is None or any(set(value) & set(SIGNS) for value in values):
         plain = "write them as plain numbers, such as 1000.5 or -0.05, without signs of a currency or a %"
         return (plain, *other)
-    now = {"decimal": ".", "thousands": ""} | {
-        k: v for k, v in place.text.items() if k in ("decimal", "thousands") and v
-    }
-    back = [{"decimal": "."}] if now["decimal"] == "," else []
-    fitting = [n for n in (*NOTATIONS, *back) if all(_in_notation(v, n) for v in values)]
+    fitting: dict[tuple[float, ...], dict[str, str]] = {}  # of each reading, the first notation
+    for notation in NOTATIONS:
+        numbers = tuple(_number_of(value, notation) for value in values)
+        if not any(map(math.isnan, numbers)):
+            fitting.setdefault(numbers, notation)
     if not fitting:
         return ("write them as plain numbers, such as 1000.5", *other)
     usable, witness = [], ""
-    for notation in fitting:
-        against = next((c for c in frame if c != name and not _readable(frame[c], notation, now)), "")
-        witness = witness or str(against)
-        usable += [] if against else [notation]
+    for notation in fitting.values():
+        against = [c for c in frame if c != name and not _readable(frame[c], notation, now)]
+        witness = witness or next(map(str, against), "")
+        usable += [] if against else [" or ", *csv_option(**notation)]
     if usable:
-        parts = [part for notation in usable for part in (" or ", *csv_option(**notation))]
-        return ("give ", *parts[1:], *other)
-    return (f"column {witness!r} writes its numbers in another way: rewrite one of the two", *other)
+        return ("give ", *usable[1:], *other)
+    what = f"the file mixes notations (column {witness!r} writes its numbers in another way)"
+    return (f"{what}, which no option reads: rewrite one of the two columns", *other)
 
 
-def _in_notation(text: str, notation: Mapping[str, str]) -> bool:
+def _number_of(text: str, notation: Mapping[str, str]) -> float:
+    """Returns the number that a text is in a notation; NaN if it is none."""
     point = re.escape(notation.get("decimal", "."))
     mark = re.escape(notation.get("thousands", ""))
     whole = rf"(\d+|[1-9]\d{{0,2}}({mark}\d{{3}})+)" if mark else r"\d+"  # 0,123 is no way to write 123
-    return re.fullmatch(rf"[+-]?({whole}({point}\d*)?|{point}\d+)", text, re.ASCII) is not None
+    number = rf"[+-]?({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?"
+    if not re.fullmatch(number, text, re.ASCII):
+        return math.nan
+    plain = text.replace(notation["thousands"], "") if mark else text
+    return float(plain.replace(notation.get("decimal", "."), "."))
 
 
 def _readable(column: Series, notation: Mapping[str, str], now: Mapping[str, str]) -> bool:
@@ -426,7 +445,8 @@ def _readable(column: Series, notation: Mapping[str, str], now: Mapping[str, str
         return True
     values = [str(value).strip() for value in pd.unique(column.dropna())]
     noted = [value for value in values if NOTED.fullmatch(value) and not set(value) & set(SIGNS)]
-    return 2 * len(noted) < len(values) or all(_in_notation(value, notation) for value in noted)
+    few = 2 * len(noted) < len(values)
+    return few or not any(math.isnan(_number_of(value, notation)) for value in noted)
 
 
 def _category(texts: Texts, name: str, place: Place, rule: Rule, named: bool) -> Feature:

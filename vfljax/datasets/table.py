@@ -54,8 +54,10 @@ from vfljax.errors import shown as short
 # Version 4 reads by pandas: its words for missing values hold for labels too, categories of the test file
 # alone read as none, and columns and rows without any value are left out
 READER = 4
+OPTIONS = Field("data.options.options", "options")
 MOST_CLASSES = 100
 AGAIN = "it is damaged, cut off or of another format; write it again"
+CORRECT = ("correct it, or give other ", OPTIONS, "= of pandas.read_csv")
 FEWER = "give fewer rows or columns"
 LIKELY = (".csv", ".tsv", ".txt", ".data", ".gz", ".bz2", ".xz", ".parquet", ".pq", ".npz")
 PARQUET = (".parquet", ".pq")
@@ -90,7 +92,6 @@ WORDS = (  # which pandas 3.1 reads as missing; here also with blanks around the
 )
 SEPARATORS = ",;\t|"
 BLOCK = 4096  # rows
-OPTIONS = Field("data.options.options", "options")
 TEST = Field("data.options.test_file")
 LIMITS = {"encoding": ("onehot", "codes"), "max_categories": (1, loader_options.MOST)}
 OF_FILE = ("path", "test_file", "options")  # options of ``table`` that a frame does not have
@@ -244,17 +245,26 @@ def _checked_options(
     for name, value in options.items():
         if name not in allowed:
             raise unknown(f"option of {function}", name, allowed)
-        texts = name in ("compression", "encoding", "sep", "delimiter", "on_bad_lines")
-        if (texts and not isinstance(value, str | None)) or (
-            name == "engine" and value not in ("c", "python", "pyarrow")
-        ):
-            remedy = "give 'c', 'python' or 'pyarrow'" if name == "engine" else "give a text"
+        texts = ("compression", "encoding", "sep", "delimiter", "on_bad_lines")
+        remedy = "give a text" if name in texts and not isinstance(value, str | None) else ""
+        if name == "engine" and value not in ("c", "python", "pyarrow"):
+            remedy = "give 'c', 'python' or 'pyarrow'"
+        if name == "encoding" and not remedy and not _is_encoding(value):
+            remedy = "give an encoding that Python knows, such as 'latin-1'"
+        if remedy:
             raise UserError((OPTIONS, f": {name}={value!r}"), remedy=remedy)
     return options
 
 
+def _is_encoding(name: str | None) -> bool:
+    try:
+        return name is None or bool("a".encode(name))
+    except (LookupError, ValueError):
+        return False
+
+
 def _csv(file: pathlib.Path, path: str, start: bytes, options: dict[str, Any]) -> Read:
-    options = {"skipinitialspace": True, **options}
+    options = {"skipinitialspace": True, "index_col": False, **options}
     for magic, compression in MAGIC.items():
         if start.startswith(magic):
             options.setdefault("compression", compression)
@@ -265,7 +275,7 @@ def _csv(file: pathlib.Path, path: str, start: bytes, options: dict[str, Any]) -
     raw: Any = {"header": None, "dtype": str, "keep_default_na": False}
     lines = {name: options[name] for name in LINES if name in options}
     try:
-        with reading(path, AGAIN), warnings.catch_warnings():
+        with reading(path, CORRECT), warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             warnings.simplefilter("error", pd.errors.DtypeWarning)
             if "sep" not in options and "delimiter" not in options:
@@ -284,17 +294,17 @@ def _csv(file: pathlib.Path, path: str, start: bytes, options: dict[str, Any]) -
                 frame = pd.read_csv(file, **options)
             except pd.errors.DtypeWarning:  # pieces of a column have different types
                 frame = pd.read_csv(file, **{**options, "low_memory": False})
+            except pd.errors.ParserWarning as error:  # pandas would leave the last fields out
+                what = f"has rows of more fields than its first line, {shown(','.join(names))} ({error})"
+                remedy = ("give ", *csv_option(index_col=0), " if they begin with names of rows, or ")
+                remedy += (*csv_option(skiprows=1), " if that line is a comment")
+                raise fault(path, what, remedy) from error
     except UserError as error:
         if not isinstance(error.__cause__, UnicodeDecodeError):
             raise
         what = f"is not {options.get('encoding', 'UTF-8')} text ({error.__cause__.reason})"
         remedy = ("save it as UTF-8, or name its encoding: ", *csv_option(encoding="latin-1"))
         raise fault(path, what, remedy) from None
-    if "index_col" not in options and not isinstance(frame.index, pd.RangeIndex):
-        what = f"has rows of more fields than its first line, {shown(','.join(names))}"
-        remedy = ("give ", *csv_option(index_col=0), " if they begin with names of rows, ")
-        remedy += (*csv_option(index_col=False), " if they end in a delimiter, or correct that line")
-        raise fault(path, what, remedy)
     hint: Text = ()
     if len(frame.columns) == 1:
         hint = (" It has but one column: give ", *csv_option(sep=";"), " or the like.")
@@ -312,7 +322,8 @@ def _separator(lines: Sequence[str], path: str, named: bool) -> str:
     fitting = [mark for mark, count in counts.items() if count[0] and len({*count}) == 1]
     if len(fitting) > 1 and not named:
         what = f"has rows that {' or '.join(map(repr, fitting))} may separate, and no header tells"
-        raise fault(path, what, ("give ", *csv_option(sep=fitting[0])))
+        remedy = [part for mark in fitting for part in (" or ", *csv_option(sep=mark))]
+        raise fault(path, what, ("give ", *remedy[1:]))
     return max(SEPARATORS, key=lambda mark: (counts[mark][0], mark in fitting))
 
 
@@ -328,6 +339,7 @@ def _parquet(file: pathlib.Path, path: str, options: Mapping[str, Any]) -> Read:
     with reading(path, AGAIN):
         filters = options.get("filters")
         parts = pq.ParquetDataset(file, filters=filters, page_checksum_verification=True)
+        all_different([one_line(name) for name in parts.schema.names], path)
         narrow(path, len(parts.schema))
         rows = sum(part.metadata.num_rows for part in parts.fragments)
         # a table that repeats one value may exceed memory though its file is small
@@ -366,7 +378,10 @@ def _framed(given: Any, place: str) -> Read:
     if isinstance(given, pa.Table):
         all_different([one_line(name) for name in given.column_names], place)
         with reading(place, "write it by pandas' to_parquet from columns of ordinary types"):
+            about = (given.schema.pandas_metadata or {}).get("columns", [])
             given = given.to_pandas(date_as_object=False)
+            marked = [c["name"] for c in about if c["pandas_type"] == "categorical"]
+            given = given.astype(dict.fromkeys(set(marked) & {*given.columns}, "category"))
     if not isinstance(given, pd.DataFrame):
         raise UserError(f"{place} is of type {type(given).__name__}: give a pandas DataFrame.")
     if isinstance(given.columns, pd.MultiIndex):
@@ -440,6 +455,7 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
     if empty:
         notes.append(f"rows without any value, left out: {empty:,}")
     label = next(column for column in used if roles[column] == "label")
+    _refuse_headers(frame, label, place)
     texts = texts_of(frame[label], label, place, frozenset(missing))
     unlabeled = texts.codes < 0
     classes, codes, target = _labels(texts, label, place, o)
@@ -462,7 +478,7 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
             sources[column] = feature.about
             features.append(feature)
     if not features:
-        raise fault(name, f"has no column beside {label!r} left", "drop fewer columns")
+        raise fault(name, f"has no column with values beside {label!r} left", "drop fewer columns")
     for column in training.frame:
         if roles[column] == "left out":
             sources[column] = SourceColumn(column, "left out", note="named in drop=")
@@ -560,6 +576,13 @@ def _roles(file: str, names: Sequence[str], o: SimpleNamespace, hint: Text) -> d
     return roles
 
 
+def _refuse_headers(frame: pd.DataFrame, label: str, place: Place) -> None:
+    """Raises UserError for a row that repeats the header, as in two files that were put together."""
+    for row in np.flatnonzero((frame[label] == label).to_numpy(bool, na_value=False)):
+        if all(one_line(value) == name for name, value in frame.iloc[row].items()):
+            raise place.fault(label, "has its own name: the header is repeated", "remove that line", int(row))
+
+
 def _groups(column: Any, name: str, place: Place, rule: Rule) -> tuple[np.ndarray, SourceColumn]:
     texts = texts_of(column, name, place, rule.missing)
     if (texts.codes < 0).any():
@@ -584,9 +607,14 @@ def _labels(
     gone = texts.codes < 0
     for rows in (~place.test, place.test):
         if (missing := int((gone & rows).sum())) and (not o.drop_unlabeled or missing == rows.sum()):
-            what = f"is the label and is missing in {missing:,} of {rows.sum():,} rows"
-            row = int(np.argmax(gone & rows))
-            raise place.fault(name, what, "fill it, or {drop_unlabeled}=True leaves such rows out", row)
+            first = int(np.argmax(gone & rows))
+            count = f"missing in {missing:,} of {rows.sum():,} rows, first in row {place.rows[first]}"
+            remedy = options_in("fill it, or {drop_unlabeled}=True leaves such rows out")
+            if place.text is not None and place.text.get("keep_default_na", True):
+                words = " (pandas reads NA and None as missing: ", *csv_option(keep_default_na=False)
+                remedy = (*remedy, *words, " reads them as classes)")
+            file = place.files[int(place.test[first])]
+            raise fault(file, f"is the label and is {count}", remedy, column=name)
     numeric = all(map(is_number, texts.values))
     spelled = [_whole(value) for value in texts.values] if numeric else texts.values
     training = {*texts.codes[~place.test & ~gone].tolist()}
@@ -619,9 +647,6 @@ def _whole(value: str) -> str:
 def _refuse_labels(texts: Texts, names: list[str], numeric: bool, name: str, place: Place) -> None:
     same = {}
     distinct = f"is the label and has {len(names):,} distinct values"
-    if not numeric and name in texts.values and len(names) > 1:
-        what = "is the label and has its own name as a value: the header is repeated"
-        raise place.fault(name, what, "remove that line", texts.row(texts.values.index(name)))
     for value in () if numeric else names:
         if (other := same.setdefault(alike(value), value)) != value:
             what = f"has the labels {shown(other)} and {shown(value)}, which look alike"

@@ -38,7 +38,7 @@ def fault(
 
 
 @contextlib.contextmanager
-def reading(file: Any, remedy: str = AGAIN) -> Iterator[None]:
+def reading(file: Any, remedy: Text = AGAIN) -> Iterator[None]:
     """Turns any exception that a library raises over a file into a ``fault`` of the file.
 
     Decoders of damaged files raise nearly every type of exception there is. A missing package, too little
