@@ -185,7 +185,7 @@ def test_the_remedy_drops_all_telling_columns_at_once(tmp_path):
         (";", "utf-8", {}),
         ("\t", "utf-8-sig", {}),
         (",", "utf-16", {}),
-        (",", "latin-1", {"file_encoding": "latin-1"}),
+        (",", "latin-1", {"options": {"encoding": "latin-1"}}),
     ],
 )
 def test_files_as_people_have_them(tmp_path, delimiter, encoding, options):
@@ -241,8 +241,8 @@ def test_what_is_dropped_has_no_owner(path):
         ({"y": [None, *["no", "yes"] * 60][:ROWS]}, "drop_unlabeled"),
         ({"y": ["No", "no", *["yes"] * 118]}, "case"),
         ({"y": np.linspace(0.1, 1.9, ROWS).tolist()}, "y"),
-        ({"pay": [f"1,{k % 10}" for k in range(ROWS)]}, "decimal"),
-        ({"pay": [f"{k}%" for k in range(ROWS)]}, "percent"),
+        ({"pay": [f"1,{k % 10}" for k in range(ROWS)]}, '--options={"decimal": ","}'),
+        ({"pay": [f"{k}%" for k in range(ROWS)]}, "plain numbers"),
         ({"pay": [f"x{k}" for k in range(ROWS)]}, "categorical"),
         ({"pay": ["never" if k % 3 else str(k) for k in range(ROWS)]}, "na_values"),
     ],

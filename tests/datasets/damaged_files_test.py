@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.datasets import cifar_tfds_test, image_faults_test, reading_test, small, yahoo_test
+from tests.datasets import cifar_tfds_test, image_faults_test, small, yahoo_test
 from tests.datasets import reviews as written
 from tests.datasets.fuzzing import damaged, few_or_many
 from tests.datasets.prepared_sets import SETS
@@ -20,7 +20,7 @@ from vfljax.datasets.imdb import imdb
 from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
 from vfljax.datasets.spambase import spambase
-from vfljax.datasets.user_table import table
+from vfljax.datasets.table import table
 from vfljax.datasets.yahoo import yahoo
 
 ARCHIVE, FOLDERS = image_faults_test.ARCHIVE, image_faults_test.FOLDERS
@@ -70,7 +70,7 @@ FUZZED = {  # what writes a folder's files, what loads them, and its options
     "lesions in one file": (put({"a.npz": small.lesions()}), isic, {"size": 8}),
     "npz": (put(image_faults_test.arrays(g=np.array(list("abca")))), npz, {"groups": "g"}),
     "spambase": (put({"spambase.data": GOOD.encode()}), spambase, {}),
-    **{suffix: own(suffix) for suffix in reading_test.SUFFIXES},
+    **{suffix: own(suffix) for suffix in (".csv", ".csv.gz", ".parquet", ".npz")},
     "a prepared table": (kept("table"), read, {}),
     "prepared texts": (kept("text"), read, {}),
     "a table of reviews": (zipped("a.csv.gz", written.csv_text(REVIEWS).encode()), imdb, WORDS),

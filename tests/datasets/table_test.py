@@ -50,7 +50,9 @@ def test_every_format_of_the_same_content_is_the_same_data_set(tmp_path, encodin
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
 def test_compressed_text_is_read_whatever_it_is_called(tmp_path, pack):
     (tmp_path / "own.data").write_bytes(pack(CSV))
-    assert summary(table.table(str(tmp_path / "own.data"), label="y")) == "a=1 2; b={u|v}; classes 0 1"
+    assert (
+        summary(table.table(str(tmp_path / "own.data"), label="y")) == "a=1 2; b={u|v}; classes 0 1"
+    )
 
 
 def test_a_folder_of_parquet_parts_is_one_table(tmp_path):
@@ -63,7 +65,10 @@ def test_a_folder_of_parquet_parts_is_one_table(tmp_path):
         (folder / name).write_bytes(b"")
     read = table.table(str(folder), label="y")
     assert checksum(read) == checksum(from_frame(frame, label="y"))
-    assert table.table(str(folder), label="y", options={"columns": ["y", "m"]}).features.shape == (60, 1)
+    assert table.table(str(folder), label="y", options={"columns": ["y", "m"]}).features.shape == (
+        60,
+        1,
+    )
 
 
 def test_what_is_no_readable_file_is_named(tmp_path):
@@ -76,7 +81,11 @@ def test_what_is_no_readable_file_is_named(tmp_path):
     fault(r"is a folder: give one file of it \(own.csv\)", tmp_path)
     with pytest.raises(UserError, match="options.label is needed"):
         load("table", str(tmp_path / "own.csv"), {})
-    for suffix, reader in {".xlsx": "read_excel", ".json": "read_json", ".pkl": "read_pickle"}.items():
+    for suffix, reader in {
+        ".xlsx": "read_excel",
+        ".json": "read_json",
+        ".pkl": "read_pickle",
+    }.items():
         (tmp_path / f"own{suffix}").write_bytes(b"PK")
         fault(f"not read .pandas.{reader} reads it.: give that frame to", tmp_path / f"own{suffix}")
 
@@ -156,7 +165,9 @@ def test_options_of_pandas_are_given_by_a_config_or_as_json(tmp_path):
 
 
 def test_columns_of_every_type_of_pandas_are_numbers_and_categories_as_pandas_says():
-    plain = pd.DataFrame({"x": [0.5, np.nan, 2.0, 3.0], "k": [1.0, 2.0, np.nan, 4.0], "c": ["u", "v", "u", None]})
+    plain = pd.DataFrame(
+        {"x": [0.5, np.nan, 2.0, 3.0], "k": [1.0, 2.0, np.nan, 4.0], "c": ["u", "v", "u", None]}
+    )
     expected = pd.get_dummies(plain.fillna({"c": "(missing)"}), columns=["c"], dtype=float)
     expected = expected[["x", "k", "c_u", "c_v", "c_(missing)"]].to_numpy(np.float32)
     y = [0, 1, 0, 1]
@@ -164,7 +175,9 @@ def test_columns_of_every_type_of_pandas_are_numbers_and_categories_as_pandas_sa
         "numpy": plain,
         "objects": plain.astype(object),
         "nullable": plain.astype({"x": "Float64", "k": "Int64", "c": "string"}),
-        "Arrow": plain.astype({"x": "double[pyarrow]", "k": "int32[pyarrow]", "c": "string[pyarrow]"}),
+        "Arrow": plain.astype(
+            {"x": "double[pyarrow]", "k": "int32[pyarrow]", "c": "string[pyarrow]"}
+        ),
         "categories": plain.astype({"c": "category"}),
         "big-endian": plain.astype({"x": ">f8", "k": ">f4"}),
         "sparse": plain.astype({"x": pd.SparseDtype(float), "k": pd.SparseDtype(float)}),
@@ -197,7 +210,9 @@ def test_intervals_are_categories_in_order(tmp_path, encoding):
     else:
         assert data.features[-1].tolist() == [3, 3, 39]
     pyarrow.parquet.write_table(table.arrow_of(frame, "the frame"), tmp_path / "t.parquet")
-    assert checksum(table.table(str(tmp_path / "t.parquet"), label="y", encoding=encoding)) == checksum(data)
+    assert checksum(
+        table.table(str(tmp_path / "t.parquet"), label="y", encoding=encoding)
+    ) == checksum(data)
 
 
 def test_frames_with_odd_names_or_contents():
@@ -208,7 +223,7 @@ def test_frames_with_odd_names_or_contents():
     assert data.notes == ("the frame's index is left out: patient.",)
     refused("the frame: two columns are named 'a b'", frame.rename(columns={0: "a b"}))
     refused("the frame has 3 columns and no row", frame[:0])
-    refused("'a' holds values of type period", made(a=pd.period_range("2020", periods=2)))
+    refused("'a' holds values of type Period", made(a=pd.period_range("2020", periods=2)))
     refused("the frame is of type list: give a pandas DataFrame", [1, 2])
     levels = frame.set_axis(pd.MultiIndex.from_product([["m"], ["a", "b", "y"]]), axis=1)
     refused("has column names of 2 levels: make it one level", levels)
@@ -219,7 +234,9 @@ def test_frames_with_odd_names_or_contents():
 
 def test_a_wide_table_is_read():
     numbers = np.random.default_rng(0).normal(size=(300, 5000)).astype(np.float32)
-    frame = pd.DataFrame(numbers, columns=[f"g{j}" for j in range(5000)]).assign(y=np.arange(300) % 2)
+    frame = pd.DataFrame(numbers, columns=[f"g{j}" for j in range(5000)]).assign(
+        y=np.arange(300) % 2
+    )
     np.testing.assert_array_equal(from_frame(frame, label="y").features, numbers)
 
 

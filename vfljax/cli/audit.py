@@ -51,7 +51,7 @@ FLAGS = (
     Flag("confirm", "judge what is recommended again, on three fresh seeds", False),
     Flag("canaries", "audit claimed epsilons with labels that are coins", False),
     Flag("option", "name=value of the table's loader, such as drop=ID; see vfljax data", []),
-    Flag("options", "a JSON object of options of pandas.read_csv: {\"sep\": \";\"}", ""),
+    Flag("options", 'a JSON object of options of pandas.read_csv: {"sep": ";"}', ""),
     *REQUIREMENTS,
     PROFILE,
 )

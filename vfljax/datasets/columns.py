@@ -36,7 +36,9 @@ DAY = 86_400_000_000  # microseconds
 END = r"([-+]?(?:inf|\d+\.?\d*(?:e[-+]?\d+)?))"
 INTERVAL = re.compile(rf"[\[(]{END}, {END}[\])]", re.ASCII)  # as pandas writes one
 SIGNS = "$\u20ac\u00a3\u00a5\u2212%"  # currencies, U+2212 (a minus sign) and the percent sign
-GROUPED = r"(\d{1,3}([.,' \u00a0\u202f]\d{3})+([.,]\d+)?|\d*[.,]?\d+)"  # 1,000 or 1 000.5, 0,5; 7 too
+GROUPED = (
+    r"(\d{1,3}([.,' \u00a0\u202f]\d{3})+([.,]\d+)?|\d*[.,]?\d+)"  # 1,000 or 1 000.5, 0,5; 7 too
+)
 NOTED = re.compile(rf"[-+{SIGNS}]{{0,2}} ?[-+{SIGNS}]?{GROUPED} ?[{SIGNS}]?")
 NOTATION = {"decimal": ".", "thousands": ""}  # as ``pandas.read_csv`` reads without options
 NOTATIONS = (  # options of ``pandas.read_csv`` that read such numbers
@@ -55,7 +57,7 @@ ZONE = re.compile(r":\d{2}.*(Z|[+-]\d{2}(:?\d{2})?)", re.IGNORECASE)
 FORMATS = tuple(  # of dates; ISO 8601 is tried before them
     f"{day} {clock}".strip()
     for day in (
-        *(f"{order[0]}{s}{order[1]}{s}{y}" for s in "/-." for y in ("%Y", "%y") for order in (("%d", "%m"), ("%m", "%d"))),
+        *(f"{d}{s}{y}".replace(",", s) for s in "/-." for y in ("%Y", "%y") for d in ("%d,%m", "%m,%d")),
         *("%Y.%m.%d", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y"),
     )
     for clock in ("", "%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
@@ -76,7 +78,9 @@ class Place(NamedTuple):
     files: tuple[str, ...]  # their names
     test: np.ndarray  # [R] bool: the rows of the test file
     rows: np.ndarray  # [R] each row's number in its file, from 1
-    text: Mapping[str, Any] | None = None  # the options of ``pandas.read_csv``; None: no text was read
+    text: Mapping[str, Any] | None = (
+        None  # the options of ``pandas.read_csv``; None: no text was read
+    )
 
     def fault(self, column: str, what: str, remedy: Text, row: int | None = None) -> UserError:
         """Returns the error of a column.
@@ -155,7 +159,9 @@ def read_column(
         try:
             return _dates(_microseconds(column), name, place)
         except (ValueError, OverflowError) as error:
-            raise place.fault(name, f"holds dates out of bounds ({error})", "correct them") from error
+            raise place.fault(
+                name, f"holds dates out of bounds ({error})", "correct them"
+            ) from error
     if types.is_timedelta64_dtype(column.dtype):
         x, read_as, note = column.dt.total_seconds().to_numpy(float) / 86400, "number", "days"
         return _numbers(x, name, place, read_as, note)
@@ -268,7 +274,9 @@ def _numbers(
         remedy = "correct it, or leave it empty if it is missing"
         raise place.fault(name, f"has {x[row]:g}, which {why}", remedy, row)
     present = x[~missing] if count else x
-    notes = [note] if note else _number_notes(present, count == 0, named) if read_as == "number" else []
+    notes = (
+        [note] if note else _number_notes(present, count == 0, named) if read_as == "number" else []
+    )
     if read_as == "boolean" and (present == present[0]).all():
         notes = ["one value in all rows"]
     return Feature(SourceColumn(name, read_as, count, note="; ".join(notes)), numbers=x)
@@ -289,8 +297,12 @@ def _number_notes(x: np.ndarray, whole_column: bool, named: bool) -> list[str]:
             notes.append(f"{len(few)} distinct whole numbers: name codes in categorical=")
         if np.abs(x).max() > EXACT and (x.astype(np.float32) != x).any():
             notes.append(f"whole numbers above {EXACT:,} are rounded to float32")
-    elif (lost := len(distinct) - len(np.unique(distinct.astype(np.float32)))) > 0.01 * len(distinct):
-        notes.append(f"different values are equal as float32 ({lost:,} of the first {len(distinct):,})")
+    elif (lost := len(distinct) - len(np.unique(distinct.astype(np.float32)))) > 0.01 * len(
+        distinct
+    ):
+        notes.append(
+            f"different values are equal as float32 ({lost:,} of the first {len(distinct):,})"
+        )
     return notes
 
 
@@ -374,7 +386,11 @@ def _refuse_mixture(
     values = texts.values
     numeric = ~np.isnan(numbers)
     noted = np.asarray([NOTED.fullmatch(value) is not None for value in values])
-    if (noted & ~numeric).any() and 2 * noted.sum() >= len(values) and (noted.sum() >= SEVERAL or noted.all()):
+    if (
+        (noted & ~numeric).any()
+        and 2 * noted.sum() >= len(values)
+        and (noted.sum() >= SEVERAL or noted.all())
+    ):
         code = int(np.argmax(noted & ~numeric))
         what = f"has {shown(values[code])}, a number in a notation that is not read"
         odd = [value for value, is_noted in zip(values, noted) if is_noted]
@@ -427,7 +443,9 @@ def _number_of(text: str, notation: Mapping[str, str]) -> float:
     """Returns the number that a text is in a notation; NaN if it is none."""
     point = re.escape(notation.get("decimal", "."))
     mark = re.escape(notation.get("thousands", ""))
-    whole = rf"(\d+|[1-9]\d{{0,2}}({mark}\d{{3}})+)" if mark else r"\d+"  # 0,123 is no way to write 123
+    whole = (
+        rf"(\d+|[1-9]\d{{0,2}}({mark}\d{{3}})+)" if mark else r"\d+"
+    )  # 0,123 is no way to write 123
     number = rf"[+-]?({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?"
     if not re.fullmatch(number, text, re.ASCII):
         return math.nan

@@ -101,7 +101,9 @@ def _sources(dataset: Dataset) -> list[SourceColumn]:
         else:
             empty = [j for j in places if columns[j].value == NONE]
             missing = int(dataset.features[:, empty].sum())
-            found.append(SourceColumn(name, kind, missing, columns[places[0]].vocabulary or len(places)))
+            found.append(
+                SourceColumn(name, kind, missing, columns[places[0]].vocabulary or len(places))
+            )
     return found
 
 

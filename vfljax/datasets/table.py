@@ -7,13 +7,14 @@ categories that are read as 0 come from each seed's training rows (``scaling``).
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import fnmatch
 import json
 import pathlib
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -24,7 +25,6 @@ import pyarrow.parquet as pq
 
 from vfljax.datasets import options as loader_options
 from vfljax.datasets.columns import (
-    NONE,
     Feature,
     Place,
     Rule,
@@ -78,16 +78,34 @@ MAGIC = {  # first bytes -> compression, as pandas calls it
     b"PK\x03\x04": "zip",
 }
 # options of ``pandas.read_csv`` that decide how a line becomes fields, and the others that may be given
-LINES = "encoding encoding_errors compression skiprows comment lineterminator skip_blank_lines".split()
-FIELDS = "sep delimiter quotechar quoting doublequote escapechar skipinitialspace engine".split()
+LINES = (
+    *("encoding", "encoding_errors", "compression"),
+    *("skiprows", "comment", "lineterminator", "skip_blank_lines"),
+)
+FIELDS = (
+    *("sep", "delimiter", "quotechar", "quoting"),
+    *("doublequote", "escapechar", "skipinitialspace", "engine"),
+)
 VALUES = (
-    "header names index_col usecols dtype true_values false_values skipfooter nrows na_values keep_default_na "
-    "na_filter parse_dates date_format dayfirst cache_dates thousands decimal on_bad_lines low_memory "
-    "float_precision"
-).split()
+    *("header", "names", "index_col", "usecols", "nrows", "skipfooter", "on_bad_lines", "dtype"),
+    *("na_values", "keep_default_na", "na_filter", "true_values", "false_values"),
+    *("parse_dates", "date_format", "dayfirst", "cache_dates", "decimal", "thousands"),
+    *("low_memory", "float_precision"),
+)
 READ_CSV, READ_PARQUET = (*LINES, *FIELDS, *VALUES), ("columns", "filters")
 WORDS = (  # which pandas 3.1 reads as missing; here also with blanks around them
-    *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"),
+    *(
+        "#N/A",
+        "#N/A N/A",
+        "#NA",
+        "-1.#IND",
+        "-1.#QNAN",
+        "-NaN",
+        "-nan",
+        "1.#IND",
+        "1.#QNAN",
+        "<NA>",
+    ),
     *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
 SEPARATORS = ",;\t|"
@@ -216,7 +234,9 @@ def _read(path: str, options: Mapping[str, Any] | str | None) -> Read:
         raise fault(path, "is missing", (*remedy, *options_in(" or {test_file}")))
     if suffix in NOT_READ:
         what = f"is of a format that is not read (pandas.{NOT_READ[suffix]} reads it)"
-        raise fault(path, what, "give that frame to from_frame or audit, or write it by its to_parquet")
+        raise fault(
+            path, what, "give that frame to from_frame or audit, or write it by its to_parquet"
+        )
     with reading(path, AGAIN):
         start = b"PAR1" if file.is_dir() else file.open("rb").read(16)
     if not start:
@@ -264,55 +284,73 @@ def _is_encoding(name: str | None) -> bool:
 
 
 def _csv(file: pathlib.Path, path: str, start: bytes, options: dict[str, Any]) -> Read:
-    options = {"skipinitialspace": True, "index_col": False, **options}
+    options = {"skipinitialspace": True, "index_col": False} | options
     for magic, compression in MAGIC.items():
         if start.startswith(magic):
             options.setdefault("compression", compression)
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         options.setdefault("encoding", "utf-16")
-    header = options.get("header", "infer")
-    first = header in ("infer", 0) and "names" not in options  # whether a line names the columns
-    raw: Any = {"header": None, "dtype": str, "keep_default_na": False}
-    lines = {name: options[name] for name in LINES if name in options}
+    with _reading_text(path, options), warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        warnings.simplefilter("error", pd.errors.DtypeWarning)
+        names = _header(file, path, options)
+        try:
+            frame = pd.read_csv(file, **options)
+        except pd.errors.DtypeWarning:  # pieces of a column have different types
+            frame = pd.read_csv(file, **{**options, "low_memory": False})
+        except pd.errors.ParserWarning as error:  # pandas would leave the last fields out
+            first = shown(",".join(names))
+            what = f"has rows of more fields than its first line, {first} ({error})"
+            remedy = ("give ", *csv_option(index_col=0), " if they begin with names of rows, or ")
+            remedy = (*remedy, *csv_option(skiprows=1), " if that line is a comment")
+            raise fault(path, what, remedy) from error
+    hint: Text = ()
+    if len(frame.columns) == 1:
+        hint = (" It has but one column: give ", *csv_option(sep=";"), " or the like.")
+    elif any(map(is_number, names)):
+        hint = (" Its first line names the columns, one of them by a number: give ",)
+        hint = (*hint, *csv_option(header=None), " if it is a row.")
+    return _framed(frame, path)._replace(text=options, hint=hint)
+
+
+@contextlib.contextmanager
+def _reading_text(path: str, options: Mapping[str, Any]) -> Iterator[None]:
     try:
-        with reading(path, CORRECT), warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            warnings.simplefilter("error", pd.errors.DtypeWarning)
-            if "sep" not in options and "delimiter" not in options:
-                quoting = csv.QUOTE_NONE
-                two = pd.read_csv(file, sep="\x01", nrows=2, quoting=quoting, **raw, **lines)
-                options["sep"] = _separator([*two[0]], path, first)
-            names = []
-            if first:
-                fields = {name: options[name] for name in FIELDS if name in options}
-                named = pd.read_csv(file, nrows=1, **raw, **lines, **fields)
-                names = [one_line(name) for name in named.iloc[0]]
-                narrow(path, len(names))
-                all_different([name for name in names if name], path)
-                _refuse_numbers(names, path)
-            try:
-                frame = pd.read_csv(file, **options)
-            except pd.errors.DtypeWarning:  # pieces of a column have different types
-                frame = pd.read_csv(file, **{**options, "low_memory": False})
-            except pd.errors.ParserWarning as error:  # pandas would leave the last fields out
-                what = f"has rows of more fields than its first line, {shown(','.join(names))} ({error})"
-                remedy = ("give ", *csv_option(index_col=0), " if they begin with names of rows, or ")
-                remedy += (*csv_option(skiprows=1), " if that line is a comment")
-                raise fault(path, what, remedy) from error
+        with reading(path, CORRECT):
+            yield
     except UserError as error:
         if not isinstance(error.__cause__, UnicodeDecodeError):
             raise
         what = f"is not {options.get('encoding', 'UTF-8')} text ({error.__cause__.reason})"
         remedy = ("save it as UTF-8, or name its encoding: ", *csv_option(encoding="latin-1"))
         raise fault(path, what, remedy) from None
-    hint: Text = ()
-    if len(frame.columns) == 1:
-        hint = (" It has but one column: give ", *csv_option(sep=";"), " or the like.")
-    elif first and any(map(is_number, names)):
-        odd = next(filter(is_number, names))
-        hint = (f" Its first line names the columns, {odd!r} one of them: give ",)
-        hint += (*csv_option(header=None), " if it is a row.")
-    return _framed(frame, path)._replace(text=options, hint=hint)
+
+
+def _header(file: pathlib.Path, path: str, options: dict[str, Any]) -> list[str]:
+    """Returns the names of the columns; () if no line names them. Sets the option "sep" if it is not given.
+
+    Raises:
+      UserError: for two columns of one name, of which pandas would rename the second, and for numbers in
+        place of names.
+    """
+    named = options.get("header", "infer") in ("infer", 0) and "names" not in options
+    raw: Any = {"header": None, "dtype": str, "keep_default_na": False}
+    raw |= {name: options[name] for name in LINES if name in options}
+    if "sep" not in options and "delimiter" not in options:
+        lines = pd.read_csv(file, sep="\x01", nrows=2, quoting=csv.QUOTE_NONE, **raw)
+        options["sep"] = _separator([*lines[0]], path, named)
+    if not named:
+        return []
+    raw |= {name: options[name] for name in FIELDS if name in options}
+    names = [one_line(name) for name in pd.read_csv(file, nrows=1, **raw).iloc[0]]
+    narrow(path, len(names))
+    all_different([name for name in names if name], path)
+    counted = [[str(j + first) for j in range(len(names))] for first in (0, 1)]
+    if all(map(is_number, names)) and names not in counted:
+        called = f" if it is a row (the columns are then called 0 to {len(names) - 1})"
+        remedy = ("give ", *csv_option(header=None), called, ", or put a header line there")
+        raise fault(path, "has numbers in its first line, not the names of columns", remedy)
+    return names
 
 
 def _separator(lines: Sequence[str], path: str, named: bool) -> str:
@@ -325,14 +363,6 @@ def _separator(lines: Sequence[str], path: str, named: bool) -> str:
         remedy = [part for mark in fitting for part in (" or ", *csv_option(sep=mark))]
         raise fault(path, what, ("give ", *remedy[1:]))
     return max(SEPARATORS, key=lambda mark: (counts[mark][0], mark in fitting))
-
-
-def _refuse_numbers(names: list[str], path: str) -> None:
-    counted = [[str(j + first) for j in range(len(names))] for first in (0, 1)]
-    if all(map(is_number, names)) and names not in counted:
-        remedy = ("give ", *csv_option(header=None), " if it is a row (the columns are then called ")
-        remedy += (f"0 to {len(names) - 1}), or put a header line there",)
-        raise fault(path, "has numbers in its first line, not the names of columns", remedy)
 
 
 def _parquet(file: pathlib.Path, path: str, options: Mapping[str, Any]) -> Read:
@@ -364,7 +394,10 @@ def _npz(file: pathlib.Path) -> pd.DataFrame:
         columns |= {f"x{j}": x for j, x in enumerate(array.T)} if matrix else {name: array}
     with reading(file, AGAIN):
         return pd.DataFrame(
-            {c: np.char.decode(x, "utf-8") if x.dtype.kind == "S" else x for c, x in columns.items()}
+            {
+                c: np.char.decode(x, "utf-8") if x.dtype.kind == "S" else x
+                for c, x in columns.items()
+            }
         )
 
 
@@ -428,7 +461,9 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
     (name, training), *tested = files.items()
     roles = _roles(name, [*training.frame.columns], o, training.hint)
     for test_name, test in tested:
-        lacking = [repr(c) for c in training.frame if c not in test.frame and roles[c] != "left out"]
+        lacking = [
+            repr(c) for c in training.frame if c not in test.frame and roles[c] != "left out"
+        ]
         more = [repr(column) for column in test.frame if column not in training.frame]
         if lacking or more:
             what = [f"lacks {', '.join(lacking[:5])}"] if lacking else []
@@ -484,7 +519,9 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
             sources[column] = SourceColumn(column, "left out", note="named in drop=")
     listed = [sources[column] for column in training.frame]
     if training.index:
-        listed += [SourceColumn(index, "left out", note="the frame's index") for index in training.index]
+        listed += [
+            SourceColumn(index, "left out", note="the frame's index") for index in training.index
+        ]
         notes.append(f"the frame's index is left out: {', '.join(training.index)}")
     if valueless := [c.name for c in listed if c.note == "no value"]:
         more = ", ..." if len(valueless) > 8 else ""
@@ -508,7 +545,9 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
     )
 
 
-def _without(frame: pd.DataFrame, place: Place, gone: np.ndarray) -> tuple[pd.DataFrame, Place, int]:
+def _without(
+    frame: pd.DataFrame, place: Place, gone: np.ndarray
+) -> tuple[pd.DataFrame, Place, int]:
     """Returns the frame and its rows' numbers without some rows, and the number of these."""
     if not gone.any():
         return frame, place, 0
@@ -553,20 +592,29 @@ def _roles(file: str, names: Sequence[str], o: SimpleNamespace, hint: Text) -> d
             name = one_line(pattern)  # the number 1 names the column "1"
             hits = [name] if name in names else fnmatch.filter(names, name) if globs else []
             if not hits:
-                raise UserError((f"{file}: ", *unknown(("column in ", field, "="), name, names, hint).parts))
+                raise UserError(
+                    (f"{file}: ", *unknown(("column in ", field, "="), name, names, hint).parts)
+                )
             matching += hits
         return matching
 
     given = {"label": columns_of("label", o.label, globs=False)}
     given["groups"] = columns_of("groups", o.groups, globs=False) if o.groups != "" else []
-    given |= {option: columns_of(option, getattr(o, option)) for option in ("drop", "categorical", "numeric")}
+    given |= {
+        option: columns_of(option, getattr(o, option))
+        for option in ("drop", "categorical", "numeric")
+    }
     roles = dict.fromkeys(names, "")
     said: dict[str, str] = {}
     called = {"drop": "left out", "categorical": "category", "numeric": "number"}
     for option in ("categorical", "numeric", "drop", "groups", "label"):
         for column in given[option]:
             before = said.get(column, option)
-            if before != option and (before, option) != ("categorical", "drop") and option != "label":
+            if (
+                before != option
+                and (before, option) != ("categorical", "drop")
+                and option != "label"
+            ):
                 what = options_in(f" is in {{{before}}}= and in {{{option}}}=.")
                 raise UserError((f"column {column!r}", *what))
             if option == "label" and before in ("drop", "groups"):
@@ -578,9 +626,12 @@ def _roles(file: str, names: Sequence[str], o: SimpleNamespace, hint: Text) -> d
 
 def _refuse_headers(frame: pd.DataFrame, label: str, place: Place) -> None:
     """Raises UserError for a row that repeats the header, as in two files that were put together."""
-    for row in np.flatnonzero((frame[label] == label).to_numpy(bool, na_value=False)):
+    same: Any = frame[label] == label
+    for row in np.flatnonzero(same.to_numpy(bool, na_value=False)):
         if all(one_line(value) == name for name, value in frame.iloc[row].items()):
-            raise place.fault(label, "has its own name: the header is repeated", "remove that line", int(row))
+            raise place.fault(
+                label, "has its own name: the header is repeated", "remove that line", int(row)
+            )
 
 
 def _groups(column: Any, name: str, place: Place, rule: Rule) -> tuple[np.ndarray, SourceColumn]:
@@ -606,12 +657,19 @@ def _labels(
     """
     gone = texts.codes < 0
     for rows in (~place.test, place.test):
-        if (missing := int((gone & rows).sum())) and (not o.drop_unlabeled or missing == rows.sum()):
+        if (missing := int((gone & rows).sum())) and (
+            not o.drop_unlabeled or missing == rows.sum()
+        ):
             first = int(np.argmax(gone & rows))
-            count = f"missing in {missing:,} of {rows.sum():,} rows, first in row {place.rows[first]}"
+            count = (
+                f"missing in {missing:,} of {rows.sum():,} rows, first in row {place.rows[first]}"
+            )
             remedy = options_in("fill it, or {drop_unlabeled}=True leaves such rows out")
             if place.text is not None and place.text.get("keep_default_na", True):
-                words = " (pandas reads NA and None as missing: ", *csv_option(keep_default_na=False)
+                words = (
+                    " (pandas reads NA and None as missing: ",
+                    *csv_option(keep_default_na=False),
+                )
                 remedy = (*remedy, *words, " reads them as classes)")
             file = place.files[int(place.test[first])]
             raise fault(file, f"is the label and is {count}", remedy, column=name)
@@ -687,7 +745,9 @@ def _encode(
         remedy += "name columns in {drop}=, or give fewer rows"
         raise UserError(what, remedy=options_in(remedy))
     matrix = np.zeros((rows, len(columns)), np.float32)
-    for start in range(0, rows, BLOCK):  # a block's rows stay in the cache while its columns are written
+    for start in range(
+        0, rows, BLOCK
+    ):  # a block's rows stay in the cache while its columns are written
         block, first = matrix[start : start + BLOCK], 0
         begin = np.arange(len(block)) * len(columns)  # of each row in the flat block
         for feature in features:
