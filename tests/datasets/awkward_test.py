@@ -190,7 +190,7 @@ REFUSED = (
 
 # options that do not fit a table of the columns a, b and y, and words of the line
 OPTIONS = (
-    ({"numeric": "a", "categorical": "*"}, "column 'a' is in categorical= and in numeric="),
+    ({"numeric": "a", "categorical": "*"}, "categorical='a' is also in numeric="),
     ({"drop": "aa"}, "unknown column in drop= 'aa': did you mean 'a'"),
     ({"label": "Y"}, "own.data: unknown column in label= 'Y': did you mean 'y'"),
     ({"label": True}, "label=True: give the name of a column"),

@@ -18,7 +18,7 @@ from tests.datasets import refusals
 from tests.datasets.tables import FRAME, made, mixed, refused, summary, write
 from tests.sweeps import plan_of, tiny
 from vfljax.config import Parties
-from vfljax.datasets import load, table
+from vfljax.datasets import frames, load, table
 from vfljax.datasets.core import SourceColumn, checksum
 from vfljax.datasets.partition import divide
 from vfljax.datasets.splits import Split, split_rows
@@ -106,7 +106,7 @@ def test_a_pickle_is_refused_and_never_run(tmp_path, monkeypatch):
 def test_a_small_file_of_a_large_table_is_refused_before_it_is_made(tmp_path, monkeypatch):
     rows = pa.table({"a": np.zeros(20_000), "y": np.zeros(20_000)})
     pyarrow.parquet.write_table(rows, tmp_path / "own.parquet", compression="zstd")
-    monkeypatch.setattr(table, "MAX_BYTES", 20_000 * 2 * 8 - 1)
+    monkeypatch.setattr(frames, "MAX_BYTES", 20_000 * 2 * 8 - 1)
     monkeypatch.setattr(pyarrow.parquet.ParquetDataset, "read", None)
     message = "take 320,000 bytes, more than 319,999: give fewer rows"
     refusals.refused(table.table, str(tmp_path / "own.parquet"), label="y", match=message)
@@ -209,7 +209,7 @@ def test_intervals_are_categories_in_order(tmp_path, encoding):
         assert values["plain"] == bands
     else:
         assert data.features[-1].tolist() == [3, 3, 39]
-    pyarrow.parquet.write_table(table.arrow_of(frame, "the frame"), tmp_path / "t.parquet")
+    pyarrow.parquet.write_table(frames.arrow_of(frame, "the frame"), tmp_path / "t.parquet")
     assert checksum(
         table.table(str(tmp_path / "t.parquet"), label="y", encoding=encoding)
     ) == checksum(data)

@@ -18,9 +18,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from vfljax import datasets, store
 from vfljax.auditing.request import FRAME, JOURNAL, PARTIES, WORKDIR, Request, of_audit
+from vfljax.datasets.columns import csv_option, is_number
 from vfljax.datasets.core import Dataset
+from vfljax.datasets.frames import arrow_of
 from vfljax.datasets.partition import owned_columns
-from vfljax.datasets.table import arrow_of, read_frame
+from vfljax.datasets.table import read_frame
 from vfljax.datasets.table_errors import one_line
 from vfljax.errors import UserError, options_in, unknown
 
@@ -59,10 +61,12 @@ def survey(request: Request) -> Survey:
       UserError: for any fault of the table, and for parties whose columns it lacks.
     """
     options = dict(request.options)
-    names = [*read_frame(request.data, options.get("options")).columns]
+    names = [*read_frame(request.data, options.get("options")).columns]  # as the loader's
     label = one_line(request.label)
     if label not in names:
-        raise unknown(("column in ", of_audit("label")), label, names)
+        first = (" Where the first line is no header: ", *csv_option(header=None), ".")
+        hint = first if any(map(is_number, names)) else ""
+        raise unknown(("column in ", of_audit("label")), label, names, hint)
     dropped = _dropped(options.get("drop", ()), names)
     groups = options.get("groups", "")
     features = [name for name in names if name not in {label, groups, *dropped}]
