@@ -57,11 +57,16 @@ ZONE = re.compile(r":\d{2}.*(Z|[+-]\d{2}(:?\d{2})?)", re.IGNORECASE)
 FORMATS = tuple(  # of dates; ISO 8601 is tried before them
     f"{day} {clock}".strip()
     for day in (
-        *(f"{d}{s}{y}".replace(",", s) for s in "/-." for y in ("%Y", "%y") for d in ("%d,%m", "%m,%d")),
+        *(
+            f"{d}{s}{y}".replace(",", s)
+            for s in "/-."
+            for y in ("%Y", "%y")
+            for d in ("%d,%m", "%m,%d")
+        ),
         *("%Y.%m.%d", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y"),
     )
     for clock in ("", "%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
-)  # fmt: skip
+)
 
 
 class Rule(NamedTuple):
@@ -113,7 +118,7 @@ class Feature(NamedTuple):
     """One column of the user's table, as numbers or as categories."""
 
     about: SourceColumn
-    numbers: np.ndarray | None = None  # [R] float64, NaN where missing
+    numbers: np.ndarray | None = None  # [R] float32, NaN where missing
     codes: np.ndarray | None = None  # [R] places in ``values``; -1 is none of them
     values: tuple[str, ...] = ()  # the categories, sorted; OTHER and NONE come last
 
@@ -267,7 +272,8 @@ def _numbers(
     if count == len(x):
         return None
     with np.errstate(over="ignore"):
-        infinite = np.isinf(x.astype(np.float32))
+        rounded = x.astype(np.float32)
+    infinite = np.isinf(rounded)
     if infinite.any():
         row = int(np.argmax(infinite))
         why = "is infinite" if np.isinf(x[row]) else "is too large for float32"
@@ -279,7 +285,7 @@ def _numbers(
     )
     if read_as == "boolean" and (present == present[0]).all():
         notes = ["one value in all rows"]
-    return Feature(SourceColumn(name, read_as, count, note="; ".join(notes)), numbers=x)
+    return Feature(SourceColumn(name, read_as, count, note="; ".join(notes)), numbers=rounded)
 
 
 def _number_notes(x: np.ndarray, whole_column: bool, named: bool) -> list[str]:
@@ -319,11 +325,11 @@ def _dates(ticks: np.ndarray, name: str, place: Place) -> Feature | None:
     first = float(ticks[training if training.any() else ~missing].min())
     moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=first)
     note = f"days since {str(moment).removesuffix(' 00:00:00')}"
-    x = (ticks - first) / DAY
-    days = x[~missing]
-    if len(np.unique(days)) > 1.01 * len(np.unique(days.astype(np.float32))):
+    days = (ticks - first) / DAY
+    rounded = days.astype(np.float32)
+    if len(pd.unique(days)) > 1.01 * len(pd.unique(rounded)):
         note += "; different times are equal as float32"
-    return Feature(SourceColumn(name, "date", int(missing.sum()), note=note), numbers=x)
+    return Feature(SourceColumn(name, "date", int(missing.sum()), note=note), numbers=rounded)
 
 
 def _microseconds(column: Series) -> np.ndarray:

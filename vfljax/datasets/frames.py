@@ -146,8 +146,8 @@ def _is_encoding(name: str | None) -> bool:
         return False
 
 
-def _csv(file: pathlib.Path, path: str, start: bytes, options: dict[str, Any]) -> Read:
-    options = {"skipinitialspace": True, "index_col": False} | options
+def _csv(file: pathlib.Path, path: str, start: bytes, given: dict[str, Any]) -> Read:
+    options = dict[str, Any](skipinitialspace=True, index_col=False) | given
     for magic, compression in MAGIC.items():
         if start.startswith(magic):
             options.setdefault("compression", compression)
@@ -160,7 +160,8 @@ def _csv(file: pathlib.Path, path: str, start: bytes, options: dict[str, Any]) -
         try:
             frame = pd.read_csv(file, **options)
         except pd.errors.DtypeWarning:  # pieces of a column have different types
-            frame = pd.read_csv(file, **{**options, "low_memory": False})
+            options["low_memory"] = False
+            frame = pd.read_csv(file, **options)
         except pd.errors.ParserWarning as error:  # pandas would leave the last fields out
             first = shown(",".join(names))
             what = f"has rows of more fields than its first line, {first} ({error})"
@@ -170,8 +171,8 @@ def _csv(file: pathlib.Path, path: str, start: bytes, options: dict[str, Any]) -
     hint: Text = ()
     if len(frame.columns) == 1:
         hint = (" It has but one column: give ", *csv_option(sep=";"), " or the like.")
-    elif any(map(is_number, names)):
-        hint = (" Its first line names the columns, one of them by a number: give ",)
+    elif numbers := [name for name in names if is_number(name)]:
+        hint = (f" Its first line names the columns, {numbers[0]!r} one of them: give ",)
         hint = (*hint, *csv_option(header=None), " if it is a row.")
     return framed(frame, path)._replace(text=options, hint=hint)
 
@@ -190,7 +191,7 @@ def _reading_text(path: str, options: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _header(file: pathlib.Path, path: str, options: dict[str, Any]) -> list[str]:
-    """Returns the names of the columns; () if no line names them. Sets the option "sep" if it is not given.
+    """Returns the names of the columns; [] if no line names them. Sets "sep" in ``options`` if it is not given.
 
     Raises:
       UserError: for two columns of one name, of which pandas would rename the second, and for numbers in

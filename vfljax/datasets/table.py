@@ -136,84 +136,68 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
     o, missing = _checked(given)
     (name, training), *tested = files.items()
     roles = _roles(name, [*training.frame.columns], o, training.hint)
+    used = [column for column, role in roles.items() if role != "left out"]
     for test_name, test in tested:
-        lacking = [
-            repr(c) for c in training.frame if c not in test.frame and roles[c] != "left out"
-        ]
+        lacking = [repr(column) for column in used if column not in test.frame]
         more = [repr(column) for column in test.frame if column not in training.frame]
         if lacking or more:
             what = [f"lacks {', '.join(lacking[:5])}"] if lacking else []
             what += [f"has also {', '.join(more[:5])}"] if more else []
             remedy = f"give it the columns of {name}, in any order"
             raise fault(test_name, " and ".join(what), remedy)
-    used = [column for column in training.frame if roles[column] != "left out"]
-    frames = [part.frame.reindex(columns=used) for part in files.values()]
-    frame = frames[0] if not tested else pd.concat(frames, ignore_index=True)
-    lengths = [len(part) for part in frames]
-    frames.clear()
-    place = Place(
-        files=tuple(files),
-        test=np.repeat(np.arange(len(lengths)) > 0, lengths),
-        rows=np.concatenate([np.arange(1, length + 1) for length in lengths]),
-        text=training.text,
-    )
-    if training.text is not None:
-        missing |= {*(WORDS if training.text.get("keep_default_na", True) else ())}
-    notes = []
-    gone = frame.iloc[:, 0].isna().to_numpy().copy()  # few rows, as a rule: the others need no look
-    gone[gone] = frame[gone].isna().all(axis=1).to_numpy()
-    frame, place, empty = _without(frame, place, gone)
-    if empty:
-        notes.append(f"rows without any value, left out: {empty:,}")
+    frame, place = _together(files, used)
+    index, text = training.index, training.text
+    # the frames are let go, so that their memory is free before that of the features is taken
+    files.clear()
+    del training, tested
+    if text is not None and text.get("keep_default_na", True):
+        missing |= {*WORDS}
+    rule = Rule(frozenset(missing), o.encoding == "codes", o.max_categories)
+    notes = [f"the frame's index is left out: {', '.join(index)}"] if index else []
+    empty = np.array(frame.iloc[:, 0].isna())  # few rows, as a rule: the others need no look
+    empty[empty] = np.array(frame[empty].isna()).all(axis=1)
+    if empty.any():
+        notes.append(f"rows without any value, left out: {empty.sum():,}")
+        frame, place = _without(frame, place, empty)
+
     label = next(column for column in used if roles[column] == "label")
     _refuse_headers(frame, label, place)
-    texts = texts_of(frame[label], label, place, frozenset(missing))
-    unlabeled = texts.codes < 0
-    classes, codes, target = _labels(texts, label, place, o)
-    if unlabeled.any():
-        frame, place, count = _without(frame, place, unlabeled)
-        notes.append(f"rows without a label, left out: {count:,}")
-    sources, features = {label: target}, []
-    groups = None
-    rule = Rule(frozenset(missing), o.encoding == "codes", o.max_categories)
+    texts = texts_of(frame[label], label, place, rule.missing)
+    classes, labels, about = _labels(texts, label, place, o)
+    sources = dict.fromkeys(roles, SourceColumn("", "left out", note="named in drop="))
+    sources[label] = about
+    if about.missing:
+        notes.append(f"rows without a label, left out: {about.missing:,}")
+        frame, place = _without(frame, place, texts.codes < 0)
+    features, groups = [], None
     for column in used:
-        if column == label:
-            continue
         if roles[column] == "groups":
             groups, sources[column] = _groups(frame[column], column, place, rule)
-            continue
-        feature = read_column(frame[column], column, place, rule, roles[column], frame)
-        if feature is None:
-            sources[column] = SourceColumn(column, "left out", len(frame), note="no value")
-        else:
-            sources[column] = feature.about
-            features.append(feature)
+        elif column != label:
+            feature = read_column(frame[column], column, place, rule, roles[column], frame)
+            features += [feature] if feature else []
+            valueless = SourceColumn("", "left out", len(frame), note="no value")
+            sources[column] = feature.about if feature else valueless
     if not features:
         raise fault(name, f"has no column with values beside {label!r} left", "drop fewer columns")
-    for column in training.frame:
-        if roles[column] == "left out":
-            sources[column] = SourceColumn(column, "left out", note="named in drop=")
-    listed = [sources[column] for column in training.frame]
-    if training.index:
-        listed += [
-            SourceColumn(index, "left out", note="the frame's index") for index in training.index
-        ]
-        notes.append(f"the frame's index is left out: {', '.join(training.index)}")
-    if valueless := [c.name for c in listed if c.note == "no value"]:
-        more = ", ..." if len(valueless) > 8 else ""
-        notes.append(f"columns without any value, left out: {', '.join(valueless[:8])}{more}")
-    for test_name, _ in tested:
-        held = f"{int(place.test.sum()):,} of {len(place.test):,} rows"
+    del frame
+    listed = [about._replace(name=column) for column, about in sources.items()]
+    listed += [SourceColumn(level, "left out", note="the frame's index") for level in index]
+    if names := [column.name for column in listed if column.note == "no value"]:
+        more = ", ..." if len(names) > 8 else ""
+        notes.append(f"columns without any value, left out: {', '.join(names[:8])}{more}")
+    for test_name in place.files[1:]:
+        held = f"{place.test.sum():,} of {len(place.test):,} rows"
         notes.append(f"{held} are the published test part, of {short(test_name)}")
-    columns, matrix = _encode(features, o.encoding, len(frame))
+    columns, matrix = _encode(features, o.encoding, len(labels))
     return Dataset(
         name=one_line(pathlib.PurePath(name).name),
         features=matrix,
-        labels=codes,
+        labels=labels,
         num_classes=len(classes),
         columns=columns,
         classes=classes,
-        test=place.test if tested else None,
+        test=place.test if place.files[1:] else None,
         groups=groups,
         notes=tuple(one_line(note) + "." for note in notes),
         reader=READER,
@@ -221,14 +205,21 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
     )
 
 
-def _without(
-    frame: pd.DataFrame, place: Place, gone: np.ndarray
-) -> tuple[pd.DataFrame, Place, int]:
-    """Returns the frame and its rows' numbers without some rows, and the number of these."""
-    if not gone.any():
-        return frame, place, 0
+def _together(files: dict[str, Read], used: Sequence[str]) -> tuple[Any, Place]:
+    """Returns one frame of the files' rows, of some columns, and the place of each row."""
+    frames = [part.frame.reindex(columns=used) for part in files.values()]
+    lengths = [len(part) for part in frames]
+    test = np.repeat(np.arange(len(lengths)) > 0, lengths)
+    rows = np.concatenate([np.arange(1, length + 1) for length in lengths])
+    (text, *_) = (part.text for part in files.values())
+    frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    return frame, Place(tuple(files), test, rows, text)
+
+
+def _without(frame: Any, place: Place, gone: np.ndarray) -> tuple[pd.DataFrame, Place]:
+    """Returns the frame and the place of its rows without some of them."""
     place = place._replace(test=place.test[~gone], rows=place.rows[~gone])
-    return frame[~gone].reset_index(drop=True), place, int(gone.sum())
+    return frame[~gone].reset_index(drop=True), place
 
 
 def _checked(given: dict[str, Any]) -> tuple[SimpleNamespace, set[str]]:
