@@ -88,6 +88,7 @@ READ = (
     ("a separator that row 1 does not have", "weight, kg;y\n61.5;0\n70.25;1\n", {}, "weight, kg=61.5 70.25; classes 0 1", ""),
     ("the same the other way round", "a;b,y\n1,0\n2,1\n", {}, "a;b=1 2; classes 0 1", ""),
     ("pipes and quotes", b'"a;b,c"|"y"\r\n"say ""hi"", you"|"0"\r\n"two\nlines"|"1"', {}, 'a;b,c={say "hi", you|two\nlines}; classes 0 1', ""),
+    ("a regular expression that separates", "a | y\n1.5|0\n2.5 | 1\n", pandas(sep=r"\s*\|\s*"), "a=1.5 2.5; classes 0 1", ""),
     # encodings
     ("a byte order mark", b"\xef\xbb\xbfa,y\n1,0\n2,1\n", {}, "a=1 2; classes 0 1", ""),
     ("UTF-16", "a,y\nü,0\nv,1\n".encode("utf-16"), {}, "a={v|ü}; classes 0 1", ""),
@@ -209,7 +210,7 @@ OPTIONS = (
     (pandas(converters={"a": "eval"}), "unknown option of pandas.read_csv 'converters'"),
     (pandas(chunksize=3), "unknown option of pandas.read_csv 'chunksize'"),
     (pandas(storage_options={}), "unknown option of pandas.read_csv 'storage_options'"),
-    (pandas(engine="pyarrow.evil"), "engine='pyarrow.evil': give 'c', 'python' or 'pyarrow'"),
+    (pandas(engine="pyarrow.evil"), "engine='pyarrow.evil': give 'c' or 'python'"),
     (pandas(on_bad_lines=print), "is no JSON object of options"),
     (pandas(encoding="klingon"), "encoding='klingon': give an encoding"),
     (pandas(quotechar="ab"), "cannot be read .*quotechar"),

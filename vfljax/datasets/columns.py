@@ -355,7 +355,7 @@ def _days_of(texts: Texts, name: str, place: Place) -> np.ndarray:
                     break
     if len(readings) != 1:
         how = "can be read in several ways" if readings else "no format reads in all rows"
-        remedy = ["write all as 2020-01-31"]
+        remedy: list[str | Field] = ["write all as 2020-01-31"]
         for form, _ in readings.values():
             if place.text is None:
                 remedy += [f" or read them by pandas.to_datetime(format={form!r})"]

@@ -97,11 +97,12 @@ def read(path: str, options: Mapping[str, Any] | str | None) -> Read:
         raise fault(path, "is missing", (*remedy, *options_in(" or {test_file}")))
     if suffix in NOT_READ:
         what = f"is of a format that is not read (pandas.{NOT_READ[suffix]} reads it)"
-        raise fault(
-            path, what, "give that frame to from_frame or audit, or write it by its to_parquet"
-        )
-    with reading(path, AGAIN):
-        start = b"PAR1" if file.is_dir() else file.open("rb").read(16)
+        remedy = "give that frame to from_frame or audit, or write it by its to_parquet"
+        raise fault(path, what, remedy)
+    start = b"PAR1"
+    if not file.is_dir():
+        with reading(path, AGAIN), file.open("rb") as stream:
+            start = stream.read(16)
     if not start:
         raise fault(path, "is empty", "write the table again")
     if suffix == ".npz":
@@ -118,25 +119,24 @@ def _checked_options(
     """Returns the options of pandas' function; raises UserError for others, and for values that are no JSON:
     an option that is a function would be run, and some options change what is returned."""
     try:
-        if isinstance(options, str):
-            options = json.loads(options) if options.strip() else {}
-        options = json.loads(json.dumps(dict(options or {})))
+        plain: Any = json.loads(options or "{}") if isinstance(options, str) else options
+        given: dict[str, Any] = json.loads(json.dumps(dict(plain or {})))
     except (TypeError, ValueError) as error:
         what = f"is no JSON object of options ({one_line(error)[:100]})"
         remedy = 'write {"sep": ";", "decimal": ","}'
         raise UserError(what, field=OPTIONS, value=options, remedy=remedy) from error
-    for name, value in options.items():
+    for name, value in given.items():
         if name not in allowed:
             raise unknown(f"option of {function}", name, allowed)
         texts = ("compression", "encoding", "sep", "delimiter", "on_bad_lines")
         remedy = "give a text" if name in texts and not isinstance(value, str | None) else ""
-        if name == "engine" and value not in ("c", "python", "pyarrow"):
-            remedy = "give 'c', 'python' or 'pyarrow'"
+        if name == "engine" and value not in ("c", "python"):
+            remedy = "give 'c' or 'python'"
         if name == "encoding" and not remedy and not _is_encoding(value):
             remedy = "give an encoding that Python knows, such as 'latin-1'"
         if remedy:
             raise UserError((OPTIONS, f": {name}={value!r}"), remedy=remedy)
-    return options
+    return given
 
 
 def _is_encoding(name: str | None) -> bool:
@@ -154,7 +154,8 @@ def _csv(file: pathlib.Path, path: str, start: bytes, given: dict[str, Any]) -> 
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         options.setdefault("encoding", "utf-16")
     with _reading_text(path, options), warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)
+        warnings.simplefilter("ignore", pd.errors.ParserWarning)  # a regular expression as "sep"
+        warnings.filterwarnings("error", "Length of header", pd.errors.ParserWarning)
         warnings.simplefilter("error", pd.errors.DtypeWarning)
         names = _header(file, path, options)
         try:
@@ -200,7 +201,7 @@ def _header(file: pathlib.Path, path: str, options: dict[str, Any]) -> list[str]
     named = options.get("header", "infer") in ("infer", 0) and "names" not in options
     raw: Any = {"header": None, "dtype": str, "keep_default_na": False}
     raw |= {name: options[name] for name in LINES if name in options}
-    if "sep" not in options and "delimiter" not in options:
+    if not options.get("sep") and not options.get("delimiter"):
         lines = pd.read_csv(file, sep="\x01", nrows=2, quoting=csv.QUOTE_NONE, **raw)
         options["sep"] = _separator([*lines[0]], path, named)
     if not named:
