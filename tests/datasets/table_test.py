@@ -71,6 +71,14 @@ def test_a_folder_of_parquet_parts_is_one_table(tmp_path):
     )
 
 
+def test_a_code_keeps_its_zeros_although_words_come_late_in_a_long_file(tmp_path):
+    """pandas reads a long file in pieces, and would make numbers of a piece that holds only digits."""
+    rows = 600_000
+    (tmp_path / "own.csv").write_text("c,y\n" + "007,0\n" * rows + "x7,1\n")
+    data = table.table(str(tmp_path / "own.csv"), label="y", categorical="c")
+    assert [column.value for column in data.columns] == ["007", "x7"]
+
+
 def test_what_is_no_readable_file_is_named(tmp_path):
     def fault(message, path):
         refusals.refused(table.table, str(path), label="y", match=message)
