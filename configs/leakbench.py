@@ -51,7 +51,7 @@ TABLES = {
         "data": {
             "name": "table",
             "dir": "",
-            "options": {"label": "y", "drop": ("duration",), "delimiter": ";"},
+            "options": {"label": "y", "drop": ("duration",), "options": {"sep": ";"}},
         },
         "columns": (("contact", "day", "month", "campaign", "pdays", "previous", "poutcome"), "*"),
         "model": TWO_CLASSES,

@@ -20,7 +20,7 @@ from vfljax.auditing.request import parties_of
 from vfljax.auditing.stages import Journal
 from vfljax.cli import common
 from vfljax.config import from_file, located
-from vfljax.datasets import prepared, user_table
+from vfljax.datasets import prepared, table
 from vfljax.datasets.wire import wire
 from vfljax.errors import UserError, user_path
 from vfljax.models import weights
@@ -95,7 +95,7 @@ DOORS = {
     "what is prepared": lambda p: datasets.prepare("criteo", p, "new", {}),
     "a new prepared folder": lambda p: prepared.write(datasets.load("digits", "", {}), p),
     "a prepared folder": lambda p: prepared.read(p),
-    "a test file": lambda p: user_table.table(csv(), label="y", test_file=p),
+    "a test file": lambda p: table.table(csv(), label="y", test_file=p),
     "a second wire": lambda p: wire("x.npz", runs=(p,)),
     "a vocabulary": lambda p: datasets.load("imdb", p, {"form": "wordpiece", "vocabulary": p}),
     "pretrained weights": lambda p: weights.digest(p),

@@ -134,13 +134,8 @@ def test_budgets_that_are_no_time(text):
 
 
 def test_options_of_the_loader():
-    texts = ["drop=ID,x*", "header=false", "max_categories=9", "delimiter=;"]
-    assert options_of(texts) == {
-        "drop": ("ID", "x*"),
-        "header": False,
-        "max_categories": 9,
-        "delimiter": ";",
-    }
+    texts = ["drop=ID,x*", "max_categories=9", 'options={"sep": ";"}']
+    assert options_of(texts) == {"drop": ("ID", "x*"), "max_categories": 9, "options": {"sep": ";"}}
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_what_parties_reach_is_unknown_where_a_class_has_fewer_rows_than_there_a
     assert survey(asked(written(tmp_path / "t.csv", table))).reach == {}
 
 
-@pytest.mark.parametrize("count", [0, 1, 19])
+@pytest.mark.parametrize("count", [1, 19])
 def test_a_column_of_few_numbers_is_left_out_of_boosting_and_named(tmp_path, path, count):
     note = [float(k) if k < count else None for k in range(ROWS)]
     parties = "bank: age, job; telco: pay*, note"
@@ -165,7 +165,7 @@ def test_a_file_without_a_header_is_suspected(tmp_path):
     (tmp_path / "t.csv").write_text("age,1.5,y\n5,2.5,no\n6,3.5,yes\n")
     with pytest.raises(UserError) as error:
         survey(asked(str(tmp_path / "t.csv"), "bank: a; telco: b", label="z"))
-    assert "--option=header=False" in error.value.line(flag_of)
+    assert '--options={"header": null}' in error.value.line(flag_of)
 
 
 def test_the_remedy_drops_all_telling_columns_at_once(tmp_path):
@@ -185,7 +185,7 @@ def test_the_remedy_drops_all_telling_columns_at_once(tmp_path):
         (";", "utf-8", {}),
         ("\t", "utf-8-sig", {}),
         (",", "utf-16", {}),
-        (",", "latin-1", {"file_encoding": "latin-1"}),
+        (",", "latin-1", {"options": {"encoding": "latin-1"}}),
     ],
 )
 def test_files_as_people_have_them(tmp_path, delimiter, encoding, options):
@@ -249,10 +249,10 @@ def test_what_is_dropped_has_no_owner(path):
     [
         ({"y": ["no"] * ROWS}, "y"),
         ({"y": [None, *["no", "yes"] * 60][:ROWS]}, "drop_unlabeled"),
-        ({"y": ["No", "no", *["yes"] * 118]}, "case"),
+        ({"y": ["No", "no", *["yes"] * 118]}, "alike"),
         ({"y": np.linspace(0.1, 1.9, ROWS).tolist()}, "y"),
-        ({"pay": [f"1,{k % 10}" for k in range(ROWS)]}, "decimal"),
-        ({"pay": [f"{k}%" for k in range(ROWS)]}, "percent"),
+        ({"pay": [f"1,{k % 10}" for k in range(ROWS)]}, "mixes notations"),
+        ({"pay": [f"{k}%" for k in range(ROWS)]}, "plain numbers"),
         ({"pay": [f"x{k}" for k in range(ROWS)]}, "categorical"),
         ({"pay": ["never" if k % 3 else str(k) for k in range(ROWS)]}, "na_values"),
     ],

@@ -26,20 +26,18 @@ def test_launch_data_says_what_a_data_set_is_and_who_owns_what(launch):
 
 def test_launch_data_says_what_it_did_to_each_column_of_a_table(launch, tmp_path):
     path, flags = tmp_path / "own.data", ["--option=label=y", "--option=drop=a,b"]
-    path.write_text("a,b,c,d,e,y\n1,2,2020-01-01,?,5%,u\n1,2,2020-01-03,7,2.5%,v\n1,2,,8,10%,u\n")
+    path.write_text("a;b;c;d;e;y\n1;2;2020-01-01;?;0,5;u\n1;2;2020-01-03;7;2,5;v\n1;2;;8;1;u\n")
     said = launch("data", "--dataset=table", f"--data_dir={path}", *flags).stderr
-    assert "give --option=percent=True, or name it in --option=categorical=." in said
-    said = launch(
-        "data", "--dataset=table", f"--data_dir={path}", *flags, "--option=percent=true"
-    ).stdout
+    assert 'give --options={"decimal": ","}, or name it in --option=categorical=' in said
+    flags += ['--options={"decimal": ",", "header": 0}']
+    said = launch("data", "--dataset=table", f"--data_dir={path}", *flags).stdout
     for line in (
-        "column  kind    values        missing",
-        "c       number  0 to 2        33.3%",
-        "d       number  7 to 8        33.3%",
-        "e       number  0.025 to 0.1",
-        "left out, as drop= asks: a, b.",
-        "dates or times, taken as days since the first: c (2020-01-01, ISO 8601).",
-        "read as missing: ? in d (1);",
+        "column  read as   missing    categories  note",
+        "a       left out                         named in drop=",
+        "c       date      1 (33.3%)              days since 2020-01-01",
+        "d       number    1 (33.3%)",
+        "y       label                2",
+        "  0 u: 2 (66.67%)",
     ):
         assert line in said
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from tests.datasets import refusals
-from vfljax.datasets.user_table import from_frame
+from vfljax.datasets.table import from_frame
 
 FRAME = pd.DataFrame(
     {
@@ -31,6 +31,20 @@ def mixed(rows=80):
     frame = made(n=random.normal(size=rows), m=random.normal(size=rows), c=words)
     frame.loc[frame.index % 7 == 0, "m"] = np.nan
     return frame
+
+
+def summary(data):
+    """The source columns and classes in a line: numbers as they are, of categories their values."""
+    out = {}
+    for j, column in enumerate(data.columns):
+        if column.kind == "code":
+            out[column.name] = f"code {column.vocabulary}"
+        elif column.kind == "number":
+            out[column.name] = " ".join(f"{x:.6g}" for x in data.features[:, j])
+        else:
+            out.setdefault(column.name, []).append(column.value)
+    text = [f"{k}={v}" if isinstance(v, str) else f"{k}={{{'|'.join(v)}}}" for k, v in out.items()]
+    return "; ".join([*text, f"classes {' '.join(data.classes)}"])
 
 
 def refused(message, *args, **options):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.sweeps import plan_of, tiny
 from vfljax import datasets, store
-from vfljax.datasets import prepared, user_table
+from vfljax.datasets import prepared, table
 from vfljax.datasets.prepared import FILE, description, sum_of
 from vfljax.errors import UserError
 from vfljax.sweep.train import header
@@ -36,7 +36,7 @@ def old(path, **changes):
 
 
 def test_a_header_names_the_version_of_its_reader(path):
-    assert header(planned(path), "")["reader"] == user_table.READER == datasets.READERS["table"]
+    assert header(planned(path), "")["reader"] == table.READER == datasets.READERS["table"]
     assert header(plan_of(tiny()), "")["reader"] == 1
 
 
@@ -45,7 +45,7 @@ def test_another_reading_is_not_called_other_data(path, tmp_path):
     with pytest.raises(UserError, match="reading changed") as error:
         store.begin(tmp_path / "w", header(planned(path), ""))
     for words in (
-        f"was read by version 1 of the loader, and this is version {user_table.READER}",
+        f"was read by version 1 of the loader, and this is version {table.READER}",
         "prepare the data set with vfljax at revision 0123456789ab (`vfljax data --prepare=DIR`)",
     ):
         assert words in str(error.value)
@@ -67,11 +67,13 @@ def test_equal_data_continues_whatever_read_it(path, tmp_path):
 def test_what_is_refused_today_is_told_with_the_old_reading(path):
     path.write_text(TEXT.replace("?", "none"))
     with (
-        pytest.raises(UserError, match="'a' holds numbers, and 'none' in row 1.*reading changed"),
-        store.explained({"revision": "abc"}, user_table.READER),
+        pytest.raises(
+            UserError, match="'a' has 'none', and other rows hold numbers.*reading changed"
+        ),
+        store.explained({"revision": "abc"}, table.READER),
     ):
         datasets.load("table", str(path), {"label": "y"})
-    same = store.explained({"reader": user_table.READER}, user_table.READER)
+    same = store.explained({"reader": table.READER}, table.READER)
     with pytest.raises(UserError, match=r"categorical= if it holds no numbers\.$"), same:
         datasets.load("table", str(path), {"label": "y"})
     assert datasets.reader_of("digits", "") == 1
@@ -80,13 +82,13 @@ def test_what_is_refused_today_is_told_with_the_old_reading(path):
 def test_a_prepared_folder_keeps_the_version_that_read_it(path, tmp_path):
     folder = tmp_path / "folder"
     data = datasets.prepare("table", str(path), str(folder), {"label": "y"})
-    assert data.reader == user_table.READER == datasets.reader_of("table", str(folder))
+    assert data.reader == table.READER == datasets.reader_of("table", str(folder))
     spec = description(folder)
     del spec["reader"]  # as an earlier vfljax wrote it, which had fewer options too
     spec["options"] = {"label": "y", "max_categories": 256}
     (folder / FILE).write_text(json.dumps({**spec, "sha256_description": sum_of(spec)}))
     data = prepared.verify(folder)
     assert data.reader == 1 == datasets.reader_of("table", str(folder))
-    assert datasets.load("table", str(folder), {"label": "y", "header": True}).reader == 1
+    assert datasets.load("table", str(folder), {"label": "y", "encoding": "onehot"}).reader == 1
     with pytest.raises(UserError, match="was prepared with"):
-        datasets.load("table", str(folder), {"label": "y", "header": False})
+        datasets.load("table", str(folder), {"label": "y", "encoding": "codes"})

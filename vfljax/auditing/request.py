@@ -128,6 +128,7 @@ FLAGS = {
     "beyond_limits": "",  # an audit has no such flag, and its shares of rows are fixed
     "data.dir": "--data",
     "data.options.label": "--label",
+    "data.options.options": "--options",
     "data.shares": "",
     "seeds": "--seeds",
     **{f"attacks.{name}.known": "--known" for name in attacks.TABLE},

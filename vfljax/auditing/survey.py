@@ -18,10 +18,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from vfljax import datasets, store
 from vfljax.auditing.request import FRAME, JOURNAL, PARTIES, WORKDIR, Request, of_audit
+from vfljax.datasets.columns import csv_option, is_number
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.number_formats import is_number
+from vfljax.datasets.frames import arrow_of
 from vfljax.datasets.partition import owned_columns
-from vfljax.datasets.reading import arrow_of, read
+from vfljax.datasets.table import read_frame
 from vfljax.datasets.table_errors import one_line
 from vfljax.errors import UserError, options_in, unknown
 
@@ -31,7 +32,6 @@ ROWS = 20_000  # most rows on which columns are judged
 FOLDS = 3
 Folds = list[tuple[np.ndarray, np.ndarray]]
 LEAF = 20  # least rows of a leaf of the boosting, which is scikit-learn's default
-READING = ("delimiter", "header", "file_encoding")  # loader's options that decide column names
 
 
 class RevealingColumn(NamedTuple):
@@ -62,20 +62,20 @@ def survey(request: Request) -> Survey:
       UserError: for any fault of the table, and for parties whose columns it lacks.
     """
     options = dict(request.options)
-    reading = {name: options[name] for name in READING if name in options}
-    names = [*read(request.data, **reading).frame.columns]  # as the loader will read them
-    if request.label not in names:
-        numeric = any(map(is_number, names)) and options.get("header", True)
-        hint = " Where the first line is no header: {header}=False." if numeric else ""
-        raise unknown(("column in ", of_audit("label")), request.label, names, options_in(hint))
+    names = [*read_frame(request.data, options.get("options")).columns]  # as the loader's
+    label = one_line(request.label)
+    if label not in names:
+        first = (" Where the first line is no header: ", *csv_option(header=None), ".")
+        hint = first if any(map(is_number, names)) else ""
+        raise unknown(("column in ", of_audit("label")), label, names, hint)
     dropped = _dropped(options.get("drop", ()), names)
     groups = options.get("groups", "")
-    features = [name for name in names if name not in {request.label, groups, *dropped}]
+    features = [name for name in names if name not in {label, groups, *dropped}]
     owners = _owned(request, features, {*dropped, groups} - {""})
     taken = {name for columns in owners.values() for name in columns}
     unowned = tuple(name for name in features if name not in taken)
     options["drop"] = (*sorted(dropped), *unowned)
-    dataset = datasets.load("table", request.data, {"label": request.label, **options})
+    dataset = datasets.load("table", request.data, {"label": label, **options})
     present = {column.name for column in dataset.columns}
     kept = {party: tuple(c for c in columns if c in present) for party, columns in owners.items()}
     for party, columns in kept.items():
@@ -105,7 +105,7 @@ def _dropped(patterns: Any, names: Sequence[str]) -> set[str]:
 def _owned(request: Request, features: Sequence[str], absent: set[str]) -> dict[str, list[str]]:
     """Returns every party's columns. Raises UserError also if a party names the label or an absent column."""
     reasons = dict.fromkeys(absent, "is dropped or names groups")
-    reasons[request.label] = "is the label and no feature"
+    reasons[one_line(request.label)] = "is the label and no feature"
     for party, patterns in request.parties.items():
         for pattern in map(one_line, patterns):
             if pattern in reasons:

@@ -51,6 +51,7 @@ FLAGS = (
     Flag("confirm", "judge what is recommended again, on three fresh seeds", False),
     Flag("canaries", "audit claimed epsilons with labels that are coins", False),
     Flag("option", "name=value of the table's loader, such as drop=ID; see vfljax data", []),
+    Flag("options", 'a JSON object of options of pandas.read_csv: {"sep": ";"}', ""),
     *REQUIREMENTS,
     PROFILE,
 )
@@ -66,6 +67,7 @@ def run(options: Options) -> None:
     require = requirement(options)
     folder = options.required("workdir", "the folder that the audit is written to")
     parties = request.parties_of(options.parties)
+    texts = [*options.option, *([f"options={options.options}"] if options.options else [])]
     attackers = (name.strip() for names in options.attackers for name in names.split(","))
     asked = request.Request(
         data=options.data or "",
@@ -75,7 +77,7 @@ def run(options: Options) -> None:
         budget=request.seconds_of(options.budget),
         max_leak=options.max_leak if options["max_leak"].present else None,
         fewest_seeds=0 if options["seeds"].present else 3,
-        options=request.options_of(options.option),
+        options=request.options_of(texts),
         **{name: getattr(options, name) for name in request.AS_GIVEN},
     )
     try:

@@ -3,13 +3,15 @@
     vfljax data                                     # every data set and its options
     vfljax data --dataset=cifar10 --data_dir=DIR    # rows, classes, parties, checksum
     vfljax data --dataset=table --data_dir=FILE.csv --option=label=default --option=drop=a,b
+    vfljax data --dataset=table --data_dir=FILE.csv --option=label=y --options='{"sep": ";", "decimal": ","}'
     vfljax data --dataset=criteo --data_dir=DIR --option=form=codes --prepare=NEW_DIR
     vfljax data --config=configs/NAME.py            # the data and parties of a config
 
 The checksum is of the values, not the files: it is equal for the same data in every layout that keeps
 the order of rows (a loader's page says which do). A prepared folder is used in place of the original:
 --config.data.dir=NEW_DIR. Commas separate the names in an option that takes several; a name that holds a
-comma is given in a Python list, --option=drop="['a,b']".
+comma is given in a Python list, --option=drop="['a,b']". --options is a JSON object of options of
+``pandas.read_csv``, for a table's file.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ from vfljax.errors import UserError
 
 RESUMES = False
 # flags for which a config has fields, so that they exclude --config
-FIELDS = ("dataset", "data_dir", "option", "passive", "label_features", "shares", "rule")
+FIELDS = ("dataset", "data_dir", "option", "options", "passive", "label_features", "shares", "rule")
 FLAGS = (
     Flag("config", "read data and parties from a config"),
     CHANGES,
     Flag("dataset", "a name of the table of data sets"),
     Flag("data_dir", "the folder or file that holds it", "", path=True),
     Flag("option", "name=value of the loader, once for each", []),
+    Flag("options", "a JSON object of options of pandas.read_csv, for a table's file", ""),
     Flag("passive", "passive parties", 1),
     Flag("label_features", "whether the label party owns columns too", True),
     Flag("shares", "shares of the parties, such as 2,2,1", ()),
@@ -64,4 +67,5 @@ def run(options: Options) -> None:
             "rule": options.rule,
         }
         data = {"name": options.dataset, "dir": options.data_dir}
-        looking.look_by_flags(data, options.option, parties, options.prepare)
+        texts = [*options.option, *([f"options={options.options}"] if options.options else [])]
+        looking.look_by_flags(data, texts, parties, options.prepare)

@@ -16,7 +16,7 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vfljax.datasets import cache, converters, prepared, user_table
+from vfljax.datasets import cache, converters, prepared, table
 from vfljax.datasets import options as asking
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
 from vfljax.datasets.core import Conversion, Dataset
@@ -29,7 +29,7 @@ LOADERS: dict[str, Callable[..., Dataset]] = {
     "digits": digits,
     "breast_cancer": breast_cancer,
     "synthetic": synthetic,
-    "table": user_table.table,
+    "table": table.table,
     "prepared": prepared.prepared,
     "npz": npz,
     "wire": wire,
@@ -38,7 +38,7 @@ TABLE: dict[str, Callable[..., Dataset | Conversion]] = {**LOADERS, **converters
 
 EMBEDDED = ("digits", "breast_cancer", "synthetic")  # they need no folder
 
-READERS = {"table": user_table.READER}  # versions of the rules of loaders and converters, if not 1
+READERS = {"table": table.READER}  # versions of the rules of loaders and converters, if not 1
 
 
 def options_of(name: str) -> dict[str, Any]:

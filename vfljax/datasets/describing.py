@@ -10,9 +10,8 @@ import numpy as np
 
 from vfljax import datasets
 from vfljax.datasets import options, prepared
-from vfljax.datasets.column_types import NONE, OTHER
-from vfljax.datasets.core import Column, Dataset, PartyColumns, checksum
-from vfljax.datasets.notes import clip
+from vfljax.datasets.columns import NONE
+from vfljax.datasets.core import Column, Dataset, PartyColumns, SourceColumn, checksum
 from vfljax.datasets.table_errors import one_line, printable
 
 SHOWN = 40  # columns or classes that are listed; further ones are only counted
@@ -45,7 +44,7 @@ def describe(
         kind = block.input.kind + (" with codes" if coded else "")
         lines.append(f"{who}: {kind}, {shape} a row: {block.about}")
     lines.append("networks that read it: " + ", ".join(networks))
-    if dataset.columns:
+    if dataset.columns or dataset.sources:
         lines += _few(["  " + line for line in columns_table(dataset).splitlines()])
     lines += [f"note: {note}" for note in dataset.notes]
     return "\n".join([*map(printable, lines), f"sha256 of the values: {checksum(dataset)}"])
@@ -74,34 +73,38 @@ def _few(lines: list[str], total: int = 0) -> list[str]:
 
 
 def columns_table(dataset: Dataset) -> str:
-    """Returns an aligned table for people, a line per source column: its name, kind, categories or range, and
-    the share of rows without a value ("-" for codes, where it is not known)."""
-    columns = dataset.columns or tuple(
-        Column(f"column {j}") for j in range(dataset.features.shape[1])
-    )
-    lines = [("column", "kind", "values", "missing")]
-    for (source, kind), group in itertools.groupby(enumerate(columns), lambda item: item[1][:2]):
-        places, name = [j for j, _ in group], one_line(source)
-        if kind == "category":
-            values = [columns[j].value for j in places]
-            empty = [j for j in places if columns[j].value == NONE]
-            few = ", ".join(map(clip, values[:5])) + ", ..." * (len(values) > 5)
-            few += f", {OTHER}" if OTHER in values[5:] else ""
-            missing = _share(dataset.features[:, empty].sum(1))
-            lines.append((name, kind, f"{len(values)}: {few}", missing))
-        elif kind == "code":
-            lines.append((name, kind, f"0..{columns[places[0]].vocabulary - 1}", "-"))
-        for j in places if kind == "number" else ():
-            x = dataset.features[:, j]
-            gone = np.isnan(x)
-            span = "" if gone.all() else f"{np.nanmin(x):g} to {np.nanmax(x):g}"
-            lines.append((name, kind, span, _share(gone)))
+    """Returns an aligned table for people, a line per source column: its name, how it was read, the number
+    and share of rows without a value, the categories that are kept, and what else is to be known of it."""
+    rows = len(dataset.labels)
+    lines = [("column", "read as", "missing", "categories", "note")]
+    for column in dataset.sources or _sources(dataset):
+        share = f"{column.missing:,} ({column.missing / rows:.1%})" if column.missing else ""
+        kept = f"{column.categories:,}" if column.categories else ""
+        pooled = f"{column.pooled:,} rare ones are (other)" if column.pooled else ""
+        note = "; ".join(filter(None, [pooled, column.note]))
+        lines.append((one_line(column.name), column.read_as, share, kept, one_line(note)))
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
-def _share(gone: np.ndarray) -> str:
-    return "" if not gone.any() else f"{float(np.mean(gone)):.1%}"
+def _sources(dataset: Dataset) -> list[SourceColumn]:
+    """Returns what the features tell of their columns, for a data set that is no user's table."""
+    columns = dataset.columns or tuple(
+        Column(f"column {j}") for j in range(dataset.features.shape[1])
+    )
+    found = []
+    for (name, kind), group in itertools.groupby(enumerate(columns), lambda item: item[1][:2]):
+        places = [j for j, _ in group]
+        if kind == "number":
+            missing = [int(np.isnan(dataset.features[:, j]).sum()) for j in places]
+            found += [SourceColumn(name, kind, count) for count in missing]
+        else:
+            empty = [j for j in places if columns[j].value == NONE]
+            missing = int(dataset.features[:, empty].sum())
+            found.append(
+                SourceColumn(name, kind, missing, columns[places[0]].vocabulary or len(places))
+            )
+    return found
 
 
 def catalog() -> str:

@@ -58,6 +58,8 @@ def sentence(values: Mapping[str, Any]) -> str:
 
 
 def _plain(option: str, value: Any) -> Any:
+    if isinstance(value, Mapping):  # options of another library, which the loader checks
+        return {str(key): _plain(option, part) for key, part in value.items()}
     if isinstance(value, np.ndarray):
         value = value.tolist()
     several = isinstance(value, list | tuple)
@@ -117,7 +119,12 @@ def check(name: Field, value: Any, kind: type, limit: Any = None) -> None:
         raise UserError("is no text", field=name, value=value, remedy="give a text")
 
 
-FLAGS = {"data.dir": "--data_dir", "data.name": "--dataset", "data.options": "the options"}
+FLAGS = {
+    "data.dir": "--data_dir",
+    "data.name": "--dataset",
+    "data.options": "the options",
+    "data.options.options": "--options",
+}
 
 
 def flag_of(field: Field, flags: Mapping[str, str] = FLAGS) -> str:

@@ -6,12 +6,10 @@ import collections
 import contextlib
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-import numpy as np
-
-from vfljax.errors import Text, UserError, options_in
+from vfljax.errors import Text, UserError
 
 MOST_COLUMNS = 100_000
 AGAIN = "fetch the file again"
@@ -40,7 +38,7 @@ def fault(
 
 
 @contextlib.contextmanager
-def reading(file: Any, remedy: str = AGAIN) -> Iterator[None]:
+def reading(file: Any, remedy: Text = AGAIN) -> Iterator[None]:
     """Turns any exception that a library raises over a file into a ``fault`` of the file.
 
     Decoders of damaged files raise nearly every type of exception there is. A missing package, too little
@@ -87,8 +85,9 @@ def printable(line: str) -> str:
 
 
 def one_line(text: Any) -> str:
-    """Returns a name for messages, with single spaces and without unprintable characters."""
-    return printable(" ".join(str(text).split()))
+    """Returns a name for messages, in Unicode's composed form (NFC), with single spaces and without
+    unprintable characters."""
+    return printable(" ".join(unicodedata.normalize("NFC", str(text)).split()))
 
 
 def alike(text: str) -> str:
@@ -101,50 +100,6 @@ def alike(text: str) -> str:
     text = unicodedata.normalize("NFKC", text)
     text = "".join(c for c in text if unicodedata.category(c) != "Cf")
     return " ".join(text.split()).casefold()
-
-
-class Place(NamedTuple):
-    """Files and row numbers of a table's rows: those of the training file, then those of a test file."""
-
-    files: tuple[str, ...]  # names of the files
-    held: np.ndarray  # [R] bool: the rows of the test file
-    rows: np.ndarray  # [R] each row's number in its file, from 1
-    column: str = ""  # the column that messages name
-
-    def at(self, column: str) -> Place:
-        return self._replace(column=column)
-
-    def fault(self, what: str, remedy: str) -> UserError:
-        """Returns the ``fault`` of the column in the training file.
-
-        Args:
-          what: as of ``fault``.
-          remedy: what to do; it names options in braces.
-        """
-        return fault(self.files[0], what, options_in(remedy), column=self.column)
-
-    def check(self, wrong: np.ndarray, what: str, remedy: str, values: Any = None) -> None:
-        """Raises the ``fault`` of the first row that is wrong, if there is one.
-
-        Args:
-          wrong: [R] bool.
-          what: what is wrong; {row} and {value} in it become the row's number and value.
-          remedy: what to do; it names options in braces.
-          values: [R] texts or numbers.
-        """
-        if wrong.any():
-            k = int(np.argmax(wrong))
-            value = "" if values is None else np.asarray(values, object)[k]
-            value = f"{value:g}" if isinstance(value, float) else shown(value)
-            what = what.format(row=self.rows[k], value=value)
-            raise fault(self.files[int(self.held[k])], what, options_in(remedy), column=self.column)
-
-
-def place_of(lengths: Mapping[str, int]) -> Place:
-    """Returns the place of all rows of files, given each file's number of rows, the training file first."""
-    held = np.repeat(np.arange(len(lengths)) > 0, list(lengths.values()))
-    rows = np.concatenate([np.arange(1, count + 1) for count in lengths.values()])
-    return Place(tuple(lengths), held, rows)
 
 
 def narrow(file: Any, columns: int) -> None:

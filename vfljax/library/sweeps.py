@@ -275,7 +275,7 @@ def audit(
       seeds: the number of seeds of each configuration.
       confirm: whether the recommended defense is judged again, on three fresh seeds.
       canaries: whether claimed epsilons are audited, by additional trials with label canaries.
-      options: of the table's loader (``vfljax.datasets.user_table.table``).
+      options: of the table's loader (``vfljax.datasets.table.table``).
       say: is given each line of progress.
 
     Returns:
