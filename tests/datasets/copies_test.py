@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vfljax.datasets import copies as module
-from vfljax.datasets.copies import copies
+from vfljax.datasets.copies import equal_rows
 from vfljax.datasets.splits import split_rows
-from vfljax.datasets.user_table import from_frame
+from vfljax.datasets.table import from_frame
 
 
 @given(
@@ -28,7 +28,7 @@ def test_equal_rows_of_one_label_are_a_group(rows, piece):
     names = [("nan" if np.isnan(a) else a + 0.0, b, y) for a, b, y in rows]
     expected = [list(dict.fromkeys(names)).index(name) for name in names]
     with mock.patch.object(module, "PIECE", piece):
-        found = copies(features, labels)
+        found = equal_rows(features, labels)
     if len(set(names)) == len(names):
         assert found is None
     else:
@@ -39,7 +39,7 @@ def test_equal_rows_of_one_label_are_a_group(rows, piece):
 def test_missing_numbers_of_other_bytes_are_equal():
     features = np.array([0x7FC00000, 0xFFC00001], np.uint32).view(np.float32)[:, None]
     assert np.isnan(features).all()
-    assert copies(features, np.zeros(2, np.int32)) is not None
+    assert equal_rows(features, np.zeros(2, np.int32)) is not None
 
 
 def repeated(times=10, rows=60):
@@ -78,3 +78,12 @@ def test_a_training_row_that_is_a_copy_of_a_test_row_is_not_used(label):
     used = {*split.train, *split.validation}
     assert bool(used & {*range(20)}) == (not label)
     assert any("20 training rows are copies of test rows" in n for n in data.notes) == bool(label)
+
+
+def test_equal_rows_of_few_different_values_are_different_people():
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({c: random.choice(list("xyz"), 400) for c in ("a", "b", "y")})
+    frame["c"] = frame["a"]  # columns that depend on each other have more equal rows
+    data = from_frame(frame, label="y")
+    assert data.groups is None
+    assert any("different people" in note for note in data.notes)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
 PIECE = 1 << 26  # bytes of the rows that are hashed at a time
+SAMPLE = 20_000  # rows from which the chance that two values are equal is estimated
+MANY = 30  # times as many equal pairs as independent columns would have: the rows are copies
 
 
-def copies(features: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
+def equal_rows(features: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
     """Finds the rows that are equal in all features and in the label. Two NaN are equal.
 
     Args:
@@ -32,19 +36,59 @@ def copies(features: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
     return None if len(different) == rows else groups.astype(np.int32)
 
 
-def copies_note(groups: np.ndarray, test: np.ndarray | None) -> str:
-    """Returns a sentence for a person on how many rows are copies of others, and what is done about it.
+def are_copies(
+    groups: np.ndarray, features: np.ndarray, labels: np.ndarray, names: Sequence[str]
+) -> bool:
+    """Returns whether equal rows are copies, and not different people who happen to be equal.
+
+    Tables of few columns with few values have many equal rows: four columns of yes and no have 16 different
+    ones. Rows are copies if there are ``MANY`` times as many equal pairs as independent columns with the same
+    frequencies would have.
 
     Args:
-      groups: of ``copies``.
+      groups: of ``equal_rows``.
+      features: [R, F].
+      labels: [R].
+      names: [F] the source column of each feature; the features of one source are its categories, as 0 and 1.
+    """
+    rows = len(labels)
+    sample = np.random.default_rng(0).choice(rows, min(rows, SAMPLE), replace=False)
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        places.setdefault(name, []).append(place)
+    by_chance = _equal_pairs(labels[sample])
+    for of_source in places.values():
+        values = features[sample][:, of_source]
+        by_chance *= _equal_pairs(values.argmax(axis=1) if len(of_source) > 1 else values[:, 0])
+    return _equal_pairs(groups) > MANY * by_chance
+
+
+def _equal_pairs(values: np.ndarray) -> float:
+    """Returns the share of pairs of two values that are equal."""
+    counts = np.unique(values, return_counts=True)[1].astype(float)
+    return float((counts * (counts - 1)).sum() / (len(values) * (len(values) - 1.0)))
+
+
+def note(groups: np.ndarray, copies: bool, test: np.ndarray | None) -> str:
+    """Returns a sentence for a person on how many rows equal others, and what is done about it.
+
+    Args:
+      groups: of ``equal_rows``.
+      copies: of ``are_copies``.
       test: [R] bool, the rows of the test file; None without one.
     """
-    count = len(groups) - len(np.unique(groups))
-    note = f"{count:,} of {len(groups):,} rows are copies of others, with the same label"
+    count = f"{len(groups) - len(np.unique(groups)):,} of {len(groups):,} rows"
+    if not copies:
+        return (
+            f"{count} equal another row, label included, about as often as chance gives in so few different "
+            "values. They are taken for different people; groups= keeps rows of one person together."
+        )
     across = 0 if test is None else int(np.isin(groups[~test], groups[test]).sum())
-    if across:
-        note += f"; {across:,} training rows are copies of test rows, so they are not used"
+    held = f"; {across:,} training rows are copies of test rows, so they are not used" * (
+        across > 0
+    )
     return (
-        f"{note}. Copies stay in one part (training, validation or test), so that none is tested on what it "
-        "was trained on; if equal rows are different people, name a column of row numbers in groups=."
+        f"{count} are copies of others, with the same label{held}. Copies stay in one part (training, "
+        "validation or test), so that none is tested on what it was trained on; if equal rows are different "
+        "people, name a column of row numbers in groups=."
     )

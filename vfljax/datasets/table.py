@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vfljax.datasets import copies
 from vfljax.datasets import options as loader_options
 from vfljax.datasets.columns import (
     Feature,
@@ -81,7 +82,8 @@ def table(
         drop: columns to leave out; like the next two options, it takes names and globs.
         categorical: columns that are categories whatever they look like.
         numeric: columns that must be numbers.
-        groups: a column that is no feature; rows of an equal value, such as a patient, stay in one part.
+        groups: a column that is no feature; rows of an equal value, such as a patient, stay in one part. By
+            default copies of a row do; a column of row numbers lets them part.
         test_file: a second file of the same columns, by its path or its name beside the first (looked for
             there first): the published test part.
         positive: of two classes, the one that becomes class 1.
@@ -190,6 +192,11 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
         held = f"{place.test.sum():,} of {len(place.test):,} rows"
         notes.append(f"{held} are the published test part, of {short(test_name)}")
     columns, matrix = _encode(features, o.encoding, len(labels))
+    test = place.test if place.files[1:] else None
+    if groups is None and (equal := copies.equal_rows(matrix, labels)) is not None:
+        copied = copies.are_copies(equal, matrix, labels, [column.name for column in columns])
+        notes.append(copies.note(equal, copied, test).rstrip("."))
+        groups = equal if copied else None
     return Dataset(
         name=one_line(pathlib.PurePath(name).name),
         features=matrix,
@@ -197,7 +204,7 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
         num_classes=len(classes),
         columns=columns,
         classes=classes,
-        test=place.test if place.files[1:] else None,
+        test=test,
         groups=groups,
         notes=tuple(one_line(note) + "." for note in notes),
         reader=READER,
