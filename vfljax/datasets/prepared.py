@@ -110,7 +110,7 @@ def write(
         if len(present) < 2:
             held = f"all labels are {min(present)}" if present else "there are no rows"
             raise UserError(f"{rows.name}: {held}: at least two classes are needed.")
-        about: dict[str, Any] = rows.about | ({"reader": reader} if reader else {})
+        about: dict[str, Any] = {**rows.about, **({"reader": reader} if reader else {})}
         described = Dataset(rows.name, None, np.zeros(0), rows.num_classes, **about)
         spec = {
             "schema": SCHEMA,
