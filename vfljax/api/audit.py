@@ -22,6 +22,7 @@ from vfljax.launching.work import Outcome, Say
 from vfljax.library.sweeps import Sweep, folder_of, load
 from vfljax.report import lower_limits
 from vfljax.store import Unit
+from vfljax.sweep import train
 from vfljax.sweep.grid import check_text, parse
 from vfljax.sweep.plan import make_plan
 from vfljax.sweep.progress import clock, heartbeat
@@ -118,8 +119,11 @@ def audit(
             found = survey(_file(table, folder), column, owners, loader)
             of = {"federation": federation, "known": int(known), "seeds": int(seeds), "goal": goal}
             base = suite.config(found, holder, attacking, **of)
-            _refuse_other_known(header, base, folder)
-            names, refused = suite.applicable(base, make_plan(parse(base)))
+            plan = make_plan(parse(base))
+            if header is not None:
+                store.refuse_another(folder, header, train.header(plan, ""))
+                _refuse_other_known(header["config"], base, folder)
+            names, refused = suite.applicable(base, plan)
         notes = (*sentences.table_notes(found), *sentences.refused_note(refused))
         values = suite.defended({**base, "notes": notes}, names)
         for line in sentences.preamble(found, values):
@@ -181,18 +185,17 @@ def _report(folder: pathlib.Path, say: Say) -> str:
 
 
 def _refuse_other_known(
-    header: Mapping[str, Any] | None, config: Mapping[str, Any], folder: pathlib.Path
+    stored: Mapping[str, Any], config: Mapping[str, Any], folder: pathlib.Path
 ) -> None:
-    """Raises UserError if a stored audit's attackers know another number of labels."""
-
-    def known(attacks: Mapping[str, Any]) -> int:
-        return max((values.get("known", 0) for values in attacks.values()), default=0)
-
-    before = known(config["attacks"] if header is None else header["config"]["attacks"])
-    if before != known(config["attacks"]):
-        what = f"is {known(config['attacks'])}, and {folder} holds an audit of {before}"
+    """Raises UserError if the attackers of a stored audit's config know another number of labels."""
+    before, known = (
+        max((options.get("known", 0) for options in of["attacks"].values()), default=0)
+        for of in (stored, config)
+    )
+    if before != known:
+        what = f" is {known}, and {folder} holds an audit with {before}"
         remedy = ("give that, or choose another ", argument("workdir"))
-        raise UserError((argument("known"), f" {what}"), remedy=remedy)
+        raise UserError((argument("known"), what), remedy=remedy)
 
 
 # --- arguments ---
