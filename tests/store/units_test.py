@@ -115,6 +115,16 @@ def test_an_attack_comes_after_its_shards_and_after_cheaper_attacks_on_the_same_
     assert not any(unit.after for unit in store.units_of(alone))
 
 
+def test_units_of_earlier_stages_come_first():
+    header = header_of(a=entry(0), b=entry(1))
+    header["shards"][2]["stage"] = 1
+    found = [(unit.stage, unit.name) for unit in store.units_of(header)]
+    assert [stage for stage, _ in found] == sorted(stage for stage, _ in found)
+    assert [name for stage, name in found if stage] == [
+        *("shards/2", "attacks/a/001", "attacks/b/001")
+    ]
+
+
 def test_units_of_an_earlier_rule_are_listed_on_request_only():
     header = header_of(old=entry(0, outdated=True), new=entry(0))
     assert {unit.of for unit in store.units_of(header) if unit.kind == units.ATTACK} == {"new"}

@@ -62,6 +62,7 @@ FLAGS = (
 
 def run(options: Options) -> None:
     """Run the audit that the flags ask for, and print its report."""
+    print(f"auditing {options.data}", flush=True)  # before imports, which take seconds
     from vfljax.api.audit import audit
     from vfljax.datasets import TABLE
     from vfljax.datasets import options as loader_options

@@ -22,7 +22,7 @@ from vfljax.report import fresh, page, terminal
 from vfljax.report.judged import CONFIRMED
 from vfljax.store.check import DAMAGED
 from vfljax.store.units import ATTACK, LOCAL_ONLY
-from vfljax.sweep import profile, programs, size, train
+from vfljax.sweep import profile, size, train
 from vfljax.sweep.grid import defense_values, experiment_of, parse
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.progress import heartbeat
@@ -64,7 +64,7 @@ def finish(
       UserError: for what cannot be trained, and if no shard could be.
     """
     check(experiment)
-    with heartbeat(say, lambda: ", ".join(["planning", *programs.compiling()])):
+    with heartbeat(say, lambda: "planning, and training what several units need"):
         begun = begin(experiment, workdir, command, say, stages)
     return _made(begun, say, make, may)
 

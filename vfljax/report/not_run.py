@@ -21,8 +21,8 @@ class Reached(NamedTuple):
     method: str
     trained: int  # of its operating points
     planned: int
-    fewer_seeds: int  # trained operating points that lack seeds
-    seeds: int  # the fewest seeds of these
+    seeds: int  # the fewest seeds of any of these
+    fewer_seeds: bool  # whether that is fewer than the sweep's
 
 
 def not_attacked(judged: Judged) -> list[str]:
@@ -30,12 +30,17 @@ def not_attacked(judged: Judged) -> list[str]:
     rows, every = judged.rows, store.attack_summary(judged.sweep.workdir).values()
     learned = {*rows.loc[rows["role"] == "learner", "known"]}
     attacked = {*rows.loc[rows["role"] == "attack", "known"]} - {0}
+    methods = reached(judged)
     return paragraphs(
         "not_attacked",
         skipped=[entry for entry in every if entry["status"] == "skipped"],
-        untrained=[of.method for of in reached(judged) if not of.trained],
-        partly=[of for of in reached(judged) if 0 < of.trained < of.planned],
-        fewer_seeds=[of for of in reached(judged) if of.fewer_seeds],
+        untrained=[of.method for of in methods if not of.trained],
+        partly=[
+            f"{of.method} at {of.trained} of {of.planned}"
+            for of in methods
+            if 0 < of.trained < of.planned
+        ],
+        fewer_seeds=[f"{of.method} on {of.seeds}" for of in methods if of.fewer_seeds],
         every_seed=judged.experiment.seeds,
         settled=_settled(judged),
         defense_unknown=_defense_unknown(judged),
@@ -54,9 +59,9 @@ def reached(judged: Judged) -> list[Reached]:
     out = []
     for method, count in planned.items():
         of = seeds[seeds.index.get_level_values("method") == method]
-        fewer = of[of < judged.experiment.seeds]
-        fewest = int(fewer.min()) if len(fewer) else 0
-        out.append(Reached(str(method), len(of), int(count), len(fewer), fewest))
+        fewest = int(of.min()) if len(of) else 0
+        fewer = 0 < fewest < judged.experiment.seeds
+        out.append(Reached(str(method), len(of), int(count), fewest, fewer))
     return out
 
 
