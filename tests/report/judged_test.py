@@ -90,8 +90,8 @@ def test_what_misses_one_requirement_is_not_recommended(point, goal):
 
 
 def test_of_the_points_that_qualify_the_one_of_lowest_mean_leak_is_recommended():
-    low = {"probe/mean": 0.6, "test_utility": 0.88}
-    high = {"probe/mean": 0.63, "test_utility": 0.9}
+    low = {"probe/mean": 0.6, "test_utility": 0.88, "validation_utility": 0.88}
+    high = {"probe/mean": 0.63, "test_utility": 0.9, "validation_utility": 0.9}
     loses = {"probe/mean": 0.55, "test_utility": 0.9, "validation_utility": 0.8}
 
     def best(*points):
