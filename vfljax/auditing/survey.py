@@ -15,6 +15,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_limits
 
 from vfljax import datasets, store
 from vfljax.datasets.core import Dataset
@@ -217,7 +218,9 @@ def _folds(y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 def _scored(model: ClassifierMixin, x: np.ndarray, y: np.ndarray) -> float:
     """Returns the cross-validated score of a model: AUC for two classes in the better direction, balanced
     top-1 for more."""
-    chances: Any = cross_val_predict(model, x, y, cv=_folds(y), method="predict_proba")
+    # on a busy machine threads of OpenMP that wait for each other take twenty times as long as one (measured)
+    with threadpool_limits(1, "openmp"):
+        chances: Any = cross_val_predict(model, x, y, cv=_folds(y), method="predict_proba")
     if chances.shape[1] == 2:
         auc = float(roc_auc_score(y == y.max(), chances[:, 1]))
         return max(auc, 1 - auc)
