@@ -1,6 +1,7 @@
 """An audit, whole, on a small table with a few attacks and defenses."""
 
 import pathlib
+import runpy
 import shutil
 import types
 from collections.abc import Iterator
@@ -17,8 +18,10 @@ from vfljax.api.audit import audit
 from vfljax.attacking import run
 from vfljax.auditing import suite
 from vfljax.launching import running
+from vfljax.launching.work import Outcome
 from vfljax.store.loading import TIMES
 from vfljax.store.units import ATTACK
+from vfljax.sweep.grid import parse
 
 SUITE = {"norm": {}, "mean": {"scores": "distance"}}
 DEFENSES = ["noise", "max_norm"]
@@ -82,6 +85,11 @@ def test_it_is_one_sweep_of_three_strengths_with_a_report(finished):
     assert "telco" in (finished / "out" / "report.html").read_text()
 
 
+def test_its_config_file_is_the_config_of_its_sweep(finished):
+    config = runpy.run_path(str(finished / "out" / "config.py"))["get_config"]()
+    assert parse(config).stored == store.load(finished / "out").config
+
+
 def test_a_stage_compiles_no_program_that_an_earlier_one_has(finished):
     shards = store.read_header(finished / "out")["shards"]
     programs = {(shard["group"], shard["capacity"]) for shard in shards}
@@ -89,10 +97,23 @@ def test_a_stage_compiles_no_program_that_an_earlier_one_has(finished):
     assert len(shards) > len(programs)
 
 
-def test_the_same_call_trains_nothing_again(finished):
+def test_the_same_call_trains_nothing_again_but_fresh_seeds_and_canaries(finished, monkeypatch):
+    finish, beside = running.finish, []
+
+    def of_the_audit(experiment: Any, workdir: pathlib.Path, *rest: Any, **more: Any) -> Outcome:
+        if workdir == finished / "out":
+            return finish(experiment, workdir, *rest, **more)
+        beside.append((workdir.name, experiment.canaries))
+        return Outcome({})
+
+    monkeypatch.setattr(running, "finish", of_the_audit)
+    monkeypatch.setattr(running, "confirm", lambda workdir, *rest: Outcome({}))
+    planted = {**store.load(finished / "out").config, "canaries": 7}
+    monkeypatch.setattr(suite, "canaries", lambda values, rows: planted)
     before = units(finished)
-    again(finished)
+    again(finished, confirm=True, canaries=True)
     assert units(finished) == before
+    assert beside == [("canaries", 7)]
 
 
 def test_an_audit_that_is_killed_or_out_of_time_goes_on_and_ends_the_same(

@@ -74,7 +74,7 @@ def test_a_field_that_came_later_had_its_default_then(workdir):
     old = json.loads(json.dumps(stored))
     del old["config"]["training"]["class_weights"]
     sealed.write_root(workdir, old)
-    assert store.begin(workdir, stored)["config"] == old["config"]
+    assert store.begin(workdir, stored)["config"] == stored["config"]
     changed = json.loads(json.dumps(stored))
     changed["config"]["training"]["class_weights"] = [1.0] * 10
     with pytest.raises(UserError, match="training.class_weights"):

@@ -87,7 +87,8 @@ def audit(
       say: is given each line of progress.
 
     Returns:
-      The audit's sweep; ``workdir/report.html`` is its report.
+      The audit's sweep; ``workdir/report.html`` is its report, and ``workdir/config.py`` its config, for
+      `vfljax sweep`.
 
     Raises:
       UserError: in one line, for bad arguments, a table that cannot be read, and a folder that holds something
@@ -157,6 +158,7 @@ def _within(
 
     stages = [parse(stage) for stage in suite.stages(values)]
     outcome = running.finish(parse(values), folder, command, told, may=may, stages=stages)
+    store.write_text(folder / "config.py", suite.config_file(values))
     sweep = store.load(folder)
     if not sweep.results.num_rows:
         outcome.check()

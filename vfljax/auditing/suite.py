@@ -12,6 +12,8 @@ from __future__ import annotations
 import contextlib
 import math
 import pathlib
+import pprint
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -46,6 +48,19 @@ FEWEST_SEEDS = 3  # as many as a verdict needs
 TOGETHER = 5  # defenses of a stage: their trials fill about a call of an attack
 CANARIES = 1000  # most training rows whose labels are coins; at most a fifth of all rows
 BOTTOM = MLP((4,), 4)  # stands for the attackers' bottom when only an attack's needs are read
+CONFIG = '''"""What an audit trained and attacked; the same tables come from:
+
+    vfljax sweep --config=config.py --workdir=NEW_DIR
+"""
+
+from vfljax.config import ordered
+
+
+def get_config():
+    return ordered(
+{body}
+    )
+'''
 # with lambda_u of 50, as published, an attack on two classes can call all rows one class
 COMPLETION = {"steps": 500, "ema": 0.99, "lambda_u": (50, 1)}
 ATTACKS: Mapping[str, Mapping[str, Any]] = {
@@ -268,6 +283,12 @@ def defended(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """
     chains = {name: method(name, strengths(name)) for name in names}
     return {**values, "grid": {UNDEFENDED: {}, **chains}}
+
+
+def config_file(values: Mapping[str, Any]) -> str:
+    """Returns a config as the text of a file, for ``vfljax sweep``."""
+    body = pprint.pformat(dict(values), width=92, sort_dicts=False)  # literals only
+    return CONFIG.format(body=textwrap.indent(body, "        "))
 
 
 def stages(values: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -14,7 +14,8 @@ recommends was chosen among several: --confirm judges it again, on seeds on whic
 trains every defense that claims an epsilon once more, with coins as labels of some rows, and puts a lower limit
 of epsilon beside the claim. Both come after --budget and have no limit of time.
 
-It writes report.html and the tables of a sweep (see vfljax sweep).
+It writes report.html, the tables of a sweep (see vfljax sweep), and config.py, by which vfljax sweep makes the
+same tables.
 """
 
 from __future__ import annotations

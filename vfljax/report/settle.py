@@ -101,8 +101,8 @@ def more_seeds(judged: Judged, seeds: int) -> str:
     """Returns the command that trains the same sweep with more seeds, in a folder of its own; "" for a recorded
     exchange, of which more runs are needed.
 
-    The stored command is repeated if it names a config. For audits, and sweeps from Python, the config is read
-    from the stored sweep.
+    The stored command is repeated if it names a config. An audit has written one of its own sweep. From
+    Python, the config is read from the stored sweep.
     """
     sweep = judged.sweep
     if judged.experiment.data.name == "wire":
@@ -110,10 +110,13 @@ def more_seeds(judged: Judged, seeds: int) -> str:
     folder, given = str(shown(sweep.workdir)), _flags(sweep.header["command"])
     target = f"{folder}-{seeds}-seeds"
     config, changes = given.get("config", ""), []
-    if not config:
+    if (sweep.workdir / "config.py").exists():
+        config = f"{folder}/config.py"
+    elif not config:
         changed = f'{{**vfljax.load("{folder}").config, "seeds": {seeds}}}'
         return f'vfljax.run_sweep({changed}, "{target}")'
-    changes = [f"--{name}={value}" for name, value in given.items() if _changes(name)]
+    else:
+        changes = [f"--{name}={value}" for name, value in given.items() if _changes(name)]
     words = [f"--config={config}", *changes, f"--config.seeds={seeds}", f"--workdir={target}"]
     return shlex.join(["vfljax", "sweep", *words, *_plugins(given)])
 
