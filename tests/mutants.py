@@ -410,8 +410,8 @@ SUMMARY = (
     ),
     Mutant(
         "chosen-by-its-loss-before-its-leak",
-        '        ["leak", "validation_loss"], kind="stable"',
-        '        ["validation_loss", "leak"], kind="stable"',
+        '["incomplete", "leak", "validation_loss"], kind="stable"',
+        '["incomplete", "validation_loss", "leak"], kind="stable"',
     ),
     Mutant(
         "recommended-by-its-loss-before-its-leak",

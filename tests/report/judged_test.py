@@ -79,6 +79,7 @@ def test_only_attacks_with_figures_that_are_not_broken_know_a_defense():
         ({"probe/mean": 0.6, "test_utility": 0.82}, {}),  # it costs too much
         (PROTECTS, {"max_leak": 0.55}),  # it leaks more than is accepted
         ({**PROTECTS, "validation_utility": 0.8}, {}),  # no operating point
+        ({**PROTECTS, "norm": NAN}, {}),  # an attack was not reached
     ],
 )
 def test_what_misses_one_requirement_is_not_recommended(point, goal):

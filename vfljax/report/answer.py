@@ -293,6 +293,8 @@ def _why_not(v: Row, p: Panel) -> str:
         return f"more {utility} than allowed is lost on validation rows"
     if v["cost"] == Cost.TOO_MUCH:
         return "it costs too much on test rows"
+    if v["incomplete"]:
+        return "not all attacks on it have figures"
     if v["author_says"]:
         return (
             "only its author says that an attack that was run knows it: none reads more than others"

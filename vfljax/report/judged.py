@@ -300,14 +300,16 @@ def _recommended(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:
     """Returns which configurations to switch on [verdicts], at most one in a panel, at K = ``facts.known``.
 
     A candidate is the operating point of its method, which keeps the utility on validation rows; its verdict
-    helps; an attack that knows it was tried; it does not cost too much on test rows; and the upper limit of its
-    leak is at most the goal's. Of these the one of lowest mean leak is recommended, then of lowest loss.
+    helps; all attacks on it have figures, and one that knows it was tried; it does not cost too much on test
+    rows; and the upper limit of its leak is at most the goal's. Of these the one of lowest mean leak is
+    recommended, then of lowest loss.
     """
     able = [verdict.value for verdict in Verdict if verdict.helps]
     candidates = verdicts[
         verdicts["chosen"]
         & verdicts["verdict"].isin(able)
         & verdicts["known_by"]
+        & ~verdicts["incomplete"]  # an attack that was not reached may be the one that reads most
         & (verdicts["cost"] != Cost.TOO_MUCH)
         & (verdicts["leak_upper"] <= facts.goal.max_leak + 1e-12)
         & (verdicts["known"] == facts.known)

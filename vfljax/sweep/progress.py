@@ -88,7 +88,8 @@ class Progress:
         self.done_steps += steps
         if self.warm is None:  # the time until here is mostly compiling: the estimate leaves it out
             self.warm = time.monotonic(), self.done_steps
-        if time.monotonic() - self.shown >= self.interval:
+        due = time.monotonic() - self.shown >= self.interval
+        if due and self.done_trials < self.trials:  # ``close`` shows the last line
             self._show(note)
 
     def _show(self, note: str, end: bool = False) -> None:
