@@ -30,6 +30,7 @@ from vfljax.sweep.progress import clock, heartbeat
 # of a budget: seconds of each unit, and how it is written
 UNITS = ((3600.0, "h|hrs?|hours?"), (60.0, "m|mins?|minutes?"), (1.0, "s|secs?|seconds?"))
 NUMBER = r"\d+(?:\.\d*)?|\.\d+"
+READING = "reading the table, and learning from each of its columns"
 EXAMPLE = "'bank: LIMIT_BAL, AGE; telco: PAY_*, BILL_*'"
 
 
@@ -116,7 +117,8 @@ def audit(
         header = store.header_of(folder)
         if header is not None:
             plugins.check_in_use(header, folder)
-        with heartbeat(say, lambda: "reading the table, and learning from each of its columns"):
+        say(READING)
+        with heartbeat(say, lambda: READING):
             found = survey(_file(table, folder), column, owners, loader)
             of = {"federation": federation, "known": int(known), "seeds": int(seeds), "goal": goal}
             base = suite.config(found, holder, attacking, **of)
