@@ -11,7 +11,6 @@ import pytest
 
 from tests.refusals import refused
 from vfljax import config, errors
-from vfljax.auditing.request import argument_of, flag_of
 from vfljax.datasets import options
 from vfljax.errors import (
     Field,
@@ -62,8 +61,6 @@ def test_entry_points_spell_fields_their_own_way():
     assert error.line(options.flag_of) == (
         "--data_dir='t.csv' is read: name --option=label= or --option=drop=."
     )
-    assert error.line(flag_of) == "--data='t.csv' is read: name --label= or --option=drop=."
-    assert error.line(argument_of) == "table='t.csv' is read: name label= or drop=."
 
 
 def test_a_file_of_this_folder_hides_the_copy_that_comes_with_vfljax(tmp_path, monkeypatch):

@@ -415,8 +415,24 @@ SUMMARY = (
     ),
     Mutant(
         "chosen-by-its-loss-before-its-leak",
-        '["leak", "validation_loss"], kind="stable"',
-        '["validation_loss", "leak"], kind="stable"',
+        '["incomplete", "leak", "validation_loss"], kind="stable"',
+        '["incomplete", "validation_loss", "leak"], kind="stable"',
+    ),
+    Mutant(
+        "recommended-by-its-loss-before-its-leak",
+        'candidates.sort_values(["leak", "validation_loss"]',
+        'candidates.sort_values(["validation_loss", "leak"]',
+    ),
+    Mutant(
+        "units-in-no-order-of-stages",
+        "return sorted(units, key=lambda unit: unit.stage)",
+        "return units",
+    ),
+    Mutant(
+        "a-spent-budget-begins-units",
+        "return time.monotonic() < end",
+        "return True",
+        ("auditing/audit",),
     ),
     Mutant(
         "who-is-named-by-labels-knows-none",

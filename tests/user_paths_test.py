@@ -11,13 +11,12 @@ import pytest
 import vfljax
 from analysis.benchmark import command as benchmark
 from analysis.leakbench import command as leakbench
-from tests.auditing.survey_test import asked, values, written
+from tests.auditing.survey_test import values, written
 from tests.refusals import refused as says
 from tests.stored_sweep import FIXTURE
 from tests.sweeps import tiny
 from vfljax import cli, datasets, store
-from vfljax.auditing.request import parties_of
-from vfljax.auditing.stages import Journal
+from vfljax.api.audit import parties_of
 from vfljax.cli import common
 from vfljax.config import from_file, located
 from vfljax.datasets import prepared, table
@@ -191,13 +190,6 @@ def test_a_home_folder_is_known_to_what_reads_a_table(home):
     frame.to_parquet(pathlib.Path("a:b.parquet").absolute())
     assert datasets.load("table", "a:b.parquet", options).name == "a:b.parquet"
     assert not list(pathlib.Path.cwd().glob("~*"))
-
-
-def test_an_audit_continues_whether_its_table_was_given_relative_or_absolute(home):
-    Journal(pathlib.Path("out"), asked("t.csv")).keep()
-    assert Journal(pathlib.Path("out"), asked(str(user_path("t.csv")))).stored
-    with says("holds another audit (data: 't.csv'"):
-        Journal(pathlib.Path("out"), asked("u.csv"))
 
 
 @pytest.mark.parametrize("name", ["run-12:30:05", "~", "file:x", "a b", "a%20b", "a#b?"])

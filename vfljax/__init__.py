@@ -16,6 +16,7 @@
     papers/          the numbers that papers print, and their comparison with ours
     auditing/        the audit of a user's table, and attacks on a recorded wire
     library/         what Python programs and notebooks call
+    api/             likewise, for the command line too: ``audit``
     cli/             the commands
 
     types.py         records, symbols and the glossary       errors.py      one-line errors for users
@@ -67,9 +68,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vfljax import attacks, config, contract, datasets, defenses, models, plugins, store
+    from vfljax.api.audit import audit
     from vfljax.defenses import chain
     from vfljax.library.forms import VERDICTS, compare
-    from vfljax.library.sweeps import attack_wire, audit, load, run_sweep
+    from vfljax.library.sweeps import attack_wire, load, run_sweep
     from vfljax.machine import use_this_machine
 
 __all__ = [
@@ -94,7 +96,7 @@ __all__ = [
 # public names that are not modules, and where each is defined
 _NAMES = {
     "VERDICTS": "vfljax.library.forms",
-    "audit": "vfljax.library.sweeps",
+    "audit": "vfljax.api.audit",
     "chain": "vfljax.defenses",
     "compare": "vfljax.library.forms",
     "load": "vfljax.library.sweeps",

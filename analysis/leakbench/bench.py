@@ -30,7 +30,6 @@ from analysis.leakbench.entry_files import SCORED, Break, Data, Entry, Reading, 
 from vfljax import contract, defenses, store
 from vfljax.attacks import TABLE
 from vfljax.auditing import suite
-from vfljax.auditing.stages import CANARIES
 from vfljax.config import Goal
 from vfljax.errors import UserError
 from vfljax.launching import running
@@ -119,7 +118,7 @@ class Bench(NamedTuple):
             claiming = {name: grid[name] for name in grid if _claims(grid[name])}
             if claiming:
                 train = sweeps[federation].header["data"]["train"]
-                planted = {"grid": claiming, "canaries": min(CANARIES, train // 5)}
+                planted = {"grid": claiming, "canaries": min(suite.CANARIES, train // 5)}
                 planted |= {"seeds": 1, "known_draws": 1}
                 self.sweep(f"{federation}/{lower_limits.FOLDER}", fields | planted)
         header, hashes, out = sweeps["split"].header, tuning.plugins, []

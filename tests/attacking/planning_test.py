@@ -27,6 +27,13 @@ def test_shards_that_come_later_are_in_blocks_of_their_own():
     assert planning._blocks({**header, "blocks": [["s0", "s1"], ["s2", "s3"]]}, 1) == []
 
 
+def test_a_block_has_shards_of_one_stage():
+    of = shards(6, 1, 2, 12)
+    for shard, stage in zip(of, (0, 1, 1, 2), strict=True):
+        shard["stage"] = stage
+    assert planning._blocks({"blocks": [], "shards": of}, 1) == [["s0"], ["s1", "s2"], ["s3"]]
+
+
 def test_a_large_sweep_has_larger_blocks_and_not_more_units(monkeypatch):
     header = {"blocks": [], "shards": shards(*[10] * 1000)}
     assert len(planning._blocks(header, 1)) <= planning.UNITS

@@ -6,15 +6,13 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 
 import vfljax
-from tests.auditing.survey_test import values
 from tests.sweeps import tiny
 from vfljax.attacking.view import attack_input, common_data, view_of
-from vfljax.auditing import request, stages, survey
+from vfljax.auditing import survey
 from vfljax.config import ordered
 from vfljax.errors import UserError
 from vfljax.launching import running
@@ -101,7 +99,7 @@ def test_a_config_may_be_a_mapping_its_records_or_a_file(tmp_path, monkeypatch):
 
 
 def test_an_arrow_table_with_nan_is_the_same_table_again(tmp_path):
-    (tmp_path / request.JOURNAL).touch()  # an audit that has begun keeps its frame
+    (tmp_path / "sweep.json").touch()  # an audit that has begun keeps its frame
     for last in (math.nan, math.nan, 1.0):
         table = pa.table({"a": pa.array([1.5, float("nan"), last]), "y": [0, 1, 0]})
         if last == 1.0:
@@ -109,52 +107,6 @@ def test_an_arrow_table_with_nan_is_the_same_table_again(tmp_path):
                 survey.written_frame(table, tmp_path)
         else:
             assert survey.written_frame(table, tmp_path).exists()
-
-
-@pytest.mark.slow
-def test_a_frame_is_audited(tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        "vfljax.library.sweeps.run_audit", lambda request, *rest: asked.append(request)
-    )
-    monkeypatch.setattr("vfljax.library.sweeps.running.report", lambda folder: None)
-    monkeypatch.setattr("vfljax.library.sweeps.load", lambda folder: "the sweep")
-    frame = pd.DataFrame(values())
-    parties = {"bank": ["age", "job"], "telco": ["pay*"]}
-    (tmp_path / request.JOURNAL).touch()
-    for _ in range(2):  # the second call goes on with the first's
-        asked_for = {"parties": parties, "workdir": tmp_path, "confirm": True}
-        done = vfljax.audit(frame, label="y", **asked_for, **QUIET)
-        assert done == "the sweep"
-    seen = stages.survey(asked[0])
-    assert seen.owners == {"bank": ("age", "job"), "telco": ("pay", "pay2")}
-    assert asked[0].stored() == asked[1].stored()
-    assert asked[0].label_party == "bank"
-    assert asked[0].confirm
-    with pytest.raises(UserError, match="another frame"):
-        vfljax.audit(frame[:50], label="y", parties=parties, workdir=tmp_path, **QUIET)
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"table": 5}, "pandas DataFrame"),
-        ({"parties": {"bank": "age", "telco": ["pay"]}}, "give a list"),
-        ({"parties": {}}, "names 0 party"),
-        ({"budget": "soon"}, "is no time"),
-        ({"label": ""}, "^label is needed"),
-        ({"label": "pa"}, "column in label 'pa'"),
-    ],
-)
-def test_what_an_audit_cannot_mean_is_one_line(tmp_path, changes, says):
-    asked = {
-        "table": pd.DataFrame(values()),
-        "label": "y",
-        "parties": {"bank": ["age"], "telco": ["pay"]},
-        "workdir": tmp_path / "w",
-    }
-    with pytest.raises(UserError, match=says):
-        vfljax.audit(**{**asked, **changes}, **QUIET)
 
 
 def test_without_the_extra_labeled_arrays_say_what_to_install(sweep, monkeypatch):

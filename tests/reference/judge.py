@@ -250,7 +250,15 @@ def judge(rows, trials, facts):
                 others = [c for c in members if found[c]["verdict"] != "is undefended"]
                 among = [c for c in others or members if found[c]["qualifies"]]
                 if among:
-                    key = {c: (found[c]["leak"][1], found[c]["validation_loss"], c) for c in among}
+                    key = {
+                        c: (
+                            bool(found[c]["missing"]),  # with figures of all attacks before others
+                            found[c]["leak"][1],
+                            found[c]["validation_loss"],
+                            c,
+                        )
+                        for c in among
+                    }
                     chosen.add(min(among, key=lambda c: key[c]))
             for c in mine:
                 out[c, panel, k] = found[c] | {"chosen": c in chosen}

@@ -51,7 +51,15 @@ def test_what_protects_and_keeps_the_gain_is_to_be_switched_on():
     assert "confirm" in {flag.name for flag in sweep_command.FLAGS}
 
 
-def test_no_candidate_is_better_than_the_recommended_one_in_every_column():
+def test_an_audit_whose_budget_is_spent_confirms_within_a_budget():
+    command = "vfljax audit --data=t.csv --parties='a: x; b: y' --workdir=w"
+    judged = made(BARE, PROTECTS, command=command)
+    left = judged.sweep._replace(unfinished=("2 of 9 shards are not trained",))
+    (confirm,) = the(judged._replace(sweep=left)).settle
+    assert confirm.command == f"{command} --confirm"
+
+
+def test_a_point_whose_limits_are_too_wide_to_help_is_not_recommended():
     worse = {"probe/mean": 0.85, "test_utility": [0.84, 0.87, 0.84, 0.88, 0.86]}
     better = {"probe/mean": 0.82, "test_utility": 0.874}
     defenses = ("noise", "max_norm")

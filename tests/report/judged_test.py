@@ -1,14 +1,17 @@
 """What a judged sweep adds to verdicts: labels, who knows a defense, what stands for a method, fresh seeds."""
 
+import dataclasses
 import math
 
 import pandas as pd
 import pytest
 
 from tests.report.made import FACTS, made
+from vfljax import defenses
 from vfljax.config import Goal
 from vfljax.report.judge import judge
 from vfljax.report.judged import CONFIRMED, judge_sweep, on_fresh_seeds, same_points
+from vfljax.types import Origin
 
 NAN = math.nan
 BARE = {"probe/mean": 0.95}
@@ -76,6 +79,7 @@ def test_only_attacks_with_figures_that_are_not_broken_know_a_defense():
         ({"probe/mean": 0.6, "test_utility": 0.82}, {}),  # it costs too much
         (PROTECTS, {"max_leak": 0.55}),  # it leaks more than is accepted
         ({**PROTECTS, "validation_utility": 0.8}, {}),  # no operating point
+        ({**PROTECTS, "norm": NAN}, {}),  # an attack was not reached
     ],
 )
 def test_what_misses_one_requirement_is_not_recommended(point, goal):
@@ -86,18 +90,31 @@ def test_what_misses_one_requirement_is_not_recommended(point, goal):
     assert made(BARE, PROTECTS).verdicts["recommended"].sum() == 1
 
 
-def test_protection_leads_then_the_cost_then_the_leak():
-    unclear = {"probe/mean": 0.6, "test_utility": [0.8, 0.9, 0.95, 0.8, 0.9]}
-    kept = {"probe/mean": 0.63, "test_utility": 0.88}
-    halves = {"probe/mean": 0.7, "test_utility": 0.9}
+def test_of_the_points_that_qualify_the_one_of_lowest_mean_leak_is_recommended():
+    low = {"probe/mean": 0.6, "test_utility": 0.88, "validation_utility": 0.88}
+    high = {"probe/mean": 0.63, "test_utility": 0.9, "validation_utility": 0.9}
+    loses = {"probe/mean": 0.55, "test_utility": 0.9, "validation_utility": 0.8}
 
     def best(*points):
-        judged = made(BARE, *points, defenses=("noise", "max_norm"))
+        judged = made(BARE, *points, defenses=("noise", "max_norm", "ppdl"))
         return judged.leading.loc[judged.leading["recommended"], "method"].item()
 
-    assert best(unclear, kept) == "max_norm"
-    assert best(halves, unclear) == "max_norm"  # it protects, the other only lowers the leak
-    assert best({**kept, "probe/mean": 0.62}, kept) == "noise"
+    assert best(high, low, loses) == "max_norm"
+    assert best(low, high, loses) == "noise"
+
+
+def test_the_author_of_a_plugin_is_believed_where_an_attack_reads_more_than_others(monkeypatch):
+    row = dataclasses.replace(defenses.TABLE["noise"], origin=Origin("mine", "", "", syntax=""))
+    monkeypatch.setitem(defenses.TABLE, "mine:noise", row)
+
+    def known(norm):
+        point = {**PROTECTS, "norm": norm}
+        judged = made({**BARE, "norm": 0.9}, point, defenses=("mine:noise",))
+        columns = judged.verdicts.set_index("method")[["known_by", "author_says", "recommended"]]
+        return [*columns.loc["mine:noise"]]
+
+    assert known(0.55) == [True, False, True]
+    assert known(0.65) == [False, True, False]  # norm is not said to know it, and reads more
 
 
 def test_a_method_without_an_operating_point_is_shown_where_it_costs_least():

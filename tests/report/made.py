@@ -66,8 +66,7 @@ def made(
     frames = Frames(frame, trials, facts)
     data = {"name": "x", "balance": list(balance), "party_shapes": [[3], [2], [4]], "train": 1000}
     results = pa.table({"seconds": [1.0] * len(trials)})
-    stored = StoredSweep(
-        pathlib.Path(workdir), {"command": command, "data": data}, results, pa.table({})
-    )
+    header = {"command": command, "data": data, "trials": len(trials)}
+    stored = StoredSweep(pathlib.Path(workdir), header, results, pa.table({}))
     verdicts = with_words(judge(*frames), frames, summary)
     return Judged(stored, parse(CONFIG | (config or {})), *frames, verdicts, verdicts.iloc[:0])

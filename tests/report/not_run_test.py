@@ -8,6 +8,7 @@ from tests.report.made import FACTS, made
 from tests.sweeps import columns
 from vfljax import store
 from vfljax.report import not_run, threat_model
+from vfljax.sweep.grid import parse
 
 NAN = math.nan
 BARE = {"probe/mean": 0.95}
@@ -34,6 +35,18 @@ def test_configurations_without_figures_are_named():
     assert not_run.not_attacked(lost) == ["noise: 2 of 5 trials diverged."]
     (line,) = not_run.not_attacked(made(BARE, {"test_utility": 0.9}))
     assert line == "noise: no attack on it with model splitting has a figure."
+
+
+def test_what_was_not_reached_is_named():
+    judged = made(BARE, PROTECTS, PROTECTS, defenses=("noise", "max_norm"), seeds=3)
+    stored = {"undefended": {}, "noise": {"noise": {"scale": [0.1, 1.0]}}}
+    stored |= {"max_norm": {"max_norm": {}}, "ppdl": {"ppdl": {"theta": 0.5}}}
+    judged.sweep.header["trials"] = len(judged.trials) + 1
+    experiment = parse(judged.experiment.stored | {"grid": stored, "seeds": 5})
+    lines = not_run.not_attacked(judged._replace(experiment=experiment))
+    assert "Not reached, so that nothing is known of them: ppdl." in lines
+    assert any(line.endswith("noise at 1 of 2.") for line in lines)
+    assert any("undefended on 3, noise on 3, max_norm on 3" in line for line in lines)
 
 
 def test_skipped_attacks_have_their_reasons(summary):

@@ -74,7 +74,7 @@ def test_a_field_that_came_later_had_its_default_then(workdir):
     old = json.loads(json.dumps(stored))
     del old["config"]["training"]["class_weights"]
     sealed.write_root(workdir, old)
-    assert store.begin(workdir, stored)["config"] == old["config"]
+    assert store.begin(workdir, stored)["config"] == stored["config"]
     changed = json.loads(json.dumps(stored))
     changed["config"]["training"]["class_weights"] = [1.0] * 10
     with pytest.raises(UserError, match="training.class_weights"):
@@ -113,6 +113,16 @@ def test_an_attack_comes_after_its_shards_and_after_cheaper_attacks_on_the_same_
     # an attack that nothing settles waits for no other
     alone = header_of(dear=entry(2, skip_settled=False), cheap=entry(0))
     assert not any(unit.after for unit in store.units_of(alone))
+
+
+def test_units_of_earlier_stages_come_first():
+    header = header_of(a=entry(0), b=entry(1))
+    header["shards"][2]["stage"] = 1
+    found = [(unit.stage, unit.name) for unit in store.units_of(header)]
+    assert [stage for stage, _ in found] == sorted(stage for stage, _ in found)
+    assert [name for stage, name in found if stage] == [
+        *("shards/2", "attacks/a/001", "attacks/b/001")
+    ]
 
 
 def test_units_of_an_earlier_rule_are_listed_on_request_only():

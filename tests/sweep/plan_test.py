@@ -214,7 +214,7 @@ def test_on_an_accelerator_a_shard_holds_what_its_memory_does(forty, monkeypatch
 
     def capacity(seconds=1e-3, epochs=2, **fields):
         monkeypatch.setattr(machine, "offered", lambda: machine.Offered(**fields))
-        shards = [*plan._shards([group], seconds, epochs, ())]
+        shards = [*plan._shards([group], [40], seconds, epochs, ())]
         places = [place for shard in shards for place in shard.trials]
         assert places == list(range(40))
         return shards[0].capacity

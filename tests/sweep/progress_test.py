@@ -1,6 +1,7 @@
 """The progress line."""
 
 import io
+import threading
 
 import pytest
 
@@ -28,3 +29,16 @@ def test_it_says_settings_steps_a_second_and_time_left(monkeypatch):
     assert "0:19 left" in said
     line.close()
     assert out.getvalue().splitlines()[-1].endswith("done")
+
+
+def test_what_is_being_done_is_said_while_nothing_else_is(monkeypatch):
+    monkeypatch.setattr(progress, "QUIET", 0.0)
+    said, heard = [], threading.Event()
+
+    def say(line: str) -> None:
+        said.append(line)
+        heard.set()
+
+    with progress.heartbeat(say, lambda: "compiling"):
+        assert heard.wait(30)
+    assert {*said} == {"compiling"}

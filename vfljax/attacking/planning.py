@@ -47,18 +47,18 @@ def extended(
 
 
 def _blocks(header: Mapping[str, Any], variants: int) -> list[list[str]]:
-    """Returns the shards that are in no block yet, in blocks of whole shards in the plan's order."""
+    """Returns the shards that are in no block yet, in the plan's order, in blocks of shards of one stage."""
     placed = {name for block in header["blocks"] for name in block}
     left = [shard for shard in header["shards"] if shard["name"] not in placed]
     trials = sum(len(shard["trials"]) for shard in left)
     least = BLOCK if machine.offered().cpu else WIDE_BLOCK
     size = max(least, trials * max(variants, 1) // UNITS)
     blocks: list[list[str]] = []
-    held = size
+    held, stage = size, 0
     for shard in left:
-        if held >= size:
+        if held >= size or shard.get("stage", 0) != stage:
             blocks.append([])
-            held = 0
+            held, stage = 0, shard.get("stage", 0)
         blocks[-1].append(shard["name"])
         held += len(shard["trials"])
     return blocks

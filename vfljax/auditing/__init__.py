@@ -1,5 +1,5 @@
-"""The audit of a user's table: what leaks, to which party, and which defense to switch on.
+"""The audit of a user's table, and attacks on a recorded wire.
 
-``request`` holds the caller's choices, and ``survey`` what the table shows before training. ``suite`` makes
-the config, ``planning`` fits it to the budget, and ``stages`` trains and attacks it.
+``survey`` says what the table shows before anything is trained, and ``suite`` makes the config of the audit,
+which is one sweep. ``vfljax.api.audit`` runs it. ``wires`` attacks the exchange of another system.
 """

@@ -1,21 +1,16 @@
-"""The texts of an audit: what it found in the table, what it chose, how it ended, and its report's notes.
-
-In all functions, ``chosen`` holds the values of the knob at which each defense is audited, and ``left_out``
-the defenses for which there was no time.
-"""
+"""The texts of an audit: what it found in the table, for the terminal and for its report."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from vfljax.auditing.request import Request
 from vfljax.auditing.survey import COPY, RevealingColumn, Survey, above_chance
 from vfljax.datasets.table_errors import one_line
-from vfljax.sweep.progress import clock
+from vfljax.sweep.grid import configurations, parse
 
 SHOWN = 5  # most names in a sentence
 AS_MUCH = 0.01  # a column whose leak is at most so much below that of all columns tells as much
@@ -35,14 +30,12 @@ def _few(names: Iterable[str]) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def preamble(request: Request, table: Survey, config: Mapping[str, Any], defenses: int) -> str:
+def preamble(table: Survey, config: Mapping[str, Any]) -> list[str]:
     """Returns the lines that a terminal shows before the audit begins.
 
     Args:
-      request: of the audit.
-      table: the survey of its table.
-      config: of the undefended federation under all attacks.
-      defenses: how many defenses apply.
+      table: the survey of the table.
+      config: of the whole audit.
     """
     dataset = table.dataset
     rows = len(dataset.labels)
@@ -54,25 +47,24 @@ def preamble(request: Request, table: Survey, config: Mapping[str, Any], defense
     ]
     more = ", ..." if len(classes) > MOST_CLASSES else ""
     known = max((o["known"] for o in config["attacks"].values() if "known" in o), default=0)
-    fresh = ", and what it recommends on fresh ones" * request.confirm
-    lines = [
+    names_of = config["parties"]["names"]  # the party with the labels is the last
+    attackers = _few(names_of[party] for (party,) in config["attackers"])
+    defenses, strengths = len(config["grid"]) - 1, len(configurations(parse(config))) - 1
+    return [
         f"{dataset.name}: {rows:,} rows, {dataset.num_classes} classes: "
         f"{', '.join(classes[:MOST_CLASSES])}{more}",
         *(
             f"  {party}: {_counted(len(columns), 'column')}"
-            + ", and the labels" * (party == request.label_party)
+            + ", and the labels" * (party == names_of[-1])
             for party, columns in table.owners.items()
         ),
-        f"  attackers: {', '.join(request.attacking)}, who know {known} labels; federation: "
-        f"{request.federation}",
-        *(f"  {note}" for note in table_notes(table)),
+        f"  attackers: {attackers}, who know {known} labels; federations: "
+        f"{', '.join(config['federations'])}",
+        *(f"  {note}" for note in config["notes"]),
         *(f"  note: {note}" for note in dataset.notes),
-        f"The audit attacks the undefended federation, tries {_counted(defenses, 'defense')} in a pilot unless "
-        f"time is short, and audits them on {_counted(request.seeds, 'seed')}{fresh}: as many as there is time "
-        f"for in {clock(request.budget)} (--budget). The undefended federation alone takes minutes where its "
-        "programs were never compiled.",
+        f"undefended and {_counted(defenses, 'defense')} at {_counted(strengths, 'operating point')}, "
+        f"{_counted(config['seeds'], 'seed')}",
     ]
-    return "\n".join(lines)
 
 
 def revealing(found: RevealingColumn, classes: int) -> str:
@@ -129,80 +121,3 @@ def refused_note(refused: Mapping[str, str]) -> list[str]:
     """Returns a note on the defenses that cannot be tried, with the reasons of ``refused``; [] if none."""
     reasons = "; ".join(f"{name} ({one_line(reason)})" for name, reason in refused.items())
     return [f"Not applicable here: {reasons}"] if refused else []
-
-
-def late_attacks(names: Sequence[str]) -> list[str]:
-    """Returns a note on the attacks for which there was no time, [] if there are none."""
-    every = f"Attacks left out for want of time: {', '.join(names)}. A larger --budget has them."
-    return [every] if names else []
-
-
-def _left_out(names: Sequence[str]) -> str:
-    """Returns the words that say for which defenses there was no time."""
-    if not names:
-        return "nothing was left out for want of time"
-    return f"left out for want of time: {', '.join(names)}; the same call with a larger --budget has them"
-
-
-def choice_notes(
-    chosen: Mapping[str, Sequence[float]],
-    left_out: Sequence[str],
-    request: Request,
-    allowed: float | None,
-    seeds: int,
-) -> list[str]:
-    """Returns the report's notes on what was chosen.
-
-    Args:
-      chosen, left_out, request: what is audited, what is not, and the request of the audit.
-      allowed: the validation utility that an operating point may lose; None if there was no pilot.
-      seeds: on which the defenses are audited.
-    """
-    rest = _left_out(left_out)
-    less = f"For want of time {seeds} seeds in place of {request.seeds}, so that more defenses were audited."
-    fewer = [less] if seeds < request.seeds else []
-    if not chosen:
-        none = f"No defense was audited within {clock(request.budget)} (--budget): {rest}."
-        return [none, *fewer]
-    counts = sorted({len(values) for values in chosen.values() if values})
-    each = " to ".join(str(count) for count in dict.fromkeys(counts[:1] + counts[-1:]))
-    points = (
-        "the second and the fourth that each defense's row lists, for want of time for a pilot"
-        if allowed is None
-        else f"those around which a pilot of one seed lost {allowed:.3g} of validation accuracy or AUC"
-    )
-    count = _counted(len(chosen), "defense") + f", {each} operating points each" * bool(counts)
-    return [f"{count}; {rest}.", f"Operating points are {points}. No leak chose them.", *fewer]
-
-
-def chosen_lines(chosen: Mapping[str, Sequence[float]], left_out: Sequence[str]) -> str:
-    """Returns the lines of a terminal on the operating points to audit, and the defenses that are left out.
-
-    Args:
-      chosen: the values of the knob at which each defense is audited.
-      left_out: defenses for which there was no time.
-    """
-    lines = [
-        f"  {name}: " + (", ".join(f"{value:g}" for value in values) or "no knob to choose")
-        for name, values in chosen.items()
-    ]
-    lines = ["operating points to audit:", *lines] if lines else ["no defense is audited"]
-    return "\n".join([*lines, *([_left_out(left_out)] if left_out else [])])
-
-
-def ending(defenses: int, left_out: Sequence[str], spent: float, budget: float) -> str:
-    """Returns the lines of a terminal on how the audit ended.
-
-    Args:
-      defenses: the number of audited defenses.
-      left_out: defenses for which there was no time.
-      spent: seconds that the audit took.
-      budget: seconds that the audit was given.
-    """
-    if not defenses:
-        return (
-            f"No defense was audited: {clock(spent)} of {clock(budget)} went to the undefended federation. The "
-            "same command with a larger --budget goes on."
-        )
-    lines = [f"audited: {_counted(defenses, 'defense')} in {clock(spent)} of {clock(budget)}"]
-    return "\n".join([*lines, *([_left_out(left_out)] if left_out else [])])

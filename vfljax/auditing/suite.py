@@ -2,6 +2,9 @@
 
 With two classes the parties' embeddings are averaged and the top model is GAFM's generator, so that every
 defense can be tried; with more they are concatenated. Batches and epochs follow the number of training rows.
+
+Each defense is audited at three strengths of its row. ``stages`` orders the sweep so that its report says as
+much as possible whenever it ends. No figure of an attack has an influence on the order.
 """
 
 from __future__ import annotations
@@ -9,6 +12,8 @@ from __future__ import annotations
 import contextlib
 import math
 import pathlib
+import pprint
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,8 +21,6 @@ import numpy as np
 
 from vfljax import attacks, defenses
 from vfljax.attacks.core import Attack
-from vfljax.auditing import planning
-from vfljax.auditing.request import FEDERATIONS, Request
 from vfljax.auditing.survey import Survey
 from vfljax.config import as_axis, combinations
 from vfljax.datasets.splits import distinct_rows
@@ -26,7 +29,7 @@ from vfljax.models.mlp import MLP
 from vfljax.sweep import grid, specs, variants
 from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import Plan
-from vfljax.types import MALICIOUS
+from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
 
 SHARES = (0.6, 0.2, 0.2)  # training, validation, test
 KNOWN = 40  # labels that an attacker knows
@@ -36,9 +39,29 @@ EPOCHS = (5, 30)  # at least, at most
 BATCHES = ((400, 16), (1500, 32), (8000, 64), (math.inf, 256))  # (training rows at most, size)
 RECORDED = 2000  # most training rows whose exchange attackers keep
 UNDEFENDED = "undefended"
-FIRST = ("label_dp", "noise", "proj_pert", "grad_perturb", "marvell")
-"""The defenses that are tried first, because they protected in the stored audits."""
+FEDERATIONS = {
+    "split": (SPLIT, MALICIOUS),
+    "no_split": (NO_SPLIT,),
+    "both": (SPLIT, MALICIOUS, NO_SPLIT),
+}
+"""The kinds of federations that are trained, by the argument ``federation`` of an audit."""
+FEWEST_SEEDS = 3  # as many as a verdict needs
+TOGETHER = 5  # defenses of a stage: their trials fill about a call of an attack
+CANARIES = 1000  # most training rows whose labels are coins; at most a fifth of all rows
 BOTTOM = MLP((4,), 4)  # stands for the attackers' bottom when only an attack's needs are read
+CONFIG = '''"""What an audit trained and attacked; the same tables come from:
+
+    vfljax sweep --config=config.py --workdir=NEW_DIR
+"""
+
+from vfljax.config import ordered
+
+
+def get_config():
+    return ordered(
+{body}
+    )
+'''
 # with lambda_u of 50, as published, an attack on two classes can call all rows one class
 COMPLETION = {"steps": 500, "ema": 0.99, "lambda_u": (50, 1)}
 ATTACKS: Mapping[str, Mapping[str, Any]] = {
@@ -98,38 +121,47 @@ def model(classes: int) -> dict[str, Any]:
 
 
 def config(
-    request: Request, table: Survey, suite: Mapping[str, Mapping[str, Any]] = ATTACKS
+    table: Survey,
+    label_party: str,
+    attackers: Sequence[str],
+    federation: str,
+    known: int,
+    seeds: int,
+    goal: Mapping[str, float],
 ) -> dict[str, Any]:
     """Returns the config of the undefended federation under all attacks.
 
-    Stages change its ``grid``, ``seeds`` and ``attacks``.
-
     Args:
-      request: of the audit.
-      table: the survey of its table.
-      suite: attacks and their options.
+      table: the survey of the table.
+      label_party: who has the labels.
+      attackers: who attacks, each alone.
+      federation: a key of ``FEDERATIONS``.
+      known: labels that attackers know; 0: ``known_labels``.
+      seeds: how many.
+      goal: the fields of ``config.goal``.
     """
     dataset, classes = table.dataset, table.dataset.num_classes
     rows = int(len(dataset.labels) * SHARES[0])
     batch = next(size for most, size in BATCHES if rows <= most)
     epochs = int(np.clip(round(STEPS * batch / max(rows, 1)), *EPOCHS))
     different = distinct_rows(dataset, np.arange(len(dataset.labels)))
-    known = request.known or known_labels(dataset.labels[different], classes)
-    parties = [*request.passive, request.label_party]
-    attackers = tuple((request.passive.index(name),) for name in request.attacking)
+    known = known or known_labels(dataset.labels[different], classes)
+    passive = [name for name in table.owners if name != label_party]
+    parties = [*passive, label_party]
+    groups = tuple((passive.index(name),) for name in attackers)
     return {
-        "name": f"audit of {_printable(pathlib.PurePath(request.data).name.split('.')[0])}",
-        "seeds": request.seeds,
+        "name": f"audit of {_printable(pathlib.PurePath(table.data).name.split('.')[0])}",
+        "seeds": seeds,
         "data": {
             "name": "table",
-            "dir": str(pathlib.Path(request.data).resolve()),
-            "options": {"label": request.label, **table.options},
+            "dir": str(pathlib.Path(table.data).resolve()),
+            "options": table.options,
             **dict(zip(("train", "validation", "test"), SHARES, strict=True)),
             "scaling": "standard",
         },
         "parties": {
-            "passive": len(request.passive),
-            "label_features": bool(table.owners[request.label_party]),
+            "passive": len(passive),
+            "label_features": bool(table.owners[label_party]),
             "columns": tuple(table.owners[name] for name in parties if table.owners[name]),
             "names": tuple(parties),
         },
@@ -145,7 +177,7 @@ def config(
             "record_rows": RECORDED if rows > RECORDED else 0,
         },
         "known_draws": DRAWS,
-        "malicious": {"parties": attackers, "gamma": 1.0},
+        "malicious": {"parties": groups, "gamma": 1.0},
         "teacher": {
             "hidden": (20,),
             "epochs": 10,
@@ -153,14 +185,10 @@ def config(
             "learning_rate": 1e-3,
         },
         "grid": {UNDEFENDED: {}},
-        "attackers": attackers,
-        "federations": FEDERATIONS[request.federation],
-        "goal": {
-            "max_leak": 1.0 if request.max_leak is None else request.max_leak,
-            "max_cost": request.max_cost,
-            "keep_gain": request.keep_gain,
-        },
-        "attacks": suited(suite, FEDERATIONS[request.federation], known, classes),
+        "attackers": groups,
+        "federations": FEDERATIONS[federation],
+        "goal": dict(goal),
+        "attacks": suited(ATTACKS, FEDERATIONS[federation], known, classes),
     }
 
 
@@ -229,41 +257,100 @@ def method(name: str, values: Iterable[float]) -> dict[str, dict[str, Any]]:
     return {name: knobs}
 
 
-def pilot(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Returns the config of a pilot: one seed, honest parties, every operating point, and no attack.
+def strengths(name: str) -> tuple[float, ...]:
+    """Returns the first, the middle and the last strength of a defense's row, from weak to strong; () if it
+    has none.
+
+    >>> strengths("kdk"), strengths("max_norm")
+    ((0.1, 0.3, 0.45), ())
+    """
+    row = defenses.TABLE[name].strengths
+    if row is None:
+        return ()
+    return tuple(dict.fromkeys((row.values[0], *middle(name), row.values[-1])))
+
+
+def middle(name: str) -> tuple[float, ...]:
+    """Returns the middle strength of a defense's row, alone in a tuple; () if it has none."""
+    row = defenses.TABLE[name].strengths
+    return () if row is None else (row.values[len(row.values) // 2],)
+
+
+def defended(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Returns the config of the whole audit.
 
     Args:
       values: the config of the undefended federation.
-      names: the defenses that the pilot tries.
+      names: the defenses.
     """
-    methods = {name: method(name, planning.values_of(name)) for name in names}
-    return {
-        **values,
-        "name": f"{values['name']}: pilot",
-        "seeds": 1,
-        "federations": [f for f in values["federations"] if f != MALICIOUS],
-        "grid": {UNDEFENDED: {}, **methods},
-        "attacks": {},
-    }
+    chains = {name: method(name, strengths(name)) for name in names}
+    return {**values, "grid": {UNDEFENDED: {}, **chains}}
 
 
-def applicable(
-    values: Mapping[str, Any], plan: Plan, names: Sequence[str] | None = None
-) -> tuple[list[str], dict[str, str]]:
+def config_file(values: Mapping[str, Any]) -> str:
+    """Returns a config as the text of a file, for ``vfljax sweep``."""
+    body = pprint.pformat(dict(values), width=92, sort_dicts=False)  # literals only
+    return CONFIG.format(body=textwrap.indent(body, "        "))
+
+
+def stages(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the parts of an audit in the order in which they are trained and attacked, as configs: undefended
+    on all seeds; each defense's middle strength on three seeds; its other strengths; all on the other seeds.
+
+    Args:
+      values: the config of the whole audit.
+    """
+    names = [name for name in values["grid"] if name != UNDEFENDED]
+    some = [names[k : k + TOGETHER] for k in range(0, len(names), TOGETHER)]
+    few = min(FEWEST_SEEDS, values["seeds"])
+    out = [{**values, "grid": {UNDEFENDED: {}}}]
+    for points, seeds in ((middle, few), (strengths, few), (strengths, values["seeds"])):
+        for of in some:
+            chains = {name: method(name, points(name)) for name in of}
+            out.append({**values, "grid": chains, "seeds": seeds})
+    return out
+
+
+def canaries(values: Mapping[str, Any], rows: int) -> dict[str, Any] | None:
+    """Returns the config of a sweep of all defenses that claim an epsilon, on one seed with label canaries;
+    None if no defense claims one.
+
+    Args:
+      values: the config of the whole audit.
+      rows: of training.
+    """
+    claims = {name: chain for name, chain in values["grid"].items() if _claims(name)}
+    title = f"{values['name']}: canaries"
+    fields = {"name": title, "notes": (), "seeds": 1, "known_draws": 1, "grid": claims}
+    return {**values, **fields, "canaries": min(CANARIES, rows // 5)} if claims else None
+
+
+def _claims(name: str) -> bool:
+    """Returns whether a defense claims an epsilon of label differential privacy."""
+    row = defenses.TABLE.get(name)  # undefended is none
+    return row is not None and row.remarks.epsilon(row.example, {}) is not None
+
+
+def applicable(values: Mapping[str, Any], plan: Plan) -> tuple[list[str], dict[str, str]]:
     """Finds the defenses that a federation and its data allow.
 
     Args:
       values: the config of the undefended federation.
       plan: of that config, for its data.
-      names: the defenses to try; None for all.
 
     Returns:
-      The defenses that apply, in the order in which they are tried, and by name why the others do not.
+      The defenses that apply, in the order in which they are tried, and by name why the others do not. Those
+      with a formal guarantee come first, then those that some attack takes into account.
     """
+    kinds = {NO_SPLIT if kind == NO_SPLIT else SPLIT for kind in values["federations"]}
+
+    def rank(name: str) -> tuple[bool, bool]:
+        known = any(defenses.TABLE[name].known_by.get(kind) for kind in kinds)
+        return not _claims(name), not known
+
     allowed, refused = [], {}
-    every = [name for name in defenses.TABLE if names is None or name in names]
-    for name in sorted(every, key=lambda n: FIRST.index(n) if n in FIRST else len(FIRST)):
-        why = refusal(values, plan, method(name, planning.values_of(name)[:1]))
+    for name in sorted(defenses.TABLE, key=rank):
+        why = refusal(values, plan, method(name, strengths(name)[:1]))
         if why:
             refused[name] = why
         else:

@@ -15,23 +15,32 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_limits
 
 from vfljax import datasets, store
-from vfljax.auditing.request import FRAME, JOURNAL, PARTIES, WORKDIR, Request, of_audit
 from vfljax.datasets.columns import csv_option, is_number
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.frames import arrow_of
 from vfljax.datasets.partition import owned_columns
 from vfljax.datasets.table import read_frame
 from vfljax.datasets.table_errors import one_line
-from vfljax.errors import UserError, options_in, unknown
+from vfljax.errors import Field, UserError, options_in, unknown
 
+FRAME = "table.parquet"  # the file of an audit's folder to which a data frame is written
 REVEALING = 0.5  # advantage over chance (``above_chance``) from which a column is reported
 COPY = 0.98  # advantage from which a column is taken for a copy of the label
 ROWS = 20_000  # most rows on which columns are judged
 FOLDS = 3
 Folds = list[tuple[np.ndarray, np.ndarray]]
 LEAF = 20  # least rows of a leaf of the boosting, which is scikit-learn's default
+
+
+def argument(name: str) -> Field:
+    """Returns an argument of ``vfljax.audit``, for messages; `vfljax audit` shows its flag."""
+    return Field(f"audit.{name}", name)
+
+
+PARTIES = argument("parties")
 
 
 class RevealingColumn(NamedTuple):
@@ -45,6 +54,7 @@ class RevealingColumn(NamedTuple):
 class Survey(NamedTuple):
     """The table of an audit, and what is known about its columns."""
 
+    data: str  # its file
     dataset: Dataset
     options: dict[str, Any]  # of the loader; "drop" includes the columns that no party owns
     owners: dict[str, tuple[str, ...]]  # party -> its columns
@@ -55,31 +65,40 @@ class Survey(NamedTuple):
     sparse: tuple[str, ...] = ()  # columns with too few numbers for boosting
 
 
-def survey(request: Request) -> Survey:
-    """Reads the table, finds every party's columns, and scores each column by itself.
+def survey(
+    data: str, label: str, parties: Mapping[str, Sequence[str]], options: Mapping[str, Any]
+) -> Survey:
+    """Reads a table, finds every party's columns, and scores each column by itself.
+
+    Args:
+      data: the table's file.
+      label: the column of the labels.
+      parties: names or globs of the columns that each party owns.
+      options: of the table's loader.
 
     Raises:
       UserError: for any fault of the table, and for parties whose columns it lacks.
     """
-    options = dict(request.options)
-    names = [*read_frame(request.data, options.get("options")).columns]  # as the loader's
-    label = one_line(request.label)
+    options = dict(options)
+    names = [*read_frame(data, options.get("options")).columns]  # as the loader's
+    label = one_line(label)
     if label not in names:
         first = (" Where the first line is no header: ", *csv_option(header=None), ".")
         hint = first if any(map(is_number, names)) else ""
-        raise unknown(("column in ", of_audit("label")), label, names, hint)
+        raise unknown(("column in ", argument("label")), label, names, hint)
     dropped = _dropped(options.get("drop", ()), names)
     groups = options.get("groups", "")
     features = [name for name in names if name not in {label, groups, *dropped}]
-    owners = _owned(request, features, {*dropped, groups} - {""})
+    reasons = dict.fromkeys({*dropped, groups} - {""}, "is dropped or names groups")
+    owners = _owned(parties, features, reasons | {label: "is the label and no feature"})
     taken = {name for columns in owners.values() for name in columns}
     unowned = tuple(name for name in features if name not in taken)
-    options["drop"] = (*sorted(dropped), *unowned)
-    dataset = datasets.load("table", request.data, {"label": label, **options})
+    options = {"label": label, **options, "drop": (*sorted(dropped), *unowned)}
+    dataset = datasets.load("table", data, options)
     present = {column.name for column in dataset.columns}
     kept = {party: tuple(c for c in columns if c in present) for party, columns in owners.items()}
     for party, columns in kept.items():
-        if not columns and request.parties[party]:
+        if not columns and parties[party]:
             raise UserError((PARTIES, f": no column of {party} can be used: name others."))
     varying = {
         column.name
@@ -87,8 +106,8 @@ def survey(request: Request) -> Survey:
         if len(np.unique(values)) > 1
     }
     constant = [party for party, columns in kept.items() if columns and not varying & {*columns}]
-    told = _revealing(dataset, kept), *_reach(dataset, kept)
-    return Survey(dataset, options, kept, unowned, tuple(constant), *told)
+    found = _revealing(dataset, kept), *_reach(dataset, kept)
+    return Survey(data, dataset, options, kept, unowned, tuple(constant), *found)
 
 
 def _dropped(patterns: Any, names: Sequence[str]) -> set[str]:
@@ -102,16 +121,16 @@ def _dropped(patterns: Any, names: Sequence[str]) -> set[str]:
     return dropped
 
 
-def _owned(request: Request, features: Sequence[str], absent: set[str]) -> dict[str, list[str]]:
-    """Returns every party's columns. Raises UserError also if a party names the label or an absent column."""
-    reasons = dict.fromkeys(absent, "is dropped or names groups")
-    reasons[one_line(request.label)] = "is the label and no feature"
-    for party, patterns in request.parties.items():
+def _owned(
+    parties: Mapping[str, Sequence[str]], features: Sequence[str], reasons: Mapping[str, str]
+) -> dict[str, list[str]]:
+    """Returns every party's columns. ``reasons`` says of other columns why no party may name them."""
+    for party, patterns in parties.items():
         for pattern in map(one_line, patterns):
             if pattern in reasons:
                 what = f": {party} names {pattern!r}, which {reasons[pattern]}"
                 raise UserError((PARTIES, what), remedy="leave it out")
-    return owned_columns(features, request.parties, PARTIES)
+    return owned_columns(features, parties, PARTIES)
 
 
 def _revealing(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> list[RevealingColumn]:
@@ -208,7 +227,9 @@ def _folds(dataset: Dataset, rows: np.ndarray) -> Folds:
 def _scored(model: ClassifierMixin, x: np.ndarray, y: np.ndarray, folds: Folds) -> float:
     """Returns the cross-validated score of a model: AUC for two classes in the better direction, balanced
     top-1 for more."""
-    chances: Any = cross_val_predict(model, x, y, cv=folds, method="predict_proba")
+    # on a busy machine threads of OpenMP that wait for each other take twenty times as long as one (measured)
+    with threadpool_limits(1, "openmp"):
+        chances: Any = cross_val_predict(model, x, y, cv=folds, method="predict_proba")
     if chances.shape[1] == 2:
         auc = float(roc_auc_score(y == y.max(), chances[:, 1]))
         return max(auc, 1 - auc)
@@ -227,11 +248,11 @@ def written_frame(frame: Any, folder: pathlib.Path) -> pathlib.Path:
     """
     path, arrow = folder / FRAME, arrow_of(frame, "the frame")
     folder.mkdir(parents=True, exist_ok=True)
-    if (folder / JOURNAL).exists() and path.exists():
+    if (folder / "sweep.json").exists() and path.exists():
         stored = pq.read_table(path.absolute())
         # Arrow takes two NaN for different values, pandas for one missing value
         if not (stored.equals(arrow) or stored.to_pandas().equals(arrow.to_pandas())):
-            remedy = ("choose another ", WORKDIR, ". Nothing was changed")
+            remedy = ("choose another ", argument("workdir"), ". Nothing was changed")
             raise UserError(f"{folder} holds an audit of another frame", remedy=remedy)
         return path
     store.write_table(path, arrow)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import collections
 import pathlib
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
 
-from vfljax import contract, papers, store
+from vfljax import contract, papers, plugins, store
 from vfljax.attacking import run
 from vfljax.attacking.jobs import planned
 from vfljax.attacking.planning import extended
@@ -25,6 +25,7 @@ from vfljax.store.units import ATTACK, LOCAL_ONLY
 from vfljax.sweep import profile, size, train
 from vfljax.sweep.grid import defense_values, experiment_of, parse
 from vfljax.sweep.plan import Plan
+from vfljax.sweep.progress import heartbeat
 from vfljax.sweep.variants import static_options
 
 
@@ -46,6 +47,7 @@ def finish(
     say: Say = print,
     make: Work = work,
     may: May = anything,
+    stages: Sequence[Config] = (),
 ) -> Outcome:
     """Trains and attacks what is not stored yet, and writes the tables, but no report.
 
@@ -56,18 +58,25 @@ def finish(
       say: is given each line of progress.
       make: makes the units, in this process or by workers elsewhere.
       may: whether a unit may still be begun.
+      stages: parts of the experiment whose units are made first, each a config that has the one before.
 
     Raises:
       UserError: for what cannot be trained, and if no shard could be.
     """
     check(experiment)
-    return _made(begin(experiment, workdir, command, say), say, make, may)
+    with heartbeat(say, lambda: "planning, and training what several units need"):
+        begun = begin(experiment, workdir, command, say, stages)
+    return _made(begun, say, make, may)
 
 
 def _made(begun: Begun, say: Say, make: Work, may: May = anything) -> Outcome:
     """Makes the units of a sweep that may be made, and writes its tables."""
     outcome = make(begun, say, may)
-    with store.leading(begun.workdir), profile.span("tables"):
+    with (
+        heartbeat(say, lambda: "writing the tables"),
+        store.leading(begun.workdir),
+        profile.span("tables"),
+    ):
         if not store.export(begun.workdir):  # there is nothing to report
             outcome.check()
     return outcome
@@ -173,6 +182,7 @@ def experiment_for(
         raise UserError(
             f"{workdir} holds no sweep: give a --config, for example configs/quickstart.py."
         )
+    plugins.check_in_use(stored, workdir)
     return parse(stored["config"], beyond_limits=True), stored["command"]
 
 

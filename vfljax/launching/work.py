@@ -9,7 +9,7 @@ from __future__ import annotations
 import pathlib
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -26,10 +26,10 @@ from vfljax.errors import UserError, shown
 from vfljax.machine import cores
 from vfljax.store import Unit
 from vfljax.store.claims import TRIES, slug
-from vfljax.store.units import SHARD
+from vfljax.store.units import ATTACK, LOCAL_ONLY, SHARD
 from vfljax.sweep import initial, programs, train
 from vfljax.sweep.plan import Plan
-from vfljax.sweep.progress import Progress
+from vfljax.sweep.progress import Progress, heartbeat
 
 POLL = 0.5  # seconds between looks at units that other processes have claimed
 
@@ -72,7 +72,13 @@ def anything(unit: Unit) -> bool:
     return True
 
 
-def begin(experiment: Config, workdir: pathlib.Path, command: str, say: Say = print) -> Begun:
+def begin(
+    experiment: Config,
+    workdir: pathlib.Path,
+    command: str,
+    say: Say = print,
+    stages: Sequence[Config] = (),
+) -> Begun:
     """Plans a sweep, and writes its header and what its units share. Forgets failures of earlier commands.
 
     Args:
@@ -80,12 +86,13 @@ def begin(experiment: Config, workdir: pathlib.Path, command: str, say: Say = pr
       workdir: the folder of the sweep, new or of the same sweep.
       command: the command that makes the sweep, for its header.
       say: is given each line of progress.
+      stages: parts of the experiment whose units are made first, each a config that has the one before.
 
     Raises:
       UserError: if anything cannot be trained, or does not fit, or if the folder holds another sweep.
     """
     run.check_plugins(experiment, workdir)
-    plan, needs = train.planned(experiment, workdir)
+    plan, needs = train.planned(experiment, workdir, stages)
     variants = planned(plan, experiment)
     with store.leading(workdir):
         data = experiment.data
@@ -129,9 +136,10 @@ def work(begun: Begun, say: Say = print, may: May = anything) -> Outcome:
     queue = Queue(begun)
     with ThreadPoolExecutor(max_workers=cores()) as pool:
         maker = _Maker(begun, queue, pool)
-        while queue.left(may):
-            if not any(_try(unit, maker, say) for unit in queue.preferred(maker.program, may)):
-                time.sleep(POLL)
+        with heartbeat(say, maker.doing):
+            while queue.left(may):
+                if not any(_try(unit, maker, say) for unit in queue.preferred(maker.program, may)):
+                    time.sleep(POLL)
         maker.close()
     return Outcome(queue.given_up, maker.training_seconds, maker.attack_seconds, maker.compiling)
 
@@ -198,15 +206,18 @@ class Queue:
                         self.given_up[unit.name] = failed[-1]
 
     def preferred(self, program: str, may: May) -> Iterator[Unit]:
-        """Yields the units that can be made now: first those of ``program``, which this process has compiled,
-        then those of programs that no other process is at. Units that have failed come last, because they may
-        end this process too."""
+        """Yields the units that can be made now, stage by stage: first those of ``program``, which this process
+        has compiled, then those of programs that no other process is at. Units that have failed come last,
+        because they may end this process too."""
         ready, claimed = self.ready(may), store.claimed(self.workdir)
         busy = {unit.program for unit in self.units if slug(unit.name) in claimed}
         failed = store.failed(self.workdir)
-        yield from sorted(
-            ready, key=lambda u: (slug(u.name) in failed, u.program != program, u.program in busy)
-        )
+
+        def rank(unit: Unit) -> tuple[Any, ...]:
+            last = slug(unit.name) in failed
+            return last, unit.stage, unit.program != program, unit.program in busy
+
+        yield from sorted(ready, key=rank)
 
     def following(self, program: str) -> Unit | None:
         """Returns the unit of another program that will probably be trained next, and has not failed."""
@@ -249,16 +260,28 @@ class _Maker:
         self.begun, self.queue, self._pool = begun, queue, pool
         self.program = ""  # of the last unit
         self.training_seconds = self.attack_seconds = self.compiling = 0.0
+        self._unit: Unit | None = None
         self._shards = {shard.name: shard for shard in begun.plan.shards}
         self._training: train.Training | None = None
         self._stored: Stored | None = None
         self._progress: Progress | None = None
         self._counted: set[str] = set()
 
+    def doing(self) -> str:
+        """Returns what this process does now, for a line of progress."""
+        if self._unit is None:
+            return "waiting for units of other processes"
+        kind, of = self._unit.kind, self._unit.of
+        names = {SHARD: f"training {of}", LOCAL_ONLY: "learning without the federation"}
+        if kind == ATTACK:
+            names[kind] = f"attacking by {self.begun.header['attacks'][of]['label']}"
+        beside = programs.compiling()
+        return names[kind] + f" ({', '.join(beside)})" * bool(beside)
+
     def make(self, unit: Unit) -> None:
         """Makes and stores a unit."""
         began, compiled = time.monotonic(), programs.compile_seconds()
-        self.program = unit.program
+        self.program, self._unit = unit.program, unit
         if unit.kind == SHARD:
             self._train(unit)
             self.training_seconds += time.monotonic() - began

@@ -1,4 +1,4 @@
-"""``vfljax.load``, ``run_sweep`` and ``audit``, and the ``Sweep`` that all of them return."""
+"""``vfljax.load`` and ``run_sweep``, and the ``Sweep`` that they return."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import html
 import os
 import pathlib
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -16,9 +16,7 @@ from ml_collections import ConfigDict
 
 import vfljax
 from vfljax import store
-from vfljax.auditing import request, wires
-from vfljax.auditing.stages import audit as run_audit
-from vfljax.auditing.survey import written_frame
+from vfljax.auditing import wires
 from vfljax.config import Config, as_axis
 from vfljax.errors import UserError, unknown, user_path
 from vfljax.launching import running
@@ -29,10 +27,6 @@ from vfljax.sweep.grid import experiment_of, parse
 from vfljax.sweep.plan import Plan
 
 WIDTH = 110  # characters of a line of ``repr``
-AUDITED = {  # the types of arguments of ``audit``
-    **{"label": str, "parties": str | Mapping, "attackers": str | Sequence, "known": int},
-    **{"seeds": int, "budget": str | float | int, "options": Mapping | None},
-}
 
 
 class Sweep(store.StoredSweep):
@@ -232,90 +226,6 @@ def run_sweep(
     for outcome in outcomes:
         outcome.check()
     return load(folder)
-
-
-def audit(
-    table: Any,
-    *,
-    label: str,
-    parties: Mapping[str, Sequence[str]] | str,
-    workdir: str | os.PathLike[str],
-    label_party: str | None = None,
-    federation: str = "split",
-    attackers: Sequence[str] = (),
-    known: int = 0,
-    budget: float | str = "10m",
-    max_leak: float | None = None,
-    max_cost: float = 1.0,
-    keep_gain: float = 0.5,
-    seeds: int = 5,
-    confirm: bool = False,
-    canaries: bool = False,
-    options: Mapping[str, Any] | None = None,
-    say: Callable[[str], None] = print,
-) -> Sweep:
-    """Audits a table: what leaks of its labels, to which party, and which defense to switch on.
-
-    It is the same audit as that of ``vfljax audit``.
-
-    Args:
-      table: a pandas ``DataFrame``, a ``pyarrow.Table``, or the path of a file. A frame is written to
-        ``workdir/table.parquet``, without its index.
-      label: the column of the labels.
-      parties: who owns which columns, {"bank": ["AGE"], "telco": ["PAY_*"]}, by name or glob.
-      workdir: where the audit is written; the same call continues one that was stopped.
-      label_party: the party that has the labels; the first one by default.
-      federation: "split", "no_split" or "both".
-      attackers: the parties that attack, each alone; all but the label party by default.
-      known: labels that attackers know; 0 is 40, or two a class.
-      budget: seconds, or a text such as "10m".
-      max_leak: the most that may leak, on the report's scale; None allows any, and verdicts decide.
-      max_cost: the most test utility (accuracy or AUC) that a defense may cost; 1 allows any.
-      keep_gain: the share to keep of the federation's gain over the label party alone.
-      seeds: the number of seeds of each configuration.
-      confirm: whether the recommended defense is judged again, on three fresh seeds.
-      canaries: whether claimed epsilons are audited, by additional trials with label canaries.
-      options: of the table's loader (``vfljax.datasets.table.table``).
-      say: is given each line of progress.
-
-    Returns:
-      The audit's own sweep; ``workdir/report.html`` is its report.
-
-    Raises:
-      UserError: of one line, as ``vfljax audit`` prints it.
-    """
-    given, folder = dict(locals()), folder_of(workdir)
-    for name, kind in AUDITED.items():
-        if not isinstance(given[name], kind):
-            what = f"{name}={given[name]!r} must be of type {getattr(kind, '__name__', kind)}."
-            raise UserError(" ".join(what.split()))
-    try:
-        owners = request.parties_of(parties) if isinstance(parties, str) else _tuples(parties)
-        is_file = isinstance(table, str | os.PathLike)
-        asked = request.Request(
-            data=str(user_path(table, "table") if is_file else written_frame(table, folder)),
-            parties=owners,
-            label_party=next(iter(owners), "") if label_party is None else label_party,
-            attackers=(attackers,) if isinstance(attackers, str) else tuple(attackers),
-            budget=request.seconds_of(budget) if isinstance(budget, str) else float(budget),
-            max_leak=max_leak,
-            options=dict(options or {}),
-            **{name: given[name] for name in request.AS_GIVEN},
-        )
-        run_audit(asked, folder, "vfljax.audit", say)
-    except UserError as error:  # it names arguments, not flags
-        raise UserError(error.line(request.argument_of)) from error
-    running.report(folder)
-    return load(folder)
-
-
-def _tuples(parties: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    for name, columns in parties.items():
-        listed = isinstance(columns, Iterable) and not isinstance(columns, str)
-        if not listed or not all(isinstance(column, str) for column in columns):
-            what = f"={{{name!r}: {columns!r}}}"
-            raise UserError((request.PARTIES, what), remedy="give a list of names or globs")
-    return {name: tuple(columns) for name, columns in parties.items()}
 
 
 def attack_wire(

@@ -138,6 +138,27 @@ def _remarks(stored: Iterable[Mapping[str, Any]]) -> Remarks:
     )
 
 
+def check_in_use(header: Mapping[str, Any], workdir: pathlib.Path) -> None:
+    """Raises a UserError that names all plugins with which a sweep was made and which are not in use.
+
+    Args:
+      header: of the sweep.
+      workdir: its folder, for the message.
+    """
+    records, rows = [header, *header["attacks"].values()], all_rows()
+    stored = {row: of for record in records for row, of in record.get("plugins", {}).items()}
+    absent: dict[str, None] = {}
+    for name, about in stored.items():
+        origin = rows[name].origin if name in rows else None
+        if origin is None or not origin.loaded:
+            absent[about["plugin"]] = None
+    if absent:
+        what = f"{workdir} was made with {' and '.join(absent)}, which {'are' if len(absent) > 1 else 'is'}"
+        flags = " ".join(f"--plugin={name}" for name in absent)
+        remedy = f"give {flags}, or the path of each file (in Python, vfljax.plugins.use)"
+        raise UserError(f"{what} not in use", remedy=remedy)
+
+
 def required(
     names: Iterable[str], stored: Mapping[str, Mapping[str, Any]], workdir: pathlib.Path
 ) -> None:

@@ -293,6 +293,12 @@ def _why_not(v: Row, p: Panel) -> str:
         return f"more {utility} than allowed is lost on validation rows"
     if v["cost"] == Cost.TOO_MUCH:
         return "it costs too much on test rows"
+    if v["incomplete"]:
+        return "not all attacks on it have figures"
+    if v["author_says"]:
+        return (
+            "only its author says that an attack that was run knows it: none reads more than others"
+        )
     if not v["known_by"]:
         return (
             "no attack that knows it was run, so it may only hide the labels from those that do not"
@@ -303,8 +309,4 @@ def _why_not(v: Row, p: Panel) -> str:
         return "another operating point of it leaks less"
     if p.best is None:
         return "it was not chosen"
-    if verdict is not Verdict.PROTECTS and p.best["verdict"] == Verdict.PROTECTS:
-        return f"it is not shown to protect ({verdict})"
-    if v["cost"] != Cost.KEPT and p.best["cost"] == Cost.KEPT:
-        return f"{v['cost']}: its limits on test rows leave open whether enough is kept"
     return "more leaks than with what is recommended"

@@ -3,7 +3,10 @@
 To the columns of ``judge.judge`` the verdicts add
 
     label            a text for the configuration, such as "kdk epsilon=.3 k=2"; no two have the same
-    known_by         whether an attack that knows it was tried, for each defense of the chain
+    known_by         whether an attack that knows it was tried, for each defense of the chain. For a defense of
+                     a plugin, whose author names these attacks, they must also read more than all others
+                     somewhere
+    author_says      whether attacks were tried of which nothing but the author's word says that they know it
     faint            whether attacks that know a defense of the chain read little of planted labels at its
                      strength (``defenses.rows.Strengths.faint``)
     epsilon claimed  the least ε of label differential privacy that a defense of the chain claims; NaN for none
@@ -45,8 +48,6 @@ NUMBERS = ("learning_rate", "momentum", "weight_decay", "decay", "strength")
 """The numbers of training that may be axes of a grid, and then stand in labels."""
 LITTLE = 0.005
 """Leaks that differ by no more are not told apart."""
-COSTS = (Cost.KEPT, Cost.UNCLEAR, Cost.UNKNOWN)
-"""The costs of what may be recommended, the best first."""
 
 
 class Judged(NamedTuple):
@@ -106,7 +107,7 @@ def with_words(
         }
     )
     out = verdicts.join(about, on="configuration")
-    out["known_by"] = _known_by(out, frames.rows, attacks)
+    out["known_by"], out["author_says"] = _known_by(out, frames.rows, attacks)
     published = _published(out, frames)
     out = out.join(published, on=[*published.index.names])
     out["shown"] = _shown(out, frames.facts)
@@ -227,16 +228,17 @@ def _epsilon(chain: str, knobs: Mapping[str, Any]) -> float:
 
 def _known_by(
     verdicts: pd.DataFrame, rows: pd.DataFrame, attacks: Mapping[str, Mapping[str, Any]]
-) -> pd.Series:
-    """Returns whether attacks that know every defense of the chain were tried [verdicts]. A defense for which
-    no attack is listed in the panel has none to be tried."""
+) -> tuple[pd.Series, pd.Series]:
+    """Returns the columns ``known_by`` and ``author_says``. A defense for which no attack is listed in a panel
+    has none to be tried."""
     scored = rows[(rows["role"] == "attack") & (rows["leak"].notna() | (rows["settled_by"] != ""))]
     places = scored[["configuration", "panel", "variant", "label"]].drop_duplicates()
     tried: dict[tuple[int, str], dict[str, str]] = {}
     for configuration, panel, variant, label in places.itertuples(index=False, name=None):
         tried.setdefault((configuration, panel), {})[label] = variant
     identities = {variant: store.identity_of(entry) for variant, entry in attacks.items()}
-    found: dict[tuple[Any, ...], bool] = {}
+    shown = _shown_knowers(rows, verdicts, identities)
+    found: dict[tuple[Any, ...], tuple[bool, bool]] = {}
     out = []
     columns = verdicts[["configuration", "panel", "defenses", "broken"]]
     for configuration, panel, chain, broken in columns.itertuples(index=False, name=None):
@@ -245,14 +247,40 @@ def _known_by(
         run = frozenset(variant for label, variant in of.items() if label not in lost)
         key = panel, chain, run
         if key not in found:
-            table = [defenses.TABLE[name] for name in members_of(chain)]
-            found[key] = all(
-                row.known_to(panel, [identities[variant] for variant in run])
-                for row in table
-                if row.known_by.get(panel)
+            table = {name: defenses.TABLE[name] for name in members_of(chain)}
+            listed = {name: row for name, row in table.items() if row.known_by.get(panel)}
+            of_run = [identities[variant] for variant in run]
+            tried_on = all(row.known_to(panel, of_run) for row in listed.values())
+            believed = all(
+                row.origin is None or (panel, name) in shown for name, row in listed.items()
             )
+            found[key] = tried_on and believed, tried_on and not believed
         out.append(found[key])
-    return pd.Series(out, verdicts.index, bool)
+    columns = zip(*out) if out else ((), ())
+    known, said = (pd.Series(column, verdicts.index, bool) for column in columns)
+    return known, said
+
+
+def _shown_knowers(
+    rows: pd.DataFrame, verdicts: pd.DataFrame, identities: Mapping[str, Any]
+) -> set[tuple[str, str]]:
+    """Returns (panel, defense) of the plugins' defenses of which, on some configuration, an attack that is said
+    to know the defense has a higher mean leak than all that are not."""
+    chains = verdicts.drop_duplicates("configuration").set_index("configuration")["defenses"]
+    scored = rows[(rows["role"] == "attack") & rows["leak"].notna()]
+    place = ["configuration", "panel", "variant", "label"]
+    means = scored.groupby(place, sort=False)["leak"].mean().reset_index()
+    out = set()
+    for (configuration, panel), of in means.groupby(["configuration", "panel"], sort=False):
+        for name in members_of(chains.get(configuration, "")):
+            row = defenses.TABLE[name]
+            if row.origin is None:
+                continue
+            knows = np.array([row.known_to(panel, [identities[v]]) for v in of["variant"]])
+            leaks = of["leak"].to_numpy()
+            if leaks[knows].max(initial=-1.0) > leaks[~knows].max(initial=-1.0):
+                out.add((panel, name))
+    return out
 
 
 def _shown(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:
@@ -271,26 +299,22 @@ def _shown(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:
 def _recommended(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:
     """Returns which configurations to switch on [verdicts], at most one in a panel, at K = ``facts.known``.
 
-    A candidate is the operating point of its method, its verdict helps, an attack that knows it was tried, it
-    does not cost too much, and the upper limit of its leak is at most the goal's. Of these the order is: it
-    protects; its cost is kept, then unclear, then not known; the lower mean leak; the larger share of the
-    gain. So no candidate is better than the first in every column.
+    A candidate is the operating point of its method, which keeps the utility on validation rows; its verdict
+    helps; all attacks on it have figures, and one that knows it was tried; it does not cost too much on test
+    rows; and the upper limit of its leak is at most the goal's. Of these the one of lowest mean leak is
+    recommended, then of lowest loss.
     """
     able = [verdict.value for verdict in Verdict if verdict.helps]
     candidates = verdicts[
         verdicts["chosen"]
         & verdicts["verdict"].isin(able)
         & verdicts["known_by"]
-        & verdicts["cost"].isin([cost.value for cost in COSTS])
+        & ~verdicts["incomplete"]  # an attack that was not reached may be the one that reads most
+        & (verdicts["cost"] != Cost.TOO_MUCH)
         & (verdicts["leak_upper"] <= facts.goal.max_leak + 1e-12)
         & (verdicts["known"] == facts.known)
     ]
-    keys = candidates.assign(
-        protects=candidates["verdict"] != Verdict.PROTECTS,
-        price=candidates["cost"].map({cost.value: rank for rank, cost in enumerate(COSTS)}),
-        lost=-candidates["share_kept"],
-    )
-    first = keys.sort_values(["protects", "price", "leak", "lost"], kind="stable")
+    first = candidates.sort_values(["leak", "validation_loss"], kind="stable")
     best = first.drop_duplicates("panel").index
     return pd.Series(verdicts.index.isin(best), verdicts.index)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from vfljax import defenses, store
 from vfljax.report import tables
@@ -10,7 +11,18 @@ from vfljax.report.judged import Judged, knobs_of, members_of, values_of
 from vfljax.report.rows import PANELS
 from vfljax.report.templates import paragraphs
 from vfljax.report.words import listed
+from vfljax.sweep.grid import configurations
 from vfljax.types import NO_SPLIT
+
+
+class Reached(NamedTuple):
+    """How much of a method a sweep has trained."""
+
+    method: str
+    trained: int  # of its operating points
+    planned: int
+    seeds: int  # the fewest seeds of any of these
+    fewer_seeds: bool  # whether that is fewer than the sweep's
 
 
 def not_attacked(judged: Judged) -> list[str]:
@@ -18,9 +30,18 @@ def not_attacked(judged: Judged) -> list[str]:
     rows, every = judged.rows, store.attack_summary(judged.sweep.workdir).values()
     learned = {*rows.loc[rows["role"] == "learner", "known"]}
     attacked = {*rows.loc[rows["role"] == "attack", "known"]} - {0}
+    methods = reached(judged)
     return paragraphs(
         "not_attacked",
         skipped=[entry for entry in every if entry["status"] == "skipped"],
+        untrained=[of.method for of in methods if not of.trained],
+        partly=[
+            f"{of.method} at {of.trained} of {of.planned}"
+            for of in methods
+            if 0 < of.trained < of.planned
+        ],
+        fewer_seeds=[f"{of.method} on {of.seeds}" for of in methods if of.fewer_seeds],
+        every_seed=judged.experiment.seeds,
         settled=_settled(judged),
         defense_unknown=_defense_unknown(judged),
         lost=_lost(judged),
@@ -29,14 +50,31 @@ def not_attacked(judged: Judged) -> list[str]:
     )
 
 
-def _defense_unknown(judged: Judged) -> Iterator[tuple[str, str, str, str]]:
-    """Yields method, panel, defense and advice, where no attack takes the defense into account."""
+def reached(judged: Judged) -> list[Reached]:
+    """Returns how much of each method is trained, in the config's order, if a sweep is not trained whole."""
+    if len(judged.trials) >= judged.sweep.header["trials"]:
+        return []
+    planned = configurations(judged.experiment)["method"].value_counts(sort=False)
+    seeds = judged.trials.groupby(["method", "configuration"])["seed"].nunique()
+    out = []
+    for method, count in planned.items():
+        of = seeds[seeds.index.get_level_values("method") == method]
+        fewest = int(of.min()) if len(of) else 0
+        fewer = 0 < fewest < judged.experiment.seeds
+        out.append(Reached(str(method), len(of), int(count), fewest, fewer))
+    return out
+
+
+def _defense_unknown(judged: Judged) -> Iterator[tuple[str, str, str, str, bool]]:
+    """Yields method, panel, defense, advice, and whether its author says that an attack knows it, where no
+    attack is shown to take the defense into account."""
     of = judged.leading
     unknown = of[of["leak"].notna() & ~of["known_by"]].drop_duplicates(["panel", "method"])
     for row in unknown.to_dict("records"):
         for name in members_of(row["defenses"]):
             if advice := defenses.TABLE[name].advice(row["panel"]):
-                yield row["method"], PANELS[row["panel"]], name, advice
+                said = bool(row["author_says"])
+                yield row["method"], PANELS[row["panel"]], name, advice, said
 
 
 def _settled(judged: Judged) -> dict[str, str]:

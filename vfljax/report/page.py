@@ -30,7 +30,7 @@ from vfljax.report.answer import answers
 from vfljax.report.judged import Judged, judged
 from vfljax.report.templates import TEMPLATES, paragraphs, templates
 from vfljax.report.terminal import first_lines, fitted
-from vfljax.report.words import count, share
+from vfljax.report.words import count, listed, share
 from vfljax.sweep import profile
 from vfljax.sweep.grid import experiment_of
 
@@ -39,7 +39,6 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-s
 """The page's content security policy: nothing may come from anywhere else."""
 FEW = 4  # number of notes that are shown unfolded
 BLANK = "\N{NO-BREAK SPACE}"
-TIME = "want of time"  # words in a note on what was left out to save time
 
 
 class Drawing(NamedTuple):
@@ -184,7 +183,7 @@ def _parties(judged: Judged) -> list[str]:
 def _notes(judged: Judged) -> list[str]:
     """Returns the notes on a sweep, those on missing or diverged trials first."""
     undone, trials = judged.sweep.unfinished, len(judged.trials)
-    notes = [f"Not finished: {'; '.join(undone)}."] if undone else []
+    notes = [f"Not finished: {listed(undone, FEW)}."] if undone else []
     if lost := int(judged.trials["diverged"].sum()):
         notes.append(f"{lost} of {trials} trials diverged: their figures are left out, not zero.")
     if canaries := judged.experiment.canaries:
@@ -192,7 +191,7 @@ def _notes(judged: Judged) -> list[str]:
             f"{count(canaries, 'training row')} of each seed are canaries, whose labels are coins"
         )
         notes.append(f"{what}: utility and leaks of this sweep contain them.")
-    return notes + sorted(judged.experiment.notes, key=lambda note: TIME not in note)
+    return [*notes, *judged.experiment.notes]
 
 
 def _origin(sweep: store.StoredSweep) -> dict[str, str]:

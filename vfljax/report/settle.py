@@ -37,7 +37,7 @@ def settle(p: Panel) -> Iterator[Command]:
         return
     if p.best is not None and p.fresh is None:
         why = f"This judges {p.best['label']} again, on {FEWEST_SEEDS} seeds on which nothing was chosen"
-        yield Command(why, f"{on_sweep(p.judged, 'sweep')} --confirm")
+        yield Command(why, _confirming(p.judged))
     seeds, what = _open_seeds(p)
     if seeds:
         command = more_seeds(p.judged, seeds)
@@ -119,6 +119,15 @@ def more_seeds(judged: Judged, seeds: int) -> str:
         changes = [f"--{name}={value}" for name, value in given.items() if _changes(name)]
     words = [f"--config={config}", *changes, f"--config.seeds={seeds}", f"--workdir={target}"]
     return shlex.join(["vfljax", "sweep", *words, *_plugins(given)])
+
+
+def _confirming(judged: Judged) -> str:
+    """Returns the command that judges what is recommended on fresh seeds. An audit whose budget is spent is
+    asked again, because ``vfljax sweep`` would first train what it has not reached, without a budget."""
+    command = judged.sweep.header["command"]
+    if judged.sweep.unfinished and "parties" in _flags(command):
+        return f"{command} --confirm"
+    return f"{on_sweep(judged, 'sweep')} --confirm"
 
 
 def _changes(name: str) -> bool:

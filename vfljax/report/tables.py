@@ -239,7 +239,9 @@ def remark(v: dict[str, Any], utility: str) -> str:
         parts.append(f"no operating point keeps enough {utility} on validation rows")
     if not v["recommended"] and v["chosen"]:
         parts.append("operating point")
-    if not v["known_by"]:
+    if v["author_says"]:
+        parts.append("its author says that an attack knows it, and none reads more than others")
+    elif not v["known_by"]:
         parts.append("nobody who knows it attacked it")
     elif v["faint"] and Verdict(v["verdict"]).helps:
         parts.append("attacks that know it read little of planted labels at this strength")

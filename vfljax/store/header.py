@@ -3,8 +3,9 @@
     schema, id, config, command, versions, revision, backend, devices, checksum, ...
     data                    rows, classes, parts; ``sources`` are the columns of a user's table, as records of
                             ``datasets.core.SourceColumn`` with the number of the party that owns each, or null
-    earlier                 the configs that the sweep had before it was extended, the first one first
-    shards                  name, group (program), trials and capacity of each shard
+    earlier                 the configs of the stages before the present one, the first one first: those that
+                            the sweep had before it was extended, and parts of it that are made first
+    shards                  name, group (program), trials, capacity and stage of each shard
     blocks                  names of shards by block; an attack has a unit for each block
     attacks                 entries by variant (``store.rows``)
     local_only              attackers, seeds, and points (known labels, draws) of each unit of the baseline
@@ -18,15 +19,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vfljax.config import FREE, resolve
-from vfljax.errors import UserError
+from vfljax.errors import Field, UserError
 from vfljax.store.sealed import SEAL, Damaged, begin_root, read_root, seal, write_root
 from vfljax.switches import GENERATOR
 
 SCHEMA = 7
+LONGEST = 200  # characters of a field's value in a message
 # the last commit that reads a schema, and earlier ones
 LAST_READERS = {6: "098fde0c", 5: "4c4d05ea", 4: "97df115"}
 ID = "id"
@@ -67,6 +69,8 @@ MAY_CHANGE = (
     "reproduces",  # the paper's table that it is compared with
     "goal",
     "parties.names",
+    "name",
+    "notes",
 )
 
 
@@ -140,17 +144,20 @@ def _identity(workdir: pathlib.Path, written: tuple[Any, ...]) -> str:
     return header[ID] if header else ""
 
 
-def stages(stored: Mapping[str, Any], config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Returns the configs that a stored sweep has had, the first one first, and last the requested one.
+def stages(
+    stored: Mapping[str, Any], config: Mapping[str, Any], added: Sequence[Mapping[str, Any]] = ()
+) -> list[Mapping[str, Any]]:
+    """Returns the configs of the stages of a stored sweep, the first one first, and last the requested one.
 
     Args:
       stored: header of the sweep.
       config: the requested config, which is the present one of the sweep if no trial or attack depends on what
         differs.
+      added: parts of an extension that are made before the rest of it.
     """
     changed = differences(resolve(stored["config"]), resolve(config))
     grows = any(field.field.startswith(MAY_GROW) for field in changed)
-    return [*stored["earlier"], *([stored["config"]] if grows else []), config]
+    return [*stored["earlier"], *([stored["config"], *added] if grows else []), config]
 
 
 def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
@@ -176,12 +183,10 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
         begin_root(workdir, {**header, ID: seal(header)[SEAL]})
         stored = read_header(workdir)  # on a file system without locks, perhaps another process's
     refuse_another(workdir, stored, header)
-    *earlier, config = stages(stored, header["config"])
-    if len(earlier) > len(stored["earlier"]):
-        new = {name: header[name] for name in ("trials", "shards")}
-        plugged = {"plugins": {**stored["plugins"], **header["plugins"]}}
-        stored = {**stored, **new, **plugged, "earlier": earlier, "config": config}
-    return write(workdir, stored)
+    if len(stages(stored, header["config"])) > len(stored["earlier"]) + 1:
+        new = {name: header[name] for name in ("trials", "shards", "earlier")}
+        stored = {**stored, **new, "plugins": {**stored["plugins"], **header["plugins"]}}
+    return write(workdir, {**stored, "config": header["config"]})
 
 
 def write(workdir: pathlib.Path, header: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,22 +247,29 @@ def refuse_another(
     data = difference(stored, header)
     if not data and stored.get("identity"):  # the data are the same under other options
         may_change = (*may_change, "data.options")
-    changed = [
-        str(changed_field)
+    changed: list[tuple[str | Field, ...]] = [
+        (Field(name, name), f": {_shortened(before)} -> {_shortened(after)}")
         # ``resolve`` gives a field that is newer than the stored sweep its default
-        for changed_field in differences(resolve(stored["config"]), resolve(header["config"]))
-        if not changed_field.field.startswith(may_change)
+        for name, before, after in differences(resolve(stored["config"]), resolve(header["config"]))
+        if not name.startswith(may_change)
     ]
     if data:
-        changed.append(data)
-    changed += map(str, differences(_generator(stored), _generator(header)))
+        changed.append((data,))
+    changed += [(str(of),) for of in differences(_generator(stored), _generator(header))]
     if stored.get("pretrained", {}) != header["pretrained"]:
-        changed.append("the file of pretrained weights has changed")
+        changed.append(("the file of pretrained weights has changed",))
     if changed:
+        listed = [part for of in changed[:3] for part in ("; ", *of)][1:]
         raise UserError(
-            f"workdir {workdir} holds another sweep ({'; '.join(changed[:3])}): choose another "
-            "--workdir, or give the config it was made with. Nothing was changed."
+            (f"workdir {workdir} holds another sweep (", *listed, ")"),
+            remedy="choose another --workdir, or give the config it was made with. Nothing was changed",
         )
+
+
+def _shortened(value: Any) -> str:
+    """Returns a field's value as text, cut where it is long, such as the columns of a wide table."""
+    text = str(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def _generator(header: Mapping[str, Any]) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class Unit(NamedTuple):
     shards: tuple[str, ...] = ()  # names of the shards that an attack reads
     needs: tuple[str, ...] = ()  # the units that must be finished before
     after: tuple[str, ...] = ()  # the units that must be finished, or given up, before
+    stage: int = 0  # of the sweep; units of earlier stages are made first
 
 
 def shard_unit(name: str) -> str:
@@ -60,16 +61,19 @@ def attack_unit(variant: str, block: int) -> str:
 def units_of(header: Mapping[str, Any], outdated: bool = False) -> list[Unit]:
     """Returns the units of a sweep, in the order in which one process makes them.
 
-    If an attack may be settled by cheaper ones, its units come after those of all cheaper attacks on the same
-    block.
+    Units of earlier stages come first. If an attack may be settled by cheaper ones, its units come after those
+    of all cheaper attacks on the same block.
 
     Args:
       header: of the sweep.
       outdated: whether units are listed too that an earlier rule of an attack made, or left unmade.
     """
+    # sweeps without stages are older than these
+    stage_of = {shard["name"]: shard.get("stage", 0) for shard in header["shards"]}
     units = [
-        Unit(shard_unit(shard["name"]), SHARD, shard["name"], shard["group"])
+        Unit(shard_unit(name), SHARD, name, shard["group"], stage=stage_of[name])
         for shard in header["shards"]
+        for name in [shard["name"]]
     ]
     units += [
         Unit(f"{LOCAL_ONLY}/{number:03d}", LOCAL_ONLY, entry, LOCAL_ONLY)
@@ -95,10 +99,11 @@ def units_of(header: Mapping[str, Any], outdated: bool = False) -> list[Unit]:
                 shards=tuple(shards),
                 needs=tuple(map(shard_unit, shards)),
                 after=tuple(attack_unit(other, number) for other in cheaper),
+                stage=max(stage_of[name] for name in shards),
             )
             for number, shards in enumerate(blocks)
         ]
-    return units
+    return sorted(units, key=lambda unit: unit.stage)
 
 
 def finished(workdir: pathlib.Path, unit: str) -> bool:

@@ -47,6 +47,9 @@ STATES = 2 * 4 * 4  # bytes per weight: it, its gradient and two moments, before
 QUICK = 1
 # estimated seconds of running from which full effort pays; it takes about a second longer to compile
 PAYS = 60.0
+# a group's later shards take as many trials as its first ones, so that no program is compiled again, unless
+# there would be more of them than this
+ALIKE = 4
 
 
 class Shard(NamedTuple):
@@ -56,6 +59,7 @@ class Shard(NamedTuple):
     group: int
     trials: tuple[int, ...]  # places in the group
     capacity: int  # members of the program
+    stage: int = 0  # of the sweep that adds the trials; units of earlier stages are made first
 
 
 class Plan(NamedTuple):
@@ -75,6 +79,8 @@ class Plan(NamedTuple):
     codebooks: dict[int, dict[str, PyTree]]  # of each trial (by id) whose defenses train one
     devices: int  # number of devices that the sweep was first planned for; it decides widths
     effort: Effort  # of compiling, as it was first planned
+    earlier: tuple[Config, ...] = ()  # the configs of the stages before ``experiment``
+    stage_ends: tuple[int, ...] = ()  # the number of trials of each stage and those before it
 
     @property
     def balance(self) -> list[int]:
@@ -103,7 +109,8 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = ()) -> Plan:
 
     Args:
       experiment: what is trained.
-      earlier: the configs that the sweep had before it was extended to this one.
+      earlier: the configs of stages before this one: those that the sweep had before it was extended, and
+        parts of it that are made first. No shard has trials of two stages.
 
     Raises:
       UserError: for data or a config that cannot be trained, and for switches of JAX.
@@ -138,14 +145,16 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = ()) -> Plan:
     trials = stages[-1][1]
     specs.check_programs(experiment, trials)
     specs.check(experiment, shape, trials)
-    parts = zip(stages, grid.added(stages), strict=True)
-    groups = specs.joined([specs.groups(of, shape, new) for (of, _), new in parts if len(new)])
+    parts = grid.added(stages)
+    groups = specs.joined(
+        [specs.groups(of, shape, new) for (of, _), new in zip(stages, parts) if len(new)]
+    )
     teachers.check(experiment.teacher, groups, table, shape)
     groups = [
         group._replace(weights=_weights_size(group.spec, table) + codebooks.numbers(group.spec))
         for group in groups
     ]
-    epochs = len(experiment.training.recorded_epochs)
+    epochs, ends = len(experiment.training.recorded_epochs), np.cumsum([len(new) for new in parts])
     plan = Plan(
         experiment=experiment,
         dataset=dataset,
@@ -156,11 +165,13 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = ()) -> Plan:
         seeds=np.arange(seeds, dtype=np.uint32),
         attack_variants=tuple(attacked),
         groups=groups,
-        shards=list(_shards(groups, experiment.execution.shard_seconds, epochs, ())),
+        shards=list(_shards(groups, ends, experiment.execution.shard_seconds, epochs, ())),
         teachers={},
         codebooks={},
         devices=jax.device_count(),
         effort=_effort(groups, attacked),
+        earlier=tuple(earlier),
+        stage_ends=tuple(ends.tolist()),
     )
     _check_recorded(plan)
     if experiment.model.pretrained:  # a wrong file is refused
@@ -252,31 +263,41 @@ def _weights_size(spec: Spec, table: Table) -> int:
 
 
 def _shards(
-    groups: Sequence[specs.Group], seconds: float, epochs: int, stored: Sequence[Shard]
+    groups: Sequence[specs.Group],
+    ends: Sequence[int] | np.ndarray,
+    seconds: float,
+    epochs: int,
+    stored: Sequence[Shard],
 ) -> Iterator[Shard]:
-    """Yields shards of all trials that are in no stored one. By rough estimates for this backend a shard takes
-    about ``seconds`` (``trial_seconds``), and the exchange of its recorded ``epochs`` fits into memory
-    (``_held_members``). If a sweep would have more than ``SHARDS`` of them, they take longer, up to
-    ``LONGEST``.
+    """Yields shards of all trials that are in no stored one, stage by stage (``Plan.stage_ends``). By rough
+    estimates for this backend a shard takes about ``seconds`` (``trial_seconds``), and the exchange of its
+    recorded ``epochs`` fits into memory (``_held_members``). If a sweep would have more than ``SHARDS`` of
+    them, they take longer, up to ``LONGEST``.
 
     Unfinished shards are saved every 5 s, which bounds the work that a kill can lose.
     """
     devices, name = jax.device_count(), len(stored)
     total = sum(len(group.trials) * trial_seconds(group) for group in groups)
     seconds = max(seconds, min(total / devices / SHARDS, LONGEST))
-    for number, group in enumerate(groups):
-        # trials that were added to a group come after those that it had
-        begin = sum(len(shard.trials) for shard in stored if shard.group == number)
-        left = len(group.trials) - begin
-        if not left:
+    last = {shard.group: shard.capacity for shard in stored}  # of each group's last shard
+    begun = [sum(len(s.trials) for s in stored if s.group == n) for n in range(len(groups))]
+    for (stage, end), (number, group) in itertools.product(enumerate(ends), enumerate(groups)):
+        # trials of later stages come after those of earlier ones in their group
+        begin = begun[number]
+        stop = int(np.sum(group.trials["trial"].to_numpy() < end))
+        begun[number] = max(begin, stop)
+        if (left := stop - begin) <= 0:
             continue
         most = int(seconds * devices / trial_seconds(group))
         most = max(devices, min(most, _held_members(group, epochs)))
         capacity = -(-left // -(-left // most))
         capacity = -(-capacity // devices) * devices
-        for first in range(begin, len(group.trials), capacity):
-            places = tuple(range(first, min(first + capacity, len(group.trials))))
-            yield Shard(f"{name:05d}-{group.name}", number, places, capacity)
+        if left <= ALIKE * last.get(number, 0):
+            capacity = last[number]
+        last[number] = capacity
+        for first in range(begin, stop, capacity):
+            places = tuple(range(first, min(first + capacity, stop)))
+            yield Shard(f"{name:05d}-{group.name}", number, places, capacity, stage)
             name += 1
 
 
@@ -339,11 +360,13 @@ def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
             group=number[shard["group"]],
             trials=tuple(shard["trials"]),
             capacity=shard["capacity"],
+            stage=shard.get("stage", 0),  # sweeps without it are older than stages
         )
         for shard in header["shards"]
     ]
     epochs = len(plan.experiment.training.recorded_epochs)
-    shards += _shards(plan.groups, plan.experiment.execution.shard_seconds, epochs, shards)
+    seconds = plan.experiment.execution.shard_seconds
+    shards += _shards(plan.groups, plan.stage_ends, seconds, epochs, shards)
     same = header.get("backend") == jax.default_backend()
     devices = header["devices"] if same else jax.device_count()
     effort = Effort(**header.get("effort", {}))

@@ -134,15 +134,16 @@ class Program:
         self._signature = _abstract((members, shared, into))
         real = self.layout.on_each(self.layout.capacity)
         try:
-            lowered = _timed("tracing", lambda: self._call.lower(members, shared, into, real))
+            lower = functools.partial(self._call.lower, members, shared, into, real)
+            lowered = _timed("tracing", self.name, lower)
         except Exception:  # of the code of a defense or an attack, which may be tried again
             self.traces = 0
             raise
         work = functools.partial(lowered.compile, compiler_options=self.options)
         if pool is not None:
-            self._compiled = pool.submit(_timed, "compiling", work).result
+            self._compiled = pool.submit(_timed, "compiling", self.name, work).result
             return
-        compiled = _timed("compiling", work)
+        compiled = _timed("compiling", self.name, work)
         self._compiled = lambda: compiled
 
     def __call__(
@@ -223,15 +224,25 @@ def _map_into(
 _TRACES = 0  # of all programs of this process
 _LOCK = threading.Lock()  # of the seconds below, which compiling threads add to
 _SPENT = {"tracing": 0.0, "compiling": 0.0}  # seconds of this process, over all threads
+_COMPILING: list[str] = []  # what its threads do now, such as "compiling attack_norm"
 
 
-def _timed(what: str, do: Callable[[], Any]) -> Any:
+def _timed(what: str, name: str, do: Callable[[], Any]) -> Any:
     began = time.monotonic()
+    with _LOCK:
+        _COMPILING.append(f"{what} {name}")
     try:
         return do()
     finally:
         with _LOCK:
             _SPENT[what] += time.monotonic() - began
+            _COMPILING.remove(f"{what} {name}")
+
+
+def compiling() -> list[str]:
+    """Returns what the threads of this process trace or compile now, such as "compiling attack_norm"."""
+    with _LOCK:
+        return list(dict.fromkeys(_COMPILING))
 
 
 def compile_seconds(*what: str) -> float:

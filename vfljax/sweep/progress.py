@@ -1,10 +1,49 @@
-"""A progress line: trials done, steps a second, time left."""
+"""Lines of progress: trials done, steps a second, time left; and what is being done if nothing else is said."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
 from typing import TextIO
+
+QUIET = 8.0  # seconds without a line, after which ``heartbeat`` says what is being done
+_shown_at = time.monotonic()  # when any line was last shown
+
+
+def note_line() -> None:
+    """Notes that a line was shown, so that ``heartbeat`` waits anew."""
+    global _shown_at
+    _shown_at = time.monotonic()
+
+
+@contextlib.contextmanager
+def heartbeat(say: Callable[[str], None], doing: Callable[[], str]) -> Iterator[None]:
+    """Says what is being done whenever no line was shown for ``QUIET`` seconds, while the body runs.
+
+    Compiling a program, or reading a large table, takes long and shows nothing itself.
+
+    Args:
+      say: is given the line, in a thread of its own.
+      doing: returns the line.
+    """
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.5):
+            if time.monotonic() - _shown_at >= QUIET:
+                note_line()
+                say(doing())
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def clock(seconds: float) -> str:
@@ -49,11 +88,13 @@ class Progress:
         self.done_steps += steps
         if self.warm is None:  # the time until here is mostly compiling: the estimate leaves it out
             self.warm = time.monotonic(), self.done_steps
-        if time.monotonic() - self.shown >= self.interval:
+        due = time.monotonic() - self.shown >= self.interval
+        if due and self.done_trials < self.trials:  # ``close`` shows the last line
             self._show(note)
 
     def _show(self, note: str, end: bool = False) -> None:
         self.shown = time.monotonic()
+        note_line()
         elapsed = self.shown - self.started
         rate = (self.done_steps - self.skipped) / max(elapsed, 1e-9)
         left = "done" if end else "estimating"
@@ -73,6 +114,7 @@ class Progress:
 
     def say(self, line: str) -> None:
         """Shows another text on a line of its own."""
+        note_line()
         self.stream.write("\r\x1b[2K" * self.stream.isatty() + line + "\n")
         self.stream.flush()
 

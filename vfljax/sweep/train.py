@@ -11,7 +11,7 @@ import importlib.metadata
 import pathlib
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -128,7 +128,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         ),
         "pretrained": {part: pretrained.digest(path) for part, path in files.items() if path},
         "trials": sum(len(g.trials) for g in plan.groups),
-        "earlier": [],
+        "earlier": [stage.stored for stage in plan.earlier],
         "shards": stored_shards(plan),
         "blocks": [],
         "attacks": {},
@@ -149,7 +149,9 @@ def stored_shards(plan: Plan) -> list[dict[str, Any]]:
     return [shard._asdict() | {"group": plan.groups[shard.group].name} for shard in plan.shards]
 
 
-def plan_of(experiment: Config, stored: Mapping[str, Any] | None) -> Plan:
+def plan_of(
+    experiment: Config, stored: Mapping[str, Any] | None, stages: Sequence[Config] = ()
+) -> Plan:
     """Returns the plan of a sweep, divided as it is stored.
 
     If the data are refused, the error says what changed since the sweep was begun.
@@ -157,29 +159,33 @@ def plan_of(experiment: Config, stored: Mapping[str, Any] | None) -> Plan:
     Args:
       experiment: what is trained: the sweep as it was begun, or an extension of it.
       stored: the header of the sweep, None before it is begun.
+      stages: parts of the sweep, or of its extension, that are made first.
     """
     data = experiment.data
     with store.explained(stored, datasets.reader_of(data.name, data.dir)):
         if stored is None:
-            return make_plan(experiment)
-        stages = store.stages(stored, experiment.stored)[:-1]
-        earlier = [parse(stage, beyond_limits=True) for stage in stages]
+            return make_plan(experiment, stages)
+        every = store.stages(stored, experiment.stored, [stage.stored for stage in stages])
+        earlier = [parse(stage, beyond_limits=True) for stage in every[:-1]]
         return divided_as(make_plan(experiment, earlier), stored)
 
 
-def planned(experiment: Config, workdir: pathlib.Path) -> tuple[Plan, str]:
+def planned(
+    experiment: Config, workdir: pathlib.Path, stages: Sequence[Config] = ()
+) -> tuple[Plan, str]:
     """Returns the plan of a sweep, and what it needs, in words.
 
     Args:
       experiment: what is trained.
       workdir: the folder of the sweep.
+      stages: parts of it that are made first.
 
     Raises:
       UserError: before anything is written, for trials or attacks that cannot be run, or do not fit.
     """
     stored = store.header_of(workdir)
     plugins.required(defense_values(experiment), (stored or {}).get("plugins", {}), workdir)
-    plan = plan_of(experiment, stored)
+    plan = plan_of(experiment, stored, stages)
     if stored is None:  # on a stored sweep, attacks that cannot be run are skipped
         check_attacks(plan)
     return plan, size.needs(plan, workdir)

@@ -1,0 +1,114 @@
+"""The config of an audit: what applies to a table, and in which order it is trained."""
+
+import numpy as np
+import pytest
+
+from tests.auditing.survey_test import surveyed, values, written
+from tests.sweeps import tiny
+from vfljax import defenses
+from vfljax.auditing import suite
+from vfljax.sweep import grid
+from vfljax.sweep.grid import parse
+from vfljax.sweep.plan import check_attacks, make_plan
+from vfljax.types import Federation
+
+GOAL = {"max_leak": 1.0, "max_cost": 1.0, "keep_gain": 0.5}
+
+
+def config(table, federation="split", **changes):
+    given = {"known": 0, "seeds": 3, "goal": GOAL, **changes}
+    return suite.config(table, "bank", ("telco",), federation=federation, **given)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_a_sweep_is_trained_in_the_order_in_which_its_report_says_most(seeds):
+    names = ["label_dp", "noise", "kdk", "dcor", "ppdl", "marvell", "max_norm"]
+    whole = suite.defended(tiny(seeds=seeds), names)
+    parts = [parse(part) for part in [*suite.stages(whole), whole]]
+    tables = grid.added([(part, grid.trials(part, [Federation()])) for part in parts])
+    first, *rest = tables
+    assert {*first["method"]} == {"undefended"}
+    assert {*first["seed"]} == {*range(seeds)}
+    order = [
+        (seed >= 3, not (np.isnan(strength) or strength in suite.middle(method)), method)
+        for table in rest
+        for method, strength, seed in zip(
+            table["method"], strengths_of(table), table["seed"], strict=True
+        )
+    ]
+    few = [of for of in order if not of[0]]
+    assert few == sorted(few, key=lambda of: of[1])  # middle strengths, then the others
+    assert order[: len(few)] == few  # then the other seeds
+    firsts = list(dict.fromkeys(method for *_, method in order))
+    assert firsts == names
+    every = sum(len(suite.strengths(name)) or 1 for name in names) + 1
+    assert sum(map(len, tables)) == every * seeds
+
+
+def strengths_of(table):
+    for row in table.to_dict("records"):
+        row_of = defenses.TABLE[row["method"]].strengths
+        yield np.nan if row_of is None else row[f"{row['method']}.{row_of.knob}"]
+
+
+@pytest.mark.parametrize("name", defenses.TABLE)
+def test_every_defense_has_a_config_of_its_strengths(name):
+    row = defenses.TABLE[name].strengths
+    found = suite.strengths(name)
+    assert found == (() if row is None else (row.values[0], *suite.middle(name), row.values[-1]))
+    parse(suite.defended(tiny(), [name]))
+
+
+def test_defenses_with_a_guarantee_come_first_and_those_that_cannot_be_trained_are_named(tmp_path):
+    table = surveyed(written(tmp_path / "t.csv", values()))
+    base = config(table, "no_split")
+    names, refused = suite.applicable(base, make_plan(parse(base)))
+    claim = [defenses.TABLE[n].remarks.epsilon(defenses.TABLE[n].example, {}) for n in names]
+    given = [epsilon is None for epsilon in claim]
+    assert given == sorted(given)
+    assert False in given
+    assert {*names} | {*refused} == {*defenses.TABLE}
+    assert all(defenses.TABLE[name].needs_top for name in refused)
+
+
+def test_what_the_classes_or_the_federation_rule_out_is_left_out(tmp_path):
+    rng = np.random.default_rng(0)
+    table = {"age": rng.normal(size=200).tolist(), "pay": rng.normal(size=200).tolist()}
+    table["y"] = [f"c{k % 4}" for k in range(200)]
+    four = surveyed(written(tmp_path / "t.csv", table), "bank: age; telco: pay")
+    found = config(four, "both")
+    check_attacks(make_plan(parse(found)))
+    assert "norm" not in found["attacks"]
+    assert found["attacks"]["spectral"]["whole"] == (False,)
+    assert found["attacks"]["posterior"]["signal"] == ("entries",)
+    two, signals = surveyed(written(tmp_path / "two.csv", values())), []
+    for federation in ("both", "split"):
+        attacks = config(two, federation)["attacks"]
+        signals.append(attacks["posterior"]["signal"])
+        assert ("direct" in attacks) == (federation == "both")
+    assert signals == [("entries", "direction"), ("direction",)]
+
+
+def test_canaries_are_planted_where_an_epsilon_is_claimed():
+    whole = suite.defended(tiny(), ["noise", "label_dp"])
+    planted = suite.canaries(whole, 200)
+    assert planted is not None
+    assert list(planted["grid"]) == ["label_dp"]
+    assert planted["canaries"] == 40
+    assert parse(planted).seeds == 1
+    assert suite.canaries(suite.defended(tiny(), ["noise"]), 200) is None
+
+
+def test_labels_of_very_many_classes_are_refused_before_anything_is_made(tmp_path):
+    rng = np.random.default_rng(0)
+    table = {"age": rng.normal(size=5000).tolist(), "pay": rng.normal(size=5000).tolist()}
+    table["y"] = [f"c{k}" for k in range(5000)]
+    with pytest.raises(ValueError, match="y"):
+        surveyed(written(tmp_path / "t.csv", table), "bank: age; telco: pay")
+
+
+def test_the_parties_that_attack_are_numbered_without_the_label_party(tmp_path):
+    table = surveyed(written(tmp_path / "t.csv", values()), "shop: job; bank: age; telco: pay*")
+    found = suite.config(table, "bank", ("telco",), "split", 0, 3, GOAL)
+    assert found["parties"]["names"] == ("shop", "telco", "bank")
+    assert found["attackers"] == ((1,),) == found["malicious"]["parties"]

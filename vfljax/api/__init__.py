@@ -1,0 +1,1 @@
+"""What Python programs, notebooks and commands call."""
