@@ -9,7 +9,7 @@ import pytest
 
 from tests.report.made import FACTS, made
 from vfljax import store
-from vfljax.cli import sweep as sweep_command
+from vfljax.api.commands import COMMANDS
 from vfljax.config import Goal
 from vfljax.report import terminal
 from vfljax.report.answer import answers
@@ -48,7 +48,7 @@ def test_what_protects_and_keeps_the_gain_is_to_be_switched_on():
     assert "5 seeds" in answer.coverage
     (confirm,) = answer.settle
     assert confirm.command == "vfljax sweep --workdir=runs/x --confirm"
-    assert "confirm" in {flag.name for flag in sweep_command.FLAGS}
+    assert "confirm" in {*COMMANDS["sweep"].flags}
 
 
 def test_no_candidate_is_better_than_the_recommended_one_in_every_column():
@@ -101,7 +101,7 @@ def test_what_is_open_comes_with_the_seeds_that_would_decide_it():
     assert f"{seeds} seeds would decide whether noise helps" in command.why
     assert words[-1] == f"--workdir=runs/x-{seeds}-seeds"  # a stored sweep has its number of seeds
     assert "--config.data.dir=D" in words
-    flags = {flag.name for flag in sweep_command.FLAGS}
+    flags = {*COMMANDS["sweep"].flags}
     assert {word.split("=")[0].strip("-").split(".")[0] for word in words[2:]} <= flags
 
 

@@ -27,7 +27,7 @@ from vfljax.auditing import suite
 from vfljax.config import as_axis
 from vfljax.datasets.wire import alike, read
 from vfljax.datasets.wire_checks import EXCHANGED, Wire, checked
-from vfljax.errors import Field, UserError, unknown, user_path
+from vfljax.errors import Text, UserError, argument, unknown, user_path
 from vfljax.launching import running
 from vfljax.report.rows import utility_of
 from vfljax.sweep import train
@@ -47,7 +47,6 @@ DESCRIPTION = {
 """The description of the unknown defense, in the form of a plugin's row that is not in use."""
 PREDICTIONS = "predictions.parquet"
 UTILITIES = ("utility", "alone", "after_utility")
-SEVERAL = (*UTILITIES, "attacks")  # fields that hold several values
 
 
 class WireRequest(NamedTuple):
@@ -149,7 +148,12 @@ def _checked(request: WireRequest) -> tuple[WireRequest, list[list[Wire]]]:
         remedy = f"give one from 0 to 1, or one for each of the {count} runs"
         must(right, name, "is no utility", remedy)
     compared = request.after or not request.after_utility
-    must(compared, "after_utility", "is of no recording", "give --after, or leave it out")
+    must(
+        compared,
+        "after_utility",
+        "is of no recording",
+        ("give ", argument("after"), ", or leave it out"),
+    )
     runs, after = ([read(path) for path in paths] for paths in (request.runs, request.after))
     for path, run, bare in zip(request.after, after, runs):
         common, rows = alike(bare), ("labels", "known_rows")
@@ -167,11 +171,11 @@ def _checked(request: WireRequest) -> tuple[WireRequest, list[list[Wire]]]:
     return request, [runs, after]
 
 
-def _must(request: WireRequest, right: Any, name: str, what: str, remedy: str) -> None:
+def _must(request: WireRequest, right: Any, name: str, what: str, remedy: Text) -> None:
     """Raises a UserError on a field of the request, unless ``right``."""
     if not right:
         value = getattr(request, {"wire": "runs"}.get(name, name))
-        raise UserError(what, field=Field(f"wire.{name}", f"--{name}"), value=value, remedy=remedy)
+        raise UserError(what, field=argument(name), value=value, remedy=remedy)
 
 
 def _config(request: WireRequest, first: Wire) -> dict[str, Any]:

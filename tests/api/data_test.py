@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.cli.common_test import QUICK
 from vfljax.datasets import TABLE
 from vfljax.datasets.core import checksum
 
@@ -70,25 +69,31 @@ def test_launch_data_prepares_a_copy_that_is_the_data_set(launch, refused, tmp_p
     ("arguments", "message"),
     [
         (["--dataset=digit"], "did you mean 'digits'"),
-        (["--dataset=digits", "--option=x"], "must be name=value"),
+        (["--dataset=digits", "--option=x"], "give name=value"),
         (["--dataset=digits", "--option=x=1"], "unknown option of the data set digits 'x'"),
         (["--dataset=table", "--data_dir=x.csv"], "--option=label is needed by the data set table"),
         (["--dataset=table", "--option=label=y"], "--data_dir is empty: give the table's file"),
-        (["--dataset=digits", "--shares=a,b"], "must be numbers"),
+        (["--dataset=digits", "--shares=a,b"], "--shares='a'"),
         (["--dataset=digits", "--passive=20"], "would own none"),
-        (["--dataset=digits", "--passive=100000000"], "config.parties.passive=100000000 is beyond"),
+        (["--dataset=digits", "--passive=100000000"], "--passive=100000000 is beyond"),
         (["--dataset=spambase", "--data_dir=nowhere"], "--data_dir='nowhere' is missing"),
         (["--dataset=digits", "--data_dir=nowhere"], "digits comes with this package"),
         (["--dataset=table", f"--data_dir={300 * 'x'}", "--option=label=y"], "File name too long"),
         (["--dataset=digits", f"--prepare={300 * 'x'}"], "File name too long"),
-        (["--dataset=digits", "--prepare="], "--prepare is empty: name a new folder"),
-        (["--option=label=y"], "--option needs --dataset=NAME"),
+        (["--dataset=digits", "--prepare="], "--prepare is empty"),
+        (["--option=label=y"], "--option is of no data set: give --dataset=NAME"),
         (["--dataset=table", "--option=a=1", "--option=a=2"], "--option=a=... is given twice"),
         (["--dataset=table", "--option=label={'a'}"], "give a number, a text"),
         (["--dataset=table", "--data_dir=no.csv", "--option=label={[]:1}"], "no.csv is missing"),
         (
-            [QUICK, "--dataset=digits", "--data_dir=x", "--option=a=1", "--shares=1,2"],
-            "--dataset, --data_dir, --option, --shares beside --config",
+            [
+                "--config=configs/quickstart.py",
+                "--dataset=digits",
+                "--data_dir=x",
+                "--option=a=1",
+                "--shares=1,2",
+            ],
+            "--dataset is given beside --config",
         ),
         (["--dataset=digits", "--shares=0,1"], "a number above 0"),
     ],

@@ -13,13 +13,13 @@ import pytest
 import vfljax
 from tests.auditing.survey_test import values
 from tests.sweeps import tiny
+from vfljax.api.forms import AXES
 from vfljax.attacking.view import attack_input, common_data, view_of
 from vfljax.auditing import request, stages, survey
 from vfljax.config import ordered
 from vfljax.errors import UserError
 from vfljax.launching import running
 from vfljax.launching.work import Outcome
-from vfljax.library.forms import AXES
 from vfljax.store import loading
 from vfljax.sweep.grid import parse
 from vfljax.types import Agreed
@@ -91,7 +91,7 @@ def test_a_config_may_be_a_mapping_its_records_or_a_file(tmp_path, monkeypatch):
         running, "finish", lambda experiment, *_: trained.append(experiment) or Outcome({})
     )
     monkeypatch.setattr(running, "report", lambda folder: "")
-    monkeypatch.setattr("vfljax.library.sweeps.load", lambda folder: folder)
+    monkeypatch.setattr("vfljax.api.loading.load", lambda folder: folder)
     config, file = tiny(seeds=4), tmp_path / "mine.py"
     file.write_text(f"def get_config():\n    return {config!r}\n")
     for form in (config, ordered(config), parse(config), file, str(file)):
@@ -115,10 +115,10 @@ def test_an_arrow_table_with_nan_is_the_same_table_again(tmp_path):
 def test_a_frame_is_audited(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "vfljax.library.sweeps.run_audit", lambda request, *rest: asked.append(request)
+        "vfljax.auditing.stages.audit", lambda request, *rest: asked.append(request)
     )
-    monkeypatch.setattr("vfljax.library.sweeps.running.report", lambda folder: None)
-    monkeypatch.setattr("vfljax.library.sweeps.load", lambda folder: "the sweep")
+    monkeypatch.setattr("vfljax.launching.running.report", lambda folder: None)
+    monkeypatch.setattr("vfljax.api.loading.load", lambda folder: "the sweep")
     frame = pd.DataFrame(values())
     parties = {"bank": ["age", "job"], "telco": ["pay*"]}
     (tmp_path / request.JOURNAL).touch()

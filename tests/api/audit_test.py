@@ -10,8 +10,8 @@ AUDIT = ["--data=t.csv", "--label=y", "--parties=bank: age, job; telco: pay*"]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "--workdir is needed"),
-        (["--workdir=w"], "--parties is needed"),
+        ([], "--data is needed"),
+        (["--workdir=w", *AUDIT[:2]], "--parties is needed"),
         (["--workdir=w", *AUDIT[1:]], "--data is needed"),
         (["--workdir=w", *AUDIT, "--label=z"], "column in --label 'z'"),
         (["--workdir=w", *AUDIT, "--budget=soon"], "--budget='soon' is no time"),

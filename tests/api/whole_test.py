@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-import types
 
 import jax
 import numpy as np
@@ -16,7 +15,9 @@ import pytest
 from jax.experimental.buffer_callback import buffer_callback
 
 import vfljax
-from vfljax import cli
+from vfljax.api.commands import COMMANDS
+from vfljax.api.console import start as start_command
+from vfljax.api.flags import Command
 from vfljax.config import FIELDS
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -47,6 +48,10 @@ QUICK = "--config=configs/quickstart.py"
         ([QUICK, "--workdir=x", "--config.training.epochs=many"], "many"),
         ([QUICK, "--workdir=x", "--config.seeds=0"], "config.seeds=0: give a whole number"),
         (["--config=nowhere.py", "--workdir=x"], "nowhere.py"),
+        (["--config.seeds=3", "--workdir=x"], "give --config=FILE too"),
+        ([QUICK, "--workdir=x", "--jobs=-1"], "--jobs=-1"),
+        ([QUICK, "--workdir=x", "--launcher=ssh"], "unknown launcher 'ssh'"),
+        ([QUICK, "--workdir=x", "--dry_run", "--mend"], "leave --mend and --confirm out"),
         ([QUICK, "--workdir=x", "--config.data.options.lable=y"], "has no field 'lable' for"),
         (["--config=configs/spambase.py", "--workdir=x"], "data.dir is empty"),
         ([QUICK, "--workdir=x", "--config.seeds=100000"], "beyond the limit of 10,000: choose"),
@@ -110,8 +115,7 @@ def test_a_config_file_that_gives_no_config_is_refused(refused, tmp_path):
     ("error", "line"),
     [
         (PermissionError(13, "Permission denied", "x"), "PermissionError: [Errno 13] Permission"),
-        (MemoryError(), "error: MemoryError\n"),
-        (OverflowError("too\nlarge"), "error: OverflowError: too large\n"),
+        (OSError(28, "No space left on device", "x"), "OSError: [Errno 28] No space"),
         (
             jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating"),
             "memory is exhausted (RESOURCE_EXHAUSTED: Out of memory allocating): choose a smaller",
@@ -119,7 +123,7 @@ def test_a_config_file_that_gives_no_config_is_refused(refused, tmp_path):
     ],
 )
 def test_what_the_machine_refuses_is_one_line_too(monkeypatch, capsys, error, line):
-    def run(options):
+    def run():
         raise error
 
     with pytest.raises(SystemExit, match="2"):
@@ -129,15 +133,26 @@ def test_what_the_machine_refuses_is_one_line_too(monkeypatch, capsys, error, li
     assert shown.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "error", [MemoryError(), OverflowError("x"), FileNotFoundError(2, "x"), ValueError("x")]
+)
+def test_a_fault_of_ours_shows_its_traceback(monkeypatch, error):
+    def run():
+        raise error
+
+    with pytest.raises(type(error)):
+        start(run, monkeypatch)
+
+
 def start(run, monkeypatch, resumes=False):
     """Start a command that does nothing but ``run``."""
-    command = types.SimpleNamespace(FLAGS=(), run=run, RESUMES=resumes)
+    command = Command(run, resumes=resumes)
     monkeypatch.setattr(vfljax, "use_this_machine", lambda **_: None, raising=False)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     # as in a terminal: what a script runs in the background is told to ignore it
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        cli.start(command, [], "python -m launch.attack")
+        start_command(command, [], "python -m launch.attack")
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -149,7 +164,7 @@ def stopped(monkeypatch, capsys):
 
     def status(run, **options):
         with pytest.raises(SystemExit) as ended:
-            start(lambda options: run(), monkeypatch, **options)
+            start(run, monkeypatch, **options)
         return ended.value.code, capsys.readouterr().err
 
     return status
@@ -240,13 +255,13 @@ def test_a_signal_within_a_callback_of_jax_waits_for_its_end(stopped, number, st
 
 
 def test_commands_that_store_as_they_go_name_the_command_that_continues():
-    resumes = {name for name, module in cli.COMMANDS.items() if module.RESUMES}
+    resumes = {name for name, command in COMMANDS.items() if command.resumes}
     assert resumes == {"attack", "audit", "reproduce", "sweep"}
 
 
 def test_every_command_is_a_module_of_launch_too():
     of_a_checkout = {"benchmark", "leakbench"}
-    assert set(LAUNCHED) == {*cli.COMMANDS, *of_a_checkout}
+    assert set(LAUNCHED) == {*COMMANDS, *of_a_checkout}
 
 
 def test_a_process_that_refuses_exits_with_2_and_says_why_in_one_line(tmp_path):
@@ -313,7 +328,7 @@ def test_a_sweep_with_malicious_parties_is_attacked_by_others(launch, tmp_path):
         ("attack", [], "--workdir is needed"),
         ("attack", ["--workdir=nowhere"], "nowhere holds no sweep"),
         ("report", [], "--workdir is needed"),
-        ("sweep", ["--profile=tests"], f"Is a directory: '{ROOT}/tests'"),
+        ("sweep", ["--profile=tests"], "--profile='tests' cannot be written"),
         ("report", ["--workdir=nowhere"], "nowhere holds no sweep"),
     ],
 )

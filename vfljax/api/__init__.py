@@ -1,0 +1,1 @@
+"""The functions that users call, in Python and as commands, whose flags are made from their signatures."""
