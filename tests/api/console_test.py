@@ -76,6 +76,17 @@ def test_no_file_takes_the_number_of_a_closed_stream(tmp_path):
     assert subprocess.run(command, shell=True, capture_output=True, check=True).stdout == b"True\n"
 
 
+def test_work_goes_on_where_nobody_reads_the_progress():
+    code = "import sys; from vfljax.api import console; console._open_streams(); "
+    code += "print('progress', file=sys.stderr, flush=True); print('done')"
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=writer, check=True)
+    os.close(writer)
+    assert done.stdout == b"done\n"
+
+
 def test_a_mistake_of_a_command_is_one_line_and_status_2(console, monkeypatch):
     monkeypatch.setattr("vfljax.use_this_machine", lambda **_: None, raising=False)
     status, _, err = console("verify")

@@ -187,8 +187,10 @@ def test_without_undefended_nothing_is_compared():
     assert answer.reads.startswith("With noise, telco")
 
 
+@pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("cost", ["kept", "cost unclear"])
-def test_a_terminal_shows_answers_and_verdicts_within_its_width(cost):
+def test_a_terminal_shows_answers_and_verdicts_within_its_width(cost, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
     point = PROTECTS | ({"test_utility": [0.8, 0.9, 0.95, 0.8, 0.9]} if cost != "kept" else {})
     judged = made(BARE, point, knobs={"noise.scale": [NAN, 0.1]})
     text = terminal.first_lines(judged)
@@ -196,14 +198,16 @@ def test_a_terminal_shows_answers_and_verdicts_within_its_width(cost):
     assert cost in text
     commands = {command.command for command in the(judged).settle}
     lines = [line for line in text.splitlines() if line.strip() not in commands]
-    assert max(map(len, lines)) <= terminal.WIDTH
+    assert max(map(len, lines)) <= width
     assert len(commands) == 1 + (cost != "kept")
 
 
-def test_a_table_for_a_terminal_drops_columns_and_cuts_cells():
+def test_a_table_for_a_terminal_drops_columns_and_cuts_cells(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
     table = pd.DataFrame({"configuration": ["kdk epsilon=.3 k=2"], "long": ["x" * 30], "b": ["y"]})
-    assert "long" not in terminal.fitted(table, ("long",), width=30)
-    cut = terminal.fitted(table, (), width=40)
+    assert "long" not in terminal.fitted(table, ("long",))
+    monkeypatch.setenv("COLUMNS", "40")
+    cut = terminal.fitted(table)
     assert "kdk" in cut
     assert "k=2" in cut
     assert max(map(len, cut.splitlines())) <= 40

@@ -19,7 +19,7 @@ import threading
 import time
 import types
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from absl import logging
 
@@ -30,6 +30,9 @@ from vfljax.errors import UserError, argument, shown
 
 HELP = re.compile(r"--?(help|helpfull|helpshort|h|\?)(=.*)?")
 CALLBACKS = tuple(os.path.join("jax", "_src", f"{name}callback.py") for name in ("", "buffer_"))
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
 REFUSED = (
     *(errno.ENOSPC, errno.EDQUOT),  # a full disk
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG),  # a path that cannot be used
@@ -88,14 +91,29 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
+class _Unread(io.FileIO):
+    """A stream whose text is lost if its reader has gone: progress that nobody reads ends no work."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return memoryview(data).nbytes
+
+
 def _open_streams() -> None:
-    """Give closed standard streams the null device, and let the others write any text."""
+    """Gives closed standard streams the null device, and lets the others write any text."""
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass  # else a file that is opened later would get the number of a closed stream
     os.close(number)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # Python found it closed
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - it stays open
+    if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, io.TextIOWrapper):
+        raw = _Unread(sys.stderr.fileno(), "w", closefd=False)
+        sys.stderr = io.TextIOWrapper(
+            io.BufferedWriter(raw), sys.stderr.encoding, line_buffering=True
+        )
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # an ASCII locale has no "±"
