@@ -14,7 +14,9 @@ import scipy.stats
 
 from vfljax import defenses as table
 from vfljax import keys, metrics
-from vfljax.contract.federations import (
+from vfljax.federation import protocol
+from vfljax.testing import federations
+from vfljax.testing.federations import (
     COLUMNS,
     ROWS,
     make_batch,
@@ -24,8 +26,6 @@ from vfljax.contract.federations import (
     make_spec,
     make_weights,
 )
-from vfljax.defenses.core import TrainingData
-from vfljax.federation import protocol
 from vfljax.types import DefenseSpec, HParams, Spec
 
 __all__ = [
@@ -53,8 +53,7 @@ accuracy, leak = quick_jit(metrics.accuracy), quick_jit(metrics.leak)
 
 
 def make_state(spec: Spec, hparams: HParams, seed: int = 0, rows: int | None = None):
-    """The protocol's initial state around plain random weights (flax's own take long to compile)."""
-    rows = spec.batch_size if rows is None else rows
+    """The protocol's initial state around the weights of a seed."""
     weights = make_weights(dataclasses.replace(spec, defenses=(), optimizers=(), scope="all"), seed)
     codebooks = make_codebooks(spec, hparams, seed)
     return _jitted_init(spec, rows)(keys.run_key(seed), weights, hparams, codebooks)
@@ -92,18 +91,8 @@ def _jitted_codebook(maker: DefenseSpec, num_classes: int):
 
 @functools.cache
 def _jitted_init(spec: Spec, rows: int):
-    init = protocol.make_init(spec)
-
     def start(key, weights, hparams, codebooks):
-        data = TrainingData(
-            make_labels(spec),
-            jnp.full((spec.num_rows, spec.num_classes), 1 / spec.num_classes),
-            spec.num_classes,
-            spec.cut_layer,
-            codebooks,
-        )
-        cut = tuple(jnp.zeros((rows, bottom.out)) for bottom in spec.bottoms)
-        return init(key, weights, hparams, data, cut)
+        return federations.make_state(spec, hparams, key, weights, codebooks, rows)
 
     return quick_jit(start)
 

@@ -5,7 +5,7 @@
     models/          the parties' networks, and a party as two pure functions
     defenses/ attacks/ datasets/    tables, like models/: a new entry takes one file and one row
     plugins/         a user's own rows in those tables
-    contract/        checks that every row must pass, as functions for plugins and for tests
+    testing/         the contract that every row of the tables keeps, and what it is tried on
     sweep/           the training of a config's trials: ``grid`` makes the table of trials, ``specs`` groups it
                      by program, ``plan`` puts data on the device, ``train`` trains
     store/           reading and writing a sweep on disk
@@ -65,7 +65,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vfljax import attacks, config, contract, datasets, defenses, models, plugins, store
+    from vfljax import attacks, config, datasets, defenses, models, plugins, store, testing
     from vfljax.api.attack import attack, attack_wire
     from vfljax.api.data import data
     from vfljax.api.forms import VERDICTS, compare
@@ -86,7 +86,6 @@ __all__ = [
     "chain",
     "compare",
     "config",
-    "contract",
     "data",
     "datasets",
     "defenses",
@@ -96,6 +95,7 @@ __all__ = [
     "reproduce",
     "run_sweep",
     "store",
+    "testing",
     "use_this_machine",
     "verify",
 ]

@@ -103,7 +103,7 @@ MISUSES: dict[str, Callable[[pathlib.Path], Any]] = {
     # the package
     "a name that vfljax does not have": lambda w: vfljax.plugins.use(w / "none.py"),
     "a plugin that is no path": lambda w: vfljax.plugins.use(4),
-    "a contract of no row": lambda w: vfljax.contract.check("mine:nothing"),
+    "a contract of no row": lambda w: vfljax.testing.check("mine:nothing"),
 }
 
 

@@ -22,6 +22,7 @@ TRACED = (
     "a knob or an array is traced, and its value is needed there: take jax.numpy for NumPy, branch by "
     "jnp.where, and refuse bad knobs by vfljax.errors.check or Attack.ranges"
 )
+MANY = 5  # number of classes that is tried if a row is defined for more than two
 LONGEST = 300  # characters that are kept of an error that a row's code raised
 
 

@@ -7,7 +7,6 @@ rules run a few steps.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import inspect
 import math
@@ -22,19 +21,19 @@ import optax
 
 from vfljax import attacks, defenses
 from vfljax.attacks import Attack
-from vfljax.contract.exchanges import BOTTOMS
-from vfljax.contract.federations import (
+from vfljax.defenses import Defense, DefenseRow
+from vfljax.errors import check_call, unknown_row
+from vfljax.federation import protocol
+from vfljax.testing.exchanges import BOTTOMS
+from vfljax.testing.federations import (
     make_batch,
     make_context,
     make_hparams,
-    make_labels,
     make_spec,
-    make_weights,
+    make_state,
+    training_data,
 )
-from vfljax.contract.keeping import broken, finite, rule, same_bits, shape
-from vfljax.defenses import Defense, DefenseRow, TrainingData
-from vfljax.errors import check_call, unknown_row
-from vfljax.federation import protocol
+from vfljax.testing.rules import broken, finite, rule, same_bits, shape
 from vfljax.types import NO_SPLIT, SPLIT, Array, Batch, DefenseSpec, HParams, PyTree, Spec, State
 
 Options = Mapping[str, Any]
@@ -88,7 +87,7 @@ def slots(tested: TestedDefense, split: bool) -> None:
     name, num_classes, row = tested.name, tested.num_classes, tested.row
     knobs = {knob: jax.ShapeDtypeStruct((), jnp.float32) for knob in row.knobs}
     spec = tested.spec(split)
-    data = _training_data(spec)
+    data = training_data(spec)
     context = make_context(BATCH)._replace(
         scores=jnp.full((BATCH, num_classes), 1 / num_classes), cut_layer=spec.cut_layer
     )
@@ -130,7 +129,7 @@ def slots(tested: TestedDefense, split: bool) -> None:
     with rule(name, f"{SLOTS} (a step; loss -> (loss, (logits, variables, state)))", row.factory):
         hparams = make_hparams(spec)._replace(defenses={name: knobs})
         batch = make_batch(spec, 0)
-        start = jax.eval_shape(lambda numbers: _start(spec, numbers), hparams)
+        start = jax.eval_shape(lambda numbers: make_state(spec, numbers), hparams)
         ended, _, _ = jax.eval_shape(protocol.make_step(spec), start, batch, hparams)
     same("a whole step", start, ended)
 
@@ -152,19 +151,6 @@ def _check_calls(defense: Any) -> None:
         raise TypeError(f"gradient={defense.gradient!r:.40} is not made by core.per_party or optax")
 
 
-def _training_data(spec: Spec) -> TrainingData:
-    scores = jnp.full((spec.num_rows, spec.num_classes), 1 / spec.num_classes)
-    return TrainingData(make_labels(spec), scores, spec.num_classes, spec.cut_layer)
-
-
-def _start(spec: Spec, hparams: HParams, seed: Any = 0, rows: int = BATCH) -> State:
-    """Returns the protocol's initial state with random weights."""
-    networks = dataclasses.replace(spec, defenses=(), optimizers=(), scope="all")
-    cut = tuple(jnp.zeros((rows, bottom.out)) for bottom in spec.bottoms)
-    weights, data = make_weights(networks, 0), _training_data(spec)
-    return protocol.make_init(spec)(jax.random.key(seed), weights, hparams, data, cut)
-
-
 @functools.cache
 def _program(spec: Spec, rows: int) -> Callable[..., Any]:
     """Returns the compiled ``run(hparams, seed, batches) -> (final state, (exchanges, metrics))``."""
@@ -175,7 +161,8 @@ def _program(spec: Spec, rows: int) -> Callable[..., Any]:
             state, exchange, metrics = step(state, batch, hparams)
             return state, (exchange, metrics)
 
-        state, seen = jax.lax.scan(advance, _start(spec, hparams, seed, rows), batches)
+        key = jax.random.key(seed)
+        state, seen = jax.lax.scan(advance, make_state(spec, hparams, key, rows=rows), batches)
         return state, seen
 
     return jax.jit(run)
