@@ -67,6 +67,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vfljax import attacks, config, datasets, defenses, models, plugins, store, testing
     from vfljax.api.attack import attack, attack_wire
+    from vfljax.api.audit import audit
     from vfljax.api.data import data
     from vfljax.api.forms import VERDICTS, compare
     from vfljax.api.loading import load
@@ -74,7 +75,6 @@ if TYPE_CHECKING:
     from vfljax.api.sweep import run_sweep
     from vfljax.api.verify import verify
     from vfljax.defenses import chain
-    from vfljax.api.audit import audit
     from vfljax.machine import use_this_machine
 
 __all__ = [

@@ -87,13 +87,6 @@ def test_work_goes_on_where_nobody_reads_the_progress():
     assert done.stdout == b"done\n"
 
 
-def test_a_mistake_of_a_command_is_one_line_and_status_2(console, monkeypatch):
-    monkeypatch.setattr("vfljax.use_this_machine", lambda **_: None, raising=False)
-    status, _, err = console("verify")
-    assert (status, err.count("\n")) == (2, 1)
-    assert err.startswith("error: --workdir is needed: the folder of a sweep")
-
-
 def test_the_version_is_the_package_s(console):
     import vfljax
 

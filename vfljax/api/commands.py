@@ -9,12 +9,12 @@ import sys
 import time
 from typing import Any, NoReturn
 
-from vfljax.api import attack, console, report, reproduce, sweep
+from vfljax.api import attack, console, reproduce, sweep
 from vfljax.api.audit import audit as audited
 from vfljax.api.console import profiled
 from vfljax.api.data import data
 from vfljax.api.flags import Command, taken
-from vfljax.api.report import requirement
+from vfljax.api.report import report, requirement
 from vfljax.api.verify import verify
 from vfljax.errors import shown, unknown
 
@@ -58,7 +58,7 @@ COMMANDS = {
         resumes=True,
         names={"table": "data", "options": "option"},
     ),
-    "report": Command(report.command, (report.report, requirement)),
+    "report": Command(report),
     "data": Command(data),
     "reproduce": Command(
         reproduce.command, (reproduce.reproduce,), resumes=True, names={"list_tables": "list"}

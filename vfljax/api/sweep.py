@@ -69,10 +69,9 @@ def run_sweep(
     from vfljax.api.loading import load
     from vfljax.launching import chosen, running
 
-    folder = pathlib.Path(workdir)
-    for source in plugin:
-        vfljax.plugins.use(source)
-    experiment, command = _experiment(config, folder, command, beyond_limits)
+    experiment, folder, command = experiment_for(
+        config, workdir, beyond_limits=beyond_limits, plugin=plugin, command=command
+    )
     if mend:
         running.mend(folder)
     with chosen(launcher, jobs, launcher_options or {}, plugin) as make:
@@ -85,43 +84,33 @@ def run_sweep(
     return load(folder)
 
 
-def _experiment(
-    config: Any, folder: pathlib.Path, command: str, beyond_limits: bool
-) -> tuple[Config, str]:
-    """Returns the experiment of a config in any form, or the stored one, and the command that made it."""
+@checked
+def experiment_for(
+    config: Any,
+    workdir: Path = ".",
+    *,
+    beyond_limits: bool = False,
+    plugin: Sequence[str] = (),
+    command: str = "",
+) -> tuple[Config, pathlib.Path, str]:
+    """Returns the experiment of the arguments of ``run_sweep``, its folder, and the command that made it."""
     from vfljax.launching import running
 
+    folder = pathlib.Path(workdir)
+    for source in plugin:
+        vfljax.plugins.use(source)
     if isinstance(config, Config):
-        return config, command
+        return config, folder, command
     if isinstance(config, str | os.PathLike):
         config = vfljax.config.from_file(os.fspath(config))
     elif isinstance(config, ConfigDict):
         config = config.to_dict()
     if config is not None and not isinstance(config, Mapping):
-        what = f"is of type {type(config).__name__}"
+        what = f" is of type {type(config).__name__}"
         remedy = "give a mapping of fields, or the path of a config file"
-        raise UserError((argument("config"), " ", what), remedy=remedy)
-    return running.experiment_for(config, folder, command, beyond_limits=beyond_limits)
-
-
-@checked
-def planned(
-    config: Any, workdir: Path, *, beyond_limits: bool = False, plugin: Sequence[str] = ()
-) -> str:
-    """Returns what ``run_sweep`` would do, in counts and bytes; see there for the arguments."""
-    from vfljax.launching import running
-
-    for source in plugin:
-        vfljax.plugins.use(source)
-    folder = pathlib.Path(workdir)
-    return running.counted(_experiment(config, folder, "", beyond_limits)[0], folder)
-
-
-@checked
-def described(config: Any, workdir: Path = ".") -> str:
-    """Returns every field of a config, or of the stored sweep, with its value, default and meaning."""
-    experiment, _ = _experiment(config, pathlib.Path(workdir), "", beyond_limits=True)
-    return vfljax.config.described(experiment.stored)
+        raise UserError((argument("config"), what), remedy=remedy)
+    made, command = running.experiment_for(config, folder, command, beyond_limits=beyond_limits)
+    return made, folder, command
 
 
 def command(*, dry_run: bool = False, print_config: bool = False, **options: Any) -> None:
@@ -151,14 +140,18 @@ def command(*, dry_run: bool = False, print_config: bool = False, **options: Any
     """
     began, options = time.monotonic(), {"config": None, **options}
     if print_config:
-        print(described(**taken(described, options)))
+        experiment, *_ = experiment_for(**{**taken(experiment_for, options), "beyond_limits": True})
+        print(vfljax.config.described(experiment.stored))
         return
     if dry_run:
+        from vfljax.launching import running
+
         if options.get("mend") or options.get("confirm"):
             parts = argument("mend"), " and ", argument("confirm"), " out"
             what = argument("dry_run"), " changes nothing"
             raise UserError(what, remedy=("leave ", *parts))
-        print(planned(**taken(planned, options)))
+        experiment, folder, _ = experiment_for(**taken(experiment_for, options))
+        print(running.counted(experiment, folder))
         return
     require = requirement(**taken(requirement, options))
     sweep = run_sweep(**options)
