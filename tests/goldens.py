@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import json
 import os
 import pathlib
@@ -95,6 +96,7 @@ OF_CHECKOUT = {
     **{"benchmark": benchmark.COMMAND, "leakbench": leakbench.COMMAND},
     "reproduce": reproduction.COMMAND,
 }
+NEEDED = inspect.Parameter.empty
 WORKDIR, DAMAGED = "{workdir}", "{damaged}"  # in the lines below, folders of a finished sweep
 LINES = (
     "launch.sweep --help",
@@ -275,7 +277,8 @@ def commands(workdir: pathlib.Path) -> Tables:
     for name in COMMANDS:
         of = _command(name)
         values = defined(of)
-        defaults = {flag: repr(argument.default) for flag, argument in of.flags.items()}
+        given = {flag: argument.default for flag, argument in of.flags.items()}
+        defaults = {flag: repr(default) for flag, default in given.items() if default is not NEEDED}
         flags[name] = sorted([f, values[f].flag_type(), defaults.get(f, "")] for f in values)
     config = workdir / "tiny.py"
     of_data = {"name": "breast_cancer", "scaling": "standard"}

@@ -8,7 +8,6 @@ import functools
 import os
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.stats
 
@@ -26,6 +25,7 @@ from vfljax.testing.federations import (
     make_spec,
     make_weights,
 )
+from vfljax.testing.rules import finite, numbers
 from vfljax.types import DefenseSpec, HParams, Spec
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "make_labels",
     "make_spec",
     "make_weights",
+    "numbers",
 ]
 
 # tests compile much and compute little: unoptimized code halves their time. On a GPU XLA stops at some then
@@ -165,16 +166,6 @@ def loss_beside(spec: Spec, knobs, batch):
     return exchange, float(metrics.loss) - float(undefended.loss)
 
 
-def numbers(tree) -> list[np.ndarray]:
-    """All leaves of a tree as NumPy arrays; keys as their words."""
-
-    def one(leaf):
-        key = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        return np.asarray(jax.random.key_data(leaf) if key else leaf)
-
-    return [one(leaf) for leaf in jax.tree.leaves(tree)]
-
-
 def assert_same_bits(one, other) -> None:
     """Every number equal, not just close (0 and -0 are the same number)."""
     a, b = numbers(one), numbers(other)
@@ -191,5 +182,4 @@ def assert_close(one, other, tolerance: float = 1e-5) -> None:
 
 
 def assert_finite(tree) -> None:
-    for x in numbers(tree):
-        assert np.all(np.isfinite(x))
+    assert finite(tree)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import pathlib
 
-from vfljax.api.arguments import Path, checked
+from vfljax.api.arguments import Path, Whole, checked
 from vfljax.api.flags import Command
-from vfljax.config import Whole
 from vfljax.errors import UserError, argument, check_choice
 
 RESULTS = pathlib.Path("analysis/results/benchmark")

@@ -27,17 +27,17 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Annotated, Any, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 import numpy as np
 
-from vfljax.config import expected
-from vfljax.errors import Field, UserError, argument, unknown, user_path
+from vfljax.errors import MOST_WHOLE, Field, UserError, argument, unknown, user_path
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Path = str | os.PathLike[str]
+Whole = Annotated[int, msgspec.Meta(ge=0, le=MOST_WHOLE)]
 Options = Mapping[str, Any]
 PYTHON_ONLY = ("say", "command", "extend")
 """Arguments that have no flag: functions of the caller, and the command that a report names."""
@@ -210,6 +210,8 @@ def _sequence(kind: Any, value: Any, field: Field) -> tuple[Any, ...]:
 
 def _allowed(kind: Any) -> str:
     """Returns in words what values a type has."""
+    from vfljax.config import expected
+
     words = {os.PathLike: "a path", Mapping: "a mapping", types.NoneType: "None"}
     base = typing.get_origin(kind) or kind
     return words[base] if base in words else expected(kind)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import vfljax
-from vfljax.api.arguments import Options, Path, arguments_of, checked
-from vfljax.config import Whole
+from vfljax.api.arguments import Options, Path, Whole, arguments_of, checked
 from vfljax.errors import UserError, argument
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vfljax.api.arguments import Options, Path, checked, named
-from vfljax.config import Whole
+from vfljax.api.arguments import Options, Path, Whole, checked, named
 from vfljax.errors import UserError, argument
 
 FIELDS = {

@@ -8,17 +8,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ml_collections import ConfigDict
-
 import vfljax
-from vfljax.api.arguments import Options, Path, checked
+from vfljax.api.arguments import Options, Path, Whole, checked
 from vfljax.api.flags import taken
 from vfljax.api.report import requirement
-from vfljax.config import Config, Whole
 from vfljax.errors import UserError, argument
 
 if TYPE_CHECKING:
     from vfljax.api.loading import Sweep
+    from vfljax.config import Config
 
 
 @checked
@@ -94,6 +92,9 @@ def experiment_for(
     command: str = "",
 ) -> tuple[Config, pathlib.Path, str]:
     """Returns the experiment of the arguments of ``run_sweep``, its folder, and the command that made it."""
+    from ml_collections import ConfigDict
+
+    from vfljax.config import Config
     from vfljax.launching import running
 
     folder = pathlib.Path(workdir)

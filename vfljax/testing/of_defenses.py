@@ -33,8 +33,8 @@ from vfljax.testing.federations import (
     make_state,
     training_data,
 )
-from vfljax.testing.rules import broken, finite, rule, same_bits, shape
-from vfljax.types import NO_SPLIT, SPLIT, Array, Batch, DefenseSpec, HParams, PyTree, Spec, State
+from vfljax.testing.rules import broken, finite, numbers, rule, same_bits, shape
+from vfljax.types import NO_SPLIT, SPLIT, Array, Batch, DefenseSpec, HParams, Spec, State
 
 Options = Mapping[str, Any]
 BATCH, STEPS = 8, 4
@@ -71,7 +71,7 @@ class TestedDefense(NamedTuple):
         hparams = make_hparams(spec, {} if knobs is None else {self.name: dict(knobs)})
         batches = _batches(spec) if batches is None else batches
         program = _program(spec, batches.labels.shape[1])
-        return jax.device_get(_without_keys(program(hparams, jnp.int32(0), batches)))
+        return program(hparams, jnp.int32(0), batches)
 
 
 def slots(tested: TestedDefense, split: bool) -> None:
@@ -129,7 +129,7 @@ def slots(tested: TestedDefense, split: bool) -> None:
     with rule(name, f"{SLOTS} (a step; loss -> (loss, (logits, variables, state)))", row.factory):
         hparams = make_hparams(spec)._replace(defenses={name: knobs})
         batch = make_batch(spec, 0)
-        start = jax.eval_shape(lambda numbers: make_state(spec, numbers), hparams)
+        start = jax.eval_shape(lambda values: make_state(spec, values), hparams)
         ended, _, _ = jax.eval_shape(protocol.make_step(spec), start, batch, hparams)
     same("a whole step", start, ended)
 
@@ -171,13 +171,6 @@ def _program(spec: Spec, rows: int) -> Callable[..., Any]:
 def _batches(spec: Spec, rows: int = BATCH) -> Batch:
     several = [make_batch(spec, i, rows) for i in range(STEPS)]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *several)
-
-
-def _without_keys(tree: PyTree) -> PyTree:
-    return jax.tree.map(
-        lambda a: jax.random.key_data(a) if jnp.issubdtype(a.dtype, jax.dtypes.prng_key) else a,
-        tree,
-    )
 
 
 def _shared(run: Any) -> Any:
@@ -245,12 +238,12 @@ def _members(tested: TestedDefense) -> str:
     spec, row = tested.spec(), tested.row
     values = [dict(row.example), dict(row.neutral or row.example)]
     hparams = [make_hparams(spec, {tested.name: knobs}) for knobs in values]
-    numbers = jax.tree.map(lambda *leaves: jnp.stack(leaves), *hparams)
+    both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *hparams)
     run = jax.vmap(_program(spec, BATCH), in_axes=(0, 0, None))
-    together = run(numbers, jnp.zeros(2, jnp.int32), _batches(spec))
-    mapped = jax.tree.leaves(jax.device_get(_without_keys(together)))
+    together = run(both, jnp.zeros(2, jnp.int32), _batches(spec))
+    mapped = numbers(together)
     for i, knobs in enumerate(values):
-        for members, alone in zip(mapped, jax.tree.leaves(tested.run(knobs)), strict=True):
+        for members, alone in zip(mapped, numbers(tested.run(knobs)), strict=True):
             if not np.allclose(members[i], alone, CLOSE, CLOSE):
                 largest = np.max(np.abs(np.asarray(members[i], float) - alone))
                 return f"at {knobs} a member differs by {largest:.2g}"
