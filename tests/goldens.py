@@ -290,7 +290,7 @@ def commands(workdir: pathlib.Path) -> Tables:
         if DAMAGED in line and not (workdir / "d").exists():
             _damaged(workdir / "w", workdir / "d")
         statuses[line] = command(line, **folders).returncode
-    status = command("launch.reproduce --status").stdout.split("\n\n")[-1].strip().splitlines()
+    status = command("launch.reproduce --status").stdout.strip().split("\n\n")[-1].splitlines()
     return {"flags": flags, "exit_statuses": statuses, "reproduction": [s.rstrip() for s in status]}
 
 
