@@ -73,19 +73,20 @@ def run(
     if len({each.name for each in loaded}) < len(loaded):
         what = argument("entry"), " names two entries of one name"
         raise UserError(what, remedy="rename a file")
+    for name, value, what in (
+        ("data", data, "a data set of LeakBench"),
+        ("workdir", workdir, "the folder of the entries' sweeps"),
+        ("by", by or not attacks, "who breaks the entry"),
+    ):
+        if not value:
+            raise UserError("is needed", field=argument(name), remedy=what)
     if data not in (known := get_args(entry_files.Data)):
         raise unknown(argument("data"), data, known)
-    if workdir is None or (attacks and not by):
-        field = argument("workdir" if workdir is None else "by")
-        remedy = (
-            "give the folder of the entries' sweeps" if workdir is None else "name who breaks it"
-        )
-        raise UserError("is needed", field=field, remedy=remedy)
     fields = {} if data_dir is None else {"data.dir": str(data_dir)}
     place = bench.Bench(
         data=data,
         config=vfljax.config.from_file(f"configs/leakbench.py:{data}", fields),
-        workdir=pathlib.Path(workdir),
+        workdir=pathlib.Path(workdir or ""),
         command=command,
     )
     for file, done in zip(files, place.run(loaded), strict=True):

@@ -8,7 +8,6 @@ bottom models, and utility unless it is given.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
@@ -99,7 +98,7 @@ def attack(
     Raises:
       UserError: of one line, for recordings or a request that are not valid.
     """
-    request, wires = _checked(request)
+    wires = _checked(request)
     experiment = parse(_config(request, wires[0][0]))
     plan = make_plan(experiment)
     recording = plan.dataset.recording
@@ -126,8 +125,8 @@ def attack(
     return recording.labeled
 
 
-def _checked(request: WireRequest) -> tuple[WireRequest, list[list[Wire]]]:
-    """Returns the request with numbers as utilities, and the wires of all runs without and with defense."""
+def _checked(request: WireRequest) -> list[list[Wire]]:
+    """Returns the wires of all runs without and with defense."""
     count = len(request.runs)
     of_all = f"names {len(request.after)} recordings of {count} runs"
     must = functools.partial(_must, request)
@@ -140,11 +139,7 @@ def _checked(request: WireRequest) -> tuple[WireRequest, list[list[Wire]]]:
             raise unknown("attack", name, attacks.TABLE)
     for name in UTILITIES:
         values = getattr(request, name)
-        with contextlib.suppress(ValueError, TypeError):
-            values = tuple(map(float, values))
-            request = request._replace(**{name: values})
-        right = all(isinstance(u, float) and 0 <= u <= 1 for u in values)
-        right = right and len(values) in (0, 1, count)
+        right = all(0 <= u <= 1 for u in values) and len(values) in (0, 1, count)
         remedy = f"give one from 0 to 1, or one for each of the {count} runs"
         must(right, name, "is no utility", remedy)
     compared = request.after or not request.after_utility
@@ -168,7 +163,7 @@ def _checked(request: WireRequest) -> tuple[WireRequest, list[list[Wire]]]:
     what = f"has embeddings of width {width} for {classes} classes"
     remedy = "without a top model they are logits, of one number a class"
     must(request.federation == SPLIT or width == classes, "federation", what, remedy)
-    return request, [runs, after]
+    return [runs, after]
 
 
 def _must(request: WireRequest, right: Any, name: str, what: str, remedy: Text) -> None:
