@@ -2,7 +2,8 @@
 
 import sys
 
-from vfljax import cli
+from vfljax.api.commands import COMMANDS
+from vfljax.api.console import start
 
 if __name__ == "__main__":
-    cli.start(cli.data, sys.argv[1:], "python -m launch.data")
+    start(COMMANDS["data"], sys.argv[1:], "python -m launch.data")

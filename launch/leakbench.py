@@ -3,7 +3,7 @@
 import sys
 
 from analysis.leakbench import command
-from vfljax import cli
+from vfljax.api.console import start
 
 if __name__ == "__main__":
-    cli.start(command, sys.argv[1:], "python -m launch.leakbench")
+    start(command.COMMAND, sys.argv[1:], "python -m launch.leakbench")

@@ -2,7 +2,8 @@
 
 import sys
 
-from vfljax import cli
+from vfljax.api.commands import COMMANDS
+from vfljax.api.console import start
 
 if __name__ == "__main__":
-    cli.start(cli.report, sys.argv[1:], "python -m launch.report")
+    start(COMMANDS["report"], sys.argv[1:], "python -m launch.report")

@@ -3,7 +3,7 @@
 import sys
 
 from analysis.reproduction import command
-from vfljax import cli
+from vfljax.api.console import start
 
 if __name__ == "__main__":
-    cli.start(command, sys.argv[1:], "python -m launch.reproduce")
+    start(command.COMMAND, sys.argv[1:], "python -m launch.reproduce")

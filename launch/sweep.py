@@ -2,7 +2,8 @@
 
 import sys
 
-from vfljax import cli
+from vfljax.api.commands import COMMANDS
+from vfljax.api.console import start
 
 if __name__ == "__main__":
-    cli.start(cli.sweep, sys.argv[1:], "python -m launch.sweep")
+    start(COMMANDS["sweep"], sys.argv[1:], "python -m launch.sweep")

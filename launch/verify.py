@@ -2,7 +2,8 @@
 
 import sys
 
-from vfljax import cli
+from vfljax.api.commands import COMMANDS
+from vfljax.api.console import start
 
 if __name__ == "__main__":
-    cli.start(cli.verify, sys.argv[1:], "python -m launch.verify")
+    start(COMMANDS["verify"], sys.argv[1:], "python -m launch.verify")

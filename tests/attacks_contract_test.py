@@ -15,8 +15,8 @@ import pytest
 
 from tests import harness
 from tests.attacks import cases
-from vfljax import attacks, contract
-from vfljax.contract import of_attacks
+from vfljax import attacks, testing
+from vfljax.testing import of_attacks
 from vfljax.types import KINDS, MALICIOUS, NO_SPLIT, SPLIT, Scores
 
 pytestmark = pytest.mark.usefixtures("real_learners")
@@ -289,7 +289,7 @@ def test_declares_what_it_reads_and_nothing_else(name, options, classes):
 @every_row
 def test_keeps_every_rule_of_the_contract(name):
     row = ROWS[name]
-    contract.check(name, options=row.options[0], classes=row.classes[-1:], knobs=dict(row.knobs))
+    testing.check(name, options=row.options[0], classes=row.classes[-1:], knobs=dict(row.knobs))
 
 
 @every_row

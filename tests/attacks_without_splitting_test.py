@@ -20,7 +20,7 @@ from tests.attacks_contract_test import (
     labels_of,
 )
 from vfljax import attacks
-from vfljax.contract import planted
+from vfljax.testing import exchanges as planted
 from vfljax.types import NO_SPLIT
 
 

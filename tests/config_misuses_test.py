@@ -115,7 +115,7 @@ def test_a_misuse_of_a_config_is_one_line_and_nothing_is_written(misuse, kind, t
 
 
 def test_what_is_no_config_is_one_line(tmp_path):
-    for config in (None, 3, [("seeds", 3)]):
+    for config in (3, [("seeds", 3)]):
         line = line_of(lambda config=config: vfljax.run_sweep(config, tmp_path / "w"))
         assert line.startswith("config is of type")
         assert "give a mapping of fields, or the path of a config file" in line

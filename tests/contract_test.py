@@ -8,7 +8,7 @@ import optax
 import pytest
 
 from tests.refusals import refused
-from vfljax import attacks, contract, defenses
+from vfljax import attacks, defenses, testing
 from vfljax.attacks import Attack, AttackRow
 from vfljax.defenses import Defense, DefenseRow, Knower, core
 from vfljax.errors import UserError
@@ -19,9 +19,9 @@ KNOWN = {"split": (Knower("probe", "mean"),), "no_split": (Knower("probe", "mean
 
 def test_names_and_rules_that_do_not_exist_are_refused():
     with pytest.raises(UserError, match="unknown defense or attack 'nois': did you mean 'noise'"):
-        contract.rules("nois")
+        testing.rules("nois")
     with pytest.raises(UserError, match="unknown rule 'x'"):
-        contract.check("noise", rule="x")
+        testing.check("noise", rule="x")
 
 
 def gradient(rule):
@@ -105,9 +105,9 @@ def test_a_defense_whose_figures_are_no_numbers_is_refused(monkeypatch):
     factory = gradient(lambda scale: lambda key, g, context: g * jnp.nan)
     row = DefenseRow(factory, {"scale": 0.5}, KNOWN, {"scale": 0.0})
     monkeypatch.setitem(defenses.TABLE, "nowhere", row)
-    promises = contract.rules("nowhere")
-    with refused("nowhere", "the same run twice gives other numbers", kind=contract.ContractError):
-        contract.check("nowhere", rule=promises[4])
+    promises = testing.rules("nowhere")
+    with refused("nowhere", "the same run twice gives other numbers", kind=testing.ContractError):
+        testing.check("nowhere", rule=promises[4])
 
 
 @pytest.mark.parametrize("name", FACTORIES)
@@ -118,8 +118,8 @@ def test_each_way_to_break_a_defense_is_said_in_one_line(name, monkeypatch):
     monkeypatch.setitem(defenses.TABLE, name, row)
     place = [pathlib.Path(__file__).name] if name == "branches" else []
     words = f"{name} breaks a rule of the contract", *parts, *place
-    with refused(*words, kind=contract.ContractError):
-        contract.check(name)
+    with refused(*words, kind=testing.ContractError):
+        testing.check(name)
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_each_way_to_break_a_defense_is_said_in_one_line(name, monkeypatch):
 )
 def test_attacks_that_cannot_know_of_a_defense_are_said(known_by, why, monkeypatch):
     monkeypatch.setitem(defenses.TABLE, "toy", DefenseRow(Defense, {}, known_by))
-    with refused(why, kind=contract.ContractError):
-        contract.check("toy")
+    with refused(why, kind=testing.ContractError):
+        testing.check("toy")
 
 
 def attack(run, **fields):
@@ -199,19 +199,19 @@ def test_a_plugin_may_compare_embeddings_with_what_the_bottom_gives(monkeypatch)
 
     here = Origin("own", "0.1", "0" * 64)
     monkeypatch.setitem(attacks.TABLE, "moved", AttackRow(factory, origin=here))
-    contract.check_plugins({}, {"moved": [{}]})
+    testing.check_plugins({}, {"moved": [{}]})
 
 
 def test_embeddings_pass_for_no_scores(monkeypatch):
     row = AttackRow(attack(lambda key, view, known, knobs: Scores(view.embeddings[-1])))
     monkeypatch.setitem(attacks.TABLE, "raw", row)
-    with refused("train is float32[200, 6] where float32[200, 5]", kind=contract.ContractError):
-        contract.check("raw", classes=(5,))
+    with refused("train is float32[200, 6] where float32[200, 5]", kind=testing.ContractError):
+        testing.check("raw", classes=(5,))
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_each_way_to_break_an_attack_is_said_in_one_line(name, monkeypatch):
     factory, why = ATTACKS[name]
     monkeypatch.setitem(attacks.TABLE, name, AttackRow(factory))
-    with refused(why, kind=contract.ContractError):
-        contract.check(name, classes=(5,))
+    with refused(why, kind=testing.ContractError):
+        testing.check(name, classes=(5,))

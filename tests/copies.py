@@ -29,8 +29,8 @@ from typing import Any
 
 from tests.kills import MADE, end, left_over, note_units, wait
 from vfljax import store
+from vfljax.api import console
 from vfljax.attacks import TABLE
-from vfljax.cli import common
 from vfljax.config import Config
 from vfljax.launching import work
 from vfljax.store import header as headers
@@ -116,7 +116,7 @@ def start(workdir: pathlib.Path, delay: float, locks: bool) -> int:
             os.dup2(said, stream)
         random.seed()
         time.sleep(delay)
-        signal.signal(signal.SIGTERM, common._interrupt)
+        signal.signal(signal.SIGTERM, console._interrupt)
         note_units(workdir)
         setattr(work, "_Maker", Maker)  # noqa: B010 - it is of another type
         work.POLL = 0.02

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests import harness
-from vfljax import contract, defenses
+from vfljax import defenses, testing
 from vfljax.defenses import TABLE
 from vfljax.sweep import grid, specs
 from vfljax.sweep.grid import parse
@@ -208,10 +208,10 @@ def test_a_defense_that_needs_a_top_model_or_two_classes_and_no_other_refuses_to
 def test_keeps_every_rule_of_the_contract(name, options):
     """Of other options those rules that they may break alone: each takes a compilation."""
     changes = {"federation": dict(ROWS[name].changes), "classes": classes_of(name)[-1:]}
-    chosen = contract.rules(name) if not options else (SLOTS, MAPPED, FINITE)
+    chosen = testing.rules(name) if not options else (SLOTS, MAPPED, FINITE)
     quick = {"steps": 100} if name == "cae" else {}  # of its codebook's training
     for rule in chosen:
-        contract.check(name, rule, options={**quick, **dict(options)}, **changes)
+        testing.check(name, rule, options={**quick, **dict(options)}, **changes)
 
 
 @every_defense

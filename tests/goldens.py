@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
+import inspect
 import json
 import os
 import pathlib
@@ -32,9 +32,14 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
 import vfljax
+from analysis.benchmark import command as benchmark
+from analysis.leakbench import command as leakbench
+from analysis.reproduction import command as reproduction
 from configs.papers.tables import TABLES
 from tests import damage
 from vfljax import datasets
+from vfljax.api import commands as console_commands
+from vfljax.api.flags import Command, defined
 from vfljax.config import from_file
 from vfljax.datasets.core import checksum, identity
 from vfljax.errors import UserError
@@ -87,6 +92,11 @@ COMMANDS = (
     *("sweep", "attack", "audit", "report", "data", "reproduce", "verify"),
     *("benchmark", "leakbench"),
 )
+OF_CHECKOUT = {
+    **{"benchmark": benchmark.COMMAND, "leakbench": leakbench.COMMAND},
+    "reproduce": reproduction.COMMAND,
+}
+NEEDED = inspect.Parameter.empty
 WORKDIR, DAMAGED = "{workdir}", "{damaged}"  # in the lines below, folders of a finished sweep
 LINES = (
     "launch.sweep --help",
@@ -265,10 +275,11 @@ def commands(workdir: pathlib.Path) -> Tables:
     """Returns the flags of every command, exit statuses, and the counts of printed numbers by status."""
     flags = {}
     for name in COMMANDS:
-        module = _module(name)
-        flags[name] = sorted(
-            [f.name, type(f.default).__name__, repr(f.default)] for f in module.FLAGS
-        )
+        of = _command(name)
+        values = defined(of)
+        given = {flag: argument.default for flag, argument in of.flags.items()}
+        defaults = {flag: repr(default) for flag, default in given.items() if default is not NEEDED}
+        flags[name] = sorted([f, values[f].flag_type(), defaults.get(f, "")] for f in values)
     config = workdir / "tiny.py"
     of_data = {"name": "breast_cancer", "scaling": "standard"}
     fields = {**damage.CONFIG, "data": of_data, "seeds": 3}
@@ -279,16 +290,13 @@ def commands(workdir: pathlib.Path) -> Tables:
         if DAMAGED in line and not (workdir / "d").exists():
             _damaged(workdir / "w", workdir / "d")
         statuses[line] = command(line, **folders).returncode
-    status = command("launch.reproduce --status").stdout.split("\n\n")[-1].strip().splitlines()
+    status = command("launch.reproduce --status").stdout.strip().split("\n\n")[-1].splitlines()
     return {"flags": flags, "exit_statuses": statuses, "reproduction": [s.rstrip() for s in status]}
 
 
-def _module(name: str) -> Any:
-    """Returns the module of a command, wherever it is: in the package or in an application of a checkout."""
-    for place in (f"vfljax.cli.{name}", f"analysis.{name}.command"):
-        with contextlib.suppress(ModuleNotFoundError):
-            return importlib.import_module(place)
-    raise ModuleNotFoundError(name)
+def _command(name: str) -> Command:
+    """Returns a command as ``python -m launch.NAME`` has it."""
+    return OF_CHECKOUT.get(name) or console_commands.COMMANDS[name]
 
 
 def _damaged(workdir: pathlib.Path, copy_of: pathlib.Path) -> None:

@@ -19,13 +19,13 @@ from tests.attacks_contract_test import ROWS
 from tests.federation.training_test import planned
 from vfljax import defenses, machine
 from vfljax.attacking.batching import AttackProgram, make_attack_member
-from vfljax.contract import of_attacks
-from vfljax.contract.exchanges import BATCH, seen_of
-from vfljax.contract.federations import make_spec
 from vfljax.federation import optimizers, teacher, training
 from vfljax.models import CNN, MLP, ResNet
 from vfljax.models.rows import Streamed
 from vfljax.sweep import trainer
+from vfljax.testing import of_attacks
+from vfljax.testing.exchanges import BATCH, seen_of
+from vfljax.testing.federations import make_spec
 from vfljax.types import Agreed, DefenseSpec
 
 pytestmark = pytest.mark.slow

@@ -8,13 +8,14 @@ import functools
 import os
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.stats
 
 from vfljax import defenses as table
 from vfljax import keys, metrics
-from vfljax.contract.federations import (
+from vfljax.federation import protocol
+from vfljax.testing import federations
+from vfljax.testing.federations import (
     COLUMNS,
     ROWS,
     make_batch,
@@ -24,8 +25,7 @@ from vfljax.contract.federations import (
     make_spec,
     make_weights,
 )
-from vfljax.defenses.core import TrainingData
-from vfljax.federation import protocol
+from vfljax.testing.rules import finite, numbers
 from vfljax.types import DefenseSpec, HParams, Spec
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "make_labels",
     "make_spec",
     "make_weights",
+    "numbers",
 ]
 
 # tests compile much and compute little: unoptimized code halves their time. On a GPU XLA stops at some then
@@ -53,8 +54,7 @@ accuracy, leak = quick_jit(metrics.accuracy), quick_jit(metrics.leak)
 
 
 def make_state(spec: Spec, hparams: HParams, seed: int = 0, rows: int | None = None):
-    """The protocol's initial state around plain random weights (flax's own take long to compile)."""
-    rows = spec.batch_size if rows is None else rows
+    """The protocol's initial state around the weights of a seed."""
     weights = make_weights(dataclasses.replace(spec, defenses=(), optimizers=(), scope="all"), seed)
     codebooks = make_codebooks(spec, hparams, seed)
     return _jitted_init(spec, rows)(keys.run_key(seed), weights, hparams, codebooks)
@@ -92,18 +92,8 @@ def _jitted_codebook(maker: DefenseSpec, num_classes: int):
 
 @functools.cache
 def _jitted_init(spec: Spec, rows: int):
-    init = protocol.make_init(spec)
-
     def start(key, weights, hparams, codebooks):
-        data = TrainingData(
-            make_labels(spec),
-            jnp.full((spec.num_rows, spec.num_classes), 1 / spec.num_classes),
-            spec.num_classes,
-            spec.cut_layer,
-            codebooks,
-        )
-        cut = tuple(jnp.zeros((rows, bottom.out)) for bottom in spec.bottoms)
-        return init(key, weights, hparams, data, cut)
+        return federations.make_state(spec, hparams, key, weights, codebooks, rows)
 
     return quick_jit(start)
 
@@ -176,16 +166,6 @@ def loss_beside(spec: Spec, knobs, batch):
     return exchange, float(metrics.loss) - float(undefended.loss)
 
 
-def numbers(tree) -> list[np.ndarray]:
-    """All leaves of a tree as NumPy arrays; keys as their words."""
-
-    def one(leaf):
-        key = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        return np.asarray(jax.random.key_data(leaf) if key else leaf)
-
-    return [one(leaf) for leaf in jax.tree.leaves(tree)]
-
-
 def assert_same_bits(one, other) -> None:
     """Every number equal, not just close (0 and -0 are the same number)."""
     a, b = numbers(one), numbers(other)
@@ -202,5 +182,4 @@ def assert_close(one, other, tolerance: float = 1e-5) -> None:
 
 
 def assert_finite(tree) -> None:
-    for x in numbers(tree):
-        assert np.all(np.isfinite(x))
+    assert finite(tree)

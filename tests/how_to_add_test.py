@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from tests.plugins.use_test import OWN, forget
-from vfljax import attacks, contract, datasets, defenses, models
+from vfljax import attacks, datasets, defenses, models, testing
 
 ROOT = pathlib.Path(__file__).parents[1]
 GUIDE = ROOT / "analysis" / "guide"
@@ -85,7 +85,7 @@ def test_the_contract_is_asked_of_a_plugin_as_the_page_says(page, row, tmp_path,
     try:
         exec(lines, names)
         (mark,) = names["test_the_contract"].pytestmark
-        assert mark.args == ("rule", contract.rules(f"mine:{row}"))
+        assert mark.args == ("rule", testing.rules(f"mine:{row}"))
         names["test_the_contract"](mark.args[1][0])
     finally:
         forget(tables)

@@ -33,7 +33,8 @@ from typing import Any
 import pyarrow as pa
 
 from tests.sweeps import tiny
-from vfljax import cli, store
+from vfljax import store
+from vfljax.api import commands, console
 from vfljax.launching import running
 from vfljax.store import units
 from vfljax.store.loading import TIMES
@@ -85,7 +86,8 @@ def start(workdir: pathlib.Path, flags: Sequence[str], log: pathlib.Path | None 
         trainer.SAVE_SECONDS = 0.0
         running.report = lambda workdir: str(workdir)  # which reads and takes long
         note_units(workdir)
-        cli.start(cli.sweep, [f"--workdir={workdir}", *flags], "vfljax sweep")
+        given = [f"--workdir={workdir}", *flags]
+        console.start(commands.COMMANDS["sweep"], given, "vfljax sweep")
     except SystemExit as error:
         sys.stderr.flush()
         os._exit(error.code if isinstance(error.code, int) else 1)

@@ -22,8 +22,9 @@ from typing import Any
 import pytest
 
 import vfljax
-from vfljax import cli, config
-from vfljax.library.sweeps import Sweep
+from vfljax import config
+from vfljax.api.commands import COMMANDS
+from vfljax.api.loading import Sweep
 from vfljax.store import StoredTrial
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -35,7 +36,7 @@ SEARCH, LOGGING = PAGES[6:]
 NEEDS = {SEARCH: ("optuna",), LOGGING: ("mlflow", "wandb", "tensorboardX")}
 # what variables of the pages hold
 HOLDS = {"sweep": Sweep, "longer": Sweep, "trial": StoredTrial}
-CONSOLE = [sys.executable, "-c", "from vfljax import cli; cli.console()"]
+CONSOLE = [sys.executable, "-c", "from vfljax.api import commands; commands.main()"]
 # the sweeps of the pages, made small enough for a test
 FEWER = {
     "configs/quickstart.py": {
@@ -67,7 +68,7 @@ def commands(code: str) -> list[list[str]]:
 
 def flags_of(name: str) -> set[str]:
     """The flags of a command."""
-    return {flag.name for flag in cli.COMMANDS[name].FLAGS}
+    return {*COMMANDS[name].flags}
 
 
 def value_of(node: ast.expr) -> Any:
@@ -100,7 +101,7 @@ def unknown_flags(words: list[str]) -> list[str]:
     if words[0] == "pip":
         return []
     program, name, *flags = words
-    assert (program, name in cli.COMMANDS) == ("vfljax", True), words
+    assert (program, name in COMMANDS) == ("vfljax", True), words
     names = [flag.removeprefix("--").partition("=")[0] for flag in flags]
     known = flags_of(name)
     fields = {f"config.{path}" for path in config.FIELDS} if "config" in known else set()
@@ -114,7 +115,7 @@ def test_a_page_uses_names_and_flags_that_exist(page):
             assert list(absent(code)) == []
         for words in commands(code) if language == "sh" else ():
             assert unknown_flags(words) == []
-    every = {flag for name in cli.COMMANDS for flag in flags_of(name)}
+    every = {flag for name in COMMANDS for flag in flags_of(name)}
     prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
     assert set(re.findall(r"--([a-z_]+)", prose)) <= every
 

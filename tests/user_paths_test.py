@@ -1,7 +1,9 @@
 """Paths as users give them: a home folder, colons, and URIs, at every door of the package."""
 
+import os
 import pathlib
 import shutil
+import typing
 
 import numpy as np
 import pandas as pd
@@ -15,13 +17,15 @@ from tests.auditing.survey_test import values, written
 from tests.refusals import refused as says
 from tests.stored_sweep import FIXTURE
 from tests.sweeps import tiny
-from vfljax import cli, datasets, store
+from vfljax import datasets, store
+from vfljax.api import flags
+from vfljax.api.arguments import converted, is_a, members
 from vfljax.api.audit import parties_of
-from vfljax.cli import common
+from vfljax.api.commands import COMMANDS
 from vfljax.config import from_file, located
 from vfljax.datasets import prepared, table
 from vfljax.datasets.wire import wire
-from vfljax.errors import UserError, user_path
+from vfljax.errors import UserError, argument, user_path
 from vfljax.models import weights
 from vfljax.store import checkpoint
 
@@ -113,39 +117,46 @@ def test_a_uri_is_refused_at_every_door_before_anything_is_made(home, door):
     assert made <= {"t.csv"}
 
 
-COMMANDS = {**cli.COMMANDS, "benchmark": benchmark, "leakbench": leakbench}
-FLAGS = [(name, f.name) for name, module in COMMANDS.items() for f in module.FLAGS if f.path]
+EVERY = {**COMMANDS, "benchmark": benchmark.COMMAND, "leakbench": leakbench.COMMAND}
+
+
+def takes_a_path(annotation):
+    """Whether a flag of this type is a path, or several."""
+    inner = [x for kind in members(annotation) for x in typing.get_args(kind)]
+    kinds = [*members(annotation), *(kind for x in inner for kind in members(x))]
+    return any(is_a(kind, os.PathLike) for kind in kinds)
+
+
+PATHS = [
+    (name, flag)
+    for name, command in EVERY.items()
+    for flag, of in command.flags.items()
+    if takes_a_path(of.annotation)
+]
 
 
 def test_every_command_names_its_paths():
-    assert {("sweep", "workdir"), ("audit", "data"), ("attack", "after")} < set(FLAGS)
-    names = {flag for _, flag in FLAGS}
-    flags = [(c, f) for c, module in COMMANDS.items() for f in module.FLAGS]
-    # the data of an entry of LeakBench is a name
-    others = [(c, f.name) for c, f in flags if f.name in names and not f.path]
-    assert others == [("leakbench", "data")]
+    assert {("sweep", "workdir"), ("attack", "after"), ("data", "prepare")} < set(PATHS)
 
 
-def test_a_uri_in_a_flag_is_refused_by_its_flag(home):
-    for command, name in FLAGS:
-        defined = COMMANDS[command].FLAGS
-        options = common.Options(defined)
-        with says(f"--{name}={URI!r} is a URI"), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(common, "fail", raised)
-            common._parse(options, COMMANDS[command], [f"--{name}={URI}"], "")
-
-
-def raised(error):
-    raise error
+@pytest.mark.parametrize(("name", "flag"), PATHS)
+def test_a_uri_in_a_flag_is_refused_by_its_flag(home, name, flag):
+    of = EVERY[name].flags[flag]
+    (value,) = flags.parsed(EVERY[name], [f"--{flag}={URI}"]).values()
+    with pytest.raises(UserError) as refused:
+        converted(of.annotation, value, argument(of.name))
+    spelled = refused.value.line(flags.spelled(EVERY[name]))
+    assert spelled.startswith(f"--{flag}={URI!r} is a URI")
 
 
 def test_flags_of_paths_become_absolute(home):
-    options = common.Options(cli.COMMANDS["attack"].FLAGS)
-    given = ["--workdir=~/runs", "--wire=a:b.npz,~/c.npz", "--data_dir="]
-    common._parse(options, cli.COMMANDS["attack"], given, "")
-    assert options.folder == home / "runs"
-    assert options.wire == [str(home.parent / "here/a:b.npz"), str(home / "c.npz")]
-    assert (options.data_dir, options.profile) == ("", "")
+    words = ["--workdir=~/runs", "--wire=a:b.npz,~/c.npz", "--wire=d.npz"]
+    given = flags.parsed(COMMANDS["attack"], words)
+    known = {of.name: of.annotation for of in COMMANDS["attack"].flags.values()}
+    paths = {name: converted(known[name], value, argument(name)) for name, value in given.items()}
+    assert paths["workdir"] == home / "runs"
+    here = home.parent / "here"
+    assert paths["wire"] == (here / "a:b.npz", home / "c.npz", here / "d.npz")
 
 
 def test_an_argument_that_is_no_text_is_one_line(refused_line):

@@ -5,7 +5,7 @@
     models/          the parties' networks, and a party as two pure functions
     defenses/ attacks/ datasets/    tables, like models/: a new entry takes one file and one row
     plugins/         a user's own rows in those tables
-    contract/        checks that every row must pass, as functions for plugins and for tests
+    testing/         the contract that every row of the tables keeps, and what it is tried on
     sweep/           the training of a config's trials: ``grid`` makes the table of trials, ``specs`` groups it
                      by program, ``plan`` puts data on the device, ``train`` trains
     store/           reading and writing a sweep on disk
@@ -15,9 +15,7 @@
     report/          what leaks and what it costs, judged once per configuration, then shown
     papers/          the numbers that papers print, and their comparison with ours
     auditing/        the audit of a user's table, and attacks on a recorded wire
-    library/         what Python programs and notebooks call
-    api/             likewise, for the command line too: ``audit``
-    cli/             the commands
+    api/             what Python programs and notebooks call, and the commands, with flags from its signatures
 
     types.py         records, symbols and the glossary       errors.py      one-line errors for users
     config.py        every field and its default             metrics.py     accuracy, AUC, leak
@@ -67,42 +65,55 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vfljax import attacks, config, contract, datasets, defenses, models, plugins, store
+    from vfljax import attacks, config, datasets, defenses, models, plugins, store, testing
+    from vfljax.api.attack import attack, attack_wire
     from vfljax.api.audit import audit
+    from vfljax.api.data import data
+    from vfljax.api.forms import VERDICTS, compare
+    from vfljax.api.loading import load
+    from vfljax.api.reproduce import reproduce
+    from vfljax.api.sweep import run_sweep
+    from vfljax.api.verify import verify
     from vfljax.defenses import chain
-    from vfljax.library.forms import VERDICTS, compare
-    from vfljax.library.sweeps import attack_wire, load, run_sweep
     from vfljax.machine import use_this_machine
 
 __all__ = [
     "VERDICTS",
+    "attack",
     "attack_wire",
     "attacks",
     "audit",
     "chain",
     "compare",
     "config",
-    "contract",
+    "data",
     "datasets",
     "defenses",
     "load",
     "models",
     "plugins",
+    "reproduce",
     "run_sweep",
     "store",
+    "testing",
     "use_this_machine",
+    "verify",
 ]
 
 # public names that are not modules, and where each is defined
 _NAMES = {
-    "VERDICTS": "vfljax.library.forms",
+    "VERDICTS": "vfljax.api.forms",
+    "attack": "vfljax.api.attack",
+    "attack_wire": "vfljax.api.attack",
     "audit": "vfljax.api.audit",
     "chain": "vfljax.defenses",
-    "compare": "vfljax.library.forms",
-    "load": "vfljax.library.sweeps",
-    "attack_wire": "vfljax.library.sweeps",
-    "run_sweep": "vfljax.library.sweeps",
+    "compare": "vfljax.api.forms",
+    "data": "vfljax.api.data",
+    "load": "vfljax.api.loading",
+    "reproduce": "vfljax.api.reproduce",
+    "run_sweep": "vfljax.api.sweep",
     "use_this_machine": "vfljax.machine",
+    "verify": "vfljax.api.verify",
 }
 
 

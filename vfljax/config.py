@@ -559,7 +559,12 @@ def _value(kind: Any, value: Any, path: str) -> Any:
     if isinstance(shape, inspect.LiteralType):
         raise unknown(Field(path), value, [str(choice) for choice in shape.values])
     shown = tuple(value) if isinstance(value, list) else value
-    raise UserError(field=path, value=shown, remedy=f"give {_expected(shape)}")
+    raise UserError(field=path, value=shown, remedy=f"give {expected(kind)}")
+
+
+def expected(kind: Any) -> str:
+    """Returns in words what values a type has."""
+    return _expected(_shape(kind))
 
 
 def _shape(kind: Any) -> inspect.Type:
@@ -569,14 +574,13 @@ def _shape(kind: Any) -> inspect.Type:
 
 
 def _expected(shape: inspect.Type) -> str:
-    """Returns in words what values a type has."""
     match shape:
         case inspect.IntType(ge=low, le=high):
-            return bounds(low or 0, math.inf if high is None else high, whole=True)
+            return bounds(*_limits(low, high), whole=True)
         case inspect.FloatType(gt=0.0, le=high):
             return f"a number above 0, at most {high:g}"
         case inspect.FloatType(ge=low, le=high):
-            return bounds(low or 0, math.inf if high is None else high)
+            return bounds(*_limits(low, high))
         case inspect.BoolType():
             return "True or False (of type bool)"
         case inspect.StrType():
@@ -588,6 +592,10 @@ def _expected(shape: inspect.Type) -> str:
         case inspect.UnionType(types=kinds):
             return " or ".join(map(_expected, kinds))
     return "a group of fields"
+
+
+def _limits(low: float | None, high: float | None) -> tuple[float, float]:
+    return -math.inf if low is None else low, math.inf if high is None else high
 
 
 def _unknown_field(path: str) -> UserError:

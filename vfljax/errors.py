@@ -42,6 +42,15 @@ class Field:
         return self.text or f"config.{self.path}"
 
 
+def argument(name: str) -> Field:
+    """Returns an argument of a function that users call. A command shows it as its flag.
+
+    Args:
+      name: of the argument; "option.drop" is the entry "drop" of the mapping ``option``.
+    """
+    return Field(f"argument.{name}", name.rpartition(".")[2])
+
+
 Text = str | Sequence["str | Field"]  # parts are joined without a space
 
 
@@ -92,6 +101,10 @@ class UserError(ValueError):
     def line(self, spell: Callable[[Field], str] = str) -> str:
         """Returns the message, with every field spelled by ``spell``."""
         return "".join(spell(p) if isinstance(p, Field) else p for p in self.parts)
+
+    def renamed(self, rename: Callable[[Field], Field | str]) -> UserError:
+        """Returns the same error with other fields, or texts in their place, in its line."""
+        return type(self)(tuple(rename(p) if isinstance(p, Field) else p for p in self.parts))
 
     def __str__(self) -> str:
         return self.line()

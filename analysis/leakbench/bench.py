@@ -27,7 +27,7 @@ import pandas as pd
 
 from analysis.leakbench.boards import BOARDS, GAINS, KNOWN, UNDEFENDED, Board, autoleak
 from analysis.leakbench.entry_files import SCORED, Break, Data, Entry, Reading, Result, Score
-from vfljax import contract, defenses, store
+from vfljax import defenses, store, testing
 from vfljax.attacks import TABLE
 from vfljax.auditing import suite
 from vfljax.config import Goal
@@ -98,7 +98,7 @@ class Bench(NamedTuple):
         chains = {entry.name: entry.chain(self.data) for entry in entries}
         # entries that no data set could serve are refused before anything is trained
         fields = {"grid": {UNDEFENDED: {}, **chains}, "attacks": {}, "federations": tuple(TRAINED)}
-        contract.check_plugins(defense_values(parse({**self.config, **fields})), {})
+        testing.check_plugins(defense_values(parse({**self.config, **fields})), {})
         plan = make_plan(parse(dict(self.config)))
         refused = {name: suite.refusal(self.config, plan, chain) for name, chain in chains.items()}
         served = [entry for entry in entries if not refused[entry.name]]

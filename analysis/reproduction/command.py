@@ -1,54 +1,70 @@
-"""Run a paper's table, compare ours with the printed numbers, and write what all runs show of the papers.
-
-    python -m launch.reproduce --table=gafm/2 --dataset=spambase --data_dir=DIR
-    python -m launch.reproduce --table=gafm/2 --dataset=spambase --variant=minmax --data_dir=DIR
-    python -m launch.reproduce --table=gafm/2 --data_dir=DIR --attacks=residual,probe,spectral
-    python -m launch.reproduce --workdir=DIR    # the report of a stored sweep again, with its paper's figure
-    python -m launch.reproduce --list      # every table and figure: time and needs
-    python -m launch.reproduce --status    # how each of the 549 printed numbers stands
-    python -m launch.reproduce --write     # the pages of analysis/results/papers again, from stored files
-
-The first trains or resumes, in --workdir, and prints our mean over seeds with its 95 % interval, the printed
-value and its spread, the difference, and a verdict (vfljax.papers.agreement has the rule). --attacks adds
-attacks to those of the paper, for claims about the strongest attack. --record keeps the comparison, a few KB,
-where --status and --write read it.
-"""
+"""The command ``python -m launch.reproduce``, which also writes what all runs show of the papers."""
 
 from __future__ import annotations
 
 import pathlib
 import shlex
+from typing import Any
 
-from vfljax.cli import reproduce
-from vfljax.cli.common import Options
-from vfljax.errors import UserError, packaged
+from vfljax.api import reproduce
+from vfljax.api.flags import Command
+from vfljax.errors import UserError, argument, packaged
 
-RESUMES = True
 STORED = pathlib.Path("analysis/results/reproduction")
 PAGES = pathlib.Path("analysis/results/papers")
-FLAGS = reproduce.FLAGS
 
 
-def run(options: Options) -> None:
-    """Run a table, or print or write what the flags ask for."""
+def run(
+    *,
+    list_tables: bool = False,
+    status: bool = False,
+    record: bool = False,
+    write: bool = False,
+    **options: Any,
+) -> None:
+    """Run a paper's table, compare ours with the printed numbers, and write what all runs show of the papers.
+
+        python -m launch.reproduce --table=gafm/2 --dataset=spambase --data_dir=DIR
+        python -m launch.reproduce --table=gafm/2 --dataset=spambase --variant=minmax --data_dir=DIR
+        python -m launch.reproduce --table=gafm/2 --data_dir=DIR --attacks=residual,probe,spectral
+        python -m launch.reproduce --workdir=DIR    # its report again, with its paper's figure
+        python -m launch.reproduce --list      # every table and figure: time and needs
+        python -m launch.reproduce --status    # how each of the 549 printed numbers stands
+        python -m launch.reproduce --write     # the pages of analysis/results/papers again
+
+    The first trains or resumes, in --workdir, and prints our mean over seeds with its 95 % interval, the
+    printed value and its spread, the difference, and a verdict (vfljax.papers.agreement has the rule).
+    --attacks adds attacks to those of the paper, for claims about the strongest attack. --record keeps the
+    comparison, a few KB, where --status and --write read it.
+
+    Args:
+      list_tables: print every table: what it needs, and how long it takes.
+      status: print how each printed number stands.
+      record: keep the comparison in analysis/results/reproduction.
+      write: write the pages of analysis/results/papers again.
+    """
     from analysis.reproduction import paper_figures, reproduction_page
 
-    if options.record and not options.table:
-        raise UserError("--record keeps the comparison of a table: give --table too.")
-    if options.list:
+    if record and "table" not in options:
+        what = argument("record"), " keeps the comparison of a table"
+        raise UserError(what, remedy=("give ", argument("table"), " too"))
+    if list_tables:
         reproduce.print_list()
-    elif options.status:
+    elif status:
         _print_status()
-    elif options.table:
-        workdir, compared = reproduce.run_table(options, paper_figures.extend)
-        if options.record:
+    elif "table" in options:
+        workdir, compared = reproduce.reproduce(**options, extend=paper_figures.extend)
+        if record:
             print(f"kept: {reproduction_page.keep(STORED, workdir, compared)}*")
-    elif options.workdir:
-        _report_again(options.folder)
-    elif not options.write:
+    elif "workdir" in options:
+        _report_again(pathlib.Path(options["workdir"]))
+    elif not write:
         raise UserError("give --table, --workdir, --list, --status or --write; see --help.")
-    if options.write:
+    if write:
         _write_pages()
+
+
+COMMAND = Command(run, (reproduce.reproduce,), resumes=True, names={"list_tables": "list"})
 
 
 def _print_status() -> None:
@@ -73,6 +89,7 @@ def _write_pages() -> None:
     from analysis.reproduction import reproduction_page
 
     for name, text in reproduction_page.pages(STORED, command_line).items():
+        (PAGES / name).parent.mkdir(exist_ok=True)
         (PAGES / name).write_text(text)
         print(f"written: {PAGES / name}")
     for name, figure in reproduction_page.scatters(STORED).items():

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from analysis.reproduction.comparison_csv import csv_text, read_rows
 from analysis.reproduction.seed_figures import seed_figures
-from vfljax.library.forms import leak_frame
+from vfljax.api.forms import leak_frame
 from vfljax.papers import paper_of
 from vfljax.papers.comparisons import Compared
 from vfljax.report.judge import LOCAL_ONLY

@@ -1,4 +1,4 @@
-"""Constructed runs for attacks (``vfljax.contract.exchanges``), and attacks on them."""
+"""Constructed runs for attacks (``vfljax.testing.exchanges``), and attacks on them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from tests import harness
 from vfljax import keys
 from vfljax.attacks.core import Attack
-from vfljax.contract import exchanges, planted
-from vfljax.contract.exchanges import BATCH, BOTTOMS, CUT, LAYER, WIDTH, Case, make_case
-from vfljax.contract.of_attacks import finished, jitted
 from vfljax.models import MLP
+from vfljax.testing import exchanges
+from vfljax.testing.exchanges import BATCH, BOTTOMS, CUT, LAYER, WIDTH, Case, make_case
+from vfljax.testing.of_attacks import jitted, scores_of
 from vfljax.types import Known, Scores, View
 
 
@@ -25,15 +25,13 @@ def swaps(rng, labels, classes):
     return {"embeddings": z, "gradients": g}
 
 
-LEAKS = {**planted.LEAKS, "swaps": swaps}
+LEAKS = {**exchanges.LEAKS, "swaps": swaps}
 __all__ = ["BATCH", "BOTTOMS", "CUT", "LAYER", "LEAKS", "WIDTH", "Case", "jitted", "make_case"]
-
-_seen_of = harness.quick_jit(exchanges.seen_of)
 
 
 def seen_of(case: Case) -> tuple[View, Known]:
     """What the attacker sees and knows of a case (``exchanges.seen_of``)."""
-    return _seen_of(case.run, case.common)
+    return exchanges.seen_of(case.run, case.common)
 
 
 def known_of(case: Case) -> np.ndarray:
@@ -60,11 +58,8 @@ def _build(factory, num_classes, cut, options):
 def attack(attack: Attack, case: Case, key=None, **knobs) -> Scores:
     """The attack's scores, with its published knobs where no others are passed."""
     key = keys.run_key(0) if key is None else key
-    numbers = {**attack.knobs, **knobs}
-    view, known = seen_of(case)
-    given = {k: np.float32(v) for k, v in numbers.items()}
-    scores = jitted(attack.run)(key, view, known, given)
-    return finished(attack, scores, case, case.common.labels.max() + 1)
+    classes = case.common.labels.max() + 1
+    return scores_of(attack, case, classes, key, {**attack.knobs, **knobs})
 
 
 def attack_all(attacks, case: Case, **knobs) -> list[Scores]:

@@ -11,9 +11,9 @@ from tests import harness
 from tests.attacks import cases
 from tests.reference import charge as reference
 from vfljax.attacks import charge, divisions
-from vfljax.contract.planted import LEAKS
 from vfljax.defenses.dcor import penalty
 from vfljax.defenses.pe_loss import energy
+from vfljax.testing.exchanges import LEAKS
 
 LABELS = np.arange(60) % 2
 CHARGE = divisions.Formula(charge.charges, charge.charge_weights)

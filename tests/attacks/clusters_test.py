@@ -13,7 +13,7 @@ from vfljax import keys
 from vfljax.attacks import clusters as module
 from vfljax.attacks import enumeration, spectral
 from vfljax.attacks.surrogate import seen_of
-from vfljax.contract.planted import LEAKS
+from vfljax.testing.exchanges import LEAKS
 
 
 def clustered(classes=2, rows=60, known=10, noise=2.5):

@@ -11,7 +11,7 @@ from tests import harness
 from tests.attacks import cases
 from tests.reference import direct as reference
 from tests.reference import kdk as kdk_reference
-from vfljax import contract
+from vfljax import testing
 from vfljax.attacks.batch_inversion import batch_inversion
 from vfljax.attacks.direct import RULES, direct, first_negative, most_negative
 from vfljax.defenses.max_norm import perturb
@@ -106,7 +106,7 @@ def test_under_max_norm_the_largest_entry_names_every_label_and_no_sign_does():
     assert success("largest", received, labels) == 1
     assert success("most_negative", received, labels) < 0.9
     assert guesses("largest", [[0, 0, 0], [1, 2, -3]]) == [None, 2]
-    contract.check("direct", options={"rule": "largest"}, classes=(CLASSES,))
+    testing.check("direct", options={"rule": "largest"}, classes=(CLASSES,))
     for attack in (direct, batch_inversion):
         with pytest.raises(ValueError, match=r"rule='largest' is for more than two classes"):
             attack(cases.BOTTOMS, 2, rule="largest")

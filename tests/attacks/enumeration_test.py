@@ -11,7 +11,7 @@ from tests.reference import enumeration as reference
 from vfljax import keys
 from vfljax.attacks import enumeration as module
 from vfljax.attacks.surrogate import Seen, seen_of
-from vfljax.contract.planted import LEAKS
+from vfljax.testing.exchanges import LEAKS
 
 
 def tops(rows=120, known=12, sent=None):

@@ -7,7 +7,7 @@ from tests import harness
 from tests.attacks import cases
 from tests.attacks.probe_test import twin as standardized
 from tests.reference import posterior as reference
-from vfljax import contract
+from vfljax import testing
 from vfljax.attacks.posterior import posterior
 from vfljax.models import WideDeep
 
@@ -112,7 +112,7 @@ def test_with_a_top_model_the_direction_names_the_noisy_labels_as_in_the_numpy_t
 
 def test_with_a_top_model_it_keeps_the_rules_of_attacks():
     options = {"signal": "direction", "columns": "ranks", "steps": 50}
-    contract.check("posterior", options=options, classes=(2,))
+    testing.check("posterior", options=options, classes=(2,))
     with pytest.raises(ValueError, match=r"signal='direction' is for two classes"):
         posterior(cases.BOTTOMS, 3, signal="direction")
 

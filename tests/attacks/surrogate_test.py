@@ -11,7 +11,7 @@ from tests.reference import surrogate as reference
 from tests.reference.posterior import adamw
 from vfljax.attacks import surrogate as module
 from vfljax.attacks.surrogate import KNOBS, Seen, labels_of, make_loss, seen_of, surrogate
-from vfljax.contract.planted import LEAKS
+from vfljax.testing.exchanges import LEAKS
 from vfljax.types import MALICIOUS, SPLIT
 
 ROWS, CLASSES, CUT, HIDDEN = 7, 3, 2, 4

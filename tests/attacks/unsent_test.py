@@ -5,7 +5,7 @@ import pytest
 
 from tests.attacks import cases
 from vfljax import attacks
-from vfljax.contract.planted import LEAKS
+from vfljax.testing.exchanges import LEAKS
 from vfljax.types import SPLIT
 
 ROWS, KNOWN = 60, 20

@@ -9,9 +9,10 @@ import pytest
 
 from tests.refusals import refused
 from vfljax.api.audit import _as_argument, parties_of
+from vfljax.api.commands import COMMANDS
+from vfljax.api.flags import spelled
 from vfljax.auditing.sentences import revealing, table_notes
 from vfljax.auditing.survey import RevealingColumn, Survey, above_chance, survey
-from vfljax.cli.audit import flag_of
 from vfljax.datasets import TABLE
 from vfljax.datasets import options as loader_options
 from vfljax.errors import UserError
@@ -48,7 +49,7 @@ def surveyed(path, parties="", label="y", options=None) -> Survey:
 
 def line_of(error: UserError) -> str:
     """The message as `vfljax audit` prints it."""
-    return UserError(tuple(map(_as_argument, error.parts))).line(flag_of)
+    return error.renamed(_as_argument).line(spelled(COMMANDS["audit"]))
 
 
 @pytest.fixture
@@ -158,7 +159,7 @@ def test_a_file_without_a_header_is_suspected(tmp_path):
     (tmp_path / "t.csv").write_text("age,1.5,y\n5,2.5,no\n6,3.5,yes\n")
     with pytest.raises(UserError) as error:
         surveyed(str(tmp_path / "t.csv"), "bank: a; telco: b", label="z")
-    assert '--option=options={"header": null}' in line_of(error.value)
+    assert '--options={"header": null}' in line_of(error.value)
 
 
 def test_the_remedy_drops_all_telling_columns_at_once(tmp_path):
@@ -225,6 +226,7 @@ def test_what_is_dropped_has_no_owner(path):
     ("change", "says"),
     [
         ({"y": [None, *["no", "yes"] * 60][:ROWS]}, "drop_unlabeled"),
+        ({"pay": [f"1,{k % 10}" for k in range(ROWS)]}, "mixes notations"),
         ({"pay": ["never" if k % 3 else str(k) for k in range(ROWS)]}, "na_values"),
     ],
 )

@@ -194,7 +194,7 @@ def test_epochs_given_to_the_device_at_once_end_as_those_that_are_waited_for():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--suite=grids", "--out=x"], "--suite='grids' is unknown: choose grid,"),
+        (["--suite=grids", "--out=x"], "--suite='grids' is unknown: choose"),
         (["--suite=grid"], "--out is needed"),
     ],
 )

@@ -12,8 +12,8 @@ import pytest
 from tests import harness
 from tests.report.made import made
 from vfljax.attacks.direct import most_negative
-from vfljax.contract.federations import make_context
 from vfljax.defenses import TABLE
+from vfljax.testing.federations import make_context
 
 ROWS, EPOCHS, READ = 256, 40, 0.85
 LABELS = np.arange(ROWS) % 2

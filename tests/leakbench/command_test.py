@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from analysis.leakbench import command
-
 ENTRY = {"method": {"mine:shuffle": {}}, "plugin": "mine.py"}
 
 
@@ -21,10 +19,10 @@ def folder(launch, tmp_path, monkeypatch):  # ``launch`` changes the folder too
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "analysis/leakbench/entries holds no entry"),
+        ([], "holds no entry"),
         (["--entry=none.json"], "none.json is no entry"),
         (["--entry=mine.json"], "--data is needed: a data set of LeakBench"),
-        (["--entry=mine.json", "--data=mnist"], "--data 'mnist'"),
+        (["--entry=mine.json", "--data=mnist", "--workdir=w"], "--data 'mnist'"),
         (["--entry=mine.json", "--data=digits"], "--workdir is needed"),
         (
             ["--entry=mine.json", "--data=digits", "--workdir=w", "--attacks=norm"],
@@ -44,7 +42,3 @@ def test_entries_are_checked_without_running_anything(launch, folder):
     del folder
     done = launch("leakbench", "--verify", "--entries=.")
     assert (done.returncode, done.stdout) == (0, "1 entries are sound\n")
-
-
-def test_the_same_command_continues_what_was_stopped():
-    assert command.RESUMES

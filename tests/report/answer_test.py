@@ -9,7 +9,7 @@ import pytest
 
 from tests.report.made import FACTS, made
 from vfljax import store
-from vfljax.cli import sweep as sweep_command
+from vfljax.api.commands import COMMANDS
 from vfljax.config import Goal
 from vfljax.report import terminal
 from vfljax.report.answer import answers
@@ -48,7 +48,7 @@ def test_what_protects_and_keeps_the_gain_is_to_be_switched_on():
     assert "5 seeds" in answer.coverage
     (confirm,) = answer.settle
     assert confirm.command == "vfljax sweep --workdir=runs/x --confirm"
-    assert "confirm" in {flag.name for flag in sweep_command.FLAGS}
+    assert "confirm" in {*COMMANDS["sweep"].flags}
 
 
 def test_an_audit_whose_budget_is_spent_confirms_within_a_budget():
@@ -109,7 +109,7 @@ def test_what_is_open_comes_with_the_seeds_that_would_decide_it():
     assert f"{seeds} seeds would decide whether noise helps" in command.why
     assert words[-1] == f"--workdir=runs/x-{seeds}-seeds"  # a stored sweep has its number of seeds
     assert "--config.data.dir=D" in words
-    flags = {flag.name for flag in sweep_command.FLAGS}
+    flags = {*COMMANDS["sweep"].flags}
     assert {word.split("=")[0].strip("-").split(".")[0] for word in words[2:]} <= flags
 
 
@@ -195,8 +195,10 @@ def test_without_undefended_nothing_is_compared():
     assert answer.reads.startswith("With noise, telco")
 
 
+@pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("cost", ["kept", "cost unclear"])
-def test_a_terminal_shows_answers_and_verdicts_within_its_width(cost):
+def test_a_terminal_shows_answers_and_verdicts_within_its_width(cost, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
     point = PROTECTS | ({"test_utility": [0.8, 0.9, 0.95, 0.8, 0.9]} if cost != "kept" else {})
     judged = made(BARE, point, knobs={"noise.scale": [NAN, 0.1]})
     text = terminal.first_lines(judged)
@@ -204,14 +206,16 @@ def test_a_terminal_shows_answers_and_verdicts_within_its_width(cost):
     assert cost in text
     commands = {command.command for command in the(judged).settle}
     lines = [line for line in text.splitlines() if line.strip() not in commands]
-    assert max(map(len, lines)) <= terminal.WIDTH
+    assert max(map(len, lines)) <= width
     assert len(commands) == 1 + (cost != "kept")
 
 
-def test_a_table_for_a_terminal_drops_columns_and_cuts_cells():
+def test_a_table_for_a_terminal_drops_columns_and_cuts_cells(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
     table = pd.DataFrame({"configuration": ["kdk epsilon=.3 k=2"], "long": ["x" * 30], "b": ["y"]})
-    assert "long" not in terminal.fitted(table, ("long",), width=30)
-    cut = terminal.fitted(table, (), width=40)
+    assert "long" not in terminal.fitted(table, ("long",))
+    monkeypatch.setenv("COLUMNS", "40")
+    cut = terminal.fitted(table)
     assert "kdk" in cut
     assert "k=2" in cut
     assert max(map(len, cut.splitlines())) <= 40

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from tests.report.made import made
-from vfljax.cli import common
+from vfljax.api import console
+from vfljax.api.report import requirement
 from vfljax.errors import UnmetError, UserError
 from vfljax.report import requirements
 from vfljax.report.verdicts import Verdict
@@ -56,13 +57,11 @@ def test_verdicts_are_refused(unmet):
 
 
 def test_what_is_not_met_ends_with_status_3(capsys):
-    assert common.fail(UnmetError("leak AUC may be 0.9.")) == 3
-    assert common.fail(UserError("x.")) == 2
+    assert console.fail(UnmetError("leak AUC may be 0.9.")) == 3
+    assert console.fail(UserError("x.")) == 2
     assert capsys.readouterr().err.startswith("error: leak AUC may be 0.9.")
 
 
 def test_a_verdict_that_does_not_exist_is_refused_before_the_work():
-    options = common.Options(common.REQUIREMENTS)
-    options(["report", "--fail_verdict=nothing"])
     with pytest.raises(UserError, match="nothing_to_protect"):
-        common.requirement(options)
+        requirement(fail_verdict="nothing")

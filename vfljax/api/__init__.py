@@ -1,1 +1,1 @@
-"""What Python programs, notebooks and commands call."""
+"""The functions that users call, in Python and as commands, whose flags are made from their signatures."""

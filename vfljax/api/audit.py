@@ -1,4 +1,4 @@
-"""The audit of a user's table, for Python and the command line."""
+"""``vfljax.audit``: the audit of a user's table, for Python and the command line."""
 
 from __future__ import annotations
 
@@ -9,51 +9,52 @@ import pathlib
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import numpy as np
 
-from vfljax import plugins, store
-from vfljax.auditing import sentences, suite
-from vfljax.auditing.survey import PARTIES, argument, survey, written_frame
-from vfljax.errors import Field, UserError, check, unknown, user_path
-from vfljax.launching import running
-from vfljax.launching.work import Outcome, Say
-from vfljax.library.sweeps import Sweep, folder_of, load
-from vfljax.report import lower_limits
-from vfljax.store import Unit
-from vfljax.sweep import train
-from vfljax.sweep.grid import check_text, parse
-from vfljax.sweep.plan import make_plan
-from vfljax.sweep.progress import clock, heartbeat
+from vfljax.api.arguments import Options, Path, Whole, checked
+from vfljax.api.data import of_loader
+from vfljax.errors import MOST_WHOLE, Field, UserError, argument, unknown, user_path
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vfljax.api.loading import Sweep
+
+Seeds = Annotated[int, msgspec.Meta(ge=1, le=MOST_WHOLE)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+PARTIES = argument("parties")
 # of a budget: seconds of each unit, and how it is written
 UNITS = ((3600.0, "h|hrs?|hours?"), (60.0, "m|mins?|minutes?"), (1.0, "s|secs?|seconds?"))
 NUMBER = r"\d+(?:\.\d*)?|\.\d+"
-READING = "reading the table, and learning from each of its columns"
 EXAMPLE = "'bank: LIMIT_BAL, AGE; telco: PAY_*, BILL_*'"
 
 
+@checked
 def audit(
     table: Any,
     label: str | int,
-    parties: Mapping[str, Sequence[str]] | str,
-    workdir: str | os.PathLike[str],
+    parties: Mapping[str, Any] | str,
+    workdir: Path,
     *,
     label_party: str | None = None,
     federation: str = "split",
-    attackers: Sequence[str] | str = (),
-    known: int = 0,
+    attackers: Sequence[str] = (),
+    known: Whole = 0,
     budget: float | str | None = "10m",
-    max_leak: float | None = None,
-    max_cost: float = 1.0,
-    keep_gain: float = 0.5,
-    seeds: int = 5,
+    max_leak: Share | None = None,
+    max_cost: Share = 1.0,
+    keep_gain: Share = 0.5,
+    seeds: Seeds = 5,
     confirm: bool = False,
     canaries: bool = False,
-    options: Mapping[str, Any] | None = None,
+    option: Options | None = None,
+    options: Options | None = None,
+    plugin: Sequence[str] = (),
     command: str = "vfljax.audit",
-    say: Say = print,
+    say: Callable[[str], None] = print,
 ) -> Sweep:
     """Audits a table: what leaks of its labels, to which party, and which defense to switch on.
 
@@ -64,28 +65,30 @@ def audit(
     attackers, and nothing is trained twice.
 
     Args:
-      table: the table's file (CSV or other delimited text, Parquet, .npz), a pandas ``DataFrame``, or a
-        ``pyarrow.Table``. A frame is written to ``workdir/table.parquet``, without its index.
+      table: the table's file: CSV or other delimited text, Parquet, .npz. In Python also a pandas ``DataFrame``
+        or a ``pyarrow.Table``, which is written to ``workdir/table.parquet`` without its index.
       label: the column that holds the labels.
-      parties: who owns which columns, by name or glob, "*" being the rest: 'bank: AGE; telco: PAY_*', a
-        mapping of names to lists, or the path of a .json file with such a mapping. Columns that no party owns
-        are left out.
-      workdir: the folder of the audit: new, or the one to continue.
-      label_party: the party that has the labels; the first one by default.
-      federation: with a top model ("split"), without one ("no_split"), or "both".
-      attackers: the parties that attack, each alone; all but the label party by default.
-      known: the labels that attackers know; 0 is 40, or two a class.
-      budget: how long it may take, in seconds or as a text: 90s, 10m, 1h30m; 0 is without a limit. What is
-        begun is finished. ``confirm`` and ``canaries`` come after it.
+      parties: who owns which columns, by name or glob, "*" being the rest: 'bank: AGE; telco: PAY_*', or the
+        path of a .json file of names and lists; in Python also such a mapping. Columns that no party owns are
+        left out.
+      workdir: folder of the audit: new, or the one to continue.
+      label_party: who has the labels; the first party by default.
+      federation: with a top model (split), without one (no_split), or both.
+      attackers: who attacks, each alone: telco,shop; all but the label party by default.
+      known: labels that attackers know; 0 is 40, or two a class.
+      budget: how long it may take: 90s, 10m, 1h30m; 0: without a limit. What is begun is finished; ``confirm``
+        and ``canaries`` come after it.
       max_leak: the most that may leak, on the report's scale, such as 0.6; any by default.
-      max_cost: the most test accuracy or AUC that a defense may cost; 1 is any.
-      keep_gain: the share to be kept of the federation's gain over the label party alone.
-      seeds: the seeds of each configuration; verdicts need 3.
-      confirm: whether what is recommended is judged again, on three fresh seeds.
-      canaries: whether claimed epsilons are audited, on one more seed whose labels are partly coins.
-      options: options of the table's loader, such as {"drop": ["ID"]}.
+      max_cost: the most test accuracy or AUC that a defense may cost; 1: any.
+      keep_gain: the share of the gain over the label party alone that is to be kept.
+      seeds: seeds of each configuration; verdicts need 3.
+      confirm: judge what is recommended again, on three fresh seeds.
+      canaries: audit claimed epsilons with labels that are coins.
+      option: name=value of the table's loader, such as drop=ID; see vfljax data.
+      options: options of pandas.read_csv or read_parquet, as JSON: {"sep": ";", "decimal": ","}.
+      plugin: a Python file, or the name of a module, with defenses or attacks of your own.
       command: the command that the report names as the audit's origin.
-      say: is given each line of progress.
+      say: is given each line of progress, and at the end what the report says.
 
     Returns:
       The audit's sweep; ``workdir/report.html`` is its report, and ``workdir/config.py`` its config, for
@@ -95,142 +98,83 @@ def audit(
       UserError: in one line, for bad arguments, a table that cannot be read, and a folder that holds something
         else.
     """
-    end = time.monotonic()
+    end, folder = time.monotonic() + seconds_of(budget), pathlib.Path(workdir)
+    if folder.exists() and not folder.is_dir():
+        remedy, place = "name a folder", argument("workdir")
+        raise UserError("is a file", field=place, value=str(folder), remedy=remedy)
+    if label == "":
+        remedy = "give the name of the column that holds the labels"
+        raise UserError("is empty", field=argument("label"), remedy=remedy)
+    owners = parties_of(parties)
+    holder = _label_party(label_party, owners)
+    attacking = _attackers(attackers, owners, holder)
+    if "label" in (option or {}):
+        remedy = ("name the column by ", argument("label"))
+        raise UserError((argument("option"), " names a label"), remedy=remedy)
+    if table is None or (isinstance(table, str) and not table):
+        remedy = "give a file (CSV, Parquet or .npz) or a data frame"
+        raise UserError("is needed", field=argument("table"), remedy=remedy)
+
+    from vfljax import plugins
+    from vfljax.api.loading import load
+    from vfljax.auditing import run, suite
+    from vfljax.auditing.survey import written_frame
+    from vfljax.launching import running
+
+    if federation not in suite.FEDERATIONS:
+        raise unknown(argument("federation"), federation, suite.FEDERATIONS)
+    for source in plugin:
+        plugins.use(source)
+    loader = of_loader("table", {**(option or {}), **({"options": options} if options else {})})
+    goal = {"max_leak": 1.0 if max_leak is None else max_leak}
+    goal |= {"max_cost": max_cost, "keep_gain": keep_gain}
     try:
-        folder = folder_of(workdir)
-        if folder.exists() and not folder.is_dir():
-            remedy, place = "name a folder", argument("workdir")
-            raise UserError("is a file", field=place, value=str(folder), remedy=remedy)
-        owners = parties_of(parties)
-        holder = _label_party(label_party, owners)
-        attacking = _attackers(attackers, owners, holder)
-        if federation not in suite.FEDERATIONS:
-            raise unknown(argument("federation"), federation, suite.FEDERATIONS)
-        check(argument("known"), known, 0, whole=True)
-        check(argument("seeds"), seeds, 1, whole=True)
-        goal = {"max_leak": 1.0 if max_leak is None else max_leak}
-        goal |= {"max_cost": max_cost, "keep_gain": keep_gain}
-        for name, share in goal.items():
-            check(argument(name), share, 0.0, 1.0)
-        end += seconds_of(budget)
-        column, loader = _label(label), _options(options)
-        header = store.header_of(folder)
-        if header is not None:
-            plugins.check_in_use(header, folder)
-        say(READING)
-        with heartbeat(say, lambda: READING):
-            found = survey(_file(table, folder), column, owners, loader)
-            of = {"federation": federation, "known": int(known), "seeds": int(seeds), "goal": goal}
-            base = suite.config(found, holder, attacking, **of)
-            plan = make_plan(parse(base))
-            if header is not None:
-                store.refuse_another(folder, header, train.header(plan, ""))
-                _refuse_other_known(header["config"], base, folder)
-            names, refused = suite.applicable(base, plan)
-        notes = (*sentences.table_notes(found), *sentences.refused_note(refused))
-        values = suite.defended({**base, "notes": notes}, names)
-        for line in sentences.preamble(found, values):
-            say(line)
-        outcomes = [_within(end, values, folder, command, say)]
-        text = _report(folder, say)
+        is_file = isinstance(table, str | os.PathLike)
+        values = run.config_of(
+            str(user_path(table, argument("table")) if is_file else written_frame(table, folder)),
+            str(label),
+            owners,
+            loader,
+            holder,
+            attacking,
+            folder,
+            say,
+            federation=federation,
+            known=known,
+            seeds=seeds,
+            goal=goal,
+        )
+        outcomes = [run.within(end, values, folder, command, say)]
+        text = run.report(folder, say)
         if confirm:
             outcomes.append(running.confirm(folder, command, say))
         if canaries:
-            outcomes.append(_with_canaries(values, folder, command, say))
-        say(_report(folder, say) if confirm or canaries else text)
+            outcomes.append(run.with_canaries(values, folder, command, say))
+        say(run.report(folder, say) if confirm or canaries else text)
         for outcome in outcomes:
             outcome.check()
-        return load(folder)
     except UserError as error:  # it may name fields of a config, and this function has none
-        raise UserError(tuple(map(_as_argument, error.parts))) from error
+        raise error.renamed(_as_argument) from error
+    return load(folder)
 
 
-def _within(
-    end: float, values: Mapping[str, Any], folder: pathlib.Path, command: str, say: Say
-) -> Outcome:
-    """Trains and attacks what is not stored yet, and begins nothing after ``end`` of ``time.monotonic``."""
-
-    def told(line: str) -> None:
-        left = end - time.monotonic()
-        say(f"{line} ({clock(left)} of the budget left)" if math.isfinite(left) else line)
-
-    def may(unit: Unit) -> bool:
-        del unit  # of all kinds alike
-        return time.monotonic() < end
-
-    stages = [parse(stage) for stage in suite.stages(values)]
-    outcome = running.finish(parse(values), folder, command, told, may=may, stages=stages)
-    store.write_text(folder / "config.py", suite.config_file(values))
-    sweep = store.load(folder)
-    if not sweep.results.num_rows:
-        outcome.check()
-        what = " ended before anything was trained"
-        raise UserError(("the ", argument("budget"), what), remedy="give more, such as 10m")
-    if sweep.unfinished:
-        say("The budget is spent, and the report says what was not reached. The same call goes on.")
-    return outcome
-
-
-def _with_canaries(
-    values: Mapping[str, Any], folder: pathlib.Path, command: str, say: Say
-) -> Outcome:
-    """Trains and attacks every defense that claims an epsilon with canaries, in a sweep of their own."""
-    planted = suite.canaries(values, store.read_header(folder)["data"]["train"])
-    if planted is None:
-        say("no defense claims an epsilon, so there is none to audit")
-        return Outcome({})
-    return running.finish(parse(planted), folder / lower_limits.FOLDER, command, say)
-
-
-def _report(folder: pathlib.Path, say: Say) -> str:
-    """Writes the report, and returns it for a terminal."""
-    with heartbeat(say, lambda: "writing the report"):
-        return running.report(folder)
-
-
-def _refuse_other_known(
-    stored: Mapping[str, Any], config: Mapping[str, Any], folder: pathlib.Path
-) -> None:
-    """Raises UserError if the attackers of a stored audit's config know another number of labels."""
-    before, known = (
-        max((options.get("known", 0) for options in of["attacks"].values()), default=0)
-        for of in (stored, config)
-    )
-    if before != known:
-        what = f" is {known}, and {folder} holds an audit with {before}"
-        remedy = ("give that, or choose another ", argument("workdir"))
-        raise UserError((argument("known"), what), remedy=remedy)
-
-
-# --- arguments ---
-
-
-def _as_argument(part: str | Field) -> str | Field:
-    """Returns the argument that sets a field of the config, for a part of a message that names one.
+def _as_argument(field: Field) -> Field | str:
+    """Returns the argument that sets a field of the config; "" for fields that an audit fixes.
 
     >>> str(_as_argument(Field("attacks.probe.known"))), str(_as_argument(Field("data.options.drop")))
     ('known', 'drop')
     """
-    if isinstance(part, str):
-        return part
-    group, _, name = part.path.rpartition(".")
-    if part.path == "data.options.label" or re.fullmatch(r"attacks\.\w+\.known", part.path):
+    group, _, name = field.path.rpartition(".")
+    if field.path == "data.options.label" or re.fullmatch(r"attacks\.\w+\.known", field.path):
         return argument(name)
-    if group == "data.options":
-        return Field(f"audit.options.{name}", name)
-    named = {"data.dir": "table", "data.options": "options", "malicious.parties": "attackers"}
+    if group == "data.options" and name != "options":
+        return argument(f"option.{name}")
+    named = {"data.dir": "table", "data.options": "option", "data.options.options": "options"}
     named |= {"federations": "federation", "seeds": "seeds", "attackers": "attackers"}
-    if part.path in named or group == "parties":
-        return argument(named.get(part.path, "parties"))
-    return "" if part.path in ("beyond_limits", "data.shares") else part
-
-
-def _label(label: Any) -> str:
-    whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
-    if not (whole or isinstance(label, str)) or label == "":
-        remedy = "give the name of the column that holds the labels"
-        raise UserError(field=argument("label"), value=label, remedy=remedy)
-    return str(label)
+    named |= {"malicious.parties": "attackers"}
+    if field.path in named or group == "parties":
+        return argument(named.get(field.path, "parties"))
+    return "" if field.path in ("beyond_limits", "data.shares") else field
 
 
 def _label_party(name: Any, parties: Mapping[str, Any]) -> str:
@@ -244,13 +188,9 @@ def _label_party(name: Any, parties: Mapping[str, Any]) -> str:
     return holder
 
 
-def _attackers(given: Any, parties: Mapping[str, Any], holder: str) -> tuple[str, ...]:
-    """Returns who attacks: the parties that are given, in a sequence or a text, or all but the label party."""
+def _attackers(given: Sequence[str], parties: Mapping[str, Any], holder: str) -> tuple[str, ...]:
+    """Returns who attacks: the parties that are given, or all but the label party."""
     field, passive = argument("attackers"), tuple(name for name in parties if name != holder)
-    if isinstance(given, str):
-        given = [name for name in map(str.strip, given.split(",")) if name]
-    if not isinstance(given, Sequence):
-        raise UserError(field=field, value=given, remedy="give a list of names of parties")
     for name in given:
         if name == holder:
             what = f" names {holder!r}, who has the labels"
@@ -260,26 +200,6 @@ def _attackers(given: Any, parties: Mapping[str, Any], holder: str) -> tuple[str
     if len({*given}) < len(given):
         raise UserError("names a party twice", field=field, value=[*given], remedy="name it once")
     return tuple(given) or passive
-
-
-def _options(options: Any) -> dict[str, Any]:
-    if options is not None and not isinstance(options, Mapping):
-        remedy = "give a mapping, such as {'drop': ['ID']}"
-        raise UserError(field=argument("options"), value=options, remedy=remedy)
-    if "label" in (options or {}):
-        remedy = ("name the column by ", argument("label"))
-        raise UserError((argument("options"), " names a label"), remedy=remedy)
-    return dict(options or {})
-
-
-def _file(table: Any, folder: pathlib.Path) -> str:
-    """Returns the table's file, to which a data frame is written."""
-    if table is None or (isinstance(table, str) and not table):
-        remedy = "give a file (CSV, Parquet or .npz) or a data frame"
-        raise UserError("is needed", field=argument("table"), remedy=remedy)
-    if isinstance(table, str | os.PathLike):
-        return str(user_path(table, argument("table")))
-    return str(written_frame(table, folder))
 
 
 def seconds_of(budget: Any) -> float:
@@ -302,8 +222,7 @@ def seconds_of(budget: Any) -> float:
         elif found and any(found.groups()):
             total = sum(count * size for count, (size, _) in zip(counts, UNITS, strict=True))
     else:
-        number = isinstance(budget, int | float | np.number) and not isinstance(budget, bool)
-        total = float(budget) if number else math.nan
+        total = float(budget)
     if not total >= 0:
         raise UserError("is no time", field=field, value=budget, remedy="write 90s, 10m or 1h30m")
     return total or math.inf
@@ -315,6 +234,8 @@ def parties_of(parties: Any) -> dict[str, tuple[str, ...]]:
     >>> parties_of("bank: LIMIT_BAL, AGE; telco: PAY_*")
     {'bank': ('LIMIT_BAL', 'AGE'), 'telco': ('PAY_*',)}
     """
+    from vfljax.sweep.grid import check_text
+
     if isinstance(parties, Mapping):
         entries = [*parties.items()]
     elif isinstance(parties, str) and parties.strip().lower().endswith(".json"):

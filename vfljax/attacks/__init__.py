@@ -1,7 +1,7 @@
 """The visible table of attacks: name -> row, and ``TABLE[name](bottoms, num_classes, **options)``.
 
 A new attack is one file that ends in its row, one line of ``TABLE``, and one row of test values in
-``tests/attacks_contract_test.py`` (``analysis/how_to_add_an_attack.md`` has the steps). Where it takes
+``tests/attacks_contract_test.py`` (``analysis/guide/add_an_attack.md`` has the steps). Where it takes
 a defense into account, that defense's row names it in ``known_by``. An attack names the federations it is
 defined on and runs on each that was trained (``config.federations``). ``config.attackers`` names who
 attacks, ``config.malicious.parties`` who also trains maliciously or deviates in what it sends, and an option

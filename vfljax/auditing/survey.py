@@ -24,7 +24,7 @@ from vfljax.datasets.frames import arrow_of
 from vfljax.datasets.partition import owned_columns
 from vfljax.datasets.table import read_frame
 from vfljax.datasets.table_errors import one_line
-from vfljax.errors import Field, UserError, options_in, unknown
+from vfljax.errors import UserError, argument, options_in, unknown
 
 FRAME = "table.parquet"  # the file of an audit's folder to which a data frame is written
 REVEALING = 0.5  # advantage over chance (``above_chance``) from which a column is reported
@@ -33,11 +33,6 @@ ROWS = 20_000  # most rows on which columns are judged
 FOLDS = 3
 Folds = list[tuple[np.ndarray, np.ndarray]]
 LEAF = 20  # least rows of a leaf of the boosting, which is scikit-learn's default
-
-
-def argument(name: str) -> Field:
-    """Returns an argument of ``vfljax.audit``, for messages; `vfljax audit` shows its flag."""
-    return Field(f"audit.{name}", name)
 
 
 PARTIES = argument("parties")

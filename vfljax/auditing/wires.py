@@ -8,7 +8,6 @@ bottom models, and utility unless it is given.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +26,7 @@ from vfljax.auditing import suite
 from vfljax.config import as_axis
 from vfljax.datasets.wire import alike, read
 from vfljax.datasets.wire_checks import EXCHANGED, Wire, checked
-from vfljax.errors import Field, UserError, unknown, user_path
+from vfljax.errors import Text, UserError, argument, unknown, user_path
 from vfljax.launching import running
 from vfljax.report.rows import utility_of
 from vfljax.sweep import train
@@ -48,7 +47,6 @@ DESCRIPTION = {
 UNEQUAL = "Batches differ in size ({} rows on average): attacks that read which rows shared one are not run."
 PREDICTIONS = "predictions.parquet"
 UTILITIES = ("utility", "alone", "after_utility")
-SEVERAL = (*UTILITIES, "attacks")  # fields that hold several values
 
 
 class WireRequest(NamedTuple):
@@ -101,7 +99,7 @@ def attack(
     Raises:
       UserError: of one line, for recordings or a request that are not valid.
     """
-    request, wires = _checked(request)
+    wires = _checked(request)
     experiment = parse(_config(request, wires[0][0]))
     plan = make_plan(experiment)
     recording = plan.dataset.recording
@@ -128,8 +126,8 @@ def attack(
     return recording.labeled
 
 
-def _checked(request: WireRequest) -> tuple[WireRequest, list[list[Wire]]]:
-    """Returns the request with numbers as utilities, and the wires of all runs without and with defense."""
+def _checked(request: WireRequest) -> list[list[Wire]]:
+    """Returns the wires of all runs without and with defense."""
     count = len(request.runs)
     of_all = f"names {len(request.after)} recordings of {count} runs"
     must = functools.partial(_must, request)
@@ -142,15 +140,16 @@ def _checked(request: WireRequest) -> tuple[WireRequest, list[list[Wire]]]:
             raise unknown("attack", name, attacks.TABLE)
     for name in UTILITIES:
         values = getattr(request, name)
-        with contextlib.suppress(ValueError, TypeError):
-            values = tuple(map(float, values))
-            request = request._replace(**{name: values})
-        right = all(isinstance(u, float) and 0 <= u <= 1 for u in values)
-        right = right and len(values) in (0, 1, count)
+        right = all(0 <= u <= 1 for u in values) and len(values) in (0, 1, count)
         remedy = f"give one from 0 to 1, or one for each of the {count} runs"
         must(right, name, "is no utility", remedy)
     compared = request.after or not request.after_utility
-    must(compared, "after_utility", "is of no recording", "give --after, or leave it out")
+    must(
+        compared,
+        "after_utility",
+        "is of no recording",
+        ("give ", argument("after"), ", or leave it out"),
+    )
     runs, after = ([read(path) for path in paths] for paths in (request.runs, request.after))
     for path, run, bare in zip(request.after, after, runs):
         common, rows = alike(bare), ("labels", "known_rows")
@@ -165,14 +164,14 @@ def _checked(request: WireRequest) -> tuple[WireRequest, list[list[Wire]]]:
     what = f"has embeddings of width {width} for {classes} classes"
     remedy = "without a top model they are logits, of one number a class"
     must(request.federation == SPLIT or width == classes, "federation", what, remedy)
-    return request, [runs, after]
+    return [runs, after]
 
 
-def _must(request: WireRequest, right: Any, name: str, what: str, remedy: str) -> None:
+def _must(request: WireRequest, right: Any, name: str, what: str, remedy: Text) -> None:
     """Raises a UserError on a field of the request, unless ``right``."""
     if not right:
         value = getattr(request, {"wire": "runs"}.get(name, name))
-        raise UserError(what, field=Field(f"wire.{name}", f"--{name}"), value=value, remedy=remedy)
+        raise UserError(what, field=argument(name), value=value, remedy=remedy)
 
 
 def _config(request: WireRequest, first: Wire) -> dict[str, Any]:

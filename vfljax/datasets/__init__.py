@@ -4,7 +4,7 @@
 ``converters.TABLE`` published ones, name -> ``convert(folder, **options) -> Conversion``. ``load`` converts a
 published set once and keeps the result (``datasets.cache``). A function's keyword-only parameters are its
 options (``config.data.options``). A prepared folder holds what its loader or converter returned, and is read
-without it. A new data set is one file and one row of a table (``analysis/how_to_add_a_data_set.md``); embedded
+without it. A new data set is one file and one row of a table (``analysis/guide/add_a_data_set.md``); embedded
 sets are also listed in ``EMBEDDED``.
 """
 

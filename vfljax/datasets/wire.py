@@ -1,7 +1,7 @@
 """Reads a wire: the exchange of a federation that was trained elsewhere, recorded to be attacked.
 
-A wire is an .npz file, a folder of .npy files or a Parquet file (``analysis/wire_format.md``) with these
-arrays of N rows and E epochs. One of the first two may be missing, and so may all others:
+A wire is an .npz file, a folder of .npy files or a Parquet file (``analysis/reference/wire_format.md``) with
+these arrays of N rows and E epochs. One of the first two may be missing, and so may all others:
 
     party<p>_embeddings  [E, N, D] or [N, D] of passive party p as the label party received them
     party<p>_gradients   likewise, the cut gradients that came back, of the mean loss of a batch

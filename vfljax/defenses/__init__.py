@@ -1,5 +1,5 @@
 """The visible table of defenses. A new defense is one file that ends in its row, and one line of ``TABLE``.
-The contract (``tests/defenses_contract_test.py``) needs test values: ``analysis/how_to_add_a_defense.md``."""
+The contract (``tests/defenses_contract_test.py``) needs test values: ``analysis/guide/add_a_defense.md``."""
 
 from __future__ import annotations
 

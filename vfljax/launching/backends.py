@@ -79,16 +79,13 @@ def _slurm(jobs: int, options: Options) -> Iterator[Engine]:
 
     def executor(folder: pathlib.Path) -> Any:
         try:
-            cluster = submitit.SlurmExecutor(folder, max_num_timeout=REQUEUES)
+            cluster = submitit.AutoExecutor(folder, cluster="slurm", slurm_max_num_timeout=REQUEUES)
         except RuntimeError as error:  # there is no srun
             raise UserError(
                 "--launcher=slurm: this machine has no srun: start it where sbatch works, or choose "
                 "--launcher=local or ray."
             ) from error
-        names = {"timeout_min": LIMIT, "name": "vfljax", **options}
-        cluster.update_parameters(
-            **cluster._convert_parameters({k.removeprefix("slurm_"): v for k, v in names.items()})
-        )
+        cluster.update_parameters(**{"timeout_min": LIMIT, "name": "vfljax", **options})
         return cluster
 
     yield Engine(jobs or ARRAY, _submitit(submitit, executor, "slurm"))

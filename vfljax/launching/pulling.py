@@ -9,7 +9,8 @@ import os
 import pathlib
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from vfljax import store
 from vfljax.errors import UserError, user_path
@@ -111,14 +112,14 @@ def _worker(
 
 @contextlib.contextmanager
 def chosen(
-    name: str, jobs: int, options: Sequence[str], plugins: Sequence[str] = ()
+    name: str, jobs: int, options: Mapping[str, Any], plugins: Sequence[str] = ()
 ) -> Iterator[Work]:
     """Opens a launcher, and yields the function that makes the units of a sweep.
 
     Args:
       name: "inline" or a name of ``backends.ENGINES``.
       jobs: workers at once, 0 for as many as there is room for.
-      options: "KEY=VALUE" of the launcher.
+      options: of the launcher.
       plugins: files or modules of plugins that workers use too.
 
     Raises:
@@ -132,17 +133,5 @@ def chosen(
             )
         yield work
         return
-    with opened(name, jobs, dict(map(_option, options))) as engine:
+    with opened(name, jobs, options) as engine:
         yield pulled(engine, plugins)
-
-
-def _option(text: str) -> tuple[str, str | int | float]:
-    key, is_there, value = text.partition("=")
-    if not key or not is_there:
-        raise UserError(
-            f"--launcher_options={text!r}: give KEY=VALUE, for example timeout_min=240."
-        )
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return key, kind(value)
-    return key, value

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from vfljax import contract, papers, plugins, store
+from vfljax import papers, plugins, store, testing
 from vfljax.attacking import run
 from vfljax.attacking.jobs import planned
 from vfljax.attacking.planning import extended
@@ -36,7 +36,7 @@ def check(experiment: Config) -> None:
     Raises:
       ContractError, UserError: one line that says what to do.
     """
-    contract.check_plugins(defense_values(experiment), static_options(experiment))
+    testing.check_plugins(defense_values(experiment), static_options(experiment))
     papers.check(experiment.reproduces)
 
 

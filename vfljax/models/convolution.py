@@ -3,7 +3,8 @@
 ``conv`` is the layer of every convolutional network here. ``matmul`` replaces
 ``jax.lax.conv_general_dilated``, with the same parameters and result. On a CPU, XLA's convolution runs on one
 thread inside ``scan`` and ``lax.map``, and becomes a grouped convolution over stacked parameters (``vmap``).
-Either takes several times as long as the matrix product; on an H100, 1.8 to 2.7 times (``analysis/gpu.md``).
+Either takes several times as long as the matrix product; on an H100, 1.8 to 2.7 times
+(``analysis/results/gpu/README.md``).
 """
 
 from __future__ import annotations

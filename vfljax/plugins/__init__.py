@@ -3,7 +3,7 @@
 ``use("mine")`` imports the module ``mine`` and adds each of its ``DefenseRow``s and ``AttackRow``s to the
 tables, under the names of the module and of the row: ``shuffle = DefenseRow(...)`` in ``mine.py`` is
 ``"mine:shuffle"``. From then on the row is trained, attacked, judged and reported as the rows of this library
-are, and ``vfljax.contract.check("mine:shuffle")`` checks that it keeps the contract.
+are, and ``vfljax.testing.check("mine:shuffle")`` checks that it keeps the contract.
 
 A stored sweep has descriptions of the plugins' rows with which it was made, their version, and the SHA-256 of
 their files and of these files' syntax trees. Reading and reporting the sweep use the descriptions and

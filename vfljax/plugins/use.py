@@ -75,7 +75,7 @@ def use(source: str | pathlib.Path) -> Plugin:
     if not rows:
         raise UserError(
             f"the plugin {name} ({shown(path)}) has no row: let it end in `shuffle = DefenseRow(...)` or "
-            "`guess = AttackRow(...)`, as analysis/how_to_add_a_defense.md shows."
+            "`guess = AttackRow(...)`, as analysis/guide/add_a_defense.md shows."
         )
     for row_name, row in rows.items():
         try:

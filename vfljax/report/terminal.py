@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from collections.abc import Collection, Sequence
 
@@ -11,7 +12,6 @@ from vfljax.report import tables
 from vfljax.report.answer import answers
 from vfljax.report.judged import Judged
 
-WIDTH = 120  # columns
 LEAST = 8  # columns that a cut cell keeps at least
 GAP = "  "
 OPTIONAL = ("remark", "strongest attack", "change", "gain kept", "accuracy", "AUC")
@@ -31,34 +31,37 @@ def first_lines(judged: Judged) -> str:
     return "\n\n".join(filter(None, parts))
 
 
+def width() -> int:
+    """Returns the number of columns of the terminal, 120 if the output goes elsewhere."""
+    return shutil.get_terminal_size((120, 24)).columns
+
+
 def filled(text: str) -> str:
-    """Returns a paragraph in lines of at most ``WIDTH`` characters."""
-    return textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
+    """Returns a paragraph in lines of at most the terminal's width."""
+    return textwrap.fill(text, width(), break_on_hyphens=False, break_long_words=False)
 
 
-def fitted(
-    table: pd.DataFrame, optional: Collection[str] = (), width: int = WIDTH, left: int = 1
-) -> str:
-    """Returns a table for a terminal of limited width.
+def fitted(table: pd.DataFrame, optional: Collection[str] = (), left: int = 1) -> str:
+    """Returns a table of at most the terminal's width.
 
     Args:
       table: of texts.
       optional: titles of columns that are left out, in this order, until the others fit. If they never do,
         the widest cells are cut.
-      width: number of characters.
       left: the number of first columns that are aligned to the left.
     """
+    most = width()
     for name in optional:
-        if _total(_widths(_lines(table))) <= width:
+        if _total(_widths(_lines(table))) <= most:
             break
         table = table.drop(columns=name, errors="ignore")
     lines = _lines(table)
     widths = _widths(lines)
-    while _total(widths) > width and max(widths) > LEAST:
+    while _total(widths) > most and max(widths) > LEAST:
         widths[widths.index(max(widths))] -= 1
     header, *rows = ([_cut(cell, w) for cell, w in zip(row, widths, strict=True)] for row in lines)
     shown = aligned(header, rows, left).splitlines()
-    return "\n".join(line[:width].rstrip() for line in shown)
+    return "\n".join(line[:most].rstrip() for line in shown)
 
 
 def _lines(table: pd.DataFrame) -> list[list[str]]:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-import types
 
 import jax
 import numpy as np
@@ -16,7 +15,9 @@ import pytest
 from jax.experimental.buffer_callback import buffer_callback
 
 import vfljax
-from vfljax import cli
+from vfljax.api.commands import COMMANDS
+from vfljax.api.console import start as start_command
+from vfljax.api.flags import Command
 from vfljax.config import FIELDS
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -39,79 +40,10 @@ QUICK = "--config=configs/quickstart.py"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--workdir=x"], "holds no sweep: give a --config, for example configs/quickstart.py"),
-        ([QUICK], "--workdir is needed"),
-        ([QUICK, "--workdir=x", "--config.training.epoch=3"], "did you mean 'training.epochs'"),
-        ([QUICK, "--workdir=x", "--config.training.epochs=many"], "many"),
-        ([QUICK, "--workdir=x", "--config.seeds=0"], "config.seeds=0: give a whole number"),
-        (["--config=nowhere.py", "--workdir=x"], "nowhere.py"),
-        ([QUICK, "--workdir=x", "--config.data.options.lable=y"], "has no field 'lable' for"),
-        (["--config=configs/spambase.py", "--workdir=x"], "data.dir is empty"),
-        ([QUICK, "--workdir=x", "--config.seeds=100000"], "beyond the limit of 10,000: choose"),
-        (
-            [QUICK, "--workdir=x", "--config.seeds=100000000000", "--beyond_limits"],
-            "config.seeds=100000000000: give a whole number from 1 to 2,147,483,647",
-        ),
-        ([QUICK, "--workdir=x", "--config.name=\x1b[2J"], r"config.name='\x1b[2J' holds the"),
-        ([QUICK, "--workdir=x", "--config.\x1b[2J=1"], r"\x1b[2J"),
-        ([QUICK, "--workdir=x", "surplus"], "unexpected argument 'surplus'"),
-        (
-            [QUICK, "--workdir=x", "--config.data.options.rows=5"],
-            "the config file has no field 'rows' for --config.data.options.rows to change: add it",
-        ),
-    ],
-)
-def test_a_mistake_is_one_line_and_a_bad_exit_status(refused, tmp_path, arguments, message):
-    arguments = [a.replace("--workdir=x", f"--workdir={tmp_path / 'w'}") for a in arguments]
-    assert message in refused("sweep", *arguments)
-    assert not (tmp_path / "w").exists()
-
-
-@pytest.mark.parametrize(
-    ("source", "says"),
-    [
-        ("def get_config():\n    return 1 / 0\n", "2: ZeroDivisionError: division by zero"),
-        ("x = {}['a']\n", "1: KeyError: 'a'"),
-        ("def get_config():\n\n    return int('x')\n", "3: ValueError: invalid literal for int()"),
-        ("def get_config(:\n    pass\n", "1: SyntaxError: invalid syntax"),
-        ("import nowhere_at_all\n", "1: ModuleNotFoundError: No module named 'nowhere_at_all'"),
-        ("def get_config():\n    return open('/nowhere/x')\n", "2: FileNotFoundError: "),
-        ("raise Exception('a\\nb \\x1b[31m')\n", r"1: Exception: a b \x1b[31m"),
-        ("raise MemoryError\n", "1: MemoryError\n"),
-        ("import sys\nsys.exit(0)\n", "2: SystemExit: 0\n"),
-        ("def get_config():\n    raise SystemExit\n", "2: SystemExit\n"),
-        (
-            "from vfljax.errors import UserError\ndef get_config():\n"
-            "    try:\n        int('x')\n    except ValueError:\n"
-            "        raise UserError('give a number')\n",
-            "6: give a number",
-        ),
-    ],
-)
-def test_what_a_config_file_raises_is_one_line_with_its_place(refused, tmp_path, source, says):
-    path = tmp_path / "bad.py"
-    path.write_text(source)
-    line = refused("sweep", f"--config={path}", f"--workdir={tmp_path / 'w'}")
-    assert line.startswith(f"error: config: {path}, line {says}")
-
-
-def test_a_config_file_that_gives_no_config_is_refused(refused, tmp_path):
-    path, workdir = tmp_path / "none.py", f"--workdir={tmp_path / 'w'}"
-    path.write_text("def get_config():\n    pass\n")
-    line = refused("sweep", f"--config={path}:variant", workdir)
-    assert "TypeError: get_config() takes 0" in line  # it has no variants
-    line = refused("sweep", f"--config={path}", workdir)
-    assert line.endswith("none.py: get_config() returned NoneType: let it return ordered({...}).\n")
-
-
-@pytest.mark.parametrize(
     ("error", "line"),
     [
         (PermissionError(13, "Permission denied", "x"), "PermissionError: [Errno 13] Permission"),
-        (MemoryError(), "error: MemoryError\n"),
-        (OverflowError("too\nlarge"), "error: OverflowError: too large\n"),
+        (OSError(28, "No space left on device", "x"), "OSError: [Errno 28] No space"),
         (
             jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating"),
             "memory is exhausted (RESOURCE_EXHAUSTED: Out of memory allocating): choose a smaller",
@@ -119,7 +51,7 @@ def test_a_config_file_that_gives_no_config_is_refused(refused, tmp_path):
     ],
 )
 def test_what_the_machine_refuses_is_one_line_too(monkeypatch, capsys, error, line):
-    def run(options):
+    def run():
         raise error
 
     with pytest.raises(SystemExit, match="2"):
@@ -129,15 +61,26 @@ def test_what_the_machine_refuses_is_one_line_too(monkeypatch, capsys, error, li
     assert shown.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "error", [MemoryError(), OverflowError("x"), FileNotFoundError(2, "x"), ValueError("x")]
+)
+def test_a_fault_of_ours_shows_its_traceback(monkeypatch, error):
+    def run():
+        raise error
+
+    with pytest.raises(type(error)):
+        start(run, monkeypatch)
+
+
 def start(run, monkeypatch, resumes=False):
     """Start a command that does nothing but ``run``."""
-    command = types.SimpleNamespace(FLAGS=(), run=run, RESUMES=resumes)
+    command = Command(run, resumes=resumes)
     monkeypatch.setattr(vfljax, "use_this_machine", lambda **_: None, raising=False)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     # as in a terminal: what a script runs in the background is told to ignore it
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        cli.start(command, [], "python -m launch.attack")
+        start_command(command, [], "python -m launch.attack")
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -149,7 +92,7 @@ def stopped(monkeypatch, capsys):
 
     def status(run, **options):
         with pytest.raises(SystemExit) as ended:
-            start(lambda options: run(), monkeypatch, **options)
+            start(run, monkeypatch, **options)
         return ended.value.code, capsys.readouterr().err
 
     return status
@@ -239,14 +182,9 @@ def test_a_signal_within_a_callback_of_jax_waits_for_its_end(stopped, number, st
     assert done
 
 
-def test_commands_that_store_as_they_go_name_the_command_that_continues():
-    resumes = {name for name, module in cli.COMMANDS.items() if module.RESUMES}
-    assert resumes == {"attack", "audit", "reproduce", "sweep"}
-
-
 def test_every_command_is_a_module_of_launch_too():
     of_a_checkout = {"benchmark", "leakbench"}
-    assert set(LAUNCHED) == {*cli.COMMANDS, *of_a_checkout}
+    assert set(LAUNCHED) == {*COMMANDS, *of_a_checkout}
 
 
 def test_a_process_that_refuses_exits_with_2_and_says_why_in_one_line(tmp_path):
@@ -305,20 +243,6 @@ def test_a_sweep_with_malicious_parties_is_attacked_by_others(launch, tmp_path):
     done = launch("attack", f"--workdir={workdir}", "--attacks=norm", "--unfinished")
     assert done.returncode == 0, done.stderr
     assert "skipped norm: defined for two classes" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "message"),
-    [
-        ("attack", [], "--workdir is needed"),
-        ("attack", ["--workdir=nowhere"], "nowhere holds no sweep"),
-        ("report", [], "--workdir is needed"),
-        ("sweep", ["--profile=tests"], f"Is a directory: '{ROOT}/tests'"),
-        ("report", ["--workdir=nowhere"], "nowhere holds no sweep"),
-    ],
-)
-def test_other_entry_points_mistakes_are_one_line_too(refused, name, arguments, message):
-    assert message in refused(name, *arguments)
 
 
 def test_every_field_can_be_overridden_whether_a_config_file_names_it_or_not(launch, tmp_path):

@@ -1,29 +1,24 @@
-"""``vfljax.load`` and ``run_sweep``, and the ``Sweep`` that they return."""
+"""``vfljax.load``, and the ``Sweep`` that it returns: what is stored, and what the report concludes."""
 
 from __future__ import annotations
 
 import functools
 import html
-import os
-import pathlib
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
-from ml_collections import ConfigDict
 
-import vfljax
 from vfljax import store
-from vfljax.auditing import wires
-from vfljax.config import Config, as_axis
-from vfljax.errors import UserError, unknown, user_path
+from vfljax.api import forms
+from vfljax.api.arguments import Path, checked, converted
+from vfljax.errors import UserError, argument, unknown
 from vfljax.launching import running
-from vfljax.library import forms
 from vfljax.report import not_run, page, tables
 from vfljax.report.judged import Judged, judged
-from vfljax.sweep.grid import experiment_of, parse
+from vfljax.sweep.grid import experiment_of
 from vfljax.sweep.plan import Plan
 
 WIDTH = 110  # characters of a line of ``repr``
@@ -102,7 +97,7 @@ class Sweep(store.StoredSweep):
         ``leak`` is in the attack's own direction if it knows labels; ``label`` names the attack, and
         ``configuration_label`` the configuration. A planned row without a figure has NaN; if a cheaper attack
         settled it, so that it was not run, ``settled_by`` is that attack's label. All columns are described by
-        ``vfljax.report.rows`` and ``vfljax.library.forms.leak_frame``.
+        ``vfljax.report.rows`` and ``vfljax.api.forms.leak_frame``.
         """
         return forms.leak_frame(self.judged)
 
@@ -145,7 +140,7 @@ class Sweep(store.StoredSweep):
 
     def run_attacks(
         self,
-        attacks: str | Iterable[str] | Mapping[str, Mapping[str, Any]],
+        attacks: str | Sequence[str] | Mapping[str, Mapping[str, Any]],
         say: Callable[[str], None] = print,
     ) -> Sweep:
         """Attacks the stored trials, writes the report, and returns the sweep with the new rows.
@@ -154,110 +149,26 @@ class Sweep(store.StoredSweep):
           attacks: names of attacks, or a mapping of names to options, as in a config.
           say: is given each line of progress.
         """
-        single = isinstance(attacks, str) or not isinstance(attacks, Iterable)
-        names: Any = (
-            attacks if isinstance(attacks, Mapping) else [attacks] if single else [*attacks]
+        names = converted(Sequence[str] | Mapping[str, Any], attacks, argument("attacks"))
+        outcome = running.attack_stored(
+            running.stored_plan(self.workdir), self.workdir, names, say=say
         )
-        plan = running.stored_plan(self.workdir)
-        outcome = running.attack_stored(plan, self.workdir, names, say=say)
         running.report(self.workdir)
         outcome.check()
         return load(self.workdir)
 
 
-def folder_of(workdir: Any) -> pathlib.Path:
-    """Returns the absolute path of a sweep's folder. Raises a UserError if ``workdir`` is empty or no path of
-    this machine."""
-    if not isinstance(workdir, str | os.PathLike) or not os.fspath(workdir):
-        kind = type(workdir).__name__
-        raise UserError(f"workdir is empty or of type {kind}: give the path of a folder.")
-    return user_path(workdir, "workdir")
-
-
-def load(workdir: str | os.PathLike[str]) -> Sweep:
+@checked
+def load(workdir: Path) -> Sweep:
     """Returns the sweep that is stored in a folder, finished or not.
 
-    Arrays are read when they are asked for. ``unfinished`` lists what is missing. A file that is not as it
-    was written raises a UserError of one line, with the command that mends it.
-    """
-    return Sweep(*store.load(folder_of(workdir)))
-
-
-def run_sweep(
-    config: Mapping[str, Any] | ConfigDict | Config | str | os.PathLike[str],
-    workdir: str | os.PathLike[str],
-    *,
-    confirm: bool = False,
-    command: str = "vfljax.run_sweep",
-    say: Callable[[str], None] = print,
-) -> Sweep:
-    """Trains and attacks a grid of trials, writes tables and ``workdir/report.html``, and returns the sweep.
-
-    Parts that are stored in ``workdir`` are not done again: the same call continues a sweep that was
-    stopped or killed. Call ``vfljax.use_this_machine()`` first, before JAX's first computation, for all
-    cores and a cache of compiled programs.
+    Arrays are read when they are asked for. ``unfinished`` lists what is missing.
 
     Args:
-      config: a mapping of the fields of ``vfljax.config.DEFAULT``, such as a config file's
-        ``get_config()`` returns; fields that it lacks have their defaults. Or the path of that file, or a
-        ``vfljax.config.Config``.
-      workdir: the folder of the sweep, new or of the same config.
-      confirm: whether what is recommended is judged again, on three fresh seeds.
-      command: the command that the report names as the sweep's origin.
-      say: is given each line of progress.
+      workdir: the folder of a sweep.
 
     Raises:
-      UserError: for an invalid config, data that cannot be read, another sweep in ``workdir``, or too
-        little memory or disk. The error is one line that says what to do.
+      UserError: of one line, if there is no sweep, or a file is not as it was written, with the command that
+        mends it.
     """
-    folder = folder_of(workdir)
-    if isinstance(config, str | os.PathLike):
-        config = vfljax.config.from_file(os.fspath(config))
-    elif isinstance(config, ConfigDict):
-        config = config.to_dict()
-    if not isinstance(config, Mapping | Config):
-        what = f"config is of type {type(config).__name__}"
-        raise UserError(what, remedy="give a mapping of fields, or the path of a config file")
-    experiment = config if isinstance(config, Config) else parse(config)
-    outcomes = [running.finish(experiment, folder, command, say)]
-    if confirm:
-        outcomes.append(running.confirm(folder, command, say))
-    running.report(folder)
-    for outcome in outcomes:
-        outcome.check()
-    return load(folder)
-
-
-def attack_wire(
-    wire: Any,
-    workdir: str | os.PathLike[str],
-    *,
-    after: Any = (),
-    say: Callable[[str], None] = print,
-    **asked: Any,
-) -> Sweep:
-    """Attacks a recorded exchange of any federation, as ``vfljax attack --wire`` does, and returns a sweep.
-
-    Args:
-      wire: the arrays of ``vfljax.datasets.wire`` by name, or the path of a file or folder of them; for
-        several runs a list of these. Arrays are written to ``workdir``.
-      workdir: where the attacks are written; the same call continues one that was stopped.
-      after: the same runs under a defense, in the same form.
-      say: is given each line of progress.
-      **asked: other fields of ``vfljax.auditing.wires.WireRequest``: federation, known, attacks, utility,
-        alone, after_utility.
-
-    Raises:
-      UserError: of one line.
-    """
-    folder = folder_of(workdir)
-    try:
-        several: Any = {n: tuple(as_axis(asked[n])) for n in wires.SEVERAL if n in asked}
-        runs: Any = {"runs": wires.written(wire, folder / "wire.npz")}
-        runs |= {"after": wires.written(after, folder / "after.npz")}
-        of_wire = wires.WireRequest(**{**runs, **asked, **several})
-    except TypeError as error:
-        raise UserError(f"attack_wire: {error}.") from error
-    if wires.attack(of_wire, folder, "vfljax.attack_wire", say):
-        running.report(folder)
-    return load(folder)
+    return Sweep(*store.load(workdir))

@@ -6,53 +6,14 @@ import types
 
 import pytest
 
-import vfljax
 from configs.papers import tables
 from configs.papers.tables import TABLES, Run
 from tests.sweeps import tiny
-from vfljax import cli
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((), ("give --table or --list",)),
-        *(
-            (
-                ("--list", f"--{name}"),
-                (f"--{name} needs a checkout", "`python -m launch.reproduce`"),
-            )
-            for name in ("status", "record", "write")
-        ),
-        (("--table=gafm/9",), ("--table", "'gafm/9'", "gafm/2")),
-        (("--table=gafm/2", "--dataset=mnist"), ("data set of gafm/2", "mnist", "spambase")),
-        (
-            ("--table=gafm/2", "--dataset=spambase", "--variant=maxmin"),
-            ("variant of gafm/2 on spambase", "maxmin"),
-        ),
-        (
-            ("--table=gafm/2", "--data_dir=nowhere", "--workdir={}/w"),
-            ("data.dir='nowhere' is missing", "spambase.data"),
-        ),
-        (
-            ("--table=gafm/2", "--data_dir=nowhere", "--workdir={tiny}"),
-            ("holds the sweep 'tiny' and not 'gafm_2_spambase'", "another --workdir"),
-        ),
-    ],
-)
-def test_what_nobody_published_or_is_not_there_is_one_line(
-    capsys, tmp_path, tiny_sweep, monkeypatch, arguments, words
-):
-    places = [a.replace("{tiny}", str(tiny_sweep)).replace("{}", str(tmp_path)) for a in arguments]
-    monkeypatch.setattr(vfljax, "use_this_machine", lambda **_: None, raising=False)
-    with pytest.raises(
-        SystemExit
-    ) as ended:  # the installed command, which has fewer flags that work
-        cli.start(cli.reproduce, places, "vfljax reproduce")
-    assert ended.value.code == 2
-    line = capsys.readouterr().err
-    assert [word for word in words if word not in line] == [], line
-    assert not (tmp_path / "w").exists()
+def test_another_sweep_in_the_folder_is_refused(refused, workdir):
+    line = refused("reproduce", "--table=gafm/2", "--data_dir=nowhere", f"--workdir={workdir}")
+    assert "holds the sweep 'tiny' and not 'gafm_2_spambase': give another --workdir" in line
 
 
 def test_the_list_names_every_table_with_what_it_needs(launch):

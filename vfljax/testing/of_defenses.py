@@ -7,7 +7,6 @@ rules run a few steps.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import inspect
 import math
@@ -22,20 +21,20 @@ import optax
 
 from vfljax import attacks, defenses
 from vfljax.attacks import Attack
-from vfljax.contract.exchanges import BOTTOMS
-from vfljax.contract.federations import (
+from vfljax.defenses import Defense, DefenseRow
+from vfljax.errors import check_call, unknown_row
+from vfljax.federation import protocol
+from vfljax.testing.exchanges import BOTTOMS
+from vfljax.testing.federations import (
     make_batch,
     make_context,
     make_hparams,
-    make_labels,
     make_spec,
-    make_weights,
+    make_state,
+    training_data,
 )
-from vfljax.contract.keeping import broken, finite, rule, same_bits, shape
-from vfljax.defenses import Defense, DefenseRow, TrainingData
-from vfljax.errors import check_call, unknown_row
-from vfljax.federation import protocol
-from vfljax.types import NO_SPLIT, SPLIT, Array, Batch, DefenseSpec, HParams, PyTree, Spec, State
+from vfljax.testing.rules import broken, finite, numbers, rule, same_bits, shape
+from vfljax.types import NO_SPLIT, SPLIT, Array, Batch, DefenseSpec, HParams, Spec, State
 
 Options = Mapping[str, Any]
 BATCH, STEPS = 8, 4
@@ -72,7 +71,7 @@ class TestedDefense(NamedTuple):
         hparams = make_hparams(spec, {} if knobs is None else {self.name: dict(knobs)})
         batches = _batches(spec) if batches is None else batches
         program = _program(spec, batches.labels.shape[1])
-        return jax.device_get(_without_keys(program(hparams, jnp.int32(0), batches)))
+        return program(hparams, jnp.int32(0), batches)
 
 
 def slots(tested: TestedDefense, split: bool) -> None:
@@ -88,7 +87,7 @@ def slots(tested: TestedDefense, split: bool) -> None:
     name, num_classes, row = tested.name, tested.num_classes, tested.row
     knobs = {knob: jax.ShapeDtypeStruct((), jnp.float32) for knob in row.knobs}
     spec = tested.spec(split)
-    data = _training_data(spec)
+    data = training_data(spec)
     context = make_context(BATCH)._replace(
         scores=jnp.full((BATCH, num_classes), 1 / num_classes), cut_layer=spec.cut_layer
     )
@@ -130,7 +129,7 @@ def slots(tested: TestedDefense, split: bool) -> None:
     with rule(name, f"{SLOTS} (a step; loss -> (loss, (logits, variables, state)))", row.factory):
         hparams = make_hparams(spec)._replace(defenses={name: knobs})
         batch = make_batch(spec, 0)
-        start = jax.eval_shape(lambda numbers: _start(spec, numbers), hparams)
+        start = jax.eval_shape(lambda values: make_state(spec, values), hparams)
         ended, _, _ = jax.eval_shape(protocol.make_step(spec), start, batch, hparams)
     same("a whole step", start, ended)
 
@@ -152,19 +151,6 @@ def _check_calls(defense: Any) -> None:
         raise TypeError(f"gradient={defense.gradient!r:.40} is not made by core.per_party or optax")
 
 
-def _training_data(spec: Spec) -> TrainingData:
-    scores = jnp.full((spec.num_rows, spec.num_classes), 1 / spec.num_classes)
-    return TrainingData(make_labels(spec), scores, spec.num_classes, spec.cut_layer)
-
-
-def _start(spec: Spec, hparams: HParams, seed: Any = 0, rows: int = BATCH) -> State:
-    """Returns the protocol's initial state with random weights."""
-    networks = dataclasses.replace(spec, defenses=(), optimizers=(), scope="all")
-    cut = tuple(jnp.zeros((rows, bottom.out)) for bottom in spec.bottoms)
-    weights, data = make_weights(networks, 0), _training_data(spec)
-    return protocol.make_init(spec)(jax.random.key(seed), weights, hparams, data, cut)
-
-
 @functools.cache
 def _program(spec: Spec, rows: int) -> Callable[..., Any]:
     """Returns the compiled ``run(hparams, seed, batches) -> (final state, (exchanges, metrics))``."""
@@ -175,7 +161,8 @@ def _program(spec: Spec, rows: int) -> Callable[..., Any]:
             state, exchange, metrics = step(state, batch, hparams)
             return state, (exchange, metrics)
 
-        state, seen = jax.lax.scan(advance, _start(spec, hparams, seed, rows), batches)
+        key = jax.random.key(seed)
+        state, seen = jax.lax.scan(advance, make_state(spec, hparams, key, rows=rows), batches)
         return state, seen
 
     return jax.jit(run)
@@ -184,13 +171,6 @@ def _program(spec: Spec, rows: int) -> Callable[..., Any]:
 def _batches(spec: Spec, rows: int = BATCH) -> Batch:
     several = [make_batch(spec, i, rows) for i in range(STEPS)]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *several)
-
-
-def _without_keys(tree: PyTree) -> PyTree:
-    return jax.tree.map(
-        lambda a: jax.random.key_data(a) if jnp.issubdtype(a.dtype, jax.dtypes.prng_key) else a,
-        tree,
-    )
 
 
 def _shared(run: Any) -> Any:
@@ -258,12 +238,12 @@ def _members(tested: TestedDefense) -> str:
     spec, row = tested.spec(), tested.row
     values = [dict(row.example), dict(row.neutral or row.example)]
     hparams = [make_hparams(spec, {tested.name: knobs}) for knobs in values]
-    numbers = jax.tree.map(lambda *leaves: jnp.stack(leaves), *hparams)
+    both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *hparams)
     run = jax.vmap(_program(spec, BATCH), in_axes=(0, 0, None))
-    together = run(numbers, jnp.zeros(2, jnp.int32), _batches(spec))
-    mapped = jax.tree.leaves(jax.device_get(_without_keys(together)))
+    together = run(both, jnp.zeros(2, jnp.int32), _batches(spec))
+    mapped = numbers(together)
     for i, knobs in enumerate(values):
-        for members, alone in zip(mapped, jax.tree.leaves(tested.run(knobs)), strict=True):
+        for members, alone in zip(mapped, numbers(tested.run(knobs)), strict=True):
             if not np.allclose(members[i], alone, CLOSE, CLOSE):
                 largest = np.max(np.abs(np.asarray(members[i], float) - alone))
                 return f"at {knobs} a member differs by {largest:.2g}"

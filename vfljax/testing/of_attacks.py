@@ -23,12 +23,11 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from vfljax import attacks
 from vfljax.attacks import Attack
 from vfljax.attacks.core import BASELINES, READS
-from vfljax.contract.exchanges import BATCH, BOTTOMS, CUT, WIDTH, Case, make_case, seen_of
-from vfljax.contract.keeping import finite, same_bits, shape
-from vfljax.contract.planted import LEAKS
 from vfljax.errors import check_call
 from vfljax.models import MLP
-from vfljax.types import KINDS, NO_SPLIT, HostArray, Scores, View
+from vfljax.testing.exchanges import BATCH, BOTTOMS, CUT, LEAKS, WIDTH, Case, make_case, seen_of
+from vfljax.testing.rules import MANY, finite, rule, same_bits, shape
+from vfljax.types import KINDS, NO_SPLIT, Array, HostArray, Scores, View
 
 Options = Mapping[str, Any]
 ROWS, KNOWN = 200, 40
@@ -66,11 +65,8 @@ class TestedAttack(NamedTuple):
     def scores(self, case: Case | None = None) -> Scores:
         """Returns the attack's scores of a case, by default of ``case()``."""
         case = self.case() if case is None else case
-        view, known = _seen(*case)
-        knobs = {knob: jnp.float32(value) for knob, value in self.knobs.items()}
         attack = self.attack(case.run.exchange["embeddings"].shape[-1])
-        scores = jax.device_get(jitted(attack.run)(jax.random.key(0), view, known, knobs))
-        return finished(attack, scores, case, self.num_classes)
+        return scores_of(attack, case, self.num_classes, jax.random.key(0), self.knobs)
 
 
 @functools.cache
@@ -84,6 +80,13 @@ def built(name: str, options: tuple[tuple[str, Any], ...], num_classes: int, cut
       cut: D, the width of the bottom's embeddings.
     """
     return attacks.TABLE[name]((MLP((), cut),), num_classes, **dict(options))
+
+
+def classes_of(name: str, options: Options) -> tuple[int, ...]:
+    """Returns the numbers of classes with which an attack is tried."""
+    with rule(name, SHAPES, attacks.TABLE[name].factory):
+        attack = attacks.TABLE[name](BOTTOMS, 2, **options)
+    return (2,) if isinstance(attack, Attack) and attack.binary else (2, MANY)
 
 
 @functools.cache
@@ -187,7 +190,22 @@ def declared(tested: TestedAttack) -> str:
     return f"it reads {named}, which reads={attack.reads!r} leaves out" if hidden else ""
 
 
-_seen = jax.jit(seen_of)
+def scores_of(
+    attack: Attack, case: Case, classes: int, key: Array, knobs: Mapping[str, float]
+) -> Scores:
+    """Returns the scores of an attack on a stored run.
+
+    Args:
+      attack: the attack.
+      case: the stored run.
+      classes: C.
+      key: of the attack's draws.
+      knobs: every knob's value.
+    """
+    view, known = seen_of(*case)
+    numbers = {knob: jnp.float32(value) for knob, value in knobs.items()}
+    scores = jax.device_get(jitted(attack.run)(key, view, known, numbers))
+    return finished(attack, scores, case, classes)
 
 
 @functools.cache
@@ -225,7 +243,7 @@ def _numbers(tested: TestedAttack) -> str:
 
 def _members(tested: TestedAttack) -> str:
     attack, case = tested.attack(), tested.case()
-    view, known = _seen(*case)
+    view, known = seen_of(*case)
     knobs = {knob: jnp.full(2, value, jnp.float32) for knob, value in tested.knobs.items()}
     key = jnp.stack([jax.random.key(0)] * 2)
     views: View = jax.tree.map(lambda a: jnp.stack([a, a]), view)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from vfljax.errors import UserError, raised
@@ -22,6 +23,7 @@ TRACED = (
     "a knob or an array is traced, and its value is needed there: take jax.numpy for NumPy, branch by "
     "jnp.where, and refuse bad knobs by vfljax.errors.check or Attack.ranges"
 )
+MANY = 5  # number of classes that is tried if a row is defined for more than two
 LONGEST = 300  # characters that are kept of an error that a row's code raised
 
 
@@ -69,18 +71,28 @@ def shape(tree: Any) -> str:
     return leaves[0] if len(leaves) == 1 else f"({', '.join(leaves)})"
 
 
+def numbers(tree: Any) -> list[np.ndarray]:
+    """Returns all leaves of a tree as NumPy arrays, random keys as their words."""
+
+    def one(leaf: Any) -> np.ndarray:
+        key = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return np.asarray(jax.random.key_data(leaf) if key else leaf)
+
+    return [one(leaf) for leaf in jax.tree.leaves(tree)]
+
+
 def same_bits(a: Any, b: Any, equal_nan: bool = False) -> bool:
     """Returns whether all numbers of two trees are equal, not just close; 0 and -0 are equal.
 
     Args:
-      a: a tree of arrays, none of which are random keys.
+      a: a tree of arrays.
       b: a tree of the same structure.
       equal_nan: whether NaN equals NaN.
     """
-    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    pairs = zip(numbers(a), numbers(b), strict=True)
     return all(np.array_equal(x, y, equal_nan=equal_nan) for x, y in pairs)
 
 
 def finite(tree: Any) -> bool:
     """Returns whether every number is finite."""
-    return all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(tree))
+    return all(np.all(np.isfinite(leaf)) for leaf in numbers(tree))

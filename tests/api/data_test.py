@@ -1,8 +1,5 @@
 """``launch.data``: what it says of a data set, and what it refuses."""
 
-import pytest
-
-from tests.cli.common_test import QUICK
 from vfljax.datasets import TABLE
 from vfljax.datasets.core import checksum
 
@@ -62,34 +59,3 @@ def test_launch_data_prepares_a_copy_that_is_the_data_set(launch, refused, tmp_p
     changed = launch("data", "--dataset=prepared", f"--data_dir={out}")
     assert (changed.returncode, changed.stdout) == (2, "")
     assert "vfljax.json is not what was recorded" in changed.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--dataset=digit"], "did you mean 'digits'"),
-        (["--dataset=digits", "--option=x"], "must be name=value"),
-        (["--dataset=digits", "--option=x=1"], "unknown option of the data set digits 'x'"),
-        (["--dataset=table", "--data_dir=x.csv"], "--option=label is needed by the data set table"),
-        (["--dataset=table", "--option=label=y"], "--data_dir is empty: give the table's file"),
-        (["--dataset=digits", "--shares=a,b"], "must be numbers"),
-        (["--dataset=digits", "--passive=20"], "would own none"),
-        (["--dataset=digits", "--passive=100000000"], "config.parties.passive=100000000 is beyond"),
-        (["--dataset=spambase", "--data_dir=nowhere"], "--data_dir='nowhere' is missing"),
-        (["--dataset=digits", "--data_dir=nowhere"], "digits comes with this package"),
-        (["--dataset=table", f"--data_dir={300 * 'x'}", "--option=label=y"], "File name too long"),
-        (["--dataset=digits", f"--prepare={300 * 'x'}"], "File name too long"),
-        (["--dataset=digits", "--prepare="], "--prepare is empty: name a new folder"),
-        (["--option=label=y"], "--option needs --dataset=NAME"),
-        (["--dataset=table", "--option=a=1", "--option=a=2"], "--option=a=... is given twice"),
-        (["--dataset=table", "--option=label={'a'}"], "give a number, a text"),
-        (["--dataset=table", "--data_dir=no.csv", "--option=label={[]:1}"], "no.csv is missing"),
-        (
-            [QUICK, "--dataset=digits", "--data_dir=x", "--option=a=1", "--shares=1,2"],
-            "--dataset, --data_dir, --option, --shares beside --config",
-        ),
-        (["--dataset=digits", "--shares=0,1"], "a number above 0"),
-    ],
-)
-def test_launch_data_s_mistakes_are_one_line_too(refused, arguments, message):
-    assert message in refused("data", *arguments)

@@ -11,13 +11,13 @@ import pytest
 
 import vfljax
 from tests.sweeps import tiny
+from vfljax.api.forms import AXES
 from vfljax.attacking.view import attack_input, common_data, view_of
 from vfljax.auditing import survey
 from vfljax.config import ordered
 from vfljax.errors import UserError
 from vfljax.launching import running
 from vfljax.launching.work import Outcome
-from vfljax.library.forms import AXES
 from vfljax.store import loading
 from vfljax.sweep.grid import parse
 from vfljax.types import Agreed
@@ -89,7 +89,7 @@ def test_a_config_may_be_a_mapping_its_records_or_a_file(tmp_path, monkeypatch):
         running, "finish", lambda experiment, *_: trained.append(experiment) or Outcome({})
     )
     monkeypatch.setattr(running, "report", lambda folder: "")
-    monkeypatch.setattr("vfljax.library.sweeps.load", lambda folder: folder)
+    monkeypatch.setattr("vfljax.api.loading.load", lambda folder: folder)
     config, file = tiny(seeds=4), tmp_path / "mine.py"
     file.write_text(f"def get_config():\n    return {config!r}\n")
     for form in (config, ordered(config), parse(config), file, str(file)):

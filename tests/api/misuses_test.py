@@ -42,11 +42,7 @@ MISUSES: dict[str, Callable[[pathlib.Path], Any]] = {
     "a folder that is missing": lambda w: vfljax.load(w / "nowhere"),
     "a folder without a sweep": lambda w: vfljax.load(w),
     "a file": lambda w: vfljax.load(__file__),
-    "no path": lambda w: vfljax.load(None),
-    "a number for a path": lambda w: vfljax.load(3),
-    "an empty path": lambda w: vfljax.load(""),
     "a sweep for a path": lambda w: vfljax.load(sweep()),
-    "two paths": lambda w: vfljax.load(w, w),
     "a shard's folder": lambda w: vfljax.load(FIXTURE / "shards" / "00000-kdk"),
     # running
     "swapped arguments": lambda w: vfljax.run_sweep(str(w), tiny()),
@@ -61,9 +57,19 @@ MISUSES: dict[str, Callable[[pathlib.Path], Any]] = {
     # auditing
     "a frame without the label": lambda w: audit(w, table=pd.DataFrame(values()).drop(columns="y")),
     "an array for a frame": lambda w: audit(w, table=np.zeros((10, 3))),
+    "a table that is missing": lambda w: audit(w, table="mine.csv"),
     "an empty frame": lambda w: audit(w, table=pd.DataFrame()),
+    "no parties": lambda w: audit(w, parties=None),
+    "parties as a list": lambda w: audit(w, parties=["age", "pay"]),
+    "a party's columns as a number": lambda w: audit(w, parties={"bank": 3, "telco": ["pay"]}),
     "an unknown column": lambda w: audit(w, parties={"bank": ["wage"], "telco": ["pay"]}),
+    "an unknown label party": lambda w: audit(w, label_party="shop"),
     "a budget as a word": lambda w: audit(w, budget="soon"),
+    "a negative budget": lambda w: audit(w, budget=-5),
+    "negative seeds": lambda w: audit(w, seeds=-1),
+    "a max_leak above 1": lambda w: audit(w, max_leak=40),
+    "the label party as an attacker": lambda w: audit(w, attackers=["bank"]),
+    "an unknown option of the table": lambda w: audit(w, options={"separator": ";"}),
     # a stored sweep
     "an unknown trial": lambda w: sweep().trial(99),
     "a trial by its name": lambda w: sweep().trial("noise"),
@@ -86,7 +92,7 @@ MISUSES: dict[str, Callable[[pathlib.Path], Any]] = {
     # the package
     "a name that vfljax does not have": lambda w: vfljax.plugins.use(w / "none.py"),
     "a plugin that is no path": lambda w: vfljax.plugins.use(4),
-    "a contract of no row": lambda w: vfljax.contract.check("mine:nothing"),
+    "a contract of no row": lambda w: vfljax.testing.check("mine:nothing"),
 }
 
 

@@ -1,16 +1,18 @@
 """The console command ``vfljax``."""
 
 import importlib.metadata
+import inspect
 import io
 import os
+import re
 import shlex
 import subprocess
 import sys
 
 import pytest
 
-from vfljax import cli
-from vfljax.cli import common
+from vfljax.api import commands
+from vfljax.api import console as shell
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def console(monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", ["/usr/bin/vfljax", *arguments])
         monkeypatch.setattr(sys, "path", list(sys.path))
         with pytest.raises(SystemExit) as ended:
-            cli.console()
+            commands.main()
         shown = capsys.readouterr()
         return ended.value.code, shown.out, shown.err
 
@@ -32,9 +34,9 @@ def console(monkeypatch, capsys):
 def test_help_lists_every_command(console, arguments):
     status, out, err = console(*arguments)
     assert (status, err) == (0, "")
-    for name, module in cli.COMMANDS.items():
-        assert f"\n{name} " in out
-        assert module.__doc__.splitlines()[0] in out
+    for name, command in commands.COMMANDS.items():
+        head = inspect.getdoc(command.run).splitlines()[0]
+        assert re.search(rf"^{name} +{re.escape(head)}$", out, re.MULTILINE)
 
 
 def test_an_unknown_command_is_one_line_with_the_nearest_name(console):
@@ -58,7 +60,7 @@ def test_closed_streams_are_opened_and_others_write_any_text(monkeypatch):
     ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
     for name, stream in (("stdin", None), ("stdout", ascii_only), ("stderr", None)):
         monkeypatch.setattr(sys, name, stream)
-    common._open_streams()
+    shell._open_streams()
     assert sys.stdin.read() == ""
     print("lost", file=sys.stderr, flush=True)
     print("± 0.1")
@@ -68,17 +70,21 @@ def test_closed_streams_are_opened_and_others_write_any_text(monkeypatch):
 
 
 def test_no_file_takes_the_number_of_a_closed_stream(tmp_path):
-    code = "from vfljax.cli import common; common._open_streams(); "
+    code = "from vfljax.api import console; console._open_streams(); "
     code += f"print(open({str(tmp_path / 'file')!r}, 'w').fileno() > 2)"
     command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} <&- 2>&-"
     assert subprocess.run(command, shell=True, capture_output=True, check=True).stdout == b"True\n"
 
 
-def test_a_mistake_of_a_command_is_one_line_and_status_2(console, monkeypatch):
-    monkeypatch.setattr("vfljax.use_this_machine", lambda **_: None, raising=False)
-    status, _, err = console("verify")
-    assert (status, err.count("\n")) == (2, 1)
-    assert err.startswith("error: --workdir is needed: the folder of a sweep")
+def test_work_goes_on_where_nobody_reads_the_progress():
+    code = "import sys; from vfljax.api import console; console._open_streams(); "
+    code += "print('progress', file=sys.stderr, flush=True); print('done')"
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=writer, check=True)
+    os.close(writer)
+    assert done.stdout == b"done\n"
 
 
 def test_the_version_is_the_package_s(console):
@@ -93,7 +99,7 @@ def test_modules_of_the_current_folder_are_found_first(console, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     before = []
     monkeypatch.setattr(
-        cli.common, "end_with_help", lambda text: before.append(sys.path[0]) or sys.exit(0)
+        shell, "end_with_help", lambda text: before.append(sys.path[0]) or sys.exit(0)
     )
     console("--help")
     assert before == [os.fspath(tmp_path)]

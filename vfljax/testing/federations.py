@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -9,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax.defenses import with_networks
+from vfljax.defenses import TrainingData, with_networks
 from vfljax.federation import protocol
 from vfljax.models import MLP
-from vfljax.types import Batch, Context, DefenseSpec, HParams, Spec, Weights
+from vfljax.types import Batch, Context, DefenseSpec, HParams, Spec, State, Weights
 
 COLUMNS = 6  # of every party
 ROWS = 24  # training rows
@@ -147,3 +148,41 @@ def make_weights(spec: Spec, seed: int) -> Weights:
 
     with jax.ensure_compile_time_eval():  # cached, so concrete even if a traced function asks first
         return jax.tree_util.tree_map_with_path(fill, shapes)
+
+
+def training_data(spec: Spec, codebook: Any = None) -> TrainingData:
+    """Returns what a defense's ``init`` sees: the labels of all training rows and a teacher that knows nothing.
+
+    Args:
+      spec: the federation.
+      codebook: by defense, of those that train one; None: each trains its own.
+    """
+    scores = jnp.full((spec.num_rows, spec.num_classes), 1 / spec.num_classes)
+    return TrainingData(make_labels(spec), scores, spec.num_classes, spec.cut_layer, codebook)
+
+
+def make_state(
+    spec: Spec,
+    hparams: HParams,
+    key: Any = None,
+    weights: Weights | None = None,
+    codebook: Any = None,
+    rows: int | None = None,
+) -> State:
+    """Returns the protocol's initial state.
+
+    Args:
+      spec: the federation.
+      hparams: the numbers of the trial.
+      key: of the run; None: a fixed one.
+      weights: None: fixed random ones (those of flax take long to compile).
+      codebook: see ``training_data``.
+      rows: B; None for the federation's batch size.
+    """
+    rows = spec.batch_size if rows is None else rows
+    if weights is None:
+        plain = dataclasses.replace(spec, defenses=(), optimizers=(), scope="all")
+        weights = make_weights(plain, 0)
+    cut = tuple(jnp.zeros((rows, bottom.out)) for bottom in spec.bottoms)
+    key = jax.random.key(0) if key is None else key
+    return protocol.make_init(spec)(key, weights, hparams, training_data(spec, codebook), cut)

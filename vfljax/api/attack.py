@@ -1,0 +1,147 @@
+"""``vfljax attack``, ``vfljax.attack`` and ``vfljax.attack_wire``: attacks on what is already trained."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import vfljax
+from vfljax.api.arguments import Options, Path, Whole, arguments_of, checked
+from vfljax.errors import UserError, argument
+
+if TYPE_CHECKING:
+    from vfljax.api.loading import Sweep
+
+
+@checked
+def attack(
+    workdir: Path,
+    attacks: Sequence[str] | Mapping[str, Any] = (),
+    *,
+    data_dir: Path | None = None,
+    unfinished: bool = False,
+    drop: Sequence[str] = (),
+    plugin: Sequence[str] = (),
+    launcher: str = "inline",
+    jobs: Whole = 0,
+    launcher_options: Options | None = None,
+    say: Callable[[str], None] = print,
+) -> Sweep:
+    """Attacks the trials of a stored sweep, writes the report, and returns the sweep with the new rows.
+
+    Args:
+      workdir: the folder of a sweep.
+      attacks: names of attacks, or in Python a mapping of names to options, as in a config; by default the
+        sweep's own.
+      data_dir: where the data is now, if it has moved.
+      unfinished: attack what there is of a sweep that is not finished.
+      drop: remove the rows of these attacks, and run none.
+      plugin: a Python file, or the name of a module, with attacks of your own, which are named 'file:row'.
+      launcher: where attacks are run; see ``vfljax sweep``.
+      jobs: jobs at once of local, slurm and ray; see ``vfljax sweep``.
+      launcher_options: KEY=VALUE of the launcher; see ``vfljax sweep``.
+      say: is given each line of progress, and at the end what the report says.
+
+    Raises:
+      UserError: for unknown attacks, a sweep that is not finished, and data that has changed.
+    """
+    from vfljax.api.loading import load
+    from vfljax.launching import chosen, running
+
+    folder = pathlib.Path(workdir)
+    for source in plugin:
+        vfljax.plugins.use(source)
+    if drop:
+        if attacks:
+            what = argument("drop"), " runs no attack"
+            raise UserError(what, remedy=("leave ", argument("attacks"), " out"))
+        running.drop_attacks(folder, drop)
+        say(running.report(folder))
+        return load(folder)
+    moved = None if data_dir is None else str(data_dir)
+    plan = running.stored_plan(folder, data_dir=moved, unfinished=unfinished)
+    with chosen(launcher, jobs, launcher_options or {}, plugin) as make:
+        outcome = running.attack_stored(plan, folder, attacks or None, make, say)
+        say(running.report(folder))
+    outcome.check()
+    return load(folder)
+
+
+@checked
+def attack_wire(
+    wire: Sequence[Path | Mapping[str, Any]],
+    workdir: Path,
+    *,
+    after: Sequence[Path | Mapping[str, Any]] = (),
+    federation: str = "split",
+    known: Whole = 0,
+    attacks: Sequence[str] = (),
+    utility: Sequence[float] = (),
+    alone: Sequence[float] = (),
+    after_utility: Sequence[float] = (),
+    command: str = "vfljax.attack_wire",
+    say: Callable[[str], None] = print,
+) -> Sweep:
+    """Attacks a recorded exchange of any federation, and returns a sweep.
+
+    Args:
+      wire: a recorded exchange, a file or folder, or several runs. In Python also the arrays of
+        ``vfljax.datasets.wire`` by name, which are written to ``workdir``.
+      workdir: the folder that the attacks are written to; the same call continues one that was stopped.
+      after: the same runs under a defense.
+      federation: of a wire: with a top model (split), or without one (no_split).
+      known: of a wire: labels that attackers know; 0: 40, or two a class.
+      attacks: names of attacks; by default all that apply.
+      utility: of a wire: test accuracy (AUC of rare classes), of all runs or one each.
+      alone: of a wire: the same of the label party without the others.
+      after_utility: of a wire: the same of the runs under a defense.
+      command: the command that the report names as the sweep's origin.
+      say: is given each line of progress, and at the end what the report says.
+
+    Raises:
+      UserError: for recordings or arguments that are not valid.
+    """
+    from vfljax.api.loading import load
+    from vfljax.auditing import wires
+    from vfljax.launching import running
+
+    folder = pathlib.Path(workdir)
+    request = wires.WireRequest(
+        runs=wires.written(wire, folder / "wire.npz"),
+        after=wires.written(after, folder / "after.npz"),
+        federation=federation,
+        known=known,
+        attacks=tuple(attacks),
+        utility=tuple(utility),
+        alone=tuple(alone),
+        after_utility=tuple(after_utility),
+    )
+    if wires.attack(request, folder, command, say):
+        say(running.report(folder))
+    return load(folder)
+
+
+def command(**options: Any) -> None:
+    """Attack a finished sweep, or what any federation exchanged, without training anything.
+
+        vfljax attack --workdir=runs/quickstart --attacks=passive,norm
+        vfljax attack --wire=run0.npz,run1.npz,run2.npz --workdir=runs/wire  # recorded elsewhere
+        vfljax attack --workdir=runs/quickstart --drop=norm      # removes what is stored of it
+
+    Attacks named in the sweep's config run with its options, others with published defaults. An attack that
+    cannot run on the sweep is skipped, with the reason. Finished attacks are not run again. An attack whose
+    rule has changed since is run anew, and its earlier rows are kept and shown as such.
+
+    A recorded exchange is a file of arrays (analysis/reference/wire_format.md), and each run of the federation
+    is a seed. With --after, the same runs under a defense, the report says what the defense changes.
+    """
+    line = options.pop("command")
+    of = attack_wire if "wire" in options else attack
+    for name in options:
+        if name not in arguments_of(of):
+            stored = "of a stored sweep", "leave it out"
+            recorded = "of a recorded exchange", ("leave it out, or give ", argument("wire"))
+            what, remedy = stored if "wire" in options else recorded
+            raise UserError((argument(name), f" is {what}"), remedy=remedy)
+    of(**options, **({"command": line} if "wire" in options else {}))

@@ -1,0 +1,127 @@
+"""Runs an audit: the config of its sweep, the sweep within a budget, and the sweep with canaries."""
+
+from __future__ import annotations
+
+import math
+import pathlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vfljax import plugins, store
+from vfljax.auditing import sentences, suite
+from vfljax.auditing.survey import survey
+from vfljax.errors import UserError, argument
+from vfljax.launching import running
+from vfljax.launching.work import Outcome, Say
+from vfljax.report import lower_limits
+from vfljax.store import Unit
+from vfljax.sweep import train
+from vfljax.sweep.grid import parse
+from vfljax.sweep.plan import make_plan
+from vfljax.sweep.progress import clock, heartbeat
+
+READING = "reading the table, and learning from each of its columns"
+
+
+def config_of(
+    data: str,
+    label: str,
+    parties: Mapping[str, Sequence[str]],
+    options: Mapping[str, Any],
+    label_party: str,
+    attackers: tuple[str, ...],
+    folder: pathlib.Path,
+    say: Say,
+    **of: Any,
+) -> dict[str, Any]:
+    """Surveys a table, and returns the config of the sweep that audits it.
+
+    Args:
+      data: the table's file.
+      label: the column of the labels.
+      parties: the columns of each party, by name or glob.
+      options: of the table's loader.
+      label_party: who has the labels.
+      attackers: who attacks, each alone.
+      folder: of the audit; what is stored there is continued, or refused if it is something else.
+      say: is given each line of progress.
+      **of: ``federation``, ``known``, ``seeds`` and ``goal`` of ``suite.config``.
+
+    Raises:
+      UserError: for a table that cannot be audited, and a folder of something else. Nothing is written.
+    """
+    header = store.header_of(folder)
+    if header is not None:
+        plugins.check_in_use(header, folder)
+    say(READING)
+    with heartbeat(say, lambda: READING):
+        found = survey(data, label, parties, options)
+        base = suite.config(found, label_party, attackers, **of)
+        plan = make_plan(parse(base))
+        if header is not None:
+            store.refuse_another(folder, header, train.header(plan, ""))
+            _refuse_other_known(header["config"], base, folder)
+        names, refused = suite.applicable(base, plan)
+    notes = (*sentences.table_notes(found), *sentences.refused_note(refused))
+    values = suite.defended({**base, "notes": notes}, names)
+    for line in sentences.preamble(found, values):
+        say(line)
+    return values
+
+
+def within(
+    end: float, values: Mapping[str, Any], folder: pathlib.Path, command: str, say: Say
+) -> Outcome:
+    """Trains and attacks what is not stored yet, and begins nothing after ``end`` of ``time.monotonic``."""
+
+    def say_with_time(line: str) -> None:
+        left = end - time.monotonic()
+        say(f"{line} ({clock(left)} of the budget left)" if math.isfinite(left) else line)
+
+    def may(unit: Unit) -> bool:
+        del unit  # of all kinds alike
+        return time.monotonic() < end
+
+    stages = [parse(stage) for stage in suite.stages(values)]
+    outcome = running.finish(parse(values), folder, command, say_with_time, may=may, stages=stages)
+    store.write_text(folder / "config.py", suite.config_file(values))
+    sweep = store.load(folder)
+    if not sweep.results.num_rows:
+        outcome.check()
+        what = " ended before anything was trained"
+        raise UserError(("the ", argument("budget"), what), remedy="give more, such as 10m")
+    if sweep.unfinished:
+        say("The budget is spent, and the report says what was not reached. The same call goes on.")
+    return outcome
+
+
+def with_canaries(
+    values: Mapping[str, Any], folder: pathlib.Path, command: str, say: Say
+) -> Outcome:
+    """Trains and attacks every defense that claims an epsilon with canaries, in a sweep of their own."""
+    planted = suite.canaries(values, store.read_header(folder)["data"]["train"])
+    if planted is None:
+        say("no defense claims an epsilon, so there is none to audit")
+        return Outcome({})
+    return running.finish(parse(planted), folder / lower_limits.FOLDER, command, say)
+
+
+def report(folder: pathlib.Path, say: Say) -> str:
+    """Writes the report, and returns it for a terminal."""
+    with heartbeat(say, lambda: "writing the report"):
+        return running.report(folder)
+
+
+def _refuse_other_known(
+    stored: Mapping[str, Any], config: Mapping[str, Any], folder: pathlib.Path
+) -> None:
+    """Raises UserError if the attackers of a stored audit's config know another number of labels."""
+    before, known = (
+        max((options.get("known", 0) for options in of["attacks"].values()), default=0)
+        for of in (stored, config)
+    )
+    if before != known:
+        what = f" is {known}, and {folder} holds an audit with {before}"
+        remedy = ("give that, or choose another ", argument("workdir"))
+        raise UserError((argument("known"), what), remedy=remedy)

@@ -1,1 +1,0 @@
-"""The interface for Python programs and notebooks: ``sweeps`` and their ``forms``."""
