@@ -82,7 +82,7 @@ DEAREST = (
     *("defenses_contract_test.py", "attacks_contract_test.py", "auditing/wires_test.py"),
     *("sweep/train_test.py", "auditing/audit_test.py", "attacks/completion_test.py"),
     *("datasets_sweeps_test.py", "defenses/combinations_test.py", "configs_test.py"),
-    *("streaming_test.py", "stored_sweep_test.py", "api/whole_test.py"),
+    *("streaming_test.py", "stored_sweep_test.py", "api/commands_test.py"),
     *("federation/training_test.py", "attacking/run_test.py"),
 )
 
