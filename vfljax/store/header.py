@@ -247,19 +247,22 @@ def refuse_another(
     data = difference(stored, header)
     if not data and stored.get("identity"):  # the data are the same under other options
         may_change = (*may_change, "data.options")
-    changed: list[tuple[str | Field, ...]] = [
-        (Field(name, name), f": {_shortened(before)} -> {_shortened(after)}")
+    fields = [
         # ``resolve`` gives a field that is newer than the stored sweep its default
-        for name, before, after in differences(resolve(stored["config"]), resolve(header["config"]))
-        if not name.startswith(may_change)
+        of
+        for of in differences(resolve(stored["config"]), resolve(header["config"]))
+        if not of.field.startswith(may_change)
     ]
+    changed: list[tuple[str | Field, ...]] = []
+    for name, before, after in fields[:3]:
+        changed.append((Field(name, name), f": {_shortened(before)} -> {_shortened(after)}"))
     if data:
         changed.append((data,))
     changed += [(str(of),) for of in differences(_generator(stored), _generator(header))]
     if stored.get("pretrained", {}) != header["pretrained"]:
         changed.append(("the file of pretrained weights has changed",))
     if changed:
-        listed = [part for of in changed[:3] for part in ("; ", *of)][1:]
+        listed = [part for of in changed for part in ("; ", *of)][1:]
         raise UserError(
             (f"workdir {workdir} holds another sweep (", *listed, ")"),
             remedy="choose another --workdir, or give the config it was made with. Nothing was changed",
