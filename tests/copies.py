@@ -79,6 +79,9 @@ class Maker:
         self.begun, self.queue, self.workdir, self.program = begun, queue, begun.workdir, ""
         self.training_seconds = self.attack_seconds = self.compiling = 0.0
 
+    def doing(self) -> str:
+        return "writing rows"
+
     def make(self, unit: store.Unit) -> None:
         self.program = unit.program
         for name in unit.needs:

@@ -16,6 +16,7 @@ from vfljax import store
 from vfljax.api import audit as auditing
 from vfljax.api.audit import audit
 from vfljax.attacking import run
+from vfljax.auditing import run as audit_run
 from vfljax.auditing import suite
 from vfljax.launching import running
 from vfljax.launching.work import Outcome
@@ -136,7 +137,8 @@ def test_an_audit_that_is_killed_or_out_of_time_goes_on_and_ends_the_same(
     # the clock counts units: two attacks on undefended, and the first defense's shard
     clock = types.SimpleNamespace(monotonic=lambda: len(units(tmp_path)))
     with monkeypatch.context() as patch:
-        patch.setattr(auditing, "time", clock)
+        for module in (auditing, audit_run):
+            patch.setattr(module, "time", clock)
         sweep = again(tmp_path, budget=3)
     before = units(tmp_path)
     assert len(before) == len(begun) + 3

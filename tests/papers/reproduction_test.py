@@ -164,7 +164,8 @@ def test_data_sets_are_spelled_as_configs_spell_them(dataset, slug):
     assert reproduction.slug(dataset) == slug
 
 
-def test_the_terminal_and_the_page_show_the_paper_and_ours(defended, tmp_path):
+def test_the_terminal_and_the_page_show_the_paper_and_ours(defended, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")  # no cell of a table is broken
     workdir = shutil.copytree(defended.workdir, tmp_path / "w")
     stored = store.read_header(workdir)
     stored["config"]["reproduces"] = {
