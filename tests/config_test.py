@@ -46,7 +46,11 @@ BAD = [
     ({"reproduces": {"table": "x", "arms": {"kdkk": "y"}}}, "'kdkk'", "did you mean 'kdk'"),
     ({"federations": ("split", "split")}, "'split' twice", "leave one"),
     ({"federations": ("malicious", "no_split")}, "('malicious', 'no_split')", "add 'split'"),
-    ({"federations": ("split", "malicious"), "malicious.parties": ()}, "nobody", "((0,),)"),
+    (
+        {"federations": ("split", "malicious"), "malicious.parties": ()},
+        "without a malicious party",
+        "((0,),)",
+    ),
     ({"malicious.parties": (("a",),)}, "config.malicious.parties=(['a'],)", "a whole number"),
     ({"malicious.rule": ("intended", "released")}, "malicious.rule ['intended", "choose from"),
     ({"attackers": ()}, "config.attackers=()", "((0,),)"),
