@@ -57,7 +57,11 @@ BAD = [
     ({"attackers": ((0,), ())}, "config.attackers names []", "0..0"),
     ({"attackers": ((1,),)}, "config.attackers names [1]", "0..0"),
     ({"attackers": ((0,), (0,))}, "config.attackers names (0,)", "leave one"),
-    ({"malicious.parties": ((0, 0),)}, "config.malicious.parties names [0, 0]", "twice"),
+    (
+        {"malicious.parties": ((0, 0),)},
+        "config.malicious.parties names [0, 0]",
+        "name each party once",
+    ),
     ({"training.learning_rate": (0.1, 0.1)}, "training.learning_rate names 0.1", "leave one"),
     ({"training.decay": (0, 0.0)}, "training.decay names 0.0", "leave one"),
 ]

@@ -15,7 +15,7 @@ weighs ``weight`` and a known one 1. Scores are H, and for swapped rows (H + wei
 
 With weight = 0, or no row swapped, H is the regression of the known labels alone. One anchor separates its
 class from the others, and not these from each other. A swapped row is one that sent the same bits as a row of
-other columns. This misses the anchor, and rows swapped alone in a batch, in all epochs or by one of many
+other columns. That rule misses the anchor, and rows swapped alone in a batch, in all epochs or by one of many
 colluders.
 
 Reference: VILLAIN (Bai et al., USENIX Security 2023), after a re-implementation, where the label of the anchor

@@ -106,7 +106,7 @@ def table_notes(table: Survey) -> list[str]:
     others = [column for column in found if column not in warned[:EACH]]
     if others:
         rest = _few(f"{column.column} ({column.party}) {column.leak:.2f}" for column in others)
-        notes.append(f"Further columns that predict labels well by themselves: {rest}.")
+        notes.append(f"Columns that predict the labels well by themselves: {rest}.")
     if table.sparse:
         notes.append(f"Gradient boosting leaves out columns of few numbers: {_few(table.sparse)}.")
     if table.unowned:

@@ -292,8 +292,8 @@ def _representative(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:
         ascending=[False, True, True, True],
         kind="stable",
     )
-    chosen = first.drop_duplicates(["panel", "method"]).index
-    return pd.Series(verdicts.index.isin(chosen), verdicts.index)
+    representatives = first.drop_duplicates(["panel", "method"]).index
+    return pd.Series(verdicts.index.isin(representatives), verdicts.index)
 
 
 def _recommended(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:

@@ -60,7 +60,7 @@ class Progress:
     def __init__(self, phase: str, trials: int, steps: int, stream: TextIO | None = None) -> None:
         self.phase, self.trials, self.steps = phase, trials, max(1, steps)
         self.stream = sys.stderr if stream is None else stream
-        self.started = self.printed = time.monotonic()
+        self.started = self.printed_at = time.monotonic()
         self.interval = 0.2 if self.stream.isatty() else 5.0
         self.done_trials, self.done_steps, self.skipped = 0, 0, 0
         self.warm: tuple[float, int] | None = None  # time and steps done at the first update
@@ -88,18 +88,18 @@ class Progress:
         self.done_steps += steps
         if self.warm is None:  # the time until here is mostly compiling: the estimate leaves it out
             self.warm = time.monotonic(), self.done_steps
-        due = time.monotonic() - self.printed >= self.interval
+        due = time.monotonic() - self.printed_at >= self.interval
         if due and self.done_trials < self.trials:  # ``close`` shows the last line
             self._show(note)
 
     def _show(self, note: str, end: bool = False) -> None:
-        self.printed = time.monotonic()
+        self.printed_at = time.monotonic()
         note_line()
-        elapsed = self.printed - self.started
+        elapsed = self.printed_at - self.started
         rate = (self.done_steps - self.skipped) / max(elapsed, 1e-9)
         left = "done" if end else "estimating"
         if self.warm is not None and not end:
-            since, steps = self.printed - self.warm[0], self.done_steps - self.warm[1]
+            since, steps = self.printed_at - self.warm[0], self.done_steps - self.warm[1]
             if since > 0.5 and steps > 0:
                 left = f"{clock((self.steps - self.done_steps) / steps * since)} left"
         line = (
