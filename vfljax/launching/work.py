@@ -298,12 +298,12 @@ class _Maker:
         if self._training is None:
             self._training = train.Training(train.ready(plan, workdir), workdir, self._pool)
         following = self.queue.following(unit.program)
-        progress = self._shown()
+        progress = self._training_progress()
         self._counted.add(unit.of)  # it counts itself
         ahead = None if following is None else self._shards[following.of]
         self._training.train(self._shards[unit.of], ahead, progress)
 
-    def _shown(self) -> Progress:
+    def _training_progress(self) -> Progress:
         """Returns the progress line of training, which counts shards that other processes trained too."""
         plan, done = self.begun.plan, self.queue.done
         if self._progress is None:
