@@ -582,7 +582,7 @@ LAUNCHING = (
     ),
     Mutant(
         "a-dead-worker-has-no-successor",
-        "missing = len(lost) if handles else engine.jobs",
+        "missing = len(failures) if handles else engine.jobs",
         "missing = 0 if turn else engine.jobs",
         ("launching/pulling",),
     ),

@@ -123,7 +123,7 @@ def _check_parties(field: str, group: Sequence[int], passive: int) -> None:
         what = f"config.{field} names {list(group)}, but passive parties are 0..{passive - 1}"
         raise UserError(what, remedy="give a tuple of tuples such as ((0,),)")
     if len(set(group)) < len(group):
-        raise UserError(f"config.{field} names {list(group)}: a party stands in it twice.")
+        raise UserError(f"config.{field} names {list(group)}: name each party once.")
 
 
 # --- the groups of a config; the text beside a type says what the field means ---
@@ -291,7 +291,7 @@ class Malicious(Struct, frozen=True):
     gamma: Annotated[Axis, "strength of the malicious optimizer; 0 is honest"] = 1.0
     rule: Annotated[
         Literal["intended", "released", "released_torch2"],
-        "rule of the paper, or of its class: released, released_torch2",
+        "the optimizer's rule: intended is the paper's; released and released_torch2 are its code's",
     ] = "intended"
     upload: Annotated[str, "what malicious parties send: vfljax.federation.uploads"] = "honest"
     strength: Annotated[Axis, "strength of their upload; 0 is honest"] = 0.0
@@ -393,7 +393,7 @@ class Config(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.attacks and not self.attackers:
-            raise _wrong("attackers", (), "names nobody", "give ((0,),), or no config.attacks")
+            raise _wrong("attackers", (), "is empty", "give ((0,),), or no config.attacks")
         for field, groups in self.party_groups.items():
             for group in groups:
                 _check_parties(field, group, self.parties.passive)
@@ -404,7 +404,7 @@ class Config(Struct, frozen=True):
         check_distinct("federations", kinds)
         if MALICIOUS in kinds and not self.malicious.parties:
             remedy = "give config.malicious.parties=((0,),)"
-            raise _wrong("federations", kinds, "has malicious parties and names nobody", remedy)
+            raise _wrong("federations", kinds, "has 'malicious' without a malicious party", remedy)
         if MALICIOUS in kinds and SPLIT not in kinds:
             what = "has no honest federation to compare 'malicious' with"
             raise _wrong("federations", kinds, what, "add 'split'")
@@ -558,8 +558,8 @@ def _value(kind: Any, value: Any, path: str) -> Any:
     shape = _shape(kind)
     if isinstance(shape, inspect.LiteralType):
         raise unknown(Field(path), value, [str(choice) for choice in shape.values])
-    shown = tuple(value) if isinstance(value, list) else value
-    raise UserError(field=path, value=shown, remedy=f"give {expected(kind)}")
+    given = tuple(value) if isinstance(value, list) else value
+    raise UserError(field=path, value=given, remedy=f"give {expected(kind)}")
 
 
 def expected(kind: Any) -> str:

@@ -51,7 +51,7 @@ def argument(name: str) -> Field:
     return Field(f"argument.{name}", name.rpartition(".")[2])
 
 
-Text = str | Sequence["str | Field"]  # parts are joined without a space
+Text = str | Sequence["str | Field"]  # a message, or its parts, which are concatenated as they are
 
 
 def options_in(template: str) -> tuple[str | Field, ...]:
@@ -210,7 +210,7 @@ def slug(name: str) -> str:
     return kept.encode()[:200].decode(errors="ignore") or "_"
 
 
-def shown(path: str | os.PathLike[str]) -> str:
+def short_path(path: str | os.PathLike[str]) -> str:
     """Returns a path as messages name it: relative to the current folder if it lies below that."""
     whole = pathlib.Path(path)
     below = whole.is_absolute() and whole.is_relative_to(pathlib.Path.cwd())
@@ -288,7 +288,7 @@ def raised(error: BaseException, path: str | os.PathLike[str]) -> str:
         lines, text = [error.lineno], f"{type(error).__name__}: {error.msg}"
     elif isinstance(error, UserError):
         text = str(error)
-    place = f"{shown(path)}, line {lines[-1]}" if lines else shown(path)
+    place = f"{short_path(path)}, line {lines[-1]}" if lines else short_path(path)
     return f"{place}: {' '.join(text.split())}".removesuffix(":")
 
 
@@ -369,7 +369,7 @@ def packaged(path: str | os.PathLike[str]) -> pathlib.Path:
 
 
 def not_in_use(name: str, plugin: str) -> UserError:
-    """Returns the error for a row of a plugin that this process has not been told to use.
+    """Returns the error for a row of a plugin that is not in use in this process.
 
     Args:
       name: the row's name, such as "mine:shuffle".

@@ -114,18 +114,18 @@ class AttackIdentity(NamedTuple):
 
     attack: str  # its row in attacks.TABLE
     options: tuple[tuple[str, Any], ...] = ()  # static options, sorted by name
-    shown: tuple[str, ...] = ()  # names of the options that the label shows, in its order
+    label_options: tuple[str, ...] = ()  # names of the options in the label, in its order
     federation: str = ""  # name of the attacked federation; in a report's rows, its kind
     attackers: tuple[int, ...] = (0,)  # passive parties
     rule: int = 1  # number of the attack's rule (``attacks.core.AttackRow``)
     known: int = 0  # number of known labels
-    outdated: bool = False  # whether the rule has changed since; the label then shows ``rule``
+    outdated: bool = False  # whether the rule has changed since; the label then has ``rule``
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The options that the label shows, as it shows them: ("most_negative", "epoch=0")."""
+        """The texts of the options in the label: ("most_negative", "epoch=0")."""
         options = dict(self.options)
-        return tuple(_option_word(name, options[name]) for name in self.shown)
+        return tuple(_option_word(name, options[name]) for name in self.label_options)
 
     @property
     def label(self) -> str:

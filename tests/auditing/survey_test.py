@@ -97,7 +97,7 @@ def test_a_copy_of_the_label_is_named(tmp_path, change, column):
     assert "it all but is the label" in sentence
 
 
-def test_only_columns_that_tell_as_much_as_all_together_are_warned_of(tmp_path):
+def test_only_columns_that_predict_as_well_as_all_together_are_warned_of(tmp_path):
     path = written(tmp_path / "t.csv", values())
     seen = surveyed(path, "bank: age; telco: *", options={"drop": ("id",)})
     columns = (RevealingColumn("copy", "telco", 0.95), RevealingColumn("age", "bank", 0.77))
@@ -105,7 +105,7 @@ def test_only_columns_that_tell_as_much_as_all_together_are_warned_of(tmp_path):
         notes = table_notes(seen._replace(revealing=columns, reach={"together": together}))
         assert [n.split(" (")[0] for n in notes if "alone ranks" in n] == warned
         others = [column.column for column in columns if column.column not in warned]
-        (rest,) = [n for n in notes if "tell much by themselves" in n] or [""]
+        (rest,) = [n for n in notes if "well by themselves" in n] or [""]
         assert [name for name in ("copy", "age") if f"{name} (" in rest] == others
         assert any("--option=drop=" in n for n in notes) is bool(warned)
 

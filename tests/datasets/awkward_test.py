@@ -146,7 +146,7 @@ REFUSED = (
     # headers
     ("no header", "39,State,no\n50,Self,yes\n", {}, "unknown column in label= 'y'.*'39' one of them: give options={\"header\": null}"),
     ("numbers only", "39,7,1\n50,8,0\n", {"label": "1"}, "has numbers in its first line.* options={\"header\": null} if it is a row"),
-    ("no header, two separators", "1,5;0,5\n2,5;1,5\n", {**pandas(header=None), "label": 0}, 'no header tells: give options={"sep": ","} or options={"sep": ";"}'),
+    ("no header, two separators", "1,5;0,5\n2,5;1,5\n", {**pandas(header=None), "label": 0}, 'no header decides: give options={"sep": ","} or options={"sep": ";"}'),
     ("two headers", "a,b,y\n1,u,0\n2,v,1\na,b,y\n3,u,0\n", {}, "row 3, column 'y' has its own name: the header is repeated"),
     ("a comment before the header", "# of 2020\na,y\n1,0\n2,1\n", {}, '# of 2020.* options={"skiprows": 1} if that line is a comment'),
     ("names of rows without a header", "a,y\nr1,1,0\nr2,2,1\n", {}, 'rows of more fields than its first line, .*options={"index_col": 0} if they begin'),

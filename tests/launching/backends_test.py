@@ -29,11 +29,11 @@ exit 1
 """
 
 
-def told(folder: pathlib.Path) -> worker.Worker:
+def worker_in(folder: pathlib.Path) -> worker.Worker:
     return worker.Worker(
         workdir=str(folder / "sweep"),
         sweep="a" * 8,
-        told=str(folder / "told.json"),
+        assignment=str(folder / "assignment.json"),
         plugins=("a.module",),
     )
 
@@ -95,14 +95,14 @@ def test_slurm_is_refused_where_there_is_none(monkeypatch, tmp_path):
         launching.opened("slurm", 1, {}) as engine,
         pytest.raises(UserError, match="^--launcher=slurm: this machine has no srun"),
     ):
-        engine.start(told(tmp_path), 1, tmp_path / "jobs")
+        engine.start(worker_in(tmp_path), 1, tmp_path / "jobs")
 
 
 def test_slurm_gets_an_array_that_is_requeued(cluster, tmp_path):
     script = cluster(SBATCH)
     options = {"slurm_partition": "gpu", "timeout_min": 90, "gpus_per_node": 1, "mem_gb": 32}
     with launching.opened("slurm", 2, options) as engine:
-        handles = engine.start(told(tmp_path), 2, tmp_path / "jobs")
+        handles = engine.start(worker_in(tmp_path), 2, tmp_path / "jobs")
     assert len(handles) == 2
     lines = {line.strip() for line in script.read_text().splitlines()}
     assert {
@@ -123,7 +123,7 @@ def test_what_slurm_refuses_is_one_line(cluster, tmp_path):
         launching.opened("slurm", 1, {"slurm_partition": "gpuu"}) as engine,
         pytest.raises(UserError) as error,
     ):
-        engine.start(told(tmp_path), 1, tmp_path / "jobs")
+        engine.start(worker_in(tmp_path), 1, tmp_path / "jobs")
     assert str(error.value) == (
         "--launcher=slurm: sbatch: error: Batch job submission failed: Invalid partition name specified"
     )
@@ -135,7 +135,7 @@ def test_an_answer_of_sbatch_that_is_not_understood_is_one_line(cluster, tmp_pat
         launching.opened("slurm", 1, {}) as engine,
         pytest.raises(UserError, match="--launcher=slurm: Could not make sense of sbatch output"),
     ):
-        engine.start(told(tmp_path), 1, tmp_path / "jobs")
+        engine.start(worker_in(tmp_path), 1, tmp_path / "jobs")
 
 
 @pytest.mark.parametrize("name", ["local", "slurm"])
@@ -152,16 +152,16 @@ def test_an_unknown_option_is_refused(cluster, tmp_path):
         launching.opened("slurm", 1, {"partitoin": "gpu"}) as engine,
         pytest.raises(UserError, match=r"--launcher_options: .*partitoin"),
     ):
-        engine.start(told(tmp_path), 1, tmp_path / "jobs")
+        engine.start(worker_in(tmp_path), 1, tmp_path / "jobs")
 
 
 def test_a_requeued_worker_is_the_same_worker(tmp_path):
-    assert told(tmp_path).checkpoint().function == told(tmp_path)
+    assert worker_in(tmp_path).checkpoint().function == worker_in(tmp_path)
 
 
 def test_a_process_of_this_machine_reports_what_it_cannot_see(tmp_path):
     """Through submitit's local executor: its files are for this user alone and hold paths and names."""
-    one = told(tmp_path)
+    one = worker_in(tmp_path)
     with launching.opened("local", 1, {}) as engine:
         (handle,) = engine.start(one, 1, tmp_path / "jobs")
         while not handle.ended():
@@ -172,7 +172,7 @@ def test_a_process_of_this_machine_reports_what_it_cannot_see(tmp_path):
     (file,) = (tmp_path / "jobs").glob("*_submitted.pkl")
     operations = list(pickletools.genops(file.read_bytes()))
     strings = {argument for operation, argument, _ in operations if isinstance(argument, str)}
-    ours = {one.workdir, one.sweep, one.told, *one.plugins}
+    ours = {one.workdir, one.sweep, one.assignment, *one.plugins}
     assert ours <= strings
     assert not [s for s in strings - ours if "/" in s]  # what is left names functions
 
@@ -184,7 +184,7 @@ def test_a_job_that_slurm_has_taken_away_has_ended(cluster, tmp_path, monkeypatc
     monkeypatch.setattr(submitit.SlurmJob, "done", lambda self, **_: False)
     monkeypatch.setattr(submitit.SlurmJob, "state", "RUNNING")
     with launching.opened("slurm", 1, {}) as engine:
-        (handle,) = engine.start(told(tmp_path), 1, tmp_path / "jobs")
+        (handle,) = engine.start(worker_in(tmp_path), 1, tmp_path / "jobs")
     assert not handle.ended()
     monkeypatch.setattr(submitit.SlurmJob, "state", state)
     assert handle.ended()

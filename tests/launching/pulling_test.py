@@ -122,7 +122,8 @@ def test_where_all_workers_end_without_a_unit_the_last_reason_is_the_error(tmp_p
     # a worker plans from the config of the command, and has a copy of its plugins
     one, folder = started[0]
     assert (
-        json.loads((folder.parent / "told.json").read_text())["config"]["execution"]["width"] == 1
+        json.loads((folder.parent / "assignment.json").read_text())["config"]["execution"]["width"]
+        == 1
     )
     assert one.plugins == (str(folder.parent / "mine.py"), "a.module", "package")
     assert (folder.parent / "mine.py").read_text() == "# a plugin\n"
@@ -136,7 +137,7 @@ def test_where_all_workers_end_without_a_unit_the_last_reason_is_the_error(tmp_p
 
 def test_a_folder_that_a_worker_cannot_see_is_named(tmp_path):
     for folder in (tmp_path / "none", tmp_path):  # missing, or of another sweep
-        one = worker.Worker(str(folder), "id", str(tmp_path / "told.json"), ())
+        one = worker.Worker(str(folder), "id", str(tmp_path / "assignment.json"), ())
         line = worker.perform(one)
         assert f"{folder} cannot be seen from " in line
         assert "choose a --workdir on a file system" in line

@@ -115,7 +115,7 @@ def test_about_is_judged_as_a_printed_number():
 
 def test_one_seed_has_no_verdict():
     result = agreement(PLAIN, [0.7])
-    assert result.status is Status.SHOWN
+    assert result.status is Status.ONE_SEED
     assert math.isnan(result.p)
 
 

@@ -139,9 +139,9 @@ def test_with_too_few_seeds_nothing_is_decided():
 def test_without_a_defense_that_does_what_is_asked_there_is_no_recommendation():
     leaks = made(BARE, {"probe/mean": 0.95}, {"probe/mean": 0.94}, defenses=("noise", "max_norm"))
     answer = the(leaks)
-    assert answer.action == "Do not federate yet: none of 2 defenses does what is asked."
+    assert answer.action == "Do not federate yet: none of 2 defenses meets the goal."
     one = the(made(BARE, {"probe/mean": 0.95}))
-    assert one.action == "Do not federate yet: noise does not do what is asked."
+    assert one.action == "Do not federate yet: noise does not meet the goal."
     assert the(made(BARE)).action == "Undecided: no defense was tried."
 
 

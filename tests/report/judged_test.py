@@ -74,7 +74,7 @@ def test_only_attacks_with_figures_that_are_not_broken_know_a_defense():
 @pytest.mark.parametrize(
     ("point", "goal"),
     [
-        ({"norm": 0.6, "test_utility": 0.88}, {}),  # nobody who knows it attacked it
+        ({"norm": 0.6, "test_utility": 0.88}, {}),  # no attack that knows it was tried
         ({"probe/mean": 0.95}, {}),  # it does not help
         ({"probe/mean": 0.6, "test_utility": 0.82}, {}),  # it costs too much
         (PROTECTS, {"max_leak": 0.55}),  # it leaks more than is accepted
@@ -125,9 +125,9 @@ def test_a_method_without_an_operating_point_is_shown_where_it_costs_least():
         {"probe/mean": 0.7, "test_utility": 0.8, "validation_utility": 0.8},
         knobs={"noise.scale": [NAN, 1.0, 0.1]},
     )
-    shown = judged.leading[judged.leading["shown"]]
-    assert [*shown["label"]] == ["undefended", "noise scale=.1"]
-    assert not shown["chosen"].any()
+    representative = judged.leading[judged.leading["representative"]]
+    assert [*representative["label"]] == ["undefended", "noise scale=.1"]
+    assert not representative["chosen"].any()
 
 
 def test_verdicts_of_fewer_known_labels_recommend_nothing():
@@ -136,7 +136,7 @@ def test_verdicts_of_fewer_known_labels_recommend_nothing():
     again = made({**BARE, "norm": 0.9}, PROTECTS, rows={"known": known})
     fewer = again.verdicts[again.verdicts["known"] == 10]
     assert len(fewer)
-    assert not fewer[["recommended", "shown"]].any(axis=None)
+    assert not fewer[["recommended", "representative"]].any(axis=None)
     assert {*again.leading["known"]} == {40}
 
 

@@ -136,8 +136,10 @@ def test_every_point_is_drawn_and_says_its_figures(written):
         drawn = frontier.plotted(judged, panel)
         shown = drawn["utility"] >= frontier.reach(drawn, judged.facts).left
         for row in drawn[shown].to_dict("records"):
-            told = "\n".join(frontier.told(row, judged.facts))
-            assert f"<title>{markupsafe.escape(told)}</title>".replace("&#39;", "'") in text
+            text_on_hover = "\n".join(frontier.hover_lines(row, judged.facts))
+            assert (
+                f"<title>{markupsafe.escape(text_on_hover)}</title>".replace("&#39;", "'") in text
+            )
 
 
 def test_whatever_a_user_names_is_shown_as_it_is_named(tmp_path):

@@ -139,7 +139,7 @@ def test_columns_of_a_user_s_table_are_listed_with_their_owners(tmp_path):
     header = {**judged.sweep.header, "data": {**judged.sweep.header["data"], "sources": sources}}
     judged = judged._replace(sweep=judged.sweep._replace(header=header))
     (table,) = [section.frame for section in tables.sections(judged) if section.title == title]
-    assert table["owner"].tolist() == ["telco", "bank", "label", "nobody"]
+    assert table["owner"].tolist() == ["telco", "bank", "label", "no party"]
     first = ["job", "telco", "category", "3", "12 (40 rare ones pooled)", "a note"]
     assert table.iloc[0].tolist() == first
 

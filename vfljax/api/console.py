@@ -26,7 +26,7 @@ from absl import logging
 import vfljax
 from vfljax.api import flags
 from vfljax.api.arguments import Path, checked
-from vfljax.errors import UserError, argument, shown
+from vfljax.errors import UserError, argument, short_path
 
 HELP = re.compile(r"--?(help|helpfull|helpshort|h|\?)(=.*)?")
 CALLBACKS = tuple(os.path.join("jax", "_src", f"{name}callback.py") for name in ("", "buffer_"))
@@ -92,7 +92,7 @@ def printable(text: str) -> str:
 
 
 class _Unread(io.FileIO):
-    """A stream whose text is lost if its reader has gone: progress that nobody reads ends no work."""
+    """A stream that drops its text if its reader has gone, so that a closed pipe does not end the work."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
@@ -168,7 +168,7 @@ def profiled(profile: Path | None = None) -> Iterator[None]:
         what = f"cannot be written ({error.strerror})"
         remedy = "name another file"
         raise UserError(
-            what, field=argument("profile"), value=shown(path), remedy=remedy
+            what, field=argument("profile"), value=short_path(path), remedy=remedy
         ) from error
     recorder.record(BEGAN)
     try:
@@ -177,7 +177,7 @@ def profiled(profile: Path | None = None) -> Iterator[None]:
         spans = recorder.stop()
     print(aligned(recorder.COLUMNS, recorder.table(spans)))
     recorder.write(spans, path)
-    print(f"profile: {shown(path)}")
+    print(f"profile: {short_path(path)}")
 
 
 def _unread() -> int:

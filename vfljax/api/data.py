@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vfljax.api.arguments import Options, Path, Whole, checked, named
-from vfljax.errors import UserError, argument, shown
+from vfljax.errors import UserError, argument, short_path
 
 FIELDS = {
     "data.name": "dataset",
@@ -132,7 +132,7 @@ def _look(experiment: Any, prepare: str | None) -> None:
     source = str(prepare or datasets.prepared_at(of.name, of.dir, of.options) or "")
     if source:
         prepared.verify(source)  # before any of its content is shown
-        print(f"prepared: {shown(source)}")
+        print(f"prepared: {short_path(source)}")
     columns = divide(dataset, parties)
     networks = networks_for(columns[0].input)
     print(describing.describe(dataset, columns, parties.label_features, networks))

@@ -1,7 +1,7 @@
 """The flags of a command, made from the signatures and docstrings of the functions that it calls.
 
 Each argument is a flag of its name: its annotation gives the flag's type, its docstring the line of --help.
-Only flags that are given become arguments, so that every default stands in a signature alone.
+Only flags that are given become arguments, so that every default is written in a signature alone.
 
     bool                --name, --noname
     int, float          --name=NUMBER

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from vfljax import store
-from vfljax.errors import UnknownError, UserError, imported, shown, unknown
+from vfljax.errors import UnknownError, UserError, imported, short_path, unknown
 from vfljax.report import rows as report_rows
 from vfljax.report.judged import Judged, knobs_of, labels
 from vfljax.report.limits import half_row, limits
@@ -47,7 +47,7 @@ def about(sweep: store.StoredSweep) -> dict[str, str]:
     kinds = dict.fromkeys(federation_of(name).kind for name in of["federation"].unique())
     first, *more = sweep.unfinished or ["nothing"]
     return {
-        f"sweep {experiment_of(sweep).name}": shown(sweep.workdir),
+        f"sweep {experiment_of(sweep).name}": short_path(sweep.workdir),
         f"data {data['name']}": f"{data['train']} training and {data['test']} test rows a seed, "
         f"{data['classes']} classes, {len(data['party_shapes'])} parties with columns",
         "trials": f"{len(of)} of {sweep.header['trials']}, {of['method'].nunique()} methods, "
@@ -78,7 +78,7 @@ def _knobs(judged: Judged) -> pd.DataFrame:
 
 
 def leak_frame(judged: Judged) -> pd.DataFrame:
-    """Returns a row for every attack on every trial, with what was attacked and with what settings.
+    """Returns a row for every attack on every trial, with what was attacked and with which options.
 
     To the columns of ``report.rows`` it adds ``method``, ``configuration_label``, the ``excess`` over the best
     local-only learner of the same attackers, known labels, draws and seed, the knobs of the configuration, and
@@ -104,9 +104,9 @@ def leak_frame(judged: Judged) -> pd.DataFrame:
     placed = placed.join(_knobs(judged), on="configuration")
     if not options:
         return placed
-    settings = pd.DataFrame.from_dict(options, orient="index").add_prefix("attack.")
-    settings = settings.drop(columns=[name for name in settings if name in placed])
-    return placed.join(settings, on="variant")
+    columns = pd.DataFrame.from_dict(options, orient="index").add_prefix("attack.")
+    columns = columns.drop(columns=[name for name in columns if name in placed])
+    return placed.join(columns, on="variant")
 
 
 def _identities(sweep: store.StoredSweep) -> dict[str, Any]:
@@ -118,19 +118,19 @@ def _identities(sweep: store.StoredSweep) -> dict[str, Any]:
     }
 
 
-def attack_frame(judged: Judged, name: str, settings: Mapping[str, Any]) -> pd.DataFrame:
+def attack_frame(judged: Judged, name: str, values: Mapping[str, Any]) -> pd.DataFrame:
     """Returns the rows of ``leak_frame`` of one attack whose options and numeric knobs have these values."""
     leaks = leak_frame(judged)
     rows = leaks[leaks["attack"] == name]
     if rows.empty:
         raise unknown("attack of this sweep", name, leaks["attack"].unique())
     chosen = pd.Series(True, rows.index)
-    for key, value in settings.items():
+    for key, value in values.items():
         name_of = f"attack.{key}"
         of = rows[name_of] if name_of in rows else [math.nan] * len(rows)
         chosen &= np.array([bool(np.all(each == value)) for each in of])
     if not chosen.any():
-        asked = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+        asked = ", ".join(f"{key}={value!r}" for key, value in values.items())
         columns = [column for column in rows if column.startswith("attack.")]
         pairs = rows[columns].drop_duplicates().to_dict("records")
         there = dict.fromkeys(

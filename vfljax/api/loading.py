@@ -101,14 +101,14 @@ class Sweep(store.StoredSweep):
         """
         return forms.leak_frame(self.judged)
 
-    def attack(self, name: str, /, **settings: Any) -> pd.DataFrame:
+    def attack(self, name: str, /, **values: Any) -> pd.DataFrame:
         """Returns the rows of ``leaks`` of one attack, such as ``attack("direct", rule="most_negative")``.
 
         Args:
           name: of the attack.
-          **settings: values that its options and numeric knobs must have; a KeyError lists those that exist.
+          **values: of its options and numeric knobs, which rows must have; a KeyError lists those that exist.
         """
-        return forms.attack_frame(self.judged, name, settings)
+        return forms.attack_frame(self.judged, name, values)
 
     def figure(self, name: str = "frontier") -> Figure:
         """Returns a figure of the report, in Matplotlib, by the name of its file, "heat_kdk" for example."""

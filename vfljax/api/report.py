@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Callable, Sequence
 
 from vfljax.api.arguments import Path, checked
-from vfljax.errors import UnmetError, UserError, argument, shown, unknown
+from vfljax.errors import UnmetError, UserError, argument, short_path, unknown
 
 
 @checked
@@ -80,10 +80,10 @@ def report(
         say(f"{terminal.fitted(tables.seconds(sweep))}\n{tables.SECONDS}")
         return
     if out is not None and pathlib.Path(out).is_file():
-        value = shown(out)
+        value = short_path(out)
         raise UserError("is a file", field=argument("out"), value=value, remedy="name a folder")
     say(running.report(folder))
     if out is not None:
         page.excerpt(folder, pathlib.Path(out), reproduction.extend)
-        say(f"tables and figure: {shown(out)}")
+        say(f"tables and figure: {short_path(out)}")
     require(folder)

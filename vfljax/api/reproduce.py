@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vfljax.api.arguments import Path, checked
-from vfljax.errors import UserError, argument, packaged, shown, unknown
+from vfljax.errors import UserError, argument, packaged, short_path, unknown
 
 if TYPE_CHECKING:
     from configs.papers.tables import Run
@@ -122,7 +122,7 @@ def reproduce(
     if compared:
         say(terminal.fitted(comparisons.table(compared)))
     took = time.monotonic() - began
-    say(f"{took:.0f} s; figures and every attack: {shown(folder)}/report.html")
+    say(f"{took:.0f} s; figures and every attack: {short_path(folder)}/report.html")
     return folder, compared
 
 

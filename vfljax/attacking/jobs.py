@@ -166,7 +166,7 @@ def of_entry(entry: Mapping[str, Any], plan: Plan) -> VariantPlan | None:
         name=identity.attack,
         options=dict(identity.options),
         knobs=entry["knobs"],
-        shown=identity.shown,
+        label_options=identity.label_options,
         attackers=identity.attackers,
         with_malicious=entry["with_malicious"],
     )
@@ -267,7 +267,7 @@ def _first_trials(plan: Plan, readable: set[str]) -> dict[tuple[str, Spec, int],
 
 
 def _refusal(variant: AttackVariant, attack: Attack, trained: bool, plan: Plan) -> str:
-    """Returns why the attack cannot be run on the sweep, '' if it can. ``trained`` tells whether there are
+    """Returns why the attack cannot be run on the sweep, '' if it can. ``trained``: whether there are
     trials of a federation on which the attack is defined."""
     training, num_classes = plan.experiment.training, plan.dataset.num_classes
     recorded_epochs = training.recorded_epochs

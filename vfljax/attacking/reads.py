@@ -18,5 +18,5 @@ def lacking(attack: Attack, missing: Collection[str]) -> list[str]:
       missing: ``Recording.missing``, names in ``READS``.
     """
     lacks = [name for name in READS if name in attack.reads and name in missing]
-    shown = [READS[name] for name in lacks if name != "columns"]
-    return shown + ["the weights of all parties"] * bool(attack.diagnostic)
+    phrases = [READS[name] for name in lacks if name != "columns"]
+    return phrases + ["the weights of all parties"] * bool(attack.diagnostic)

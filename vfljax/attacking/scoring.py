@@ -59,7 +59,7 @@ def _turns(true: TrueLabels, seed: Array, draw: Array | int) -> Array:
 
 
 def _revealed(true: TrueLabels, seed: Array, turn: Array) -> Array:
-    """Returns the place [N] at which a label is known or can be told from those that are: the first place of
+    """Returns the place [N] at which a label is known or follows from those that are: the first place of
     the row's group, all rows of which have one label. Without groups it is the row's own place."""
     if true.groups is None:
         return turn
@@ -98,7 +98,7 @@ def score(output: AttackOutput, true: TrueLabels) -> dict[str, Array]:
     """Returns the figures of an attack. Rows that were never sent to it count in none of them.
 
     success is top-1 accuracy on all training rows (as published, known rows included); success_unlabeled and
-    f1 are of the rows whose label is neither known nor, as that of a known row's copy, can be told. leak is
+    f1 are of the rows whose label is neither known nor follows, as that of a known row's copy. leak is
     ``metrics.leak_named`` under the names of ``_names``, on the rows that these leave; renamed is the share of
     classes whose name is not the attack's own, and test_leak is the leak of test rows under the same names. So
     are the figures of the most certain rows (``certainty``). Further figures are those of canaries

@@ -107,8 +107,8 @@ def known_rows(common: CommonData, seed: Array, count: Array, draw: Array | int 
     """Returns the known rows with their labels, then all others with -1.
 
     A seed's order takes the classes in turn, so that the known rows are balanced. Beyond them, this order
-    would reveal labels: a row's place tells its class, and the last rows are of the most frequent class. The
-    other rows are therefore ordered by their place among the training rows, which attackers see anyway.
+    would reveal labels: a row's place determines its class, and the last rows are of the most frequent class.
+    The other rows are therefore ordered by their place among the training rows, which attackers see anyway.
 
     Args:
       common: what all trials share.

@@ -1,14 +1,15 @@
 """Clusters of columns: each gets the class whose simulated gradients match those received (after LEA, 2026).
 
 Rows fall into K clusters by the attacker's columns (k-means), and a map m gives each cluster k a class. With
-z and g of epoch 0 as in ``surrogate``, and a linear top model h that nobody trained,
+z and g of epoch 0 as in ``surrogate``, and a linear top model h that is not trained,
 
     d_ic = grad_z CE(h(z_i), c),   cos(m) = sum_i <d_i,m(k_i), g_i> / (||d(m)|| ||g||),   norms over all rows.
 
 Both sums are those of clusters, A_kc = sum_(i in k) <d_ic, g_i> and S_kc = sum_(i in k) ||d_ic||^2, so that all
 C^K maps can be tried. If these are more than ``MOST``, K must be C, and the one-to-one map of largest
 sum_k A_k,m(k) is taken (Hungarian algorithm). Of several draws of h, that of largest cosine counts.
-Exchanging h's outputs exchanges the classes: a mean over draws tells nothing, and any class may get any name.
+Exchanging h's outputs exchanges the classes. A mean over draws therefore contains nothing about them, and any
+class may get any name.
 
     s_ic = sum_(k with m(k) = c) w_ik + gradient cos(m) cos(d_ic, g_i),   w_i = softmax_k(-|x_i - mu_k|^2 / v)
 

@@ -48,7 +48,7 @@ from vfljax.attacks.core import Attack, Bottoms, Knobs
 from vfljax.types import NO_SPLIT, SPLIT, Array, Known, Scores, View
 
 MOST = 4.0  # of logits, either way: log odds of two classes reach twice that
-KEPT, PRIOR = 0.7, 0.3  # shares of the earlier logits in a round, and of L0 beside the batches
+DAMPING, PRIOR = 0.7, 0.3  # shares of the earlier logits in a round, and of L0 beside the batches
 NOISES = (1.0, 0.25, 0.05)  # r: the share of |g|^2 that is no force
 MOST_TAUGHT = 256  # known labels that L0 is learned from
 EXPLAINED = 0.02  # the most of |g|^2 that the right division leaves; others leave more
@@ -82,7 +82,7 @@ class PartyBatches(NamedTuple):
 
 
 class BatchEvidence(NamedTuple):
-    """What a batch tells of its rows. Where it tells nothing, logits are 0 and the figures NaN."""
+    """A batch's evidence on its rows' classes. Where it has none, logits are 0 and the figures NaN."""
 
     logits: Array  # [B, C]
     slope: Array  # [B] alpha by the force of the row's likeliest class
@@ -112,7 +112,7 @@ def _beside(x: Array, direction: Array) -> Array:
 def evidence(
     formula: Formula, push: Pushes, g: Array, p: Array, alpha: Array, noise: Array
 ) -> BatchEvidence:
-    """What one batch tells of its rows' labels and of alpha.
+    """Returns the evidence of one batch on its rows' labels and on alpha.
 
     Args:
       formula: the defense's.
@@ -184,10 +184,10 @@ def divided(
     def step(carry: tuple[Array, Array, Division], at: tuple[Array, Array]) -> tuple[Any, None]:
         (logits, alpha, _), (wanted, noise) = carry, at
         certain = SURE * jax.nn.one_hot(jnp.argmax(logits, axis=-1), logits.shape[-1])
-        shown = jnp.where((wanted == SLOPE) | (wanted == MISFIT), certain, logits)
-        by_batches, of_rows = pass_over(shown, alpha, noise)
+        input_logits = jnp.where((wanted == SLOPE) | (wanted == MISFIT), certain, logits)
+        by_batches, of_rows = pass_over(input_logits, alpha, noise)
         new = jnp.clip(PRIOR * start + by_batches, -MOST, MOST)
-        new = jnp.where(known, fixed, KEPT * logits + (1 - KEPT) * new)
+        new = jnp.where(known, fixed, DAMPING * logits + (1 - DAMPING) * new)
         logits = jnp.where(wanted == LOGITS, new, logits)
         # every step is the same program, one pass over all batches; only the wanted figure is sorted
         medians = [lambda x=x: jnp.nan_to_num(jnp.nanmedian(x)) for x in of_rows[1:]]

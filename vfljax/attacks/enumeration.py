@@ -9,7 +9,7 @@ h is drawn, and first trained on the known rows, which name the classes and whos
 draws, that of least sum_i min_c r_ic in the last epoch counts. Scores are minus the mean of r over epochs.
 
 References: UnSplit (Erdogan, Kupcu, Cicek 2022; its code compares gradients of the top model's weights, which
-nobody receives), BlindSage (abstract). Known rows, several draws and graded scores are ours.
+no passive party receives), BlindSage (abstract). Known rows, several draws and graded scores are ours.
 """
 
 from __future__ import annotations

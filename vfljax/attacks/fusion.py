@@ -5,8 +5,8 @@
 o is the attacker's share of the logits, which without model splitting is what it sends, in the last epoch;
 g is the row's gradient averaged over all epochs; zeta standardizes each class's column over the rows.
 Noise in g falls with the number of epochs, and o carries what the federation made of the columns. The sum
-needs no label. w = 0 ranks by the logits alone. Where targets are soft, g = prediction - target tells as
-much of the prediction as of the target, and a w well below 1 reads more (KDk).
+needs no label. w = 0 ranks by the logits alone. Where targets are soft, g = prediction - target depends
+on the prediction as much as on the target, and a w well below 1 reads more (KDk).
 
 ``sign="subtract"`` is for the usual gradient, whose entry of the label is the smallest. Where a target
 gives the label less mass than its companions (KDk beyond epsilon = (k - 1) / k, or a fixed code of the

@@ -260,7 +260,7 @@ def read(
     drawn = {}
     for draw, (rows, called) in enumerate(zip(known, labels, strict=True)):
         taught = sent[rows]
-        if len(np.unique(called[taught])) > 1:  # else nothing tells classes apart
+        if len(np.unique(called[taught])) > 1:  # else there are no classes to separate
             places = np.searchsorted(np.flatnonzero(sent), rows[taught])
             drawn[draw] = OwnColumns(features[sent], places, called[taught], classes, seed)
     if drawn:

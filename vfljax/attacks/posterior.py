@@ -5,7 +5,7 @@
 Without model splitting the direct attack reads the label y~ on which the federation trained, exactly.
 Randomized response reports c with e^epsilon times the probability of any other class if c is the label,
 so that s_i is, up to a constant, the log posterior of the label given y~ and the columns x. The best guess
-from y~ alone is y~ itself; the columns tell where it was flipped.
+from y~ alone is y~ itself; the columns indicate where it was flipped.
 
 p is a linear softmax of the attacker's own columns. It needs no label: y~ is seen of every row, and p is
 fitted to it through the mechanism, by the likelihood

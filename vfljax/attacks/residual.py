@@ -10,7 +10,7 @@ function of the prediction f alone, hence nearly equal among neighbors; and divi
 by the batch's own length undoes its whole-batch normalization. What is left is the cross entropy's part,
 -(y~_i - E[y~ | f_i]) up to a positive factor. Where neighbors' labels are mixed its sign is the label's,
 however small Delta is; where nearly all neighbors share a label it is that of the noise u. There the
-embedding itself tells the label: ``spectral`` reads that, and ``probe`` weighs both.
+embedding itself determines the label: ``spectral`` reads that, and ``probe`` weighs both.
 
 The score is <r_i, v>, with v the top right singular vector of the residuals, turned so that the smaller of
 two clusters is the positive class (``spectral``). For a cut of one number the sign of a gradient has a

@@ -13,9 +13,10 @@ The anchor is of the class a whose known rows have the largest sum of it. With T
 rows and t_i (C e_a - 1) / (C - 1) for others, H is the regression of T on the ranks, in which a swapped row
 weighs ``weight`` and a known one 1. Scores are H, and for swapped rows (H + weight T) / (1 + weight).
 
-With weight = 0, or no row swapped, H is the regression of the known labels alone. One anchor tells its class
-from the others, and not these from each other. A swapped row is one that sent the same bits as a row of other
-columns. It misses the anchor, and rows swapped alone in a batch, in all epochs or by one of many colluders.
+With weight = 0, or no row swapped, H is the regression of the known labels alone. One anchor separates its
+class from the others, and not these from each other. A swapped row is one that sent the same bits as a row of
+other columns. That rule misses the anchor, and rows swapped alone in a batch, in all epochs or by one of many
+colluders.
 
 Reference: VILLAIN (Bai et al., USENIX Security 2023), after a re-implementation, where the label of the anchor
 is known. Grades, directions and known rows are ours.

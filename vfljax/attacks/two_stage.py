@@ -34,7 +34,7 @@ def two_stage(
     Every row for which the direct attack (``rule``, ``epoch``) has a guess is a known row of the
     completion, so that no label need be known at all. Unlike the direct attack it scores rows never
     trained on. Under label DP the direct attack reads the noisy labels, and the completion adds what
-    the attacker's own columns tell. The other options and the scores are those of ``passive``.
+    can be predicted from the attacker's own columns. The other options and the scores are those of ``passive``.
     """
     first = direct(bottoms, num_classes, rule=rule, epoch=epoch)
     second = completion_run(

@@ -12,8 +12,8 @@ from vfljax.auditing.survey import COPY, RevealingColumn, Survey, above_chance
 from vfljax.datasets.table_errors import one_line
 from vfljax.sweep.grid import configurations, parse
 
-SHOWN = 5  # most names in a sentence
-AS_MUCH = 0.01  # a column whose leak is at most so much below that of all columns tells as much
+MOST_NAMES = 5  # most names in a sentence
+AS_MUCH = 0.01  # a column predicts as well as all columns if its leak is at most this below theirs
 EACH = 2  # revealing columns that get a sentence of their own
 MOST_CLASSES = 6  # most classes that the terminal lists
 
@@ -26,8 +26,8 @@ def _counted(count: int, noun: str) -> str:
 def _few(names: Iterable[str]) -> str:
     """Returns 'a, b, c, d, e and 4 more'."""
     names = list(names)
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more
 
 
 def preamble(table: Survey, config: Mapping[str, Any]) -> list[str]:
@@ -94,23 +94,23 @@ def table_notes(table: Survey) -> list[str]:
     warned = [column for column in found if column.leak >= together - AS_MUCH]
     notes = [revealing(column, table.dataset.num_classes) for column in warned[:EACH]]
     if warned:
-        drop = ",".join(column.column for column in warned[:SHOWN])
+        drop = ",".join(column.column for column in warned[:MOST_NAMES])
         notes.append(f"To leave such columns out: {shlex.quote(f'--option=drop={drop}')}")
     if table.reach:
         figures = ", ".join(f"{who} {figure:.3f}" for who, figure in table.reach.items())
         scale = "AUC" if table.dataset.num_classes == 2 else "balanced top-1"
         notes.append(
-            f"What columns tell of the labels ({scale} of gradient boosting on all labels, cross-validated): "
-            f"{figures}."
+            f"How well columns predict the labels ({scale} of gradient boosting on all labels, "
+            f"cross-validated): {figures}."
         )
     others = [column for column in found if column not in warned[:EACH]]
     if others:
         rest = _few(f"{column.column} ({column.party}) {column.leak:.2f}" for column in others)
-        notes.append(f"Columns that tell much by themselves: {rest}.")
+        notes.append(f"Columns that predict the labels well by themselves: {rest}.")
     if table.sparse:
         notes.append(f"Gradient boosting leaves out columns of few numbers: {_few(table.sparse)}.")
     if table.unowned:
-        notes.append(f"Nobody owns {_few(table.unowned)}: left out.")
+        notes.append(f"No party owns {_few(table.unowned)}: left out.")
     notes += [
         f"No column of {party} varies: it has nothing to attack with." for party in table.constant
     ]

@@ -183,7 +183,7 @@ def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
     paths = [str(pathlib.Path(path).resolve()) for path in request.runs]
     options = suite.suited(suite.ATTACKS, (request.federation,), known, classes)
     names = request.attacks or [n for n in options if not attacks.TABLE[n].whole_batches]
-    if not known:  # nobody knows a label
+    if not known:  # attacks that know labels are left out
         names = [n for n in names if "known" not in options.get(n, {})]
     return {
         "name": f"{pathlib.Path(request.runs[0]).stem}: a recorded exchange",

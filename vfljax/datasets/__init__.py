@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from vfljax.datasets import cache, converters, prepared, table
-from vfljax.datasets import options as asking
+from vfljax.datasets import options as loader_options
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
 from vfljax.datasets.core import Conversion, Dataset
 from vfljax.datasets.npz import npz
 from vfljax.datasets.table_errors import permitted
 from vfljax.datasets.wire import wire
-from vfljax.errors import Field, UserError, shown, unknown, user_path
+from vfljax.errors import Field, UserError, short_path, unknown, user_path
 
 LOADERS: dict[str, Callable[..., Dataset]] = {
     "digits": digits,
@@ -43,7 +43,7 @@ READERS = {"table": table.READER}  # versions of the rules of loaders and conver
 
 def options_of(name: str) -> dict[str, Any]:
     """Returns the options of a data set and their defaults."""
-    return asking.of(TABLE[name])
+    return loader_options.of(TABLE[name])
 
 
 def reader_of(name: str, folder: str) -> int:
@@ -76,7 +76,7 @@ def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
         return prepared.read(folder)
     if folder and name in EMBEDDED:
         what = f"is not a prepared data set, and {name} comes with this package"
-        raise UserError(what, field="data.dir", value=shown(folder), remedy="leave it empty")
+        raise UserError(what, field="data.dir", value=short_path(folder), remedy="leave it empty")
     values = _values(name, options)
     if name not in converters.TABLE:
         return LOADERS[name](folder, **values)
@@ -84,7 +84,9 @@ def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
     if place := cache.found(places):
         return prepared.read(place)
     conversion = converters.TABLE[name](folder, **values)
-    return cache.write(conversion, places, asking.recorded(values), name, READERS.get(name, 1))
+    return cache.write(
+        conversion, places, loader_options.recorded(values), name, READERS.get(name, 1)
+    )
 
 
 @permitted()
@@ -120,7 +122,7 @@ def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dat
         data = cache.with_progress(converters.TABLE[name](folder, **values))
     else:
         data = load(name, folder, options)
-    return prepared.write(data, out, asking.recorded(values), name, READERS.get(name, 1))
+    return prepared.write(data, out, loader_options.recorded(values), name, READERS.get(name, 1))
 
 
 def _absolute(name: str, folder: str) -> str:
@@ -131,7 +133,7 @@ def _absolute(name: str, folder: str) -> str:
 
 def _values(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Returns all options of a data set; raises UserError if one that is needed has no value."""
-    values = asking.complete(name, TABLE[name], options)
+    values = loader_options.complete(name, TABLE[name], options)
     for option, value in values.items():
         if value is inspect.Parameter.empty:
             what = f"is needed by the data set {name}"
@@ -142,7 +144,7 @@ def _values(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 def _places(name: str, folder: str, values: Mapping[str, Any]) -> tuple[pathlib.Path, ...]:
     if not os.path.exists(folder):
         return ()
-    return cache.places(name, folder, READERS.get(name, 1), asking.recorded(values))
+    return cache.places(name, folder, READERS.get(name, 1), loader_options.recorded(values))
 
 
 def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
@@ -155,14 +157,14 @@ def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
         what = (f"{folder} was prepared {by} and ", Field("data.name"), f" is {name!r}")
         raise UserError(what, remedy="correct it, or give 'prepared'")
     known = maker in TABLE
-    asked = asking.complete(maker, TABLE[maker], options) if known else options
+    asked = loader_options.complete(maker, TABLE[maker], options) if known else options
     # a folder may be older than an option of its loader; it then holds what the default gives
-    recorded = {**(asking.recorded(options_of(maker)) if known else {}), **recorded}
-    asked = asking.recorded(asked)
+    recorded = {**(loader_options.recorded(options_of(maker)) if known else {}), **recorded}
+    asked = loader_options.recorded(asked)
     if not (asked.get("file") and recorded.get("file")):  # it only says where the rows lay
         asked, recorded = ({k: v for k, v in o.items() if k != "file"} for o in (asked, recorded))
     if options and asked != recorded:
-        before, given = asking.sentence(recorded), asking.sentence(options)
+        before, given = loader_options.sentence(recorded), loader_options.sentence(options)
         what = (f"{folder} was prepared with {before} and ", Field("data.options"), f" are {given}")
         raise UserError(what, remedy="prepare another folder, or leave the options out")
 

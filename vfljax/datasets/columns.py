@@ -19,10 +19,10 @@ import numpy as np
 import pandas as pd
 
 from vfljax.datasets.core import SourceColumn
-from vfljax.datasets.table_errors import alike, fault, shown
+from vfljax.datasets.table_errors import alike, fault, quoted
 from vfljax.errors import Field, Text, UserError, options_in
 
-Series = Any  # of pandas, whose annotations do not tell what an operation on one returns
+Series = Any  # of pandas, whose annotations do not say what an operation on one returns
 NONE = "(missing)"  # the category of a missing value
 OTHER = "(other)"  # the category that pools the rarest values
 CELLS = str, bool, int, float, decimal.Decimal, datetime.date, datetime.time, np.generic
@@ -93,7 +93,7 @@ class Place(NamedTuple):
         Args:
           column: its name.
           what: what is wrong, beginning with a verb.
-          remedy: what to do; names of options stand in braces.
+          remedy: what to do; names of options are in braces.
           row: the place of the row that is named, in 0..R-1; None names the column alone.
         """
         remedy = options_in(remedy) if isinstance(remedy, str) else remedy
@@ -124,7 +124,7 @@ class Feature(NamedTuple):
 
 
 def csv_option(**options: Any) -> tuple[str | Field, ...]:
-    """Returns the parts of a message that tell options of ``pandas.read_csv``: ``options={"sep": ";"}``."""
+    """Returns the parts of a message that give options of ``pandas.read_csv``: ``options={"sep": ";"}``."""
     written = json.dumps(options, ensure_ascii=False)
     return (Field("data.options.options", "options"), f"={written}")
 
@@ -193,7 +193,7 @@ def read_column(
         return _dates(_days_of(texts, name, place), name, place)
     if kind == "number":
         code = int(np.argmax(np.isnan(numbers)))
-        what = f"has {shown(texts.values[code])}, which is no number"
+        what = f"has {quoted(texts.values[code])}, which is no number"
         remedy = "correct it, name it in {na_values}= if it is missing, or take the column out of {numeric}="
         raise place.fault(name, what, remedy, texts.row(code))
     _refuse_mixture(texts, numbers, dated, name, place, notation, frame)
@@ -303,11 +303,11 @@ def _number_notes(x: np.ndarray, whole_column: bool, named: bool) -> list[str]:
             notes.append(f"{len(few)} distinct whole numbers: name codes in categorical=")
         if np.abs(x).max() > EXACT and (x.astype(np.float32) != x).any():
             notes.append(f"whole numbers above {EXACT:,} are rounded to float32")
-    elif (lost := len(distinct) - len(np.unique(distinct.astype(np.float32)))) > 0.01 * len(
+    elif (merged := len(distinct) - len(np.unique(distinct.astype(np.float32)))) > 0.01 * len(
         distinct
     ):
         notes.append(
-            f"different values are equal as float32 ({lost:,} of the first {len(distinct):,})"
+            f"different values are equal as float32 ({merged:,} of the first {len(distinct):,})"
         )
     return notes
 
@@ -362,7 +362,7 @@ def _days_of(texts: Texts, name: str, place: Place) -> np.ndarray:
             else:
                 remedy += [" or give ", *csv_option(parse_dates=[name], date_format=form)]
         remedy += options_in(", or name it in {drop}= or {categorical}=")
-        what = f"holds dates ({shown(values[0])}) that {how}"
+        what = f"holds dates ({quoted(values[0])}) that {how}"
         raise place.fault(name, what, remedy, texts.row(0))
     ((_, ticks),) = readings.values()
     return np.append(ticks, np.nan)[texts.codes]
@@ -398,7 +398,7 @@ def _refuse_mixture(
         and (noted.sum() >= SEVERAL or noted.all())
     ):
         code = int(np.argmax(noted & ~numeric))
-        what = f"has {shown(values[code])}, a number in a notation that is not read"
+        what = f"has {quoted(values[code])}, a number in a notation that is not read"
         odd = [value for value, is_noted in zip(values, noted) if is_noted]
         remedy = _notation_remedy(odd, name, place, notation, frame)
         raise place.fault(name, what, remedy, texts.row(code))
@@ -414,7 +414,7 @@ def _refuse_mixture(
         "correct it, name such words in {na_values}= if they stand for missing values, or the column in "
         f"{{categorical}}= if it holds no {kind}"
     )
-    what = f"has {shown(values[code])}, and other rows hold {kind}"
+    what = f"has {quoted(values[code])}, and other rows hold {kind}"
     raise place.fault(name, what, remedy, texts.row(code))
 
 
@@ -486,7 +486,7 @@ def _category(texts: Texts, name: str, place: Place, rule: Rule, named: bool) ->
             "name it in {drop}=, or in {categorical}= if its values are categories; numbers with a unit are "
             "to be written without it"
         )
-        raise place.fault(name, f"{what} (the first is {shown(texts.values[0])})", remedy)
+        raise place.fault(name, f"{what} (the first is {quoted(texts.values[0])})", remedy)
     pooled, rest = 0, -1
     number = dict(zip(texts.values, counts.tolist()))
     if not rule.codes and len(values) + missing > rule.most:  # of equal counts, the last are pooled

@@ -14,7 +14,7 @@ from vfljax.datasets.columns import NONE
 from vfljax.datasets.core import Column, Dataset, PartyColumns, SourceColumn, checksum
 from vfljax.datasets.table_errors import one_line, printable
 
-SHOWN = 40  # columns or classes that are listed; further ones are only counted
+MOST_LISTED = 40  # columns or classes that are listed; further ones are only counted
 
 
 def describe(
@@ -61,7 +61,7 @@ def _classes(dataset: Dataset) -> list[str]:
     # only classes that have rows are counted: an array of num_classes counts may exceed memory
     counts = dict(zip(*(a.tolist() for a in np.unique(dataset.labels, return_counts=True))))
     lines = []
-    for c in range(min(SHOWN, dataset.num_classes)):
+    for c in range(min(MOST_LISTED, dataset.num_classes)):
         name, count = dataset.classes[c] if dataset.classes else "", counts.get(c, 0)
         lines.append(f"  {c} {name}".rstrip() + f": {count:,} ({count / len(dataset.labels):.2%})")
     return _few(lines, dataset.num_classes)
@@ -69,7 +69,8 @@ def _classes(dataset: Dataset) -> list[str]:
 
 def _few(lines: list[str], total: int = 0) -> list[str]:
     total = max(total, len(lines))
-    return [*lines[:SHOWN], *([f"  ... and {total - SHOWN:,} more"] if total > SHOWN else [])]
+    more = total - MOST_LISTED
+    return [*lines[:MOST_LISTED], *([f"  ... and {more:,} more"] if more > 0 else [])]
 
 
 def columns_table(dataset: Dataset) -> str:
@@ -88,7 +89,7 @@ def columns_table(dataset: Dataset) -> str:
 
 
 def _sources(dataset: Dataset) -> list[SourceColumn]:
-    """Returns what the features tell of their columns, for a data set that is no user's table."""
+    """Returns the columns as the features describe them, for a data set that is no user's table."""
     columns = dataset.columns or tuple(
         Column(f"column {j}") for j in range(dataset.features.shape[1])
     )

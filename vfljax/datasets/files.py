@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from vfljax.datasets.table_errors import fault, reading
-from vfljax.errors import Field, UserError, shown
+from vfljax.errors import Field, UserError, short_path
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 DAMAGED = "the archive is damaged or cut off; fetch it again"
@@ -44,7 +44,7 @@ def folder_of(folder: str, layouts: str) -> pathlib.Path:
 def _not_there(folder: str, what: str, remedy: str) -> UserError:
     if not folder:
         return UserError("is empty", field=FOLDER, remedy=remedy)
-    return UserError(what, field=FOLDER, value=shown(folder), remedy=remedy)
+    return UserError(what, field=FOLDER, value=short_path(folder), remedy=remedy)
 
 
 def find(folder: str, what: str, *patterns: Sequence[str], file: str = "") -> pathlib.Path:

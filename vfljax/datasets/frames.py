@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from vfljax.datasets.columns import csv_option, is_number
 from vfljax.datasets.files import MAX_BYTES, fits
 from vfljax.datasets.npz import arrays
-from vfljax.datasets.table_errors import all_different, fault, narrow, one_line, reading, shown
+from vfljax.datasets.table_errors import all_different, fault, narrow, one_line, quoted, reading
 from vfljax.errors import Field, Text, UserError, options_in, unknown
 
 OPTIONS = Field("data.options.options", "options")
@@ -164,7 +164,7 @@ def _csv(file: pathlib.Path, path: str, start: bytes, given: dict[str, Any]) -> 
             options["low_memory"] = False
             frame = pd.read_csv(file, **options)
         except pd.errors.ParserWarning as error:  # pandas would leave the last fields out
-            first = shown(",".join(names))
+            first = quoted(",".join(names))
             what = f"has rows of more fields than its first line, {first} ({error})"
             remedy = ("give ", *csv_option(index_col=0), " if they begin with names of rows, or ")
             remedy = (*remedy, *csv_option(skiprows=1), " if that line is a comment")
@@ -224,7 +224,9 @@ def _separator(lines: Sequence[str], path: str, named: bool) -> str:
     counts = {mark: [line.count(mark) for line in bare] for mark in SEPARATORS}
     fitting = [mark for mark, count in counts.items() if count[0] and len({*count}) == 1]
     if len(fitting) > 1 and not named:
-        what = f"has rows that {' or '.join(map(repr, fitting))} may separate, and no header tells"
+        what = (
+            f"has rows that {' or '.join(map(repr, fitting))} may separate, and no header decides"
+        )
         remedy = [part for mark in fitting for part in (" or ", *csv_option(sep=mark))]
         raise fault(path, what, ("give ", *remedy[1:]))
     return max(SEPARATORS, key=lambda mark: (counts[mark][0], mark in fitting))

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from vfljax import errors
-from vfljax.datasets.table_errors import shown
+from vfljax.datasets.table_errors import quoted
 from vfljax.errors import Field, UserError, unknown
 
 P = ParamSpec("P")
@@ -69,7 +69,7 @@ def _plain(option: str, value: Any) -> Any:
         plain_value = item is None or isinstance(item, bool | int | float | str)
         if not plain_value or (isinstance(item, float) and not math.isfinite(item)):
             remedy = "give a number, a text, True or False, or a list of such"
-            raise UserError((Field(f"data.options.{option}"), f"={shown(value)}"), remedy=remedy)
+            raise UserError((Field(f"data.options.{option}"), f"={quoted(value)}"), remedy=remedy)
     return tuple(items) if several else items[0]
 
 
@@ -163,7 +163,7 @@ def of_flags(texts: Iterable[str], known: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
       texts: "name=value" each.
-      known: the loader's options and their defaults, which tell what a text means.
+      known: the loader's options and their defaults, which decide how a text is read.
 
     Raises:
       UserError: for a text without a value, and for an option that is given twice.

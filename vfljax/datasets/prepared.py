@@ -36,7 +36,7 @@ from vfljax.datasets.core import (
 )
 from vfljax.datasets.npy import AGAIN, Growing, mapped
 from vfljax.datasets.table_errors import fault, reading
-from vfljax.errors import Field, UserError, shown, user_path
+from vfljax.errors import Field, UserError, short_path, user_path
 
 Folder = str | os.PathLike[str]
 # the fields of a ``Dataset`` that ``vfljax.json`` records as they are
@@ -221,7 +221,9 @@ def prepared(folder: str) -> Dataset:
     """Reads a prepared data set from its folder, whichever loader made it."""
     if not is_prepared(folder):
         what = f"is not a prepared data set (no {FILE})"
-        raise UserError(what, field="data.dir", value=shown(folder), remedy="prepare one there")
+        raise UserError(
+            what, field="data.dir", value=short_path(folder), remedy="prepare one there"
+        )
     return read(folder)
 
 

@@ -33,9 +33,8 @@ from vfljax.datasets.columns import (
 from vfljax.datasets.core import Column, Dataset, SourceColumn
 from vfljax.datasets.files import MAX_BYTES
 from vfljax.datasets.frames import Read, framed, read
-from vfljax.datasets.table_errors import MOST_COLUMNS, alike, fault, one_line, shown
-from vfljax.errors import Field, Text, UserError, options_in, unknown, user_path
-from vfljax.errors import shown as short
+from vfljax.datasets.table_errors import MOST_COLUMNS, alike, fault, one_line, quoted
+from vfljax.errors import Field, Text, UserError, options_in, short_path, unknown, user_path
 
 # Version 4 reads by pandas: its words for missing values hold for labels too, categories of the test file
 # alone read as none, and columns and rows without any value are left out
@@ -190,7 +189,7 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
         notes.append(f"columns without any value, left out: {', '.join(names[:8])}{more}")
     for test_name in place.files[1:]:
         held = f"{place.test.sum():,} of {len(place.test):,} rows"
-        notes.append(f"{held} are the published test part, of {short(test_name)}")
+        notes.append(f"{held} are the published test part, of {short_path(test_name)}")
     columns, matrix = _encode(features, o.encoding, len(labels))
     test = place.test if place.files[1:] else None
     if groups is None and (equal := copies.equal_rows(matrix, labels)) is not None:
@@ -309,7 +308,7 @@ def _groups(column: Any, name: str, place: Place, rule: Rule) -> tuple[np.ndarra
         row = int(np.argmax(texts.codes < 0))
         raise place.fault(name, "names groups and has no value", "fill it", row)
     if both := {*texts.codes[~place.test]} & {*texts.codes[place.test]}:
-        group, remedy = shown(texts.values[min(both)]), "leave them out of one file"
+        group, remedy = quoted(texts.values[min(both)]), "leave them out of one file"
         what = f"{group} has rows in both files, and rows of a group stay in one part"
         raise UserError((*options_in("{groups}="), f"{name!r}: {what}"), remedy=remedy)
     about = SourceColumn(name, "groups", categories=len(texts.values))
@@ -359,7 +358,7 @@ def _labels(
     for code, value in enumerate(spelled):
         if value not in number:
             remedy = f"a test row needs one of the training file's {len(names)} classes"
-            raise place.fault(name, f"has the label {shown(value)}", remedy, texts.row(code))
+            raise place.fault(name, f"has the label {quoted(value)}", remedy, texts.row(code))
     codes = np.asarray([number[value] for value in spelled], np.int32)[texts.codes[~gone]]
     return tuple(names), codes, SourceColumn(name, "label", int(gone.sum()), len(names))
 
@@ -376,7 +375,7 @@ def _refuse_labels(texts: Texts, names: list[str], numeric: bool, name: str, pla
     distinct = f"is the label and has {len(names):,} distinct values"
     for value in () if numeric else names:
         if (other := same.setdefault(alike(value), value)) != value:
-            what = f"has the labels {shown(other)} and {shown(value)}, which look alike"
+            what = f"has the labels {quoted(other)} and {quoted(value)}, which look alike"
             raise place.fault(name, what, "write one class in one way")
     if numeric and not all(float(value).is_integer() for value in names):
         what = f"{distinct} that are not all whole numbers, a regression target"
@@ -385,7 +384,7 @@ def _refuse_labels(texts: Texts, names: list[str], numeric: bool, name: str, pla
         what = f"{distinct}, more than {MOST_CLASSES} classes"
         raise place.fault(name, what, "name another column, or cut it into classes first")
     if len(names) == 1:
-        what = f"is the label and is {shown(names[0])} in all rows"
+        what = f"is the label and is {quoted(names[0])} in all rows"
         raise place.fault(name, what, "at least two classes are needed")
 
 

@@ -73,7 +73,7 @@ def permitted() -> Iterator[None]:
         raise fault(error.filename or "a file of the data set", *UNREADABLE) from error
 
 
-def shown(value: Any) -> str:
+def quoted(value: Any) -> str:
     """Returns a value of a file as messages quote it: in one line, cut to 40 characters."""
     text = str(value)
     return repr(text if len(text) <= 40 else text[:37] + "...")

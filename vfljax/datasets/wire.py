@@ -30,7 +30,7 @@ from vfljax.datasets.core import Column, Dataset, Recording
 from vfljax.datasets.npz import arrays as arrays_of
 from vfljax.datasets.table_errors import fault, reading
 from vfljax.datasets.wire_checks import AGAIN, Wire, checked
-from vfljax.errors import Field, shown, user_path
+from vfljax.errors import Field, short_path, user_path
 
 
 def wire(folder: str, *, runs: tuple[str, ...] = ()) -> Dataset:
@@ -60,7 +60,7 @@ def wire(folder: str, *, runs: tuple[str, ...] = ()) -> Dataset:
         labels=np.concatenate([_labels(run) for run in wires]),
         num_classes=first.classes,
         columns=tuple(columns),
-        notes=(f"read {', '.join(map(shown, (folder, *runs)))}",),
+        notes=(f"read {', '.join(map(short_path, (folder, *runs)))}",),
         recording=Recording(
             known=np.stack([run.known_rows for run in wires]),
             missing=first.missing,

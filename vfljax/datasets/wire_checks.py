@@ -11,7 +11,7 @@ import ml_dtypes  # which JAX brings
 import numpy as np
 
 from vfljax.datasets.npz import labels_of
-from vfljax.datasets.table_errors import fault, shown
+from vfljax.datasets.table_errors import fault, quoted
 
 VERSION = 1
 EXCHANGED = ("embeddings", "gradients")
@@ -147,7 +147,7 @@ def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
     for name, match in matches.items():
         known = ", ".join((*(f"party0_{part}" for part in (*EXCHANGED, "columns")), *SHARED))
         remedy = f"rename it, or leave it out; there are {known}"
-        raw.must(match or name in SHARED, "", f"has an unknown array {shown(name)}", remedy)
+        raw.must(match or name in SHARED, "", f"has an unknown array {quoted(name)}", remedy)
     version = raw.get("version")
     reads = f"this vfljax reads version {VERSION} of the format"
     raw.must(version in (None, VERSION), "version", f"is {version}", reads)

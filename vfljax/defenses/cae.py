@@ -208,7 +208,7 @@ ROW = DefenseRow(
     factory=cae,
     example={"confusion": 1.0, "learning_rate": 1e-2},
     known_by={
-        # the class without mass is the label, and known rows tell codes apart as well as labels
+        # the class without mass is the label, and known rows separate codes as well as labels
         "no_split": (
             *(Knower("direct", "most_positive"), Knower("probe"), Knower("similarity")),
             Knower("joint"),

@@ -240,7 +240,7 @@ ROW = DefenseRow(
     example={"epsilon": 1.0},
     known_by={
         # the likeliest label given the noisy one is the noisy one: to read it is the best guess
-        # (label-only); model completion and the posterior add what the columns tell
+        # (label-only); model completion and the posterior add what the columns predict
         "no_split": (Knower("direct"), Knower("two_stage"), Knower("posterior")),
         # noise that is drawn once is learned away: embeddings average over rows
         "split": (

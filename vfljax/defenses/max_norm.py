@@ -2,7 +2,7 @@
 
     g_j <- g_j (1 + sigma_j xi_j),   sigma_j = sqrt(max_i |g_i|^2 / |g_j|^2 - 1),   xi_j ~ N(0, 1)
 
-There is ONE draw xi_j for a row, so that E |g_j|^2 is the same for all rows and the norm tells less.
+There is ONE draw xi_j for a row, so that E |g_j|^2 is the same for all rows and the norm reveals less.
 
 Reference: Li et al. "Label Leakage and Protection in Two-party Split Learning", ICLR 2022,
 section 4.1 ("max_norm").

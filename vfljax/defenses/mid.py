@@ -19,7 +19,8 @@ Reference: Zou, Liu, Zhang. "Mutual Information Regularization for Vertical Fede
 or 2 on NUS-WIDE; a final ReLU. There MID's weights have a learning rate of their own, 1e-4 to 5e-2;
 here they are weights of the top model and have its optimizer and rate.
 
-Guarantee: none. The bound is on what T tells of z. It is not on what z or the gradients tell of labels.
+Guarantee: none. The bound is on the information of T about z. It does not bound what z or the
+gradients reveal about labels.
 
 Scale: the divergence is a sum over D numbers and the parties, in nats, and does not depend on the
 batch's size. The released code's default for lambda is .001.

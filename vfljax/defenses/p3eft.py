@@ -9,7 +9,7 @@ Every party sends embeddings twice as wide, z = [z1, z2]: those of two adapters.
     alpha * CE(y, softmax(-(z W* + b*)))        two classes: BCE(w*^T z, 1 - y)
 
 where W*, b* is the logistic regression of the batch's targets on its z_i, fitted anew in each batch and held
-constant. Neither adapter then tells the labels linearly, while their secret mixture does. The fit
+constant. Neither adapter then predicts the labels linearly, while their secret mixture does. The fit
 minimizes sum CE + |w|^2 / 2 by ``STEPS`` steps with Boehning's bound of the Hessian, which is the same for
 all classes and in all steps, so that one factorization serves. The fit is within some 5 % of the optimum.
 

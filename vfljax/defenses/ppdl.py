@@ -137,7 +137,7 @@ def visiting_order(key: Array, n: int) -> Array:
 
     Up to 65,536 entries take ONE sort of numbers that hold random bits above the index. Sorting keys beside
     values, twice, is ten times slower on CPU and was nine tenths of this defense's cost. Entries that draw the
-    same bits stand in index order. About n^2 / 2^(33 - log2 n) pairs do, which are 8 pairs for n = 4,096.
+    same bits are in index order. About n^2 / 2^(33 - log2 n) pairs do, which are 8 pairs for n = 4,096.
     """
     width = max(1, (n - 1).bit_length())
     if width > 16:

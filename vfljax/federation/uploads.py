@@ -7,7 +7,8 @@ strength is traced, and 0 sends the embeddings as they are. The exchange records
 ========  ===============================================================================================
 name      sent
 ========  ===============================================================================================
-honest    z; at the strength -1 the pulled back gradient is 0, as of a party that takes no part
+honest    z. Its strength is 0, or -1 where the label party is trained alone: the gradient that is pulled back
+          through it is then 0, as for a party that takes no part
 scale     (1 + strength) z
 constant  z + strength (mean of the batch - z): at 1 all rows of a batch send the same embedding, so that the
           gradient of a row depends on its label and on the other parties' columns alone

@@ -46,12 +46,12 @@ def pulled(engine: Engine, plugins: Sequence[str] = ()) -> Work:
                     fruitless, made = 0, len(queue.done)
                 ended = [handle for handle in handles if handle.ended()]
                 handles = [handle for handle in handles if handle not in ended]
-                lost = list(filter(None, (handle.why() for handle in ended)))
-                for why in lost:
+                failures = list(filter(None, (handle.why() for handle in ended)))
+                for why in failures:
                     progress.say(f"a worker ended: {why}")
                 if not handles:
                     queue.find_given_up()
-                missing = len(lost) if handles else engine.jobs
+                missing = len(failures) if handles else engine.jobs
                 if missing and queue.left(may):
                     fruitless, turn = fruitless + missing * bool(turn), turn + 1
                     handles += engine.start(worker, missing, folder / str(turn))
@@ -97,9 +97,9 @@ def _private_folder(workdir: pathlib.Path) -> pathlib.Path:
 def _worker(
     begun: Begun, plugins: Sequence[str], folder: pathlib.Path, units: Sequence[str]
 ) -> Worker:
-    """Returns what the workers of a sweep are told; plugins in files travel in the workers' folder."""
-    told = folder / "told.json"
-    told.write_text(json.dumps({"config": begun.plan.experiment.stored, "units": units}))
+    """Returns the worker that an engine starts. Plugins in files are copied to the workers' folder."""
+    assignment = folder / "assignment.json"
+    assignment.write_text(json.dumps({"config": begun.plan.experiment.stored, "units": units}))
     sources = []
     for name in plugins:
         if name.endswith(".py"):
@@ -107,7 +107,7 @@ def _worker(
             name = shutil.copy(path, folder / path.name)
         sources.append(str(name))
     workdir = begun.workdir.absolute()
-    return Worker(str(workdir), store.identity(workdir), str(told), tuple(sources))
+    return Worker(str(workdir), store.identity(workdir), str(assignment), tuple(sources))
 
 
 @contextlib.contextmanager

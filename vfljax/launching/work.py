@@ -22,7 +22,7 @@ from vfljax.attacking.jobs import planned
 from vfljax.attacking.planning import extended
 from vfljax.config import Config
 from vfljax.datasets import prepared
-from vfljax.errors import UserError, shown
+from vfljax.errors import UserError, short_path
 from vfljax.machine import cores
 from vfljax.store import Unit
 from vfljax.store.claims import TRIES, slug
@@ -107,7 +107,7 @@ def begin(
         trials = sum(len(group.trials) for group in plan.groups)
         say(
             f"{trials} trials in {len(plan.groups)} programs on {jax.device_count()} "
-            f"{jax.default_backend()} devices, {len(plan.shards)} shards, in {shown(workdir)}: {needs}"
+            f"{jax.default_backend()} devices, {len(plan.shards)} shards, in {short_path(workdir)}: {needs}"
         )
         if experiment.model.pretrained:
             unread = initial.unread_tensors(plan.groups[0].spec, experiment, plan.seeds, plan.table)
@@ -152,7 +152,7 @@ class Queue:
     """
 
     def __init__(self, begun: Begun, partly: bool = True) -> None:
-        """``partly`` tells whether units of attacks that lack some shards are to be made."""
+        """``partly``: whether units of attacks that lack some shards are to be made."""
         self.workdir, self._partly = begun.workdir, partly
         units = store.units_of(begun.header)
         self.units = [unit for unit in units if run.can_run(unit, begun.header)]
@@ -173,23 +173,23 @@ class Queue:
     def _states(self, may: May) -> tuple[list[Unit], set[str]]:
         """Returns the units that are left, and the names of those that will not be finished."""
         self.look()
-        lost, left = self.made_partly | set(self.given_up), []
+        abandoned, left = self.made_partly | set(self.given_up), []
         for unit in self.units:
-            if unit.name in self.done or unit.name in lost:
+            if unit.name in self.done or unit.name in abandoned:
                 continue
             # a unit waits only for earlier ones, which therefore are listed already
-            missing = sum(name in lost for name in unit.needs)
+            missing = sum(name in abandoned for name in unit.needs)
             most = len(unit.needs) - 1 if self._partly else 0
             if (missing and missing > most) or not may(unit):
-                lost.add(unit.name)
+                abandoned.add(unit.name)
             else:
                 left.append(unit)
-        return left, lost
+        return left, abandoned
 
     def ready(self, may: May) -> list[Unit]:
         """Returns the units that can be made now."""
-        left, lost = self._states(may)
-        waited, settled = {unit.name for unit in left}, self.done | lost
+        left, abandoned = self._states(may)
+        waited, settled = {unit.name for unit in left}, self.done | abandoned
         return [
             unit
             for unit in left
@@ -298,12 +298,12 @@ class _Maker:
         if self._training is None:
             self._training = train.Training(train.ready(plan, workdir), workdir, self._pool)
         following = self.queue.following(unit.program)
-        progress = self._shown()
+        progress = self._training_progress()
         self._counted.add(unit.of)  # it counts itself
         ahead = None if following is None else self._shards[following.of]
         self._training.train(self._shards[unit.of], ahead, progress)
 
-    def _shown(self) -> Progress:
+    def _training_progress(self) -> Progress:
         """Returns the progress line of training, which counts shards that other processes trained too."""
         plan, done = self.begun.plan, self.queue.done
         if self._progress is None:

@@ -21,11 +21,11 @@ from vfljax.sweep.grid import parse
 
 
 class Worker(NamedTuple):
-    """What a worker is told."""
+    """What an engine passes to a worker."""
 
     workdir: str
     sweep: str  # the identity of the sweep
-    told: str  # path of the config, in which the data's folder may differ, and of the units to make
+    assignment: str  # a JSON file: the config, in which the data's folder may differ, and the units
     plugins: tuple[str, ...]  # files or modules
 
     def __call__(self) -> str:
@@ -57,9 +57,9 @@ def _perform(worker: Worker) -> None:
     _set_up(folder)
     for source in worker.plugins:
         plugins.use(source)
-    told = json.loads(pathlib.Path(worker.told).read_text())
-    plan, _ = train.planned(parse(told["config"], beyond_limits=True), folder)
-    header, units = store.read_header(folder), set(told["units"])
+    assignment = json.loads(pathlib.Path(worker.assignment).read_text())
+    plan, _ = train.planned(parse(assignment["config"], beyond_limits=True), folder)
+    header, units = store.read_header(folder), set(assignment["units"])
     run.check_attacks(header, folder)
     work(Begun(plan, folder, header), may=lambda unit: unit.name in units)
 

@@ -8,7 +8,7 @@
 
 Both tests use both spreads and both numbers of runs. If best and worst of n runs are printed, the spread is
 their distance over the expected range of n standard normal numbers (3.08 for n = 10). If no spread is printed,
-ours stands in for it. If no number of runs is stated, one run is assumed. A bound ("at least .7") is tested
+ours is used in its place. If no number of runs is stated, one run is assumed. A bound ("at least .7") is tested
 on one side, without rounding. A printed unit is that of the last digit: two units of "about .5" are .2.
 """
 
@@ -38,7 +38,7 @@ class Status(enum.StrEnum):
     EQUIVALENT = "equivalent"
     COMPATIBLE = "compatible, low power"
     DIFFERS = "differs"
-    SHOWN = "shown"  # one seed only
+    ONE_SEED = "shown"  # one seed only
     CLAIMS = "claims only"  # only run with fewer rows or epochs or a smaller network
     NOT_RUN = "not run"  # no stored run measures it
     NOT_COMPARABLE = "not comparable"  # no run of ours can measure what is printed
@@ -55,10 +55,10 @@ class Agreement(NamedTuple):
     low: float
     high: float
     difference: float  # ours - printed
-    status: Status  # one of JUDGED, or SHOWN
+    status: Status  # one of JUDGED, or ONE_SEED
     width: float = math.nan  # of half the difference's 95 % interval, plus half a printed unit
     p: float = math.nan  # p-value of the test for a difference
-    borrowed: bool = False  # whether our spread stands in for the paper's
+    borrowed: bool = False  # whether our spread is used in place of the paper's
 
 
 def agreement(number: Number, ours: Sequence[float]) -> Agreement:
@@ -69,7 +69,7 @@ def agreement(number: Number, ours: Sequence[float]) -> Agreement:
       ours: our figure by seed, at least one, all finite.
 
     Returns:
-      The agreement. With one seed its spread and limits are NaN, and its status is ``SHOWN``.
+      The agreement. With one seed its spread and limits are NaN, and its status is ``ONE_SEED``.
 
     Raises:
       ValueError: if ``ours`` is empty or has a figure that is not finite.
@@ -80,7 +80,7 @@ def agreement(number: Number, ours: Sequence[float]) -> Agreement:
     over_seeds = limits(values, level=SHOWN_LEVEL, fewest=2)
     count, (mean, low, high) = len(values), map(float, over_seeds[1:])
     spread = float(values.std(ddof=1)) if count > 1 else math.nan
-    found = Agreement(mean, spread, low, high, mean - number.value, Status.SHOWN)
+    found = Agreement(mean, spread, low, high, mean - number.value, Status.ONE_SEED)
     if count < 2:
         return found
     sides = SIDES.get(number.kind, (-1, 1))
@@ -106,7 +106,7 @@ def expected_range(count: int) -> float:
 
 
 def _error(number: Number, spread: float, count: int) -> tuple[float, float, bool]:
-    """Returns the difference's standard error and degrees of freedom, and whether our spread stands in."""
+    """Returns the difference's standard error, its degrees of freedom, and whether both spreads are ours."""
     theirs, runs = number.spread, number.runs or 1
     if number.kind in SIDES:
         return spread / math.sqrt(count), count - 1, False

@@ -58,7 +58,7 @@ def row(compared: Compared) -> list[str]:
     word = verdict(ours)
     if compared.scale != "full":
         word = f"{compared.scale} run: no verdict"
-    elif ours.status is Status.SHOWN:
+    elif ours.status is Status.ONE_SEED:
         word = "too few seeds"
     return [*cells, f"{ours.mean:.{digits}f}{limits}", _printed(number), word]
 
@@ -68,7 +68,7 @@ def verdict(ours: Agreement) -> str:
     words, by, half = str(ours.status), ours.difference, ours.width
     if ours.status is Status.DIFFERS:
         words += f" by {by:+.3f} ({by - half:+.3f} to {by + half:+.3f})"
-    return f"{words}; our spread stands in" if ours.borrowed else words
+    return f"{words}; with our spread for the paper's" if ours.borrowed else words
 
 
 def _printed(number: Number) -> str:

@@ -41,18 +41,18 @@ class Parts(NamedTuple):
 _ce = jax.jit(jax.grad(label_loss), static_argnums=2)
 
 
-def parts(sweep: StoredSweep, setting: int) -> Parts:
+def parts(sweep: StoredSweep, trial: int) -> Parts:
     """Returns the two parts of the gradients that a trial's parties received in its last recorded epoch.
 
     Args:
       sweep: the stored sweep.
-      setting: the trial's id.
+      trial: its id.
 
     Raises:
       UserError: if the trial has other defenses than gafm, or the sweep recorded fewer rows than it
         trained on (``config.training.record_rows``).
     """
-    stored = sweep.trial(setting)
+    stored = sweep.trial(trial)
     row, exchange, splits = stored.row, stored.exchange(), sweep.splits()
     if row["defenses"] != "gafm":
         raise UserError(
@@ -98,7 +98,7 @@ def parts(sweep: StoredSweep, setting: int) -> Parts:
 
 
 def averages(
-    sweep: StoredSweep, setting: int, over: str = "last_batch", oriented: bool = True
+    sweep: StoredSweep, trial: int, over: str = "last_batch", oriented: bool = True
 ) -> tuple[float, float]:
     """Returns the average gradient of the GAN loss and of the cross entropy (Table D.3).
 
@@ -109,7 +109,7 @@ def averages(
 
     Args:
       sweep: the stored sweep.
-      setting: the trial's id.
+      trial: its id.
       over: "last_batch" for the last batch of the last recorded epoch, often a short one, which is all
         that the released code keeps; "epoch" for all rows of that epoch. The paper does not say which.
       oriented: whether both signs are flipped if the trial learned the labels inverted, as is done with
@@ -117,9 +117,9 @@ def averages(
     """
     if over not in OVER:
         raise unknown("average", over, OVER)
-    both = parts(sweep, setting)
+    both = parts(sweep, trial)
     rows = both.batch == both.batch.max() if over == "last_batch" else slice(None)
-    sign = -1.0 if oriented and sweep.trial(setting).row["inverted"] else 1.0
+    sign = -1.0 if oriented and sweep.trial(trial).row["inverted"] else 1.0
     gan, ce = (sign * float(part[rows].sum(axis=1).mean()) for part in (both.gan, both.ce))
     return gan, ce
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from vfljax import attacks, defenses
 from vfljax.attacks import AttackRow
 from vfljax.defenses import DefenseRow, Knower
-from vfljax.errors import UserError, check_call, raised, shown, unknown, user_path
+from vfljax.errors import UserError, check_call, raised, short_path, unknown, user_path
 from vfljax.types import NO_SPLIT, SPLIT, Origin
 
 Row = DefenseRow | AttackRow
@@ -60,7 +60,7 @@ def use(source: str | pathlib.Path) -> Plugin:
         origin = next(iter(present.values()))
         if origin.syntax != syntax:
             raise UserError(
-                f"the plugin {name} ({shown(path)}) has changed since this process imported it: restart "
+                f"the plugin {name} ({short_path(path)}) has changed since this process imported it: restart "
                 "Python, which keeps compiled programs; if it is another file of that name, rename it."
             )
         return Plugin(name, origin.version, origin.sha256, tuple(present))
@@ -74,7 +74,7 @@ def use(source: str | pathlib.Path) -> Plugin:
     }
     if not rows:
         raise UserError(
-            f"the plugin {name} ({shown(path)}) has no row: let it end in `shuffle = DefenseRow(...)` or "
+            f"the plugin {name} ({short_path(path)}) has no row: let it end in `shuffle = DefenseRow(...)` or "
             "`guess = AttackRow(...)`, as analysis/guide/add_a_defense.md shows."
         )
     for row_name, row in rows.items():
@@ -142,7 +142,7 @@ def _imported(name: str, path: pathlib.Path) -> ModuleType:
         origin = getattr(before, "__file__", None)
         if origin is None or pathlib.Path(origin).resolve() != file.resolve():
             what = f"the plugin {name} has the name of another module"
-            raise UserError(what, remedy=f"rename {shown(file)}")
+            raise UserError(what, remedy=f"rename {short_path(file)}")
         return before
     folders = [str(path)] if path.is_dir() else None
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)

@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 from vfljax.errors import slug
 from vfljax.report import words
 from vfljax.report.figures import LOCAL_ONLY_COLOR, hover, logarithmic, style
-from vfljax.report.frontier import WIDTH, told
+from vfljax.report.frontier import WIDTH, hover_lines
 from vfljax.report.judged import Judged, knobs_of
 from vfljax.report.rows import PANELS, Facts
 
@@ -113,7 +113,7 @@ def _marks(ax: Axes, x: list[float], members: pd.DataFrame, column: str, facts: 
             alpha=0.6,
         )
         (mark,) = ax.plot([place], [y], marker, ms=5, color=color, mec="white", mew=0.4)
-        hover(mark, told(row, facts)[:3])
+        hover(mark, hover_lines(row, facts)[:3])
 
 
 def heat_maps(judged: Judged, table: pd.DataFrame, names: list[str]) -> Figure:
@@ -169,7 +169,7 @@ def _cell(ax: Axes, x: int, y: int, row: dict[str, Any], column: str, facts: Fac
     shade = 0.0 if math.isnan(shade) else min(max(shade, 0.0), 1.0)
     color = [1 - shade * (1 - of) for of in to_rgb(LOOKS[column][0])]
     patch = ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fc=color, ec="#cccccc", lw=0.5))
-    hover(patch, told(row, facts)[:3])
+    hover(patch, hover_lines(row, facts)[:3])
     at = {"ha": "center", "va": "center", "fontsize": 7.5}
     weight = "bold" if row["chosen"] else "normal"
     dark = "white" if shade > 0.7 else "black"

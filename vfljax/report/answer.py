@@ -65,9 +65,9 @@ def answers(judged: Judged) -> tuple[Answer, ...]:
 
 def _nothing(judged: Judged) -> Answer:
     """Returns the answer on a sweep without any figure of an attack."""
-    lost, trials = int(judged.trials["diverged"].sum()), len(judged.trials)
+    diverged, trials = int(judged.trials["diverged"].sum()), len(judged.trials)
     blank = Answer("", "", "Undecided: nothing was attacked.", "", "", "", "")
-    if trials and lost == trials:
+    if trials and diverged == trials:
         why = f"All {trials} trials diverged, so there is nothing to judge."
         return blank._replace(action="Undecided: lower the learning rate.", reads=why)
     attack = on_sweep(judged, "attack")
@@ -110,7 +110,7 @@ def attackers(rows: pd.DataFrame, v: Row, facts: Facts) -> str:
 
 
 def _scale(facts: Facts) -> str:
-    """Returns what a leak means, where it first stands."""
+    """Returns the sentence that explains the scale of a leak."""
     if facts.classes > 2:
         return (
             f"A leak is the share of rows whose class, one of {facts.classes}, is named right, every class "
@@ -131,17 +131,20 @@ def _reads(p: Panel, first: bool) -> str:
     scale = [_scale(facts)] * first
     leak = with_limits(v["leak"], v["leak_lower"], v["leak_upper"])
     known = f"{facts.known} known labels" if facts.known else "no known label"
-    tried = f"the strongest of {count(v['variants'], 'attack')} of {count(v['families'], 'family')}"
+    strongest = (
+        f"the strongest of {count(v['variants'], 'attack')} of {count(v['families'], 'family')}"
+    )
     name = "Undefended" if p.bare else f"With {v['label']}"
     if not who:
-        start = f"{name}, no attack reads more than can be read without the federation: in each run {tried} "
-        start += (
+        sentence = (
+            f"{name}, no attack reads more than can be read without the federation: in each run {strongest} "
             f"reaches at most what the same party learns from its own columns and {known}, {leak}."
         )
-        return " ".join([start, *scale])
+        return " ".join([sentence, *scale])
     leads = f"{v['leader']} leads on {v['leader_seeds']} of {v['seeds']} seeds"
     sentences = [
-        f"{name}, {who} can read the labels: in each run (one seed of training) {tried} reads {leak} ({leads})."
+        f"{name}, {who} can read the labels: in each run (one seed of training) {strongest} reads {leak} "
+        f"({leads})."
     ]
     if facts.known and not math.isnan(v["local_only"]):
         sentences.append(
@@ -166,7 +169,7 @@ def _costs(p: Panel) -> str:
             f"{figure(bare['alone'], 3)}: a gain of {gain}."
         ]
         if not gains_nothing(bare) and not bare["gain_lower"] > 0:
-            parts.append("That it gains anything cannot be shown with so few seeds.")
+            parts.append("With so few seeds it is not established that it gains anything.")
     if best is not None and not gains_nothing(bare) and not nothing_to_protect(bare):
         leak = with_limits(best["leak"], best["leak_lower"], best["leak_upper"])
         parts.append(
@@ -228,8 +231,8 @@ def _sure(p: Panel, first: bool) -> str:
             )
         elif rivals > 1:
             parts.append(
-                f"It is the best of {rivals} operating points (settings of defenses), on the seeds on which it "
-                "was chosen, and that flatters it."
+                f"It is the best of {rivals} operating points (configurations of defenses), on the seeds on "
+                "which it was chosen, and that flatters it."
             )
     return " ".join(parts)
 
@@ -237,14 +240,14 @@ def _sure(p: Panel, first: bool) -> str:
 def _coverage(p: Panel) -> str:
     panel = p.name
     chains = p.every.loc[p.every["defenses"] != "", "defenses"].unique()
-    tried = {name for chain in chains for name in members_of(chain)}
+    trained = {name for chain in chains for name in members_of(chain)}
     able = {
         name
         for name, row in defenses.TABLE.items()
         if panel in row.known_by and not (row.two_classes and p.facts.classes > 2)
     }
     families = int(p.every["families"].max())
-    whole = f"{len(tried)} of {len(able | tried)} defenses that can be trained here"
+    whole = f"{len(trained)} of {len(able | trained)} defenses that can be trained here"
     places = int((p.every["defenses"] != "").sum())
     at = f" at {count(places, 'operating point')}" if places else ""
     return (
@@ -286,7 +289,7 @@ def _why_not(v: Row, p: Panel) -> str:
     if verdict is Verdict.NO_VERDICT:
         return "too few of the seeds have figures for a verdict"
     if verdict is Verdict.LEAKS_AS_BEFORE:
-        return "it cannot be shown that less leaks than undefended"
+        return "the limits do not establish that less leaks than undefended"
     if not verdict.helps:
         return f"the verdict is '{verdict}'"
     if not v["qualifies"]:

@@ -7,7 +7,7 @@
 | nothing to protect | the upper limit of undefended's excess is below .05, no figure missing   |
 | switch on X at Y   | a point is recommended (``judged``), and fresh seeds do not contradict   |
 | undecided          | fewer than three seeds, no defense was tried, or limits leave it open    |
-| do not federate yet| all else: none of the defenses that were tried does what is asked        |
+| do not federate yet| all else: no defense that was tried meets the goal                       |
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Panel(NamedTuple):
     bare: Row | None  # undefended's
     best: Row | None  # what is recommended
     fresh: Row | None  # what is recommended, on fresh seeds
-    rows: tuple[Row, ...]  # those that stand for methods, without undefended
+    rows: tuple[Row, ...]  # the verdict that represents each method; none for undefended
 
     @property
     def seeds(self) -> int:
-        """The seeds of the shown point."""
+        """The number of seeds of the recommended point, else of undefended, else of the first of ``rows``."""
         return int((self.best or self.bare or self.rows[0])["seeds"])
 
 
@@ -61,7 +61,7 @@ def _panel(judged: Judged, name: str, every: pd.DataFrame) -> Panel:
         of = judged.confirmed
         fresh = first(of[(of["panel"] == name) & (of["configuration"] == best["configuration"])])
     bare = first(every[every["undefended"] & every["leak"].notna()])
-    rows = every[every["shown"] & ~every["undefended"]].to_dict("records")
+    rows = every[every["representative"] & ~every["undefended"]].to_dict("records")
     return Panel(name, judged, judged.facts, every, bare, best, fresh, tuple(rows))
 
 
@@ -81,7 +81,11 @@ def action(p: Panel) -> tuple[str, bool]:
         unknown = p.best["cost"] == Cost.UNKNOWN
         provided = " if its cost, which is not known, is acceptable" if unknown else ""
         unproven = p.best["verdict"] != Verdict.PROTECTS
-        found = ". It is the best that was found, and not shown to protect" if unproven else ""
+        found = (
+            f". It is the best that was found; its verdict is not '{Verdict.PROTECTS}'"
+            if unproven
+            else ""
+        )
         return f"Switch on {method}{f' at {knobs}' if knobs else ''}{provided}{found}.", False
     if p.seeds < FEWEST_SEEDS:
         return f"Undecided: {count(p.seeds, 'seed')} allow{'s' * (p.seeds == 1)} no verdict.", False
@@ -93,12 +97,12 @@ def action(p: Panel) -> tuple[str, bool]:
     if any(is_open(v, p.facts) for v in p.rows):
         who = p.rows[0]["label"] if one else f"one of the {len(p.rows)} defenses that were tried"
         return f"Undecided: whether {who} helps is open.", False
-    who = f"{p.rows[0]['label']} does not do" if one else f"none of {len(p.rows)} defenses does"
-    return f"Do not federate yet: {who} what is asked.", False
+    who = f"{p.rows[0]['label']} does not meet" if one else f"none of {len(p.rows)} defenses meets"
+    return f"Do not federate yet: {who} the goal.", False
 
 
 def gains_nothing(bare: Row) -> bool:
-    """Returns whether undefended gains nothing over the label party alone that can be shown."""
+    """Returns whether undefended gains less than ``SHOWN_GAIN`` over the label party, perhaps nothing."""
     return bare["gain"] < SHOWN_GAIN and bare["gain_lower"] <= 0
 
 

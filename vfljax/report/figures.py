@@ -1,7 +1,7 @@
 """How figures are drawn: colors, style, SVG and PNG.
 
 A figure is drawn once by Matplotlib, without pyplot, so that no backend is chosen. ``svg`` returns it as an
-element that stands in an HTML page. A text that was given to ``hover`` shows where the mouse rests on the mark;
+element to embed in an HTML page. A text that was given to ``hover`` shows where the mouse rests on the mark;
 that needs no script.
 """
 
@@ -105,7 +105,7 @@ def _decades(axis: Axis) -> float:
 
 
 def svg(figure: Figure, title: str) -> str:
-    """Returns a figure as an SVG element that stands in an HTML page, equal for equal figures.
+    """Returns a figure as an SVG element to embed in an HTML page, equal for equal figures.
 
     Args:
       figure: the figure.
@@ -123,7 +123,7 @@ def svg(figure: Figure, title: str) -> str:
     root.attrib |= {"role": "group", "aria-label": title, "style": look}
     for parent in list(root.iter()):
         for child in list(parent):
-            # Matplotlib's style is for all elements of a page, its metadata for nobody
+            # Matplotlib's style would apply to all elements of the page, and its metadata is not used
             if child.tag in (f"{{{SVG}}}metadata", f"{{{SVG}}}style"):
                 parent.remove(child)
     for element in root.iter():

@@ -1,4 +1,4 @@
-"""What leaks against utility: a point for each configuration of a sweep, and what is shown of it on hover."""
+"""What leaks against utility: a point for each configuration of a sweep, with its figures on hover."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ def frontier(judged: Judged) -> Figure:
     Raises:
       UserError: if no configuration has both a leak and a utility.
     """
-    shown = panels(judged)
-    if not shown:
+    names = panels(judged)
+    if not names:
         raise UserError(NO_POINT)
     with style():
-        entries, width = _entries(judged, shown), WIDTH * len(shown)
+        entries, width = _entries(judged, names), WIDTH * len(names)
         longest = max(len(entry["label"]) for entry in entries)
         columns = max(1, min(len(entries), int(72 * width / (COLUMN * longest + 40))))
         height = 4.0 + ROW * -(-len(entries) // columns)
         figure = Figure(figsize=(width, height), layout="constrained")
-        axes = figure.subplots(1, len(shown), squeeze=False)[0]
-        for ax, panel in zip(axes, shown, strict=True):
+        axes = figure.subplots(1, len(names), squeeze=False)[0]
+        for ax, panel in zip(axes, names, strict=True):
             _draw(ax, judged, panel)
         handles = [Line2D([], [], ls="none", **entry) for entry in entries]
         at = {"loc": "outside lower center", "ncols": columns, "handletextpad": 0.3}
@@ -169,11 +169,11 @@ def _point(ax: Axes, row: dict[str, Any], color: str, marker: str, facts: Facts)
         mew=0.4,
         zorder=5 if row["undefended"] else 3,
     )
-    hover(mark, told(row, facts))
+    hover(mark, hover_lines(row, facts))
 
 
-def told(row: dict[str, Any], facts: Facts) -> list[str]:
-    """Returns what is shown of a configuration on hover, a line each.
+def hover_lines(row: dict[str, Any], facts: Facts) -> list[str]:
+    """Returns the lines of text that a configuration's mark has on hover.
 
     Args:
       row: its verdict.
@@ -200,9 +200,9 @@ def told(row: dict[str, Any], facts: Facts) -> list[str]:
     return lines
 
 
-def _entries(judged: Judged, shown: Sequence[str]) -> list[dict[str, Any]]:
+def _entries(judged: Judged, names: Sequence[str]) -> list[dict[str, Any]]:
     """Returns the entries of the legend: undefended, every method that is drawn, and the rings."""
-    drawn = pd.concat([plotted(judged, panel) for panel in shown])
+    drawn = pd.concat([plotted(judged, panel) for panel in names])
     places = numbers(judged.verdicts)
     out = []
     for method, defended in dict(zip(drawn["method"], drawn["defenses"] != "")).items():

@@ -25,8 +25,8 @@ from vfljax.report.verdicts import VERDICTS, Verdict, compare, verdict_codes, ve
 
 BELOW_CHANCE = 4.0
 """From so many standard deviations of its rows on, an attack is far below chance."""
-NOBODY = -1
-"""The configuration that stands in for undefended where there is none."""
+NO_UNDEFENDED = -1
+"""The number in place of undefended's configuration in a panel that has none."""
 LOCAL_ONLY = "local-only"
 """The leader of runs in which no attack reads more than the local-only learners."""
 
@@ -67,7 +67,7 @@ def judge(rows: pd.DataFrame, trials: pd.DataFrame, facts: Facts) -> pd.DataFram
         order = table.methods.index
         cost = costs(of_panel[of_panel["federation"] == panel], order, facts)
         found = (_judged(table, learners, k, facts).join(cost) for k in known)
-        # without an undefended configuration the first point stands for none
+        # without an undefended configuration the first row is of none, and is left out
         parts += [verdicts.loc[order[not table.has_undefended :]] for verdicts in found]
     if not parts:
         return pd.DataFrame()
@@ -105,7 +105,7 @@ def _panel(attacks: pd.DataFrame, trials: pd.DataFrame, name: str, facts: Facts)
     """Returns the arrays of a panel, whose rows of attacks and trials are given."""
     methods = trials.drop_duplicates("configuration").set_index("configuration")
     bare = methods.index[(methods["defenses"] == "").to_numpy()]
-    first = bare.min() if len(bare) else NOBODY
+    first = bare.min() if len(bare) else NO_UNDEFENDED
     order = pd.Index([first, *sorted(set(methods.index) - {first})])
     seeds = np.sort(trials["seed"].unique())
     attacks = attacks[~attacks["trial"].isin(trials.loc[trials["diverged"], "trial"])]

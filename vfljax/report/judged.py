@@ -13,8 +13,8 @@ To the columns of ``judge.judge`` the verdicts add
     published_leak   the leak if only published attacks are tried, without those that know the defense; NaN
                      if one of these settled a published attack that may have read as much
     published_leader the attack that then leads
-    shown            whether it stands for its method: the operating point that is chosen; if none is, the one
-                     that loses least utility on validation rows
+    representative   whether it represents its method in tables: the operating point that is chosen; if none is,
+                     the one that loses least utility on validation rows
     recommended      whether to switch it on: at most one in a panel, see ``_recommended``
     confirms         of a verdict on fresh seeds: whether it helps as much there
 
@@ -45,9 +45,9 @@ from vfljax.sweep.grid import experiment_of
 CONFIRMED = "confirmed"
 """The folder within a sweep's that has the sweep of what is recommended, on fresh seeds."""
 NUMBERS = ("learning_rate", "momentum", "weight_decay", "decay", "strength")
-"""The numbers of training that may be axes of a grid, and then stand in labels."""
+"""The numbers of training that may be axes of a grid, and are then in labels."""
 LITTLE = 0.005
-"""Leaks that differ by no more are not told apart."""
+"""Leaks that differ by no more are treated as equal."""
 
 
 class Judged(NamedTuple):
@@ -110,7 +110,7 @@ def with_words(
     out["known_by"], out["author_says"] = _known_by(out, frames.rows, attacks)
     published = _published(out, frames)
     out = out.join(published, on=[*published.index.names])
-    out["shown"] = _shown(out, frames.facts)
+    out["representative"] = _representative(out, frames.facts)
     return out.assign(recommended=_recommended(out, frames.facts), confirms=False)
 
 
@@ -180,13 +180,13 @@ def labels(trials: pd.DataFrame, knobs: Mapping[int, Mapping[str, Any]]) -> dict
     for method, members in first.groupby("method", sort=False):
         of = [knobs[place] for place in members.index]
         every = {key for each in of for key in each}
-        kept = {
+        in_label = {
             key
             for key in every
             if key in NUMBERS or _required(key) or len({each.get(key) for each in of}) > 1
         }
         for place, chain in members["defenses"].items():
-            named = [key for key in knobs[place] if key in kept]
+            named = [key for key in knobs[place] if key in in_label]
             out[place] = " ".join([method, *_words(named, knobs[place], members_of(chain))])
     counts = Counter(out.values())
     return {place: text if counts[text] == 1 else f"{text} #{place}" for place, text in out.items()}
@@ -233,18 +233,18 @@ def _known_by(
     has none to be tried."""
     scored = rows[(rows["role"] == "attack") & (rows["leak"].notna() | (rows["settled_by"] != ""))]
     places = scored[["configuration", "panel", "variant", "label"]].drop_duplicates()
-    tried: dict[tuple[int, str], dict[str, str]] = {}
+    scored_variants: dict[tuple[int, str], dict[str, str]] = {}
     for configuration, panel, variant, label in places.itertuples(index=False, name=None):
-        tried.setdefault((configuration, panel), {})[label] = variant
+        scored_variants.setdefault((configuration, panel), {})[label] = variant
     identities = {variant: store.identity_of(entry) for variant, entry in attacks.items()}
-    shown = _shown_knowers(rows, verdicts, identities)
+    supported = _supported_claims(rows, verdicts, identities)
     found: dict[tuple[Any, ...], tuple[bool, bool]] = {}
     out = []
     columns = verdicts[["configuration", "panel", "defenses", "broken"]]
     for configuration, panel, chain, broken in columns.itertuples(index=False, name=None):
-        of = tried.get((configuration, panel), {})
-        lost = set(broken.split(", "))
-        run = frozenset(variant for label, variant in of.items() if label not in lost)
+        of = scored_variants.get((configuration, panel), {})
+        broken_labels = set(broken.split(", "))
+        run = frozenset(variant for label, variant in of.items() if label not in broken_labels)
         key = panel, chain, run
         if key not in found:
             table = {name: defenses.TABLE[name] for name in members_of(chain)}
@@ -252,7 +252,7 @@ def _known_by(
             of_run = [identities[variant] for variant in run]
             tried_on = all(row.known_to(panel, of_run) for row in listed.values())
             believed = all(
-                row.origin is None or (panel, name) in shown for name, row in listed.items()
+                row.origin is None or (panel, name) in supported for name, row in listed.items()
             )
             found[key] = tried_on and believed, tried_on and not believed
         out.append(found[key])
@@ -261,7 +261,7 @@ def _known_by(
     return known, said
 
 
-def _shown_knowers(
+def _supported_claims(
     rows: pd.DataFrame, verdicts: pd.DataFrame, identities: Mapping[str, Any]
 ) -> set[tuple[str, str]]:
     """Returns (panel, defense) of the plugins' defenses of which, on some configuration, an attack that is said
@@ -283,8 +283,8 @@ def _shown_knowers(
     return out
 
 
-def _shown(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:
-    """Returns which configurations stand for their methods [verdicts]; undefended stands for its own."""
+def _representative(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:
+    """Returns which configurations represent their methods [verdicts]; undefended represents its own."""
     of = verdicts[verdicts["known"] == facts.known].assign(unattacked=verdicts["leak"].isna())
     of = of[of["undefended"] | (of["defenses"] != "")]
     first = of.sort_values(
@@ -292,8 +292,8 @@ def _shown(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:
         ascending=[False, True, True, True],
         kind="stable",
     )
-    kept = first.drop_duplicates(["panel", "method"]).index
-    return pd.Series(verdicts.index.isin(kept), verdicts.index)
+    representatives = first.drop_duplicates(["panel", "method"]).index
+    return pd.Series(verdicts.index.isin(representatives), verdicts.index)
 
 
 def _recommended(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:

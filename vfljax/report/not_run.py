@@ -44,7 +44,7 @@ def not_attacked(judged: Judged) -> list[str]:
         every_seed=judged.experiment.seeds,
         settled=_settled(judged),
         defense_unknown=_defense_unknown(judged),
-        lost=_lost(judged),
+        without_figures=_without_figures(judged),
         # numbers of known labels for which nothing was learned without the federation
         not_scored=sorted(attacked - learned),
     )
@@ -67,7 +67,7 @@ def reached(judged: Judged) -> list[Reached]:
 
 def _defense_unknown(judged: Judged) -> Iterator[tuple[str, str, str, str, bool]]:
     """Yields method, panel, defense, advice, and whether its author says that an attack knows it, where no
-    attack is shown to take the defense into account."""
+    attack is known to take the defense into account."""
     of = judged.leading
     unknown = of[of["leak"].notna() & ~of["known_by"]].drop_duplicates(["panel", "method"])
     for row in unknown.to_dict("records"):
@@ -87,7 +87,7 @@ def _settled(judged: Judged) -> dict[str, str]:
     return {"count": f"{counts.sum():,} of {len(attacked):,}", "by": by}
 
 
-def _lost(judged: Judged) -> list[tuple[str, int, int, list[str]]]:
+def _without_figures(judged: Judged) -> list[tuple[str, int, int, list[str]]]:
     """Returns label, diverged trials, all trials, and panels without any attack's figure, of each configuration
     that lacks some."""
     label = judged.verdicts.drop_duplicates("configuration").set_index("configuration")["label"]
@@ -133,15 +133,15 @@ def _untrained(judged: Judged) -> Iterator[str]:
     if NO_SPLIT not in {*judged.trials["panel"]}:
         return
     methods = judged.trials.drop_duplicates("method")[["method", "defenses"]]
-    kept = [
+    untrained = [
         method
         for method, chain in methods.itertuples(index=False)
         if any(defenses.TABLE[name].needs_top for name in members_of(chain))
     ]
-    if kept:
+    if untrained:
         yield (
             "Not trained without model splitting, and not attacked there, because the top model is part of "
-            f"the defense: {', '.join(kept)}."
+            f"the defense: {', '.join(untrained)}."
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from vfljax import store
-from vfljax.errors import shown
+from vfljax.errors import short_path
 from vfljax.report import (
     along_knobs,
     figures,
@@ -184,8 +184,10 @@ def _notes(judged: Judged) -> list[str]:
     """Returns the notes on a sweep, those on missing or diverged trials first."""
     undone, trials = judged.sweep.unfinished, len(judged.trials)
     notes = [f"Not finished: {listed(undone, FEW)}."] if undone else []
-    if lost := int(judged.trials["diverged"].sum()):
-        notes.append(f"{lost} of {trials} trials diverged: their figures are left out, not zero.")
+    if diverged := int(judged.trials["diverged"].sum()):
+        notes.append(
+            f"{diverged} of {trials} trials diverged: their figures are left out, not zero."
+        )
     if canaries := judged.experiment.canaries:
         what = (
             f"{count(canaries, 'training row')} of each seed are canaries, whose labels are coins"
@@ -253,4 +255,4 @@ def present(workdir: pathlib.Path, extend: tables.Extend | None = None) -> str:
     for section in extra.sections:
         parts.append(f"{fitted(section.frame)}\n{section.caption}")
     parts += guarantees.warnings(judged)
-    return "\n\n".join([*parts, f"all tables and figures: {shown(path)}"])
+    return "\n\n".join([*parts, f"all tables and figures: {short_path(path)}"])

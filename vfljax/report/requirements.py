@@ -43,10 +43,10 @@ def _unmet(
     verdicts: pd.DataFrame, panel: str, facts: Facts, most: float, refused: Collection[Verdict]
 ) -> str:
     best = verdicts[verdicts["recommended"]]
-    shown = best if len(best) else verdicts[verdicts["undefended"]]
-    if not len(shown):
+    checked = best if len(best) else verdicts[verdicts["undefended"]]
+    if not len(checked):
         return f"{panel}, nothing is undefended or recommended."
-    (of,) = shown.head(1).to_dict("records")
+    (of,) = checked.head(1).to_dict("records")
     with_it = f"{panel}, with {of['label'] if len(best) else 'no defense'}"
     leak = of["leak"] if math.isnan(of["leak_upper"]) else of["leak_upper"]
     if not math.isnan(most) and not leak <= most:

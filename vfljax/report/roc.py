@@ -80,8 +80,8 @@ def _readers(judged: Judged) -> Iterator[Reader]:
         for row in pd.concat([bare, of[of["chosen"] & ~of["undefended"]]]).to_dict("records"):
             color = look(places[row["method"]])[0] if row["defenses"] else "black"
             drawn = {"color": color, "label": row["label"]}
-            shown = row["undefended"] or row["recommended"]
-            yield _reader(judged, row, row["leader"], drawn if shown else {})
+            is_drawn = row["undefended"] or row["recommended"]
+            yield _reader(judged, row, row["leader"], drawn if is_drawn else {})
         for row in bare.to_dict("records") if judged.facts.known else ():
             yield _reader(judged, row, LOCAL_ONLY, LOCAL_LOOK)
 

@@ -186,8 +186,8 @@ def _attacks(
     about["label"] = _labels(about)
     if not len(stored):
         rows["leak"] = np.nan
-    kept = [name for name in rows if name not in (*ABOUT, *IDENTITY)]
-    rows = rows[kept].merge(about[ABOUT].reset_index(), on=PLACE)
+    columns = [name for name in rows if name not in (*ABOUT, *IDENTITY)]
+    rows = rows[columns].merge(about[ABOUT].reset_index(), on=PLACE)
     if named and "naming" in rows:
         free = (rows["known"] == 0) & (rows["role"] == "attack")
         # a variant of which every row is settled would have been named by as many labels as others
@@ -310,6 +310,6 @@ def _learners(sweep: StoredSweep) -> pd.DataFrame:
     rows["label"] = [store.learner_of(row) for row in stored]
     rows["attack"] = rows["label"]
     rows["draws"] = rows["draws"].fillna(1.0) if "draws" in rows else 1.0
-    kept = [name for name in rows if name not in (*IDENTITY, "attack_configuration")]
+    columns = [name for name in rows if name not in (*IDENTITY, "attack_configuration")]
     given = {"configuration": -1, "panel": "", "federation": "", "trial": -1, "point": 0}
-    return rows[kept].assign(**given, role="learner", adaptive=False, settled_by="")
+    return rows[columns].assign(**given, role="learner", adaptive=False, settled_by="")

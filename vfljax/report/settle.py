@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vfljax import defenses
-from vfljax.errors import shown
+from vfljax.errors import short_path
 from vfljax.report.costs import Cost
 from vfljax.report.decision import Panel, Row, is_open
 from vfljax.report.judged import Judged, members_of
@@ -107,7 +107,7 @@ def more_seeds(judged: Judged, seeds: int) -> str:
     sweep = judged.sweep
     if judged.experiment.data.name == "wire":
         return ""
-    folder, given = str(shown(sweep.workdir)), _flags(sweep.header["command"])
+    folder, given = str(short_path(sweep.workdir)), _flags(sweep.header["command"])
     target = f"{folder}-{seeds}-seeds"
     config, changes = given.get("config", ""), []
     if (sweep.workdir / "config.py").exists():
@@ -137,7 +137,7 @@ def _changes(name: str) -> bool:
 
 def on_sweep(judged: Judged, command: str) -> str:
     """Returns a command on the stored sweep."""
-    workdir = f"--workdir={shown(judged.sweep.workdir)}"
+    workdir = f"--workdir={short_path(judged.sweep.workdir)}"
     plugins = _plugins(_flags(judged.sweep.header["command"]))
     return shlex.join(["vfljax", command, workdir, *plugins])
 

@@ -121,7 +121,8 @@ def caption(judged: Judged) -> str:
     if permuted:
         text += (
             f"\n\nControl: the labels of {share(permuted)} of the rows were permuted before the split. "
-            "Columns tell nothing of these, so that what is read above chance came through the federation."
+            "Columns carry no information on these, so that what is read above chance came through the "
+            "federation."
         )
     return text
 
@@ -129,7 +130,7 @@ def caption(judged: Judged) -> str:
 def methods(judged: Judged) -> pd.DataFrame:
     """Returns the table of the first screen: in each panel undefended, then a row for each method, the
     recommended one first. Each method has its operating point, or without one the point that costs least."""
-    of = judged.leading[judged.leading["shown"]]
+    of = judged.leading[judged.leading["representative"]]
     rank = {verdict.value: place for place, verdict in enumerate(ORDER)}
     keys = of.assign(
         **{name: ~of[name] for name in ("undefended", "recommended", "chosen")},
@@ -235,14 +236,14 @@ def remark(v: dict[str, Any], utility: str) -> str:
       utility: the name of the utility.
     """
     parts = ["recommended"] * v["recommended"]
-    if v["defenses"] and not v["chosen"] and v["shown"]:
+    if v["defenses"] and not v["chosen"] and v["representative"]:
         parts.append(f"no operating point keeps enough {utility} on validation rows")
     if not v["recommended"] and v["chosen"]:
         parts.append("operating point")
     if v["author_says"]:
         parts.append("its author says that an attack knows it, and none reads more than others")
     elif not v["known_by"]:
-        parts.append("nobody who knows it attacked it")
+        parts.append("no attack that knows it was tried")
     elif v["faint"] and Verdict(v["verdict"]).helps:
         parts.append("attacks that know it read little of planted labels at this strength")
     if v["incomplete"]:
@@ -392,7 +393,7 @@ def _columns(judged: Judged) -> pd.DataFrame:
         if source["read_as"] == "label":
             return "label"
         party = source["owner"]
-        return "nobody" if party is None else judged.experiment.parties.name_of(party)
+        return "no party" if party is None else judged.experiment.parties.name_of(party)
 
     def categories(source: Mapping[str, Any]) -> str:
         pooled = f" ({source['pooled']:,} rare ones pooled)" if source["pooled"] else ""

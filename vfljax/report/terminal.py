@@ -60,8 +60,8 @@ def fitted(table: pd.DataFrame, optional: Collection[str] = (), left: int = 1) -
     while _total(widths) > most and max(widths) > LEAST:
         widths[widths.index(max(widths))] -= 1
     header, *rows = ([_cut(cell, w) for cell, w in zip(row, widths, strict=True)] for row in lines)
-    shown = aligned(header, rows, left).splitlines()
-    return "\n".join(line[:most].rstrip() for line in shown)
+    aligned_lines = aligned(header, rows, left).splitlines()
+    return "\n".join(line[:most].rstrip() for line in aligned_lines)
 
 
 def _lines(table: pd.DataFrame) -> list[list[str]]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 NONE = "-"
-"""What stands for a figure that is not known."""
+"""The text in place of a figure that is not known."""
 
 
 def number(value: float) -> str:

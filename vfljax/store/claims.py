@@ -7,7 +7,7 @@ folder is renamed into place and whoever finds it there drops his own. On a file
 is therefore right too, and a warning is printed.
 
 ``attempt`` leaves a file for each failure of a unit. If a process dies, its locks are released and its attempt
-counts as failed. Without locks, nobody can tell whether a process has died or is still at work, and only errors
+counts as failed. Without locks it is not known whether a process has died or is still at work, and only errors
 count.
 """
 
@@ -37,7 +37,7 @@ CLAIMS, FAILURES = ".claims", "failures"
 EARLIER = ".earlier"  # of a unit's failures before ``clear_failures``
 FAILURE = re.compile(rf"(.+)(?:\.[0-9a-f]{{32}}\.json|{re.escape(EARLIER)})")
 TRIES = 3  # failures after which a unit is given up
-LOOK = 1.0  # seconds to wait for the lock before the user is told
+LOOK = 1.0  # seconds to wait for the lock before a line says so
 DIED = "its process ended"
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 _LOCKS: dict[pathlib.Path, filelock.BaseFileLock] = {}  # one reentrant lock per folder and process
@@ -198,7 +198,7 @@ def _failures(workdir: pathlib.Path, unit: str = "") -> list[tuple[str, pathlib.
 
 def failures(workdir: pathlib.Path, unit: str) -> list[str]:
     """Returns why the unit failed, once for each failure, the last one last. The caller has claimed it, so
-    nobody is at it."""
+    no process is making it."""
     found = []
     for _, path in _failures(workdir, slug(unit)):
         if path.suffix == EARLIER:

@@ -230,10 +230,10 @@ def load(workdir: str | os.PathLike[str]) -> StoredSweep:
         tables[key] = pa.concat_tables(
             [units.read_rows(path, of_key), table_of(saved)], promote_options="permissive"
         )
-        if header["attacks"][key].get("outdated"):  # their labels show their rule
+        if header["attacks"][key].get("outdated"):  # their labels have their rule
             rows = tables[key].to_pylist()
-            shown = [identity_columns(identity_of(row)._replace(outdated=True)) for row in rows]
-            tables[key] = table_of([row | new for row, new in zip(rows, shown, strict=True)])
+            columns = [identity_columns(identity_of(row)._replace(outdated=True)) for row in rows]
+            tables[key] = table_of([row | new for row, new in zip(rows, columns, strict=True)])
     baseline = [unit.name for unit in there if unit.kind == units.LOCAL_ONLY]
     local_only = units.read_rows(path, baseline)
     ids = set(results["trial"].to_pylist() if results.num_rows else ())

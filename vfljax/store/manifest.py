@@ -137,7 +137,7 @@ def new_folder(
     Args:
       workdir: the folder of the sweep.
       unit: the path of the new folder within it.
-      arrays: the arrays that it will hold; their sizes tell whether the disk has room.
+      arrays: the arrays that it will hold; their sizes are checked against the room on the disk.
       **more: other fields of the manifest.
 
     Yields:

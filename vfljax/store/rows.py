@@ -36,21 +36,29 @@ def identity_columns(attack: AttackIdentity) -> dict[str, Any]:
     """Returns the columns that store the identity of a row's attack; ``identity_of`` reads them back."""
     return {
         "label": attack.label,
-        **attack._asdict(),
+        "attack": attack.attack,
         "options": json.dumps(dict(attack.options)),
-        "shown": json.dumps(attack.shown),
+        "shown": json.dumps(attack.label_options),
+        "federation": attack.federation,
         "attackers": json.dumps(attack.attackers),
+        "rule": attack.rule,
+        "known": attack.known,
+        "outdated": attack.outdated,
     }
 
 
 def identity_of(row: Mapping[str, Any]) -> AttackIdentity:
     """Returns the identity of the attack of a stored row, or of an entry of the header."""
     options = json.loads(row["options"])
-    fields = {name: row[name] for name in AttackIdentity._fields}
-    return AttackIdentity(**fields)._replace(
+    return AttackIdentity(
+        attack=row["attack"],
         options=tuple((name, _hashable(value)) for name, value in options.items()),
-        shown=tuple(json.loads(row["shown"])),
+        label_options=tuple(json.loads(row["shown"])),
+        federation=row["federation"],
         attackers=tuple(json.loads(row["attackers"])),
+        rule=row["rule"],
+        known=row["known"],
+        outdated=row["outdated"],
     )
 
 

@@ -372,7 +372,7 @@ def read_shared(workdir: pathlib.Path, name: str) -> dict[str, np.ndarray]:
 
 
 def write_keyed(workdir: pathlib.Path, kind: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Stores arrays of a kind beside those that are stored already; their names tell what they depend on."""
+    """Stores arrays of a kind beside those that are stored already; their names say what they depend on."""
     if arrays:
         digest = hashlib.sha256("\n".join(sorted(arrays)).encode()).hexdigest()
         write_shared(workdir, f"{kind}-{digest[:12]}", arrays)

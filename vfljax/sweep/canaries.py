@@ -79,9 +79,8 @@ def plant(
     labels = np.concatenate([dataset.labels, labels.ravel()]).astype(dataset.labels.dtype)
     candidates = np.concatenate([*pairs, NONE]).astype(np.int32)
     groups = dataset.groups
-    if (
-        groups is not None
-    ):  # a coin tells nothing of the row that was copied, so each has a group of its own
+    if groups is not None:
+        # a coin is independent of the row that was copied, so each has a group of its own
         own = groups.max() + 1 + np.arange(len(rows))
         groups = np.concatenate([groups, own]).astype(np.int32)
     return dataset._replace(labels=labels, groups=groups), columns, splits, candidates

@@ -403,9 +403,9 @@ def added(stages: Sequence[tuple[Config, pd.DataFrame]]) -> list[pd.DataFrame]:
         new = table[[place not in seen for place in ordered]]
         out.append(new.assign(trial=len(seen) + np.arange(len(new))).reset_index(drop=True))
         seen |= places[-1]
-    if lost := len(seen - places[-1]):
+    if left_out := len(seen - places[-1]):
         raise UserError(
-            f"the stored sweep has {lost} trials that this config leaves out: add to config.grid, seeds or "
+            f"the stored sweep has {left_out} trials that this config leaves out: add to config.grid, seeds or "
             "federations, or choose another --workdir. Nothing was changed."
         )
     return out

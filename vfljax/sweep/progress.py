@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterator
 from typing import TextIO
 
 QUIET = 8.0  # seconds without a line, after which ``heartbeat`` says what is being done
-_shown_at = time.monotonic()  # when any line was last shown
+_last_line_at = time.monotonic()  # when any line was last printed
 
 
 def note_line() -> None:
-    """Notes that a line was shown, so that ``heartbeat`` waits anew."""
-    global _shown_at
-    _shown_at = time.monotonic()
+    """Notes that a line was printed, so that ``heartbeat`` waits anew."""
+    global _last_line_at
+    _last_line_at = time.monotonic()
 
 
 @contextlib.contextmanager
 def heartbeat(say: Callable[[str], None], doing: Callable[[], str]) -> Iterator[None]:
-    """Says what is being done whenever no line was shown for ``QUIET`` seconds, while the body runs.
+    """Says what is being done whenever no line was printed for ``QUIET`` seconds, while the body runs.
 
-    Compiling a program, or reading a large table, takes long and shows nothing itself.
+    Compiling a program, or reading a large table, takes long and prints nothing itself.
 
     Args:
       say: is given the line, in a thread of its own.
@@ -33,7 +33,7 @@ def heartbeat(say: Callable[[str], None], doing: Callable[[], str]) -> Iterator[
 
     def watch() -> None:
         while not ended.wait(0.5):
-            if time.monotonic() - _shown_at >= QUIET:
+            if time.monotonic() - _last_line_at >= QUIET:
                 note_line()
                 say(doing())
 
@@ -60,7 +60,7 @@ class Progress:
     def __init__(self, phase: str, trials: int, steps: int, stream: TextIO | None = None) -> None:
         self.phase, self.trials, self.steps = phase, trials, max(1, steps)
         self.stream = sys.stderr if stream is None else stream
-        self.started = self.shown = time.monotonic()
+        self.started = self.printed_at = time.monotonic()
         self.interval = 0.2 if self.stream.isatty() else 5.0
         self.done_trials, self.done_steps, self.skipped = 0, 0, 0
         self.warm: tuple[float, int] | None = None  # time and steps done at the first update
@@ -88,18 +88,18 @@ class Progress:
         self.done_steps += steps
         if self.warm is None:  # the time until here is mostly compiling: the estimate leaves it out
             self.warm = time.monotonic(), self.done_steps
-        due = time.monotonic() - self.shown >= self.interval
+        due = time.monotonic() - self.printed_at >= self.interval
         if due and self.done_trials < self.trials:  # ``close`` shows the last line
             self._show(note)
 
     def _show(self, note: str, end: bool = False) -> None:
-        self.shown = time.monotonic()
+        self.printed_at = time.monotonic()
         note_line()
-        elapsed = self.shown - self.started
+        elapsed = self.printed_at - self.started
         rate = (self.done_steps - self.skipped) / max(elapsed, 1e-9)
         left = "done" if end else "estimating"
         if self.warm is not None and not end:
-            since, steps = self.shown - self.warm[0], self.done_steps - self.warm[1]
+            since, steps = self.printed_at - self.warm[0], self.done_steps - self.warm[1]
             if since > 0.5 and steps > 0:
                 left = f"{clock((self.steps - self.done_steps) / steps * since)} left"
         line = (

@@ -198,7 +198,7 @@ def train_shard(trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress:
       progress: counts steps and trials.
     """
     trials = trainer.trials(shard)
-    count, settings = len(trials), trainer.plan.experiment.training
+    count, training_config = len(trials), trainer.plan.experiment.training
     trained, finite, seconds = _train_epochs(trainer, shard, workdir, progress)
     state, record = trained.snapshot
     record = record._replace(embeddings=(), gradients=(), inputs=())  # copies are in ``recorded``
@@ -210,8 +210,9 @@ def train_shard(trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress:
         | alone.get(row["trial"], {})
         for i, row in enumerate(grid.rows_of(trials))
     ]
-    scored = settings.scored_rows(trainer.group.spec.num_rows)
-    arrays = exchange.all_arrays(trained.recorded, settings.recorded_epochs, record.sums, scored)
+    scored = training_config.scored_rows(trainer.group.spec.num_rows)
+    epochs = training_config.recorded_epochs
+    arrays = exchange.all_arrays(trained.recorded, epochs, record.sums, scored)
     store.write_shard(workdir, shard.name, rows, tree, arrays, trainer.layout.width)
     progress.update(count, 0)
 
@@ -294,8 +295,9 @@ def _alone_figures(
             alone = Trainer(bare, shard, pool, trainer.orders, trainer.layout.width)
     member, snapshot = alone.start(shard)
     strength = member.hparams.strength
-    still = jnp.where(jnp.arange(len(spec.bottoms))[None] < spec.passive, -1.0, strength)
-    member = member._replace(hparams=member.hparams._replace(strength=still))
+    # with the upload HONEST, the strength -1 passes no gradient to a bottom model (``uploads``)
+    strengths = jnp.where(jnp.arange(len(spec.bottoms))[None] < spec.passive, -1.0, strength)
+    member = member._replace(hparams=member.hparams._replace(strength=strengths))
     ((snapshot, finite),) = collections.deque(alone.epochs(member, snapshot), maxlen=1)
     figures, _ = alone.evaluate(trials, snapshot.state)
     finite = batch_layout.unpad(finite, len(trials))

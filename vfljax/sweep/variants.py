@@ -23,7 +23,7 @@ class AttackVariant(NamedTuple):
     name: str  # its row in attacks.TABLE
     options: dict[str, Any]  # static
     knobs: list[dict[str, float]]  # points of its numeric knobs
-    shown: tuple[str, ...] = ()  # names of the options that its label shows
+    label_options: tuple[str, ...] = ()  # names of the options in its label
     attackers: tuple[int, ...] = (0,)  # who attacks a federation without malicious parties
     # whether it also runs on malicious federations, which the malicious parties attack in place of these
     with_malicious: bool = True
@@ -34,7 +34,7 @@ class AttackVariant(NamedTuple):
         return AttackIdentity(
             attack=self.name,
             options=tuple(sorted(self.options.items())),
-            shown=self.shown,
+            label_options=self.label_options,
             attackers=self.attackers,
             rule=attacks.TABLE[self.name].rule,
         )
@@ -94,9 +94,9 @@ def attack_variants(config: Config, num_classes: int, reads: Input) -> list[Atta
                     check(Field(f"attacks.{name}.{knob}"), value, *attack.ranges.get(knob, ()))
             # malicious federations are attacked by their malicious parties: one variant suffices
             honest = [(0,)] if attack.federations == (MALICIOUS,) else config.attackers
-            shown = tuple(k for k, v in options.items() if _is_shown(values[k], v))
+            in_label = tuple(k for k, v in options.items() if _is_in_label(values[k], v))
             variants += [
-                AttackVariant(name, options, points, shown, parties, parties == honest[0])
+                AttackVariant(name, options, points, in_label, parties, parties == honest[0])
                 for parties in honest
             ]
     return variants
@@ -115,8 +115,8 @@ def _build(
         raise UserError(field=f"attacks.{name}", remedy=remedy) from error
 
 
-def _is_shown(values: Any, value: Any) -> bool:
-    """Whether the label shows an option: it has several values, is a string or is True, and is not False."""
+def _is_in_label(values: Any, value: Any) -> bool:
+    """Whether an option is in the label: it has several values, is a string or is True, and is not False."""
     several = len(as_axis(values)) > 1
     return (several or isinstance(value, str) or value is True) and value is not False
 

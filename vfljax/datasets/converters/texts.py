@@ -8,7 +8,7 @@ by the rule of ``keras.preprocessing.text.Tokenizer`` (lower case; the signs in 
 apostrophes do not), which finds the 88,582 words of Keras' copy in the 25,000 training reviews. Words rank by
 all their occurrences in the training set, as Keras documents. Ties are alphabetical here; Keras does not
 document them. All 500 columns are words here. Keras' ``load_data(num_words=500)`` leaves 496, because 0 to 3
-are padding, beginning, other words and unused. The paper does not tell which of the two GAFM used.
+are padding, beginning, other words and unused. The paper does not say which of the two GAFM used.
 
 Token ids are those that an uncased BERT reads (WordPiece), by the ``tokenizers`` library. Text is cleaned,
 lowercased, freed of accents and split at spaces and punctuation as BERT's own code does (Devlin et al. 2019,
