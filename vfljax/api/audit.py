@@ -8,7 +8,7 @@ import os
 import pathlib
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -19,8 +19,6 @@ from vfljax.api.data import of_loader
 from vfljax.errors import MOST_WHOLE, Field, UserError, argument, unknown, user_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from vfljax.api.loading import Sweep
 
 Seeds = Annotated[int, msgspec.Meta(ge=1, le=MOST_WHOLE)]
