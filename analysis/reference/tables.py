@@ -17,12 +17,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import vfljax
-from vfljax import attacks, cli, config, datasets, defenses, models, types
+from vfljax import attacks, config, datasets, defenses, models, types
+from vfljax.api.commands import COMMANDS
 from vfljax.types import NO_SPLIT, SPLIT, DefenseSpec
 
 FOLDER = pathlib.Path(__file__).parent
 MADE = "This page is made from the code by `python -m analysis.reference.tables`."
 SLOTS = ("targets", "loss", "gradient", "read")
+NEEDED = inspect.Parameter.empty
+UNSAID = (None, False, "", (), NEEDED)  # defaults that are no value
 CELL = re.compile(r"(?<!\\)\|")  # a bar that would end a table's cell
 
 
@@ -152,6 +155,15 @@ file names the source of the others. `vfljax data --dataset=NAME --data_dir=DIR`
 of columns and a checksum. Options are given as `config.data.options`, or as `--option=NAME=VALUE`.
 
 {table(("name", "what it is", "files", "options"), rows)}
+
+## Converted sets
+
+The first command that reads a published set (a file of `vfljax/datasets/converters`) converts it into a
+*prepared* folder of arrays, which later commands map from disk. The folder is `.vfljax/NAME-KEY` beside the
+publisher's files or, if that cannot be written, `vfljax/datasets/NAME-KEY` in `$XDG_CACHE_HOME` or `~/.cache`.
+The environment variable `VFLJAX_DATA_CACHE` names another place. The key changes with the files, the options
+and the converter. Such a folder may be removed at any time, and the next command makes it again.
+`vfljax data --prepare=DIR` writes a copy that can be moved, and `config.data.dir=DIR` reads it.
 """
 
 
@@ -168,6 +180,11 @@ def _networks() -> str:
 
 `config.model.bottom` names the network of each party's columns, and `config.model.top` that of the label
 party's top model. Teachers are bottom models too.
+
+`config.model.pretrained` and `config.teacher.pretrained` name released weights of `Bert` or `ResNet`: a
+`.safetensors` file, or a Hugging Face folder that has `model.safetensors`. Other files are not read. The
+docstring of [`weights.py`](../../vfljax/models/weights.py) has three lines of PyTorch that convert a file of
+`torch.save`.
 
 ## Bottom models
 
@@ -194,11 +211,14 @@ seeds, and the first line that holds is given. Every verdict is about the attack
 
 def _flags() -> str:
     parts = []
-    for name, command in cli.COMMANDS.items():
-        head = (command.__doc__ or "").partition("\n")[0]
+    for name, command in COMMANDS.items():
+        head = (inspect.getdoc(command.run) or "").partition("\n")[0]
+        listed = sorted(
+            command.flags.items(), key=lambda flag: (flag[1].default is not NEEDED, flag[0])
+        )
         rows = [
-            (f"`--{flag.name}`", f"`{flag.default}`" if _tells(flag.default) else "", flag.use)
-            for flag in command.FLAGS
+            (f"`--{flag}`", "" if of.default in UNSAID else f"`{of.default}`", _as_help(of.meaning))
+            for flag, of in listed
         ]
         parts.append(f"## vfljax {name}\n\n{head}\n\n{table(('flag', 'default', 'meaning'), rows)}")
     body = "\n\n".join(parts)
@@ -206,15 +226,21 @@ def _flags() -> str:
 
 {MADE}
 
-In a checkout `python -m launch.NAME` runs `vfljax NAME`. `--help` prints the same list.
+In a checkout `python -m launch.NAME` runs `vfljax NAME`; `launch.reproduce` has further flags for the pages on
+the papers. `--help` prints the same list. The functions `vfljax.run_sweep`, `attack`, `attack_wire`, `audit`,
+`data`, `reproduce` and `verify` take the same arguments; `--data` of an audit is its argument `table`.
+
+Switches are written `--name` or `--noname`. Several values are separated by commas, or the flag is repeated.
+Options such as `--option` are written `name=value`, once for each, or as one JSON object. A command with
+`--config` also takes `--config.FIELD=VALUE` for any [field](config.md). `--flagfile=FILE` reads flags of all
+kinds from a file, one a line.
 
 {body}
 """
 
 
-def _tells(default: Any) -> bool:
-    """Whether a default is a value, and not the mark of an absent one."""
-    return default == default and default not in (None, "", [], ())
+def _as_help(meaning: str) -> str:
+    return meaning.replace("``", "`").removesuffix(".")
 
 
 def _config() -> str:

@@ -157,6 +157,13 @@ def test_each_planned_row_is_there_once_and_has_no_figure_until_it_is_run(monkey
     assert not rows.duplicated(["configuration", "panel", "label", "seed"]).any()
 
 
+def test_attacks_are_planned_where_none_has_a_row(monkeypatch):
+    summary = {"probe": entry("probe", [{"known": 40.0}]), "charge": entry("charge")}
+    frames = made(monkeypatch, summary, [])  # charge runs only under methods that it knows
+    assert set(frames.rows["attack"]) == {"probe"}
+    assert frames.rows["leak"].isna().all()
+
+
 def test_utility_is_auc_if_a_class_is_rare_and_a_party_without_columns_guesses(monkeypatch):
     frames = made(monkeypatch, {}, [], label_columns=False)
     assert (frames.facts.utility, frames.facts.guess) == ("accuracy", 0.7)

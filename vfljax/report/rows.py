@@ -162,10 +162,10 @@ def _attacks(
     """Returns the rows of attacks on trials that did not diverge, stored or only planned."""
     summary = store.attack_summary(sweep.workdir)
     current = {key: about for key, about in summary.items() if not about.get("outdated")}
-    stored = sweep.attacks.to_pandas() if sweep.attacks.num_rows else pd.DataFrame(columns=PLACE)
+    columns = [*PLACE, "trial", "seed"]
+    stored = sweep.attacks.to_pandas() if sweep.attacks.num_rows else pd.DataFrame(columns=columns)
     stored = stored[stored["variant"].isin(current)]
     ok = trials[~trials["diverged"]]
-    columns = [*PLACE, "trial", "seed"]
     planned = _planned(sweep, stored, ok, current).reindex(columns=columns)
     rows = stored.merge(planned, how="outer", on=columns) if len(stored) else planned
     if not len(rows):
