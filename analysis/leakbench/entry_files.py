@@ -15,7 +15,7 @@ import msgspec
 
 from analysis.leakbench.boards import BOARDS, GAINS, UNDEFENDED, Board, autoleak
 from vfljax import store
-from vfljax.errors import UserError, shown, unknown
+from vfljax.errors import UserError, short_path, unknown
 
 Data = Literal["digits", "breast_cancer", "spambase", "default_credit", "bank_marketing", "cifar10"]
 Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -156,18 +156,18 @@ def read(path: pathlib.Path) -> Entry:
     try:
         entry = msgspec.json.decode(path.read_bytes(), type=Entry)
     except (OSError, msgspec.MsgspecError, RecursionError) as error:
-        raise UserError(f"{shown(path)} is no entry ({error})", remedy=remedy) from error
+        raise UserError(f"{short_path(path)} is no entry ({error})", remedy=remedy) from error
     if bool(entry.method) == (path.stem == UNDEFENDED):
-        what = f"{shown(path)} has {'a' if entry.method else 'no'} method"
+        what = f"{short_path(path)} has {'a' if entry.method else 'no'} method"
         raise UserError(what, remedy=f"{UNDEFENDED}.json alone has the method {{}}")
     for chain in entry.knobs.values():
         if unknown_names := {*chain} - {*entry.method}:
-            raise unknown(f"defense in knobs of {shown(path)}", min(unknown_names), entry.method)
+            raise unknown(f"defense in knobs of {short_path(path)}", min(unknown_names), entry.method)
     for data in (None, *entry.knobs):
         chain = entry.chain(data)
         axes = [f"{n}.{k}" for n, v in chain.items() for k in v if isinstance(v[k], tuple)]
         if len(axes) > 1:
-            what = f"{shown(path)} has lists of {' and '.join(axes)}"
+            what = f"{short_path(path)} has lists of {' and '.join(axes)}"
             raise UserError(what, remedy="let one knob have a list, from weak to strong")
     return msgspec.structs.replace(entry, name=path.stem)
 
