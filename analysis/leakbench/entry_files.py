@@ -162,7 +162,9 @@ def read(path: pathlib.Path) -> Entry:
         raise UserError(what, remedy=f"{UNDEFENDED}.json alone has the method {{}}")
     for chain in entry.knobs.values():
         if unknown_names := {*chain} - {*entry.method}:
-            raise unknown(f"defense in knobs of {short_path(path)}", min(unknown_names), entry.method)
+            raise unknown(
+                f"defense in knobs of {short_path(path)}", min(unknown_names), entry.method
+            )
     for data in (None, *entry.knobs):
         chain = entry.chain(data)
         axes = [f"{n}.{k}" for n, v in chain.items() for k in v if isinstance(v[k], tuple)]

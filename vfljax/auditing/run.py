@@ -10,6 +10,7 @@ from typing import Any
 
 from vfljax import plugins, store
 from vfljax.auditing import sentences, suite
+from vfljax.auditing.suite import KNOWN
 from vfljax.auditing.survey import survey
 from vfljax.errors import UserError, argument
 from vfljax.launching import running
@@ -63,7 +64,9 @@ def config_of(
             store.refuse_another(folder, header, train.header(plan, ""))
             _refuse_other_known(header["config"], base, folder)
         names, refused = suite.applicable(base, plan)
-    notes = (*sentences.table_notes(found), *sentences.refused_note(refused))
+    known = max((o["known"] for o in base["attacks"].values() if "known" in o), default=KNOWN)
+    fewer = [] if of["known"] else sentences.known_note(found.dataset, known)
+    notes = (*sentences.table_notes(found), *fewer, *sentences.refused_note(refused))
     values = suite.defended({**base, "notes": notes}, names)
     for line in sentences.preamble(found, values):
         say(line)

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from vfljax.auditing.suite import KNOWN
 from vfljax.auditing.survey import COPY, RevealingColumn, Survey, above_chance
+from vfljax.datasets.core import Dataset
 from vfljax.datasets.table_errors import one_line
 from vfljax.sweep.grid import configurations, parse
 
@@ -64,6 +66,25 @@ def preamble(table: Survey, config: Mapping[str, Any]) -> list[str]:
         *(f"  note: {note}" for note in dataset.notes),
         f"undefended and {_counted(defenses, 'defense')} at {_counted(strengths, 'operating point')}, "
         f"{_counted(config['seeds'], 'seed')}",
+    ]
+
+
+def known_note(dataset: Dataset, known: int) -> list[str]:
+    """Returns why attackers know fewer labels than by default; [] where they do not.
+
+    Args:
+      dataset: the table.
+      known: the labels that they know.
+    """
+    if known >= KNOWN:
+        return []
+    counts = np.bincount(dataset.labels, minlength=dataset.num_classes)
+    rarest = int(counts.argmin())
+    name = one_line(dataset.classes[rarest]) if dataset.classes else str(rarest)
+    return [
+        f"Attackers know {known} labels and not {KNOWN}: of class {name}, which has "
+        f"{_counted(int(counts[rarest]), 'row')}, they know no more than half of the training rows. "
+        "known asks for another number."
     ]
 
 

@@ -24,6 +24,7 @@ WIDTH = 5.0
 NO_POINT = "No figure is drawn: no configuration has both a leak and a utility."
 CHOSEN = "operating point"
 # the height of a line of the legend in inches, the width of a letter in points
+CLOSE = 0.04  # of the height: lines that are closer have names on either side
 ROW, COLUMN = 0.19, 5.4
 RECOMMENDED = "recommended"
 RING: dict[str, Any] = {"marker": "o", "ms": 10, "mfc": "none", "mec": "black", "mew": 0.9}
@@ -133,14 +134,18 @@ def _draw(ax: Axes, judged: Judged, panel: str) -> None:
 def _lines(ax: Axes, drawn: pd.DataFrame, facts: Facts) -> None:
     """Draws the lines of chance, the local-only learners and the label party alone."""
     local_only = drawn.loc[drawn["undefended"], "local_only"].mean()
+    low, high = ax.get_ylim()
+    close = abs(local_only - facts.chance) < CLOSE * (high - low)
     for level, text, color, dashes in (
         (local_only, "read without the federation", LOCAL_ONLY_COLOR, "--"),
         (facts.chance, "chance", "gray", ":"),
     ):
-        if level >= ax.get_ylim()[0] and not (text != "chance" and level == facts.chance):
+        if level >= low and not (text != "chance" and level == facts.chance):
             ax.axhline(level, color=color, lw=0.8, ls=dashes, zorder=1)
             at = {"xycoords": ("axes fraction", "data"), "color": color, **NAME}
-            ax.annotate(f"{text} {words.figure(level)}", (0, level), (3, 2), **at)
+            below = close and level == min(local_only, facts.chance)  # so that names do not overlap
+            offset, side = ((3, -2), "top") if below else ((3, 2), "bottom")
+            ax.annotate(f"{text} {words.figure(level)}", (0, level), offset, va=side, **at)
     place, text = alone(drawn, facts)
     if place >= ax.get_xlim()[0]:
         ax.axvline(place, color="gray", lw=0.8, ls=":", zorder=1)
