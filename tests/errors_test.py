@@ -11,7 +11,6 @@ import pytest
 
 from tests.refusals import refused
 from vfljax import config, errors
-from vfljax.datasets import options
 from vfljax.errors import (
     Field,
     UserError,
@@ -51,16 +50,6 @@ def test_a_message_quotes_another():
     inner = UserError("is missing", field="data.dir", value="x", remedy="correct it")
     outer = UserError(("weights.npz: ", *inner.parts))
     assert str(outer) == "weights.npz: config.data.dir='x' is missing: correct it."
-    assert outer.line(options.flag_of) == "weights.npz: --data_dir='x' is missing: correct it."
-
-
-def test_entry_points_spell_fields_their_own_way():
-    error = UserError(
-        "is read", field="data.dir", value="t.csv", remedy=options_in("name {label}= or {drop}=")
-    )
-    assert error.line(options.flag_of) == (
-        "--data_dir='t.csv' is read: name --option=label= or --option=drop=."
-    )
 
 
 def test_a_file_of_this_folder_hides_the_copy_that_comes_with_vfljax(tmp_path, monkeypatch):

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from tests.refusals import refused
+from vfljax.api.arguments import Options, converted
 from vfljax.api.audit import _as_argument, parties_of
 from vfljax.api.commands import COMMANDS
+from vfljax.api.data import of_loader
 from vfljax.api.flags import spelled
 from vfljax.auditing.sentences import revealing, table_notes
 from vfljax.auditing.survey import RevealingColumn, Survey, above_chance, survey
-from vfljax.datasets import TABLE
-from vfljax.datasets import options as loader_options
-from vfljax.errors import UserError
+from vfljax.errors import UserError, argument
 
 ROWS = 120
 PARTIES = "bank: age, job; telco: pay*"
@@ -169,7 +169,7 @@ def test_the_remedy_drops_all_telling_columns_at_once(tmp_path):
     notes = table_notes(surveyed(path, "bank: age; telco: pay, copy of y, again"))
     (remedy,) = (note for note in notes if note.startswith("To leave"))
     flag = shlex.split(remedy.partition(": ")[2])[0].removeprefix("--option=")
-    options = loader_options.of_flags([flag], loader_options.of(TABLE["table"]))
+    options = of_loader("table", converted(Options, [flag], argument("option")))
     assert not surveyed(path, "bank: age; telco: pay*", options=options).revealing
 
 

@@ -3,12 +3,11 @@ prepared folder records."""
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -117,63 +116,3 @@ def check(name: Field, value: Any, kind: type, limit: Any = None) -> None:
         raise unknown(name, value, limit)
     elif kind is str and not isinstance(value, str):
         raise UserError("is no text", field=name, value=value, remedy="give a text")
-
-
-FLAGS = {
-    "data.dir": "--data_dir",
-    "data.name": "--dataset",
-    "data.options": "the options",
-    "data.options.options": "--options",
-}
-
-
-def flag_of(field: Field, flags: Mapping[str, str] = FLAGS) -> str:
-    """Returns the flag that gives a field on a command line without a config.
-
-    Args:
-      field: a field that a message names.
-      flags: flags by a field's path; a data set's option that is not in it is given by --option.
-
-    >>> flag_of(Field("data.dir")), flag_of(Field("data.options.drop")), flag_of(Field("seeds"))
-    ('--data_dir', '--option=drop', 'config.seeds')
-    """
-    group, _, name = field.path.rpartition(".")
-    default = f"--option={name}" if group == "data.options" else str(field)
-    return flags.get(field.path, default)
-
-
-def _of_text(text: str, default: Any) -> Any:
-    """Returns a flag's value: a Python literal, else the text, split at commas if the default is a tuple.
-
-    >>> _of_text("0.5", 1), _of_text("true", False), _of_text("x", "")
-    (0.5, True, 'x')
-    >>> _of_text("a,b*", ()), _of_text("1,2", ())
-    (('a', 'b*'), (1, 2))
-    """
-    if isinstance(default, bool) and text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return tuple(filter(None, text.split(","))) if isinstance(default, tuple) else text
-
-
-def of_flags(texts: Iterable[str], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options of ``--option=name=value`` flags; their names are checked where they are used.
-
-    Args:
-      texts: "name=value" each.
-      known: the loader's options and their defaults, which decide how a text is read.
-
-    Raises:
-      UserError: for a text without a value, and for an option that is given twice.
-    """
-    options: dict[str, Any] = {}
-    for option in texts:
-        name, equals, text = option.partition("=")
-        if not equals:
-            raise UserError(f"--option={option!r} must be name=value.")
-        if name in options:
-            raise UserError(f"--option={name}=... is given twice: give one (a list for several).")
-        options[name] = _of_text(text, known.get(name))
-    return options
