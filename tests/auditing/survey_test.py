@@ -107,7 +107,8 @@ def test_only_columns_that_predict_as_well_as_all_together_are_warned_of(tmp_pat
         others = [column.column for column in columns if column.column not in warned]
         (rest,) = [n for n in notes if "well by themselves" in n] or [""]
         assert [name for name in ("copy", "age") if f"{name} (" in rest] == others
-        assert any("--option=drop=" in n for n in notes) is bool(warned)
+        dropped = [n.partition("--option=drop=")[2] for n in notes if "--option=drop=" in n]
+        assert dropped == [",".join(["id", *warned])] * bool(warned)
 
 
 def test_a_telling_column_of_many_classes_is_named(tmp_path):

@@ -165,7 +165,7 @@ def _pairs(value: Any, field: Field) -> dict[str, Any] | None:
     for text in texts:
         for name, each in _read(text, field).items():
             if name in out:
-                remedy = "give it once, with a list for several values"
+                remedy = "give it once, with commas between several values"
                 raise UserError((field, f"={name}=... is given twice"), remedy=remedy)
             out[name] = each
     return out

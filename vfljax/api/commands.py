@@ -22,7 +22,7 @@ from vfljax.errors import unknown
 def audit(**options: Any) -> None:
     r"""Audit a table of your own: what leaks, to whom, and what to switch on.
 
-        vfljax audit --data=table.csv --label=default --workdir=runs/audit \\
+        vfljax audit --data=table.csv --label=default --workdir=runs/audit \
             --parties="bank: LIMIT_BAL, EDUCATION, AGE; telco: PAY_*, BILL_*"
 
     Parties own columns by name or glob, "*" being the rest; --parties=FILE.json has them as {"bank": ["AGE"],
@@ -41,7 +41,8 @@ def audit(**options: Any) -> None:
     the same tables.
     """
     began = time.monotonic()
-    print(f"auditing {options.get('table')}", flush=True)  # before imports, which take seconds
+    if options.get("table"):
+        print(f"auditing {options['table']}", flush=True)  # before imports, which take seconds
     require = requirement(**taken(requirement, options))
     workdir = audited(**options).workdir
     unit = 1 if sys.platform == "darwin" else 1024
