@@ -10,7 +10,7 @@ import numpy as np
 
 from vfljax.auditing.suite import KNOWN
 from vfljax.auditing.survey import COPY, RevealingColumn, Survey, above_chance
-from vfljax.datasets.core import DROPPED, Dataset
+from vfljax.datasets.core import Dataset
 from vfljax.datasets.table_errors import one_line
 from vfljax.sweep.grid import configurations, parse
 
@@ -115,7 +115,7 @@ def table_notes(table: Survey) -> list[str]:
     warned = [column for column in found if column.leak >= together - AS_MUCH]
     notes = [revealing(column, table.dataset.num_classes) for column in warned[:EACH]]
     if warned:
-        dropped = [of.name for of in table.dataset.sources if of.note == DROPPED]
+        dropped = [name for name in table.options["drop"] if name not in table.unowned]
         drop = ",".join([*dropped, *(column.column for column in warned[:MOST_NAMES])])
         notes.append(f"To leave such columns out: {shlex.quote(f'--option=drop={drop}')}")
     if table.reach:

@@ -30,9 +30,6 @@ class Column(NamedTuple):
     vocabulary: int = 0  # the number of codes, if the kind is "code"
 
 
-DROPPED = "named in drop="  # the note on such a column
-
-
 class SourceColumn(NamedTuple):
     """How one column of a user's table was read. Several features may come from one source column."""
 

@@ -30,7 +30,7 @@ from vfljax.datasets.columns import (
     read_column,
     texts_of,
 )
-from vfljax.datasets.core import DROPPED, Column, Dataset, SourceColumn
+from vfljax.datasets.core import Column, Dataset, SourceColumn
 from vfljax.datasets.files import MAX_BYTES
 from vfljax.datasets.frames import Read, framed, read
 from vfljax.datasets.table_errors import MOST_COLUMNS, alike, fault, one_line, quoted
@@ -165,7 +165,7 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
     _refuse_headers(frame, label, place)
     texts = texts_of(frame[label], label, place, rule.missing)
     classes, labels, about = _labels(texts, label, place, o)
-    sources = dict.fromkeys(roles, SourceColumn("", "left out", note=DROPPED))
+    sources = dict.fromkeys(roles, SourceColumn("", "left out", note="named in drop="))
     sources[label] = about
     if about.missing:
         notes.append(f"rows without a label, left out: {about.missing:,}")
