@@ -70,11 +70,12 @@ def _nothing(judged: Judged) -> Answer:
     if trials and diverged == trials:
         why = f"All {trials} trials diverged, so there is nothing to judge."
         return blank._replace(action="Undecided: lower the learning rate.", reads=why)
-    attack = on_sweep(judged, "attack")
-    return blank._replace(
-        reads="No attack has a figure, so nothing is known of what leaks.",
-        settle=(Command("This attacks what was trained", attack),),
-    )
+    if judged.sweep.unfinished:  # of an audit without time, or of a sweep that was stopped
+        settle = Command("The same command goes on", judged.sweep.header["command"])
+    else:
+        settle = Command("This attacks what was trained", on_sweep(judged, "attack"))
+    reads = "No attack has a figure, so nothing is known of what leaks."
+    return blank._replace(reads=reads, settle=(settle,))
 
 
 def _answer(p: Panel, title: str, first: bool) -> Answer:
