@@ -25,15 +25,28 @@ def equal_rows(features: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
       different rows have the same one with a chance of 3e-8.
     """
     rows, width = features.shape
-    hashes, step = np.empty(rows, np.int64), max(1, PIECE // (4 * width + 4))
+    sums, step = np.empty(rows, np.uint64), max(1, PIECE // (4 * width + 4))
+    factors = np.random.default_rng(0).integers(1, 1 << 63, width + 1).astype(np.uint64)
     for first in range(0, rows, step):
         piece = slice(first, first + step)
-        values = np.column_stack([features[piece], labels[piece]]).astype(np.float32)
-        values += 0.0  # -0.0 becomes 0.0, which is equal to it
-        values[np.isnan(values)] = np.nan  # whose bytes may differ
-        hashes[piece] = [hash(row.tobytes()) for row in values]
-    groups, different = pd.factorize(hashes)
+        bits = _bits(features[piece]).astype(np.uint64)
+        sums[piece] = bits @ factors[1:] + labels[piece].astype(np.uint64) * factors[0]
+    # equal rows have equal sums; rows whose sum no other row has need no look at their bytes
+    suspected = np.flatnonzero(pd.Series(sums).duplicated(keep=False))
+    for first in range(0, len(suspected), step):
+        some = suspected[first : first + step]
+        of_labels = labels[some].astype(np.uint32)[:, None]
+        values = np.concatenate([_bits(features[some]), of_labels], axis=1)
+        sums[some] = np.array([hash(row.tobytes()) for row in values], np.int64).astype(np.uint64)
+    groups, different = pd.factorize(sums)
     return None if len(different) == rows else groups.astype(np.int32)
+
+
+def _bits(features: np.ndarray) -> np.ndarray:
+    """Returns the bits of numbers as float32, equal for equal numbers and for all NaN, as uint32."""
+    values = features.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0, which is equal to it
+    values[np.isnan(values)] = np.nan  # whose bits may differ
+    return values.view(np.uint32)
 
 
 def are_copies(
