@@ -28,7 +28,7 @@ def test_equal_rows_of_one_label_are_a_group(rows, piece):
     names = [("nan" if np.isnan(a) else a + 0.0, b, y) for a, b, y in rows]
     expected = [list(dict.fromkeys(names)).index(name) for name in names]
     with mock.patch.object(module, "PIECE", piece):
-        found = equal_rows(features, labels)
+        found = equal_rows([*features.T], labels)
     if len(set(names)) == len(names):
         assert found is None
     else:
@@ -39,7 +39,7 @@ def test_equal_rows_of_one_label_are_a_group(rows, piece):
 def test_missing_numbers_of_other_bytes_are_equal():
     features = np.array([0x7FC00000, 0xFFC00001], np.uint32).view(np.float32)[:, None]
     assert np.isnan(features).all()
-    assert equal_rows(features, np.zeros(2, np.int32)) is not None
+    assert equal_rows([*features.T], np.zeros(2, np.int32)) is not None
 
 
 def repeated(times=10, rows=60):

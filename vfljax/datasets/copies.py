@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-PIECE = 1 << 26  # bytes of the rows that are hashed at a time
+PIECE = 1 << 16  # rows that are hashed at a time
 SAMPLE = 20_000  # rows from which the chance that two values are equal is estimated
 MANY = 30  # times as many equal pairs as independent columns would have: the rows are copies
 
 
-def equal_rows(features: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
-    """Finds the rows that are equal in all features and in the label. Two NaN are equal.
+def equal_rows(columns: Sequence[np.ndarray], labels: np.ndarray) -> np.ndarray | None:
+    """Finds the rows that are equal in all columns and in the label. Two NaN are equal.
 
     Args:
-      features: [R, F] numbers.
+      columns: numbers or codes [R] of each column, which are compared as float32.
       labels: [R] int32.
 
     Returns:
@@ -24,34 +24,29 @@ def equal_rows(features: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
       their first rows. None if no two rows are equal. Rows are compared by 64-bit hashes; two of a million
       different rows have the same one with a chance of 3e-8.
     """
-    rows, width = features.shape
-    sums, step = np.empty(rows, np.uint64), max(1, PIECE // (4 * width + 4))
-    factors = np.random.default_rng(0).integers(1, 1 << 63, width + 1).astype(np.uint64)
-    for first in range(0, rows, step):
-        piece = slice(first, first + step)
-        bits = _bits(features[piece]).astype(np.uint64)
-        sums[piece] = bits @ factors[1:] + labels[piece].astype(np.uint64) * factors[0]
+    rows, every = len(labels), (labels, *columns)
+    factors = np.random.default_rng(0).integers(1, 1 << 63, len(every)).astype(np.uint64)
+    sums = np.zeros(rows, np.uint64)
+    for values, factor in zip(every, factors, strict=True):
+        sums += _bits(values) * factor
     # equal rows have equal sums; rows whose sum no other row has need no look at their bytes
     suspected = np.flatnonzero(pd.Series(sums).duplicated(keep=False))
-    for first in range(0, len(suspected), step):
-        some = suspected[first : first + step]
-        of_labels = labels[some].astype(np.uint32)[:, None]
-        values = np.concatenate([_bits(features[some]), of_labels], axis=1)
-        sums[some] = np.array([hash(row.tobytes()) for row in values], np.int64).astype(np.uint64)
+    for first in range(0, len(suspected), PIECE):
+        some = suspected[first : first + PIECE]
+        bits = np.stack([_bits(values[some]) for values in every], axis=1)
+        sums[some] = np.array([hash(row.tobytes()) for row in bits], np.int64).astype(np.uint64)
     groups, different = pd.factorize(sums)
     return None if len(different) == rows else groups.astype(np.int32)
 
 
-def _bits(features: np.ndarray) -> np.ndarray:
+def _bits(values: np.ndarray) -> np.ndarray:
     """Returns the bits of numbers as float32, equal for equal numbers and for all NaN, as uint32."""
-    values = features.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0, which is equal to it
+    values = values.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0, which is equal to it
     values[np.isnan(values)] = np.nan  # whose bits may differ
     return values.view(np.uint32)
 
 
-def are_copies(
-    groups: np.ndarray, features: np.ndarray, labels: np.ndarray, names: Sequence[str]
-) -> bool:
+def are_copies(groups: np.ndarray, columns: Sequence[np.ndarray], labels: np.ndarray) -> bool:
     """Returns whether equal rows are copies, and not different people who happen to be equal.
 
     Tables of few columns with few values have many equal rows: four columns of yes and no have 16 different
@@ -60,19 +55,14 @@ def are_copies(
 
     Args:
       groups: of ``equal_rows``.
-      features: [R, F].
+      columns: as of ``equal_rows``.
       labels: [R].
-      names: [F] the source column of each feature; the features of one source are its categories, as 0 and 1.
     """
     rows = len(labels)
     sample = np.random.default_rng(0).choice(rows, min(rows, SAMPLE), replace=False)
-    places: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        places.setdefault(name, []).append(place)
     by_chance = _equal_pairs(labels[sample])
-    for of_source in places.values():
-        values = features[sample][:, of_source]
-        by_chance *= _equal_pairs(values.argmax(axis=1) if len(of_source) > 1 else values[:, 0])
+    for values in columns:
+        by_chance *= _equal_pairs(values[sample])
     return _equal_pairs(groups) > MANY * by_chance
 
 

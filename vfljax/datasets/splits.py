@@ -227,8 +227,10 @@ def _ranks(labels: np.ndarray, groups: np.ndarray, rng: np.random.Generator) -> 
 
 
 def label_groups(dataset: Dataset) -> np.ndarray | None:
-    """Returns the groups [R] if each has one label only, as copies of a row do, so that whoever knows the label
-    of one row of a group knows those of the others; None if some group has several, and without groups."""
+    """Returns the groups [R] if all rows of each group have one label, as copies of a row have; else None.
+
+    Whoever knows the label of one row of such a group knows those of the others.
+    """
     groups, labels = dataset.groups, dataset.labels
     if groups is None:
         return None

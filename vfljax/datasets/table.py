@@ -192,8 +192,9 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
         notes.append(f"{held} are the published test part, of {short_path(test_name)}")
     columns, matrix = _encode(features, o.encoding, len(labels))
     test = place.test if place.files[1:] else None
-    if groups is None and (equal := copies.equal_rows(matrix, labels)) is not None:
-        copied = copies.are_copies(equal, matrix, labels, [column.name for column in columns])
+    values = [f.codes if f.numbers is None else f.numbers for f in features]
+    if groups is None and (equal := copies.equal_rows(values, labels)) is not None:
+        copied = copies.are_copies(equal, values, labels)
         notes.append(copies.note(equal, copied, test).rstrip("."))
         groups = equal if copied else None
     return Dataset(
