@@ -11,6 +11,7 @@ import fnmatch
 import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -414,9 +415,9 @@ def _encode(
         remedy += "name columns in {drop}=, or give fewer rows"
         raise UserError(what, remedy=options_in(remedy))
     matrix = np.zeros((rows, len(columns)), np.float32)
-    for start in range(
-        0, rows, BLOCK
-    ):  # a block's rows stay in the cache while its columns are written
+
+    def fill(start: int) -> None:
+        # a block's rows stay in the cache while its columns are written
         block, first = matrix[start : start + BLOCK], 0
         begin = np.arange(len(block)) * len(columns)  # of each row in the flat block
         for feature in features:
@@ -430,4 +431,7 @@ def _encode(
             else:
                 block[:, first] = part
                 first += 1
+
+    with ThreadPoolExecutor() as pool:  # NumPy writes without Python's lock
+        list(pool.map(fill, range(0, rows, BLOCK)))
     return tuple(columns), matrix
