@@ -93,11 +93,11 @@ def span(kind: str, name: str = "") -> Iterator[None]:
         _add(kind, name, start)
 
 
-def _own_seconds(recorded: Sequence[Span]) -> list[float]:
+def own_seconds(recorded: Sequence[Span]) -> list[float]:
     """Each span's seconds without those of the spans inside it, in the same order.
 
     >>> inner, outer = Span("compile", "", 1.0, 3.0, 7), Span("train", "", 0.0, 10.0, 7)
-    >>> _own_seconds([inner, outer])
+    >>> own_seconds([inner, outer])
     [2.0, 8.0]
     """
     seconds = [span.end - span.start for span in recorded]
@@ -122,7 +122,7 @@ def table(recorded: Sequence[Span]) -> list[tuple[str, str, str, str, str]]:
     """
     whole = max(span.end for span in recorded) - min(span.start for span in recorded)
     count, here, beside = (collections.defaultdict[str, float](float) for _ in range(3))
-    for span, seconds in zip(recorded, _own_seconds(recorded), strict=True):
+    for span, seconds in zip(recorded, own_seconds(recorded), strict=True):
         count[span.kind] += 1
         (here if span.thread == recorded[0].thread else beside)[span.kind] += seconds
     kinds = sorted(count, key=lambda kind: -here[kind])
