@@ -67,23 +67,19 @@ def get_config():
             },
             "grid": {
                 "undefended": {},
-                "kdk": {
-                    "kdk": {"epsilon": (0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9), "k": (1, 2, 3, 5)}
-                },
-                "noise": {"noise": {"scale": (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)}},
+                "kdk": {"kdk": {"epsilon": (0.15, 0.3, 0.45, 0.6, 0.75), "k": (2, 3, 5)}},
+                "noise": {"noise": {"scale": (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)}},
             },
             "attacks": {
                 "passive": {
                     "known": 40,
-                    "steps": 1000,
+                    "steps": 500,
                     "ema": 0.99,
-                    "finetune_bottom": (False, True),
                 },
                 "active": {
                     "known": 40,
-                    "steps": 1000,
+                    "steps": 500,
                     "ema": 0.99,
-                    "finetune_bottom": (False, True),
                 },
                 "direct": {"rule": ("first_negative", "most_negative", "least_negative")},
                 # the last epoch knows KDk, with model splitting; the mean over epochs knows noise
