@@ -18,6 +18,7 @@ import jax.numpy as jnp
 
 from vfljax import keys
 from vfljax.defenses.core import TrainingData
+from vfljax.federation import hoisting
 from vfljax.federation.protocol import make_embed, make_init, make_step, make_weights
 from vfljax.models import last_layer
 from vfljax.models.rows import scaled_rows
@@ -66,6 +67,14 @@ class Epoch(NamedTuple):
     number: Array  # [] int32
     order: Array  # [Q, N] int32: order[j] is sent j-th
     place: Array  # [Q, N] int32, the inverse: row i is sent place[i]-th
+
+
+class Turn(NamedTuple):
+    """What is known of a step before its epoch begins."""
+
+    index: Array  # [B] int32, the rows of its batch among the training rows
+    step: Array  # [] int32, ``State.step``
+    run_key: Array  # [] key
 
 
 class Snapshot(NamedTuple):
@@ -187,8 +196,10 @@ def make_epoch(
         order, place = now.order[member.seed], now.place[member.seed]
         anchor = rows_of(table, member.seed, table.train[member.seed, :1])
 
-        def train_batch(carry: tuple[State, Any], index: Array) -> tuple[tuple[State, Any], Any]:
-            state, records = carry
+        def train_batch(carry: tuple[State, Any], turn: Turn) -> tuple[tuple[State, Any], Any]:
+            (state, records), index = carry, turn.index
+            # equal to what the state holds, and known before the scan: draws depend on nothing else
+            state = state._replace(step=turn.step, run_key=turn.run_key)
             raw = table.train[member.seed, index]
             scores = None if table.scores is None else table.scores[member.teacher, index]
             features = rows_of(table, member.seed, raw)
@@ -210,7 +221,12 @@ def make_epoch(
         carry: Any = (snapshot.state, empty if few else ())
         if full:
             batches = order[: full * spec.batch_size].reshape(full, spec.batch_size)
-            carry, (crossed, batch_metrics, watched) = jax.lax.scan(train_batch, carry, batches)
+            turns = Turn(
+                batches,
+                snapshot.state.step + jnp.arange(full, dtype=jnp.int32),
+                jnp.broadcast_to(snapshot.state.run_key, (full,)),
+            )
+            carry, (crossed, batch_metrics, watched) = hoisting.scan(train_batch, carry, turns)
             pieces.append(jax.tree.map(jnp.ravel, watched))
             flat = jax.tree.map(lambda a: a.reshape(-1, a.shape[-1]), crossed)
             parts.append(
@@ -218,7 +234,8 @@ def make_epoch(
             )
         if rest:
             last = order[spec.num_rows - rest :]
-            carry, (crossed, batch_metrics, watched) = train_batch(carry, last)
+            turn = Turn(last, carry[0].step, carry[0].run_key)
+            carry, (crossed, batch_metrics, watched) = train_batch(carry, turn)
             pieces.append(watched)
             parts.append((crossed, batch_metrics.loss * rest, batch_metrics.correct))
         state, records = carry

@@ -52,7 +52,8 @@ def judge(rows: pd.DataFrame, trials: pd.DataFrame, facts: Facts) -> pd.DataFram
 
     and those of ``costs.costs``, then ``chosen``: whether it is the operating point of its method in its panel.
     That is, of those that ``qualifies``, one that is not incomplete before others, then the one of lowest mean
-    leak, then of lowest loss. One that is undefended counts only if all of its method are.
+    leak, then of lowest upper limit of e (where the local-only learners lead, leaks are equal), then of lowest
+    loss. One that is undefended counts only if all of its method are.
 
     Args:
       rows: ``rows.Frames.rows``.
@@ -81,7 +82,7 @@ def _chosen(verdicts: pd.DataFrame) -> pd.Series:
     same = attacked["verdict"] == Verdict.IS_UNDEFENDED
     counted = ~same | same.groupby([attacked[key] for key in keys]).transform("all")
     among = attacked[counted & attacked["qualifies"]].sort_values(
-        ["incomplete", "leak", "validation_loss"], kind="stable"
+        ["incomplete", "leak", "e_upper", "validation_loss"], kind="stable"
     )
     return pd.Series(verdicts.index.isin(among.drop_duplicates(keys).index), verdicts.index)
 

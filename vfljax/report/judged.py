@@ -302,7 +302,7 @@ def _recommended(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:
     A candidate is the operating point of its method, which keeps the utility on validation rows; its verdict
     helps; all attacks on it have figures, and one that knows it was tried; it does not cost too much on test
     rows; and the upper limit of its leak is at most the goal's. Of these the one of lowest mean leak is
-    recommended, then of lowest loss.
+    recommended, then of lowest upper limit of e, then of lowest loss.
     """
     able = [verdict.value for verdict in Verdict if verdict.helps]
     candidates = verdicts[
@@ -314,7 +314,7 @@ def _recommended(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:
         & (verdicts["leak_upper"] <= facts.goal.max_leak + 1e-12)
         & (verdicts["known"] == facts.known)
     ]
-    first = candidates.sort_values(["leak", "validation_loss"], kind="stable")
+    first = candidates.sort_values(["leak", "e_upper", "validation_loss"], kind="stable")
     best = first.drop_duplicates("panel").index
     return pd.Series(verdicts.index.isin(best), verdicts.index)
 
