@@ -61,7 +61,7 @@ def completed(bottom, head, classes, steps, batch_size, finetune_bottom):
 
 @functools.cache
 def two_row_problem():
-    rng = np.random.default_rng(5)
+    rng = np.random.default_rng(6)  # probabilities are far from 0 and 1
     state = {
         "V": rng.normal(size=(4, 3)),
         "c": rng.normal(size=3),
