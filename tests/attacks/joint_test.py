@@ -8,11 +8,10 @@ from sklearn.linear_model import LogisticRegression
 from tests import harness
 from tests.attacks import cases
 from tests.reference import joint as reference
-from vfljax.attacks.joint import BLOCKS, TENTHS, joint, log_odds, most_confident
+from vfljax.attacks.joint import BLOCKS, joint, log_odds
 from vfljax.models import WideDeep
 
 ROWS, CLASSES, KNOWN, STEPS = 150, 3, 12, 40
-confident = harness.quick_jit(most_confident)
 TWINS = (("all", "column"), ("exchange", "block"))
 FORMS = [cases.build(joint, CLASSES, blocks=b, scale=s, steps=STEPS) for b, s in TWINS]
 
@@ -80,16 +79,6 @@ def test_without_tau_it_is_scikit_learn_s_logistic_regression_on_the_known_rows(
     ours = np.asarray(cases.attack(one, case, known=KNOWN, **knobs).train)
     ours = ours - ours.mean(axis=1, keepdims=True)  # theirs sum to 0 over the classes
     np.testing.assert_allclose(ours, model.decision_function(x), atol=0.01)
-
-
-def test_a_round_learns_from_the_most_confident_tenths_of_each_class_called():
-    rng = np.random.default_rng(0)
-    logits = np.float32(3 * rng.normal(size=(80, CLASSES)))
-    usable = rng.random(80) < 0.8
-    for tenths in (0, *TENTHS):
-        ours = set(np.flatnonzero(confident(logits, usable, tenths)))
-        assert ours == reference.confident(logits, usable, tenths / 10)
-    assert not confident(logits, np.zeros(80, bool), 8).any()
 
 
 def test_confidence_ranks_where_probabilities_are_all_one():

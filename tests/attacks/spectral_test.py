@@ -6,15 +6,13 @@ import pytest
 from tests import harness
 from tests.attacks import cases
 from tests.reference import spectral as reference
-from vfljax.attacks.spectral import directions, spectral, threshold, two_clusters
+from vfljax.attacks.spectral import spectral, two_clusters
 
 ROWS = 20
 FORMS = [(False, "minority"), (False, "larger"), (True, "minority"), (True, "larger")]
 clusters_by_form = harness.quick_jit(
     lambda z, weights: [two_clusters(z, weights, a, h == "minority") for a, h in FORMS]
 )
-jitted_directions = harness.quick_jit(directions, static_argnums=1)
-jitted_threshold = harness.quick_jit(threshold)
 
 
 def blobs(seed, rows=ROWS):
@@ -67,32 +65,6 @@ def test_equal_rows_and_a_single_row_are_0_and_rows_left_out_play_no_part():
     garbage = np.where(weights[:, None], z, np.float32(1e6))
     for form, scores in zip(FORMS, ours(garbage, weights)):
         assert_clustered(scores[weights], z[weights], *form)
-
-
-def test_a_direction_of_rows_of_rank_one_is_theirs_and_no_rows_have_none():
-    direction = np.array([3.0, 0.0, -4.0]) / 5
-    x = np.outer([1.0, -2.0, 1.0], direction)
-    found = np.asarray(jitted_directions(np.float32(x), 2))
-    np.testing.assert_allclose(np.abs(found[:, 0] @ direction), 1, atol=1e-6)
-    np.testing.assert_array_equal(jitted_directions(np.zeros((3, 3), np.float32), 2), 0)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_the_cut_is_the_best_of_all_cuts_also_with_ties_and_rows_left_out(seed):
-    rng = np.random.default_rng(seed)
-    levels, spare = 3 if seed % 2 else 1000, seed % 5
-    s = np.float32(rng.integers(levels, size=12) + 5.0 * (rng.random(12) < 0.3))
-    weights = np.arange(12) < 12 - spare
-    values = np.where(weights, s, 1e6)  # what is left out may be anything
-    cut = jitted_threshold(np.float32(values), np.float32(weights))
-    counted = s[weights]
-
-    def within(upper):
-        parts = [counted[upper], counted[~upper]]
-        return sum(((part - part.mean()) ** 2).sum() for part in parts if len(part))
-
-    best = within(reference.two_means(counted))
-    np.testing.assert_allclose(within(counted > float(cut)), best, rtol=1e-5, atol=1e-5)
 
 
 def test_batches_are_clustered_alone_or_a_whole_epoch_of_the_signal_that_is_asked_for():
