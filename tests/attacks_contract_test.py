@@ -74,7 +74,7 @@ ROWS = {
 }
 # static options that are refused
 BAD = {
-    "passive": {"layers": 9, "steps": 0},
+    "passive": {"layers": 9, "steps": 0, "batch_size": 1, "finetune_bottom": "x"},
     "active": {"head_init": "x", "batch_size": 0},
     "direct": {"rule": "x", "epoch": -7},
     "two_stage": {"rule": "x", "layers": 9},

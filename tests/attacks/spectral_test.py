@@ -97,3 +97,9 @@ def test_more_classes_are_found_by_k_means_and_named_by_known_rows_that_were_sen
     scores = np.asarray(cases.attack(cases.build(spectral, classes), case).train)
     np.testing.assert_array_equal(np.isnan(scores).any(axis=1), ~sent[0])
     np.testing.assert_array_equal(scores[sent[0]].argmax(axis=1), labels[sent[0]])
+
+
+@pytest.mark.parametrize(("classes", "options"), [(3, {"whole": True}), (2, {"oracle": True})])
+def test_options_of_another_number_of_classes_are_refused(classes, options):
+    with pytest.raises(ValueError, match="=True"):
+        spectral(cases.BOTTOMS, classes, **options)
