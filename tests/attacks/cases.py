@@ -40,14 +40,10 @@ def known_of(case: Case) -> np.ndarray:
     return np.asarray(known.rows)[: int(known.count)]
 
 
-def build(factory, num_classes, **options) -> Attack:
-    """The factory's attack on ``BOTTOMS``: one object, hence one program, for equal options."""
-    return _build(factory, num_classes, CUT, tuple(options.items()))
-
-
-def build_without_splitting(factory, num_classes, **options) -> Attack:
-    """The same on a bottom that says C numbers of a row."""
-    return _build(factory, num_classes, num_classes, tuple(options.items()))
+def build(factory, num_classes, cut=CUT, **options) -> Attack:
+    """The factory's attack on a linear bottom of this width: one object, hence one program, for equal
+    options."""
+    return _build(factory, num_classes, cut, tuple(options.items()))
 
 
 @functools.cache
@@ -62,14 +58,15 @@ def attack(attack: Attack, case: Case, key=None, **knobs) -> Scores:
     return scores_of(attack, case, classes, key, {**attack.knobs, **knobs})
 
 
-def attack_all(attacks, case: Case, **knobs) -> list[Scores]:
-    """The scores of several attacks with the same knobs, compiled together: one compilation for all."""
+def attack_all(attacks, case: Case, key=None, **knobs) -> list[np.ndarray]:
+    """The training rows' scores by several attacks with the same knobs: one program for all."""
     view, known = seen_of(case)
-    runs = tuple(attack.run for attack in attacks)
+    key = keys.run_key(0) if key is None else key
     numbers = {k: np.float32(v) for k, v in {**attacks[0].knobs, **knobs}.items()}
-    return _all_jitted(runs)(keys.run_key(0), view, known, numbers)
+    runs = tuple(attack.run for attack in attacks)
+    return [np.asarray(scores) for scores in _all_jitted(runs)(key, view, known, numbers)]
 
 
 @functools.cache
 def _all_jitted(runs):
-    return harness.quick_jit(lambda *arguments: [run(*arguments) for run in runs])
+    return harness.quick_jit(lambda *arguments: [run(*arguments).train for run in runs])

@@ -1,76 +1,54 @@
-"""Mean and median: the nearer class center of known rows, or of all rows for the oracle."""
+"""Mean and median: the nearer class center of known rows; GAFM's released median: that of a row's batch."""
 
 import numpy as np
-import pytest
 
 from tests.attacks import cases
 from tests.reference import gradients as reference
-from tests.sweeps import tiny, train
-from vfljax.attacks.centers import mean, median
+from vfljax.attacks.centers import global_median, mean, median
 
-ROWS = 60
-
-
-def problem(classes, seed=0, known=20):
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(0, classes, ROWS)
-    g = rng.normal(size=(2, ROWS, 3)) + labels[None, :, None]
-    case = cases.make_case(labels, classes, gradients=g, known=known)
-    view, known = cases.seen_of(case)
-    rows = np.asarray(known.rows)[: int(known.count)]
-    return np.asarray(view.gradients), rows, np.asarray(known.labels)[: len(rows)], case
+ROWS, KNOWN, TIED = 60, 20, 40
 
 
-@pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize(("attack", "statistic"), [(mean, np.mean), (median, np.median)])
-def test_agrees_with_the_numpy_twin_on_the_known_rows(attack, statistic, classes):
-    g, rows, labels, case = problem(classes)
-    gradients = {0: g[0], -1: g[1], "mean": g.mean(0), "votes": np.sign(g).mean(0)}
+def test_agrees_with_the_numpy_twin_and_a_tie_goes_to_class_1_as_published():
+    rng, labels = np.random.default_rng(0), np.arange(ROWS) % 2
+    g = rng.normal(size=(ROWS, 3)) + labels[:, None]
+    g[0:KNOWN:2] = np.rint(3 * g[0:KNOWN:2])  # whole numbers, whose sums are exact
+    g[1:KNOWN:2], g[TIED] = -g[0:KNOWN:2], 0.0  # the centers are opposite, with this row between
+    case = cases.make_case(labels, 2, gradients=g[None], known=KNOWN)
+    known = cases.known_of(case)
+    statistics = {mean: np.mean, median: np.median}
     forms = [
-        attack(cases.BOTTOMS, classes, epoch=epoch, scores=scores)
-        for epoch in gradients
+        cases.build(attack, 2, scores=scores)
+        for attack in statistics
         for scores in ("distance", "nearest")
     ]
-    results = [scores.train for scores in cases.attack_all(forms, case, known=20)]
-    for of_epoch, distance, near in zip(gradients.values(), results[::2], results[1::2]):
-        far = reference.nearest_center(of_epoch, rows, labels, statistic, classes)
+    results = cases.attack_all(forms, case, known=KNOWN)
+    for statistic, distance, near in zip(statistics.values(), results[::2], results[1::2]):
+        far = reference.nearest_center(np.float32(g), known, labels[known], statistic, 2)
         np.testing.assert_allclose(distance, -far, atol=1e-5)
-        clear = np.diff(np.sort(far, -1)[:, :2])[:, 0] > 1e-5
-        assert clear.sum() > ROWS / 6  # medians of signs tie often
-        np.testing.assert_array_equal(np.argmax(near, -1)[clear], np.argmin(far, -1)[clear])
-        assert set(np.unique(near)) == {0, 1}
+        assert far[TIED, 0] == far[TIED, 1]
+        to_class_1 = far[:, 1] < far[:, 0] + 1e-6
+        np.testing.assert_array_equal(near, np.eye(2)[to_class_1.astype(int)])
 
 
-def test_a_tie_goes_to_class_1_as_published():
-    labels, g = np.array([0, 1, 0]), np.array([[[-1.0], [1.0], [0.0]]])
-    case = cases.make_case(labels, 2, gradients=g, known=2)
-    scores = cases.attack(mean(cases.BOTTOMS, 2), case, known=2).train
-    np.testing.assert_array_equal(np.argmax(scores, -1), [0, 1, 1])
+def batch_medians(g, batch_size):
+    """Which rows are above the median of their batch, entries summed; one batch after the other."""
+    sums = [sum(float(entry) for entry in row) for row in g]
+    out = []
+    for first in range(0, len(sums), batch_size):
+        batch = sums[first : first + batch_size]
+        ranked = sorted(batch)
+        low, high = ranked[(len(batch) - 1) // 2], ranked[len(batch) // 2]
+        out += [float(value > (low + high) / 2) for value in batch]
+    return np.array(out)
 
 
-def test_the_oracle_form_reads_true_centers_is_judged_on_all_rows_and_stays_out_of_the_worst(
-    tmp_path,
-):
-    config = tiny(
-        data={"name": "breast_cancer", "train": 200, "validation": 100, "test": 100},
-        grid={"undefended": {}},
-        attacks={"mean": {"known": 10, "oracle": (False, True), "scores": "distance"}},
-        seeds=1,
-    )
-    stored = train(tmp_path, config)
-    rows = {r["label"]: r for r in stored.attacks.to_pylist()}
-    assert set(rows) == {"mean/distance", "mean/oracle/distance"}
-    exchange = stored.trial(0).exchange()
-    g = np.asarray(exchange["party0_gradients"][-1], float)
-    splits = stored.splits()
-    labels = splits["labels"][splits["train"][0]]
-    far = reference.nearest_center(g, np.arange(len(labels)), labels, np.mean, 2)
-    expected = np.mean(np.argmin(far, -1) == labels)
-    assert rows["mean/oracle/distance"]["success"] == pytest.approx(expected, abs=1e-6)
-    assert rows["mean/oracle/distance"]["leak"] >= 0.5
-
-    from vfljax.report.rows import read
-
-    roles = read(stored).rows.set_index("label")["role"]
-    assert roles["mean/distance"] == "attack"
-    assert roles["mean/oracle/distance"] == "oracle"
+def test_the_median_is_that_of_a_row_s_batch():
+    rows = 50  # the last batch is shorter
+    # whole numbers, so that sums are exact: rows equal to the median are not above it
+    g = np.random.default_rng(rows).integers(-3, 4, size=(rows, 3)).astype(np.float32)
+    g += 10 * (np.arange(rows) // cases.BATCH)[:, None]  # another median in every batch
+    case = cases.make_case(np.arange(rows) % 2, 2, gradients=g[None])
+    scores = cases.attack(global_median(cases.BOTTOMS, 2), case).train
+    expected = batch_medians(g, cases.BATCH)
+    np.testing.assert_array_equal(scores, np.stack([1 - expected, expected], axis=1))

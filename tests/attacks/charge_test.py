@@ -3,7 +3,6 @@
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,7 +12,6 @@ from tests.reference import charge as reference
 from vfljax.attacks import charge, divisions
 from vfljax.defenses.dcor import penalty
 from vfljax.defenses.pe_loss import energy
-from vfljax.testing.exchanges import LEAKS
 
 LABELS = np.arange(60) % 2
 CHARGE = divisions.Formula(charge.charges, charge.charge_weights)
@@ -38,10 +36,6 @@ def exchange(seed, alpha=0.3, rows=60, noise=0.02, labels=LABELS, term=energy):
     return z, np.float32(np.concatenate(parts) + noise * rng.normal(size=z.shape))
 
 
-def whole(rows, z, g):
-    return divisions.PartyBatches(rows, np.ones(rows.shape, bool), z, g)
-
-
 def beside(x, direction):
     return x - direction * np.sum(x * direction, -1, keepdims=True) / np.maximum(
         np.sum(direction**2, -1, keepdims=True), 1e-30
@@ -63,58 +57,40 @@ def test_the_force_under_the_true_labels_is_the_defense_s_gradient(name):
     np.testing.assert_allclose(v, 0, atol=1e-6)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("name", BOTH)
-def test_the_division_is_the_twin_s(name, classes):
+@pytest.mark.parametrize(("name", "classes"), [("charge", 2), ("correlation", 3)])
+def test_the_division_is_the_twin_s_from_the_start_that_explains_most(name, classes):
     formula, force, term = BOTH[name]
     labels = np.arange(40) % classes
     z, g = exchange(1, rows=40, labels=labels, term=term)
-    start = np.float32(np.random.default_rng(2).normal(size=(40, classes)))
+    starts = np.float32(np.random.default_rng(2).normal(size=(3, 40, classes)))
     fixed = np.where(np.arange(40)[:, None] < 6, np.eye(classes)[labels] - 1 / classes, 0.0)
     rows = np.arange(40).reshape(2, 20)
-    party = whole(rows, z.reshape(2, 20, 3), g.reshape(2, 20, 3))
-
-    def run(start, fixed, softening):
-        return divisions.explained(formula, [party], lambda _: start, fixed, softening, 2, 1)
-
-    found = harness.quick_jit(run)(start, np.float32(fixed), np.float32(0.01))
     batches = [(at, z[at].astype(float), g[at].astype(float)) for at in rows]
-    logits, misfit = reference.refined(force, batches, start, fixed, 0.01, 2)
-    np.testing.assert_allclose(found.logits, logits, atol=3e-2)
-    np.testing.assert_allclose(found.misfit, misfit, rtol=2e-2)
+    every = [reference.refined(force, batches, start, fixed, 0.01, 2) for start in starts]
+    misfits = [misfit for _, misfit in every]
+    assert min(misfits) > divisions.EXPLAINED  # so that all are tried
+    best = int(np.argmin(misfits))
+    party = divisions.PartyBatches(
+        rows, np.ones(rows.shape, bool), z.reshape(2, 20, 3), g.reshape(2, 20, 3)
+    )
+
+    def run(starts, fixed, softening):
+        return divisions.explained(
+            formula, [party], lambda n: starts[n], fixed, softening, rounds=2, starts=3
+        )
+
+    order = [best, *np.delete(np.arange(3), best)]  # the last is not the best
+    found = harness.quick_jit(run)(starts[order], np.float32(fixed), np.float32(0.01))
+    np.testing.assert_allclose(found.logits, every[best][0], atol=3e-2)
+    np.testing.assert_allclose(found.misfit, misfits[best], rtol=2e-2)
 
 
-@pytest.mark.parametrize("alpha", [1e-4, 0.3, 100.0])
-def test_labels_are_read_at_any_strength(alpha):
-    arrays = LEAKS["charges"](np.random.default_rng(3), LABELS, 2, alpha)
-    case = cases.make_case(LABELS, 2, known=10, **arrays)
-    scores = np.asarray(cases.attack(cases.build(charge.ROW, 2), case, known=10).train)
-    assert np.mean(scores.argmax(1) == LABELS) > 0.95
-
-
-@pytest.mark.parametrize("name", BOTH)
-def test_labels_are_read_without_any_where_batches_are_shuffled(name):
-    formula, _, term = BOTH[name]
-    rng, labels, parts = np.random.default_rng(5), np.arange(240) % 2, []
-    for _ in range(5):
-        order = rng.permutation(240)
-        z, g = exchange(int(order[0]), rows=240, labels=labels[order], term=term)
-        parts.append((order.reshape(-1, 20), z.reshape(-1, 20, 3), g.reshape(-1, 20, 3)))
-    party = whole(*map(np.concatenate, zip(*parts, strict=True)))
-    starts = jnp.asarray(rng.normal(size=(4, 240, 2)), jnp.float32)
-
-    def run(fixed, softening):
-        return divisions.explained(formula, [party], lambda n: starts[n], fixed, softening, 8, 4)
-
-    found = harness.quick_jit(run)(0 * starts[0], np.float32(1e-3))
-    right = np.mean(np.argmax(found.logits, axis=-1) == labels)
-    assert max(right, 1 - right) > 0.95
-
-
-def test_gradients_that_hold_no_force_leave_the_guess():
-    rng = np.random.default_rng(4)
-    z = rng.normal(size=(2, 60, 3))
-    case = cases.make_case(LABELS, 2, known=10, gradients=0 * z, embeddings=z)
-    scores = np.asarray(cases.attack(cases.build(charge.ROW, 2), case, known=10).train)
-    assert np.all(np.isfinite(scores))
-    assert np.ptp(scores[:, 1]) > 0
+def test_labels_are_read_at_any_strength_and_gradients_without_a_force_leave_the_guess():
+    attack = cases.build(charge.ROW, 2)
+    for alpha in (1e-4, 100.0, 0.0):
+        arrays = cases.LEAKS["charges"](np.random.default_rng(3), LABELS, 2, alpha)
+        case = cases.make_case(LABELS, 2, known=10, **arrays)
+        scores = np.asarray(cases.attack(attack, case, known=10).train)
+        assert np.all(np.isfinite(scores))
+        assert np.ptp(scores[:, 1]) > 0
+        assert alpha == 0 or np.mean(scores.argmax(1) == LABELS) > 0.95

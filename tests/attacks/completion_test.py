@@ -17,7 +17,13 @@ from vfljax.models import MLP
 from vfljax.models.parties import Party, from_module, together
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
 
-CLASSES = 3
+CLASSES, STEPS = 3, 12
+
+
+@pytest.fixture(autouse=True)
+def _few_drawn_at_once(monkeypatch):
+    """Every run draws its random numbers in several chunks."""
+    monkeypatch.setattr(completion, "DRAWN", 4)
 
 
 def as_arrays(knobs):
@@ -55,7 +61,7 @@ def completed(bottom, head, classes, steps, batch_size, finetune_bottom):
 
 @functools.cache
 def two_row_problem():
-    rng = np.random.default_rng(5)
+    rng = np.random.default_rng(6)  # probabilities are far from 0 and 1
     state = {
         "V": rng.normal(size=(4, 3)),
         "c": rng.normal(size=3),
@@ -66,7 +72,7 @@ def two_row_problem():
 
 
 @functools.cache
-def two_row_run(finetune_bottom, steps):
+def two_row_run(finetune_bottom):
     """The attack on that problem as a jitted function of its knobs; steps of 4 + 4 rows."""
     state, rows, test_rows = two_row_problem()
     bottom, bottom_variables = linear((state["V"], state["c"]))
@@ -78,21 +84,8 @@ def two_row_run(finetune_bottom, steps):
         bottoms=(bottom_variables,),
     )
 
-    run = completed(bottom, head, CLASSES, steps, 4, finetune_bottom)
+    run = completed(bottom, head, CLASSES, STEPS, 4, finetune_bottom)
     return functools.partial(run, view, known), int(known.rows[0]), int(known.labels[0])
-
-
-def agrees_with_the_twin(finetune_bottom, steps, changes, rtol, atol):
-    state, rows, test_rows = two_row_problem()
-    run, first, label = two_row_run(finetune_bottom, steps)
-    knobs = {**passive(cases.BOTTOMS, CLASSES).knobs, **NO_MIXING, **changes, "learning_rate": 0.02}
-    scores = run(as_arrays(knobs))
-    labeled, unlabeled = (np.tile(rows[i], (4, 1)) for i in (first, 1 - first))
-    targets = np.tile(np.eye(CLASSES)[label], (4, 1))
-    trained = reference.train(state, labeled, unlabeled, targets, knobs, steps, finetune_bottom)
-    for x, ours in ((rows, scores.train), (test_rows, scores.test)):
-        logits = (x @ trained["V"] + trained["c"]) @ trained["W"] + trained["b"]
-        np.testing.assert_allclose(ours, reference.softmax(logits), rtol, atol)
 
 
 @pytest.mark.parametrize("finetune_bottom", [False, True])
@@ -102,25 +95,17 @@ def agrees_with_the_twin(finetune_bottom, steps, changes, rtol, atol):
     ids=["published", "visible decay", "short average"],
 )
 def test_a_whole_training_run_agrees_with_the_numpy_twin(finetune_bottom, changes):
-    agrees_with_the_twin(finetune_bottom, 12, changes, rtol=1e-3, atol=1e-4)
-
-
-THE_STEP_ITSELF = {"ema": 0.0}  # what is evaluated is no average
-
-
-@pytest.mark.parametrize("finetune_bottom", [False, True])
-def test_two_steps_agree_with_the_numpy_twin_to_the_fifth_digit(finetune_bottom):
-    """The unlabeled rows' weight is 0 in the first."""
-    agrees_with_the_twin(finetune_bottom, 2, THE_STEP_ITSELF, rtol=0, atol=1e-5)
-
-
-def test_the_unlabeled_rows_weight_grows_over_all_steps_and_not_over_those_drawn_at_once(
-    monkeypatch,
-):
-    """Drawn one at a time, all steps but the first would otherwise have the whole weight."""
-    monkeypatch.setattr(completion, "DRAWN", 1)
-    # a run of 3 steps, which no other test has traced
-    agrees_with_the_twin(False, 3, THE_STEP_ITSELF, rtol=0, atol=1e-5)
+    """The unlabeled rows' weight grows over all steps, and not over the 4 that are drawn at once."""
+    state, rows, test_rows = two_row_problem()
+    run, first, label = two_row_run(finetune_bottom)
+    knobs = {**passive(cases.BOTTOMS, CLASSES).knobs, **NO_MIXING, **changes, "learning_rate": 0.02}
+    scores = run(as_arrays(knobs))
+    labeled, unlabeled = (np.tile(rows[i], (4, 1)) for i in (first, 1 - first))
+    targets = np.tile(np.eye(CLASSES)[label], (4, 1))
+    trained = reference.train(state, labeled, unlabeled, targets, knobs, STEPS, finetune_bottom)
+    for x, ours in ((rows, scores.train), (test_rows, scores.test)):
+        logits = (x @ trained["V"] + trained["c"]) @ trained["W"] + trained["b"]
+        np.testing.assert_allclose(ours, reference.softmax(logits), rtol=1e-3, atol=1e-4)
 
 
 def recording(passes):
@@ -138,7 +123,7 @@ def recording(passes):
 
 
 @functools.cache
-def recording_run(steps, batch_size, finetune_bottom=True):
+def recording_run(steps, batch_size, finetune_bottom):
     """The attack on that bottom as a jitted function of view, known rows and knobs."""
     bottom, _ = recording(8)
     scale = {"params": {"scale": jnp.float32(1)}}
@@ -146,100 +131,72 @@ def recording_run(steps, batch_size, finetune_bottom=True):
     return completed(bottom, head, 8, steps, batch_size, finetune_bottom)
 
 
-def recorded_batches(features, known, steps, batch_size, finetune_bottom=True):
-    """Mean of the batch of every step, as that bottom records it; its places beyond are 0."""
+def recorded_batches(known, finetune_bottom):
+    """Mean of the batch of each of 6 steps, as that bottom records it; its places beyond are 0."""
+    value = np.linspace(0, 1, 40)  # a column growing with the row tells who was drawn
+    features = np.tile(value[:, None], (1, cases.WIDTH))
     case = cases.make_case(np.arange(40) % 8, 8, features=features, known=known)
-    view, known = cases.seen_of(case)
+    view, known_rows = cases.seen_of(case)
     view = view._replace(bottoms=(recording(8)[1],))
     knobs = {**passive(cases.BOTTOMS, 8).knobs, **NO_MIXING, "learning_rate": 0.0, "ema": 0.0}
-    scores = recording_run(steps, batch_size, finetune_bottom)(view, known, as_arrays(knobs))
+    scores = recording_run(6, 64, finetune_bottom)(view, known_rows, as_arrays(knobs))
     logits = np.log(np.asarray(scores.train[0]))
-    return logits - logits[-1]
+    return value, logits - logits[-1]
 
 
-def test_batch_statistics_of_a_bottom_that_trains_move_once_a_step_on_fresh_draws(monkeypatch):
-    """Not by the guess, not never, not past the last step, and with new rows in every chunk of
-    draws: 6 steps drawn 4 at a time."""
-    monkeypatch.setattr(completion, "DRAWN", 4)
-    batches = recorded_batches(None, 16, steps=6, batch_size=2)
+@pytest.mark.parametrize("known", [16, 40])
+def test_half_of_a_batch_is_unlabeled_rows_or_any_rows_where_all_are_labeled(known):
+    """Batch statistics of a bottom that trains move once a step, on rows drawn anew: not by the guess, not past
+    the last step, and with new rows in every chunk of draws. With 16 known, rows 0..15 have labels."""
+    value, batches = recorded_batches(known, finetune_bottom=True)
     assert np.all(np.abs(batches[:6]) > 1e-4)
     np.testing.assert_allclose(batches[6:], 0, atol=1e-5)
-    assert len(np.unique(np.round(batches[:6], 4))) == 6
+    assert len(np.unique(np.round(batches[:6], 5))) == 6
+    expected = (value[:known].mean() + (value[known:] if known < 40 else value).mean()) / 2
+    np.testing.assert_allclose(batches[:6].mean(), expected, atol=0.03)
 
 
 def test_a_frozen_bottom_is_evaluated_as_it_was():
     """Its batch statistics do not move either; that nothing of it decays or is averaged, the twin says."""
-    batches = recorded_batches(None, 16, steps=6, batch_size=2, finetune_bottom=False)
+    _, batches = recorded_batches(16, finetune_bottom=False)
     np.testing.assert_allclose(batches, 0, atol=1e-6)
 
 
-def test_with_every_row_labeled_the_unlabeled_rows_count_for_nothing():
-    """What "all labels" bounds is then no loss on guesses; with one row less it is again."""
+@pytest.mark.parametrize("known", [0, 1, 59, 60])
+def test_of_60_rows_any_number_may_be_labeled_and_unlabeled_ones_count_while_there_are_some(known):
+    """What "all labels" bounds is no loss on guesses."""
     one = passive(cases.BOTTOMS, CLASSES, steps=8, batch_size=4)
-    labels = np.arange(60) % CLASSES
-
-    def scores(known, lambda_u):
-        case = cases.make_case(labels, CLASSES, known=known)
-        return np.asarray(cases.attack(one, case, known=known, lambda_u=lambda_u).train)
-
-    np.testing.assert_array_equal(scores(60, 50.0), scores(60, 0.0))
-    assert np.any(scores(59, 50.0) != scores(59, 0.0))
-    # nor is it the other loss that is lost: the labels are learned
-    case = cases.make_case(labels, CLASSES, known=60)
-    view, known = cases.seen_of(case)
-    knobs = as_arrays({**one.knobs, "lambda_u": 50.0})
-    other = known._replace(labels=(known.labels + 1) % CLASSES)
-    run = cases.jitted(one.run)
-    both = (run(keys.run_key(0), view, k, knobs).train for k in (known, other))
-    assert np.any(np.asarray(next(both)) != np.asarray(next(both)))
+    case = cases.make_case(np.arange(60) % CLASSES, CLASSES, known=known)
+    plain, without = (cases.attack(one, case, known=known, lambda_u=w) for w in (50.0, 0.0))
+    for part, rows in zip(plain, (60, 10), strict=True):
+        assert part.shape == (rows, CLASSES)
+        assert np.all(np.isfinite(part))
+        np.testing.assert_allclose(np.sum(part, axis=1), 1, rtol=1e-5)
+    assert np.array_equal(plain.train, without.train) == (known in (0, 60))
 
 
 def test_the_known_share_of_rows_is_called_positive_and_ranks_stay():
     rng = np.random.default_rng(2)
     logits = np.float32(rng.normal(size=(101, 2)) + [0, 5])  # all but called positive
     test = np.float32(rng.normal(size=(30, 2)) + [0, 5])
-    for share in (0.2, 0.5):
-        train, held = (
-            np.asarray(completion.at_known_share(part, logits, jnp.float32(share)))
-            for part in (logits, test)
-        )
-        odds = logits[:, 1] - logits[:, 0]
-        cut = np.quantile(odds.astype(np.float64), 1 - share)
-        np.testing.assert_allclose(train[:, 1] - train[:, 0], odds - cut, atol=1e-5)
-        np.testing.assert_allclose(
-            held[:, 1] - held[:, 0], test[:, 1] - test[:, 0] - cut, atol=1e-5
-        )
-        assert abs(np.mean(train[:, 1] > train[:, 0]) - share) < 0.01
-        np.testing.assert_array_equal(np.argsort(train[:, 1]), np.argsort(odds))
+    share, odds = 0.2, logits[:, 1] - logits[:, 0]
+    cut = np.quantile(odds.astype(np.float64), 1 - share)
+    for part in (logits, test):
+        found = np.asarray(completion.at_known_share(part, logits, jnp.float32(share)))
+        expected = part[:, 1] - part[:, 0] - cut
+        np.testing.assert_allclose(found, np.stack([-expected, expected], 1) / 2, atol=1e-5)
 
 
-def test_the_threshold_of_an_attack_is_that_of_its_known_rows():
+def test_the_share_of_positives_is_that_of_the_known_rows():
     labels = (np.arange(60) % 4 == 0).astype(int)
-    plain, shared = (
-        passive(cases.BOTTOMS, 2, steps=5, batch_size=4, threshold=threshold)
-        for threshold in ("plain", "known_share")
-    )
+    shared = passive(cases.BOTTOMS, 2, steps=5, batch_size=4, threshold="known_share")
     case = cases.make_case(labels, 2, known=20)
-    one, other = (cases.attack(attack, case, known=20) for attack in (plain, shared))
-    for a, b in zip(one, other, strict=True):  # the same model
-        odds = np.log(a[:, 1]) - np.log(a[:, 0])
-        difference = (b[:, 1] - b[:, 0]) - odds
-        np.testing.assert_allclose(difference, difference[0], atol=1e-4)
-    assert np.sum(other.train[:, 1] > other.train[:, 0]) == 30  # known rows are balanced
+    scores = cases.attack(shared, case, known=20)
+    assert np.sum(scores.train[:, 1] > scores.train[:, 0]) == 30  # known rows are balanced
     with pytest.raises(
         ValueError, match=r"threshold='known_share' is for two classes and there are 3"
     ):
         passive(cases.BOTTOMS, 3, threshold="known_share")
-
-
-@pytest.mark.parametrize("known", [16, 40])
-def test_half_of_a_batch_is_unlabeled_rows_or_any_rows_where_all_are_labeled(known):
-    """With 16 known, rows 0..15 have labels; a column growing with the row tells who was drawn."""
-    value = np.linspace(0, 1, 40)
-    features = np.tile(value[:, None], (1, cases.WIDTH))
-    batches = recorded_batches(features, known, steps=7, batch_size=64)[:7]
-    expected = (value[:known].mean() + (value[known:] if known < 40 else value).mean()) / 2
-    np.testing.assert_allclose(batches.mean(), expected, atol=0.03)
 
 
 # Options of the attack.
@@ -257,26 +214,10 @@ def test_only_heads_started_at_ones_start_with_equal_scores():
     assert equal == [True, False, False, True]
 
 
-@pytest.mark.parametrize("known", [0, 1, 60])
-def test_none_one_or_all_labels_known_leave_finite_scores(known):
-    case = cases.make_case(np.arange(60) % CLASSES, CLASSES, known=known)
-    one = passive(cases.BOTTOMS, CLASSES, steps=5, batch_size=4)
-    scores = cases.attack(one, case)
-    for part in scores:
-        assert np.all(np.isfinite(part))
-        np.testing.assert_allclose(np.sum(part, axis=1), 1, rtol=1e-5)
-    assert scores.train.shape == (60, CLASSES)
-    assert scores.test.shape == (10, CLASSES)
-
-
-def test_the_active_attack_is_the_passive_one_on_a_malicious_run():
+def test_the_active_attack_is_the_passive_one_on_a_malicious_run_and_the_defaults_are_published():
     one, other = passive(cases.BOTTOMS, CLASSES), active(cases.BOTTOMS, CLASSES)
     assert (one.federations, other.federations) == ((SPLIT, NO_SPLIT), (MALICIOUS,))
     assert one._replace(federations=other.federations) == other  # the very same program
-
-
-def test_the_published_numbers_are_the_defaults():
-    one = passive(cases.BOTTOMS, CLASSES)
     assert one.steps == 25 * 1024
     assert one.knobs == {
         "known": 40,
@@ -287,33 +228,6 @@ def test_the_published_numbers_are_the_defaults():
         "ema": 0.999,
         "weight_decay": 0.02,
     }
-
-
-@functools.cache
-def mixed_run(bottom, mixable):
-    """The attack with published mixing on 40 rows of whole numbers, as a jitted function of the
-    bottom's variables."""
-    rows = np.random.default_rng(5).integers(0, 9, (40, cases.WIDTH))
-    view, known = cases.seen_of(
-        cases.make_case(np.arange(40) % CLASSES, CLASSES, features=rows, known=12)
-    )
-    knobs = as_arrays(passive(cases.BOTTOMS, CLASSES).knobs)
-
-    def run(start):
-        return complete(
-            keys.run_key(0),
-            view._replace(bottoms=(start,)),
-            known,
-            knobs,
-            bottom=together([bottom._replace(mixable=mixable)]),
-            head=from_module(MLP((), CLASSES)),
-            num_classes=CLASSES,
-            steps=6,
-            batch_size=4,
-            finetune_bottom=False,
-        ).train
-
-    return harness.quick_jit(run)
 
 
 def _affine_or_fractions(variables, x, train, key):
@@ -330,13 +244,22 @@ def _affine_or_fractions(variables, x, train, key):
     return z, ({**variables, "batch_stats": (gains, fraction)}, {})
 
 
-AFFINE_OR_FRACTIONS = Party(lambda key, x: {}, _affine_or_fractions)
+@functools.cache
+def mixing_run(mixable):
+    """The attack with published mixing on 40 rows of whole numbers, as a jitted function of its view."""
+    bottom = Party(lambda key, x: {}, _affine_or_fractions)._replace(mixable=mixable)
+    return completed(bottom, from_module(MLP((), CLASSES)), CLASSES, 6, 4, False)
 
 
 def both_mixtures(gains):
     """Scores of a bottom whose inputs are mixed, and of one whose embeddings are."""
+    rows = np.random.default_rng(5).integers(0, 9, (40, cases.WIDTH))
+    case = cases.make_case(np.arange(40) % CLASSES, CLASSES, features=rows, known=12)
+    view, known = cases.seen_of(case)
     start = {"params": {}, "batch_stats": (jnp.float32(gains), jnp.float32(0))}
-    return [np.asarray(mixed_run(AFFINE_OR_FRACTIONS, mixable)(start)) for mixable in (True, False)]
+    knobs = as_arrays(passive(cases.BOTTOMS, CLASSES).knobs)
+    view = view._replace(bottoms=(start,))
+    return [np.asarray(mixing_run(mixable)(view, known, knobs).train) for mixable in (True, False)]
 
 
 def test_mixing_at_the_cut_equals_mixing_inputs_for_an_affine_bottom():
@@ -351,12 +274,3 @@ def test_a_bottom_that_reads_codes_never_reads_a_mixture_of_them():
     mixture, whole = both_mixtures([0, 1])
     assert np.ptp(whole, axis=0).max() == 0
     assert np.any(mixture != whole)
-
-
-def test_dropout_in_a_bottom_draws_anew_each_step_and_never_when_scoring():
-    bottom = from_module(MLP((16,), cases.CUT, dropout=0.5))
-    start = harness.quick_jit(bottom.init)(jax.random.key(0), jnp.zeros((2, cases.WIDTH)))
-    first, again = (np.asarray(mixed_run(bottom, True)(start)) for _ in range(2))
-    np.testing.assert_array_equal(first, again)
-    without = mixed_run(from_module(MLP((16,), cases.CUT)), True)(start)
-    assert np.any(first != np.asarray(without))

@@ -1,7 +1,5 @@
 """Cosine, inner product and n-hint: likeness to the gradients of known positives."""
 
-import functools
-
 import numpy as np
 import pytest
 
@@ -12,51 +10,26 @@ from vfljax.attacks.hints import cosine, hint, inner
 ROWS = 50
 
 
-@functools.cache
-def problem(known=20, seed=0):
-    rng = np.random.default_rng(seed)
+@pytest.mark.parametrize("known", [20, 4])
+def test_scores_are_those_of_the_numpy_twin(known):
+    """The first known positive counts, or up to 1, 3 and 5: of 4 known rows 2 are positive; all are used."""
+    rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, ROWS)
-    g = rng.normal(size=(1, ROWS, 3)) + labels[None, :, None]
-    case = cases.make_case(labels, 2, gradients=g, known=known)
+    g = np.float32(rng.normal(size=(ROWS, 3)) + labels[:, None])
+    zero = ROWS - 1
+    g[zero] = 0  # which has cosine 0
+    case = cases.make_case(labels, 2, gradients=g[None], known=known)
     positives = [int(i) for i in cases.known_of(case) if labels[i] == 1]
-    return np.float32(g[0]), positives, case
-
-
-def number(scores):
-    """The score itself, up to where the halves were divided."""
-    return np.asarray(scores)[:, 1]
-
-
-@pytest.mark.parametrize(("attack", "twin"), [(cosine, reference.cosine), (inner, reference.inner)])
-def test_cosine_and_inner_product_are_taken_with_the_first_known_positive(attack, twin):
-    g, positives, case = problem()
-    scores = number(cases.attack(cases.build(attack, 2), case, known=20).train)
-    expected = twin(g.astype(float), g[positives[0]].astype(float))
-    np.testing.assert_allclose(scores, expected - np.median(expected), atol=1e-5)
-
-
-def test_n_hint_is_minus_the_distance_to_the_nearest_of_n_known_positives():
-    g, positives, case = problem()
-    counts = (1, 3, 5)
-    forms = [cases.build(hint, 2, count=count) for count in counts]
-    for count, scores in zip(counts, cases.attack_all(forms, case, known=20)):
-        expected = reference.hint(g, g[positives[:count]])
-        np.testing.assert_allclose(number(scores.train), expected - np.median(expected), atol=1e-5)
-
-
-def test_fewer_known_positives_than_hints_are_all_used_and_nothing_else():
-    g, positives, case = problem(known=4)
-    assert len(positives) == 2
-    scores = number(cases.attack(cases.build(hint, 2, count=5), case, known=4).train)
-    expected = reference.hint(g, g[positives])
-    np.testing.assert_allclose(scores, expected - np.median(expected), atol=1e-5)
-
-
-def test_a_zero_gradient_has_cosine_0_and_not_nan():
-    labels, g = np.array([1, 0, 1, 0]), np.zeros((1, 4, 2))
-    g[0, :3] = [[1, 0], [-1, 0], [0.5, 0.5]]
-    case = cases.make_case(labels, 2, gradients=g, known=2)
-    assert np.isfinite(cases.attack(cosine(cases.BOTTOMS, 2), case, known=2).train).all()
+    assert zero not in positives
+    assert len(positives) == known // 2
+    first, others = g[positives[0]].astype(float), g[:zero].astype(float)
+    expected = [np.append(reference.cosine(others, first), 0), reference.inner(g, first)]
+    expected += [reference.hint(g, g[positives[:count]]) for count in (1, 3, 5)]
+    forms = [cases.build(attack, 2) for attack in (cosine, inner)]
+    forms += [cases.build(hint, 2, count=count) for count in (1, 3, 5)]
+    for scores, twin in zip(cases.attack_all(forms, case, known=known), expected, strict=True):
+        np.testing.assert_allclose(scores[:, 1], twin - np.median(twin), atol=1e-5)
+        np.testing.assert_array_equal(scores[:, 0], -scores[:, 1])
 
 
 def test_of_several_classes_each_row_is_compared_with_every_class_s_known_rows():
@@ -65,23 +38,19 @@ def test_of_several_classes_each_row_is_compared_with_every_class_s_known_rows()
     rng = np.random.default_rng(1)
     labels = np.arange(ROWS) % 3
     g = rng.normal(size=(1, ROWS, 3)) + np.eye(3)[labels]
-    sent = np.ones((1, ROWS), bool)
+    rows, lost = np.arange(12), 1  # known, and of these not sent
+    sent = (np.arange(ROWS) != lost)[None]
     case = cases.make_case(labels, 3, gradients=g, sent=sent, known=12)
-    rows = cases.known_of(case)
-    lost = rows[1]
-    sent[0, lost] = False
-    case = cases.make_case(labels, 3, gradients=g, sent=sent, known=12)
+    np.testing.assert_array_equal(cases.known_of(case), rows)
     members = [[i for i in rows if labels[i] == c and i != lost] for c in range(3)]
     x = np.float32(g[0]).astype(float)
     means = [x[rows].mean(axis=0) for rows in members]
-    expected = {
-        cosine: [reference.cosine(x, mean) for mean in means],
-        inner: [reference.inner(x, mean) for mean in means],
-        hint: [reference.hint(x, x[rows[:2]]) for rows in members],
-    }
-    for attack, columns in expected.items():
-        options = {"count": 2} if attack is hint else {}
-        form = cases.build(attack, 3, **options)
-        scores = np.asarray(cases.attack(form, case, known=12).train)
+    expected = [
+        [reference.cosine(x, mean) for mean in means],
+        [reference.inner(x, mean) for mean in means],
+        [reference.hint(x, x[rows[:2]]) for rows in members],
+    ]
+    forms = [cases.build(cosine, 3), cases.build(inner, 3), cases.build(hint, 3, count=2)]
+    for scores, columns in zip(cases.attack_all(forms, case, known=12), expected, strict=True):
         assert np.isnan(scores[lost]).all()
         np.testing.assert_allclose(scores[sent[0]], np.stack(columns, 1)[sent[0]], atol=1e-5)

@@ -11,31 +11,22 @@ from vfljax.attacks.reader import reader
 
 pytestmark = pytest.mark.usefixtures("real_learners")
 
-ranked = harness.quick_jit(features, static_argnums=1)
 
-
-@pytest.fixture(scope="module")
-def made():
-    """Two classes; a gradient tells them apart, and a fifth of the rows was never sent."""
+def test_a_learner_reads_the_ranks_of_the_exchange_and_scores_the_rows_that_were_sent():
     rng = np.random.default_rng(0)
     labels = rng.permutation(100) % 2
     gradients = np.tile((2 * labels - 1 + 0.2 * rng.normal(size=100))[:, None], (2, 1, 3))
-    sent = np.tile(np.arange(100) % 5 != 4, (2, 1))
-    return labels, sent[0], cases.make_case(labels, 2, gradients=gradients, sent=sent, known=20)
-
-
-def test_run_gives_the_ranks_and_no_scores_of_classes(made):
-    _, sent, case = made
+    sent = np.arange(100) % 5 != 4
+    arrays = {"gradients": gradients, "sent": np.tile(sent, (2, 1))}
+    case = cases.make_case(labels, 2, known=20, **arrays)
+    attack = cases.build(reader, 2, learner="naive Bayes on ranks")
     view, _ = cases.seen_of(case)
-    found = np.asarray(cases.jitted(cases.build(reader, 2).run)(None, view, None, {}).train)
-    np.testing.assert_allclose(found[sent], np.asarray(ranked(view, "all"))[sent], atol=1e-6)
+    found = np.asarray(cases.jitted(attack.run)(None, view, None, {}).train)
+    ranked = np.asarray(harness.quick_jit(features, static_argnums=1)(view, "all"))
+    np.testing.assert_allclose(found[sent], ranked[sent], atol=1e-6)
     assert np.all(np.isnan(found[~sent]))
-
-
-@pytest.mark.parametrize("learner", ["extra trees", "naive Bayes on ranks", "logistic C=.1"])
-def test_a_learner_scores_the_rows_that_were_sent(made, learner):
-    labels, sent, case = made
-    scores = np.asarray(cases.attack(cases.build(reader, 2, learner=learner), case).train)
+    known = cases.known_of(case)[None]
+    scores = attack.host(found, known, labels[known], 2, 0)[0]
     assert scores.shape == (100, 2)
     assert np.all(np.isnan(scores[~sent]))
     assert np.mean(scores[sent].argmax(1) == labels[sent]) > 0.9

@@ -94,8 +94,8 @@ def make_case(
     turn = np.concatenate([np.arange(np.sum(labels == c)) for c in range(num_classes)])
     common = CommonData(
         features=(_host(np.concatenate([features, test_features])),),
-        mean=(_host(np.zeros((1, WIDTH))),),
-        scale=(_host(np.ones((1, WIDTH))),),
+        mean=(_host(np.zeros((1, np.shape(features)[1]))),),
+        scale=(_host(np.ones((1, np.shape(features)[1]))),),
         train=_host(np.arange(rows)[None], np.int32),
         test=_host(np.arange(rows, total)[None], np.int32),
         labels=_host(np.concatenate([labels, np.zeros(total - rows, int)]), np.int32),
@@ -163,7 +163,7 @@ def _signs(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
 
 
 def _lengths(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
-    direction = rng.normal(size=(len(labels), 3))
+    direction = rng.normal(size=(len(labels), classes))
     return _twice(direction / np.linalg.norm(direction, axis=1)[:, None] * (1 + labels)[:, None])
 
 
@@ -173,7 +173,7 @@ def _centers(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
 
 def _drops(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
     """Gradients whose entries are the larger, the larger the label."""
-    return _twice(labels[:, None] + 0.1 * rng.uniform(size=(len(labels), 3)))
+    return _twice(labels[:, None] + 0.1 * rng.uniform(size=(len(labels), classes)))
 
 
 def _pulls(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
@@ -233,10 +233,10 @@ LEAKS: dict[str, Draw] = {
     "centers": _centers,
     "drops": _drops,
     "clusters": _together(_embedded, _centers),
-    "pulls": _pulls,
     "tops": _tops,
     "tops_and_features": _together(_features, _tops),
     "sums": _sums,
     "charges": _charges,
     "correlations": _correlations,
+    "pulls": _pulls,  # last: its embeddings have one column, for which an attack is compiled anew
 }

@@ -2,7 +2,8 @@
 
 ``shapes`` and ``declared`` need no arrays; sweeps check them for every plugin before they attack. If there is a
 top model, the embeddings in them are wider than C, so that an attack cannot confuse D with C. The other rules
-run the attack on constructed rows with embeddings of width C, so that one program serves several rules.
+run the attack on constructed rows with embeddings of width C, mapped over members as in a sweep, so that one
+program serves several rules.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from vfljax.errors import check_call
 from vfljax.models import MLP
 from vfljax.testing.exchanges import BATCH, BOTTOMS, CUT, LEAKS, WIDTH, Case, make_case, seen_of
 from vfljax.testing.rules import MANY, finite, rule, same_bits, shape
-from vfljax.types import KINDS, NO_SPLIT, Array, HostArray, Scores, View
+from vfljax.types import KINDS, NO_SPLIT, Array, HostArray, Known, Scores, View
 
 Options = Mapping[str, Any]
 ROWS, KNOWN = 200, 40
@@ -66,7 +67,7 @@ class TestedAttack(NamedTuple):
         """Returns the attack's scores of a case, by default of ``case()``."""
         case = self.case() if case is None else case
         attack = self.attack(case.run.exchange["embeddings"].shape[-1])
-        return scores_of(attack, case, self.num_classes, jax.random.key(0), self.knobs)
+        return scores_of(attack, case, self.num_classes, jax.random.key(0), self.knobs, mapped)
 
 
 @functools.cache
@@ -117,8 +118,7 @@ def _case(num_classes: int, split: bool, cut: int) -> Case:
 
 def shapes(tested: TestedAttack) -> str:
     """Returns "" if the attack, with traced knobs, gives scores [N, C] and perhaps [M, C], else why not."""
-    cut = CUT if tested.split else tested.num_classes  # without a top model bottoms give logits
-    attack = tested.attack(cut)
+    attack = tested.attack(CUT if tested.split else tested.num_classes)
     if not isinstance(attack, Attack):
         return f"the factory returned {type(attack).__name__} and no Attack"
     for field, values, known in (
@@ -134,10 +134,8 @@ def shapes(tested: TestedAttack) -> str:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not math.isfinite(value):
             return f"the knob {knob}={value!r} is no number"
-    knobs = {knob: jax.ShapeDtypeStruct((), jnp.float32) for knob in attack.knobs}
-    view, known = jax.eval_shape(seen_of, *tested.case(cut))
     check_call("run", attack.run, "key", "view", "known", "knobs")
-    scores = jax.eval_shape(attack.run, jax.random.key(0), view, known, knobs)
+    _, view, scores = _trace_of(tested)
     if not isinstance(scores, Scores):
         return f"run returned {shape(scores)} and no Scores"
     for field, rows in (("train", ROWS), ("test", len(view.test_features[0]))):
@@ -161,16 +159,31 @@ OF_VIEW = {
 FREE = ("sent", "epochs", "sums.count")  # what every attack may read
 
 
+def _trace_of(tested: TestedAttack) -> tuple[Any, View, Any]:
+    """Returns the trace of the attack's ``run``, and the shapes of its view and of what it returns."""
+    cut = CUT if tested.split else tested.num_classes  # without a top model bottoms give logits
+    attack = tested.attack(cut)
+    return _traced(attack.run, tuple(attack.knobs), tested.num_classes, tested.split, cut)
+
+
+@functools.lru_cache(maxsize=4)  # one rule after the other reads the same traces
+def _traced(
+    run: Callable[..., Any], knobs: tuple[str, ...], num_classes: int, split: bool, cut: int
+) -> tuple[Any, View, Any]:
+    view, known = jax.eval_shape(seen_of, *_case(num_classes, split, cut))
+    values = {knob: jax.ShapeDtypeStruct((), jnp.float32) for knob in knobs}
+    trace = jax.make_jaxpr(lambda view, key, *rest: run(key, view, *rest), return_shape=True)
+    closed, returned = trace(view, jax.random.key(0), known, values)
+    return closed.jaxpr, view, returned
+
+
 def fields_read(tested: TestedAttack) -> set[str]:
     """Returns what of ``View`` the scores of training rows depend on: names in ``READS``, or the names of
     diagnostics. It traces the attack, and removes from the trace what no score needs."""
-    cut = CUT if tested.split else tested.num_classes
-    attack, (view, known) = tested.attack(cut), jax.eval_shape(seen_of, *tested.case(cut))
-    knobs = {knob: jax.ShapeDtypeStruct((), jnp.float32) for knob in attack.knobs}
-    key = jax.random.key(0)
-    traced = jax.make_jaxpr(lambda view, *rest: attack.run(key, view, *rest).train)
-    jaxpr = traced(view, known, knobs).jaxpr
-    _, used = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
+    jaxpr, view, scores = _trace_of(tested)
+    of_training = len(jax.tree.leaves(scores.train))
+    needed = [place < of_training for place in range(len(jaxpr.outvars))]
+    _, used = partial_eval.dce_jaxpr(jaxpr, needed)
     paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(view)]
     read = set()
     for path in itertools.compress(paths, used):
@@ -190,8 +203,33 @@ def declared(tested: TestedAttack) -> str:
     return f"it reads {named}, which reads={attack.reads!r} leaves out" if hidden else ""
 
 
+@functools.cache
+def jitted(run: Callable[..., Scores]) -> Callable[..., Scores]:
+    """Returns ``Attack.run`` compiled: one function for each ``run``."""
+    return jax.jit(run)
+
+
+@functools.cache
+def mapped(run: Callable[..., Scores]) -> Callable[..., Scores]:
+    """Returns ``Attack.run`` compiled as sweeps compile it, for several members at once: one function for each
+    ``run``, which all rules share. It is given one member, of which it runs two copies."""
+
+    def run_twice(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+        member = key, view, knobs
+        twice = jax.tree.map(lambda a: jnp.stack([a, a]), member)
+        both = jax.vmap(lambda member: run(member[0], member[1], known, member[2]))(twice)
+        return jax.tree.map(lambda a: a[0], both)
+
+    return jax.jit(run_twice)
+
+
 def scores_of(
-    attack: Attack, case: Case, classes: int, key: Array, knobs: Mapping[str, float]
+    attack: Attack,
+    case: Case,
+    classes: int,
+    key: Array,
+    knobs: Mapping[str, float],
+    compiled: Callable[[Callable[..., Scores]], Callable[..., Scores]] = jitted,
 ) -> Scores:
     """Returns the scores of an attack on a stored run.
 
@@ -201,17 +239,12 @@ def scores_of(
       classes: C.
       key: of the attack's draws.
       knobs: every knob's value.
+      compiled: ``jitted`` or ``mapped``.
     """
     view, known = seen_of(*case)
     numbers = {knob: jnp.float32(value) for knob, value in knobs.items()}
-    scores = jax.device_get(jitted(attack.run)(key, view, known, numbers))
+    scores = jax.device_get(compiled(attack.run)(key, view, known, numbers))
     return finished(attack, scores, case, classes)
-
-
-@functools.cache
-def jitted(run: Callable[..., Scores]) -> Callable[..., Scores]:
-    """Returns ``Attack.run`` compiled: one function for each ``run``, which all rules share."""
-    return jax.jit(run)
 
 
 def finished(attack: Attack, scores: Scores, case: Case, classes: int) -> Scores:
@@ -243,13 +276,8 @@ def _numbers(tested: TestedAttack) -> str:
 
 def _members(tested: TestedAttack) -> str:
     attack, case = tested.attack(), tested.case()
-    view, known = seen_of(*case)
-    knobs = {knob: jnp.full(2, value, jnp.float32) for knob, value in tested.knobs.items()}
-    key = jnp.stack([jax.random.key(0)] * 2)
-    views: View = jax.tree.map(lambda a: jnp.stack([a, a]), view)
-    mapped = jax.jit(jax.vmap(attack.run, in_axes=(0, 0, None, 0)))(key, views, known, knobs)
-    first = finished(attack, Scores(mapped.train[0]), case, tested.num_classes)
-    guesses = (np.argmax(scores.train, axis=-1) for scores in (first, tested.scores()))
+    alone = scores_of(attack, case, tested.num_classes, jax.random.key(0), tested.knobs)
+    guesses = (np.argmax(scores.train, axis=-1) for scores in (tested.scores(), alone))
     agreed = np.mean(np.equal(*guesses))
     return "" if agreed >= AGREED else f"a member guesses {1 - agreed:.0%} of the rows otherwise"
 
@@ -295,13 +323,14 @@ def _giveaways(classes: int, split: bool) -> Iterator[tuple[HostArray, dict[str,
 
 
 DECLARED = "it declares what it reads"
+MEMBERS = "members mapped together equal each alone"
 SHAPES = "it gives scores [N, C], and knobs may be traced"
 RULES: dict[str, Callable[[TestedAttack], str]] = {
     SHAPES: shapes,
     DECLARED: declared,
     "the same key gives the same scores": _pure,
     "every row that was sent has a finite score": _numbers,
-    "members mapped together equal each alone": _members,
+    MEMBERS: _members,
     "it reads labels that are given away": _planted,
 }
 """The rules of every attack, in the order in which they are tried; each returns why it is broken, or ""."""
