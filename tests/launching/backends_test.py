@@ -5,9 +5,7 @@ import pathlib
 import pickletools
 import signal
 import stat
-import subprocess
 import sys
-import time
 
 import jax
 import pytest
@@ -15,8 +13,6 @@ import pytest
 from vfljax import launching
 from vfljax.errors import UserError
 from vfljax.launching import worker
-
-pytestmark = pytest.mark.usefixtures("real_learners")
 
 SBATCH = """#!/bin/sh
 cp "$1" "$(dirname "$0")/script"
@@ -63,9 +59,7 @@ def test_an_unknown_launcher_is_refused():
     assert "did you mean 'local'?" in refused("loacl")
 
 
-@pytest.mark.parametrize(
-    ("name", "package"), [("local", "submitit"), ("slurm", "submitit"), ("ray", "ray")]
-)
+@pytest.mark.parametrize(("name", "package"), [("slurm", "submitit"), ("ray", "ray")])
 def test_a_launcher_whose_package_is_missing_says_how_to_get_it(name, package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     extra = "ray" if package == "ray" else "launch"
@@ -79,14 +73,16 @@ def test_local_processes_are_for_cores(monkeypatch):
 
 def test_processes_of_a_background_job_can_be_canceled():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell's & does
-    asks = "import signal; print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)"
     try:
         with launching.opened("local", 1, {}):
             os.kill(os.getpid(), signal.SIGINT)  # this process still ignores it
-            said = subprocess.run([sys.executable, "-c", asks], check=True, capture_output=True)
+            # and its children, which inherit no handler, do not
+            assert signal.getsignal(signal.SIGINT) not in (
+                signal.SIG_IGN,
+                signal.default_int_handler,
+            )
     finally:
         signal.signal(signal.SIGINT, before)
-    assert said.stdout.strip() == b"False"
 
 
 def test_slurm_is_refused_where_there_is_none(monkeypatch, tmp_path):
@@ -115,31 +111,38 @@ def test_slurm_gets_an_array_that_is_requeued(cluster, tmp_path):
         "#SBATCH --signal=USR2@90",
     } <= lines
     assert any(line.startswith("srun") and "submitit.core._submit" in line for line in lines)
+    # files of jobs are for this user alone, and hold paths and names
+    assert stat.S_IMODE((tmp_path / "jobs").stat().st_mode) == 0o700
+    operations = pickletools.genops(next((tmp_path / "jobs").glob("*.pkl")).read_bytes())
+    strings = {argument for operation, argument, _ in operations if isinstance(argument, str)}
+    one = worker_in(tmp_path)
+    ours = {one.workdir, one.sweep, one.assignment, *one.plugins}
+    assert ours <= strings
+    assert not [s for s in strings - ours if "/" in s]  # what is left names functions
 
 
-def test_what_slurm_refuses_is_one_line(cluster, tmp_path):
-    cluster(REFUSES)
+@pytest.mark.parametrize(
+    ("sbatch", "line"),
+    [
+        (REFUSES, "sbatch: error: Batch job submission failed: Invalid partition name specified"),
+        ("#!/bin/sh\necho 17\n", "Could not make sense of sbatch output"),
+    ],
+)
+def test_what_slurm_refuses_or_says_that_is_not_understood_is_one_line(
+    cluster, tmp_path, sbatch, line
+):
+    cluster(sbatch)
     with (
         launching.opened("slurm", 1, {"slurm_partition": "gpuu"}) as engine,
-        pytest.raises(UserError) as error,
+        pytest.raises(UserError, match=f"^--launcher=slurm: {line}") as error,
     ):
         engine.start(worker_in(tmp_path), 1, tmp_path / "jobs")
-    assert str(error.value) == (
-        "--launcher=slurm: sbatch: error: Batch job submission failed: Invalid partition name specified"
-    )
+    assert "\n" not in str(error.value)
 
 
-def test_an_answer_of_sbatch_that_is_not_understood_is_one_line(cluster, tmp_path):
-    cluster("#!/bin/sh\necho 17\n")
-    with (
-        launching.opened("slurm", 1, {}) as engine,
-        pytest.raises(UserError, match="--launcher=slurm: Could not make sense of sbatch output"),
-    ):
-        engine.start(worker_in(tmp_path), 1, tmp_path / "jobs")
-
-
-@pytest.mark.parametrize("name", ["local", "slurm"])
-@pytest.mark.parametrize("option", ["nodes", "tasks_per_node", "slurm_ntasks_per_node"])
+@pytest.mark.parametrize(
+    ("name", "option"), [("local", "nodes"), ("slurm", "slurm_ntasks_per_node")]
+)
 def test_a_job_is_one_process(name, option):
     assert f"{option}=2: a job is one process" in refused(name, **{option: 2})
     with launching.opened(name, 1, {option: 1}):
@@ -159,26 +162,7 @@ def test_a_requeued_worker_is_the_same_worker(tmp_path):
     assert worker_in(tmp_path).checkpoint().function == worker_in(tmp_path)
 
 
-def test_a_process_of_this_machine_reports_what_it_cannot_see(tmp_path):
-    """Through submitit's local executor: its files are for this user alone and hold paths and names."""
-    one = worker_in(tmp_path)
-    with launching.opened("local", 1, {}) as engine:
-        (handle,) = engine.start(one, 1, tmp_path / "jobs")
-        while not handle.ended():
-            time.sleep(0.05)
-    with pytest.raises(UserError, match=f"{one.workdir} cannot be seen from"):
-        handle.why()
-    assert stat.S_IMODE((tmp_path / "jobs").stat().st_mode) == 0o700
-    (file,) = (tmp_path / "jobs").glob("*_submitted.pkl")
-    operations = list(pickletools.genops(file.read_bytes()))
-    strings = {argument for operation, argument, _ in operations if isinstance(argument, str)}
-    ours = {one.workdir, one.sweep, one.assignment, *one.plugins}
-    assert ours <= strings
-    assert not [s for s in strings - ours if "/" in s]  # what is left names functions
-
-
-@pytest.mark.parametrize("state", ["PREEMPTED", "TIMEOUT"])
-def test_a_job_that_slurm_has_taken_away_has_ended(cluster, tmp_path, monkeypatch, state):
+def test_a_job_that_slurm_has_taken_away_has_ended(cluster, tmp_path, monkeypatch):
     submitit = pytest.importorskip("submitit")
     cluster(SBATCH)
     monkeypatch.setattr(submitit.SlurmJob, "done", lambda self, **_: False)
@@ -186,6 +170,7 @@ def test_a_job_that_slurm_has_taken_away_has_ended(cluster, tmp_path, monkeypatc
     with launching.opened("slurm", 1, {}) as engine:
         (handle,) = engine.start(worker_in(tmp_path), 1, tmp_path / "jobs")
     assert not handle.ended()
-    monkeypatch.setattr(submitit.SlurmJob, "state", state)
-    assert handle.ended()
-    assert handle.why().startswith(f"{state} (log: ")
+    for state in ("PREEMPTED", "TIMEOUT"):
+        monkeypatch.setattr(submitit.SlurmJob, "state", state)
+        assert handle.ended()
+        assert handle.why().startswith(f"{state} (log: ")

@@ -104,33 +104,6 @@ def test_of_two_processes_one_is_killed(flags, inline, tmp_path):
     assert workers(tmp_path / "w") == []
 
 
-def test_a_plugin_that_changed_in_between_is_refused(flags, inline, tmp_path):
-    shutil.copytree(pathlib.Path(flags[0].split("=")[1]).parent, tmp_path / "c")
-    flags = [f"--config={tmp_path / 'c/elsewhere.py'}", f"--plugin={tmp_path / 'c/mine.py'}"]
-    process = begin(tmp_path / "w", [*flags, "--launcher=local", "--jobs=1"])
-    first_shard(process, tmp_path / "w")
-    process.send_signal(signal.SIGTERM)
-    said(process, 143)
-    assert workers(tmp_path / "w") == []
-    with (tmp_path / "c" / "mine.py").open("a") as file:
-        file.write("changed = True\n")
-    for launcher in ([], ["--launcher=local", "--jobs=1"]):
-        line = said(begin(tmp_path / "w", [*flags, *launcher]), 2).splitlines()[-1]
-        assert "was made with another file of the plugin mine" in line
-    shutil.copy(OWN, tmp_path / "c" / "mine.py")
-    said(begin(tmp_path / "w", flags))
-    assert tables(tmp_path / "w") == inline
-
-
-def test_the_next_command_works_beside_the_workers_of_one_that_was_killed(flags, inline, tmp_path):
-    process = begin(tmp_path / "w", [*flags, "--launcher=local", "--jobs=1"])
-    first_shard(process, tmp_path / "w")
-    process.kill()  # it alone
-    process.communicate()
-    said(begin(tmp_path / "w", flags))
-    assert tables(tmp_path / "w") == inline
-
-
 def test_a_worker_that_is_preempted_is_requeued_and_goes_on(flags, inline, tmp_path):
     process = begin(tmp_path / "w", [*flags, "--launcher=local", "--jobs=1"])
     first_shard(process, tmp_path / "w")

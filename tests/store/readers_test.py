@@ -36,11 +36,6 @@ def old(path, **changes):
     return {**content, "revision": "0123456789ab+", **changes}
 
 
-def test_a_header_names_the_version_of_its_reader(path):
-    assert header(planned(path), "")["reader"] == table.READER == datasets.READERS["table"]
-    assert header(plan_of(tiny()), "")["reader"] == 1
-
-
 def test_another_reading_is_not_called_other_data(path, tmp_path):
     store.begin(tmp_path / "w", old(path, checksum="otherwise"))
     with pytest.raises(UserError, match="reading changed") as error:

@@ -15,17 +15,13 @@ from vfljax.attacking import batching as attack_blocks
 from vfljax.attacking.jobs import ViewGroup
 from vfljax.datasets.core import SourceColumn
 from vfljax.datasets.splits import Split, label_groups
-from vfljax.errors import UserError
 from vfljax.models import ResNet
 from vfljax.sweep import batch_layout, plan, train
 from vfljax.sweep.grid import parse
 
 CANCER = {"data.name": "breast_cancer", "data.train": 300, "data.validation": 100, "data.test": 100}
-
-
 GAFM, KDK = {"gafm": {"delta": 0.1}}, {"kdk": {"epsilon": 0.5, "k": 2}}
-MEAN, SIGMOID = {"model.aggregation": "mean"}, {"model.output": "sigmoid"}
-NO_TEACHER = {"parties.label_features": False}
+PROBABILITY = CANCER | {"model.top": "probability", "model.aggregation": "mean"}
 
 
 def chain(defenses, **fields):
@@ -35,77 +31,42 @@ def chain(defenses, **fields):
 
 # what only the data's classes, rows and columns, or the defenses themselves, can refuse
 BAD = [
-    (chain({"kdk": {"epsilon": float("nan"), "k": 2}}), "epsilon=nan", "give a number"),
     (chain({"kdk": {"epsilon": 0.5, "k": 11}}), "k=11", "10 classes"),
-    (chain({"kdk": {"epsilon": 0.5, "k": 2.5}}), "k=2.5", "whole number"),
     (chain({"kdk": {"epsilon": 0.5, "k": 2, "anchor": "b"}}), "anchor='b'", "teacher"),
-    (chain(GAFM), "2 classes", "has 10"),
     (chain(GAFM, **CANCER), "aggregation='concatenate'", "'mean'"),
-    (chain(GAFM, **CANCER, **MEAN, **SIGMOID), "(4, 4) wide", "config.model.cut=1"),
-    (chain({"dcor": {"alpha": 0.1}} | GAFM, **CANCER), "gafm replaces", "list gafm before dcor"),
     (chain(KDK | {"label_dp": {"epsilon": 1}}), "label_dp replaces", "list label_dp before kdk"),
-    (
-        chain({"label_dp": {"epsilon": 1, "mechanism": "rr_with_prior"}}, **NO_TEACHER),
-        *("needs a teacher", "randomized_response"),
-    ),
-    (chain(KDK, **NO_TEACHER), "needs a teacher", "label_features=True"),
-    (chain(GAFM | KDK, **CANCER, **MEAN), "kdk has no effect beside it", "drop one"),
-    (
-        chain(GAFM, **CANCER, **SIGMOID, **{"model.aggregation": "sum", "model.cut": 1}),
-        *("'sum' of 2 parties", "'mean'"),
-    ),
+    (chain(KDK, **{"parties.label_features": False}), "needs a teacher", "label_features=True"),
     (
         chain({"marvell": {"power": 0, "budget": "dynamic"}}, **CANCER),
         *("power=0", "grows by factors"),
     ),
-    (
-        chain({"label_dp": {"epsilon": 1, "prior": "teacher"}}),
-        "prior='teacher'",
-        "guarantee='none'",
-    ),
-    (chain({"noise": {"scale": 1, "law": "cauchy"}}), "law='cauchy'", "laplace"),
-    (chain({"dcor": {"alpha": 1, "form": "log"}}), "form='log'", "log_squared"),
-    (chain({"ppdl": {"theta": 0.5, "on_exhaustion": "x"}}), "'x'", "zero, keep"),
-    (chain({"noise": {"scale": float("inf")}}), "scale=inf", "1e+30"),
     (chain({"noise": {"scale": 1, "law": np.array(["laplace", "x"])}}), "'x'", "laplace"),
     ({"model.top": "generator"}, "2 classes", "'head'"),
-    ({"model.top": "probability", **CANCER}, "(it is 4)", "config.model.cut=1"),
+    (PROBABILITY, "(it is 4)", "config.model.cut=1"),
     (
-        CANCER
-        | MEAN
-        | SIGMOID
-        | {"model.top": "probability", "model.cut": 1, "model.top_hidden": (3,)},
+        PROBABILITY | {"model.output": "sigmoid", "model.cut": 1, "model.top_hidden": (3,)},
         *("top_hidden=[3]", "must be ()"),
     ),
     ({"model.hidden": (0,)}, "config.model.hidden=(0,)", "from 1 to"),
-    ({"model.hidden": (-3,)}, "config.model.hidden=(-3,)", "from 1 to"),
-    ({"model.options": {"dropout": 1.5}}, "config.model.options.dropout=1.5", "[0, 1)"),
-    ({"teacher.hidden": (0,)}, "config.teacher.hidden=(0,)", "from 1 to"),
     ({"teacher.options": {"dropout": -1.0}}, "config.teacher.options.dropout=-1.0", "[0, 1)"),
     ({"model.output": "sigmoidd"}, "sigmoidd", "did you mean 'sigmoid'"),
     (
         {"training.optimizer": "malicious_sgd", "attacks.active": {}},
-        "malicious_sgd",
-        "no malicious",
+        *("malicious_sgd", "no malicious"),
     ),
     (
         {"training.optimizer": "adam", "malicious.rule": "released", "attacks.active": {}},
-        "rule='released'",
-        "choose 'intended', or the optimizer 'sgd'",
+        *("rule='released'", "choose 'intended', or the optimizer 'sgd'"),
     ),
     ({"training.evaluation": "released"}, "data has 10", "'final'"),
-    ({"model.bottom": "mlpp"}, "mlpp", "mlp"),
-    ({"data.name": "digit"}, "digit", "did you mean 'digits'"),
     ({"data.train": 5}, "[5, 160, 160]", "one row a class"),
-    ({"parties.passive": 9}, "10 parties", "fewer passive parties"),
     ({"training.class_weights": (0.3, 1.0)}, "[0.3, 1.0]", "one a class"),
     ({"training.batch_size": 319}, "batch of 1 row", "drop_last=True"),
     ({"training.batch_size": 321}, "batch_size=321", "at most 320"),
-    ({"model.bottom": "wide_deep"}, "'wide_deep' reads table", "of kind 'image'"),
 ]
 
 
-@pytest.mark.parametrize(("changes", "value", "remedy"), BAD, ids=[str(b[0])[:60] for b in BAD])
+@pytest.mark.parametrize(("changes", "value", "remedy"), BAD)
 def test_bad_input_is_one_line_with_the_value_and_the_remedy(changes, value, remedy):
     with refused(value, remedy):
         plan_of(tiny(**changes))
@@ -129,8 +90,6 @@ def test_attacks_know_the_recorded_rows_and_as_many_test_rows():
         np.testing.assert_array_equal(after.test, before.test[:100])
     np.testing.assert_array_equal(part.table.train, whole.table.train[:, :100])
     np.testing.assert_array_equal(part.table.test, whole.table.test[:, :100])
-    everything = plan_of(tiny(attacks={}))
-    np.testing.assert_array_equal(plan.recorded(everything).table.test, everything.table.test)
 
 
 def test_known_rows_come_class_by_class():
@@ -138,13 +97,11 @@ def test_known_rows_come_class_by_class():
     labels = rng.integers(0, 3, 90)
     splits = [Split(rng.permutation(90)[:60], np.arange(5), np.arange(5, 9)) for _ in range(2)]
     arrays = plan.split_arrays(labels, splits)
-    again = plan.split_arrays(labels, splits)
     for seed, split in enumerate(splits):
         order = arrays["known_order"][seed]
         assert sorted(order) == list(range(60))
         first = labels[split.train][order[:30]]
         assert np.bincount(first).tolist() == [10, 10, 10]  # the first n are balanced
-        np.testing.assert_array_equal(order, again["known_order"][seed])
     assert (arrays["known_order"][0] != arrays["known_order"][1]).any()
 
 
@@ -178,18 +135,14 @@ def test_groups_of_copies_are_numbered_by_seed_and_canaries_have_their_own(copie
     assert "different groups" in str(error)
 
 
-def test_a_header_counts_the_rows_of_different_groups(copied):
+def test_a_header_counts_the_rows_of_different_groups_and_has_the_owner_of_each_column(copied):
     groups = label_groups(copied.dataset)
-    data = train.header(copied, "")["data"]
-    assert data["distinct"] == min(len({*groups[split.train]}) for split in copied.splits)
-    assert data["distinct"] < data["recorded"] == len(copied.splits[0].train)
-
-
-def test_a_header_has_the_owner_of_each_column(copied):
     sources = tuple(SourceColumn(name, "number") for name in ("a", "b", "c", "y"))
     filled = copied._replace(dataset=copied.dataset._replace(sources=sources))
-    owners = [s["owner"] for s in train.header(filled, "")["data"]["sources"]]
-    assert owners == [0, 0, 1, None]
+    data = train.header(filled, "")["data"]
+    assert data["distinct"] == min(len({*groups[split.train]}) for split in copied.splits)
+    assert data["distinct"] < data["recorded"] == len(copied.splits[0].train)
+    assert [source["owner"] for source in data["sources"]] == [0, 0, 1, None]
 
 
 def test_large_networks_are_mapped_one_at_a_time_on_a_cpu_unless_a_width_is_named():
@@ -266,12 +219,6 @@ def test_settings_keep_their_numbers_where_a_config_names_the_federations_it_tra
     assert named.shards == derived.shards
     trials = pd.concat(g.trials for g in derived.groups).sort_values("trial")
     assert [*trials["federation"][:4]] == ["split", "split", "no_split", "no_split"]
-
-
-def test_a_malicious_federation_needs_an_optimizer_that_has_a_malicious_form():
-    fields = {"federations": ("split", "malicious"), "training.optimizer": "adam"}
-    with pytest.raises(UserError, match="malicious.rule='released' is not defined for .*'adam'"):
-        plan_of(tiny(**fields, **{"malicious.rule": "released"}))
 
 
 def test_widths_are_those_of_the_machine_that_planned_a_sweep():

@@ -33,16 +33,10 @@ def test_what_no_setting_could_serve_is_one_line_before_anything_is_written(
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"attacks": {"norm": {}}, "federations": ("split",)},  # two classes: skipped, not refused
-        {"attacks": {"direct": {}, "mean": {"known": 10}}},
-        {"attacks": {"probe": {}}, "federations": ("split", "no_split")},
-    ],
-)
-def test_what_can_be_served_or_is_for_two_classes_passes(changes):
-    plan.check_attacks(plan_of(tiny(**SMALL, **changes)))
+def test_what_can_be_served_or_is_for_two_classes_passes():
+    """The norm attack, which is for two classes, is skipped and not refused."""
+    attacks = {"norm": {}, "mean": {"known": 10}, "probe": {}}
+    plan.check_attacks(plan_of(tiny(**SMALL, attacks=attacks, federations=("split",))))
 
 
 def test_a_stored_sweep_is_never_asked(tiny_sweep, monkeypatch):
