@@ -226,19 +226,21 @@ def workdir(tiny_sweep: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def defended(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A stored sweep of label DP and GAFM on two classes. Tests must not change it."""
+    """A stored sweep of label DP and GAFM on two classes, also with a malicious party. Tests must not change
+    it."""
     from tests.sweeps import tiny, train
     from vfljax import store
 
     config = tiny(
         data={"name": "breast_cancer", "train": 200, "validation": 100, "test": 100},
+        federations=("split", "malicious", "no_split"),
         grid={
             "undefended": {},
             "plain": {"label_dp": {"epsilon": (1.0, 3.0)}},
             "gafm": {"gafm": {"delta": (0.1, 0.5)}},
         },
         attacks={"direct": {"rule": "most_negative"}},
-        **{"model.aggregation": "mean", "model.top": "generator"},
+        **{"model.aggregation": "mean", "model.top": "generator", "training.epochs": 2},
     )
     return store.load(made_once(tmp_path_factory, "defended", lambda w: train(w, config)))
 
@@ -285,19 +287,3 @@ def refused(launch: Callable[..., Any]) -> Callable[..., str]:
         return done.stderr
 
     return run
-
-
-@pytest.fixture
-def every_program(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Every program of settings made from now on, of an empty table."""
-    from vfljax.sweep import programs
-
-    every, original = [], programs.Program.__init__
-
-    def counting(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        every.append(self)
-
-    monkeypatch.setattr(programs.Program, "__init__", counting)
-    monkeypatch.setattr(programs, "_PROGRAMS", type(programs._PROGRAMS)())
-    return every

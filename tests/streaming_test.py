@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from analysis import streaming
 from tests.sweeps import comparable, plan_of, silent, tiny
 from vfljax import datasets, machine, store
 from vfljax.datasets import prepared
@@ -178,13 +177,3 @@ def test_whole_batches_are_recorded_and_read_under_pe_loss_alone(few):
     for name in ("party0_embeddings", "party0_gradients", "sent"):
         joined = np.concatenate([part[name], part[f"mates_{name}"]], axis=1)
         np.testing.assert_allclose(joined, whole[name], rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_streamed_epochs_are_timed_in_turn_with_resident_ones():
-    config = tiny(
-        attacks={}, **{"training.epochs": 1, "grid": {"noise": {"noise": {"scale": 0.1}}}}
-    )
-    lines = streaming.measured(config, 64, 2).splitlines()
-    assert [line.split(" | ")[0] for line in lines[2:]] == ["| resident", "| streamed"]
-    assert lines[2].endswith(" 1.00 (1.00 to 1.00) |")

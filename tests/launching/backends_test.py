@@ -6,6 +6,7 @@ import pickletools
 import signal
 import stat
 import sys
+import time
 
 import jax
 import pytest
@@ -160,6 +161,19 @@ def test_an_unknown_option_is_refused(cluster, tmp_path):
 
 def test_a_requeued_worker_is_the_same_worker(tmp_path):
     assert worker_in(tmp_path).checkpoint().function == worker_in(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["local", "ray"])
+def test_a_process_elsewhere_reports_what_it_cannot_see(name, tmp_path):
+    pytest.importorskip({"local": "submitit"}.get(name, name))
+    one = worker_in(tmp_path)
+    with launching.opened(name, 1, {}) as engine:
+        (handle,) = engine.start(one, 1, tmp_path / "jobs")
+        while not handle.ended():
+            time.sleep(0.05)
+        with pytest.raises(UserError, match=f"{one.workdir} cannot be seen from"):
+            handle.why()
 
 
 def test_a_job_that_slurm_has_taken_away_has_ended(cluster, tmp_path, monkeypatch):

@@ -83,16 +83,6 @@ def test_a_manifest_without_a_sum_is_refused(workdir):
     refused(workdir, "has no checksum")
 
 
-def test_a_file_is_summed_once_a_process_and_again_when_it_has_changed(workdir, monkeypatch):
-    summed, original = [], manifest.digest
-    monkeypatch.setattr(manifest, "digest", lambda path: summed.append(path.name) or original(path))
-    for _ in range(2):
-        manifest.open_folder(workdir, UNIT).file("one.bin")
-    assert summed == ["one.bin"]
-    flip(workdir / UNIT / "one.bin")
-    refused(workdir, r"one\.bin does not match its checksum")
-
-
 @pytest.mark.parametrize(
     "other",
     [

@@ -223,19 +223,6 @@ def test_no_flipped_bit_of_saved_progress_is_trained_on(tmp_path):
     assert saved_after(tmp_path) == (1, 1)
 
 
-def test_a_renamed_save_is_not_believed(tmp_path):
-    store.write_partial(tmp_path, SHARD, 1, tree(1))
-    folder = tmp_path / "partial" / "shards" / SHARD
-    for name, why in (("7", "it is partial/shards/a/1"), ("x", "it holds what no sweep writes")):
-        (folder / "1").rename(folder / name)
-        with pytest.raises(store.Damaged, match=why):
-            store.read_partial(tmp_path, SHARD)
-        (folder / name).rename(folder / "1")
-    folder.rename(folder.with_name("b"))
-    with pytest.raises(store.Damaged, match="it is partial/shards/a/1"):
-        store.read_partial(tmp_path, "b")
-
-
 @pytest.mark.parametrize(("where", "kept"), [("replace", 1), ("remove", 2)])
 def test_a_kill_between_two_saves_loses_neither(tmp_path, monkeypatch, where, kept):
     """Before the new save is in place, and after that, before the old one goes."""
@@ -258,28 +245,3 @@ def test_a_kill_between_two_saves_loses_neither(tmp_path, monkeypatch, where, ke
     # a job elsewhere may remove a save that it has replaced, file by file
     shutil.rmtree(tmp_path / "partial" / "shards" / SHARD / "3" / "checkpoint")
     assert store.width_of_shard(tmp_path, SHARD) == 4
-
-
-def test_a_full_disk_keeps_the_last_save_and_no_half_of_the_next(tmp_path, monkeypatch):
-    store.write_partial(tmp_path, SHARD, 1, tree(1))
-
-    def full(path, arrays):
-        path.mkdir()
-        (path / "half").write_text("half")
-        raise ValueError("Error writing file: No space left on device [source locations='x']")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(units.checkpoint, "save", full)
-        patched.setattr(units.exchange, "write", lambda path, arrays: None)
-        for write, unit in (
-            (lambda: store.write_partial(tmp_path, SHARD, 2, tree(2)), "partial/shards/a/2"),
-            (lambda: store.write_shard(tmp_path, SHARD, [], tree(2), {}), "shards/a"),
-        ):
-            with refused(
-                f"{tmp_path / unit} cannot be written: about 70 kB are needed and ",
-                " are free on this disk",
-            ):
-                write()
-    assert saved_after(tmp_path) == (1, 1)
-    assert sorted(p.name for p in tmp_path.rglob("*") if p.name.endswith(".tmp")) == []
-    assert list((tmp_path / "shards").iterdir()) == []

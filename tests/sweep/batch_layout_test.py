@@ -177,16 +177,6 @@ def test_a_program_compiled_ahead_is_the_one_that_runs_and_outlives_jax_s_own_ca
     assert list(cache.values()) == [program]
 
 
-@pytest.mark.usefixtures("cache")
-def test_plain_functions_are_compiled_once_for_each_shape_and_option():
-    arguments = {"x": jnp.arange(3.0)}, jnp.float32(0)
-    compiled = programs.compiled(make_power, (2,), arguments)
-    np.testing.assert_array_equal(compiled(*arguments), [0, 1, 4])
-    assert programs.compiled(make_power, (2,), arguments) is compiled
-    assert programs.compiled(make_power, (2,), arguments, level=0) is not compiled
-    assert len(calls) == 2
-
-
 def test_the_older_half_of_all_programs_is_forgotten_when_memory_maps_are_many(cache, monkeypatch):
     cleared = []
     monkeypatch.setattr(batch_layout.jax, "clear_caches", lambda: cleared.append(True))
@@ -205,19 +195,6 @@ def test_the_older_half_of_all_programs_is_forgotten_when_memory_maps_are_many(c
 @pytest.mark.skipif(not pathlib.Path("/proc/self/maps").exists(), reason="not Linux")
 def test_memory_maps_of_this_process_are_counted():
     assert 50 < programs._memory_maps() < 65_530
-
-
-def test_the_memory_of_a_member_is_what_goes_in_comes_out_and_is_computed_on_the_way():
-    def one(member, shared):
-        between = jnp.sin(member[:, None] * shared[None, :])  # [64, 64]
-        return (member[:, None] * member[None, :]) @ between
-
-    layout = batch_layout.Layout(4 * jax.device_count(), 4)
-    given = layout.pad(np.ones((layout.capacity, 64), np.float32))
-    program = programs.Program(one, layout)
-    program(given, batch_layout.share(np.ones(64, np.float32)))
-    matrix = 4 * 64 * 64
-    assert 4 * 64 + 2 * matrix <= program.member_bytes(given) < 4 * matrix
 
 
 def test_results_are_written_over_earlier_ones():

@@ -210,17 +210,6 @@ def test_an_attack_takes_as_many_settings_a_call_as_an_accelerator_holds(forty, 
     assert calls(light, cpu=False, memory=1.0) == devices
 
 
-def test_settings_keep_their_numbers_where_a_config_names_the_federations_it_trains_anyway():
-    """Ids, shards and all: a field at its default and the same federations by name are one plan."""
-    derived = plan_of(tiny())
-    named = plan_of(tiny(federations=("no_split", "split")))
-    for one, other in zip(named.groups, derived.groups, strict=True):
-        pd.testing.assert_frame_equal(one.trials, other.trials)
-    assert named.shards == derived.shards
-    trials = pd.concat(g.trials for g in derived.groups).sort_values("trial")
-    assert [*trials["federation"][:4]] == ["split", "split", "no_split", "no_split"]
-
-
 def test_widths_are_those_of_the_machine_that_planned_a_sweep():
     planned, header = plan_of(tiny(attacks={})), {"backend": jax.default_backend(), "devices": 8}
     assert plan.divided_as(planned, {**header, "shards": []}).devices == 8
