@@ -11,6 +11,7 @@ import time
 import jax
 import pytest
 
+from tests.refusals import refused
 from vfljax import launching
 from vfljax.errors import UserError
 from vfljax.launching import worker
@@ -35,13 +36,6 @@ def worker_in(folder: pathlib.Path) -> worker.Worker:
     )
 
 
-def refused(name: str, jobs: int = 0, **options) -> str:
-    with pytest.raises(UserError) as error, launching.opened(name, jobs, options):
-        pass
-    assert "\n" not in str(error.value)
-    return str(error.value)
-
-
 @pytest.fixture
 def cluster(tmp_path, monkeypatch):
     """``cluster(sbatch)``: a machine with srun and this sbatch, which leaves the script it was given."""
@@ -56,20 +50,24 @@ def cluster(tmp_path, monkeypatch):
     return install
 
 
-def test_an_unknown_launcher_is_refused():
-    assert "did you mean 'local'?" in refused("loacl")
+def test_engines_that_cannot_be_had_are_refused(monkeypatch):
+    def opened(name, **options):
+        with launching.opened(name, 1, options):
+            pass
 
-
-@pytest.mark.parametrize(("name", "package"), [("slurm", "submitit"), ("ray", "ray")])
-def test_a_launcher_whose_package_is_missing_says_how_to_get_it(name, package, monkeypatch):
-    monkeypatch.setitem(sys.modules, package, None)
-    extra = "ray" if package == "ray" else "launch"
-    assert refused(name) == f"--launcher={name} needs {package}: pip install 'vfljax[{extra}]'."
-
-
-def test_local_processes_are_for_cores(monkeypatch):
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert "divides the cores of a machine without accelerators" in refused("local")
+    for name in ("local", "slurm"):
+        with refused("nodes=2: a job is one process"):
+            opened(name, nodes=2)
+        opened(name, nodes=1)
+    with refused("did you mean 'local'?"):
+        opened("loacl")
+    with monkeypatch.context() as patched, refused("divides the cores of a machine"):
+        patched.setattr(jax, "default_backend", lambda: "gpu")
+        opened("local")
+    for name, package, extra in (("slurm", "submitit", "launch"), ("ray", "ray", "ray")):
+        monkeypatch.setitem(sys.modules, package, None)
+        with refused(f"--launcher={name} needs {package}: pip install 'vfljax[{extra}]'."):
+            opened(name)
 
 
 def test_processes_of_a_background_job_can_be_canceled():
@@ -86,12 +84,21 @@ def test_processes_of_a_background_job_can_be_canceled():
         signal.signal(signal.SIGINT, before)
 
 
-def test_slurm_is_refused_where_there_is_none(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with (
-        launching.opened("slurm", 1, {}) as engine,
-        pytest.raises(UserError, match="^--launcher=slurm: this machine has no srun"),
-    ):
+@pytest.mark.parametrize(
+    ("sbatch", "options", "line"),
+    [
+        (SBATCH, {"partitoin": "gpu"}, "partitoin"),
+        (REFUSES, {}, "--launcher=slurm: sbatch: error: Batch job submission failed: Invalid"),
+        ("#!/bin/sh\necho 17\n", {}, "--launcher=slurm: Could not make sense of sbatch output"),
+        ("", {}, "--launcher=slurm: this machine has no srun"),
+    ],
+)
+def test_what_slurm_refuses_is_one_line(cluster, tmp_path, monkeypatch, sbatch, options, line):
+    if sbatch:
+        cluster(sbatch)
+    else:
+        monkeypatch.setenv("PATH", str(tmp_path))
+    with launching.opened("slurm", 1, options) as engine, refused(line):
         engine.start(worker_in(tmp_path), 1, tmp_path / "jobs")
 
 
@@ -120,43 +127,6 @@ def test_slurm_gets_an_array_that_is_requeued(cluster, tmp_path):
     ours = {one.workdir, one.sweep, one.assignment, *one.plugins}
     assert ours <= strings
     assert not [s for s in strings - ours if "/" in s]  # what is left names functions
-
-
-@pytest.mark.parametrize(
-    ("sbatch", "line"),
-    [
-        (REFUSES, "sbatch: error: Batch job submission failed: Invalid partition name specified"),
-        ("#!/bin/sh\necho 17\n", "Could not make sense of sbatch output"),
-    ],
-)
-def test_what_slurm_refuses_or_says_that_is_not_understood_is_one_line(
-    cluster, tmp_path, sbatch, line
-):
-    cluster(sbatch)
-    with (
-        launching.opened("slurm", 1, {"slurm_partition": "gpuu"}) as engine,
-        pytest.raises(UserError, match=f"^--launcher=slurm: {line}") as error,
-    ):
-        engine.start(worker_in(tmp_path), 1, tmp_path / "jobs")
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "option"), [("local", "nodes"), ("slurm", "slurm_ntasks_per_node")]
-)
-def test_a_job_is_one_process(name, option):
-    assert f"{option}=2: a job is one process" in refused(name, **{option: 2})
-    with launching.opened(name, 1, {option: 1}):
-        pass
-
-
-def test_an_unknown_option_is_refused(cluster, tmp_path):
-    cluster(SBATCH)
-    with (
-        launching.opened("slurm", 1, {"partitoin": "gpu"}) as engine,
-        pytest.raises(UserError, match=r"--launcher_options: .*partitoin"),
-    ):
-        engine.start(worker_in(tmp_path), 1, tmp_path / "jobs")
 
 
 def test_a_requeued_worker_is_the_same_worker(tmp_path):

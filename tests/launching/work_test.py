@@ -120,7 +120,7 @@ TWO = tiny(
     grid={"noise": {"noise": {"scale": (0.0, 0.1)}}},
     attacks={"norm": {}},
     federations=("no_split",),
-    **{"execution.shard_seconds": 1e-6, "training.epochs": 1},
+    **{"execution.shard_seconds": 1e-3, "training.epochs": 2, "training.batch_size": 16},
 )
 
 
