@@ -6,7 +6,6 @@
   ``JAX_COMPILATION_CACHE_DIR`` names one. So is bytecode where ``PYTHONDONTWRITEBYTECODE`` is set and the
   libraries were installed without it: each worker and each process that a test starts would compile JAX and
   all other libraries anew.
-- ``--order=reversed`` and ``--order=random:SEED`` run the files in another order.
 """
 
 import contextlib
@@ -17,7 +16,6 @@ import importlib.util
 import io
 import os
 import pathlib
-import random
 import runpy
 import shutil
 import signal
@@ -95,30 +93,14 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 10, 10)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--order", default="", help="of the files: reversed, or random:SEED")
-
-
 def pytest_unconfigure() -> None:
     for folder in MADE_FOLDERS:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    dearest = [ROOT / "tests" / name for name in DEAREST]
-    files = sorted(
-        dict.fromkeys(item.path for item in items),
-        key=lambda path: dearest.index(path) if path in dearest else len(dearest),
-    )
-    order, _, seed = config.getoption("--order").partition(":")
-    if order == "reversed":
-        files.reverse()
-    elif order == "random":
-        random.Random(seed).shuffle(files)
-    elif order:
-        raise pytest.UsageError(f"--order={order}: choose reversed or random:SEED")
-    places = {path: place for place, path in enumerate(files)}
-    items.sort(key=lambda item: places[item.path])
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {ROOT / "tests" / name: place for place, name in enumerate(DEAREST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 # within a module compiled programs stay, so that tests may count them; Linux allows 65,530 maps

@@ -214,3 +214,15 @@ def test_results_are_written_over_earlier_ones():
     assert jnp.all(result["key"] == given["key"])
     assert earlier["a"].is_deleted()
     assert not given["a"].is_deleted()
+
+
+def test_a_level_is_the_compiler_s_option_on_a_cpu_unless_the_user_names_one(monkeypatch):
+    # as users run it: conftest sets a level for all programs
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=true")
+    assert programs.compiler_options(None) == {}
+    assert programs.compiler_options(1) == {"xla_backend_optimization_level": 1}
+    with monkeypatch.context() as patched:
+        patched.setattr(machine, "offered", lambda: machine.Offered(cpu=False))
+        assert programs.compiler_options(1) == {}
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
+    assert programs.compiler_options(1) == {}

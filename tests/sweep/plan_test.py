@@ -9,15 +9,17 @@ import pandas as pd
 import pytest
 
 from tests.refusals import refused
-from tests.sweeps import plan_of, tiny
-from vfljax import machine
+from tests.sweeps import TINY, plan_of, silent, tiny
+from vfljax import machine, store
 from vfljax.attacking import batching as attack_blocks
 from vfljax.attacking.jobs import ViewGroup
 from vfljax.datasets.core import SourceColumn
 from vfljax.datasets.splits import Split, label_groups
+from vfljax.launching import work
 from vfljax.models import ResNet
 from vfljax.sweep import batch_layout, plan, train
 from vfljax.sweep.grid import parse
+from vfljax.sweep.programs import Effort
 
 CANCER = {"data.name": "breast_cancer", "data.train": 300, "data.validation": 100, "data.test": 100}
 GAFM, KDK = {"gafm": {"delta": 0.1}}, {"kdk": {"epsilon": 0.5, "k": 2}}
@@ -218,3 +220,61 @@ def test_widths_are_those_of_the_machine_that_planned_a_sweep():
     here, there = batch_layout.layout(24, 6), batch_layout.layout(24, 6, devices=8)
     assert (here.capacity, here.width) == (24, 6)
     assert (there.capacity, there.width) == (24, 3)  # 3 members a device there, in more calls here
+
+
+# --- how hard programs are optimized: by the plan's estimate, stored, and the same on every resume ---
+
+
+def test_small_plans_compile_quickly_and_long_kinds_of_programs_do_not():
+    long_attack = tiny(attacks={"passive": {"known": 20, "steps": 1_000_000}})
+    assert plan_of(long_attack).effort == Effort(plan.QUICK, None)
+    long_training = tiny(**{"training.epochs": 1_000_000}, attacks={"norm": {}})
+    assert plan_of(long_training).effort == Effort(None, plan.QUICK)
+
+
+def test_a_stored_choice_stays_whatever_is_planned_now(tiny_sweep):
+    planned, stored = plan_of(tiny()), store.load(tiny_sweep).header
+    assert stored["effort"] == dict.fromkeys(("training", "attacks"), plan.QUICK)
+    assert planned.effort._asdict() == stored["effort"]
+    changed = {**stored, "effort": {"training": None, "attacks": 1}}
+    assert plan.divided_as(planned, changed).effort == Effort(None, 1)
+    older = {name: value for name, value in stored.items() if name != "effort"}
+    assert plan.divided_as(planned, older).effort == Effort(None, None)
+    newer = {**stored, "shards": [{**shard, "new": 1} for shard in stored["shards"]]}
+    assert plan.divided_as(planned, newer).shards == plan.divided_as(planned, stored).shards
+
+
+# --- attacks that a new sweep could never serve are refused; a stored one skips them ---
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"attacks": {"direct": {}}, "federations": ("split",)},
+            ("config.federations=['split']", "'no_split'", "leave 'direct' out of config.attacks"),
+        ),
+        (
+            {"attacks": {"mean": {"known": (40, 9)}}},
+            ("config.attacks.mean", "known=9", "10 classes", "one a class or more"),
+        ),
+    ],
+)
+def test_what_no_setting_could_serve_is_one_line_before_anything_is_written(
+    changes, words, tmp_path
+):
+    experiment = parse(tiny(grid={"undefended": {}}, **changes))
+    with refused(*words):
+        work.begin(experiment, tmp_path / "new", "test", silent)
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_can_be_served_or_is_for_two_classes_passes():
+    """The norm attack, which is for two classes, is skipped and not refused."""
+    attacks = {"norm": {}, "mean": {"known": 10}, "probe": {}}
+    plan.check_attacks(plan_of(tiny(attacks=attacks, federations=("split",))))
+
+
+def test_a_stored_sweep_is_never_asked(tiny_sweep, monkeypatch):
+    monkeypatch.setattr(train, "check_attacks", None)
+    train.planned(parse(TINY), tiny_sweep)
