@@ -48,7 +48,7 @@ def test_more_members_than_the_block_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("trials", "width", "capacity"), [(50, 5, 50), (84, 6, 84), (2, 1, 2), (7, 4, 8)]
+    ("trials", "width", "capacity"), [(50, 5, 50), (18, 3, 18), (2, 1, 2), (7, 4, 8)]
 )
 def test_the_width_is_the_largest_that_pads_least(trials, width, capacity):
     assert batch_layout.layout(trials, 6) == batch_layout.Layout(capacity, width)
