@@ -127,6 +127,9 @@ TWO = tiny(
 def test_the_other_shards_of_a_block_are_attacked_where_one_is_given_up(tmp_path, monkeypatch):
     train_shard = train.train_shard
 
+    def always_fails(*arguments):
+        raise RuntimeError("no")
+
     def fails(trainer, shard, *rest):
         if shard.name.startswith("00001"):
             raise RuntimeError("no")
@@ -135,6 +138,9 @@ def test_the_other_shards_of_a_block_are_attacked_where_one_is_given_up(tmp_path
     def run():
         return running.finish(parse(TWO), tmp_path / "w", "test", silent)
 
+    monkeypatch.setattr(train, "train_shard", always_fails)
+    with pytest.raises(UserError, match=r"failed 3 times: RuntimeError: no \(and 1 more\)"):
+        run()  # where no shard can be trained there is nothing to report
     monkeypatch.setattr(train, "train_shard", fails)
     assert [*run().given_up.values()] == ["RuntimeError: no"]
     assert (tmp_path / "w" / "attacks.csv").exists()

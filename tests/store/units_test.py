@@ -221,6 +221,9 @@ def test_no_flipped_bit_of_saved_progress_is_trained_on(tmp_path):
             store.read_partial(tmp_path, SHARD)
         path.write_bytes(content)
     assert saved_after(tmp_path) == (1, 1)
+    save.rename(save.with_name("x"))
+    with pytest.raises(store.Damaged, match="it holds what no sweep writes"):
+        store.read_partial(tmp_path, SHARD)
 
 
 @pytest.mark.parametrize(("where", "kept"), [("replace", 1), ("remove", 2)])
