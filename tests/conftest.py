@@ -6,7 +6,6 @@
   ``JAX_COMPILATION_CACHE_DIR`` names one. So is bytecode where ``PYTHONDONTWRITEBYTECODE`` is set and the
   libraries were installed without it: each worker and each process that a test starts would compile JAX and
   all other libraries anew.
-- ``--order=reversed`` and ``--order=random:SEED`` run the files in another order.
 """
 
 import contextlib
@@ -17,7 +16,6 @@ import importlib.util
 import io
 import os
 import pathlib
-import random
 import runpy
 import shutil
 import signal
@@ -95,30 +93,14 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 10, 10)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--order", default="", help="of the files: reversed, or random:SEED")
-
-
 def pytest_unconfigure() -> None:
     for folder in MADE_FOLDERS:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    dearest = [ROOT / "tests" / name for name in DEAREST]
-    files = sorted(
-        dict.fromkeys(item.path for item in items),
-        key=lambda path: dearest.index(path) if path in dearest else len(dearest),
-    )
-    order, _, seed = config.getoption("--order").partition(":")
-    if order == "reversed":
-        files.reverse()
-    elif order == "random":
-        random.Random(seed).shuffle(files)
-    elif order:
-        raise pytest.UsageError(f"--order={order}: choose reversed or random:SEED")
-    places = {path: place for place, path in enumerate(files)}
-    items.sort(key=lambda item: places[item.path])
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {ROOT / "tests" / name: place for place, name in enumerate(DEAREST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 # within a module compiled programs stay, so that tests may count them; Linux allows 65,530 maps
@@ -226,19 +208,21 @@ def workdir(tiny_sweep: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def defended(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A stored sweep of label DP and GAFM on two classes. Tests must not change it."""
+    """A stored sweep of label DP and GAFM on two classes, also with a malicious party. Tests must not change
+    it."""
     from tests.sweeps import tiny, train
     from vfljax import store
 
     config = tiny(
         data={"name": "breast_cancer", "train": 200, "validation": 100, "test": 100},
+        federations=("split", "malicious", "no_split"),
         grid={
             "undefended": {},
             "plain": {"label_dp": {"epsilon": (1.0, 3.0)}},
             "gafm": {"gafm": {"delta": (0.1, 0.5)}},
         },
         attacks={"direct": {"rule": "most_negative"}},
-        **{"model.aggregation": "mean", "model.top": "generator"},
+        **{"model.aggregation": "mean", "model.top": "generator", "training.epochs": 2},
     )
     return store.load(made_once(tmp_path_factory, "defended", lambda w: train(w, config)))
 
@@ -285,19 +269,3 @@ def refused(launch: Callable[..., Any]) -> Callable[..., str]:
         return done.stderr
 
     return run
-
-
-@pytest.fixture
-def every_program(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Every program of settings made from now on, of an empty table."""
-    from vfljax.sweep import programs
-
-    every, original = [], programs.Program.__init__
-
-    def counting(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        every.append(self)
-
-    monkeypatch.setattr(programs.Program, "__init__", counting)
-    monkeypatch.setattr(programs, "_PROGRAMS", type(programs._PROGRAMS)())
-    return every

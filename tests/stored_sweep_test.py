@@ -8,9 +8,8 @@ import pytest
 from tests.stored_sweep import EXPECTED, FIXTURE, KILLED, contents
 from tests.sweeps import comparable, silent
 from vfljax import store
-from vfljax.attacking import run
-from vfljax.attacking.jobs import key_of
 from vfljax.launching import running
+from vfljax.store import units
 from vfljax.sweep import trainer
 from vfljax.sweep.grid import experiment_of
 
@@ -42,9 +41,8 @@ def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):
         return comparable(sweep.results), rows, comparable(sweep.local_only)
 
     files, before = kept(), rows_of(store.load(workdir))
-    read, saved, jobs = [], [], []
+    read, saved = [], []
     read_partial, write_partial = store.read_partial, store.write_partial
-    run_together = run._run_together
 
     def reading(where, name):
         partial = read_partial(where, name)
@@ -55,33 +53,28 @@ def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):
         saved.append((name, done))
         write_partial(where, name, done, *rest)
 
-    def running_together(unit, todo, *rest):
-        jobs.extend((unit.name, job.key) for job in todo)
-        run_together(unit, todo, *rest)
-
     monkeypatch.setattr(store, "read_partial", reading)
     monkeypatch.setattr(store, "write_partial", writing)
-    monkeypatch.setattr(run, "_run_together", running_together)
     monkeypatch.setattr(trainer, "SAVE_SECONDS", 0.0)
     (attacked,) = (workdir / "partial" / "attacks").glob("*/*")
-    unit = str(attacked.relative_to(workdir / "partial"))
-    had = {key_of(row) for row in store.read_partial_rows(workdir, unit)}
-    assert len(had) > 0
+    unit_name = str(attacked.relative_to(workdir / "partial"))
+
+    def may(unit):  # of the attacks, the one that was killed goes on
+        return unit.kind != units.ATTACK or unit.name == unit_name
+
     experiment = experiment_of(store.load(workdir))
-    running.finish(experiment, workdir, "test", silent).check()
+    running.finish(experiment, workdir, "test", silent, may=may).check()
     assert read == [(KILLED, 1), ("00006-kdk+noise-no_split", None)]
     # after the first of its three epochs, the killed shard's second: the first is not trained again
     assert [done for name, done in saved if name == KILLED] == [2]
     assert [done for name, done in saved if name != KILLED] == [1, 2]
-    # rows that were saved are not made again
-    assert len(had) < len({*map(key_of, store.read_rows(workdir, [unit]).to_pylist())})
-    assert not had & {key for name, key in jobs if name == unit}
     assert not [path for path in (workdir / "partial").rglob("*") if path.is_file()]
 
     after = kept()
     assert {path: after.get(path) for path in files} == files  # nothing stored was touched
     finished = store.load(workdir)
-    assert finished.unfinished == ()
+    assert all(line.startswith("the attack ") for line in finished.unfinished)
+    assert store.finished(workdir, unit_name)
     results, attacks, alone = rows_of(finished)
     assert all(any(row.items() <= other.items() for other in results) for row in before[0])
     for key, row in before[1].items():  # baselines may have come beside it
@@ -91,7 +84,3 @@ def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):
     assert all(any(row.items() <= other.items() for other in alone) for row in before[2])
     ids = {row["trial"] for row in results}
     assert len(results) == store.read_header(workdir)["trials"] == len(ids)
-    passive = [row for row in attacks.values() if row["attack"] == "passive"]
-    assert {row["trial"] for row in passive} == {
-        row["trial"] for row in results if row["federation"] in ("split", "no_split")
-    }

@@ -4,19 +4,20 @@ import contextlib
 import json
 import stat
 import threading
+import types
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.launching.work_test import CONFIG, run, tables
-from tests.sweeps import silent
+from tests import copies
+from tests.launching.work_test import Maker, begun_in
+from tests.sweeps import TINY, comparable, drop_units, silent
 from vfljax import store
 from vfljax.config import changed
 from vfljax.errors import UserError
 from vfljax.launching import backends, pulling, running, work, worker
 from vfljax.store.claims import TRIES
-from vfljax.sweep import train
 from vfljax.sweep.grid import parse
 
 Perform = Callable[[worker.Worker], str]
@@ -43,96 +44,96 @@ def _this_process(monkeypatch):
     monkeypatch.setattr(pulling, "POLL", 0.001)
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """The tables of one process."""
-    workdir = tmp_path_factory.mktemp("alone") / "w"
-    run(workdir).check()
-    return tables(workdir)
-
-
-def test_workers_give_the_tables_of_one_process_and_the_next_command_starts_none(alone, tmp_path):
+def test_workers_give_the_tables_of_one_process_and_the_next_command_starts_none(
+    tiny_sweep, workdir
+):
+    drop_units(workdir, "direct/most_negative")
     engine, started = here(jobs=2)
-    run(tmp_path / "w", make=pulling.pulled(engine)).check()
-    assert tables(tmp_path / "w") == alone
+    make = pulling.pulled(engine)
+    running.finish(parse(TINY), workdir, "test", silent, make).check()
+    assert comparable(store.load(workdir).attacks) == comparable(store.load(tiny_sweep).attacks)
     assert len(started) == 2
-    for path in (tmp_path / "w" / "launcher", *(tmp_path / "w" / "launcher").iterdir()):
+    for path in (workdir / "launcher", *(workdir / "launcher").iterdir()):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
-    run(tmp_path / "w", make=pulling.pulled(engine)).check()
+    running.finish(parse(TINY), workdir, "test", silent, make).check()
     assert len(started) == 2
+
+
+@pytest.fixture
+def begun(tmp_path, monkeypatch):
+    """A sweep of made-up units, of a config with a width."""
+    monkeypatch.setattr(work, "_Maker", Maker)
+    Maker.fails, Maker.made = {}, []
+    plan: Any = types.SimpleNamespace(experiment=changed(parse(TINY), {"execution.width": 1}))
+    return begun_in(tmp_path / "w")._replace(plan=plan)
 
 
 class Killed(BaseException):
     """Stands for the death of a worker's process."""
 
 
-def test_what_a_dead_worker_left_is_made_by_another(alone, tmp_path, monkeypatch, capsys):
-    make, made = work._Maker.make, []
+def test_what_a_dead_worker_left_is_made_by_another(begun, monkeypatch, capsys):
+    make = Maker.make
 
     def dies(self, unit):
-        made.append(unit.name)
-        if len(made) == 3:
+        if len(self.made) == 2:
+            self.made.append(unit.name)
             raise Killed
         make(self, unit)
 
     def perform(one):
         with contextlib.suppress(Killed):
-            return worker.perform(one)
+            work.work(begun, silent)
+            return ""
         return "killed"
 
-    monkeypatch.setattr(work._Maker, "make", dies)
+    monkeypatch.setattr(Maker, "make", dies)
     engine, started = here(perform)
-    run(tmp_path / "w", make=pulling.pulled(engine)).check()
-    assert tables(tmp_path / "w") == alone
+    pulling.pulled(engine)(begun, silent, work.anything).check()
+    assert copies.faults(begun.workdir, True) == []
     assert len(started) == 2
-    assert len(made) == 1 + len({*made})  # only what was killed is made again
+    assert len(Maker.made) == 1 + len({*Maker.made})  # only what was killed is made again
     assert "a worker ended: killed" in capsys.readouterr().err
 
 
-def test_what_workers_give_up_is_named(tmp_path, monkeypatch):
-    def fails(trainer, shard, *rest):
-        tries.append(f"shards/{shard.name}")
-        raise RuntimeError("no")
+def test_what_workers_give_up_is_named(begun):
+    Maker.fails = {"shards/00000": RuntimeError("no")}
 
-    tries: list[str] = []
-    monkeypatch.setattr(train, "train_shard", fails)
-    begun = work.begin(parse(CONFIG), tmp_path / "w", "test", silent)
-    unit = store.units_of(begun.header)[0]
-    engine, _ = here()
-    monkeypatch.setattr(worker, "work", lambda begun, may: work.work(begun, silent, may))
+    def may(unit):
+        return unit.name == "shards/00000"
 
-    def may(other):
-        return other == unit
-
+    engine, _ = here(lambda one: str(work.work(begun, silent, may) and ""))
     outcome = pulling.pulled(engine)(begun, silent, may)
-    assert tries == [unit.name] * TRIES
-    assert outcome.given_up == {unit.name: "RuntimeError: no"}
+    assert Maker.made == ["shards/00000"] * TRIES
+    assert outcome.given_up == {"shards/00000": "RuntimeError: no"}
 
 
-def test_where_all_workers_end_without_a_unit_the_last_reason_is_the_error(tmp_path, monkeypatch):
+def test_where_all_workers_end_without_a_unit_the_last_reason_is_the_error(
+    begun, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text("# a plugin\n")
     (tmp_path / "package").mkdir()  # a module by its name, though a folder is called so
     engine, started = here(lambda one: "out of memory", jobs=2)
-    experiment = changed(parse(CONFIG), {"execution.width": 1})
     make = pulling.pulled(engine, ["mine.py", "a.module", "package"])
     with pytest.raises(UserError, match=r"no worker makes shards/.* \(out of memory\): their logs"):
-        running.finish(experiment, tmp_path / "w", "test", silent, make)
+        make(begun, silent, work.anything)
     assert len(started) == 2 * (pulling.FRUITLESS + 1)
     # a worker plans from the config of the command, and has a copy of its plugins
     one, folder = started[0]
-    assert (
-        json.loads((folder.parent / "assignment.json").read_text())["config"]["execution"]["width"]
-        == 1
-    )
+    assignment = json.loads((folder.parent / "assignment.json").read_text())
+    assert assignment["config"]["execution"]["width"] == 1
     assert one.plugins == (str(folder.parent / "mine.py"), "a.module", "package")
     assert (folder.parent / "mine.py").read_text() == "# a plugin\n"
     used: list[Any] = []
     monkeypatch.setattr(worker.plugins, "use", used.append)
-    monkeypatch.setattr(worker, "work", lambda begun, may: used.append(begun.plan.experiment))
+    monkeypatch.setattr(worker.train, "planned", lambda *of: used.append(of[0]) or (None, ""))
+    monkeypatch.setattr(worker.run, "check_attacks", lambda *of: None)
+    monkeypatch.setattr(worker, "work", lambda begun, may: used.append(begun.header))
     assert worker.perform(one) == ""
     assert tuple(used[:3]) == one.plugins
     assert used[3].execution.width == 1
+    assert used[4]["shards"] == begun.header["shards"]
 
 
 def test_a_folder_that_a_worker_cannot_see_is_named(tmp_path):

@@ -1,132 +1,156 @@
-"""Tests of the queue of units: each is made by one process, and is given up after three failures."""
+"""Tests of the queue of units: each is made by one process, and is given up after three failures.
+
+Most units here are made up (``tests.copies``): making one writes its rows.
+"""
 
 import contextlib
-import pathlib
 from typing import Any
 
 import pytest
 
+from tests import copies
 from tests.refusals import refused
 from tests.store.units_test import entry, header_of
 from tests.sweeps import comparable, is_shard, silent, tiny
 from vfljax import store
-from vfljax.attacking import planning
 from vfljax.errors import UserError
 from vfljax.launching import running, work
-from vfljax.launching.work import Begun, Outcome, Queue
+from vfljax.launching.work import Begun, Queue
 from vfljax.store.claims import TRIES
 from vfljax.sweep import train
 from vfljax.sweep.grid import parse
 
-CONFIG = tiny(
-    data={"name": "breast_cancer", "train": 256, "validation": 64, "test": 64},
-    grid={"noise": {"noise": {"scale": (0.0, 0.1)}}},
-    attacks={"norm": {}, "direct": {}},
-    **{"execution.shard_seconds": 1e-3, "training.epochs": 2, "training.batch_size": 16},
-)
+
+class Maker(copies.Maker):
+    """Writes the rows of a unit at once, or raises what ``fails`` has for it."""
+
+    fails: dict[str, Exception]
+    made: list[str]
+
+    def make(self, unit: store.Unit) -> None:
+        self.made.append(unit.name)
+        self.program = unit.program
+        if unit.name in self.fails:
+            raise self.fails[unit.name]
+        store.write_rows(self.workdir, unit.name, copies.rows_of(unit.name))
 
 
-def tables(workdir: pathlib.Path) -> list[list[dict[str, Any]]]:
-    """Results, attacks and baselines, without times."""
-    sweep = store.load(workdir)
-    return [comparable(table) for table in (sweep.results, sweep.attacks, sweep.local_only)]
+def begun_in(workdir, **changes) -> Begun:
+    """A sweep of made-up units, of which none is made."""
+    plan: Any = None
+    workdir.mkdir()
+    return Begun(plan, workdir, store.begin(workdir, copies.header() | changes))
 
 
-def run(workdir: pathlib.Path, **options: Any) -> Outcome:
-    return running.finish(parse(CONFIG), workdir, "test", silent, **options)
-
-
-@pytest.fixture(autouse=True)
-def _small_blocks(monkeypatch):
-    monkeypatch.setattr(planning, "BLOCK", 1)  # a block for each shard
-
-
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """The tables that one process makes."""
-    workdir = tmp_path_factory.mktemp("alone") / "w"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "BLOCK", 1)
-        run(workdir).check()
-    header = store.read_header(workdir)
-    assert len(header["shards"]) == len(header["blocks"]) == 4
-    return tables(workdir)
+@pytest.fixture
+def maker(monkeypatch):
+    monkeypatch.setattr(work, "_Maker", Maker)
+    Maker.fails, Maker.made = {}, []
+    return Maker
 
 
 class Waiting(BaseException):
     """Raised by a copy that has nothing left but what others have claimed."""
 
 
-def test_two_copies_divide_the_units_and_end_with_the_tables_of_one(alone, tmp_path, monkeypatch):
-    begun = work.begin(parse(CONFIG), tmp_path / "w", "test", silent)
-    make, made = work._Maker.make, []
+def test_two_copies_divide_the_units_and_end_with_the_rows_of_one(tmp_path, monkeypatch, maker):
+    begun, make = begun_in(tmp_path / "w"), Maker.make
 
     def wait(seconds):
         raise Waiting
 
     def make_beside_another(self, unit):
-        made.append(unit.name)
-        if len(made) == 1:
+        if not self.made:
+            self.made.append(unit.name)
             with pytest.raises(Waiting):
                 work.work(begun, silent)
-            assert made[0] not in made[1:]
+            assert self.made.pop(0) not in self.made
         make(self, unit)
 
     monkeypatch.setattr(work.time, "sleep", wait)
-    monkeypatch.setattr(work._Maker, "make", make_beside_another)
-    running._made(begun, silent, work.work).check()
+    monkeypatch.setattr(maker, "make", make_beside_another)
+    work.work(begun, silent).check()
     units = store.units_of(begun.header)
-    assert sorted(made) == sorted(unit.name for unit in units)  # each once
-    first_block = {unit.name for unit in units if made[0] in unit.needs}
-    assert {*made[-len(first_block) :]} == first_block  # which the other copy could not make
-    assert tables(tmp_path / "w") == alone
+    assert sorted(maker.made) == sorted(unit.name for unit in units)  # each once
+    first = units[0].name
+    needing = {unit.name for unit in units if first in unit.needs}
+    # which the other copy could not make
+    assert {*maker.made[-len(needing) - 1 :]} == needing | {first}
+    assert copies.faults(begun.workdir, True) == []
 
 
-def test_a_unit_that_fails_three_times_is_given_up_with_what_needs_it(alone, tmp_path, monkeypatch):
-    train_shard, tries = train.train_shard, []
-
-    def fails(trainer, shard, *rest):
-        if shard.name.startswith("00001"):
-            tries.append(f"shards/{shard.name}")
-            raise RuntimeError("it cannot be\nmore lines")
-        train_shard(trainer, shard, *rest)
-
-    monkeypatch.setattr(train, "train_shard", fails)
-    outcome = run(tmp_path / "w")
-    assert len(tries) == TRIES
-    assert outcome.given_up == {tries[0]: "RuntimeError: it cannot be"}
-    with pytest.raises(UserError, match=f"^{tries[0]} failed 3 times: RuntimeError: it cannot be"):
+def test_a_unit_that_fails_three_times_is_given_up_with_what_needs_it(tmp_path, maker):
+    blocks = [[shard["name"]] for shard in copies.header()["shards"]]
+    begun = begun_in(tmp_path / "w", blocks=blocks)
+    shard, attack = "shards/00001", "attacks/b/002"
+    maker.fails = {shard: RuntimeError("it cannot be\nmore lines"), attack: ValueError("no")}
+    outcome = work.work(begun, silent)
+    assert [maker.made.count(name) for name in (shard, attack)] == [TRIES, TRIES]
+    assert outcome.given_up == {shard: "RuntimeError: it cannot be", attack: "ValueError: no"}
+    with pytest.raises(UserError, match=rf"^{shard} failed 3 times: .* \(and 1 more\)"):
         outcome.check()
-    sweep = store.load(tmp_path / "w")
-    left = [u for u in store.units_of(sweep.header) if not (tmp_path / "w" / u.name).is_dir()]
-    assert {unit.name for unit in left if unit.name != tries[0]} == {
-        unit.name for unit in store.units_of(sweep.header) if tries[0] in unit.needs
-    }
-    assert (tmp_path / "w" / "attacks.csv").exists()  # of the others
-    assert sweep.unfinished
-    monkeypatch.setattr(train, "train_shard", train_shard)
-    run(tmp_path / "w").check()  # the same command tries again
-    assert tables(tmp_path / "w") == alone
+    units = store.units_of(begun.header)
+    left = {unit.name for unit in units if not (begun.workdir / unit.name).is_dir()}
+    assert left == {shard, attack} | {unit.name for unit in units if shard in unit.needs}
+    maker.fails = {}
+    assert Queue(begun).given_up == {}  # until it looks for what others have given up
+    again = Queue(begun)
+    again.find_given_up()
+    assert again.given_up == outcome.given_up
+    maker.made.clear()
+    assert work.work(begun, silent).given_up == outcome.given_up
+    assert maker.made == []
+    store.clear_failures(begun.workdir)  # the same command tries again
+    work.work(begun, silent).check()
+    assert copies.faults(begun.workdir, True) == []
+
+
+def test_a_fault_of_the_machine_ends_all_at_once(tmp_path, maker):
+    begun = begun_in(tmp_path / "w")
+    maker.fails = {"shards/00000": UserError("the disk is full")}
+    with pytest.raises(UserError, match="^the disk is full"):
+        work.work(begun, silent)
+    assert maker.made == ["shards/00000"]
+
+
+# --- real sweeps ---
+
+TWO = tiny(
+    data={"name": "breast_cancer", "train": 256, "validation": 64, "test": 64},
+    grid={"noise": {"noise": {"scale": (0.0, 0.1)}}},
+    attacks={"norm": {}},
+    federations=("no_split",),
+    **{"execution.shard_seconds": 1e-3, "training.epochs": 2, "training.batch_size": 16},
+)
 
 
 def test_the_other_shards_of_a_block_are_attacked_where_one_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(planning, "BLOCK", 256)  # one block of all shards
     train_shard = train.train_shard
+
+    def always_fails(*arguments):
+        raise RuntimeError("no")
 
     def fails(trainer, shard, *rest):
         if shard.name.startswith("00001"):
             raise RuntimeError("no")
         train_shard(trainer, shard, *rest)
 
+    def run():
+        return running.finish(parse(TWO), tmp_path / "w", "test", silent)
+
+    monkeypatch.setattr(train, "train_shard", always_fails)
+    with pytest.raises(UserError, match=r"failed 3 times: RuntimeError: no \(and 1 more\)"):
+        run()  # where no shard can be trained there is nothing to report
     monkeypatch.setattr(train, "train_shard", fails)
-    assert len(run(tmp_path / "w").given_up) == 1
+    assert [*run().given_up.values()] == ["RuntimeError: no"]
+    assert (tmp_path / "w" / "attacks.csv").exists()
     sweep = store.load(tmp_path / "w")
     trained = set(sweep.results["trial"].to_pylist())
     assert set(sweep.attacks["trial"].to_pylist()) == trained
-    assert len(sweep.unfinished) == 3  # one shard and two attacks
+    assert len(sweep.unfinished) == 2  # one shard and the attack
     before = comparable(sweep.attacks)
     monkeypatch.setattr(train, "train_shard", train_shard)
-    run(tmp_path / "w").check()
+    run().check()
     sweep = store.load(tmp_path / "w")
     attacks = comparable(sweep.attacks)
     assert not sweep.unfinished
@@ -134,86 +158,28 @@ def test_the_other_shards_of_a_block_are_attacked_where_one_is_given_up(tmp_path
     assert [row for row in attacks if row["trial"] in trained] == before
 
 
-def test_what_others_have_given_up_is_not_tried(tmp_path, monkeypatch):
-    begun = work.begin(parse(CONFIG), tmp_path / "w", "test", silent)
-    unit = next(filter(is_shard, store.units_of(begun.header)))
-    for _ in range(TRIES):
-        with contextlib.suppress(RuntimeError), store.attempt(begun.workdir, unit.name):
-            raise RuntimeError("no")
-    monkeypatch.setattr(work._Maker, "make", None)
-    given_up = {unit.name: "RuntimeError: no"}
-    assert work.work(begun, silent, lambda other: other == unit).given_up == given_up
-    queue = Queue(begun)
-    queue.find_given_up()
-    assert queue.given_up == given_up
+FEW = {**TWO, "seeds": 1, "grid": {"noise": {"noise": {"scale": 0.1}}}}
+MORE = {**TWO, "grid": {"louder": {"noise": {"scale": 0.2}}, **FEW["grid"]}}
+MORE |= {"attacks": {"direct": {"rule": "most_negative"}, **FEW["attacks"]}}
 
 
-def test_where_no_shard_can_be_trained_the_reason_is_the_error(tmp_path, monkeypatch):
-    def fails(*arguments):
-        raise RuntimeError("no")
-
-    monkeypatch.setattr(train, "train_shard", fails)
-    with pytest.raises(UserError, match=r"failed 3 times: RuntimeError: no \(and 3 more\)"):
-        run(tmp_path / "w")
-
-
-def test_a_fault_of_the_machine_ends_all_at_once(tmp_path, monkeypatch):
-    def full(*arguments):
-        raise UserError("the disk is full")
-
-    monkeypatch.setattr(train, "train_shard", full)
-    with pytest.raises(UserError, match="^the disk is full"):
-        run(tmp_path / "w")
-
-
-def test_an_attack_that_fails_leaves_the_others(alone, tmp_path, monkeypatch):
-    run_unit = work.run.run_unit
-
-    def fails(unit, stored):
-        if unit.of.startswith("norm"):
-            raise RuntimeError("no")
-        run_unit(unit, stored)
-
-    monkeypatch.setattr(work.run, "run_unit", lambda unit, stored: fails(unit, stored))
-    outcome = run(tmp_path / "w")
-    assert len(outcome.given_up) == 4
-    assert {*outcome.given_up.values()} == {"RuntimeError: no"}
-    sweep = store.load(tmp_path / "w")
-    attacks = comparable(sweep.attacks)
-    assert attacks == [row for row in alone[1] if row["attack"] != "norm"]
-    assert sweep.unfinished == ("the attack norm was not run on 4 of 4 blocks of shards",)
-
-
-# --- the same folder with more ---
-
-FEW = {**CONFIG, "seeds": 1, "grid": {"kdk": {"kdk": {"epsilon": 0.4, "k": 2}}}}
-FEW |= {"attacks": {"direct": {"rule": "most_negative"}}}
-MORE = {**FEW, "seeds": 2, "grid": {"noise": {"noise": {"scale": 0.1}}, **FEW["grid"]}}
-MORE |= {"attacks": {"norm": {}, **FEW["attacks"]}}
-
-
-def test_a_sweep_that_is_extended_keeps_what_it_has_and_makes_the_rest(tmp_path, monkeypatch):
-    workdir, taught = tmp_path / "w", []
-    train_teachers = train.teachers.train_teachers
-
-    def counted(teacher, lessons, *rest):
-        taught.append(lessons.seed.tolist())
-        return train_teachers(teacher, lessons, *rest)
+def test_a_sweep_that_is_extended_keeps_what_it_has_and_makes_the_rest(tmp_path):
+    workdir = tmp_path / "w"
 
     def run_of(config):
         running.finish(parse(config), workdir, "test", silent).check()
-        return store.read_header(workdir), tables(workdir)
+        sweep = store.load(workdir)
+        tables = [comparable(t) for t in (sweep.results, sweep.attacks, sweep.local_only)]
+        return store.read_header(workdir), tables
 
     def files():
         folders = ("shards", "attacks", "local_only", "shared")
         paths = [path for folder in folders for path in (workdir / folder).rglob("*")]
         return {path: path.stat().st_mtime_ns for path in paths if path.is_file()}
 
-    monkeypatch.setattr(train.teachers, "train_teachers", counted)
     first, rows = run_of(FEW)
     before = files()
     header, more = run_of(MORE)
-    assert taught == [[0], [1]]
     assert before.items() <= files().items()
     for part in ("shards", "blocks", "local_only"):
         assert header[part][: len(first[part])] == first[part]
@@ -221,11 +187,11 @@ def test_a_sweep_that_is_extended_keeps_what_it_has_and_makes_the_rest(tmp_path,
     assert header["id"] == first["id"]
     for old, new in zip(rows, more, strict=True):
         assert all(any(row.items() <= other.items() for other in new) for row in old)
-    trials = {row["trial"]: (row["method"], row["seed"], row["federation"]) for row in more[0]}
-    assert [*trials] == [*range(8)]
-    assert len({*trials.values()}) == 8
-    attacked = [row["trial"] for row in more[1] if row["label"] == "norm"]
-    assert sorted(attacked) == [*range(8)]  # the new attack is run on the old trials too
+    trials = {row["trial"]: (row["method"], row["seed"]) for row in more[0]}
+    assert [*trials] == [*range(4)]
+    assert len({*trials.values()}) == 4
+    attacked = [row["trial"] for row in more[1] if row["attack"] == "direct"]
+    assert sorted(attacked) == [*range(4)]  # the new attack is run on the old trials too
     assert store.load(workdir).unfinished == ()
     # a resume plans the same, and has nothing to do
     after = files()
@@ -234,17 +200,6 @@ def test_a_sweep_that_is_extended_keeps_what_it_has_and_makes_the_rest(tmp_path,
     with refused("leaves out", "choose another --workdir"):
         run_of(FEW)
     assert store.read_header(workdir) == header
-
-
-@pytest.mark.parametrize("field", ["rule", "upload"])
-def test_a_sweep_is_not_extended_by_what_its_trials_depend_on(tiny_sweep, field):
-    values = {"rule": "released", "upload": "replay"}
-    with refused(f"holds another sweep (malicious.{field}: "):
-        store.refuse_another(
-            tiny_sweep,
-            header := store.read_header(tiny_sweep),
-            {**header, "config": tiny(**{f"malicious.{field}": values[field]})},
-        )
 
 
 # --- the queue ---
@@ -303,6 +258,9 @@ def test_a_copy_prefers_its_program_and_then_those_that_nobody_is_at(queue, tmp_
         assert preferred("group 0") == ["shards/0", "shards/1", "shards/2"]
         assert queue.following("") == queue.units[2]
         assert queue.following("group 1") is None
+    with contextlib.suppress(KeyError), store.attempt(tmp_path, "shards/0"):
+        raise KeyError
+    assert preferred("group 0") == ["shards/1", "shards/2", "shards/0"]  # what failed comes last
 
 
 def test_what_may_not_be_made_keeps_what_needs_it(queue):

@@ -41,8 +41,10 @@ WRITES = {
 }
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-@pytest.mark.parametrize("kind", WRITES)
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [("bytes", errno.EDQUOT), *((kind, errno.ENOSPC) for kind in ("parquet", "csv", "folder"))],
+)
 def test_a_full_disk_is_one_line_with_the_path_and_the_need(tmp_path, monkeypatch, kind, code):
     module, name, write = WRITES[kind]
     path = tmp_path / f"new.{kind}"
@@ -53,22 +55,21 @@ def test_a_full_disk_is_one_line_with_the_path_and_the_need(tmp_path, monkeypatc
         write(path)
     line = str(error.value)
     assert line.startswith(f"{path} cannot be written: about 2.4 MB are needed and ")
-    assert "are free on this disk. Free some space and run the same command again" in line
     assert len(line.splitlines()) == 1
     assert [p.name for p in tmp_path.iterdir()] == ([] if kind == "folder" else [path.name])
     assert kind == "folder" or path.read_text() == "old"
-
-
-def test_a_full_disk_that_a_library_says_in_words_is_the_same_line(tmp_path):
-    with pytest.raises(UserError, match="new cannot be written: .* are free on this disk"):
-        folder(tmp_path / "new", write=half)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_does_not_fit_is_refused_before_it_is_begun(tmp_path, monkeypatch):
     monkeypatch.setattr(atomic, "free_disk", lambda path: 1e6)
     with pytest.raises(UserError, match=r"about 2\.4 MB are needed and 1\.0 MB are free"):
         folder(tmp_path / "new", 2_400_000, fail(AssertionError("begun")))
+
+
+def test_a_full_disk_that_a_library_says_in_words_is_the_same_line(tmp_path):
+    with pytest.raises(UserError, match="new cannot be written: .* are free on this disk"):
+        folder(tmp_path / "new", write=half)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.EIO, "broken")])

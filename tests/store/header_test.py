@@ -43,17 +43,15 @@ def test_whatever_bit_of_a_record_flips_its_copy_is_read(workdir):
             (workdir / name).write_bytes(whole)
 
 
-@pytest.mark.parametrize("gone", ["sweep.json", "sweep.copy.json"])
-def test_the_copy_stands_in_for_a_missing_record_and_a_writer_makes_both_anew(
-    tiny_sweep, tmp_path, gone
-):
+def test_the_copy_stands_in_for_a_missing_record_and_a_writer_makes_both_anew(tiny_sweep, tmp_path):
     content = {**store.read_header(tiny_sweep)}
     stored = store.begin(tmp_path, content)
-    (tmp_path / gone).unlink()
-    assert store.read_header(tmp_path) == stored
-    assert sealed.damaged_roots(tmp_path) == [gone]
-    assert store.begin(tmp_path, content) == stored
-    assert sealed.damaged_roots(tmp_path) == []
+    for gone in ("sweep.json", "sweep.copy.json"):
+        (tmp_path / gone).unlink()
+        assert store.read_header(tmp_path) == stored
+        assert sealed.damaged_roots(tmp_path) == [gone]
+        assert store.begin(tmp_path, content) == stored
+        assert sealed.damaged_roots(tmp_path) == []
 
 
 def test_both_missing_are_not_taken_for_a_new_sweep(workdir):
@@ -71,15 +69,9 @@ def test_a_record_of_another_kind_is_not_believed(workdir):
         store.read_header(workdir)
 
 
-PLACES = [
-    *((name,) for name in header.FIELDS),
-    *(("data", name) for name in header.DATA_FIELDS),
-    *(("shards", 3, name) for name in header.SHARD_FIELDS),
-    ("versions", "jax"),
-]
-
-
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: ".".join(map(str, place)))
+@pytest.mark.parametrize(
+    "place", [("naming",), ("data", "balance"), ("shards", 3, "capacity"), ("versions", "jax")]
+)
 def test_a_field_that_a_header_lacks_is_named(tiny_sweep, tmp_path, place):
     content = copy.deepcopy(store.read_header(tiny_sweep))
     part = content
@@ -88,19 +80,13 @@ def test_a_field_that_a_header_lacks_is_named(tiny_sweep, tmp_path, place):
     del part[place[-1]]
     sealed.write_root(tmp_path, content)
     why = ".".join(map(str, place))
-    with pytest.raises(UserError, match=rf"sweep\.json is damaged \(it has no '?{why}") as error:
+    with pytest.raises(UserError, match=rf"sweep\.json is damaged \(it has no '?{why}"):
         store.load(tmp_path)
-    assert len(str(error.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize(
     ("schema", "by"),
-    [
-        (3, "commit 97df115"),
-        (5, "commit 4c4d05ea"),
-        (6, "commit 098fde0c"),
-        (99, "the version that wrote"),
-    ],
+    [(3, "commit 97df115"), (6, "commit 098fde0c"), (99, "the version that wrote")],
 )
 def test_a_sweep_of_another_schema_is_refused_in_a_line_that_names_who_reads_it(
     tmp_path, schema, by
@@ -121,3 +107,11 @@ def test_another_config_is_refused_by_the_fields_that_differ(tmp_path):
     fields = "data.name: digits -> iris; training.epochs: 3 -> 9"
     with refused(f"holds another sweep ({fields}): choose another"):
         header.refuse_another(tmp_path, stored, other)
+
+
+@pytest.mark.parametrize("field", ["malicious.rule", "malicious.upload"])
+def test_a_sweep_is_not_extended_by_what_its_trials_depend_on(tiny_sweep, field):
+    value = {"malicious.rule": "released", "malicious.upload": "replay"}[field]
+    stored = store.read_header(tiny_sweep)
+    with refused(f"holds another sweep ({field}: "):
+        store.refuse_another(tiny_sweep, stored, {**stored, "config": tiny(**{field: value})})

@@ -10,35 +10,25 @@ import pytest
 from tests.refusals import refused
 from tests.sweeps import attack_units, by_label, drop_units, identity
 from vfljax import store
-from vfljax.errors import UserError
 from vfljax.store import checkpoint
 
 
 def test_reading_one_setting_leaves_the_other_shards_alone(workdir):
     stored = store.load(workdir)
-    setting = stored.trial(0)
+    with refused("trial 999"):
+        stored.trial(999)
+    setting = stored.trial(5)
+    whole = checkpoint.load(setting.shard / "checkpoint")
     for shard in (workdir / "shards").iterdir():
         if shard != setting.shard:
             shutil.rmtree(shard)
-    assert setting.weights()["bottoms"]["0"]["params"]["Dense_0"]["bias"].shape == (8,)
-    assert setting.exchange()["party0_embeddings"].shape == (2, 320, 4)
-
-
-def test_one_lane_equals_that_lane_of_the_whole_checkpoint(tiny_sweep):
-    stored = store.load(tiny_sweep)
-    setting = stored.trial(7)
-    whole = checkpoint.load(setting.shard / "checkpoint")
     leaves = zip(jax.tree.leaves(whole), jax.tree.leaves(setting.weights()), strict=True)
     for every, of_setting in leaves:
         np.testing.assert_array_equal(every[setting.member], of_setting)
-
-
-def test_splits_hold_disjoint_stratified_rows(tiny_sweep):
-    splits = store.load(tiny_sweep).splits()
-    for seed in range(2):
-        parts = [splits[part][seed] for part in ("train", "validation", "test")]
-        assert len(set(np.concatenate(parts))) == 640
-        assert np.bincount(splits["labels"][parts[0]]).min() >= 28
+    exchange = setting.exchange()
+    assert exchange["party0_embeddings"].shape == (2, 320, 4)  # of the first and last epoch
+    assert exchange["epochs"].tolist() == [0, 2]
+    assert (exchange["party0_sum_count"] == 3).all()  # sums are over every epoch
 
 
 def test_a_damaged_checkpoint_read_by_setting_is_one_clear_line(workdir):
@@ -48,11 +38,6 @@ def test_a_damaged_checkpoint_read_by_setting_is_one_clear_line(workdir):
             path.write_bytes(b"")
     with refused(f"{setting.shard} is damaged", "--mend` sets it aside"):
         setting.weights()
-
-
-def test_an_unknown_setting_is_named(tiny_sweep):
-    with pytest.raises(UserError, match="trial 999"):
-        store.load(tiny_sweep).trial(999)
 
 
 def test_tables_are_exported_whole(workdir):
@@ -122,11 +107,6 @@ def test_parts_are_found_by_name_or_number_and_are_trees_of_jax(tiny_sweep):
     assert weights["bottoms"][1] is weights["bottoms"]["1"]
     (path, _), *_ = jax.tree_util.tree_leaves_with_path(weights["bottoms"])
     assert jax.tree_util.keystr(path).startswith("['0']['params']")
-    doubled = jax.tree.map(lambda a: 2 * a, weights)
-    np.testing.assert_array_equal(
-        doubled["bottoms"][0]["params"]["Dense_0"]["bias"],
-        2 * weights["bottoms"][0]["params"]["Dense_0"]["bias"],
-    )
     with pytest.raises(KeyError, match="unknown part 2: choose from 0, 1"):
         weights["bottoms"][2]
     with pytest.raises(KeyError, match="did you mean 'party0_gradients'"):

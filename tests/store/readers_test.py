@@ -1,13 +1,10 @@
 """A stored sweep whose data is read otherwise today says so, and how to keep the old reading."""
 
-import json
-
 import pytest
 
 from tests.sweeps import plan_of, tiny
 from vfljax import datasets, store
-from vfljax.datasets import prepared, table
-from vfljax.datasets.prepared import FILE, description, sum_of
+from vfljax.datasets import table
 from vfljax.errors import UserError
 from vfljax.store.sealed import SEAL
 from vfljax.sweep.train import header
@@ -34,11 +31,6 @@ def old(path, **changes):
     content = header(planned(path), "")
     del content["reader"]
     return {**content, "revision": "0123456789ab+", **changes}
-
-
-def test_a_header_names_the_version_of_its_reader(path):
-    assert header(planned(path), "")["reader"] == table.READER == datasets.READERS["table"]
-    assert header(plan_of(tiny()), "")["reader"] == 1
 
 
 def test_another_reading_is_not_called_other_data(path, tmp_path):
@@ -82,18 +74,3 @@ def test_what_is_refused_today_is_told_with_the_old_reading(path):
     with pytest.raises(UserError, match=r"categorical= if it holds no numbers\.$"), same:
         datasets.load("table", str(path), {"label": "y"})
     assert datasets.reader_of("digits", "") == 1
-
-
-def test_a_prepared_folder_keeps_the_version_that_read_it(path, tmp_path):
-    folder = tmp_path / "folder"
-    data = datasets.prepare("table", str(path), str(folder), {"label": "y"})
-    assert data.reader == table.READER == datasets.reader_of("table", str(folder))
-    spec = description(folder)
-    del spec["reader"]  # as an earlier vfljax wrote it, which had fewer options too
-    spec["options"] = {"label": "y", "max_categories": 256}
-    (folder / FILE).write_text(json.dumps({**spec, "sha256_description": sum_of(spec)}))
-    data = prepared.verify(folder)
-    assert data.reader == 1 == datasets.reader_of("table", str(folder))
-    assert datasets.load("table", str(folder), {"label": "y", "encoding": "onehot"}).reader == 1
-    with pytest.raises(UserError, match="was prepared with"):
-        datasets.load("table", str(folder), {"label": "y", "encoding": "codes"})

@@ -8,16 +8,12 @@ import pytest
 
 from tests.damage import Killed
 from tests.refusals import refused
-from tests.sweeps import TINY, attack, comparable, drop_units, flip, plan_of, train
+from tests.sweeps import attack, drop_units, flip
 from vfljax import store
 from vfljax.errors import UserError
 from vfljax.store import atomic, sealed, units
 
 SHARD, ATTACK = "a", "attacks/norm.rule1/000"
-
-
-def one_shard(workdir):
-    return sorted((workdir / "shards").iterdir())[0]
 
 
 def test_the_directory_describes_itself(tiny_sweep):
@@ -33,35 +29,19 @@ def test_the_directory_describes_itself(tiny_sweep):
     assert {str(path.relative_to(tiny_sweep)) for path in folders} == names
 
 
-@pytest.fixture(scope="module")
-def planned():
-    """The tiny sweep's plan: what attacks it."""
-    return plan_of(TINY)
-
-
-@pytest.mark.parametrize("part", ["exchange.safetensors", "results.parquet", "checkpoint"])
-def test_a_damaged_shard_is_named_with_its_remedy_and_nothing_is_lost(workdir, planned, part):
-    shard = one_shard(workdir)
-    path = shard / part
-    if path.is_dir():
-        path = max((p for p in path.rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
-    flip(path)
+def test_an_attack_on_a_damaged_shard_is_refused_with_the_remedy_and_nothing_is_lost(workdir):
+    shard = sorted((workdir / "shards").iterdir())[0]
+    flip(shard / "exchange.safetensors")
     drop_units(workdir, "direct/most_negative")
     others = {p: p.read_bytes() for p in workdir.rglob("*.parquet") if shard not in p.parents}
     with refused(f"{shard} is damaged", f"`vfljax sweep --workdir={workdir} --mend`"):
-        attack(workdir, ["direct"], planned)
-    assert all(p.read_bytes() == c for p, c in others.items())
+        attack(workdir, ["direct"])
     assert [finding.unit for finding in store.mend(workdir)] == [f"shards/{shard.name}"]
     assert not shard.exists()
     assert all(p.read_bytes() == c for p, c in others.items())
 
 
-def test_a_deleted_shard_is_trained_again(workdir, tiny_sweep):
-    shutil.rmtree(one_shard(workdir))
-    assert comparable(train(workdir, TINY).attacks) == comparable(store.load(tiny_sweep).attacks)
-
-
-@pytest.mark.parametrize("content", ["", "{}", "[]"])
+@pytest.mark.parametrize("content", ["", "{}"])
 def test_a_damaged_header_is_one_clear_line(tmp_path, content):
     (tmp_path / "sweep.json").write_text(content)
     message = r"sweep\.json is damaged .*: restore it, or start in a new workdir"
@@ -135,6 +115,19 @@ def test_units_of_an_earlier_rule_are_listed_on_request_only():
 # --- finished units ---
 
 
+def test_units_of_attacks_are_read_as_one_table_and_may_have_no_rows(tmp_path):
+    names = ["attacks/a/000", "attacks/a/001", "attacks/a/002"]
+    assert not store.finished(tmp_path, names[2])
+    for name, rows in zip(names, ([{"trial": 1}], [{"trial": 2, "leak": 0.5}], []), strict=True):
+        store.write_rows(tmp_path, name, rows)
+        assert store.finished(tmp_path, name)
+    rows = store.read_rows(tmp_path, names).to_pylist()
+    assert rows == [{"trial": 1, "leak": None}, {"trial": 2, "leak": 0.5}]
+    (tmp_path / names[0] / "rows.parquet").unlink()
+    with pytest.raises(store.Damaged, match=r"rows\.parquet: no such file"):
+        store.finished(tmp_path, names[0])  # it is damaged, and not made again
+
+
 def test_a_unit_that_is_there_is_not_replaced(tmp_path):
     store.write_rows(tmp_path, ATTACK, [{"trial": 1}], cost={"rows": 1})
     store.write_rows(tmp_path, ATTACK, [{"trial": 2}], cost={"rows": 2})
@@ -156,27 +149,6 @@ def test_a_unit_that_another_process_makes_meanwhile_stays(tmp_path, monkeypatch
     assert made
     assert store.read_rows(tmp_path, [ATTACK])["trial"].to_pylist() == [1]
     assert [path.name for path in (tmp_path / ATTACK).parent.iterdir()] == ["000"]
-
-
-def test_a_unit_without_rows_is_finished(tmp_path):
-    assert not store.finished(tmp_path, ATTACK)
-    store.write_rows(tmp_path, ATTACK, [])
-    assert store.finished(tmp_path, ATTACK)
-    assert store.read_rows(tmp_path, [ATTACK]).num_rows == 0
-
-
-def test_a_unit_that_lost_a_file_is_damaged_and_not_made_again(tmp_path):
-    store.write_rows(tmp_path, ATTACK, [{"trial": 1}])
-    (tmp_path / ATTACK / "rows.parquet").unlink()
-    with pytest.raises(store.Damaged, match=r"rows\.parquet: no such file"):
-        store.finished(tmp_path, ATTACK)
-
-
-def test_units_of_attacks_are_read_as_one_table(tmp_path):
-    store.write_rows(tmp_path, "attacks/a/000", [{"trial": 1}])
-    store.write_rows(tmp_path, "attacks/a/001", [{"trial": 2, "leak": 0.5}])
-    rows = store.read_rows(tmp_path, ["attacks/a/000", "attacks/a/001"]).to_pylist()
-    assert rows == [{"trial": 1, "leak": None}, {"trial": 2, "leak": 0.5}]
 
 
 # --- arrays that units share ---
@@ -249,19 +221,9 @@ def test_no_flipped_bit_of_saved_progress_is_trained_on(tmp_path):
             store.read_partial(tmp_path, SHARD)
         path.write_bytes(content)
     assert saved_after(tmp_path) == (1, 1)
-
-
-def test_a_renamed_save_is_not_believed(tmp_path):
-    store.write_partial(tmp_path, SHARD, 1, tree(1))
-    folder = tmp_path / "partial" / "shards" / SHARD
-    for name, why in (("7", "it is partial/shards/a/1"), ("x", "it holds what no sweep writes")):
-        (folder / "1").rename(folder / name)
-        with pytest.raises(store.Damaged, match=why):
-            store.read_partial(tmp_path, SHARD)
-        (folder / name).rename(folder / "1")
-    folder.rename(folder.with_name("b"))
-    with pytest.raises(store.Damaged, match="it is partial/shards/a/1"):
-        store.read_partial(tmp_path, "b")
+    save.rename(save.with_name("x"))
+    with pytest.raises(store.Damaged, match="it holds what no sweep writes"):
+        store.read_partial(tmp_path, SHARD)
 
 
 @pytest.mark.parametrize(("where", "kept"), [("replace", 1), ("remove", 2)])
@@ -280,31 +242,9 @@ def test_a_kill_between_two_saves_loses_neither(tmp_path, monkeypatch, where, ke
             store.write_partial(tmp_path, SHARD, 2, tree(2), width=2)
     assert saved_after(tmp_path) == (kept, kept)
     assert store.width_of_shard(tmp_path, SHARD) == kept
-    store.write_partial(tmp_path, SHARD, 3, tree(3))
+    store.write_partial(tmp_path, SHARD, 3, tree(3), width=4)
     assert saved_after(tmp_path) == (3, 3)
     assert saves(tmp_path) == ["3"]
-
-
-def test_a_full_disk_keeps_the_last_save_and_no_half_of_the_next(tmp_path, monkeypatch):
-    store.write_partial(tmp_path, SHARD, 1, tree(1))
-
-    def full(path, arrays):
-        path.mkdir()
-        (path / "half").write_text("half")
-        raise ValueError("Error writing file: No space left on device [source locations='x']")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(units.checkpoint, "save", full)
-        patched.setattr(units.exchange, "write", lambda path, arrays: None)
-        for write, unit in (
-            (lambda: store.write_partial(tmp_path, SHARD, 2, tree(2)), "partial/shards/a/2"),
-            (lambda: store.write_shard(tmp_path, SHARD, [], tree(2), {}), "shards/a"),
-        ):
-            with refused(
-                f"{tmp_path / unit} cannot be written: about 70 kB are needed and ",
-                " are free on this disk",
-            ):
-                write()
-    assert saved_after(tmp_path) == (1, 1)
-    assert sorted(p.name for p in tmp_path.rglob("*") if p.name.endswith(".tmp")) == []
-    assert list((tmp_path / "shards").iterdir()) == []
+    # a job elsewhere may remove a save that it has replaced, file by file
+    shutil.rmtree(tmp_path / "partial" / "shards" / SHARD / "3" / "checkpoint")
+    assert store.width_of_shard(tmp_path, SHARD) == 4

@@ -2,14 +2,10 @@
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.config_test import json_values
 from tests.refusals import refused
 from tests.sweeps import plan_of, tiny
-from vfljax import datasets, store
-from vfljax.config import FIELDS
+from vfljax import store
 from vfljax.errors import UserError
 from vfljax.sweep import grid, plan, specs
 from vfljax.sweep.grid import parse
@@ -60,17 +56,6 @@ def test_a_whole_option_stays_whole_beside_methods_that_lack_it():
     assert [type(row["cae.width"]) for row in rows[1:]] == [int, int]
 
 
-def test_a_method_has_the_sweep_s_model_but_for_the_top_that_it_names():
-    methods = {"plain": {}, "wide": {"model": {"top": "mlp", "top_hidden": (8,)}}}
-    made = parse(tiny(grid=methods))
-    assert grid.model_of(made, "plain") == made.model
-    wide = grid.model_of(made, "wide")
-    assert (wide.top, wide.top_hidden, wide.cut) == ("mlp", (8,), made.model.cut)
-    plain, row = grid.rows_of(grid.configurations(made))
-    assert {"model.top": "mlp", "model.top_hidden": "8"}.items() <= row.items()
-    assert "model.top" not in plain
-
-
 def test_a_defense_that_needs_a_top_model_is_not_trained_without_one():
     gafm = {"gafm": {"gafm": {"delta": 0.2}}, "undefended": {}}
     trials = grid.trials(parse(tiny(grid=gafm)), BOTH)
@@ -110,46 +95,22 @@ def test_an_extended_sweep_keeps_its_trials_and_numbers_the_new_ones_on():
 # what config_misuses_test refuses by the public function is not listed again
 BAD = [
     ({"federations": ("no_split",), "grid": {"x": {"gafm": {"delta": 0.1}}}}, "grid.x", "'split'"),
-    ({"grid": {"x": {"max_norm": {"scale": 1}}}}, "unknown knob of max_norm", "scale"),
     ({"grid": {"x": {"noise": {"scale": 10**400}}}}, "noise.scale=1000", "out of range"),
     ({"grid": {"x": {"noise": {"scale": (1, 1.0)}}}}, "grid.x.noise.scale names 1.0", "leave one"),
     ({"grid": {"x": {"noise": {"scale": 1, "law": ({},)}}}}, "grid.x.noise.law={}", "give a text"),
     ({"grid": {"x": {"cae": {"confusion": 1, "width": 8.0}}}}, "width=8.0", "whole"),
-    ({"grid": {"x": {5: {}}}}, "unknown defense 5", "choose from kdk"),
     ({"grid": {"x": {"model": {"top_hidden": (0,)}}}}, "grid.x.model.top_hidden=(0,)", "from 1"),
-    ({"grid": {"x": {"model": {"tops": "mlp"}}}}, "'tops'", "did you mean 'top'"),
     ({"grid": {"x": {"model": {"cut": 2}}}}, "config.grid.x.model 'cut'", "top_hidden"),
     ({"grid": {"x": {"model": {"top": "mlpp"}}}}, "mlpp", "did you mean 'mlp'"),
     ({"grid": {"x": {"model": "mlp"}}}, "config.grid.x.model='mlp'", "group of fields"),
-    ({"model.top": "heat"}, "config.model.top 'heat'", "did you mean 'head'"),
-    ({"attacks": {5: {}}}, "config.attacks={5: {}}", "a group of fields"),
     ({"attacks": {"passive": {"known": (20, 20)}}}, "attacks.passive.known names 20", "leave one"),
 ]
 
 
-@pytest.mark.parametrize(("changes", "value", "remedy"), BAD, ids=[str(b[0])[:60] for b in BAD])
+@pytest.mark.parametrize(("changes", "value", "remedy"), BAD)
 def test_bad_input_is_one_line_with_the_value_and_the_remedy(changes, value, remedy):
     with refused(value, remedy):
         parse(tiny(**changes))
-
-
-@settings(deadline=None)
-@given(field=st.sampled_from([*FIELDS]), value=json_values)
-def test_any_value_of_any_field_is_parsed_or_refused_in_one_line(field, value):
-    try:
-        parse(tiny(**{field: value}))
-    except UserError as error:
-        assert len(str(error).splitlines()) == 1
-
-
-def test_nothing_is_read_while_a_config_is_parsed(monkeypatch):
-    def load(*arguments):
-        raise AssertionError(f"data was read: {arguments}")
-
-    monkeypatch.setattr(datasets, "load", load)
-    monkeypatch.setattr(datasets, "TABLE", dict.fromkeys(datasets.TABLE, load))
-    made = parse(tiny(**{"data.name": "criteo", "data.dir": "/nowhere"}))
-    assert (made.data.name, made.data.dir) == ("criteo", "/nowhere")
 
 
 # absurd sizes are refused before anything is built
@@ -160,32 +121,25 @@ WIDE = {"x": {"kdk": {"epsilon": SHARES, "k": THOUSAND}, "noise": {"scale": THOU
 
 # changes, the field, a word of the product, the limit
 BEYOND = [
-    ({"first_seed": 10**5}, "config.first_seed=100000", "", "10,000"),
     ({"training.epochs": 10**9}, "config.training.epochs=1000000000", "", "1,000,000"),
-    ({"parties.passive": 10**8}, "config.parties.passive=100000000", "", "1,000"),
     ({"grid": WIDE}, "config.grid.x.kdk.epsilon", "2,000,000,000 trials", "50,000"),
     ({"seeds": 9000}, "config.seeds has 9,000 values", "54,000 trials", "50,000"),
-    ({"grid": {f"a{i}": {} for i in range(30_000)}}, "config.grid", "60,000 trials", "50,000"),
     (
         {"attacks": {"passive": {"known": THOUSAND, "ema": SHARES}}},
         *("config.attacks.passive.known", "1,000,000 attacks", "10,000"),
     ),
     ({"attacks": {"passive": {"steps": 10**9}}}, "config.attacks.passive.steps", "", "10,000,000"),
-    ({"attacks": {"probe": {"hidden": 10**9}}}, "attacks.probe.hidden", "", "1,000,000"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("changes", "field", "product", "limit"), BEYOND, ids=[b[1] for b in BEYOND]
-)
+@pytest.mark.parametrize(("changes", "field", "product", "limit"), BEYOND)
 def test_what_is_beyond_a_limit_is_refused_in_one_line(changes, field, product, limit):
     with refused(field, product, f"beyond the limit of {limit}", "--beyond_limits"):
         parse(tiny(**changes))  # what is refused later than at once never ends
 
 
 def test_without_limits_nothing_is_refused_but_what_no_program_can_hold():
-    methods = {f"a{i}": {} for i in range(17_000)}
-    assert len(parse(tiny(grid=methods, seeds=3), beyond_limits=True).grid) == 17_000
+    assert parse(tiny(seeds=9000), beyond_limits=True).seeds == 9000
     with refused("=2147483648", "2,147,483,647"):
         parse(tiny(attacks={"passive": {"steps": 2**31}}), beyond_limits=True)
 

@@ -5,7 +5,6 @@ import json
 import threading
 import time
 
-import jax
 import jax.numpy as jnp
 import pytest
 
@@ -56,6 +55,3 @@ def test_a_program_s_trace_compile_and_run_are_recorded_until_it_is_stopped():
     assert {span.name for span in found if span.kind == "compile"} >= {"jit(double)"}
     assert {span.thread for span in found} == {threading.get_ident()}
     assert profile.stop() == []
-    profile.record(time.monotonic())  # JAX's events are counted once all the same
-    jax.jit(lambda x: x - 3).lower(1.0).compile()
-    assert sum(span.kind == "compile" for span in profile.stop()) == 1

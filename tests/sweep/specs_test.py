@@ -1,7 +1,6 @@
 """Groups of trials that share a program, and the numbers of its members."""
 
 import numpy as np
-import pytest
 
 from tests.sweeps import tiny
 from vfljax.federation import optimizers
@@ -23,41 +22,30 @@ def groups_of(**changes) -> list[specs.Group]:
     return specs.groups(config, shape, trials)
 
 
-def test_honest_and_malicious_settings_share_one_program():
-    parties = {"parties.passive": 2, "malicious.parties": ((0,), (0, 1))}
-    groups = groups_of(attacks={"active": {}}, **parties)
-    assert len(groups) == 2  # kdk with undefended inside, and noise
+def test_honest_and_malicious_settings_share_one_program_in_which_malicious_parties_deviate():
+    malicious = {"malicious.parties": ((0,), (0, 1)), "malicious.strength": (0.0, 0.5)}
+    upload = {"malicious.upload": "swap", "parties.passive": 2}
+    groups = groups_of(attacks={"active": {}}, **malicious, **upload)
+    assert [group.spec.upload for group in groups] == ["swap", "swap"]  # kdk and undefended, noise
     trials = groups[0].trials
     assert {*trials["federation"]} == {"split", "malicious-0", "malicious-0-1"}
-    gamma = specs.members_of(groups[0].spec, trials, []).hparams.gamma
-    malicious = [[p in federation_of(f).malicious for p in range(3)] for f in trials["federation"]]
-    np.testing.assert_array_equal(gamma, np.float32(malicious))
-
-
-def test_malicious_parties_alone_deviate_in_what_they_send():
-    deviating = {"malicious.upload": "swap", "malicious.strength": (0.0, 0.5)}
-    groups = groups_of(attacks={"active": {}}, **{"parties.passive": 2}, **deviating)
-    assert [group.spec.upload for group in groups] == ["swap", "swap"]
-    trials = groups[0].trials
-    strength = specs.members_of(groups[0].spec, trials, []).hparams.strength
     assert {*trials["strength"]} == {0.0, 0.5}
-    np.testing.assert_array_equal(
-        strength[:, 0], trials["strength"].where(grid.is_malicious(trials), 0)
-    )
-    assert (strength[:, 1:] == 0).all()
+    hparams = specs.members_of(groups[0].spec, trials, []).hparams
+    deviates = [[p in federation_of(f).malicious for p in range(3)] for f in trials["federation"]]
+    np.testing.assert_array_equal(hparams.gamma, np.float32(deviates))
+    strength = trials["strength"].to_numpy(np.float32)[:, None] * np.float32(deviates)
+    np.testing.assert_array_equal(hparams.strength, strength)
     assert groups_of(attacks={"direct": {}})[0].spec.upload == "honest"
 
 
-@pytest.mark.parametrize("rule", optimizers.RULES)
-def test_the_malicious_rule_chooses_the_passive_parties_optimizer_and_no_others(rule):
-    groups = groups_of(**{"attacks": {"active": {}}, "malicious.rule": rule})
-    name = optimizers.MALICIOUS["sgd"][rule]
-    assert {group.spec.optimizers for group in groups} == {(name, "sgd", "sgd")}
-
-
-def test_a_rule_is_no_matter_where_nobody_is_malicious():
-    changes = {"attacks": {}, "training.optimizer": "adam", "malicious.rule": "released"}
-    assert {group.spec.optimizers for group in groups_of(**changes)} == {("adam",) * 3}
+def test_the_malicious_rule_chooses_the_passive_parties_optimizer_and_no_others():
+    (optimizer_names,) = {
+        group.spec.optimizers
+        for group in groups_of(**{"attacks": {"active": {}}, "malicious.rule": "released"})
+    }
+    assert optimizer_names == (optimizers.MALICIOUS["sgd"]["released"], "sgd", "sgd")
+    nobody = {"attacks": {}, "training.optimizer": "adam", "malicious.rule": "released"}
+    assert {group.spec.optimizers for group in groups_of(**nobody)} == {("adam",) * 3}
 
 
 def test_undefended_settings_ride_along_at_neutral_knobs():
