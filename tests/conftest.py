@@ -6,6 +6,7 @@
   ``JAX_COMPILATION_CACHE_DIR`` names one. So is bytecode where ``PYTHONDONTWRITEBYTECODE`` is set and the
   libraries were installed without it: each worker and each process that a test starts would compile JAX and
   all other libraries anew.
+- ``--order=reversed`` and ``--order=random:SEED`` run the files in another order.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ import importlib.util
 import io
 import os
 import pathlib
+import random
 import runpy
 import shutil
 import signal
@@ -98,9 +100,23 @@ def pytest_unconfigure() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    places = {ROOT / "tests" / name: place for place, name in enumerate(DEAREST)}
-    items.sort(key=lambda item: places.get(item.path, len(places)))
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--order", default="", help="of the files: reversed, or random:SEED")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    dearest = {ROOT / "tests" / name: place for place, name in enumerate(DEAREST)}
+    files = sorted(
+        {item.path: dearest.get(item.path, len(dearest)) for item in items}.items(),
+        key=lambda f: f[1],
+    )
+    order, _, seed = config.getoption("--order").partition(":")
+    if order == "reversed":
+        files.reverse()
+    elif order == "random":
+        random.Random(seed).shuffle(files)
+    places = {path: place for place, (path, _) in enumerate(files)}
+    items.sort(key=lambda item: places[item.path])
 
 
 # within a module compiled programs stay, so that tests may count them; Linux allows 65,530 maps
