@@ -98,18 +98,3 @@ def test_without_known_labels_names_come_from_all_rows(classes):
     names = reference.best(train, labels)
     assert figures["leak"] == pytest.approx(reference.leak(train, names, labels), abs=1e-6)
     assert figures["renamed"] == 1
-
-
-def test_labels_drawn_beside_the_scores_do_not_make_renaming_tell_more():
-    """Names from few known rows are no free lunch: of scores without information they stay at chance."""
-    values = [
-        figures_of(noisy(labels_of(6).labels[1], 6, 0.0, seed), 6, by=KNOWN)["leak"]
-        for seed in range(20)
-    ]
-    assert abs(np.mean(values) - 1 / 6) < 0.03
-
-
-def test_who_names_by_all_labels_leaves_no_row_to_score():
-    figures = figures_of(noisy(labels_of(6).labels[1], 6, 1.0), 6, by=ROWS)
-    assert np.isnan(figures["leak"])
-    assert not np.isnan(figures["success_unlabeled"])

@@ -20,14 +20,10 @@ STEPS, MILESTONE = 4, 3  # the rate falls after an epoch of 3 steps
 
 
 def layers_of(variables):
-    """A flax MLP's variables as the twin's layers, in float64."""
+    """The linear layers of a flax module as the twin's layers, in float64."""
     params = variables.get("params", {})
-    return [
-        reference.Dense(
-            np.float64(params[f"Dense_{i}"]["kernel"]), np.float64(params[f"Dense_{i}"]["bias"])
-        )
-        for i in range(len(params))
-    ]
+    linear = [params[f"Dense_{i}"] for i in range(sum("Dense" in name for name in params))]
+    return [reference.Dense(*map(np.float64, (dense["kernel"], dense["bias"]))) for dense in linear]
 
 
 def nets_of(weights):

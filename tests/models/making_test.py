@@ -130,12 +130,15 @@ def test_arithmetic_that_fails_in_a_network_is_one_line_too(monkeypatch):
     def fails(*_):
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(teachers, "from_module", fails)
-    with pytest.raises(UserError, match=r"^config\.teacher: division by zero"):
-        make_plan(parse(tiny()))
-    monkeypatch.setattr(plan.initial, "weight_shapes", fails)
-    with pytest.raises(UserError, match=r"^config\.model: division by zero"):
-        make_plan(parse(tiny()))
+    for module, function, where in (
+        (plan.initial, "weight_shapes", "model"),
+        (teachers, "from_module", "teacher"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, function, fails)
+            with pytest.raises(UserError) as error:
+                make_plan(parse(tiny()))
+        assert str(error.value).startswith(f"config.{where}: division by zero")
 
 
 FOLDER = pathlib.Path(__file__).parents[2] / "configs" / "datasets"
