@@ -8,7 +8,8 @@ import pytest
 from tests import harness
 from tests.sweeps import plan_of, tiny
 from vfljax import attacks
-from vfljax.attacking import batching, jobs, processes, scoring, view
+from vfljax.attacking import batching, jobs, local_only, processes, scoring, view
+from vfljax.attacks.learners import learn
 from vfljax.models import MLP
 from vfljax.store import exchange as wire
 from vfljax.sweep.plan import split_arrays
@@ -102,6 +103,19 @@ def test_figures_are_means_over_the_draws_each_scored_on_its_own_unknown_rows(ar
             [np.mean(r[u & (labels[seed] == c)]) for c in range(10)] for r, u in zip(right, unknown)
         ]
         assert figures["leak"][seed] == pytest.approx(np.mean(recalls), abs=1e-6)
+
+
+def test_the_baseline_without_a_federation_is_fitted_to_each_draw(plan, arrays):
+    common = jax.device_get(view.common_data(plan.table, arrays, (0,)))
+    job = local_only.LocalOnlyJob((0,), KNOWN, 1, "logistic", DRAWS)
+    ((_, scores),) = local_only._fitted([job], plan, common)
+    by_draw = common.known_order.reshape(DRAWS, -1, 320)
+    for draw in range(DRAWS):
+        turned = common._replace(known_order=by_draw[draw])
+        own = local_only.own_columns(plan, turned, (0,), KNOWN, 1)
+        np.testing.assert_array_equal(own.known, arrays["known_order"][draw * SEEDS + 1][:KNOWN])
+        np.testing.assert_allclose(scores[draw], learn("logistic", own), atol=1e-5)
+        assert harness.differ(scores[draw], scores[draw - 1])
 
 
 def test_processes_give_what_one_process_does(monkeypatch):

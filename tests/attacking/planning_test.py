@@ -31,12 +31,6 @@ def test_shards_that_come_later_are_in_blocks_of_their_own():
     assert planning._blocks({**header, "blocks": [["s0", "s1"], ["s2", "s3"]]}, 1) == []
 
 
-def test_a_large_sweep_has_larger_blocks_and_not_more_units():
-    header = {"blocks": [], "shards": shards(*[10] * 1000)}
-    assert len(planning._blocks(header, 1)) <= planning.UNITS
-    assert 30 * len(planning._blocks(header, 30)) <= 1.1 * planning.UNITS
-
-
 def baseline(header):
     """The seeds and numbers of known labels of the units of the baseline."""
     units = header["local_only"]

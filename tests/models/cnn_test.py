@@ -63,6 +63,13 @@ def test_what_does_not_fit_is_refused(module, image, message):
         module.init(jax.random.key(0), pixels(2, *image))
 
 
+def test_the_smallest_images_that_refusals_name_are_accepted():
+    for name, least in (("cnn_gafm", 22), ("cnn_marvell", 16)):
+        module, x = BOTTOMS[name](out=64, linear=True), jnp.ones((2, least, least))
+        z, _ = jax.eval_shape(lambda m=module, x=x: m.init_with_output(jax.random.key(0), x))
+        assert z.shape == (2, 64)
+
+
 def test_torch_s_initial_values_are_uniform_within_one_over_the_root_of_the_inputs():
     x = jnp.ones((1, 22, 22, 3))
     params = quick_jit(CNN(64, weights="torch").init)(jax.random.key(1), x)["params"]

@@ -33,11 +33,11 @@ def inputs(height, width, channels=3, batch=2, seed=0):
     return jnp.asarray(rng.normal(size=(batch, height, width, channels)), jnp.float32)
 
 
-def initial(layer, other, x, members=0):
+def initial(layer, other, x):
     """Variables for a layer; another's are of the same shapes."""
     one, same = (jax.eval_shape(each.init, jax.random.key(0), x) for each in (layer, other))
     assert one == same
-    return draw(layer.init, x, members=members)
+    return draw(layer.init, x)
 
 
 def value_and_gradients(layer, weights):
@@ -74,25 +74,6 @@ def test_value_and_both_gradients_are_those_of_xla_s(size, stride, padding, heig
     expected, found = (value_and_gradients(layer, weights) for layer in (theirs, ours))
     both = quick_jit(lambda *a: (found(*a), expected(*a)))  # one compilation
     assert_close(*both(variables, x))
-
-
-def test_over_stacked_parameters_and_in_loops_as_alone():
-    theirs, ours = layers(3, 1, "SAME")
-    x = jnp.stack([inputs(12, 5, seed=s) for s in range(2)])
-    variables = initial(theirs, ours, x[0], members=2)
-    weights = weights_for(theirs, jax.tree.map(lambda a: a[0], variables), x[0])
-    alone, one = (value_and_gradients(layer, weights) for layer in (theirs, ours))
-
-    @quick_jit
-    def all_ways(*pairs):
-        in_turn = [alone(*jax.tree.map(lambda a, s=s: a[s], pairs)) for s in range(2)]
-        expected = jax.tree.map(lambda *a: jnp.stack(a), *in_turn)
-        scanned = jax.lax.scan(lambda c, pair: (c, one(*pair)), 0, pairs)[1]
-        return expected, jax.vmap(one)(*pairs), scanned
-
-    expected, *found = all_ways(variables, x)
-    for way in found:
-        assert_close(way, expected)
 
 
 def test_what_is_no_matrix_product_is_refused():

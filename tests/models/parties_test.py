@@ -1,7 +1,5 @@
 """Parties as pure functions of a flax module, and how cut embeddings are put together."""
 
-import dataclasses
-
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -61,15 +59,6 @@ def test_colluders_drop_units_by_draws_of_their_own():
     assert np.any(first != second)
 
 
-def test_without_splitting_the_top_has_no_parameters_and_hands_the_sum_through():
-    bottoms, top, aggregate = parties.parties(harness.make_spec(split=False, aggregation="mean"))
-    assert len(bottoms) == 3
-    assert top.init(jax.random.key(0), X) == {}
-    out, (variables, layers) = top.apply({}, aggregate((X, 2 * X, X)), True, None)
-    np.testing.assert_array_equal(out, 4 * X)  # a sum whatever the aggregation
-    assert (variables, layers) == ({}, {})
-
-
 RESTATED = {
     "concatenate": lambda parts: np.concatenate(parts, axis=1),
     "sum": lambda parts: np.sum(parts, axis=0),
@@ -83,16 +72,3 @@ def test_aggregations_are_what_they_are_called(name):
         parts = [np.asarray(X) + i for i in range(count)]
         ours = parties.AGGREGATIONS[name]([jnp.asarray(part) for part in parts])
         np.testing.assert_allclose(ours, RESTATED[name](parts), rtol=1e-6)
-
-
-def test_a_spec_names_its_bottoms_in_order_and_its_aggregation():
-    spec = dataclasses.replace(
-        harness.make_spec(aggregation="sum"), bottoms=(MLP((), 2), MLP((), 3), MLP((), 4))
-    )
-    bottoms, _, aggregate = parties.parties(spec)
-    shapes = [
-        jax.eval_shape(lambda x, p=p: p.apply(p.init(jax.random.key(0), x), x, False, None)[0], X)
-        for p in bottoms
-    ]
-    assert [z.shape for z in shapes] == [(6, 2), (6, 3), (6, 4)]
-    assert aggregate is parties.AGGREGATIONS["sum"]

@@ -164,24 +164,8 @@ def test_a_product_in_a_loop_is_refused_in_one_line():
 # --- the config ---
 
 
-def test_the_default_is_float32_and_traces_to_the_very_program_of_the_network():
-    assert DEFAULT["training"]["precision"] == "float32"
-    spec = harness.make_spec(hidden=(5,))
-    assert spec.precision == "float32"
-    (bottom, *_), _, _ = parties.parties(spec)
-    module, x, key = spec.bottoms[0], jnp.ones((4, 6)), jax.random.key(0)
-    variables = bottom.init(key, x)
-
-    def network(v):
-        kinds = ["layers", "batch_stats"]
-        return module.apply(v, x, train=True, mutable=kinds, rngs={"dropout": key})[0]
-
-    ours = jax.make_jaxpr(lambda v: bottom.apply(v, x, True, key)[0])(variables)
-    assert str(ours) == str(jax.make_jaxpr(network)(variables))
-    assert "bf16" not in str(ours)
-
-
 def test_a_config_s_precision_is_that_of_its_programs_and_another_is_refused():
+    assert DEFAULT["training"]["precision"] == "float32"
     changed = {"grid": {"undefended": {}}, "attacks": {}, "training.precision": "bfloat16"}
     plan = sweeps.plan_of(sweeps.tiny(**changed))
     assert {group.spec.precision for group in plan.groups} == {"bfloat16"}

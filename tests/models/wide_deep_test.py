@@ -8,7 +8,7 @@ from scipy import stats
 
 from tests.harness import quick_jit
 from tests.models.drawing import applied, draw, run
-from vfljax.models import BOTTOMS, WideDeep
+from vfljax.models import WideDeep
 from vfljax.models.parties import from_module
 
 VOCABULARY = (0, 5, 3, 0, 4)
@@ -63,18 +63,6 @@ def test_without_the_wide_part_only_the_deep_one_remains():
     )
 
 
-def test_sun_et_al_s_bottom_is_five_relu_layers_of_128():
-    module = BOTTOMS["wide_deep"](
-        out=128, vocabulary=VOCABULARY, embedding=4, hidden=(128,) * 4, output="relu", wide=False
-    )
-    variables = start(module)
-    kernels = [layer["kernel"].shape for layer in variables["params"]["deep"].values()]
-    assert kernels == [(4 * 3 + 2, 128)] + 4 * [(128, 128)]
-    z, (_, layers) = run(module)(variables, table(), False, None)
-    assert z.min() == 0
-    assert len(layers["deep"]["hidden"]) == 4
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -96,20 +84,25 @@ def test_initial_rows_and_layers_are_as_said(weights, deep, wide):
     params = initial(module, jnp.zeros((2, 2)))["params"]
     assert stats.kstest(np.ravel(params["embedding_table"]), stats.norm(0, deep).cdf).pvalue > 1e-3
     rows = np.ravel(params["wide_table"])
-    assert not np.any(rows) if not wide else stats.kstest(rows, "norm").pvalue > 1e-3
+    if wide:
+        assert stats.kstest(rows, stats.norm(0, wide).cdf).pvalue > 1e-3
+    else:
+        assert not np.any(rows)
     for linear in (params["wide"]["Dense_0"], *params["deep"].values()):
         assert bool((linear["bias"] == 0).all()) == (weights == "default")
 
 
-def test_dropout_acts_on_the_deep_part_in_training_only_and_the_activation_is_its_layers():
-    module, x = WideDeep(2, VOCABULARY, hidden=(40,), dropout=0.5, activation="tanh"), table()
+def test_dropout_acts_in_training_only_and_activations_are_those_of_layers_and_the_output():
+    options = {"hidden": (40,), "activation": "tanh", "output": "relu"}
+    module, x = WideDeep(2, VOCABULARY, dropout=0.5, **options), table()
     apply, variables = run(module), start(module)
     one, two = jax.random.split(jax.random.key(3))
     first = apply(variables, x, True, one)[0]
     assert np.abs(first - apply(variables, x, True, two)[0]).max() > 1e-3
     evaluated, (_, layers) = apply(variables, x, False, one)
-    dry = WideDeep(2, VOCABULARY, hidden=(40,), activation="tanh")
+    dry = WideDeep(2, VOCABULARY, **options)
     np.testing.assert_allclose(evaluated, applied(dry)(variables, x))
+    assert evaluated.min() == 0
     (hidden,) = layers["deep"]["hidden"]
     assert hidden.min() < 0
     assert np.abs(hidden).max() < 1
