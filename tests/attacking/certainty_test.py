@@ -56,22 +56,6 @@ def test_a_rate_is_refused_where_fewer_than_ten_rows_are_beyond_its_threshold():
         assert np.isfinite(rates["roc"][1:]).all()
 
 
-def test_the_perfect_reader_reads_every_row_and_constant_scores_read_by_chance():
-    for classes, curve in ((2, "roc"), (4, "precision")):
-        _, labels, weights = drawn(classes, 0)
-        perfect = certainty(np.float32(np.eye(classes)[labels]), labels, weights)
-        constant = certainty(np.zeros((ROWS, classes), np.float32), labels, weights)
-        shown = np.isfinite(perfect[curve])
-        assert (perfect[curve][shown] == 1).all()
-        assert (perfect["recall"] == 1).all()
-        assert sorted(set(constant["recall"].tolist())) == [0, 1]  # one class is named
-        share = SHARES if classes == 2 else np.full(25, np.mean(labels[weights > 0] == 0))
-        row = 1 / (weights * (labels == 0)).sum()  # less than which a threshold cannot be set to
-        np.testing.assert_allclose(constant[curve][shown], share[shown], atol=row)
-        if classes > 2:
-            assert (perfect["read_99"], constant["read_99"]) == (1, 0)
-
-
 @pytest.mark.parametrize("decimals", [9, 1])
 def test_of_more_classes_the_most_certain_rows_are_counted(decimals):
     scores, labels, weights = drawn(4, decimals)

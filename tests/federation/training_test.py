@@ -28,6 +28,7 @@ SMALL = {
     },  # the last batch has 20 rows
 }
 MEMBERS = 3
+auc = harness.quick_jit(metrics.auc)
 
 
 @functools.cache
@@ -87,8 +88,8 @@ def alone(spec, jitted, trial, epochs):
             logits = predict(state.weights, training.rows_of(table, seed, rows))
             margins.append(logits[:, 1] - logits[:, 0])
             labels.append(table.labels[rows])
-        auc = metrics.auc(jnp.concatenate(margins), jnp.concatenate(labels))
-        figures.append([*np.sum(of_steps, axis=0) / spec.num_rows, auc])
+        area = auc(jnp.concatenate(margins), jnp.concatenate(labels))
+        figures.append([*np.sum(of_steps, axis=0) / spec.num_rows, area])
         received.append(gradients)
         sent.append(embeddings)
     return state.weights, np.array(figures), np.array(received), np.array(sent)
@@ -99,7 +100,8 @@ def test_members_of_a_program_are_trained_and_recorded_as_the_same_trials_alone(
     rows under its weights, and observing it changes nothing."""
     spec = planned().groups[0].spec
     watched = run(spec, 2, pooled_auc)
-    jitted = [jax.jit(make(spec)) for make in (training.make_start, make_step, make_predict)]
+    makers = training.make_start, make_step, make_predict
+    jitted = [harness.quick_jit(make(spec)) for make in makers]
     for place in (0, 2):
         trial = planned().groups[0].trials.iloc[[place]]
         weights, figures, received, sent = alone(spec, jitted, trial, epochs=2)
@@ -145,7 +147,8 @@ def test_two_classes_have_an_oriented_auc_and_more_than_ten_a_top_5_accuracy(mon
     scaling = ((jnp.zeros((1, classes)),), (jnp.ones((1, classes)),))
     table = training.Table((jnp.asarray(logits),), jnp.asarray(labels), *of_parts, *scaling, None)
     spec = dataclasses.replace(harness.make_spec(), num_classes=classes)
-    figures = evaluation.make_evaluate(spec)((jnp.int32(0), None, {}), table)
+    evaluate = harness.quick_jit(evaluation.make_evaluate(spec))
+    figures = evaluate((jnp.int32(0), None, {}), table)
     assert ("test_top5_accuracy" in figures) == (classes > 10)
     assert float(figures["test_accuracy"]) == pytest.approx(
         np.mean(logits[:10].argmax(axis=1) == labels[:10])
