@@ -30,7 +30,7 @@ def drawn(rng, count):
     ]
 
 
-@pytest.mark.parametrize("count", [0, 1, 40, 400])
+@pytest.mark.parametrize("count", [0, 40, 400])
 def test_settled_jobs_are_those_of_plain_loops(count):
     some = set()
     for seed in range(10):
@@ -40,22 +40,6 @@ def test_settled_jobs_are_those_of_plain_loops(count):
         assert settled == twin.settled_by(rows, jobs)
         some |= {*settled}
     assert (len(some) > 1) == (count >= 40)
-
-
-def test_a_run_is_settled_by_the_cheapest_attack_that_knows_no_more():
-    row = {"configuration": "noise", "seed": 0, "attackers": (0,), "known": 40}
-    row |= {"what": "attack", "role": "attack"}
-    malicious = row | {"federation": "malicious-0"}
-    rows = [
-        malicious | {"cost": 1, "label": "ranks", "leak": 1.0},
-        malicious | {"cost": 0, "label": "mean", "leak": 0.996},
-        malicious | {"cost": 0, "label": "cosine", "leak": None},
-    ]
-    job = row | {"federation": "split", "cost": 3}
-    others = [{"known": 39}, {"cost": 0}, {"seed": 1}, {"federation": "no_split"}]
-    others += [{"what": "untrained"}, {"attackers": (0, 1)}, {"role": "oracle"}]
-    jobs = [job, job | {"what": "all_labels"}, *(job | other for other in others)]
-    assert cascade.settled_by(rows, jobs) == ["mean", "mean", *[""] * len(others)]
 
 
 def test_attacks_that_are_given_what_no_attacker_has_take_no_part():

@@ -20,7 +20,7 @@ def drawn(classes, decimals, seed=0):
     return np.float32(scores), np.int32(labels), np.float32(rng.random(ROWS) < 0.8)
 
 
-@pytest.mark.parametrize("decimals", [9, 1, 0])
+@pytest.mark.parametrize("decimals", [9, 0])
 @pytest.mark.parametrize("positive", [0, 1])
 def test_a_roc_is_scikit_learns_of_the_positive_class(decimals, positive):
     scores, labels, weights = drawn(2, decimals)
@@ -45,7 +45,7 @@ def test_a_roc_is_scikit_learns_of_the_positive_class(decimals, positive):
 
 
 def test_a_rate_is_refused_where_fewer_than_ten_rows_are_beyond_its_threshold():
-    labels = np.int32(np.arange(20_000) % 2)
+    labels = np.int32(np.arange(20_000) % 2)  # at .001 ten of 10,000 rows
     scores = np.float32(np.eye(2)[labels])
     all_rows = np.ones(len(labels), np.float32)
     one_less = np.where(np.arange(len(labels)) == 0, np.float32(0), all_rows)
@@ -54,22 +54,6 @@ def test_a_rate_is_refused_where_fewer_than_ten_rows_are_beyond_its_threshold():
         assert np.isfinite(rates["tpr_at_1e-3"]) == np.isfinite(rates["roc"][0]) == known
         assert rates["tpr_at_1e-2"] == rates["tpr_at_1e-1"] == 1
         assert np.isfinite(rates["roc"][1:]).all()
-
-
-def test_the_perfect_reader_reads_every_row_and_constant_scores_read_by_chance():
-    for classes, curve in ((2, "roc"), (5, "precision")):
-        _, labels, weights = drawn(classes, 0)
-        perfect = certainty(np.float32(np.eye(classes)[labels]), labels, weights)
-        constant = certainty(np.zeros((ROWS, classes), np.float32), labels, weights)
-        shown = np.isfinite(perfect[curve])
-        assert (perfect[curve][shown] == 1).all()
-        assert (perfect["recall"] == 1).all()
-        assert sorted(set(constant["recall"].tolist())) == [0, 1]  # one class is named
-        share = SHARES if classes == 2 else np.full(25, np.mean(labels[weights > 0] == 0))
-        row = 1 / (weights * (labels == 0)).sum()  # less than which a threshold cannot be set to
-        np.testing.assert_allclose(constant[curve][shown], share[shown], atol=row)
-        if classes > 2:
-            assert (perfect["read_99"], constant["read_99"]) == (1, 0)
 
 
 @pytest.mark.parametrize("decimals", [9, 1])

@@ -1,110 +1,121 @@
 """Figures that are means over draws of the known labels."""
 
-# pandas annotates what a selection returns as a union
-# pyright: reportAttributeAccessIssue=false
-
-import functools
-import shutil
-
-import msgspec
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.sweeps import attack, plan_of, tiny, train
-from vfljax import store
-from vfljax.attacking import processes, run
-from vfljax.launching import running
-from vfljax.report import rows as report_rows
+from tests import harness
+from tests.sweeps import plan_of, tiny
+from vfljax import attacks
+from vfljax.attacking import batching, jobs, local_only, processes, scoring, view
+from vfljax.attacks.learners import learn
+from vfljax.models import MLP
+from vfljax.store import exchange as wire
 from vfljax.sweep.plan import split_arrays
+from vfljax.types import Agreed, Scores
 
-DRAWS, KNOWN = 3, 20
-CONFIG = tiny(
-    known_draws=DRAWS,
-    seeds=3,
-    grid={"undefended": {}, "noise": {"noise": {"scale": 0.01}}},
-    attacks={
-        "mean": {"known": KNOWN},
-        "joint": {"known": KNOWN, "steps": 5},
-        "surrogate": {"names": "none", "steps": 3},
-    },
-)
-FIGURES = ("leak", "renamed", "success_unlabeled", "f1")
+DRAWS, KNOWN, SEEDS = 3, 20, 2
 
 
 @pytest.fixture(scope="module")
-def sweeps(tmp_path_factory):
-    """A sweep with three draws, and the same attacked with each draw alone."""
-    folder = tmp_path_factory.mktemp("draws")
-    plan = plan_of(CONFIG)
-    train(folder / "several", CONFIG, attack=False)
-    for draw in range(DRAWS):
-        copy = shutil.copytree(folder / "several", folder / str(draw))
-        plan_anew = {"attacks": {}, "local_only": [], "blocks": []}
-        store.write(copy, {**store.read_header(copy), **plan_anew})
-    attack(folder / "several")
-    experiment = msgspec.structs.replace(plan.experiment, known_draws=1)
-    several = split_arrays(plan.dataset.labels, plan.splits, DRAWS)["known_order"]
-    seeds = experiment.seeds
-
-    def of_draw(draw, *args):
-        return {**split_arrays(*args), "known_order": several[draw * seeds : (draw + 1) * seeds]}
-
-    with pytest.MonkeyPatch.context() as patch:
-        for draw in range(DRAWS):
-            patch.setattr(run, "split_arrays", functools.partial(of_draw, draw))
-            stored = running.stored_plan(folder / str(draw))
-            attack(folder / str(draw), plan=stored._replace(experiment=experiment))
-    names = ["several", *map(str, range(DRAWS))]
-    return [store.load(folder / name) for name in names]
+def plan():
+    return plan_of(tiny(grid={"undefended": {}}))
 
 
-def test_the_first_draw_is_that_of_a_sweep_with_one():
-    plan = plan_of(CONFIG)
-    both = [split_arrays(plan.dataset.labels, plan.splits, draws) for draws in (1, DRAWS)]
-    seeds, orders = len(plan.splits), both[1]["known_order"]
-    np.testing.assert_array_equal(both[0]["known_order"], orders[:seeds])
-    labels = plan.dataset.labels[np.tile(both[1]["train"], (DRAWS, 1))]
-    assert len({tuple(order[:KNOWN]) for order in orders}) == DRAWS * seeds
+@pytest.fixture(scope="module")
+def arrays(plan):
+    return split_arrays(plan.dataset.labels, plan.splits, DRAWS)
+
+
+def test_draws_are_balanced_and_the_first_is_that_of_a_sweep_with_one(plan, arrays):
+    one = split_arrays(plan.dataset.labels, plan.splits, 1)
+    orders = arrays["known_order"]
+    np.testing.assert_array_equal(one["known_order"], orders[:SEEDS])
+    labels = plan.dataset.labels[np.tile(arrays["train"], (DRAWS, 1))]
+    assert len({tuple(order[:KNOWN]) for order in orders}) == DRAWS * SEEDS
     for order, of_seed in zip(orders, labels, strict=True):
         np.testing.assert_array_equal(np.sort(order), np.arange(len(order)))
         assert np.bincount(of_seed[order[:KNOWN]]).tolist() == [2] * 10
 
 
-@pytest.mark.parametrize(("label", "draws"), [("mean", DRAWS), ("joint", 2), ("surrogate", 1)])
-def test_figures_are_means_over_the_draws_that_an_attack_affords(sweeps, label, draws):
-    several, *single = (
-        [row for row in sweep.attacks.to_pylist() if row["attack"] == label] for sweep in sweeps
+@pytest.mark.parametrize(
+    ("name", "options", "draws"),
+    [("mean", {}, 3), ("joint", {}, 2), ("direct", {}, 1), ("mean", {"oracle": True}, 1)],
+)
+def test_an_attack_has_as_many_draws_as_it_affords_and_one_if_it_knows_none_or_all(
+    name, options, draws
+):
+    assert jobs.draws_of(attacks.TABLE[name]((MLP((), 4),), 10, **options), DRAWS) == draws
+
+
+def test_each_draw_of_an_attack_knows_its_own_rows(plan, arrays):
+    """Of seed 1, whose scores turn with the draws."""
+    common = view.common_data(plan.table, arrays, (0,))
+    gradients = jnp.asarray(np.random.default_rng(0).normal(size=(2, 320, 4)), jnp.float32)
+    exchange = dict.fromkeys(wire.FIELDS, gradients)
+    exchange |= {f"sum_{name}": gradients[0] for name in ("gradient", "sign", "square")}
+    exchange |= {"sum_count": jnp.ones(320), "epochs": jnp.arange(2)}
+    exchange |= {"order": jnp.tile(jnp.arange(320), (2, 1)), "sent": jnp.ones((2, 320), bool)}
+    knobs = {"known": jnp.float32(KNOWN)}
+    run = view.AttackInput(jnp.int32(1), jnp.uint32(0), knobs, exchange, ({},))
+    static = batching.AttackProgram("mean", (), (MLP((), 4),), 10, Agreed(32), DRAWS)
+    attack = harness.quick_jit(batching.make_attack_member(static))
+    scores = attack(run, common).train
+    by_draw = common.known_order.reshape(DRAWS, -1, 320)
+    turned = common._replace(known_order=jnp.roll(by_draw, -1, axis=0).reshape(-1, 320))
+    np.testing.assert_allclose(attack(run, turned).train, np.roll(scores, -1, axis=0), atol=1e-6)
+    assert all(harness.differ(scores[i], scores[i - 1]) for i in range(DRAWS))
+    for draw in range(DRAWS):
+        known = view.known_rows(common, jnp.int32(1), jnp.float32(KNOWN), draw)
+        expected = arrays["known_order"][draw * SEEDS + 1][:KNOWN]
+        np.testing.assert_array_equal(known.rows[:KNOWN], expected)
+
+
+def test_figures_are_means_over_the_draws_each_scored_on_its_own_unknown_rows(arrays):
+    """An attack on a batch of two trials: each draw names every known label rightly, and hardly another."""
+    labels = arrays["labels"][arrays["train"]]
+    train = np.random.default_rng(0).normal(size=(SEEDS, DRAWS, 320, 10)).astype(np.float32)
+    for draw, seed in np.ndindex(DRAWS, SEEDS):
+        known = arrays["known_order"][draw * SEEDS + seed][:KNOWN]
+        train[seed, draw, known] = np.eye(10)[labels[seed, known]] * 9
+    train[0, 1, :100] = np.eye(10)[labels[0, :100]] * 9  # one draw reads some more
+    every = np.ones((SEEDS, 2, 320), bool)
+    inputs = view.AttackInput(
+        seed=np.arange(SEEDS, dtype=np.int32),
+        key_name=np.zeros(SEEDS, np.uint32),
+        knobs={"known": np.full(SEEDS, KNOWN, np.float32)},
+        exchange={"epochs": np.tile([0, 2], (SEEDS, 1)), "sent": every, "sum_count": every.sum(1)},
+        bottoms=({},),
     )
-    assert several
-    for row, *by_draw in zip(several, *single, strict=True):
-        assert row["draws"] == draws
-        for name in FIGURES:
-            expected = np.mean([other[name] for other in by_draw[:draws]])
-            assert row[name] == pytest.approx(expected, abs=2e-6), name
+    scorer = scoring.Scorer(arrays, None, KNOWN, None)
+    mean = attacks.TABLE["mean"]((MLP((), 4),), 10)
+    figures = scorer.figures(Scores(jnp.asarray(train)), inputs, mean, jax.device_count())
+    assert (figures["draws"] == DRAWS).all()
+    for seed in range(SEEDS):
+        right = train[seed].argmax(-1) == labels[seed]
+        unknown = np.ones((DRAWS, 320), bool)
+        for draw in range(DRAWS):
+            unknown[draw, arrays["known_order"][draw * SEEDS + seed][:KNOWN]] = False
+        expected = np.mean([r[u].mean() for r, u in zip(right, unknown)])
+        assert figures["success_unlabeled"][seed] == pytest.approx(expected, abs=1e-6)
+        recalls = [
+            [np.mean(r[u & (labels[seed] == c)]) for c in range(10)] for r, u in zip(right, unknown)
+        ]
+        assert figures["leak"][seed] == pytest.approx(np.mean(recalls), abs=1e-6)
 
 
-@pytest.mark.parametrize("draws", [2, DRAWS])
-def test_the_baseline_is_scored_on_as_many_draws_as_each_attack(sweeps, draws):
-    frames = (report_rows.read(sweep).rows for sweep in sweeps)
-    several, *single = (frame[frame["role"] == "learner"] for frame in frames)
-    place = ["label", "seed"]
-    single = [
-        frame[(frame["known"] == KNOWN) & (frame["draws"] == 1)].set_index(place)["leak"]
-        for frame in single
-    ]
-    ours = several[(several["known"] == KNOWN) & (several["draws"] == draws)].set_index(place)
-    ours = ours.loc[~ours.index.get_level_values("label").str.endswith("untrained bottom"), "leak"]
-    assert len(ours)
-    expected = sum(frame.loc[ours.index] for frame in single[:draws]) / draws
-    np.testing.assert_allclose(ours, expected, atol=2e-6)
-
-
-def test_an_attack_names_the_draws_of_its_baseline(sweeps):
-    rows = report_rows.read(sweeps[0]).rows
-    attacks = rows[rows["role"] == "attack"]
-    draws = attacks.groupby("attack")["draws"].unique().map(list).to_dict()
-    # an attack that knows no label is compared over all draws
-    assert draws == {"mean": [DRAWS], "joint": [2], "surrogate": [DRAWS]}
+def test_the_baseline_without_a_federation_is_fitted_to_each_draw(plan, arrays):
+    common = jax.device_get(view.common_data(plan.table, arrays, (0,)))
+    job = local_only.LocalOnlyJob((0,), KNOWN, 1, "logistic", DRAWS)
+    ((_, scores),) = local_only._fitted([job], plan, common)
+    by_draw = common.known_order.reshape(DRAWS, -1, 320)
+    for draw in range(DRAWS):
+        turned = common._replace(known_order=by_draw[draw])
+        own = local_only.own_columns(plan, turned, (0,), KNOWN, 1)
+        np.testing.assert_array_equal(own.known, arrays["known_order"][draw * SEEDS + 1][:KNOWN])
+        np.testing.assert_allclose(scores[draw], learn("logistic", own), atol=1e-5)
+        assert harness.differ(scores[draw], scores[draw - 1])
 
 
 def test_processes_give_what_one_process_does(monkeypatch):

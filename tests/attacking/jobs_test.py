@@ -1,6 +1,8 @@
 """The jobs of an attack variant; and what a stored sweep cannot serve is said in one line with the value
 and the remedy, while the rest runs."""
 
+import itertools
+
 import pandas as pd
 import pytest
 
@@ -15,171 +17,6 @@ from vfljax.sweep.variants import AttackVariant
 def plan():
     """Ten classes, 320 training rows, epochs 0 and 2 recorded, federations split and no_split."""
     return plan_of(TINY)
-
-
-@pytest.fixture(scope="module")
-def rows(tiny_sweep):
-    """The rows of results of that sweep."""
-    return store.load(tiny_sweep).results.to_pylist()
-
-
-def planned(name, options, points, plan):
-    """A variant on a sweep."""
-    return jobs._planned(AttackVariant(name, options, points), plan)
-
-
-def reason_of(plan, name, options=None, **knobs):
-    reason = planned(name, options or {}, [knobs], plan).skipped
-    assert "\n" not in reason
-    return reason
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "knobs", "said"),
-    [
-        ("norm", {}, {}, ("two classes", "digits has 10")),
-        ("residual", {}, {}, ("two classes", "digits has 10")),
-        ("mean", {"epoch": 1}, {"known": 40}, ("epoch 1", "[0, 2]", "config.training.record")),
-        ("two_stage", {"epoch": 1}, {}, ("epoch 1", "[0, 2]", "config.training.record")),
-        ("spectral", {"signal": "top.hidden.9"}, {"known": 40}, ("'top.hidden.9'", "party0.cut")),
-        ("passive", {}, {"known": 9}, ("known=9", "10 classes")),
-        ("probe", {}, {"known": 321}, ("known=321", "320 training rows")),
-        ("mean", {}, {"known": 319}, ("known=319", "at most", "all 320")),
-        ("active", {}, {"known": 40}, ("'malicious'", "'active' to config.attacks", "new workdir")),
-    ],
-)
-def test_a_refusal_names_the_value_and_the_remedy(plan, name, options, knobs, said):
-    reason = reason_of(plan, name, options, **knobs)
-    for words in said:
-        assert words in reason
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "knobs"),
-    [
-        ("passive", {}, {"known": 10}),
-        ("passive", {}, {"known": 320}),
-        ("mean", {"epoch": 0}, {"known": 40}),
-        ("mean", {"oracle": True}, {}),
-        ("direct", {"epoch": 2}, {}),
-        ("direct", {"epoch": "votes"}, {}),
-        ("two_stage", {}, {}),
-        ("spectral", {"signal": "party1.hidden.0"}, {"known": 40}),
-    ],
-)
-def test_what_it_can_serve_is_not_refused(plan, name, options, knobs):
-    assert reason_of(plan, name, options, **knobs) == ""
-
-
-def test_labels_are_limited_by_the_rarest_class_up_to_all_of_them(plan):
-    """As known rows are balanced: up to C times the rarest class's training rows, or every row."""
-    labels = [plan.dataset.labels[split.train] for split in plan.splits]
-    most = 10 * min(sum(of_seed == c) for of_seed in labels for c in range(10))
-    assert most < 320
-    assert reason_of(plan, "mean", known=float(most)) == ""
-    assert f"at most {most}" in reason_of(plan, "mean", known=float(most + 1))
-
-
-def test_each_point_of_known_labels_is_checked(plan):
-    assert "known=5" in planned("mean", {}, [{"known": 40.0}, {"known": 5.0}], plan).skipped
-
-
-def test_the_layers_are_those_of_both_parties_and_the_top_model(plan):
-    assert set(jobs.layers(plan)) == {
-        *("party0.hidden.0", "party0.cut", "party1.hidden.0", "party1.cut"),
-        *("top.hidden.0", "top.logits"),
-    }
-
-
-def test_layers_that_only_one_arm_has_are_not_offered():
-    model = {"model": {"top": "mlp", "top_hidden": ()}}  # no hidden layer
-    grid = {"undefended": {}, "other": {**model, "noise": {"scale": 0.1}}}
-    names = jobs.layers(plan_of(tiny(grid=grid)))
-    assert "top.logits" in names
-    assert "top.hidden.0" not in names
-
-
-def test_what_cannot_be_served_is_said_and_stored_and_the_others_run_on(workdir):
-    attacks = {
-        "norm": {},
-        "mean": {"known": 5, "epoch": 0},
-        "direct": {"rule": "least_negative"},
-        "active": {"steps": 2},
-    }
-    said = []
-    attack(workdir, attacks, say=said.append)
-    assert [line.split(":")[0] for line in said] == [
-        *("skipped norm", "skipped mean", "skipped active")
-    ]
-    described = by_label(workdir)
-    for name in ("norm", "mean", "active"):
-        assert described[name]["status"] == "skipped"
-        assert described[name]["reason"] in "\n".join(said)
-    assert described["direct/least_negative"]["status"] == "ok"
-    labels = {row["label"] for row in store.load(workdir).attacks.to_pylist()}
-    assert "direct/least_negative" in labels
-    assert "passive" in labels  # what was stored before stays
-    assert not labels & {"norm", "mean", "active"}
-
-
-def by_group(listed):
-    """Jobs by their group."""
-    groups: dict[jobs.ViewGroup, list[jobs.Job]] = {}
-    for job in listed:
-        groups.setdefault(job.group, []).append(job)
-    return groups
-
-
-def test_a_variant_s_jobs_are_its_attacks_and_its_baselines(plan, rows):
-    """A baseline is a job like another: what a seed's settings share once a seed, the rest a setting."""
-    points = [{"known": 20.0}, {"known": 40.0}]
-    listed = jobs.jobs_of(planned("passive", {"steps": 2}, points, plan), plan, rows)
-    groups = by_group(listed)
-    assert [(g.federation, g.attackers, g.number) for g in groups] == [
-        ("split", (0,), 0),
-        ("no_split", (0,), 1),
-    ]
-    for group, of_group in groups.items():
-        name, number = group.federation, group.number
-        trials = [row for row in rows if row["federation"] == name]
-        assert len(trials) == 12
-        first = {seed: next(r for r in trials if r["seed"] == seed)["trial"] for seed in (0, 1)}
-        expected = []
-        for point in (0, 1):
-            expected += [(name, number, first[seed], "untrained", point, seed) for seed in (0, 1)]
-            for row in trials:
-                for what in ("attack", "all_labels"):
-                    expected.append((name, number, row["trial"], what, point, row["seed"]))
-        assert sorted(job.key for job in of_group) == sorted(
-            (federation, view, trial, what, point, seed)
-            for federation, view, trial, what, point, seed in expected
-        )
-    for job in listed:
-        known = 320 if job.what == "all_labels" else (20, 40)[job.point]
-        assert job.knobs(320)["known"] == known
-        assert job.figures({})["label"] == "passive"
-        # a stored row is known again by what it says
-        assert jobs.key_of(job.figures({"success": 0.5})) == job.key
-
-
-def test_the_jobs_of_blocks_are_those_of_the_whole(plan, rows):
-    """A seed's untrained baseline is in the block of its first trial alone."""
-    variant = planned("passive", {"steps": 2}, [{"known": 20.0}], plan)
-    whole = jobs.jobs_of(variant, plan, rows)
-    shards = list(dict.fromkeys(row["shard"] for row in rows))
-    assert len(shards) > 2
-    parts = [
-        jobs.jobs_of(variant, plan, [row for row in rows if row["shard"] == name])
-        for name in shards
-    ]
-    assert sorted(job.key for part in parts for job in part) == sorted(job.key for job in whole)
-
-
-def test_an_attack_without_baselines_has_no_other_jobs(plan, rows):
-    listed = jobs.jobs_of(planned("direct", {}, [{}], plan), plan, rows)
-    assert {job.what for job in listed} == {"attack"}
-    assert {job.group.federation for job in listed} == {"no_split"}
-    assert len(listed) == 12
 
 
 def rows_of(plan, diverged=()):
@@ -198,10 +35,129 @@ def rows_of(plan, diverged=()):
     ]
 
 
-def test_where_a_config_names_its_federations_the_remedy_is_to_name_another():
-    plan = plan_of(tiny(grid={"undefended": {}}, federations=("split",)))
-    reason = planned("direct", {}, [{}], plan).skipped
-    assert "add 'no_split' to config.federations" in reason
+def planned(name, options, points, plan):
+    """A variant on a sweep."""
+    return jobs._planned(AttackVariant(name, options, points), plan)
+
+
+def reason_of(plan, name, options=None, **knobs):
+    reason = planned(name, options or {}, [knobs], plan).skipped
+    assert "\n" not in reason
+    return reason
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "knobs", "said"),
+    [
+        ("norm", {}, {}, ("two classes", "digits has 10")),
+        ("mean", {"epoch": 1}, {"known": 40}, ("epoch 1", "[0, 2]", "config.training.record")),
+        ("spectral", {"signal": "top.hidden.9"}, {"known": 40}, ("'top.hidden.9'", "party0.cut")),
+        ("passive", {}, {"known": 9}, ("known=9", "10 classes")),
+        ("probe", {}, {"known": 321}, ("known=321", "320 training rows")),
+        ("mean", {}, {"known": 319}, ("known=319", "at most", "all 320")),
+        ("active", {}, {"known": 40}, ("'malicious'", "'active' to config.attacks", "new workdir")),
+        # what it can serve
+        ("passive", {}, {"known": 10}, ()),
+        ("passive", {}, {"known": 320}, ()),
+        ("mean", {"epoch": 0}, {"known": 40}, ()),
+        ("mean", {"oracle": True}, {}, ()),
+        ("direct", {"epoch": 2}, {}, ()),
+        ("direct", {"epoch": "votes"}, {}, ()),
+        ("spectral", {"signal": "party1.hidden.0"}, {"known": 40}, ()),
+    ],
+)
+def test_a_refusal_names_the_value_and_the_remedy(plan, name, options, knobs, said):
+    reason = reason_of(plan, name, options, **knobs)
+    assert bool(reason) == bool(said)
+    for words in said:
+        assert words in reason
+
+
+def test_only_layers_that_some_attacker_does_not_own_make_an_oracle(plan):
+    for signal, oracle in (("party0.cut", False), ("top.logits", True)):
+        assert planned("spectral", {"signal": signal}, [{}], plan).entry(True)["oracle"] == oracle
+
+
+def test_labels_are_limited_by_the_rarest_class_up_to_all_of_them(plan):
+    """As known rows are balanced: up to C times the rarest class's training rows, or every row."""
+    labels = [plan.dataset.labels[split.train] for split in plan.splits]
+    most = 10 * min(sum(of_seed == c) for of_seed in labels for c in range(10))
+    assert most < 320
+    assert reason_of(plan, "mean", known=float(most)) == ""
+    assert f"at most {most}" in reason_of(plan, "mean", known=float(most + 1))
+    # each point is checked
+    assert "known=5" in planned("mean", {}, [{"known": 40.0}, {"known": 5.0}], plan).skipped
+
+
+def test_the_layers_are_those_of_both_parties_and_of_the_top_models_of_every_arm(plan):
+    names = {"party0.hidden.0", "party0.cut", "party1.hidden.0", "party1.cut", "top.logits"}
+    assert set(jobs.layers(plan)) == names | {"top.hidden.0"}
+    other = {"model": {"top": "mlp", "top_hidden": ()}, "noise": {"scale": 0.1}}
+    assert set(jobs.layers(plan_of(tiny(grid={"undefended": {}, "other": other})))) == names
+
+
+def test_what_cannot_be_served_is_said_and_stored_and_the_others_run_on(workdir):
+    attacks = {"norm": {}, "mean": {"known": 5, "epoch": 0}, "direct": {"rule": "least_negative"}}
+    said = []
+    attack(workdir, attacks, say=said.append)
+    skipped = [line.split(":")[0] for line in said if line.startswith("skipped")]
+    assert skipped == ["skipped norm", "skipped mean"]
+    described = by_label(workdir)
+    for name in ("norm", "mean"):
+        assert described[name]["status"] == "skipped"
+        assert described[name]["reason"] in "\n".join(said)
+    assert described["direct/least_negative"]["status"] == "ok"
+    labels = {row["label"] for row in store.load(workdir).attacks.to_pylist()}
+    assert {"direct/least_negative", "passive"} <= labels  # what was stored before stays
+    assert not labels & {"norm", "mean"}
+
+
+def test_a_variant_s_jobs_are_its_attacks_and_its_baselines(plan):
+    """A baseline is a job like another: what a seed's settings share once a seed, the rest a setting."""
+    points = [{"known": 20.0}, {"known": 40.0}]
+    listed = jobs.jobs_of(planned("passive", {"steps": 2}, points, plan), plan, rows_of(plan))
+    seeds = {row["trial"]: row["seed"] for row in rows_of(plan)}
+    places = {
+        (job.group.federation, job.group.attackers, job.group.number): job.group for job in listed
+    }
+    assert [*places] == [("split", (0,), 0), ("no_split", (0,), 1)]
+    for group, point in itertools.product(places.values(), (0, 1)):
+        trials = [r["trial"] for r in rows_of(plan) if r["federation"] == group.federation]
+        first = [min(t for t in trials if seeds[t] == seed) for seed in (0, 1)]
+        assert sorted(
+            (job.what, job.row["trial"], job.seed)
+            for job in listed
+            if (job.group, job.point) == (group, point)
+        ) == sorted(
+            (what, trial, seeds[trial])
+            for what, of in (("attack", trials), ("all_labels", trials), ("untrained", first))
+            for trial in of
+        )
+    for job in listed:
+        known = 320 if job.what == "all_labels" else (20, 40)[job.point]
+        assert job.knobs(320)["known"] == known
+        # a stored row is known again by what it says
+        assert jobs.key_of(job.figures({"success": 0.5})) == job.key
+
+
+def test_the_jobs_of_blocks_are_those_of_the_whole(plan):
+    """A seed's untrained baseline is in the block of its first trial alone."""
+    rows = rows_of(plan)
+    variant = planned("passive", {"steps": 2}, [{"known": 20.0}], plan)
+    whole = jobs.jobs_of(variant, plan, rows)
+    shards = list(dict.fromkeys(row["shard"] for row in rows))
+    assert len(shards) > 2
+    parts = [
+        jobs.jobs_of(variant, plan, [row for row in rows if row["shard"] == name])
+        for name in shards
+    ]
+    assert sorted(job.key for part in parts for job in part) == sorted(job.key for job in whole)
+
+
+def test_an_attack_without_baselines_has_no_other_jobs(plan):
+    listed = jobs.jobs_of(planned("direct", {}, [{}], plan), plan, rows_of(plan))
+    pairs = [(job.what, job.group.federation) for job in listed]
+    assert pairs == [("attack", "no_split")] * 12
 
 
 @pytest.fixture(scope="module")

@@ -34,27 +34,18 @@ def known_of(common, count=KNOWN):
     return known_rows(common, jnp.int32(0), jnp.float32(count))
 
 
-READERS = {
-    "place": lambda places: places,
-    "parity": lambda places: places % 2,
-    "nearness to the known": lambda places: -np.abs(places - len(places) / 3),
-}
-
-
-@pytest.mark.parametrize("reader", READERS)
-def test_an_attacker_who_reads_the_order_of_the_unknown_rows_is_at_chance(common, reader):
-    labels = np.asarray(common.labels)
-    scores = READERS[reader](np.arange(ROWS - KNOWN))
+def test_an_attacker_who_reads_the_order_of_the_unknown_rows_is_at_chance(common):
+    labels, places = np.asarray(common.labels), np.arange(ROWS - KNOWN)
     unknown = np.asarray(known_of(common).rows)[KNOWN:]
-    assert abs(roc_auc_score(labels[unknown], scores) - 0.5) < 0.04
+    for scores in (places, places % 2, -np.abs(places - len(places) / 3)):
+        assert abs(roc_auc_score(labels[unknown], scores) - 0.5) < 0.04
     # the order in which labels are given, classes in turn, would tell him much
-    if reader == "place":
-        in_turn = np.asarray(common.known_order[0])[KNOWN:]
-        assert roc_auc_score(labels[in_turn], -scores) > 0.75
+    in_turn = np.asarray(common.known_order[0])[KNOWN:]
+    assert roc_auc_score(labels[in_turn], -places) > 0.75
 
 
 def test_unknown_rows_come_in_an_order_that_labels_have_no_part_in(common):
-    for count in (0, 1, KNOWN, ROWS - 1, ROWS, ROWS + 5):
+    for count in (0, KNOWN, ROWS, ROWS + 5):
         known = known_of(common, count)
         rows, first = np.asarray(known.rows), min(count, ROWS)
         assert int(known.count) == first
@@ -62,14 +53,3 @@ def test_unknown_rows_come_in_an_order_that_labels_have_no_part_in(common):
         np.testing.assert_array_equal(known.labels[:first], common.labels[rows[:first]])
         np.testing.assert_array_equal(rows[first:], np.setdiff1d(np.arange(ROWS), rows[:first]))
         assert np.all(np.asarray(known.labels)[first:] == -1)
-
-
-def test_a_permutation_of_the_unknown_labels_changes_nothing_that_is_told(common):
-    known = known_of(common)
-    unknown = np.asarray(known.rows)[KNOWN:]
-    labels = np.array(common.labels)
-    labels[unknown] = np.random.default_rng(0).permutation(labels[unknown])
-    assert np.any(labels != np.asarray(common.labels))
-    again = known_of(common._replace(labels=jnp.asarray(labels)))
-    for before, after in zip(known, again, strict=True):
-        np.testing.assert_array_equal(before, after)

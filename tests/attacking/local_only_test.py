@@ -3,6 +3,7 @@
 import itertools
 import shutil
 
+import msgspec
 import pytest
 
 from tests.sweeps import TINY, attack, comparable, plan_of
@@ -14,19 +15,13 @@ from vfljax.report.judged import judge_sweep
 from vfljax.report.rows import read
 from vfljax.sweep import variants
 
-pytestmark = pytest.mark.usefixtures("real_learners")
 
-
-@pytest.fixture(scope="module")
-def plan():
-    return plan_of(TINY)
-
-
-def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed(plan):
+def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed():
+    plan = plan_of(TINY)
     known = [{"known": 20.0}, {"known": 40.0}, {"known": 20.0, "learning_rate": 1.0}]
-    mean, direct = (
+    mean, direct, joint = (
         jobs._planned(variants.AttackVariant(name, {}, points), plan)
-        for name, points in (("mean", known), ("direct", [{}]))
+        for name, points in (("mean", known), ("direct", [{}]), ("joint", known[:1]))
     )
     units = planning._local_only([], plan, [mean, direct])
     assert units == [
@@ -38,9 +33,12 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed(pla
     # who knows nothing has nothing to learn from, and what is there is not made again
     assert planning._local_only([], plan, [direct]) == []
     assert planning._local_only(units[:1], plan, [mean]) == units[1:]
-    together = mean._replace(attackers=((0, 1),))
-    both = planning._local_only([], plan, [mean, together])
+    both = planning._local_only([], plan, [mean, mean._replace(attackers=((0, 1),))])
     assert {tuple(unit["attackers"]) for unit in both} == {(0,), (0, 1)}
+    # an attack is compared with him on the same draws, of which a costly one affords two
+    drawn = plan._replace(experiment=msgspec.structs.replace(plan.experiment, known_draws=3))
+    for unit in planning._local_only([], drawn, [joint]):
+        assert unit["points"] == [[20, 3], [20, 2]]
 
 
 def test_he_is_scored_on_the_rows_that_attacks_with_as_many_labels_are_scored_on(tiny_sweep):
@@ -61,7 +59,7 @@ def test_he_is_scored_on_the_rows_that_attacks_with_as_many_labels_are_scored_on
             assert 0 < row[name] < 1
 
 
-def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(workdir, monkeypatch):
+def test_he_is_computed_once_and_a_sweep_is_unfinished_without_him(workdir, monkeypatch):
     before, fitted = comparable(store.load(workdir).local_only), []
     learn = local_only.learn_draws
 
@@ -70,8 +68,6 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(workdir, monk
         return learn(learner, drawn)
 
     monkeypatch.setattr(local_only, "learn_draws", counted)
-    attack(workdir)
-    assert fitted == []
     attack(workdir, {"mean": {"known": (20, 30)}})
     assert fitted == [(seed, 30, learner) for seed in (0, 1) for learner in LEARNERS]
     sweep = store.load(workdir)
@@ -82,14 +78,9 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(workdir, monk
     assert not sweep.unfinished
     frame = read(sweep).rows
     assert {*frame.loc[frame["role"] == "learner", "known"]} == {20, 30}
-
-
-def test_a_sweep_killed_before_he_was_scored_is_not_finished(workdir):
-    attack(workdir, {"mean": {"known": 30}})
     for number, entry in enumerate(store.read_header(workdir)["local_only"]):
         if entry["points"] == [[30, 1]]:
             shutil.rmtree(workdir / "local_only" / f"{number:03d}")
-    sweep = store.load(workdir)
-    assert "the local-only baseline is not finished" in sweep.unfinished
+    assert "the local-only baseline is not finished" in store.load(workdir).unfinished
     said = not_run.not_attacked(judge_sweep(workdir))
     assert any("with 30 known labels" in line for line in said)

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from tests import harness
-from tests.attacking.scoring_test import KNOWN, ROWS, jitted, labels_of, numbers, output_of
+from tests.attacking.scoring_test import CLASSES, KNOWN, ROWS, jitted, labels_of, numbers, output_of
 from tests.reference import naming as reference
 from vfljax import metrics
 
 names_of = harness.quick_jit(metrics.names)
 leak_named = harness.quick_jit(metrics.leak_named)
+every_count = pytest.mark.parametrize("classes", CLASSES)
 
 
 def noisy(labels, classes, signal, seed=0):
@@ -18,47 +19,43 @@ def noisy(labels, classes, signal, seed=0):
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize("signal", [0.0, 1.0, -1.0])
-def test_names_are_the_best_of_all_namings(classes, signal):
+def test_names_are_the_best_of_all_namings(classes):
     labels = np.int32(np.random.default_rng(1).integers(0, classes, 60))
-    scores = noisy(labels, classes, signal)
-    scores[7] = np.nan
     weights = np.float32(np.arange(60) % 3 > 0)
     kept = weights > 0
-    named_best = names_of(scores, labels, weights)
-    expected = reference.best(scores[kept], labels[kept])
-    assert reference.leak(scores[kept], list(named_best), labels[kept]) == pytest.approx(
-        reference.leak(scores[kept], expected, labels[kept])
-    )
-    assert sorted(named_best.tolist()) == list(range(classes))
-    value = leak_named(scores, named_best, labels, weights)
-    assert float(value) == pytest.approx(
-        reference.leak(scores[kept], list(named_best), labels[kept])
-    )
-    # every other naming too
-    turned = np.roll(np.arange(classes), 1).astype(np.int32)
-    value = leak_named(scores, turned, labels, weights)
-    assert float(value) == pytest.approx(reference.leak(scores[kept], turned, labels[kept]))
+    for signal in (0.0, 1.0, -1.0):
+        scores = noisy(labels, classes, signal)
+        scores[7] = np.nan
+        named_best = names_of(scores, labels, weights)
+        best = reference.leak(
+            scores[kept], reference.best(scores[kept], labels[kept]), labels[kept]
+        )
+        value = reference.leak(scores[kept], list(named_best), labels[kept])
+        assert value == pytest.approx(best)
+        assert sorted(named_best.tolist()) == list(range(classes))
+        turned = np.roll(np.arange(classes), 1).astype(np.int32)
+        for names in (np.asarray(named_best), turned):  # and every other naming too
+            expected = reference.leak(scores[kept], list(names), labels[kept])
+            assert float(leak_named(scores, names, labels, weights)) == pytest.approx(expected)
 
 
 def test_names_are_the_attack_s_own_where_no_row_says_otherwise():
-    labels = np.int32(np.arange(30) % 3)
-    scores = np.float32(np.eye(3)[labels])
-    nothing = np.zeros(30, np.float32)
-    np.testing.assert_array_equal(names_of(scores, labels, nothing), [0, 1, 2])
-    # classes 1 and 2 are called by nobody: either naming of theirs is as good
-    called = np.float32(np.eye(3)[np.zeros(30, int)])
-    np.testing.assert_array_equal(names_of(called, labels, np.ones(30, np.float32)), [0, 1, 2])
+    labels = np.int32(np.arange(60) % 4)
+    scores, ones = np.float32(np.eye(4)[labels]), np.ones(60, np.float32)
+    np.testing.assert_array_equal(names_of(scores, labels, 0 * ones), range(4))
+    # classes 1 to 3 are called by nobody: any naming of theirs is as good
+    called = np.float32(np.eye(4)[np.zeros(60, int)])
+    np.testing.assert_array_equal(names_of(called, labels, ones), range(4))
 
 
 def figures_of(train, classes, known=0, by=None):
     return numbers(jitted(output_of(train, known, 1, by), labels_of(classes)))
 
 
-@pytest.mark.parametrize("classes", [2, 5])
+@every_count
 def test_a_renaming_of_classes_protects_nobody_who_knows_labels(classes):
     labels = labels_of(classes).labels[1]
-    train = noisy(labels, classes, 2.0)
+    train = noisy(labels, classes, 3.0)
     plain = figures_of(train, classes, by=KNOWN)
     renamed = np.roll(train, 1, axis=1)  # what is read of class c says class c + 1
     exchanged = figures_of(renamed, classes, by=KNOWN)
@@ -75,11 +72,11 @@ def test_a_renaming_of_classes_protects_nobody_who_knows_labels(classes):
     assert figures_of(renamed, classes, known=KNOWN)["leak"] < 0.3
 
 
-@pytest.mark.parametrize("classes", [2, 5])
+@every_count
 def test_names_come_from_known_rows_alone_and_are_scored_on_others(classes):
     true = labels_of(classes)
     labels, known = true.labels[1], true.known_order[1][:KNOWN]
-    train = noisy(labels, classes, 2.0)
+    train = noisy(labels, classes, 3.0)
     lying = train.copy()
     lying[known] = np.roll(train[known], 1, axis=1)
     plain, misled = (figures_of(scores, classes, by=KNOWN) for scores in (train, lying))
@@ -93,28 +90,11 @@ def test_names_come_from_known_rows_alone_and_are_scored_on_others(classes):
     assert plain["leak"] == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("classes", [2, 5])
+@every_count
 def test_without_known_labels_names_come_from_all_rows(classes):
     labels = labels_of(classes).labels[1]
-    train = np.roll(noisy(labels, classes, 2.0), 1, axis=1)
+    train = np.roll(noisy(labels, classes, 3.0), 1, axis=1)
     figures = figures_of(train, classes, by=0)
     names = reference.best(train, labels)
     assert figures["leak"] == pytest.approx(reference.leak(train, names, labels), abs=1e-6)
-    assert figures["leak"] > 0.7
     assert figures["renamed"] == 1
-
-
-def test_labels_drawn_beside_the_scores_do_not_make_renaming_tell_more():
-    """Names from few known rows are no free lunch: of scores without information they stay at chance."""
-    values = [
-        figures_of(noisy(labels_of(5).labels[1], 5, 0.0, seed), 5, by=KNOWN)["leak"]
-        for seed in range(20)
-    ]
-    assert abs(np.mean(values) - 0.2) < 0.03
-
-
-def test_who_names_by_all_labels_leaves_no_row_to_score():
-    train = noisy(labels_of(5).labels[1], 5, 1.0)
-    figures = figures_of(train, 5, by=ROWS)
-    assert np.isnan(figures["leak"])
-    assert not np.isnan(figures["success_unlabeled"])

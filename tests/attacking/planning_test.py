@@ -7,8 +7,8 @@ from vfljax.attacking import jobs, planning
 from vfljax.sweep import train
 
 
-def shards(*sizes, first=0):
-    return [{"name": f"s{first + n}", "trials": list(range(size))} for n, size in enumerate(sizes)]
+def shards(*sizes):
+    return [{"name": f"s{n}", "trials": list(range(size))} for n, size in enumerate(sizes)]
 
 
 @pytest.fixture(autouse=True)
@@ -16,9 +16,13 @@ def _on_a_cpu_of_small_blocks(monkeypatch):
     monkeypatch.setattr(planning, "BLOCK", 10)
 
 
-def test_a_block_has_whole_shards_in_their_order_and_at_least_so_many_trials():
+def test_a_block_has_whole_shards_of_one_stage_in_their_order_and_at_least_so_many_trials():
     header = {"blocks": [], "shards": shards(6, 6, 12, 3, 4)}
     assert planning._blocks(header, 1) == [["s0", "s1"], ["s2"], ["s3", "s4"]]
+    staged = shards(6, 1, 2, 12)
+    for shard, stage in zip(staged, (0, 1, 1, 2), strict=True):
+        shard["stage"] = stage
+    assert planning._blocks({"blocks": [], "shards": staged}, 1) == [["s0"], ["s1", "s2"], ["s3"]]
 
 
 def test_shards_that_come_later_are_in_blocks_of_their_own():
@@ -27,44 +31,27 @@ def test_shards_that_come_later_are_in_blocks_of_their_own():
     assert planning._blocks({**header, "blocks": [["s0", "s1"], ["s2", "s3"]]}, 1) == []
 
 
-def test_a_block_has_shards_of_one_stage():
-    of = shards(6, 1, 2, 12)
-    for shard, stage in zip(of, (0, 1, 1, 2), strict=True):
-        shard["stage"] = stage
-    assert planning._blocks({"blocks": [], "shards": of}, 1) == [["s0"], ["s1", "s2"], ["s3"]]
-
-
-def test_a_large_sweep_has_larger_blocks_and_not_more_units(monkeypatch):
-    header = {"blocks": [], "shards": shards(*[10] * 1000)}
-    assert len(planning._blocks(header, 1)) <= planning.UNITS
-    assert 30 * len(planning._blocks(header, 30)) <= 1.1 * planning.UNITS
-
-
-@pytest.fixture(scope="module")
-def plan():
-    return plan_of(tiny(grid={"undefended": {}}))
-
-
-def extended(header, plan, attacks):
-    variants = jobs.planned(plan, plan.experiment.with_attacks(attacks))
-    return planning.extended(header, plan, variants, settling=True)
-
-
 def baseline(header):
     """The seeds and numbers of known labels of the units of the baseline."""
     units = header["local_only"]
     return {(seed, known) for u in units for seed in u["seeds"] for known, _ in u["points"]}
 
 
-def test_attacks_are_added_beside_those_that_are_there(plan):
-    first = extended(train.header(plan, "test"), plan, {"mean": {"known": 20}})
+def test_attacks_are_added_beside_those_that_are_there():
+    plan = plan_of(tiny(grid={"undefended": {}}))
+
+    def extended(header, attacks):
+        variants = jobs.planned(plan, plan.experiment.with_attacks(attacks))
+        return planning.extended(header, plan, variants, settling=True)
+
+    first = extended(train.header(plan, "test"), {"mean": {"known": 20}})
     assert [*first["attacks"]] == ["mean.rule1"]
     assert baseline(first) == {(0, 20), (1, 20)}
     assert [name for block in first["blocks"] for name in block] == [
         shard["name"] for shard in first["shards"]
     ]
-    assert extended(first, plan, {"mean": {"known": 20}}) == first
-    more = extended(first, plan, {"probe": {"known": 30}, "norm": {}})
+    assert extended(first, {"mean": {"known": 20}}) == first
+    more = extended(first, {"probe": {"known": 30}, "norm": {}})
     assert more["blocks"] == first["blocks"]
     assert more["local_only"][: len(first["local_only"])] == first["local_only"]
     assert baseline(more) == {(0, 20), (1, 20), (0, 30), (1, 30)}

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from tests.sweeps import attack, attack_units, by_label, comparable, drop_units, report_of
+from tests.sweeps import attack, attack_units, by_label, comparable, drop_units
 from vfljax import attacks, store
 from vfljax.attacking import run
 from vfljax.report import not_run
@@ -34,14 +34,23 @@ def rows_of(workdir, rule):
     return [{k: v for k, v in row.items() if k not in other} for row in rows]
 
 
+def reported(workdir):
+    """The labels of the direct attack's rows in a report."""
+    rows = report_rows.read(store.load(workdir)).rows
+    return {*rows.loc[rows["panel"] == "no_split", "label"]}
+
+
 def files_of(workdir):
     return {path: path.read_bytes() for path in workdir.glob("attacks/*/*/*")}
 
 
-def test_a_new_rule_attacks_anew_and_both_rules_rows_are_kept_apart(workdir, changed):
+def test_a_new_rule_attacks_anew_and_the_earlier_one_finds_its_rows_again(workdir, changed):
     before, files = rows_of(workdir, 1), files_of(workdir)
     assert len(before) == 12
     changed(2)
+    assert OLD in reported(workdir)
+    said = not_run.remarks(judge_sweep(workdir))
+    assert any(f"{LABEL} (rule 1; this version has rule 2)" in line for line in said)
     attack(workdir, ["direct"])
     assert rows_of(workdir, 2) == rows_of(workdir, 1) == before
     assert files.items() <= files_of(workdir).items()
@@ -50,56 +59,25 @@ def test_a_new_rule_attacks_anew_and_both_rules_rows_are_kept_apart(workdir, cha
     summary = store.attack_summary(workdir)
     marked = [(a["rule"], a["outdated"]) for a in summary.values() if a["label"] == LABEL]
     assert marked == [(1, True), (2, False)]
-    # earlier rows take no part in the report
-    rows = report_rows.read(store.load(workdir)).rows
-    counts = rows[rows["attack"] == "direct"].groupby(["configuration", "label"]).size()
-    assert LABEL in counts.index.get_level_values("label")
-    assert OLD not in counts.index.get_level_values("label")
-    # and there is nothing left to do
+    assert LABEL in reported(workdir)  # earlier rows take no part
+    assert OLD not in reported(workdir)
     files = files_of(workdir)
+    attack(workdir, ["direct"])  # there is nothing left to do
+    changed(1)
     attack(workdir, ["direct"])
     assert files_of(workdir) == files
+    assert by_label(workdir)[LABEL]["rule"] == 1
+    assert LABEL in reported(workdir)
 
 
 def test_what_an_earlier_rule_left_unmade_stays_unmade(workdir, changed):
-    (unit,) = drop_units(workdir, LABEL)
-    changed(2)
-    attack(workdir, ["direct"])
-    assert not (workdir / unit).exists()
-    assert store.load(workdir).unfinished == ()
-    assert len(rows_of(workdir, 2)) == 12
-
-
-def test_going_back_to_a_rule_finds_its_rows_again(workdir, changed):
-    before = rows_of(workdir, 1)
-    changed(2)
-    attack(workdir, ["direct"])
-    changed(1)
-    files = files_of(workdir)
-    attack(workdir, ["direct"])
-    assert files_of(workdir) == files
-    assert rows_of(workdir, 1) == rows_of(workdir, 2) == before
-    assert by_label(workdir)[LABEL]["rule"] == 1
-    rows = report_rows.read(store.load(workdir)).rows
-    assert LABEL in {*rows["label"]}
-
-
-def test_a_process_without_the_code_of_a_rule_leaves_its_units_to_others(workdir, changed):
     header = store.read_header(workdir)
     (unit,) = [u for u in store.units_of(header) if u.name in attack_units(workdir, LABEL)]
+    drop_units(workdir, LABEL)
     assert run.can_run(unit, header)
     changed(2)
-    assert not run.can_run(unit, header)
-
-
-def test_the_report_names_the_rows_of_another_rule(workdir, changed):
-    sweep = store.load(workdir)
-    assert not any("rule" in line for line in not_run.remarks(judge_sweep(workdir)))
-    changed(2)
-    rows = report_rows.read(sweep).rows
-    labels = {*rows.loc[rows["panel"] == "no_split", "label"]}
-    assert OLD in labels
-    assert LABEL not in labels
-    text = report_of(workdir)
-    assert OLD in text
-    assert f"{LABEL} (rule 1; this version has rule 2)" in text
+    assert not run.can_run(unit, header)  # a process without the code leaves it to others
+    attack(workdir, ["direct"])
+    assert not (workdir / unit.name).exists()
+    assert store.load(workdir).unfinished == ()
+    assert len(rows_of(workdir, 2)) == 12

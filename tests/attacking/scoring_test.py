@@ -13,17 +13,19 @@ from vfljax.attacking.scoring import AttackOutput, TrueLabels, score
 from vfljax.types import Scores
 
 ROWS, TEST, KNOWN = 190, 40, 30
+CLASSES = (2, 6)  # more than five have top-5 figures
 jitted = harness.quick_jit(score)
 
 
 @functools.cache
-def labels_of(classes, rows=ROWS, seeds=2):
+def labels_of(classes, rows=ROWS, seeds=2, draws=2):
+    """The labels of every seed, and orders in which they become known: of each seed, then of its next draw."""
     rng = np.random.default_rng(classes)
     labels = rng.integers(0, classes, (seeds, rows))
     return TrueLabels(
         labels=np.int32(labels),
         test_labels=np.int32(rng.integers(0, classes, (seeds, TEST))),
-        known_order=np.int32(rng.permuted(np.tile(np.arange(rows), (seeds, 1)), axis=1)),
+        known_order=np.int32(rng.permuted(np.tile(np.arange(rows), (seeds * draws, 1)), axis=1)),
         positive=np.ones(seeds, np.int32),
     )
 
@@ -37,11 +39,12 @@ def numbers(figures):
     }
 
 
-def output_of(train, known=0, seed=0, by=None):
-    """Scores of rows that were all sent, in their own order."""
-    known, by = np.int32(known), by if by is None else np.int32(by)
-    every, untrained = np.ones(ROWS, bool), np.bool_(False)
-    return AttackOutput(Scores(train), np.int32(seed), known, every, untrained, by)
+def output_of(train, known=0, seed=0, by=None, test=None, sent=None):
+    """Scores of rows that were all sent, in their own order; always of the same types, for one program."""
+    test = np.zeros((TEST, train.shape[1]), np.float32) if test is None else test
+    sent, naming = np.ones(ROWS, bool) if sent is None else sent, known if by is None else by
+    numbers = (np.int32(seed), np.int32(known), sent, np.bool_(False), np.int32(naming))
+    return AttackOutput(Scores(train, test), *numbers, draw=np.int32(0))
 
 
 @functools.cache
@@ -56,7 +59,7 @@ def constructed(classes):
     sent = order < ROWS - 10
     train[~sent] = np.nan
     train[np.flatnonzero(order == 7)] = np.nan
-    output = AttackOutput(Scores(train, test), np.int32(1), np.int32(KNOWN), sent, np.bool_(False))
+    output = output_of(train, KNOWN, 1, test=test, sent=sent)
     return output, true, numbers(jitted(output, true))
 
 
@@ -95,35 +98,42 @@ def test_a_trained_attack_without_any_guess_diverged_and_one_that_is_silent_did_
 
 
 def test_an_attacker_who_knows_every_label_leaves_no_row_to_score():
-    true = labels_of(4)
-    output = output_of(np.float32(np.eye(4)[true.labels[0]]), known=ROWS)
+    true = labels_of(6)
+    output = output_of(np.float32(np.eye(6)[true.labels[0]]), known=ROWS)
     figures = jitted(output, true)
     assert figures["success"] == 1
     assert np.isnan(figures["leak"])
     assert np.isnan(figures["success_unlabeled"])
 
 
-@pytest.mark.parametrize("classes", [2, 4])
-def test_copies_of_known_rows_are_not_scored(classes):
+def test_the_rows_of_another_draw_are_known_in_its_own_order():
+    output, true, figures = constructed(2)
+    turned = true._replace(known_order=np.roll(true.known_order, 2, axis=0))
+    again = numbers(jitted(output._replace(draw=np.int32(1)), turned))
+    assert again == pytest.approx(figures, nan_ok=True)
+    assert numbers(jitted(output, turned)) != pytest.approx(figures, nan_ok=True)
+
+
+def test_copies_of_known_rows_are_not_scored():
     """Each row has a copy. An attack that reads copies of known rows alone reads nothing of others."""
-    true = labels_of(classes)
+    true = labels_of(2)
     groups = np.tile(np.arange(ROWS, dtype=np.int32) // 2, (2, 1))
     true = true._replace(labels=np.repeat(true.labels[:, ::2], 2, axis=1), groups=groups)
     known = true.known_order[1][:KNOWN]
     told = np.isin(groups[1], groups[1][known])
-    scores = np.float32(np.eye(classes)[true.labels[1]]) * told[:, None]
+    scores = np.float32(np.eye(2)[true.labels[1]]) * told[:, None]
     figures = jitted(output_of(scores, KNOWN, 1), true)
-    assert figures["leak"] == (0.5 if classes == 2 else pytest.approx(1 / classes))
+    assert figures["leak"] == 0.5
     assert figures["success_unlabeled"] == pytest.approx(np.mean(true.labels[1][~told] == 0))
     apart = jitted(output_of(scores, KNOWN, 1), true._replace(groups=None))
-    assert apart["leak"] > figures["leak"] + 0.02
+    assert apart["leak"] > 0.52
     # names come from known rows alone, of which copies are not scored either
-    misnamed = np.roll(np.float32(np.eye(classes)[true.labels[1]]), 1, axis=1)
+    misnamed = np.roll(np.float32(np.eye(2)[true.labels[1]]), 1, axis=1)
     misnamed[told & ~np.isin(np.arange(ROWS), known)] *= -1
     assert jitted(output_of(misnamed, 0, 1, KNOWN), true)["leak"] == pytest.approx(1)
 
 
-@pytest.mark.parametrize("classes", [2, 4, 7])
+@pytest.mark.parametrize("classes", CLASSES)
 def test_success_counts_all_rows_and_rows_without_known_labels(classes):
     output, true, figures = constructed(classes)
     unlabeled = rows_of(true, output.sent)
@@ -142,7 +152,7 @@ def test_success_counts_all_rows_and_rows_without_known_labels(classes):
         assert figures["success_top5_unlabeled"] == pytest.approx(five[unlabeled].mean())
 
 
-@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("classes", CLASSES)
 def test_f1_and_the_leak_are_scikit_learns_on_unlabeled_rows(classes):
     output, true, figures = constructed(classes)
     unlabeled = rows_of(true, output.sent)
@@ -209,30 +219,10 @@ def test_labels_known_to_the_attacker_move_no_leak():
     assert changed == {"success"}
 
 
-@pytest.mark.parametrize(
-    ("field", "change"),
-    [
-        ("scores", lambda scores: scores._replace(train=scores.train[1:])),
-        ("scores", lambda scores: scores._replace(train=scores.train[:, 0])),
-        ("scores", lambda scores: scores._replace(test=scores.test[1:])),
-        ("scores", lambda scores: scores._replace(test=scores.test[:, 1:])),
-        ("seed", lambda seed: seed[None]),
-        ("sent", lambda sent: sent[1:]),
-    ],
-)
-def test_an_output_of_other_shapes_is_refused(field, change):
+def test_true_labels_of_one_seed_in_place_of_all_are_refused():
     output, true, _ = constructed(2)
-    wrong = output._replace(**{field: change(getattr(output, field))})
-    with pytest.raises(AssertionError):
-        jax.eval_shape(score, wrong, true)
-
-
-@pytest.mark.parametrize("field", TrueLabels._fields)
-def test_true_labels_of_one_seed_in_place_of_all_are_refused(field):
-    output, true, _ = constructed(2)
-    labels = true.labels
-    candidates = jnp.zeros((*labels.shape, 2), jnp.int32)
-    true = true._replace(candidates=candidates, selects=labels > 0, groups=labels)
-    wrong = true._replace(**{field: getattr(true, field)[0]})
-    with pytest.raises(AssertionError):
-        jax.eval_shape(score, output, wrong)
+    candidates = jnp.zeros((*true.labels.shape, 2), jnp.int32)
+    true = true._replace(candidates=candidates, selects=true.labels > 0, groups=true.labels)
+    for field in TrueLabels._fields:
+        with pytest.raises(AssertionError):
+            jax.eval_shape(score, output, true._replace(**{field: getattr(true, field)[0]}))

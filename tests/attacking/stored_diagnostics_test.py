@@ -1,5 +1,7 @@
 """Attacks that look inside a stored federation: what they are given, and that no worst case counts them."""
 
+import shutil
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,76 +9,60 @@ import pytest
 from tests import harness
 from tests.reference import gradients as reference
 from tests.reference import spectral
-from tests.sweeps import by_label, plan_of, tiny, train
+from tests.sweeps import attack, by_label
+from vfljax import store
 from vfljax.attacking import diagnostics, view
 from vfljax.federation.training import rows_of
+from vfljax.launching import running
 from vfljax.report.judged import judge_sweep
 from vfljax.sweep import plan as planning
+from vfljax.sweep.initial import plain
 
-CONFIG = tiny(
-    data={"name": "breast_cancer", "train": 200, "validation": 100, "test": 100},
-    grid={"undefended": {}},
-    attacks={
-        "norm": {},
-        "cosine": {"oracle": True},
-        "spectral": {"signal": "top.hidden.0", "whole": True},
-    },
-    seeds=1,
-    **{"training.epochs": 2},
-)
+ATTACKS = {
+    "norm": {},
+    "cosine": {"oracle": True},
+    "spectral": {"signal": "top.logits", "whole": True},
+}
 
 
-@pytest.fixture(scope="module")
-def attacked(tmp_path_factory):
-    """The sweep, its plan, its attacks' rows, and what stands inside for every training row."""
-    stored = train(tmp_path_factory.mktemp("inside") / "w", CONFIG)
-    plan = plan_of(CONFIG)
-    (row,) = stored.results.to_pylist()
+def test_diagnostics_are_computed_after_training_and_are_no_candidates_for_the_strongest_attack(
+    defended, tmp_path
+):
+    workdir = shutil.copytree(defended.workdir, tmp_path / "w")
+    plan = running.stored_plan(workdir)
+    attack(workdir, ATTACKS, plan)
+    stored = store.load(workdir)
+    row = next(r for r in stored.results.to_pylist() if r["federation"] == "split")
+    spec, seed = plain(plan.groups[0].spec), row["seed"]
     weights = view.attack_input(stored.workdir, row, "cosine", {}, (0,), True).weights
-    features = rows_of(plan.table, jnp.int32(0), plan.table.train[0])
-    labels = plan.table.labels[plan.table.train[0]]
-    spec = plan.groups[0].spec
-    seen = {
-        name: np.asarray(
+    features = rows_of(plan.table, jnp.int32(seed), plan.table.train[seed])
+    labels = plan.table.labels[plan.table.train[seed]]
+    clean, logits = (
+        np.asarray(
             harness.quick_jit(diagnostics._make_diagnostic(spec, name, (0,)))(
                 weights, features, labels
             )
         )
-        for name in (diagnostics.CLEAN, "top.hidden.0")
-    }
-    rows = {r["attack"]: r for r in stored.attacks.to_pylist()}
-    return stored, plan, rows, seen, np.asarray(labels)
-
-
-def test_the_oracle_hint_is_the_clean_gradient_of_a_known_positive(attacked):
-    stored, plan, rows, seen, labels = attacked
-    g = np.asarray(stored.trial(0).exchange()["party0_gradients"][-1], np.float64)
-    order = planning.split_arrays(plan.dataset.labels, plan.splits)["known_order"][0]
+        for name in (diagnostics.CLEAN, "top.logits")
+    )
+    labels = np.asarray(labels)
+    found = {r["attack"]: r for r in stored.attacks.to_pylist() if r["trial"] == row["trial"]}
+    # the oracle's hint is the clean gradient of a known positive
+    g = np.asarray(stored.trial(row["trial"]).exchange()["party0_gradients"][-1], np.float64)
+    order = planning.split_arrays(plan.dataset.labels, plan.splits)["known_order"][seed]
     first = next(i for i in order if labels[i] == 1)
-    score = np.float32(reference.cosine(g, np.float64(seen[diagnostics.CLEAN][first])))
-    expected = harness.leak(np.stack([-score, score], axis=1), labels)
-    assert rows["cosine"]["leak"] == pytest.approx(float(expected), abs=2e-3)
+    for name, score in (
+        ("cosine", reference.cosine(g, np.float64(clean[first]))),
+        ("spectral", spectral.scores(logits)),
+    ):
+        score = np.float32(score)
+        expected = harness.leak(np.stack([-score, score], axis=1), labels)
+        assert found[name]["leak"] == pytest.approx(float(expected), abs=2e-3)
 
-
-def test_a_layer_of_the_label_party_is_read_after_training(attacked):
-    _, _, rows, seen, labels = attacked
-    score = np.float32(spectral.scores(seen["top.hidden.0"]))
-    expected = harness.leak(np.stack([-score, score], axis=1), labels)
-    assert rows["spectral"]["leak"] == pytest.approx(float(expected), abs=2e-3)
-
-
-def test_both_are_marked_and_are_no_candidates_for_the_strongest_attack(attacked):
-    stored, _, rows, _, _ = attacked
-    described = by_label(stored.workdir)
-    assert {label: one["oracle"] for label, one in described.items()} == {
-        "norm": False,
-        "cosine/oracle": True,
-        "spectral/top.hidden.0/whole": True,
-    }
-    found = judge_sweep(stored.workdir)
-    (one,) = found.leading.to_dict("records")
-    assert one["leader"] == "norm"
-    roles = found.rows[found.rows["panel"] == "split"].set_index("label")["role"].to_dict()
-    oracles = dict.fromkeys(["cosine/oracle", "spectral/top.hidden.0/whole"], "oracle")
-    assert roles == {"norm": "attack", **oracles}
-    assert {r["label"] for r in rows.values()} == set(roles)
+    oracles = {label: about["oracle"] for label, about in by_label(workdir).items()}
+    inside = ["cosine/oracle", "spectral/top.logits/whole"]
+    assert {label for label, oracle in oracles.items() if oracle} == {*inside}
+    judged = judge_sweep(workdir)
+    rows = judged.rows[judged.rows["panel"] == "split"]
+    assert {*rows.loc[rows["role"] == "oracle", "label"]} == {*inside}
+    assert {*judged.leading.loc[judged.leading["panel"] == "split", "leader"]} == {"norm"}

@@ -14,17 +14,12 @@ from vfljax.models.convolution import conv, images, matmul
 
 # kernel, stride, padding, height, width: each of the two forms, odd and even images
 CASES = [
-    (1, 1, "VALID", 6, 5),
     (1, 2, "VALID", 6, 5),
     (3, 1, "SAME", 12, 5),  # by rows
     (3, 1, "SAME", 4, 5),  # by windows
-    (3, 1, "VALID", 12, 6),
-    (3, 1, ((1, 1), (1, 1)), 10, 3),
     (3, 1, ((2, 0), (0, 1)), 11, 6),
-    (3, 2, "SAME", 8, 7),
     (3, 2, ((1, 1), (1, 1)), 8, 5),
-    (5, 1, "SAME", 20, 6),
-    (7, 2, ((3, 3), (3, 3)), 16, 14),
+    (5, 2, "SAME", 10, 7),
 ]
 
 
@@ -38,11 +33,11 @@ def inputs(height, width, channels=3, batch=2, seed=0):
     return jnp.asarray(rng.normal(size=(batch, height, width, channels)), jnp.float32)
 
 
-def initial(layer, other, x, members=0):
+def initial(layer, other, x):
     """Variables for a layer; another's are of the same shapes."""
     one, same = (jax.eval_shape(each.init, jax.random.key(0), x) for each in (layer, other))
     assert one == same
-    return draw(layer.init, x, members=members)
+    return draw(layer.init, x)
 
 
 def value_and_gradients(layer, weights):
@@ -81,38 +76,7 @@ def test_value_and_both_gradients_are_those_of_xla_s(size, stride, padding, heig
     assert_close(*both(variables, x))
 
 
-@pytest.mark.parametrize(("size", "stride", "height"), [(3, 1, 12), (3, 2, 8)])
-def test_over_stacked_parameters_and_in_loops_as_alone(size, stride, height):
-    theirs, ours = layers(size, stride, "SAME")
-    x = jnp.stack([inputs(height, 5, seed=s) for s in range(3)])
-    variables = initial(theirs, ours, x[0], members=3)
-    weights = weights_for(theirs, jax.tree.map(lambda a: a[0], variables), x[0])
-    alone = quick_jit(value_and_gradients(theirs, weights))
-    expected = [alone(jax.tree.map(lambda a, s=s: a[s], variables), x[s]) for s in range(3)]
-    expected = jax.tree.map(lambda *a: np.stack(a), *expected)
-    one = value_and_gradients(ours, weights)
-    assert_close(quick_jit(jax.vmap(one))(variables, x), expected)
-    mapped = quick_jit(lambda *pairs: jax.lax.map(lambda pair: one(*pair), pairs))
-    assert_close(mapped(variables, x), expected)
-    scanned = quick_jit(lambda *pairs: jax.lax.scan(lambda c, pair: (c, one(*pair)), 0, pairs)[1])
-    assert_close(scanned(variables, x), expected)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"rhs": jnp.ones((3, 1, 3, 2))}, "k, k, C, O"),
-        ({"rhs": jnp.ones((3, 3, 4, 2))}, "k, k, C, O"),
-        ({"lhs": jnp.ones((1, 8, 3))}, "B, H, W, C"),
-        ({"window_strides": (1, 2)}, "equal strides"),
-        ({"lhs_dilation": (2, 1)}, "no dilation"),
-        ({"rhs_dilation": (2, 2)}, "no dilation"),
-        ({"feature_group_count": 3}, "feature_group_count=3"),
-        ({"dimension_numbers": ("NCHW", "HWIO", "NHWC")}, "dimension_numbers"),
-        ({"lhs": jnp.ones((1, 2, 8, 3)), "padding": "VALID"}, "3x3 kernel"),
-    ],
-)
-def test_what_is_no_matrix_product_is_refused(change, message):
+def test_what_is_no_matrix_product_is_refused():
     given = {
         "lhs": jnp.ones((1, 8, 8, 3)),
         "rhs": jnp.ones((3, 3, 3, 2)),
@@ -121,8 +85,18 @@ def test_what_is_no_matrix_product_is_refused(change, message):
         "dimension_numbers": ("NHWC", "HWIO", "NHWC"),
     }
     jax.eval_shape(lambda: matmul(**given))
-    with pytest.raises(ValueError, match=message):
-        matmul(**{**given, **change})
+    for change, message in (
+        ({"rhs": jnp.ones((3, 1, 3, 2))}, "k, k, C, O"),
+        ({"rhs": jnp.ones((3, 3, 4, 2))}, "k, k, C, O"),
+        ({"lhs": jnp.ones((1, 8, 3))}, "B, H, W, C"),
+        ({"window_strides": (1, 2)}, "equal strides"),
+        ({"rhs_dilation": (2, 2)}, "no dilation"),
+        ({"feature_group_count": 3}, "feature_group_count=3"),
+        ({"dimension_numbers": ("NCHW", "HWIO", "NHWC")}, "dimension_numbers"),
+        ({"lhs": jnp.ones((1, 2, 8, 3)), "padding": "VALID"}, "3x3 kernel"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            matmul(**{**given, **change})
 
 
 class Layer(nn.Module):
@@ -151,9 +125,6 @@ def test_auto_is_the_product_on_a_cpu_or_a_gpu_and_xla_s_elsewhere(monkeypatch):
     ):
         monkeypatch.setattr(jax, "default_backend", lambda backend=backend: backend)
         assert primitives("auto") == expected
-
-
-def test_an_unknown_implementation_is_refused():
     with pytest.raises(ValueError, match="'im2col'.*auto"):
         Layer("im2col").init(jax.random.key(0), X)
 

@@ -7,7 +7,7 @@ import pytest
 from vfljax.models import rows as row_functions
 
 
-@pytest.mark.parametrize("rows", [1, 1023, 1024, 1025, 2500])
+@pytest.mark.parametrize("rows", [1, 2049])
 def test_chunks_cover_every_row_once(rows):
     out = row_functions.over_chunks(lambda r: {"twice": 2 * r}, jnp.arange(rows))
     np.testing.assert_array_equal(out["twice"], 2 * np.arange(rows))

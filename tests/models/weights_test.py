@@ -25,24 +25,16 @@ NUMBERS = {
 }
 
 
-def same(found, expected):
-    assert set(found) == set(expected)
-    for name, value in expected.items():
-        assert found[name].dtype == value.dtype
-        np.testing.assert_array_equal(found[name], value)
-
-
 def test_a_file_and_a_hugging_face_folder_give_their_tensors(tmp_path):
-    save_file(NUMBERS, tmp_path / "model.safetensors")
-    same(read(str(tmp_path / "model.safetensors")), NUMBERS)
-    same(read(str(tmp_path)), NUMBERS)
-    assert digest(str(tmp_path)) == digest(str(tmp_path / "model.safetensors"))
-
-
-def test_bfloat16_is_read_as_float32(tmp_path):
     half = np.asarray(jnp.asarray([1.0, -2.5, 3.140625, 1e-30], jnp.bfloat16))
-    save_file({"x": half}, tmp_path / "x.safetensors")
-    same(read(str(tmp_path / "x.safetensors")), {"x": half.astype(np.float32)})
+    save_file({**NUMBERS, "bfloat16": half}, tmp_path / "model.safetensors")
+    found, of_folder = (read(str(path)) for path in (tmp_path / "model.safetensors", tmp_path))
+    assert digest(str(tmp_path)) == digest(str(tmp_path / "model.safetensors"))
+    expected = {**NUMBERS, "bfloat16": half.astype(np.float32)}
+    assert set(found) == set(of_folder) == set(expected)
+    for name, value in expected.items():
+        assert found[name].dtype == of_folder[name].dtype == value.dtype
+        np.testing.assert_array_equal(found[name], value)
 
 
 def test_a_prefix_that_all_names_have_is_dropped(tmp_path):
