@@ -1,17 +1,14 @@
-"""The chain of defenses: composition without interference, and the checks of knobs."""
+"""The chain of defenses: composition without interference."""
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import pytest
 
 from tests import harness
 from vfljax import defenses
-from vfljax.defenses.compression import compression
 from vfljax.defenses.core import Defense, TrainingData, chain, per_party
-from vfljax.defenses.noise import noise
+from vfljax.types import DefenseSpec
 
 DATA = TrainingData(jnp.zeros(8, jnp.int32), jnp.zeros((8, 3)), 3)
 ZEROS = (jnp.zeros((8, 4)), jnp.zeros((8, 4)))
@@ -33,24 +30,6 @@ def init(defense):
     return defense.init(jax.random.key(0), DATA)
 
 
-def on_targets(rule):
-    def targets(targets, context, state):
-        return rule(targets), context, state
-
-    return Defense(targets=targets)
-
-
-def on_loss(rule):
-    def wrap(loss_fn):
-        def loss(*arguments):
-            value, aux = loss_fn(*arguments)
-            return rule(value), aux
-
-        return loss
-
-    return Defense(loss=wrap)
-
-
 def base_loss(active, f, embeddings, targets, context, state):
     return jnp.float32(1), ("logits", "variables", state)
 
@@ -60,14 +39,30 @@ def loss_of(defense, states=None):
     return defense.loss(base_loss)({}, None, (), None, context(), states)
 
 
+def changing(rule):
+    """A defense that treats targets, the value of the loss, and predictions by ``rule``."""
+
+    def wrap(loss_fn):
+        def loss(*arguments):
+            value, aux = loss_fn(*arguments)
+            return rule(value), aux
+
+        return loss
+
+    return Defense(
+        targets=lambda targets, context, state: (rule(targets), context, state),
+        loss=wrap,
+        gradient=per_party(lambda key, g, context: rule(g)),
+        read=lambda state, logits: rule(logits),
+    )
+
+
 def counter():
     """A defense with state of its own in the loss slot: how often it was asked."""
 
     def wrap(loss_fn):
-        def loss(active, f, embeddings, targets, context, state):
-            value, (logits, variables, state) = loss_fn(
-                active, f, embeddings, targets, context, state
-            )
+        def loss(*arguments):
+            value, (logits, variables, state) = loss_fn(*arguments)
             return value, (logits, variables, state._replace(state=state.state + 1))
 
         return loss
@@ -75,169 +70,112 @@ def counter():
     return Defense(init=lambda key, data: jnp.int32(0), loss=wrap)
 
 
-def test_an_empty_chain_is_no_defense():
-    g = (jnp.ones((8, 4)), 2 * jnp.ones((8, 4)))
-    chex.assert_trees_all_equal(gradients(chain(), g), g)
-    assert loss_of(chain()) == (1, ("logits", "variables", {}))
-    targets, _, state = chain().targets("targets", context(), {})
-    assert targets == "targets"
-    assert state == {}
+noisy = Defense(gradient=per_party(lambda key, g, context: g + jax.random.normal(key, g.shape)))
 
 
-def test_two_noise_defenses_under_different_names_never_share_a_draw():
-    first, second = (gradients(chain(**{name: noise(1.0)})) for name in ("a", "b"))
-    for one, two in zip(first, second):
-        assert np.min(np.abs(one - two)) > 0
-    both = gradients(chain(a=noise(1.0), b=noise(1.0)))
-    for one, two, total in zip(first, second, both):
-        np.testing.assert_allclose(total, one + two, rtol=1e-5, atol=1e-6)
-
-
-def test_removing_or_moving_one_member_leaves_the_draws_of_the_others():
-    doubled = Defense(gradient=optax.identity())
-    alone = gradients(chain(noise=noise(1.0)))
-    for other in (
-        chain(other=doubled, noise=noise(1.0)),
-        chain(noise=noise(1.0), other=doubled),
-        chain(zero=noise(0.0), noise=noise(1.0)),
+def test_draws_are_of_a_member_s_name_the_party_and_the_step_whoever_else_there_is():
+    alone = gradients(chain(noise=noisy))
+    for same in (
+        gradients(chain(idle=Defense(), noise=noisy)),
+        gradients(chain(noise=noisy, idle=Defense())),
+        gradients(chain(noise=noisy), ZEROS[:1]),  # a party's draw does not depend on the others
     ):
-        chex.assert_trees_all_equal(alone, gradients(other))
+        harness.assert_same_bits(same, alone[: len(same)])
+    for other in (gradients(chain(more=noisy)), gradients(chain(noise=noisy), step=1), alone[::-1]):
+        assert np.min(np.abs(np.subtract(alone, other))) > 0
+    both = gradients(chain(noise=noisy, more=noisy))
+    np.testing.assert_allclose(both, np.add(alone, gradients(chain(more=noisy))), atol=1e-6)
 
 
-def test_two_steps_never_share_a_draw():
-    for one, two in zip(gradients(chain(n=noise(1.0))), gradients(chain(n=noise(1.0)), step=1)):
-        assert np.min(np.abs(one - two)) > 0
-
-
-def test_a_partys_draw_does_not_depend_on_how_many_others_there_are():
-    defense = chain(noise=noise(1.0))
-    np.testing.assert_array_equal(gradients(defense)[0], gradients(defense, ZEROS[:1])[0])
-
-
-def test_in_the_targets_slot_the_first_listed_acts_first():
-    more, double = on_targets(lambda t: t + 1), on_targets(lambda t: 2 * t)
-    for defense, expected in (
-        (chain(more=more, double=double), 8.0),
-        (chain(double=double, more=more), 7.0),
+def test_the_first_listed_acts_first_is_innermost_in_the_loss_and_reads_last():
+    more, double = changing(lambda t: t + 1), changing(lambda t: 2 * t)
+    g = (jnp.full((8, 4), 3.0),)
+    for members, treated, value, read in (
+        ({"more": more, "idle": Defense(), "double": double}, 8, 4, 7),
+        ({"double": double, "idle": Defense(), "more": more}, 7, 3, 8),
     ):
-        assert defense.targets(3.0, context(), init(defense))[0] == expected
+        defense = chain(**members)
+        assert defense.targets(3.0, context(), init(defense))[0] == treated
+        assert np.all(gradients(defense, g)[0] == treated)
+        assert loss_of(defense)[0] == value
+        assert defense.read(init(defense), 3.0) == read
 
 
-def test_in_the_loss_slot_the_first_listed_is_innermost():
-    more, double = on_loss(lambda v: v + 1), on_loss(lambda v: 2 * v)
-    assert loss_of(chain(more=more, double=double))[0] == 4
-    assert loss_of(chain(double=double, more=more))[0] == 3
-
-
-def test_in_the_gradient_slot_the_first_listed_acts_first():
-    sparse_last = gradients(chain(noise=noise(1.0), compression=compression(0.5)))
-    noisy_last = gradients(chain(compression=compression(0.5), noise=noise(1.0)))
-    assert [np.sum(g == 0) for g in sparse_last] == [16, 16]
-    assert [np.sum(g == 0) for g in noisy_last] == [0, 0]
-
-
-def test_later_target_slots_see_the_labels_an_earlier_one_left():
-    contexts = []
-
-    def hide(targets, context, state):
-        return targets, context._replace(labels=jnp.zeros_like(context.labels)), state
-
-    def look(targets, context, state):
-        contexts.append(context)
-        return targets, context, state
-
-    defense = chain(hide=Defense(targets=hide), look=Defense(targets=look))
-    _, after, _ = defense.targets(1.0, context(), init(defense))
-    assert not np.any(contexts[0].labels)
-    assert not np.any(after.labels)
-    assert np.any(context().labels)
-
-
-def test_each_member_receives_a_key_of_its_own_in_every_slot():
-    contexts = {}
+def test_each_member_has_a_key_of_its_own_in_every_slot_and_sees_the_labels_an_earlier_one_left():
+    seen = {}
 
     def spy(name):
         def targets(targets, context, state):
-            contexts[name, "targets"] = context
-            return targets, context, state
+            seen[name, "targets"] = context
+            return targets, context._replace(labels=0 * context.labels), state
 
         def wrap(loss_fn):
             def loss(active, f, embeddings, targets, context, state):
-                contexts[name, "loss"] = context
+                seen[name, "loss"] = context
                 return loss_fn(active, f, embeddings, targets, context, state)
 
             return loss
 
-        def update(updates, state, params=None, *, context, **extra):
-            contexts[name, "gradient"] = context
-            return updates, state
-
-        def init_state(params):
-            return optax.EmptyState()
-
-        transform = optax.GradientTransformationExtraArgs(init_state, update)
-        return Defense(targets=targets, loss=wrap, gradient=transform)
+        return Defense(targets=targets, loss=wrap)
 
     defense = chain(a=spy("a"), b=spy("b"))
     states = init(defense)
     _, after, states = defense.targets(1.0, context(), states)
-    defense.loss(base_loss)({}, None, (), None, context(), states)
-    gradients(defense)
-    words = {at: jax.random.key_data(c.key).tolist() for at, c in contexts.items()}
-    for slot in ("targets", "loss", "gradient"):
-        assert words["a", slot] != words["b", slot]
-        assert words["a", slot] == words["a", "targets"]  # whoever stands inside or outside
-        assert words["b", slot] == words["b", "targets"]
-        run = [jax.random.key_data(contexts[n, slot].run_key).tolist() for n in "ab"]
-        assert run[0] != run[1]
+    defense.loss(base_loss)({}, None, (), None, after, states)
+    words = {at: jax.random.key_data(c.key).tolist() for at, c in seen.items()}
+    for name in "ab":
+        assert words[name, "loss"] == words[name, "targets"]  # whoever stands inside or outside
+    assert words["a", "targets"] != words["b", "targets"]
+    runs = [jax.random.key_data(seen[name, "loss"].run_key).tolist() for name in "ab"]
+    assert runs[0] != runs[1]
+    assert np.any(seen["a", "targets"].labels)
+    assert not np.any(seen["b", "targets"].labels)
+    assert not np.any(after.labels)
     assert jnp.all(jax.random.key_data(after.key) == jax.random.key_data(context().key))
 
 
-@pytest.mark.parametrize("order", [("counter", "outer"), ("outer", "counter")])
-def test_a_stateful_loss_slot_keeps_its_state_with_another_defense_around_it(order):
-    members = {"counter": counter(), "outer": on_loss(lambda v: 2 * v)}
-    defense = chain(**{name: members[name] for name in order})
-    states = init(defense)
-    for expected in (1, 2, 3):
+def test_stateful_loss_slots_keep_their_states_apart_and_whoever_is_around_them():
+    defense = chain(one=counter(), outer=changing(lambda v: 2 * v), two=counter())
+    states = {"one": jnp.int32(10), "outer": (), "two": jnp.int32(20)}
+    for more in (1, 2):
         value, (_, _, states) = loss_of(defense, states)
         assert value == 2
-        assert set(states) == {"counter", "outer"}
-        assert states["counter"] == expected
-        assert states["outer"] == ()
-
-
-def test_two_stateful_loss_slots_keep_their_states_apart():
-    defense = chain(one=counter(), two=counter())
-    states = {"one": jnp.int32(10), "two": jnp.int32(20)}
-    _, (_, _, states) = loss_of(defense, states)
-    assert states == {"one": 11, "two": 21}
+        assert states == {"one": 10 + more, "outer": (), "two": 20 + more}
 
 
 def test_members_prepare_themselves_from_keys_folded_by_name():
     drawn = Defense(init=lambda key, data: jax.random.normal(key, (4,)))
-    both = chain(a=drawn, b=drawn).init(jax.random.key(0), DATA)
-    alone = chain(b=drawn).init(jax.random.key(0), DATA)
+    both, alone = init(chain(a=drawn, b=drawn)), init(chain(b=drawn))
     assert np.all(np.asarray(both["a"]) != np.asarray(both["b"]))
     np.testing.assert_array_equal(both["b"], alone["b"])
 
 
-def test_per_party_rules_draw_for_every_party_anew():
-    transform = per_party(lambda key, g, context: g + jax.random.normal(key, g.shape))
-    sent, _ = transform.update(ZEROS, transform.init(ZEROS), context=context())
-    assert np.min(np.abs(np.asarray(sent[0]) - np.asarray(sent[1]))) > 0
+def test_later_members_prepare_themselves_with_the_labels_an_earlier_one_drew():
+    drawn = Defense(init=lambda key, data: data.labels + 1, labels=lambda state, labels: state)
+    watching = Defense(init=lambda key, data: data.labels)
+    states = init(chain(first=watching, drawn=drawn, later=watching))
+    assert [int(states[name][0]) for name in ("first", "drawn", "later")] == [0, 1, 1]
 
 
-@pytest.mark.parametrize("options", [{}, {"mechanism": "rr_with_prior"}])
-def test_members_after_label_dp_prepare_themselves_with_the_labels_it_drew(options):
-    """All rows', as training will see them: not the teacher's lesson, which hides half."""
-    received = []
+def test_a_codebook_is_made_of_the_key_of_init_which_takes_it_from_the_data():
+    def draw(key, num_classes):
+        return {"code": jax.random.normal(key, (num_classes,))}
 
-    def watch(key, data):
-        received.append(data.labels)
-        return ()
+    def start(key, data):
+        return draw(key, data.num_classes) if data.codebook is None else data.codebook
 
-    drawn = defenses.TABLE["label_dp"](0.5, **options)
-    data = DATA._replace(labels=jnp.arange(8) % 3, scores=jnp.full((8, 3), 1 / 3))
-    states = chain(label_dp=drawn, other=Defense(init=watch)).init(jax.random.key(3), data)
-    np.testing.assert_array_equal(received[0], states["label_dp"])
-    assert np.any(np.asarray(received[0]) != np.asarray(data.labels))
+    defense = chain(idle=Defense(), code=Defense(codebook=draw, init=start))
+    books = defense.codebook(jax.random.key(0), 3)
+    assert list(books) == ["code"]
+    harness.assert_same_bits(init(defense)["code"], books["code"])
+    other = {"code": {"code": jnp.arange(3)}}
+    given = defense.init(jax.random.key(0), DATA._replace(codebook=other))
+    harness.assert_same_bits(given["code"], other["code"])
+
+
+def test_the_readers_of_a_chain_are_those_with_a_read_slot():
+    names = ("noise", "cae", "kdk", "class_splitting")
+    specs = tuple(map(DefenseSpec, names))
+    assert [reader.name for reader in defenses.readers(specs)] == ["cae", "class_splitting"]
+    logits = jnp.ones((2, 3))
+    assert defenses.reader(specs[:1])({}, logits) is logits

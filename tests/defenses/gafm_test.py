@@ -15,20 +15,16 @@ from tests.reference import gafm as reference
 from vfljax.defenses.core import Scoped, TrainingData
 from vfljax.defenses.gafm import (
     GAFMState,
-    critic_loss,
-    discriminate,
     draws,
     gafm,
     init_discriminator,
     label_loss,
     mixed_gradient,
-    perturbed_labels,
     select_delta,
 )
 from vfljax.types import Context, CutLayer
 
 ROWS = 12
-ACCEPT, REJECT = 1e-3, 1e-6  # p values; keys are fixed, so these tests do not flicker
 KNOBS = {"delta": 0.2, "gamma": 1.7, "sigma": 0.3, "clip": 0.3, "learning_rate": 0.01}
 KEY = jax.random.key(0)
 
@@ -57,9 +53,14 @@ def top_model(active, f, embeddings, targets, context, scoped):
     return 1e6 * jnp.sum(f**2), (logits, "variables", scoped._replace(others=scoped.others + 1))
 
 
+@functools.cache
+def start():
+    data = TrainingData(jnp.zeros(ROWS, jnp.int32), None, 2)
+    return harness.quick_jit(lambda: gafm(**KNOBS).init(KEY, data))()
+
+
 def fresh_state(discriminator):
-    start = gafm(**KNOBS).init(KEY, TrainingData(jnp.zeros(ROWS, jnp.int32), None, 2))
-    return GAFMState(jax.tree.map(jnp.asarray, tuple(discriminator)), start.optimizer)
+    return GAFMState(tuple(discriminator), start().optimizer)
 
 
 def take_step(knobs, state, generator, f, labels, key, terms, entropy, output):
@@ -86,19 +87,14 @@ def jitted(terms="both", entropy="released", output="identity"):
 
 
 def one_step(flip=False, terms="both", **changes):
-    generator, discriminator, f, labels = problem(0)
+    generator, discriminator, f, labels = problem(0, columns=3)
     labels, state = jnp.asarray(labels ^ flip), fresh_state(discriminator)
     return jitted(terms)({**KNOBS, **changes}, state, generator, f, labels, KEY)
 
 
 @pytest.mark.parametrize(
     ("output", "entropy", "columns"),
-    [
-        ("identity", "released", 1),
-        ("identity", "released", 3),
-        ("sigmoid", "released", 1),
-        ("sigmoid", "double_sigmoid", 1),
-    ],
+    [("identity", "released", 3), ("sigmoid", "released", 1), ("sigmoid", "double_sigmoid", 1)],
 )
 def test_three_steps_are_those_of_the_numpy_twin(output, entropy, columns):
     generator, twin, f, labels = problem(columns, output, columns)
@@ -124,29 +120,13 @@ def test_three_steps_are_those_of_the_numpy_twin(output, entropy, columns):
         state, twin, adam = new.state, expected.discriminator, expected.adam
 
 
-def test_the_discriminator_and_its_loss_are_the_twins_and_start_within_one_over_root_fan_in():
-    params = init_discriminator(KEY)
+def test_the_discriminator_starts_within_one_over_root_fan_in():
+    params = harness.quick_jit(init_discriminator)(KEY)
     assert [k.shape for k, _ in params] == [(1, 10), (10, 10), (10, 1)]
-    assert [k.shape for k, _ in init_discriminator(KEY, (10,))] == [(1, 10), (10, 1)]
     for kernel, bias in params:
         bound = kernel.shape[0] ** -0.5
         assert 0.5 * bound < np.abs(kernel).max() <= bound
         assert np.abs(bias).max() <= bound
-    rng = np.random.default_rng(18)
-    params = net(rng, 1, 10, 10, 1)
-    real, fake = np.float32(rng.normal(size=(2, 50)) * 3)
-    judged = reference.discriminate(params, real)
-    assert judged.min() < 0 < judged.max()  # both sides of the last LeakyReLU
-    np.testing.assert_allclose(discriminate(params, real), judged, rtol=1e-4, atol=1e-5)
-    expected = reference.discriminate(params, fake).mean() - judged.mean()
-    np.testing.assert_allclose(critic_loss(params, real, fake), expected, rtol=1e-4)
-
-
-def test_a_step_keeps_the_discriminators_weights_within_the_clip_and_only_that_does():
-    for clip, within in ((0.3, True), (10.0, False)):
-        _, new, _ = one_step(clip=clip)
-        largest = max(np.abs(x).max() for x in harness.numbers(new.state.discriminator))
-        assert (largest <= np.float32(0.3)) == within
 
 
 def test_the_parties_are_sent_a_unit_cross_entropy_gradient_and_gamma_times_a_unit_gan_gradient():
@@ -154,74 +134,53 @@ def test_the_parties_are_sent_a_unit_cross_entropy_gradient_and_gamma_times_a_un
     (_, gan), _, _ = one_step(terms="gan")
     (_, both), _, _ = one_step()
     (_, without), _, _ = one_step(gamma=0.0)
-    np.testing.assert_array_equal(without, ce)
+    np.testing.assert_allclose(without, ce, atol=1e-7)
     np.testing.assert_allclose(np.linalg.norm(ce), 1, rtol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(gan), KNOBS["gamma"], rtol=1e-5)
     np.testing.assert_allclose(gan + ce, both, atol=1e-6)
-
-
-def test_delta_zero_removes_the_label_from_the_cross_entropy():
+    # Delta = 0 removes the label from the cross entropy
     for delta, blind in ((0.0, True), (0.2, False)):
         sent = [one_step(flip, terms="ce", delta=delta)[0][1] for flip in (False, True)]
         assert np.array_equal(*sent) == blind
 
 
-def test_the_mixture_does_not_depend_on_the_size_of_either_gradient():
-    rng = np.random.default_rng(1)
-    a, b = np.float32(rng.normal(size=(2, 5, 3)))
-    expected = reference.mixed_gradient(a, b, 2.5)
-    for one, other in ((1.0, 1.0), (1e-30, 1e30), (1e30, 1e-30)):
-        ours = mixed_gradient(a * np.float32(one), b * np.float32(other), 2.5)
+def test_the_mixture_does_not_depend_on_the_size_of_either_gradient_unless_it_is_zero():
+    mix = harness.quick_jit(mixed_gradient)
+    a, b = np.float32(np.random.default_rng(1).normal(size=(2, 5, 3)))
+    for one, other in ((1.0, 1.0), (1e-30, 1e30), (1e30, 1e-30), (0.0, 1.0), (1.0, 0.0)):
+        expected = reference.mixed_gradient(a * (one > 0), b * (other > 0), 2.5)
+        ours = mix(a * np.float32(one), b * np.float32(other), 2.5)
         np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_zero_gradient_contributes_zero():
-    g, zero = np.float32([[3.0], [4.0]]), np.zeros((2, 1), np.float32)
-    np.testing.assert_allclose(mixed_gradient(zero, g, 2.0), [[0.6], [0.8]], rtol=1e-6)
-    np.testing.assert_allclose(mixed_gradient(g, zero, 2.0), [[1.2], [1.6]], rtol=1e-6)
-    np.testing.assert_array_equal(mixed_gradient(zero, zero, 2.0), zero)
-
-
-def test_the_cross_entropy_reads_a_probability_as_it_is_and_anything_else_through_a_sigmoid():
-    f = np.float32([[0.2, 0.5], [0.9, -3.0]])
-    ytilde = np.float32([0.4, 0.7])
-    as_it_is = label_loss(f[:, :1], ytilde, True)
-    np.testing.assert_allclose(as_it_is, reference.label_loss(f[:, 0], ytilde), rtol=1e-5)
-    s = reference.sigmoid(f.sum(axis=1))
-    through = label_loss(f, ytilde, False)
-    np.testing.assert_allclose(through, reference.label_loss(s, ytilde), rtol=1e-5)
-    assert np.isfinite(label_loss(jnp.float32([[0], [1]]), ytilde, True))  # saturated
-
-
 def test_a_saturated_sigmoid_still_pulls_every_row_towards_its_noisy_label():
-    generator, discriminator, _, labels = problem(0)
-    f, labels = np.float32(np.linspace(-40, 40, ROWS))[:, None], jnp.asarray(labels)
+    generator, discriminator, _, labels = problem(0, columns=3)
+    f = np.float32(np.linspace(-40, 40, ROWS)[:, None] * [1, 1, -1])
+    labels = jnp.asarray(labels)
     state = fresh_state(discriminator)
     (_, sent), _, _ = jitted("ce")(KNOBS, state, generator, f, labels, KEY)
     ytilde = np.float64(draws(KEY, labels, 0.2, 0.3)[1])
     expected = reference.normalized(reference.label_gradient(np.float64(f), ytilde, False))
     np.testing.assert_allclose(sent, expected, atol=1e-5)
+    saturated = label_loss(jnp.float32([[0], [1]]), jnp.float32([0.4, 0.7]), True)
+    assert np.isfinite(saturated)  # of bottoms that end in a sigmoid
 
 
-def test_noisy_labels_lie_uniformly_within_delta_of_a_half_on_their_labels_side():
-    labels = jnp.arange(4000) % 2
+def test_draws_have_their_laws_and_are_independent_of_each_other():
+    """Noisy labels lie uniformly within Delta of a half on their label's side; real samples are labels with
+    normal noise."""
+    labels = np.arange(4000) % 2
+    real, ytilde = (np.asarray(x, float) for x in draws(KEY, jnp.asarray(labels), 0.3, 0.05))
     for label, side in ((1, 1), (0, -1)):
-        u = side * (np.asarray(perturbed_labels(KEY, labels, 0.3), float) - 0.5)[labels == label]
+        u = side * (ytilde - 0.5)[labels == label]
         assert u.min() >= -1e-6
-        assert stats.kstest(u, stats.uniform(0, 0.3).cdf).pvalue > ACCEPT
-        for wrong in (0.3 / 1.5, 0.3 * 1.5):
-            assert stats.kstest(u, stats.uniform(0, wrong).cdf).pvalue < REJECT
-
-
-def test_real_samples_are_labels_with_normal_noise_independent_of_the_noisy_labels():
-    labels = jnp.arange(4000) % 2
-    real, ytilde = map(np.asarray, draws(KEY, labels, 0.3, 0.05))
-    noise, u = real - labels, np.abs(ytilde - 0.5)
-    assert stats.kstest(noise, stats.norm(0, 0.05).cdf).pvalue > ACCEPT
-    assert stats.kstest(noise, stats.norm(0, 0.05 * 1.5).cdf).pvalue < REJECT
-    related: Any = stats.spearmanr(noise, u)
-    assert related.pvalue > ACCEPT
-    assert not np.any(ytilde == draws(jax.random.key(1), labels, 0.3, 0.05)[1])  # anew every batch
+        assert stats.kstest(u, stats.uniform(0, 0.3).cdf).pvalue > 1e-3
+    noise = real - labels
+    harness.assert_law(noise, stats.norm(0, 0.05), stats.norm(0, 0.05 * 1.5))
+    related: Any = stats.spearmanr(noise, np.abs(ytilde - 0.5))
+    assert related.pvalue > 1e-3
+    again = draws(jax.random.key(1), jnp.asarray(labels), 0.3, 0.05)[1]
+    assert not np.any(ytilde == again)  # anew every batch
 
 
 def test_delta_is_chosen_by_leak_over_oriented_auc_averaged_over_repeats_and_attacks():
@@ -236,11 +195,12 @@ def test_delta_is_chosen_by_leak_over_oriented_auc_averaged_over_repeats_and_att
     assert select_delta(leaks, {**train_auc, 0.5: np.ones(2)}) == 0.5
 
 
-def test_what_it_is_not_defined_on_is_refused_with_what_to_change():
+def test_embeddings_that_are_no_probability_are_refused_with_what_to_change():
     data = TrainingData(jnp.zeros(2, jnp.int32), None, 2)
-    with pytest.raises(ValueError, match="2 classes and the data has 3"):
-        gafm(0.1).init(KEY, data._replace(num_classes=3))
-    with pytest.raises(ValueError, match="top model"):
-        gafm(0.1).init(KEY, data._replace(cut_layer=CutLayer(split=False)))
-    with pytest.raises(ValueError, match="aggregation='mean'"):
-        gafm(0.1).init(KEY, data._replace(cut_layer=CutLayer(widths=(1, 1))))
+    for layer, remedy in (
+        (CutLayer(widths=(1, 1)), "aggregation='mean'"),
+        (CutLayer(widths=(1, 1), aggregation="sum", output="sigmoid"), "aggregation='mean'"),
+        (CutLayer(widths=(3, 3), aggregation="mean", output="sigmoid"), "cut=1"),
+    ):
+        with pytest.raises(ValueError, match=remedy):
+            gafm(0.1).init(KEY, data._replace(cut_layer=layer))

@@ -8,7 +8,6 @@ from sklearn.linear_model import LogisticRegression
 
 from tests import harness
 from tests.reference import p3eft as reference
-from vfljax import defenses
 from vfljax.defenses import p3eft
 from vfljax.models.mixing import Mixed
 from vfljax.models.mlp import MLP
@@ -44,20 +43,8 @@ def test_what_is_added_and_its_gradient_are_the_twin_s_with_soft_targets_too():
         np.testing.assert_allclose(gradient, slope, atol=1e-5)
 
 
-def test_descending_it_leaves_little_for_a_linear_reader():
-    slope = harness.quick_jit(jax.grad(p3eft.regularizer))
-    z = X
-    for _ in range(300):
-        z -= 3.0 * slope(z, jnp.asarray(TARGETS, jnp.float32))
-    before, after = (
-        LogisticRegression().fit(x, LABELS).score(x, LABELS) for x in (Z, np.float64(z))
-    )
-    assert before > 0.65
-    assert after < 0.5
-
-
-@pytest.mark.parametrize("parties", [1, 2])
-def test_the_top_model_reads_the_twin_s_mixture_of_each_party(parties):
+def test_the_top_model_reads_the_twin_s_mixture_of_each_party():
+    parties = 2
     z = jnp.asarray(RNG.normal(size=(5, 8 * parties)), jnp.float32)
     module = Mixed(MLP((), 4 * parties), width=8, deviation=0.7)
     variables = module.init(jax.random.key(1), z)
@@ -78,37 +65,17 @@ def test_xi_has_the_stated_law():
     assert float(unit.std()) == pytest.approx(1, abs=0.04)
 
 
-@pytest.mark.parametrize("aggregation", ["concatenate", "mean"])
-def test_what_crosses_the_wire_is_twice_as_wide_and_its_halves_sum_to_the_gradient(aggregation):
-    spec = harness.make_spec(3, (DefenseSpec("p3eft"),), passive=2, aggregation=aggregation)
-    plain = harness.make_spec(3, (), passive=2, aggregation=aggregation)
-    assert [b.out for b in spec.bottoms] == [2 * b.out for b in plain.bottoms]
+def test_what_crosses_the_wire_is_twice_as_wide_and_its_halves_sum_to_the_gradient():
+    spec = harness.make_spec(3, (DefenseSpec("p3eft"),))
+    assert [b.out for b in spec.bottoms] == [2 * b.out for b in harness.make_spec(3).bottoms]
     hparams = harness.make_hparams(spec, {"p3eft": {"alpha": 0.0}})
     before = harness.make_state(spec, hparams)
     batch = harness.make_batch(spec, 0)
     after, (exchange,), _ = harness.run_steps(spec, hparams, [batch])
     unit = np.asarray(before.weights.active["mixing"]["unit"])
-    assert unit.shape[0] == (len(spec.bottoms) if aggregation == "concatenate" else 1)
+    assert unit.shape[0] == len(spec.bottoms)
     np.testing.assert_array_equal(unit, after.weights.active["mixing"]["unit"])
     for p, (g, z) in enumerate(zip(exchange.gradients, exchange.embeddings, strict=True)):
         assert g.shape == z.shape == (len(batch.labels), spec.bottoms[p].out)
         first, second = np.split(np.asarray(g), 2, axis=1)
-        xi = unit[p if aggregation == "concatenate" else 0]
-        np.testing.assert_allclose(first, (first + second) * (0.5 + xi), atol=1e-6)
-
-
-def test_it_stands_beside_other_networks_and_targets_and_is_refused_without_a_top_model():
-    for chain in (("p3eft", "fedpass"), ("fedpass", "p3eft"), ("class_splitting", "p3eft")):
-        spec = harness.make_spec(3, tuple(map(DefenseSpec, chain)))
-        knobs = {name: dict(defenses.TABLE[name].example) for name in chain}
-        hparams = harness.make_hparams(spec, knobs)
-        _, _, metrics = harness.run_steps(spec, hparams, [harness.make_batch(spec, 0)])
-        assert np.isfinite(metrics[0].loss)
-    spec = harness.make_spec(3, (), split=False)
-    assert defenses.TABLE["p3eft"].network(spec) is spec
-    spec = harness.make_spec(3, ("p3eft",), split=False)
-    hparams = harness.make_hparams(spec, {"p3eft": {"alpha": 1.0}})
-    with pytest.raises(ValueError, match="this federation has none"):
-        harness.make_state(spec, hparams)
-    with pytest.raises(ValueError, match="deviation=-1.0 is out of range"):
-        p3eft.p3eft(1.0, deviation=-1.0)
+        np.testing.assert_allclose(first, (first + second) * (0.5 + unit[p]), atol=1e-6)

@@ -1,5 +1,7 @@
 """PELoss: its twin, its gradient by differences, its guards, and its place in the loss."""
 
+import types
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,12 +10,11 @@ import pytest
 from tests import harness
 from tests.reference import pe_loss as reference
 from tests.reference.dcor import differences
-from vfljax.defenses.pe_loss import energy, squared_distances
+from vfljax.defenses.pe_loss import energy, pe_loss
 
 ROWS = 12
-DISTANCES = ["euclidean", "angular"]
 value_and_gradient = harness.quick_jit(jax.value_and_grad(energy), static_argnums=3)
-every_distance = pytest.mark.parametrize("distance", DISTANCES)
+every_distance = pytest.mark.parametrize("distance", ["euclidean", "angular"])
 
 
 def problem(seed=0, classes=3, columns=4):
@@ -22,38 +23,24 @@ def problem(seed=0, classes=3, columns=4):
 
 
 @every_distance
-@pytest.mark.parametrize("softening", [1e-3, 0.5])
-def test_value_and_gradient_are_the_twins(distance, softening):
+def test_value_and_gradient_are_the_twins(distance):
     z, labels = problem()
-    value, gradient = value_and_gradient(z, labels, softening, distance)
-    np.testing.assert_allclose(value, reference.energy(z, labels, softening, distance), rtol=1e-5)
-    numeric = differences(
-        lambda z: reference.energy(z, labels, softening, distance), z.astype(float), 1e-5
-    )
-    np.testing.assert_allclose(gradient, numeric, rtol=1e-3, atol=1e-4 * np.abs(numeric).max())
-
-
-@every_distance
-def test_a_small_softening_leaves_the_published_energy(distance):
-    z, labels = problem(1)
+    for softening in (1e-3, 0.5):
+        value, gradient = value_and_gradient(z, labels, softening, distance)
+        expected = reference.energy(z, labels, softening, distance)
+        np.testing.assert_allclose(value, expected, rtol=1e-5)
+        numeric = differences(
+            lambda z, s=softening: reference.energy(z, labels, s, distance), z.astype(float), 1e-5
+        )
+        np.testing.assert_allclose(gradient, numeric, rtol=1e-3, atol=1e-4 * np.abs(numeric).max())
+    # a small softening leaves the published energy
     value, _ = value_and_gradient(z, labels, 1e-6, distance)
     np.testing.assert_allclose(value, reference.energy(z, labels, 0.0, distance), rtol=1e-5)
 
 
-def test_the_gradient_of_distances_is_that_of_the_definition():
-    x = problem()[0]
-    weights = np.random.default_rng(1).normal(size=(ROWS, ROWS)).astype(np.float32)
-
-    def plain(x):
-        return jnp.sum(weights * jnp.sum((x[:, None] - x[None]) ** 2, axis=-1))
-
-    written = jax.grad(lambda x: jnp.sum(weights * squared_distances(x)))(x)
-    np.testing.assert_allclose(written, jax.grad(plain)(x), rtol=1e-4, atol=1e-4)
-
-
 @every_distance
 def test_equal_rows_have_the_energy_of_the_softening_and_no_gradient(distance):
-    z = np.tile(np.float32([0.3, -2.0, 1.0]), (ROWS, 1))
+    z = np.tile(np.float32([0.3, -2.0, 1.0, 0.5]), (ROWS, 1))
     value, gradient = value_and_gradient(z, np.zeros(ROWS, int), 1e-2, distance)
     np.testing.assert_allclose(value, (ROWS - 1) / 1e-2, rtol=1e-5)
     np.testing.assert_array_equal(gradient, 0)
@@ -77,12 +64,14 @@ def test_rows_of_equal_entries_take_no_part_in_angles():
     assert np.all(np.isfinite(gradient))
 
 
-def test_the_loss_gains_the_energy_of_every_passive_party_and_of_no_other():
-    spec = harness.make_spec(5, ("pe_loss",))
-    batch = harness.make_batch(spec, 0)
-    knobs = {"pe_loss": {"alpha": 0.3, "softening": 1e-3}}
-    exchange, added = harness.loss_beside(spec, knobs, batch)
-    labels = np.asarray(batch.labels)
-    terms = [reference.energy(np.asarray(z), labels, 1e-3) for z in exchange.embeddings]
-    assert len(terms) == spec.passive == 2
-    np.testing.assert_allclose(added, 0.3 * sum(terms), rtol=1e-3)
+def test_each_party_adds_alpha_times_its_energy_under_the_labels_that_later_slots_may_see():
+    (one, labels), (other, _) = problem(5), problem(6)
+    context = types.SimpleNamespace(labels=jnp.asarray(labels))
+
+    @harness.quick_jit
+    def added(*embeddings):
+        loss = pe_loss(0.3, 0.1).loss(lambda *arguments: (jnp.float32(1), "aux"))
+        return loss({}, None, embeddings, None, context, ())[0]
+
+    expected = sum(reference.energy(z, labels, 0.1) for z in (one, other))
+    np.testing.assert_allclose(added(one, other), 1 + 0.3 * expected, rtol=1e-4)

@@ -1,7 +1,9 @@
 """The row of a defense: what it says of its factory, and which attacks know of it."""
 
 import inspect
+import math
 
+import numpy as np
 import pytest
 
 from tests.sweeps import identity
@@ -13,10 +15,6 @@ def factory(strength, size=2.0, *, law="first"):
 
 
 ROW = DefenseRow(factory, example={"strength": 1.0, "size": 2.0}, known_by={})
-
-
-def test_calling_a_row_calls_its_factory():
-    assert ROW(3.0, law="second").init(None, None) == (3.0, 2.0, "second")
 
 
 def test_positional_parameters_are_knobs_and_keyword_only_ones_are_options():
@@ -72,3 +70,35 @@ def test_without_remarks_a_report_says_nothing():
     assert remarks.bound({"strength": 1.0}, {}, [0.5, 0.5]) is None
     assert remarks.bound_sentence({}) == ""
     assert remarks.knob_label("strength", {"law": "first"}) == "strength"
+
+
+RAW = {"mechanism": "rr_with_prior", "prior": "teacher", "guarantee": "none"}
+
+
+@pytest.mark.parametrize(
+    ("name", "guess", "unbound"),
+    [
+        ("label_dp", "0.731", (RAW,)),  # e / (e + 1)
+        ("class_splitting", "0.731", ()),
+        ("grad_perturb", "0.697", ({"draw": "step"}, {"reach": "cut"})),  # 1 - e^(-1/2) / 2
+        ("alibi", "0.621", ({"draw": "step"},)),
+    ],
+)
+def test_a_bound_is_stated_for_the_forms_that_keep_it_only(name, guess, unbound):
+    remarks, even = TABLE[name].remarks, np.full(2, 0.5)
+    assert remarks.bound({"epsilon": 1.0}, {}, even) == ("2.72", guess)
+    assert remarks.bound({"epsilon": math.inf}, {}, even) == ("no bound", "1.000")
+    assert remarks.epsilon({"epsilon": 1.0}, {}) == 1.0
+    assert remarks.bound_sentence({})
+    assert remarks.knob_label("epsilon", {}) == "epsilon"
+    for options in unbound:
+        said = remarks.bound({"epsilon": 1.0}, options, even)
+        assert said is None or all("no guarantee" in text for text in said)
+        assert remarks.epsilon({"epsilon": 1.0}, options) is None
+        assert remarks.bound_sentence(options) == ""
+        assert remarks.knob_label("epsilon", options) == "strength"
+
+
+def test_the_best_guess_of_a_prior_that_differs_from_row_to_row_is_not_stated():
+    bound = TABLE["label_dp"].remarks.bound
+    assert bound({"epsilon": 1.0}, {"mechanism": "rr_with_prior"}, [0.5, 0.5])[1].startswith("diff")

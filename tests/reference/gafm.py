@@ -55,10 +55,6 @@ def backward(net, tape, gradient):
     return out[::-1], gradient
 
 
-def discriminate(net, x):
-    return forward(net, x[:, None], last=True)[0][:, 0]
-
-
 def critic_gradient(net, real, fake):
     rows, grads = len(real), []
     for x, sign in ((fake, 1.0), (real, -1.0)):
@@ -82,10 +78,6 @@ def adam_step(net, gradient, state, rate, b1=0.9, b2=0.999, epsilon=1e-8):
         unbiased = first[-1] / (1 - b1**count), second[-1] / (1 - b2**count)
         moved.append(tensor - rate * unbiased[0] / (np.sqrt(unbiased[1]) + epsilon))
     return list(zip(moved[::2], moved[1::2])), Adam(count, first, second)
-
-
-def label_loss(s, ytilde):
-    return -np.mean(ytilde * np.log(s) + (1 - ytilde) * np.log(1 - s))
 
 
 def label_gradient(f, ytilde, bottom_sigmoid):

@@ -20,14 +20,6 @@ def statistics(g, labels):
     return delta, u, v, float(delta @ delta), len(positives) / len(g)
 
 
-def sum_kl_as_published(lambdas, u, v, g, d):
-    """f/2 - d, term by term; it cancels, so only for problems of a moderate scale."""
-    l10, l20, l11, l21 = lambdas
-    across = (l20 + u) / (l21 + v) + (l21 + v) / (l20 + u)
-    along = (l10 + u + g) / (l11 + v) + (l11 + v + g) / (l10 + u)
-    return ((d - 1) * across + along) / 2 - d
-
-
 def sum_kl(lambdas, u, v, g, d):
     """The same after a/b + b/a - 2 = (a-b)^2 / (ab); 0/0 = 0 across, where nothing is told apart."""
     l10, l20, l11, l21 = lambdas

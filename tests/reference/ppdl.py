@@ -55,11 +55,3 @@ def accepted_share(ratio=2.0):
         return math.exp(-abs(rho)) / 2 / (tail if rho > 0 else 1 - tail)
 
     return 1 / sum(scipy.integrate.quad(waiting, *ends)[0] for ends in ((-60, 0), (0, 60)))
-
-
-def first_accepted(gap, selection):
-    """P(2 q - rho >= gap), gap >= 0, for Laplace q and rho of scale ``selection``: the difference of Laplace
-    variables of scales a = 2 and b = 1 has the tail (a^2 exp(-x / a) - b^2 exp(-x / b)) / (2 (a^2 - b^2)).
-    """
-    x = gap / selection
-    return (4 * math.exp(-x / 2) - math.exp(-x)) / 6

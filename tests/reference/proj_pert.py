@@ -1,7 +1,6 @@
 """ProjPert, isotropic form, in float64 and coordinate by coordinate.
 
-v_i = D Delta_i^2 / K;  noise of class c in coordinate i: N(0, max(v_i - var_ci, 0));
-sumKL of two Gaussians with independent coordinates, KL(P||Q) + KL(Q||P), from the two KL divergences.
+v_i = D Delta_i^2 / K;  noise of class c in coordinate i: N(0, max(v_i - var_ci, 0)).
 """
 
 import numpy as np
@@ -27,17 +26,3 @@ def deviations(g, labels, k):
         for i in range(g.shape[1]):
             out[label, i] = max(v[i] - g[labels == label, i].var(), 0.0) ** 0.5
     return out
-
-
-def kl(mean_p, variance_p, mean_q, variance_q):
-    """KL(P || Q) of Gaussians with independent coordinates, in nats."""
-    ratio = variance_p / variance_q
-    return 0.5 * np.sum(ratio - 1 - np.log(ratio) + (mean_p - mean_q) ** 2 / variance_q)
-
-
-def measured_sum_kl(g, labels):
-    """KL(P||Q) + KL(Q||P) of Gaussians with the classes' sample means and variances."""
-    g = np.asarray(g, np.float64)
-    p, q = (g[labels == label] for label in (0, 1))
-    moments = p.mean(0), p.var(0), q.mean(0), q.var(0)
-    return kl(*moments) + kl(*moments[2:], *moments[:2])

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -34,11 +34,12 @@ from vfljax.testing.federations import (
     training_data,
 )
 from vfljax.testing.rules import broken, finite, numbers, rule, same_bits, shape
-from vfljax.types import NO_SPLIT, SPLIT, Array, Batch, DefenseSpec, HParams, Spec, State
+from vfljax.types import NO_SPLIT, SPLIT, Array, Batch, DefenseSpec, HostArray, HParams, Spec, State
 
 Options = Mapping[str, Any]
 BATCH, STEPS = 8, 4
-CLOSE = 1e-4  # relative and absolute tolerance between members mapped together and each alone
+MEMBERS = 8  # of every run: one program of a federation serves all rules
+CLOSE = 1e-4  # relative and absolute tolerance between a member among others and alone
 LOSS = ("active", "f", "embeddings", "targets", "context", "state")  # arguments of a ``LossFn``
 SLOTS = "slots return what they received, and knobs may be traced"
 
@@ -60,26 +61,49 @@ class TestedDefense(NamedTuple):
         values = {"passive": 1, "split": split, "batch_size": BATCH, **self.changes}
         return make_spec(self.num_classes, (member,) if defended else (), **values)
 
-    def run(self, knobs: Mapping[str, float] | None, batches: Batch | None = None) -> Any:
-        """Returns the final state, exchanges and metrics of some steps.
+    def run(self, knobs: Sequence[Options] | None, batches: Sequence[Batch] = ()) -> Any:
+        """Returns the final states, exchanges and metrics of some steps of members that are mapped together.
 
         Args:
-          knobs: values of the defense's knobs; None for no defense, without the networks that it adds.
-          batches: the batches of the steps; None for random batches.
+          knobs: values of the defense's knobs, of each member or one for all; None for no defense, without
+            the networks that it adds.
+          batches: the batches of the steps, of each member or one for all; () for random batches.
         """
         spec = self.spec(defended=knobs is not None)
-        hparams = make_hparams(spec, {} if knobs is None else {self.name: dict(knobs)})
-        batches = _batches(spec) if batches is None else batches
-        program = _program(spec, batches.labels.shape[1])
-        return program(hparams, jnp.int32(0), batches)
+        named = [{}] if knobs is None else [{self.name: dict(values)} for values in knobs]
+        return run_members(spec, [make_hparams(spec, values) for values in named], batches)
 
 
-def slots(tested: TestedDefense, split: bool) -> None:
+def run_members(spec: Spec, hparams: Sequence[HParams], batches: Sequence[Batch] = ()) -> Any:
+    """Returns the final states, exchanges and metrics of some steps of members that are mapped together.
+
+    Args:
+      spec: the federation.
+      hparams: the numbers of each member, at most ``MEMBERS``, or of all.
+      batches: the batches of the steps, of each member or one for all; () for random batches.
+    """
+    batches = batches or [random_batches(spec)]
+    program = _program(spec, batches[0].labels.shape[1])
+    return program(_members(hparams), jnp.int32(0), _members(batches))
+
+
+def member(run: Any, place: int) -> list[HostArray]:
+    """Returns the numbers of one member of a run, or of a part of it."""
+    return [leaf[place] for leaf in numbers(run)]
+
+
+def random_batches(spec: Spec, rows: int = BATCH) -> Batch:
+    """Returns the batches of ``STEPS`` steps, stacked."""
+    return _stack([make_batch(spec, i, rows) for i in range(STEPS)])
+
+
+def slots(tested: TestedDefense, split: bool, step: bool = True) -> None:
     """Checks that every slot takes traced knobs and returns what it received in shape and type.
 
     Args:
       tested: the defense.
       split: whether there is a top model.
+      step: whether a whole step is tried too.
 
     Raises:
       ContractError: for the first slot that does not.
@@ -126,6 +150,8 @@ def slots(tested: TestedDefense, split: bool) -> None:
     before, sent, after = tried("gradient; rule(key, g, context) -> g [B, D]", gradient)
     same("gradient", (cut, before), (tuple(sent), after))
     same("read", targets, tried("read", lambda d, s: d.read(s, wide), state))
+    if not step:
+        return
     with rule(name, f"{SLOTS} (a step; loss -> (loss, (logits, variables, state)))", row.factory):
         hparams = make_hparams(spec)._replace(defenses={name: knobs})
         batch = make_batch(spec, 0)
@@ -153,7 +179,8 @@ def _check_calls(defense: Any) -> None:
 
 @functools.cache
 def _program(spec: Spec, rows: int) -> Callable[..., Any]:
-    """Returns the compiled ``run(hparams, seed, batches) -> (final state, (exchanges, metrics))``."""
+    """Returns the compiled ``run(hparams, seed, batches) -> (final state, (exchanges, metrics))`` of
+    ``MEMBERS`` members of one seed."""
     step = protocol.make_step(spec)
 
     def run(hparams: HParams, seed: Array, batches: Batch) -> Any:
@@ -165,12 +192,16 @@ def _program(spec: Spec, rows: int) -> Callable[..., Any]:
         state, seen = jax.lax.scan(advance, make_state(spec, hparams, key, rows=rows), batches)
         return state, seen
 
-    return jax.jit(run)
+    return jax.jit(jax.vmap(run, in_axes=(0, None, 0)))
 
 
-def _batches(spec: Spec, rows: int = BATCH) -> Batch:
-    several = [make_batch(spec, i, rows) for i in range(STEPS)]
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *several)
+def _stack(trees: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees)
+
+
+def _members(trees: Sequence[Any]) -> Any:
+    """Returns ``MEMBERS`` trees in one; the last one fills the places that are left."""
+    return _stack([*trees, *[trees[-1]] * (MEMBERS - len(trees))])
 
 
 def _shared(run: Any) -> Any:
@@ -209,14 +240,16 @@ def _forms(attack: str, option: str) -> Iterator[Attack]:
 
 def _slots(tested: TestedDefense) -> str:
     for kind in tested.row.known_by:
-        slots(tested, kind == SPLIT)
+        slots(
+            tested, kind == SPLIT, step=kind == NO_SPLIT
+        )  # the other rules take steps with splitting
     return ""
 
 
 def _acts(tested: TestedDefense) -> str:
     knobs = tested.row.example
-    defended, undefended = tested.run(knobs)[0], tested.run(None)[0]
-    same = same_bits(defended.weights.bottoms, undefended.weights.bottoms)
+    defended, undefended = (tested.run(given)[0].weights.bottoms for given in ([knobs], None))
+    same = same_bits(defended, undefended)
     return f"{STEPS} steps at {dict(knobs)} are those without it" if same else ""
 
 
@@ -224,67 +257,77 @@ def _neutral(tested: TestedDefense) -> str:
     knobs = tested.row.neutral
     if knobs is None or tested.options:
         return ""  # with other options the defense may follow another rule
-    same = same_bits(_shared(tested.run(knobs)), _shared(tested.run(None)))
-    return "" if same else f"{STEPS} steps at {dict(knobs)} differ from those without it"
+    cases = _columns(tested)
+    defended, undefended = (
+        _shared(tested.run(given, list(cases.values()))) for given in ([knobs], None)
+    )
+    for i, what in enumerate(cases):
+        without = member(undefended, i)
+        if finite(without) and not same_bits(member(defended, i), without):
+            return f"{STEPS} steps at {dict(knobs)} differ from those without it {what}"
+    return ""
 
 
 def _pure(tested: TestedDefense) -> str:
-    first, again = (tested.run(tested.row.example) for _ in range(2))
+    first, again = (tested.run([tested.row.example]) for _ in range(2))
     same = same_bits(first, again)
     return "" if same else "the same run twice gives other numbers: draw from context.key"
 
 
-def _members(tested: TestedDefense) -> str:
-    spec, row = tested.spec(), tested.row
-    values = [dict(row.example), dict(row.neutral or row.example)]
-    hparams = [make_hparams(spec, {tested.name: knobs}) for knobs in values]
-    both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *hparams)
-    run = jax.vmap(_program(spec, BATCH), in_axes=(0, 0, None))
-    together = run(both, jnp.zeros(2, jnp.int32), _batches(spec))
-    mapped = numbers(together)
+def _independent(tested: TestedDefense) -> str:
+    values = [dict(tested.row.example), dict(tested.row.neutral or tested.row.example)]
+    together = tested.run(values)
     for i, knobs in enumerate(values):
-        for members, alone in zip(mapped, numbers(tested.run(knobs)), strict=True):
-            if not np.allclose(members[i], alone, CLOSE, CLOSE):
-                largest = np.max(np.abs(np.asarray(members[i], float) - alone))
+        # among others, and among copies of itself: no number may come from a member beside it
+        for members, alone in zip(member(together, i), member(tested.run([knobs]), i), strict=True):
+            if not np.allclose(members, alone, CLOSE, CLOSE):
+                largest = np.max(np.abs(np.asarray(members, float) - alone))
                 return f"at {knobs} a member differs by {largest:.2g}"
     return ""
 
 
-COLUMNS: dict[str, Callable[[Array], Array]] = {
+COLUMNS: dict[str, Callable[[HostArray], HostArray]] = {
     "on random batches": lambda x: x,
     "where all columns are 0": lambda x: 0 * x,
-    "where all rows are equal": jnp.ones_like,
-    "where columns are huge": lambda x: 1e15 * x,
-    "where columns are small": lambda x: 1e-8 * x,
-    "where columns are tiny": lambda x: 1e-30 * x,
+    "where all rows are equal": np.ones_like,
+    "where columns are huge": lambda x: np.float32(1e15) * x,
+    "where columns are small": lambda x: np.float32(1e-8) * x,
+    "where columns are tiny": lambda x: np.float32(1e-30) * x,
 }
 
 
-def _finite(tested: TestedDefense) -> str:
-    knobs, given = tested.row.example, _batches(tested.spec())
-    cases = {
+def _columns(tested: TestedDefense) -> dict[str, Batch]:
+    """Returns batches with columns of every kind, by what they are."""
+    given = random_batches(tested.spec())
+    return {
         what: given._replace(features=tuple(map(change, given.features)))
         for what, change in COLUMNS.items()
     }
-    one_class = jnp.full_like(given.labels, tested.num_classes - 1)
+
+
+def _finite(tested: TestedDefense) -> str:
+    knobs, cases = tested.row.example, _columns(tested)
+    given = random_batches(tested.spec())
+    one_class = np.full_like(given.labels, tested.num_classes - 1)
     cases["where all rows have one class"] = given._replace(labels=one_class)
-    for what, batches in cases.items():
+    defended, undefended = (tested.run(given, list(cases.values())) for given in ([knobs], None))
+    for i, what in enumerate(cases):
         # a batch that is not finite without the defense need not be finite with it
-        if finite(tested.run(None, batches)) and not finite(tested.run(knobs, batches)):
+        if finite(member(undefended, i)) and not finite(member(defended, i)):
             return f"there are infinite numbers or NaN {what}"
-    if not finite(tested.run(knobs, _batches(tested.spec(), rows=1))):
+    if not finite(tested.run([knobs], [random_batches(tested.spec(), rows=1)])):
         return "there are infinite numbers or NaN in batches of one row"
     treated = _treated(tested)
     for exponent in (-math.inf, *range(-38, 31, 4)):
         gradients = np.random.default_rng(0).normal(size=(BATCH, 4)).astype(np.float32)
         gradients[:2] = 0
-        if not finite(treated(jnp.asarray(np.float32(10.0**exponent) * gradients))):
+        if not finite(treated(np.float32(10.0**exponent) * gradients)):
             size = "all 0" if math.isinf(exponent) else f"about 1e{exponent}, some of them 0"
             return f"the gradient slot makes NaN of gradients that are {size}"
     return ""
 
 
-def _treated(tested: TestedDefense) -> Callable[[Array], Any]:
+def _treated(tested: TestedDefense) -> Callable[[HostArray], Any]:
     """Returns the gradient slot, compiled, as a function of one party's gradients [BATCH, 4]."""
     defense = tested.row(**tested.row.example, **dict(tested.options))
     transform = optax.with_extra_args_support(defense.gradient)
@@ -304,7 +347,7 @@ RULES: dict[str, Callable[[TestedDefense], str]] = {
     "at its example it changes something": _acts,
     "at its neutral knobs it changes no bit": _neutral,
     "the same keys give the same run": _pure,
-    "members mapped together equal each alone": _members,
+    "members mapped together equal each alone": _independent,
     "whatever the batch, everything stays finite": _finite,
 }
 """The rules of every defense, in the order in which they are tried; each returns why it is broken, or ""."""
