@@ -71,16 +71,8 @@ def get_config():
                 "noise": {"noise": {"scale": (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)}},
             },
             "attacks": {
-                "passive": {
-                    "known": 40,
-                    "steps": 500,
-                    "ema": 0.99,
-                },
-                "active": {
-                    "known": 40,
-                    "steps": 500,
-                    "ema": 0.99,
-                },
+                "passive": {"known": 40, "steps": 500, "ema": 0.99},
+                "active": {"known": 40, "steps": 500, "ema": 0.99},
                 "direct": {"rule": ("first_negative", "most_negative", "least_negative")},
                 # the last epoch knows KDk, with model splitting; the mean over epochs knows noise
                 "probe": {"known": 40, "epoch": (-1, "mean")},
