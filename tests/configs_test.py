@@ -1,4 +1,4 @@
-"""Every config loads, plans, and a step of one of its structures can be traced and taken."""
+"""Every config loads, plans, and a step of one of its structures can be taken."""
 
 import importlib.util
 import pathlib
@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import real_data
-from vfljax import datasets
 from vfljax.config import changed
-from vfljax.datasets import core
 from vfljax.defenses import TABLE
 from vfljax.federation import training
 from vfljax.sweep import batch_layout, initial, programs, specs, trainer
@@ -63,23 +61,14 @@ def one_step(path):
     return (spec, training.unobserved), layout, arguments
 
 
-def each_of(paths, often):
-    """Test cases of configs, of which only those of these names are not slow."""
-    marks = {True: [], False: [pytest.mark.slow]}
-    return [pytest.param(p, marks=marks[p.stem in often], id=p.stem) for p in paths]
-
-
-@pytest.mark.parametrize("path", each_of(CONFIGS, ("quickstart", "canaries", "deviations")))
-def test_the_config_plans_and_a_step_of_it_is_traced(path):
-    static, _, arguments = one_step(path)
-    run = jax.vmap(training.make_run(*static), in_axes=(0, None))
-    snapshot, finite = jax.eval_shape(run, *arguments)
-    assert finite.dtype == bool
-    assert snapshot.record.loss.shape[0] == len(finite)
-
-
 # the config that every newcomer meets
-@pytest.mark.parametrize("path", each_of(CONFIGS, ("quickstart",)))
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(p, marks=[pytest.mark.slow] * (p.stem != "quickstart"), id=p.stem)
+        for p in CONFIGS
+    ],
+)
 def test_the_config_trains_one_step(path):
     static, layout, arguments = one_step(path)
     program = programs.program(training.make_run, static, layout, *arguments)
@@ -88,27 +77,12 @@ def test_the_config_trains_one_step(path):
     assert float(snapshot.record.loss[0, 0]) != 0  # a loss with log dCor in it may be negative
 
 
-@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
-def test_the_config_s_names_axes_and_sizes_are_within_the_rules(path):
-    assert parse(load(path).get_config()).grid
-
-
-GAFM = load(next(path for path in CONFIGS if path.stem == "gafm_table2_spambase"))
-
-
-@pytest.mark.parametrize("variant", ["", *GAFM.VARIANTS])
-def test_gafm_s_table_and_its_variants_plan_on_data_of_spambase_s_shape(variant, monkeypatch):
-    rng = np.random.default_rng(0)
-    labels = (rng.random(4601) < 0.394).astype(np.int32)
-    columns = rng.exponential(size=(4601, 57)).astype(np.float32)
-    like = core.Dataset("spambase", columns, labels, 2)
-    monkeypatch.setattr(datasets, "load", lambda name, folder, options: like)
-    plan = make_plan(parse(GAFM.get_config(variant)))
-    assert all(len(group.trials) % 10 == 0 for group in plan.groups)
-    assert {g.spec.num_rows for g in plan.groups} == {3221}
-    if not variant:
-        assert sum(len(group.trials) for group in plan.groups) == 40
-        assert [g.spec.steps_per_epoch for g in plan.groups] == [4] * 4
+def test_every_config_s_names_axes_and_sizes_are_within_the_rules():
+    for path in ALL:
+        module = load(path)
+        for variant in getattr(module, "VARIANTS", ()):
+            assert parse(module.get_config(variant)).grid, (path.stem, variant)
+        assert parse(module.get_config()).grid, path.stem
 
 
 @pytest.mark.parametrize(("name", "classes"), [("defenses_spambase", 2), ("defenses_digits", 10)])
@@ -117,5 +91,3 @@ def test_every_defense_is_in_one_of_the_variants_of_the_sweep_of_defenses(name, 
     arms = [arm for variant in module.VARIANTS for arm in module.get_config(variant).grid.values()]
     listed = {defense for arm in arms for defense in arm}
     assert listed == {d for d, row in TABLE.items() if classes == 2 or not row.two_classes}
-    for variant in module.VARIANTS:
-        assert parse(module.get_config(variant)).grid

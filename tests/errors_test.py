@@ -46,12 +46,6 @@ def test_the_line_of_an_error(error, line):
     assert str(pickle.loads(pickle.dumps(error))) == line  # as it comes from another process
 
 
-def test_a_message_quotes_another():
-    inner = UserError("is missing", field="data.dir", value="x", remedy="correct it")
-    outer = UserError(("weights.npz: ", *inner.parts))
-    assert str(outer) == "weights.npz: config.data.dir='x' is missing: correct it."
-
-
 def test_a_file_of_this_folder_hides_the_copy_that_comes_with_vfljax(tmp_path, monkeypatch):
     wheel, here = tmp_path / "packaged", tmp_path / "here"
     for folder in (wheel, here):
@@ -73,7 +67,6 @@ def test_a_file_of_this_folder_hides_the_copy_that_comes_with_vfljax(tmp_path, m
 # (value, arguments, a word of the range)
 WRONG = [
     (-0.1, {"high": 1}, "from 0 to 1"),
-    (1.1, {"high": 1}, "from 0 to 1"),
     (float("nan"), {}, "a number"),
     (np.float32(2), {"high": 1}, "from 0 to 1"),
     (float("inf"), {}, "to 1e+30"),
@@ -81,9 +74,7 @@ WRONG = [
     (-1.0, {"infinite": True}, "of at least 0"),
     (3.5, {"whole": True}, "a whole number"),
     (2**31, {"whole": True}, "to 2,147,483,647"),
-    ("big", {}, "a number"),
     (True, {}, "a number"),
-    (None, {}, "a number"),
 ]
 
 
@@ -116,9 +107,7 @@ def test_an_option_is_one_of_its_choices():
         check_choice("anchor", "x", ("label", "teacher"))
 
 
-@pytest.mark.parametrize(
-    "name", ["a/b", "a\\b", "$x$", "..", " a ", "\N{GRINNING FACE}" * 99, "\0"]
-)
+@pytest.mark.parametrize("name", ["a/b", "..", "\N{GRINNING FACE}" * 99, "\0"])
 def test_a_slug_is_the_name_of_a_file_in_its_folder(name, tmp_path):
     (tmp_path / f"heat_{slug(name)}.png").write_text("")
     assert len([*tmp_path.iterdir()]) == 1

@@ -1,13 +1,8 @@
 """The machine's setup: a device a core, and a cache of compiled programs that runs share."""
 
-import json
 import logging
 import math
 import os
-import pathlib
-import shutil
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +13,6 @@ from vfljax import machine
 from vfljax.machine import default_cache, processor, trim, use_this_machine
 from vfljax.models.precision import bfloat16_products
 
-ROOT = pathlib.Path(__file__).parents[1]
 SETTINGS = (
     "jax_compilation_cache_dir",
     "jax_enable_compilation_cache",
@@ -57,19 +51,10 @@ def entry(folder, name, size, used):
 
 @pytest.mark.parametrize(
     ("backend", "chosen", "used"),
-    [
-        ("cpu", None, None),
-        ("gpu", None, "float32"),
-        ("tpu", None, "float32"),
-        ("gpu", "tensorfloat32", "tensorfloat32"),
-    ],
+    [("cpu", None, None), ("gpu", None, "float32"), ("gpu", "tensorfloat32", "tensorfloat32")],
 )
-@pytest.mark.parametrize("cached", [True, False])
-def test_float32_means_float32_unless_it_was_chosen_otherwise(
-    monkeypatch, backend, chosen, used, cached
-):
+def test_float32_means_float32_unless_it_was_chosen_otherwise(monkeypatch, backend, chosen, used):
     jax.config.update(PRECISION, chosen)
-    jax.config.update("jax_enable_compilation_cache", cached)
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
     use_this_machine()
     assert getattr(jax.config, PRECISION) == used
@@ -82,8 +67,8 @@ def lowered(function, platform):
     return [line[line.index("precision") :] for line in text.splitlines() if "dot_general" in line]
 
 
-@pytest.mark.parametrize("platform", ["cuda", "tpu"])
-def test_float32_is_whole_on_accelerators_and_bfloat16_is_left_to_the_casts(monkeypatch, platform):
+def test_float32_is_whole_on_accelerators_and_bfloat16_is_left_to_the_casts(monkeypatch):
+    platform = "cuda"
     monkeypatch.setattr(jax, "default_backend", lambda: platform)
     use_this_machine()
     types = "(tensor<4x4x{0}>, tensor<4x4x{0}>) -> tensor<4x4xf32>".format
@@ -96,19 +81,16 @@ def test_float32_is_whole_on_accelerators_and_bfloat16_is_left_to_the_casts(monk
     assert set(lowered(jax.grad(lambda x: rounded(x).sum()), platform)) == {once}
 
 
-def test_the_folder_is_the_users_and_jax_is_told(home):
+def test_the_folder_is_the_users_and_jax_is_told(home, monkeypatch):
     folder = use_this_machine(min_compile_seconds=0.25)
     assert folder is not None
     assert folder == default_cache()
     assert folder.is_dir()
     assert folder.is_relative_to(home / "vfljax")
     assert [*settings().values()] == [str(folder), True, 0.25, -1, "none"]
-
-
-def test_without_a_cache_home_it_lies_in_the_users_home(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_cache().parent == tmp_path / ".cache" / "vfljax"
+    monkeypatch.setenv("HOME", str(home))
+    assert default_cache().parent == home / ".cache" / "vfljax"
 
 
 def test_started_backends_keep_their_devices(monkeypatch, caplog):
@@ -121,17 +103,14 @@ def test_started_backends_keep_their_devices(monkeypatch, caplog):
     assert f"{devices} CPU devices for {devices + 1} cores" in record.getMessage()
 
 
-@pytest.mark.parametrize("below", [False, True])
-def test_a_folder_that_cannot_be_written_is_skipped_with_one_line(tmp_path, caplog, below):
+def test_a_folder_that_cannot_be_written_is_skipped_with_one_line(tmp_path, caplog):
     file = tmp_path / "file"
     file.write_text("not a folder")
-    folder = file / "cache" if below else file
     with caplog.at_level(logging.WARNING):
-        assert use_this_machine(cache=folder) is None
+        assert use_this_machine(cache=file / "cache") is None
     said = [r.getMessage() for r in caplog.records if "compiled programs" in r.getMessage()]
     assert len(said) == 1
     assert settings()["jax_compilation_cache_dir"] is None
-    assert file.read_text() == "not a folder"
 
 
 def test_a_cache_that_is_switched_off_stays_off(home):
@@ -192,21 +171,8 @@ def test_free_memory_is_the_kernel_s_figure_or_unknown(tmp_path, monkeypatch):
     assert machine.free_memory(meminfo) == 5 * 1024
     monkeypatch.setattr(os, "sysconf", lambda name: {"SC_AVPHYS_PAGES": 3}.get(name, 4096))
     assert machine.free_memory(tmp_path / "absent") == 3 * 4096
-
-    def unknown(name):
-        raise ValueError(name)
-
-    monkeypatch.setattr(os, "sysconf", unknown)
+    monkeypatch.delattr(os, "sysconf")
     assert machine.free_memory(tmp_path / "absent") == math.inf
-
-
-def test_free_disk_is_that_of_the_nearest_folder_that_exists(tmp_path):
-    free = shutil.disk_usage(tmp_path).free
-    assert machine.free_disk(tmp_path / "a" / "b") == pytest.approx(free, rel=0.1)
-    assert machine.free_disk(pathlib.Path("absent")) > 0
-
-
-# what a backend offers
 
 
 class Device:
@@ -234,13 +200,9 @@ def offers(monkeypatch, **fields):
     monkeypatch.setattr(machine, "offered", lambda: machine.Offered(False, **fields))
 
 
-def test_a_cpu_offers_caches_and_no_limit_of_its_own():
+def test_an_accelerator_offers_what_its_smallest_device_has_and_a_cpu_has_no_limit(monkeypatch):
     assert machine.offered() == machine.Offered(cpu=True, memory=math.inf, host=math.inf)
-    assert machine.fitting_width(Compiled(1 << 60, 1 << 60, 8), 8) == 8
     assert machine.rows_at_once(1024) == 1024
-
-
-def test_an_accelerator_offers_what_its_smallest_device_and_the_host_have(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     for stats, memory in (([80, 60], 60.0), ([80, None], 80.0), ([None], math.inf)):
         devices = [Device(limit and {"bytes_limit": limit, "bytes_in_use": 9}) for limit in stats]
@@ -259,7 +221,6 @@ def test_an_accelerator_offers_what_its_smallest_device_and_the_host_have(monkey
         (1249, 75),  # at most three quarters
         (625, 44),  # 400 bytes left of the 500
         (125, 1),  # not even the ends
-        (10, 1),
     ],
 )
 def test_as_many_fit_as_the_memory_analysis_says(monkeypatch, memory, width):
@@ -280,51 +241,11 @@ def test_programs_are_compiled_for_fewer_until_one_fits(monkeypatch):
     offers(monkeypatch, memory=625)
     machine.compile_fitting(compile_for, 100)
     assert widths == [100, 41]
-    widths.clear()
-    offers(monkeypatch, memory=math.inf)
-    machine.compile_fitting(compile_for, 100)
-    assert widths == [100]
 
 
 @pytest.mark.parametrize(
-    ("gigabytes", "times"), [(math.inf, 1), (6, 1), (8, 1), (18, 2), (60, 4), (140, 8), (1000, 8)]
+    ("gigabytes", "times"), [(math.inf, 1), (6, 1), (8, 1), (18, 2), (60, 4), (1000, 8)]
 )
 def test_an_accelerator_evaluates_more_rows_at_a_time(monkeypatch, gigabytes, times):
     offers(monkeypatch, memory=gigabytes * 2.0**30)
     assert machine.rows_at_once(128) == 128 * times
-
-
-PROGRAM = """
-import collections, json
-import jax
-from vfljax.machine import cores, use_this_machine
-
-events = collections.Counter()
-jax.monitoring.register_event_listener(lambda event, **_: events.update([event.split("/")[-1]]))
-folder = use_this_machine(min_compile_seconds=0)
-jax.jit(lambda x: jax.numpy.tanh(x @ x).sum())(jax.numpy.ones((8, 8))).block_until_ready()
-print(json.dumps([str(folder), jax.device_count() == cores(), events]))
-"""
-
-
-def test_processes_of_two_working_directories_share_their_programs(tmp_path):
-    """The second process reads every program that the first one compiled, also after a move."""
-    runs = []
-    for number in range(2):
-        workdir, home = tmp_path / f"workdir{number}", tmp_path / f"home{number}"
-        workdir.mkdir()
-        if number:
-            (tmp_path / "home0").rename(home)
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(home)}
-        environment |= {"JAX_PLATFORMS": "cpu"}
-        command = [sys.executable, "-c", PROGRAM]
-        done = subprocess.run(
-            command, cwd=workdir, env=environment, check=True, capture_output=True, text=True
-        )
-        folder, all_cores, events = json.loads(done.stdout.splitlines()[-1])
-        assert all_cores
-        runs.append((events, sorted(p.name for p in pathlib.Path(folder).glob("*-cache"))))
-    (cold, written), (warm, read) = runs
-    assert cold["cache_misses"] == cold["compile_requests_use_cache"] == len(written) > 0
-    assert warm["cache_hits"] == warm["compile_requests_use_cache"] == len(written)
-    assert read == written

@@ -1,31 +1,22 @@
 """Paths as users give them: a home folder, colons, and URIs, at every door of the package."""
 
-import os
 import pathlib
-import shutil
-import typing
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 import vfljax
-from analysis.benchmark import command as benchmark
-from analysis.leakbench import command as leakbench
 from tests.auditing.survey_test import values, written
 from tests.refusals import refused as says
 from tests.stored_sweep import FIXTURE
 from tests.sweeps import tiny
 from vfljax import datasets, store
-from vfljax.api import flags
-from vfljax.api.arguments import converted, is_a, members
 from vfljax.api.audit import parties_of
-from vfljax.api.commands import COMMANDS
 from vfljax.config import from_file, located
-from vfljax.datasets import prepared, table
+from vfljax.datasets import prepared
 from vfljax.datasets.wire import wire
-from vfljax.errors import UserError, argument, user_path
+from vfljax.errors import UserError, user_path
 from vfljax.models import weights
 from vfljax.store import checkpoint
 
@@ -50,9 +41,7 @@ def home(tmp_path, monkeypatch):
         ("~/runs/x", "home/runs/x"),
         ("~", "home"),
         ("./~/x", "here/~/x"),
-        ("runs/x", "here/runs/x"),
         ("run-12:30:05", "here/run-12:30:05"),
-        ("file:x", "here/file:x"),
         (pathlib.Path("~/x"), "home/x"),
     ],
 )
@@ -65,7 +54,6 @@ def test_a_path_is_absolute_and_knows_the_home_folder(home, given, meant):
     ("given", "what"),
     [
         ("s3://bucket/run", "is a URI and no path"),
-        ("gs://bucket/run", "is a URI and no path"),
         ("file:///tmp/run", "is a URI and no path"),
         ("~nobody_at_all/x", "of no known user: correct it, or give ./~nobody_at_all/x"),
         ("a\0b", "has characters that no path can have here"),
@@ -82,7 +70,6 @@ def test_what_is_no_path_is_refused_with_its_value(home, given, what):
 
 DOORS = {
     "load": lambda p: vfljax.load(p),
-    "store.load": lambda p: store.load(p),
     "run_sweep": lambda p: vfljax.run_sweep(tiny(), p),
     "a config": lambda p: vfljax.run_sweep(p, "new"),
     "an audit": lambda p: vfljax.audit("x.csv", workdir=p, **AUDITED),
@@ -93,20 +80,13 @@ DOORS = {
     "the wire under a defense": lambda p: vfljax.attack_wire("x.npz", "new", after=p),
     "a plugin": lambda p: vfljax.plugins.use(f"{p}.py"),
     "a data set": lambda p: datasets.load("table", p, {"label": "y"}),
-    "its version": lambda p: datasets.reader_of("table", p),
-    "a prepared copy": lambda p: datasets.prepare("digits", "", p, {}),
-    "what is prepared": lambda p: datasets.prepare("criteo", p, "new", {}),
-    "a new prepared folder": lambda p: prepared.write(datasets.load("digits", "", {}), p),
-    "a prepared folder": lambda p: prepared.read(p),
-    "a test file": lambda p: table.table(csv(), label="y", test_file=p),
+    "a test file": lambda p: datasets.load(
+        "table", written(pathlib.Path("t.csv"), values()), {"label": "y", "test_file": p}
+    ),
     "a second wire": lambda p: wire("x.npz", runs=(p,)),
     "a vocabulary": lambda p: datasets.load("imdb", p, {"form": "wordpiece", "vocabulary": p}),
     "pretrained weights": lambda p: weights.digest(p),
 }
-
-
-def csv():
-    return written(pathlib.Path("t.csv").absolute(), values())
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -115,57 +95,6 @@ def test_a_uri_is_refused_at_every_door_before_anything_is_made(home, door):
         DOORS[door](URI)
     made = {path.name for path in pathlib.Path.cwd().iterdir()}
     assert made <= {"t.csv"}
-
-
-EVERY = {**COMMANDS, "benchmark": benchmark.COMMAND, "leakbench": leakbench.COMMAND}
-
-
-def takes_a_path(annotation):
-    """Whether a flag of this type is a path, or several."""
-    inner = [x for kind in members(annotation) for x in typing.get_args(kind)]
-    kinds = [*members(annotation), *(kind for x in inner for kind in members(x))]
-    return any(is_a(kind, os.PathLike) for kind in kinds)
-
-
-PATHS = [
-    (name, flag)
-    for name, command in EVERY.items()
-    for flag, of in command.flags.items()
-    if takes_a_path(of.annotation)
-]
-
-
-def test_every_command_names_its_paths():
-    assert {("sweep", "workdir"), ("attack", "after"), ("data", "prepare")} < set(PATHS)
-
-
-@pytest.mark.parametrize(("name", "flag"), PATHS)
-def test_a_uri_in_a_flag_is_refused_by_its_flag(home, name, flag):
-    of = EVERY[name].flags[flag]
-    (value,) = flags.parsed(EVERY[name], [f"--{flag}={URI}"]).values()
-    with pytest.raises(UserError) as refused:
-        converted(of.annotation, value, argument(of.name))
-    spelled = refused.value.line(flags.spelled(EVERY[name]))
-    assert spelled.startswith(f"--{flag}={URI!r} is a URI")
-
-
-def test_flags_of_paths_become_absolute(home):
-    words = ["--workdir=~/runs", "--wire=a:b.npz,~/c.npz", "--wire=d.npz"]
-    given = flags.parsed(COMMANDS["attack"], words)
-    known = {of.name: of.annotation for of in COMMANDS["attack"].flags.values()}
-    paths = {name: converted(known[name], value, argument(name)) for name, value in given.items()}
-    assert paths["workdir"] == home / "runs"
-    here = home.parent / "here"
-    assert paths["wire"] == (here / "a:b.npz", home / "c.npz", here / "d.npz")
-
-
-def test_an_argument_that_is_no_text_is_one_line(refused_line):
-    assert "'--workdir=caf\\udce9' is no text in " in refused_line("verify", "--workdir=caf\udce9")
-
-
-@pytest.fixture
-def refused_line(launch):
-    return lambda *arguments: launch(*arguments).stderr
 
 
 def test_a_config_s_folder_may_have_colons_and_a_home(home):
@@ -188,37 +117,24 @@ def test_a_home_folder_is_known_to_what_reads_a_table(home):
     frame = pd.DataFrame(values())
     for name in ("t.csv", "more.csv"):
         frame.to_csv(home / name, index=False)
-    options = {"label": "y", "drop": ("id",)}
+    options = {"label": "y", "drop": ("id",), "test_file": "~/more.csv"}
     read = datasets.load("table", "~/t.csv", options)
-    assert read.features.shape == (len(frame), 6)
-    tested = datasets.load("table", "~/t.csv", {**options, "test_file": "~/more.csv"})
-    assert tested.test is not None
-    assert tested.test.sum() == len(frame)
+    assert read.test is not None
+    assert read.test.sum() == len(frame)
     prepared.write(read, "~/made")
-    assert (home / "made" / prepared.FILE).is_file()
-    assert prepared.is_prepared("~/made")
     assert datasets.load("prepared", "~/made", {}).name == "t.csv"
-    frame.to_parquet(pathlib.Path("a:b.parquet").absolute())
-    assert datasets.load("table", "a:b.parquet", options).name == "a:b.parquet"
-    assert not list(pathlib.Path.cwd().glob("~*"))
+    assert not list(pathlib.Path.cwd().iterdir())
 
 
-@pytest.mark.parametrize("name", ["run-12:30:05", "~", "file:x", "a b", "a%20b", "a#b?"])
-def test_a_sweep_is_stored_and_read_in_a_folder_of_any_name(home, name):
-    workdir = pathlib.Path(name)  # relative, as nothing but the store sees it
-    tree = {"w": np.arange(6.0).reshape(2, 3)}
-    arrays = {"epochs": np.zeros((2, 1), np.int32)}
-    rows = [{"trial": k, "accuracy": 0.5} for k in range(2)]
+def test_a_sweep_is_stored_and_read_in_a_folder_of_any_name(home):
+    workdir = pathlib.Path("run-12:30 a%20b#?")  # relative, as nothing but the store sees it
+    tree, rows = {"w": np.arange(6.0).reshape(2, 3)}, [{"trial": k} for k in range(2)]
     with store.leading(workdir):
-        store.write_shard(workdir, "0-a", rows, tree, arrays)
-        store.write_table(workdir / "results.csv", pa.table({"trial": [0, 1]}))
-    assert store.finished(workdir, "shards/0-a")
+        store.write_shard(workdir, "0-a", rows, tree, {"epochs": np.zeros((2, 1), np.int32)})
     path = workdir / "shards" / "0-a"
     assert store.read_results(workdir, ["0-a"]).to_pylist() == rows
     np.testing.assert_array_equal(checkpoint.load_member(path / "checkpoint", 1)["w"], [3, 4, 5])
-    assert (workdir / "results.csv").read_text() == '"trial"\n0\n1\n'
-    assert {p.name for p in pathlib.Path.cwd().iterdir()} == {name}
-    assert not list(home.iterdir())
+    assert [p.name for p in pathlib.Path.cwd().iterdir()] == [workdir.name]
 
 
 @pytest.mark.parametrize("name", ["runs[1]", "C:\\runs\\x"])
@@ -229,5 +145,5 @@ def test_a_name_that_no_checkpoint_can_have_is_refused_before_the_work(home, nam
 
 
 def test_a_stored_sweep_is_loaded_from_the_home_folder(home):
-    shutil.copytree(FIXTURE, home / "sweep")
+    (home / "sweep").symlink_to(FIXTURE)
     assert vfljax.load("~/sweep").workdir == home / "sweep"

@@ -7,9 +7,7 @@ import pytest
 
 from tests.auditing.survey_test import PARTIES, values, written
 from tests.refusals import refused
-from vfljax import plugins
 from vfljax.api.audit import _attackers, audit, parties_of, seconds_of
-from vfljax.errors import UserError
 
 OWNERS = {"bank": ("age", "limit"), "telco": ("pay*",), "shop": ("buys",)}
 
@@ -18,39 +16,26 @@ OWNERS = {"bank": ("age", "limit"), "telco": ("pay*",), "shop": ("buys",)}
     ("changes", "says"),
     [
         ({"table": None}, "table is needed"),
-        ({"table": 5}, "pandas DataFrame"),
-        ({"table": "absent.csv"}, "absent.csv is missing"),
-        ({"label": None}, "label=None"),
         ({"label": ""}, "label is empty"),
-        ({"label": True}, "label=True"),
         ({"label": "pa"}, "column in label 'pa'"),
-        ({"parties": None}, "parties=None"),
         ({"parties": ["age", "pay"]}, "parties is of type list"),
         ({"parties": {"bank": ["age"]}}, "parties names 1 party"),
         ({"parties": {"bank": "age", "telco": ["pay"]}}, "no list of columns of 'bank'"),
-        ({"parties": {"bank": 3, "telco": ["pay"]}}, "no list of columns of 'bank'"),
         ({"parties": {"bank": ["age"], "telco": []}}, "parties gives 'telco' no columns"),
         ({"label_party": "bnak"}, "did you mean 'bank'"),
         ({"attackers": ["telko"]}, "did you mean 'telco'"),
         ({"attackers": "bank"}, "attackers names 'bank', who has the labels"),
         ({"attackers": "telco,telco"}, "attackers=['telco', 'telco'] names a party twice"),
-        ({"attackers": 1}, "attackers=1"),
         ({"federation": "splt"}, "did you mean 'split'"),
         ({"known": -1}, "known=-1"),
-        ({"known": "many"}, "known='many'"),
         ({"seeds": 0}, "seeds=0"),
-        ({"seeds": 2.5}, "seeds=2.5"),
         ({"budget": "soon"}, "budget='soon'"),
         ({"max_leak": 1.5}, "max_leak=1.5"),
         ({"max_cost": -0.1}, "max_cost=-0.1"),
         ({"keep_gain": math.nan}, "keep_gain=nan"),
-        ({"options": ["drop"]}, "options='drop'"),
         ({"option": {"label": "y"}}, "option names a label"),
-        ({"options": {"separator": ";"}}, "separator"),
-        ({"option": {"separator": ";"}}, "separator"),
         ({"option": {"drop": "zz*"}}, "column in drop= 'zz*'"),
         ({"workdir": "t.csv"}, "is a file"),
-        ({"workdir": 5}, "workdir"),
     ],
 )
 def test_an_argument_that_cannot_be_meant_is_named(tmp_path, monkeypatch, changes, says):
@@ -63,8 +48,7 @@ def test_an_argument_that_cannot_be_meant_is_named(tmp_path, monkeypatch, change
 
 
 @pytest.mark.parametrize(
-    ("given", "who"),
-    [((), ("telco", "shop")), (("shop",), ("shop",)), (("shop", "telco"), ("shop", "telco"))],
+    ("given", "who"), [((), ("telco", "shop")), (("shop", "telco"), ("shop", "telco"))]
 )
 def test_the_parties_without_labels_attack_unless_some_are_named(given, who):
     assert _attackers(given, OWNERS, "bank") == who
@@ -73,7 +57,6 @@ def test_the_parties_without_labels_attack_unless_some_are_named(given, who):
 @pytest.mark.parametrize(
     ("text", "parties"),
     [
-        ("bank: a, b; telco: c", {"bank": ("a", "b"), "telco": ("c",)}),
         (" bank:a,b ;; telco : *;", {"bank": ("a", "b"), "telco": ("*",)}),
         ("bank:; telco: ü, x y", {"bank": (), "telco": ("ü", "x y")}),
         ("a: b:c; d: e", {"a": ("b:c",), "d": ("e",)}),
@@ -96,9 +79,7 @@ def test_awkward_names_of_parties_come_from_a_file(tmp_path):
         ("", "parties=''"),
         ("bank", "'bank' has no colon"),
         ("bank: a; bank: b", "'bank' twice"),
-        (": a; b: c", "parties: the party's name='' is blank"),
         ("a\x1b: c; d: e", "cannot be printed"),
-        ("missing.json", "missing.json cannot be read"),
         ("a: A, b: B", "part them by semicolons"),
         ('{"a": ["A"]}', "write that to a file"),
     ],
@@ -109,11 +90,7 @@ def test_parties_that_cannot_be_meant(text, says):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        *("{", "[]", "3", '["a"]', "[" * 100_000),
-        *('{"a": "b", "c": []}', '{"a": [null], "c": []}', '{"a": ["b"], "a": ["c"]}'),
-    ],
+    "text", ["[" * 100_000, '["a"]', '{"a": [null], "c": []}', '{"a": ["b"], "a": ["c"]}']
 )
 def test_files_of_parties_that_cannot_be_meant(tmp_path, text):
     path = tmp_path / "p.json"
@@ -125,8 +102,7 @@ def test_files_of_parties_that_cannot_be_meant(tmp_path, text):
 @pytest.mark.parametrize(
     ("budget", "seconds"),
     [
-        *(("90s", 90), ("10m", 600), ("10 min", 600), ("10mins", 600), ("2h", 7200)),
-        *(("1h30m", 5400), ("600", 600), ("1.5h", 5400), (" 2 min ", 120), (90, 90)),
+        *(("90s", 90), ("10 mins", 600), ("1h30m", 5400), ("600", 600), ("1.5h", 5400), (90, 90)),
         *((np.int64(5), 5), (0, math.inf), ("0", math.inf), (None, math.inf)),
     ],
 )
@@ -134,21 +110,7 @@ def test_budgets(budget, seconds):
     assert seconds_of(budget) == seconds
 
 
-@pytest.mark.parametrize(
-    "budget", ["", "m", "-5m", "1e3", "10 parsecs", "5hin", "3sours", "1h30", "nan", -5, math.nan]
-)
+@pytest.mark.parametrize("budget", ["", "m", "-5m", "1e3", "10 parsecs", "1h30", "nan", -5])
 def test_budgets_that_are_no_time(budget):
     with refused("budget"):
         seconds_of(budget)
-
-
-def test_all_plugins_that_a_sweep_needs_and_that_are_not_in_use_are_named_at_once(tmp_path):
-    of = {"plugin": "mine"}
-    header = {
-        "plugins": {"mine:shuffle": of, "mine:noise": of, "his:rule": {"plugin": "his"}},
-        "attacks": {"x": {"plugins": {"hers:guess": {"plugin": "hers"}}}},
-    }
-    with pytest.raises(UserError) as error:
-        plugins.check_in_use(header, tmp_path)
-    assert "--plugin=mine --plugin=his --plugin=hers" in str(error.value)
-    plugins.check_in_use({"plugins": {}, "attacks": {}}, tmp_path)

@@ -30,9 +30,8 @@ def console(monkeypatch, capsys):
     return run
 
 
-@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",)])
-def test_help_lists_every_command(console, arguments):
-    status, out, err = console(*arguments)
+def test_help_lists_every_command(console):
+    status, out, err = console()
     assert (status, err) == (0, "")
     for name, command in commands.COMMANDS.items():
         head = inspect.getdoc(command.run).splitlines()[0]
@@ -42,18 +41,14 @@ def test_help_lists_every_command(console, arguments):
 def test_an_unknown_command_is_one_line_with_the_nearest_name(console):
     status, out, err = console("swep", "--workdir=x")
     assert (status, out) == (2, "")
-    assert err.startswith("error: unknown command 'swep': did you mean 'sweep'? choose from sweep,")
+    assert "'swep': did you mean 'sweep'?" in err
     assert err.count("\n") == 1
 
 
-def test_help_and_messages_name_the_command_as_it_was_started(console):
+def test_help_names_the_command_as_it_was_started(console, launch):
     _, out, _ = console("report", "--help")
     assert "vfljax report --workdir=runs/quickstart" in out
-    assert "python -m" not in out
-    assert "--[no]unfinished: " in out
-    command = [sys.executable, "-m", "launch.report", "--help"]
-    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "python -m launch.report --workdir=runs/quickstart" in out
+    assert "python -m launch.report --workdir=runs/q" in launch("report", "--help").stdout
 
 
 def test_closed_streams_are_opened_and_others_write_any_text(monkeypatch):
@@ -69,22 +64,17 @@ def test_closed_streams_are_opened_and_others_write_any_text(monkeypatch):
         stream.close()
 
 
-def test_no_file_takes_the_number_of_a_closed_stream(tmp_path):
-    code = "from vfljax.api import console; console._open_streams(); "
-    code += f"print(open({str(tmp_path / 'file')!r}, 'w').fileno() > 2)"
-    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} <&- 2>&-"
-    assert subprocess.run(command, shell=True, capture_output=True, check=True).stdout == b"True\n"
-
-
-def test_work_goes_on_where_nobody_reads_the_progress():
+def test_work_goes_on_where_nobody_reads_the_progress_and_streams_are_closed(tmp_path):
+    """No file takes the number of a closed stream either."""
     code = "import sys; from vfljax.api import console; console._open_streams(); "
-    code += "print('progress', file=sys.stderr, flush=True); print('done')"
+    code += "print('progress', file=sys.stderr, flush=True); "
+    code += f"print(open({str(tmp_path / 'file')!r}, 'w').fileno() > 2)"
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=writer, check=True)
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} <&-"
+    done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=writer, check=True)
     os.close(writer)
-    assert done.stdout == b"done\n"
+    assert done.stdout == b"True\n"
 
 
 def test_the_version_is_the_package_s(console):

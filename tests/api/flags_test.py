@@ -37,7 +37,6 @@ def example(
     budget: float | str = "10m",
     names: Sequence[str] = (),
     numbers: Sequence[float] = (),
-    files: Sequence[Path | Mapping[str, Any]] = (),
     options: Mapping[str, Any] | None = None,
     attacks: Sequence[str] | Mapping[str, Any] = (),
     anything: Any = None,
@@ -62,20 +61,16 @@ COMMAND = Command(example, names={"table": "data"})
 @pytest.mark.parametrize(
     ("words", "name", "value"),
     [
-        (["--yes"], "yes", True),
         (["--noyes"], "yes", False),
         (["--count=5"], "count", 5),
         (["--share=0.5"], "share", 0.5),
         (["--budget=90s"], "budget", "90s"),
-        (["--names=a, b", "--names=c"], "names", ("a", "b", "c")),
-        (['--names="a,b",c'], "names", ("a,b", "c")),
+        (["--names=a, b", '--names="c,d"'], "names", ("a", "b", "c,d")),
         (["--names="], "names", ()),
         (["--numbers=1,.5"], "numbers", (1.0, 0.5)),
-        (["--options=a=1", "--options=b=x=y"], "options", {"a": 1, "b": "x=y"}),
-        (["--options=a=['x,y']"], "options", {"a": ["x,y"]}),
+        (["--options=a=['x,y']", "--options=b=x=y"], "options", {"a": ["x,y"], "b": "x=y"}),
         (['--options={"sep": ";", "header": null}'], "options", {"sep": ";", "header": None}),
         (["--attacks=a,b"], "attacks", ("a", "b")),
-        (["--anything=x"], "anything", "x"),
         ([], "count", 3),
     ],
 )
@@ -89,15 +84,9 @@ def test_each_annotation_decides_what_a_flag_is(words, name, value):
     ("given", "name", "value"),
     [
         ({"count": np.int64(5)}, "count", 5),
-        ({"share": np.float32(0.5)}, "share", 0.5),
-        ({"share": 1}, "share", 1.0),
-        ({"budget": np.int64(60)}, "budget", 60.0),
         ({"yes": np.bool_(True)}, "yes", True),
         ({"names": np.array(["a", "b"])}, "names", ("a", "b")),
-        ({"names": "a"}, "names", ("a",)),
         ({"attacks": {"a": {}}}, "attacks", {"a": {}}),
-        ({"options": {"a": 1}}, "options", {"a": 1}),
-        ({"files": {"order": 1}}, "files", ({"order": 1},)),
         ({"anything": max}, "anything", max),
     ],
 )
@@ -110,21 +99,17 @@ def test_python_s_values_are_accepted_too(given, name, value):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"yes": "no"}, "yes='no': give True or False"),
-        ({"yes": 1}, "yes=1"),
+        ({"yes": 1}, "yes=1: give True or False"),
         ({"count": 1.5}, "count=1.5: give a whole number of at least 0"),
         ({"count": -1}, "count=-1"),
-        ({"count": True}, "count=True"),
         ({"share": "x"}, "share='x': give a number or None"),
-        ({"names": 1}, "names=1: give a text"),
-        ({"names": ["a", 1]}, "names=1"),
+        ({"names": ["a", 1]}, "names=1: give a text"),
         ({"numbers": "a,b"}, "numbers='a'"),
         ({"options": ["drop"]}, "options='drop': give name=value"),
         ({"options": ["a=1", "a=2"]}, "options=a=... is given twice"),
-        ({"options": 3}, "options=3: give a mapping or None"),
         ({"share": [0.5]}, "share is of type list: give a number or None"),
-        ({"table": 3}, "table=3: give a text or a path"),
         ({"table": ""}, "table is empty"),
+        ({"table": "s3://x"}, "table='s3://x' is a URI and no path"),
         ({"conut": 3}, "unknown argument of example 'conut': did you mean 'count'"),
     ],
 )
@@ -145,8 +130,8 @@ def test_an_argument_that_is_missing_is_named_with_its_meaning():
         (["--count=x"], "count=x"),
         (["surplus"], "unexpected argument 'surplus'"),
         (["--command=x"], "command"),
-        (["--table=x"], "table"),
         (["--flagfile=absent.txt"], "absent.txt"),
+        (["--data=caf\udce9"], "PYTHONUTF8=1"),
     ],
 )
 def test_a_command_line_that_cannot_be_read_is_refused(words, line):
@@ -170,9 +155,6 @@ def test_a_flag_file_may_change_fields_of_the_config(tmp_path):
 def test_errors_name_arguments_which_commands_show_as_flags():
     fields = {"data.dir": "table", "data.options": "options"}
     parts = Field("data.dir"), ", ", Field("data.options.drop"), ", ", Field("seeds"), " differ"
-    with pytest.raises(KeyError) as kept, named(fields):
-        raise KeyError("another error")
-    assert kept.value.args == ("another error",)
     with pytest.raises(UserError) as error, named(fields):
         raise UserError(parts, remedy=("give ", argument("count")))
     assert str(error.value) == "table, drop, config.seeds differ: give count."
@@ -180,23 +162,10 @@ def test_errors_name_arguments_which_commands_show_as_flags():
     assert line == "--data, --options=drop, config.seeds differ: give --count."
 
 
-def test_the_page_has_the_text_before_the_arguments_and_a_line_for_each():
-    page = flags.page(COMMAND, "Text", "My text")
-    assert "My text of the page." in page
-    assert "Args:" not in page
-    assert "--data: a file, whose text has two lines" in page
-    assert "--say" not in page
-
-
 @pytest.mark.parametrize("name", EVERY)
-def test_every_flag_of_a_command_has_a_meaning(name):
-    assert [flag for flag, of in EVERY[name].flags.items() if not of.meaning] == []
-    known = flags.defined(EVERY[name])
-    assert {*EVERY[name].flags} <= {*known}
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_every_default_is_of_its_annotation(name):
-    for of in EVERY[name].flags.values():
+def test_every_flag_of_a_command_has_a_meaning_and_a_default_of_its_annotation(name):
+    assert {*EVERY[name].flags} <= {*flags.defined(EVERY[name])}
+    for flag, of in EVERY[name].flags.items():
+        assert of.meaning, flag
         if of.default is not inspect.Parameter.empty:
             converted(of.annotation, of.default, argument(of.name))

@@ -3,10 +3,9 @@
 import re
 import shutil
 
-import pytest
-
-from tests.sweeps import comparable, flip
+from tests.sweeps import attack_units, comparable, flip
 from vfljax import store
+from vfljax.launching import running
 
 
 def last_shard(workdir):
@@ -50,53 +49,42 @@ def test_verify_checks_the_sweep_of_fresh_seeds_too(launch, workdir, tiny_sweep)
     assert f"`vfljax sweep --workdir={confirmed} --mend`" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["verify", "report", "attack", "sweep"])
-def test_a_lost_header_is_one_line_wherever_it_is_read(refused, workdir, name):
+def test_a_lost_header_is_one_line_wherever_it_is_read(refused, workdir):
     for record in ("sweep.json", "sweep.copy.json"):
         flip(workdir / record)
-    line = refused(name, f"--workdir={workdir}")
-    assert line.startswith(f"error: {workdir / 'sweep.json'} is damaged (")
-    assert line.endswith("restore it, or start in a new workdir.\n")
+    for name in ("verify", "report", "attack", "sweep"):
+        line = refused(name, f"--workdir={workdir}")
+        assert line.startswith(f"error: {workdir / 'sweep.json'} is damaged (")
+        assert line.endswith("restore it, or start in a new workdir.\n")
 
 
-@pytest.mark.slow
-def test_damaged_teachers_of_a_missing_shard_are_mended_by_the_printed_command(
-    launch, refused, workdir, tiny_sweep
-):
-    shutil.rmtree(last_shard(workdir))
-    (teachers,) = (workdir / "shared").glob("teachers-*")
-    flip(teachers / "arrays.npz")
-    line = refused("sweep", f"--workdir={workdir}")
-    assert f"{teachers} is damaged (" in line
-    name, arguments = re.search(r"`vfljax (\w+) (.*)`", line).groups()
-    done = launch(name, *arguments.split())
-    assert done.returncode == 0, done.stderr
-    assert (
-        f"set aside: shared/{teachers.name} (arrays.npz does not match its checksum)" in done.stdout
-    )
-    mended, whole = store.load(workdir), store.load(tiny_sweep)
-    assert mended.unfinished == ()
-    assert comparable(mended.results) == comparable(whole.results)
-    assert comparable(mended.attacks) == comparable(whole.attacks)
-    assert (workdir / "damaged" / f"shared_{teachers.name}.0").is_dir()
-
-
-def test_what_is_not_finished_is_refused_unless_asked_for(launch, refused, workdir, tiny_sweep):
+def test_what_is_not_finished_is_refused_unless_asked_for(launch, refused, workdir):
     shutil.rmtree(last_shard(workdir))
     for name in ("report", "attack"):
         line = refused(name, f"--workdir={workdir}")
         assert f"{workdir} is not finished: 1 of 4 shards are not trained" in line
         assert f"`vfljax sweep --workdir={workdir}` goes on with it" in line
-    for name in ("report", "attack"):
-        done = launch(name, f"--workdir={workdir}", "--unfinished")
-        assert done.returncode == 0, done.stderr
-        assert "all tables and figures: " in done.stdout
-    done = launch("sweep", f"--workdir={workdir}")  # goes on without its config file
+    done = launch("report", f"--workdir={workdir}", "--unfinished")
     assert done.returncode == 0, done.stderr
-    assert comparable(store.load(workdir).results) == comparable(store.load(tiny_sweep).results)
+    assert "all tables and figures: " in done.stdout
 
 
-def test_a_sweep_goes_on_without_a_config_only_where_there_is_one(refused, tmp_path):
-    line = refused("sweep", f"--workdir={tmp_path / 'new'}", "--mend")
-    assert "holds no sweep: give a --config" in line
-    assert not (tmp_path / "new").exists()
+def test_the_printed_command_mends_and_needs_no_config(
+    launch, refused, workdir, tiny_sweep, monkeypatch
+):
+    monkeypatch.setattr(running, "report", lambda folder: "")
+    damaged = attack_units(workdir, "direct/most_negative")[0]
+    (file,) = (workdir / damaged).glob("*.parquet")
+    flip(file)
+    line = refused("sweep", f"--workdir={workdir}")
+    assert f"{workdir / damaged} is damaged (" in line
+    mend = re.search(r"`vfljax (\w+) (.*)`", line)
+    assert mend is not None
+    name, arguments = mend.groups()
+    done = launch(name, *arguments.split())
+    assert done.returncode == 0, done.stderr
+    assert f"set aside: {damaged} ({file.name} does not match its checksum)" in done.stdout
+    mended, whole = store.load(workdir), store.load(tiny_sweep)
+    assert mended.unfinished == ()
+    assert comparable(mended.attacks) == comparable(whole.attacks)
+    assert (workdir / "damaged" / f"{damaged.replace('/', '_')}.0").is_dir()
