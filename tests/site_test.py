@@ -66,11 +66,6 @@ def commands(code: str) -> list[list[str]]:
     return [shlex.split(line) for line in code.replace("\\\n", " ").splitlines() if line]
 
 
-def flags_of(name: str) -> set[str]:
-    """The flags of a command."""
-    return {*COMMANDS[name].flags}
-
-
 def value_of(node: ast.expr) -> Any:
     """What an expression of a page is: of ``vfljax`` itself, or of a variable that ``HOLDS`` lists; else None.
 
@@ -103,7 +98,7 @@ def unknown_flags(words: list[str]) -> list[str]:
     program, name, *flags = words
     assert (program, name in COMMANDS) == ("vfljax", True), words
     names = [flag.removeprefix("--").partition("=")[0] for flag in flags]
-    known = flags_of(name)
+    known = {*COMMANDS[name].flags}
     fields = {f"config.{path}" for path in config.FIELDS} if "config" in known else set()
     return [name for name in names if name not in known | fields]
 
@@ -115,27 +110,9 @@ def test_a_page_uses_names_and_flags_that_exist(page):
             assert list(absent(code)) == []
         for words in commands(code) if language == "sh" else ():
             assert unknown_flags(words) == []
-    every = {flag for name in COMMANDS for flag in flags_of(name)}
+    every = {flag for command in COMMANDS.values() for flag in command.flags}
     prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
     assert set(re.findall(r"--([a-z_]+)", prose)) <= every
-
-
-@pytest.mark.parametrize(
-    "code", ["vfljax.lode('x')", "sweep.verdict()", "from vfljax.report import page"]
-)
-def test_names_that_do_not_exist_are_found(code):
-    assert list(absent(code))
-
-
-def test_flags_that_do_not_exist_are_found():
-    words = ["vfljax", "sweep", "--workdr=x", "--config.seed=1", "--dry_run"]
-    assert unknown_flags(words) == ["workdr", "config.seed"]
-
-
-def test_the_start_page_has_commands_of_the_first_page():
-    block = re.search(r"code-block:: sh\n\n((?:   .*\n)+)", (FOLDER / "index.rst").read_text())
-    assert block is not None
-    assert all(line.strip() in FIRST.read_text() for line in block[1].splitlines())
 
 
 def program(page: pathlib.Path) -> str:
@@ -227,27 +204,12 @@ def test_what_is_logged_has_a_run_for_every_configuration_and_trial(folder, run_
     assert len([*folder.glob("runs/tensorboard/**/events.*")]) == trials
 
 
-def markdown() -> list[pathlib.Path]:
-    """Every Markdown page of the repository, without templates."""
+def test_every_link_between_pages_leads_to_a_file():
     templates = ROOT / "analysis" / "reproduction" / "templates"
     below = [path for path in (ROOT / "analysis").rglob("*.md") if path.parent != templates]
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *below]
-
-
-def lost_links(text: str, folder: pathlib.Path) -> list[str]:
-    """The links of a Markdown text in a folder that lead to no file."""
-    prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
-    links = re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", prose)
-    return [link for link in links if not (folder / link).exists()]
-
-
-def test_every_link_between_pages_leads_to_a_file():
-    pages = markdown()
-    lost = {str(page): lost_links(page.read_text(), page.parent) for page in pages}
-    assert {page: links for page, links in lost.items() if links} == {}
-
-
-def test_a_lost_link_is_found(tmp_path):
-    (tmp_path / "here.md").touch()
-    text = "[a](here.md#part), ![b](gone.png), [c](https://x.org), [d](#below)\n```\n[e](code.md)\n```\n"
-    assert lost_links(text, tmp_path) == ["gone.png"]
+    lost = []
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *below]:
+        prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
+        links = re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", prose)
+        lost += [f"{page}: {link}" for link in links if not (page.parent / link).exists()]
+    assert lost == []

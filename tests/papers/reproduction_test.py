@@ -139,11 +139,6 @@ def test_another_method_for_a_number_is_a_variant_of_its_name(defended):
     assert rows[0].ours == rows[1].ours
 
 
-def test_data_sets_are_spelled_as_configs_spell_them():
-    names = {"CIFAR-10": "cifar10", "Yahoo! Answers": "yahoo", "Spambase": "spambase"}
-    assert {name: reproduction.slug(name) for name in names} == names
-
-
 def test_the_terminal_and_the_page_show_the_paper_and_ours(defended, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")  # no cell of a table is broken
     workdir = shutil.copytree(defended.workdir, tmp_path / "w")

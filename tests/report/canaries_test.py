@@ -17,7 +17,7 @@ from vfljax.datasets.splits import split_rows
 from vfljax.errors import UserError
 from vfljax.report import guarantees
 from vfljax.report.judged import judge_sweep
-from vfljax.report.lower_limits import epsilon_at_least, strongest_guesses
+from vfljax.report.lower_limits import strongest_guesses
 from vfljax.sweep.canaries import HALVES, PREFIX, SHARES, coins, guess_figures
 from vfljax.sweep.plan import known_error, recorded, split_arrays
 
@@ -88,13 +88,6 @@ def test_guesses_are_those_of_the_reference():
         for share in SHARES:
             expected = twin.guesses(scores, labels, candidates, rows, share / 100)
             assert (found[f"{name}guessed_{share}"], found[f"{name}right_{share}"]) == expected
-
-
-@pytest.mark.parametrize(("guessed", "right"), [(1, 1), (20, 15), (500, 366), (500, 250), (40, 0)])
-def test_the_limit_is_that_of_the_binomial_tail(guessed, right):
-    for level in (0.95, 0.999):
-        expected = twin.epsilon_at_least(guessed, right, level)
-        assert epsilon_at_least(guessed, right, level) == pytest.approx(expected, abs=1e-6)
 
 
 def rows_of(figures, role="attack"):

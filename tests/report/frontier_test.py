@@ -5,7 +5,6 @@ import re
 import pytest
 
 from tests.report.made import BARE, NAN, PROTECTS, made
-from vfljax.errors import UserError
 from vfljax.report import along_knobs, figures, frontier
 
 LEAKS = {"probe/mean": 0.9, "test_utility": 0.89}
@@ -60,13 +59,6 @@ def test_many_methods_are_drawn_apart_and_points_of_little_use_do_not_push_them_
     assert " _m7" in names  # a label with an underscore first is shown too
     assert 0.7 < ax.get_xlim()[0] < 0.8
     assert ax.get_title().endswith("(1 configuration further left)")
-
-
-def test_without_a_utility_there_is_a_sentence_in_place_of_a_figure():
-    judged = made(BARE, PROTECTS)
-    judged = judged._replace(verdicts=judged.verdicts.assign(utility=NAN))
-    with pytest.raises(UserError, match="no configuration has both a leak and a utility"):
-        frontier.frontier(judged)
 
 
 POINTS = [{"probe/mean": 0.9 - k / 10, "test_utility": 0.9 - k / 50} for k in range(4)]

@@ -149,14 +149,6 @@ def test_limits_and_units_stay_on_one_line():
         assert f"<td>{cell.replace('_', page.BLANK)}</td>" in text
 
 
-def test_long_notes_are_folded_and_short_ones_are_read_at_once():
-    text = piece("notes", ["left out for want of time: mid.", 60 * "word "], ["a", "b"])
-    assert "<p>left out for want of time: mid.</p>" in text
-    assert text.count("<details>") == 2
-    assert "2 more notes" in text
-    assert piece("notes", [], []).strip() == ""
-
-
 def test_a_sweep_without_attacks_has_a_page(tmp_path):
     workdir = shutil.copytree(FIXTURE, tmp_path / "w")
     for part in ("attacks", "partial"):

@@ -119,14 +119,6 @@ def test_settled_rows_have_no_figure_and_keep_what_they_were_to_know(monkeypatch
     assert set(made(monkeypatch, summary, figures).rows["settled_by"]) == {""}
 
 
-def test_figures_of_more_classes_count_the_rows_of_all(monkeypatch):
-    frames = made(monkeypatch, {}, [], balance=(100, 300, 600))
-    assert frames.facts.scored_rows == 300  # of the rarest class, and of three classes
-    assert frames.facts.chance == pytest.approx(1 / 3)
-    copied = made(monkeypatch, {}, [], recorded=500, distinct=50)  # copies of a row are one error
-    assert copied.facts.scored_rows == 15
-
-
 def test_each_planned_row_is_there_once_and_has_no_figure_until_it_is_run(monkeypatch):
     summary = {
         "probe": entry("probe", [{"known": 10.0}, {"known": 40.0}]),
@@ -167,6 +159,11 @@ def test_utility_is_auc_if_a_class_is_rare_and_a_party_without_columns_guesses(m
     assert (rare.facts.utility, rare.facts.guess) == ("AUC", 0.5)
     assert set(rare.trials["validation_utility"]) == {0.85}
     assert rare.trials["alone_test"].isna().all()
+    facts = made(monkeypatch, {}, [], balance=(100, 300, 600)).facts
+    assert facts.scored_rows == 300  # of the rarest class, and of three classes
+    assert facts.chance == pytest.approx(1 / 3)
+    copied = made(monkeypatch, {}, [], recorded=500, distinct=50)  # copies of a row are one error
+    assert copied.facts.scored_rows == 15
 
 
 def test_a_stored_sweep_is_read_whole():

@@ -45,22 +45,6 @@ def test_the_first_table_has_a_row_for_each_method_the_recommended_one_first():
     assert row(table, "undefended")["verdict"] == "-"
 
 
-def test_a_verdict_is_never_a_cost_and_both_stand_in_their_columns():
-    utilities = [0.8, 0.9, 0.95, 0.8, 0.9]
-    point = {"probe/mean": 0.6, "test_utility": utilities, "validation_utility": 0.7}
-    one = row(tables.methods(made(BARE, point)), "noise")
-    assert (one["verdict"], one["cost"]) == (Verdict.PROTECTS, "cost unclear")
-    assert "no operating point keeps enough accuracy on validation rows" in one["remark"]
-
-
-def test_the_utility_and_its_change_are_of_one_measure():
-    judged = made(BARE, PROTECTS, facts=FACTS._replace(utility="AUC"))
-    table = tables.verdict_table(judged)
-    assert "accuracy" not in table
-    assert row(table, "noise")["AUC"].startswith(".880")
-    assert row(table, "noise")["change"].startswith("-2.0 points")
-
-
 def test_no_limit_of_a_change_leads_out_of_the_scale():
     leaks = {"probe/mean": [0.7, 1.0, 1.0, 1.0, 1.0], "test_utility": [0.7, 1.0, 1.0, 1.0, 1.0]}
     judged = made({"probe/mean": 1.0, "test_utility": 1.0}, leaks)

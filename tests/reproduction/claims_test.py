@@ -46,8 +46,7 @@ def test_k_matters_little_where_success_stays_within_a_range(second, expected):
 
 
 @pytest.mark.parametrize(
-    ("least", "at_all", "expected"),
-    [(0.6, 0.76, FOR), (0.6, 0.62, AGAINST), (0.78, 0.78, OPEN)],
+    ("least", "at_all", "expected"), [(0.6, 0.76, FOR), (0.6, 0.62, AGAINST), (0.78, 0.78, OPEN)]
 )
 def test_k_of_all_classes_fails_where_it_leaves_what_the_smallest_takes(least, at_all, expected):
     undefended = row("kdk/figure6", "undefended", (), {}, "passive", success=0.8, classes=10)
@@ -58,8 +57,7 @@ def test_k_of_all_classes_fails_where_it_leaves_what_the_smallest_takes(least, a
 
 
 @pytest.mark.parametrize(
-    ("accuracy", "success", "expected"),
-    [(0.79, 0.6, FOR), (0.79, 0.4, AGAINST), (0.70, 0.4, OPEN)],
+    ("accuracy", "success", "expected"), [(0.79, 0.6, FOR), (0.79, 0.4, AGAINST), (0.70, 0.4, OPEN)]
 )
 def test_a_defense_fails_where_it_keeps_the_accuracy_and_most_of_the_success(
     accuracy, success, expected
@@ -68,14 +66,6 @@ def test_a_defense_fails_where_it_keeps_the_accuracy_and_most_of_the_success(
     figures = {"success": success, "accuracy": accuracy}
     noise = row("kdk/figure7", "noise", ("noise",), {}, "active", **figures)
     assert support(("fu", "defenses"), undefended, noise) == [expected] + [OPEN] * 3  # not run
-
-
-def test_against_the_direct_attack_noise_and_sometimes_ppdl_are_excepted():
-    names = ("compression", "discrete_sgd", "noise", "ppdl")
-    rows = [row("kdk/8", name, (name,), {}, "direct/a", success=0.9) for name in names]
-    for classes, count in ((10, 3), (100, 2)):
-        bare = row("kdk/8", "undefended", (), {}, "direct/a", success=1.0, classes=classes)
-        assert support(("kdk", "others"), *rows, bare) == [FOR] * count
 
 
 def paired(claim, table, dataset, values, **fields):
@@ -115,20 +105,6 @@ def test_a_larger_model_is_compared_where_alpha_d_is_large():
     assert [*found] == [[], [FOR]]
 
 
-def test_both_losses_are_needed_where_each_alone_is_worse():
-    def both(gan_auc, ce_leak, table="gafm/text"):
-        figures = {"gafm": (0.6, 0.9), "gan_only": (0.5, gan_auc), "ce_only": (ce_leak, 0.9)}
-        rows = [
-            row(table, method, ("gafm",), {}, "mean/oracle", leak=leak, auc=auc)
-            for method, (leak, auc) in figures.items()
-        ]
-        return support(("gafm", "losses"), *rows)
-
-    assert both(0.5, 0.9) == [FOR] * 2
-    assert both(0.9, 0.62) == [AGAINST] * 2
-    assert both(0.5, 0.62, table="gafm/figure3") == [FOR]  # Spambase is excepted
-
-
 def sun(method, leak, auc, **knobs):
     defenses = () if method == "undefended" else (method,)
     knobs = {f"{method}.{name}": value for name, value in knobs.items()}
@@ -162,14 +138,6 @@ def test_every_claim_is_weighed_and_says_where_the_paper_makes_it():
     assert [(claim.paper, claim.id) for claim in every] == list(claims.WEIGHED)
     for claim in every:
         assert bool(claim.place) == bool(claim.quote) == (claim.id != "strongest")
-
-
-def test_the_strongest_attack_is_listed_with_its_excess():
-    probe = row("kdk/4", "kdk", ("kdk",), {}, "probe", leak=0.97, excess=0.3)
-    (line,) = weighed(("kdk", "strongest"), probe, probe._replace(strongest=True))
-    assert line.text == "a_sweep, kdk, split: 0.970 by probe, +0.300 over the local-only baseline."
-    norm = row("gafm/2", "gafm", ("gafm",), {}, "norm", strongest=True)
-    assert weighed(("gafm", "strongest"), norm) == []  # published attacks alone
 
 
 def test_rows_are_read_as_they_were_stored(tmp_path):
