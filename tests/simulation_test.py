@@ -36,15 +36,6 @@ def test_false_verdicts_are_as_rare_as_is_said_and_clear_cases_are_clear(random)
                 assert result["right"] >= 0.9, name
 
 
-def test_many_attacks_that_read_nothing_are_taken_for_a_leak_unless_many_learners_try_too(random):
-    few, many = (
-        simulation.rates(Cell(5, 40, n, 0.05), simulation.SINGLE, simulation.NOISE, 40, random)
-        for n in (1, 40)
-    )
-    assert few["false"] == few["false_more"] > 0.1
-    assert many["false"] == 0
-
-
 def test_between_stored_numbers_fewer_seeds_and_more_attacks_count():
     def numbers(*of):
         return false_rates.false_rate(*of)[:3]

@@ -4,19 +4,16 @@ import subprocess
 import types
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from analysis.benchmark import grid_speed, measuring
+from analysis.benchmark import grid_speed
 from analysis.benchmark.peers import comparison, workers
 from analysis.benchmark.peers.minimal import Least
 from analysis.benchmark.peers.problem import NETWORKS, Problem, draw
 from tests.reference import grid_step
-from vfljax.federation import training
 from vfljax.models import MLP
-from vfljax.sweep import batch_layout
-from vfljax.types import Spec, Weights
+from vfljax.types import Spec
 
 TINY = Problem(bottom=(3, 5, 4, 2), top=(4, 6, 3), rows=22, batch=5, trials=3)
 # one passive party, three classes, 22 rows in batches of 5, one epoch
@@ -69,42 +66,6 @@ def test_the_least_program_makes_numpy_s_update_and_records_its_exchange(width):
         cut, gradients = check_update(trial(weights, lane), lane % 3)
         np.testing.assert_allclose(sent[lane], cut, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(received[lane], gradients, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_vfljax_s_row_makes_numpy_s_update(monkeypatch):
-    """The very program that is timed, its initial weights and table replaced."""
-    drawn, case = draw(TINY), measuring.TimedStep(SPEC, 3, 3, {}, None)
-    table, initial = case.shared
-    table = table._replace(
-        features=tuple(map(jnp.asarray, drawn.features)), labels=jnp.asarray(drawn.labels)
-    )
-
-    def variables(layers):
-        names = (f"Dense_{place}" for place in range(len(layers)))
-        return {
-            "params": {
-                name: {"kernel": kernel, "bias": bias}
-                for name, (kernel, bias) in zip(names, layers, strict=True)
-            }
-        }
-
-    a, b, top = (variables(drawn.weights[name]) for name in NETWORKS)
-    given = Weights((a, b), top)
-    assert jax.tree.structure(given) == jax.tree.structure(initial)
-    given = jax.tree.map(jnp.asarray, given)
-    monkeypatch.setattr(case, "shared", batch_layout.share((table, given)))
-    weights = jax.tree.map(np.asarray, case.train().state.weights)
-    orders = training.epoch_of(jnp.int32(0), case.seeds, SPEC.num_rows).order
-    for s in range(3):
-        order = np.asarray(orders)[s][:20].reshape(4, 5)
-        rate = np.linspace(0.01, 0.1, 3, dtype=np.float32)[s]
-        nets = dict(zip(NETWORKS, (*weights.bottoms, weights.active), strict=True))
-        ours = {
-            name: [(layer["kernel"][s], layer["bias"][s]) for layer in net["params"].values()]
-            for name, net in nets.items()
-        }
-        check_update(ours, s, order, rate)
 
 
 class Silent:

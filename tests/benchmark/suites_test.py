@@ -70,19 +70,6 @@ def test_every_defense_of_the_table_is_timed_and_its_other_rules_behind_its_defa
     assert labels[labels.index("noise") + 1] == "noise gaussian"
 
 
-@pytest.mark.parametrize(("backend", "count"), [("cpu", 4 + 2), ("gpu", 4 + 4)])
-def test_slow_forms_are_timed_at_the_first_width_and_ratios_are_to_pytorch(
-    monkeypatch, backend, count
-):
-    monkeypatch.setattr(convolutions, "ours", lambda *form: (lambda: 6.0, 0))
-    monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    result, text = convolutions.measured(2, 2, reference=lambda width: lambda: 2.0)
-    ours = [row for row in result["rows"] if row["form"] != "PyTorch"]
-    assert len(ours) == count
-    assert len(table_rows(text)) == len(result["rows"]) == count + 2  # PyTorch's, at each width
-    assert all(row["ratio"] == 3 and row["all"] == [6.0, 6.0] for row in ours)
-
-
 @contextlib.contextmanager
 def torch_of(spec, columns, trials):
     yield lambda: 1e6, "PyTorch is 2.0."

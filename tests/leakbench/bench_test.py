@@ -111,12 +111,3 @@ def test_a_suite_of_other_rules_is_refused(place, monkeypatch):
     boards.autoleak.cache_clear()
     with pytest.raises(UserError, match="frozen with other rules of norm"):
         place.run(ENTRIES)
-
-
-@pytest.mark.parametrize(
-    ("method", "message"),
-    [({"mine:shuffle": {}}, r"name it by --plugin=mine"), ({"gafm": {}}, r"gafm gives no delta")],
-)
-def test_what_no_data_set_could_be_given_is_refused(place, method, message):
-    with pytest.raises(UserError, match=message):
-        place.run([Entry(name="mine", method=method)])

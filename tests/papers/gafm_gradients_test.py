@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 from tests.reference import gafm as twin
+from tests.sweeps import tiny, train
 from vfljax import keys, store
 from vfljax.defenses.gafm import draws
 from vfljax.errors import UserError
@@ -13,19 +14,28 @@ from vfljax.papers import gafm_gradients
 KNOBS = {"delta": 0.3, "gamma": 2.0, "sigma": 0.1, "clip": 0.1, "learning_rate": 0.01}
 
 
-def test_parts_of_a_trained_sweep_have_the_norms_that_are_sent(defended):
-    row = next(r for r in defended.results.to_pylist() if r["defenses"] == "gafm" and r["seed"])
-    trial, gamma = row["trial"], row["gafm.gamma"]
-    parts = gafm_gradients.parts(defended, trial)
-    for number in range(parts.batch.max() + 1):
+@pytest.mark.slow
+def test_parts_of_a_trained_sweep_have_the_norms_that_are_sent(tmp_path):
+    config = tiny(
+        data={"name": "breast_cancer", "train": 70, "validation": 20, "test": 20},
+        parties={"passive": 2, "label_features": False},
+        grid={"gafm": {"gafm": KNOBS}},
+        attacks={},
+        seeds=1,
+        training={"epochs": 2, "batch_size": 32, "learning_rate": 0.1, "optimizer": "sgd"},
+        **{"model.cut": 1, "model.output": "sigmoid"},
+        **{"model.aggregation": "mean", "model.top": "generator"},
+    )
+    trained = train(tmp_path / "w", config, attack=False)
+    parts = gafm_gradients.parts(trained, 0)
+    assert np.bincount(parts.batch).tolist() == [32, 32, 6]
+    for number in range(3):
         mine = parts.batch == number
         # the GAN's norm tells whether the response was drawn as in training
-        np.testing.assert_allclose(np.linalg.norm(parts.gan[mine]), gamma, rtol=1e-4)
-        np.testing.assert_allclose(np.linalg.norm(parts.ce[mine]), 1.0, rtol=1e-4)
-    every = gafm_gradients.averages(defended, trial, "epoch", oriented=False)
-    assert every == pytest.approx((parts.gan.sum(1).mean(), parts.ce.sum(1).mean()))
-    with pytest.raises(UserError, match="did you mean 'last_batch'"):
-        gafm_gradients.averages(defended, trial, "last_batches")
+        np.testing.assert_allclose(np.linalg.norm(parts.gan[mine]), 2.0, rtol=1e-5)
+        np.testing.assert_allclose(np.linalg.norm(parts.ce[mine]), 1.0, rtol=1e-5)
+    every = gafm_gradients.averages(trained, 0, "epoch", oriented=False)
+    assert every == pytest.approx((parts.gan.mean(), parts.ce.mean()))
 
 
 class Stored:
@@ -61,6 +71,7 @@ class Stored:
         return {
             "model": {"output": "identity", "aggregation": "sum"},
             "training": {"batch_size": 4, "drop_last": False},
+            "parties": {"label_features": False},
         }
 
     workdir, plugins = "a sweep", {}
@@ -88,9 +99,14 @@ def test_a_summed_cut_of_several_numbers_is_taken_apart_as_its_twin():
     np.testing.assert_allclose(gafm_gradients.parts(alone, 0).gan, alone.gan, atol=1e-6)
 
 
-def test_what_is_not_gafm_s_alone_is_refused():
+def test_what_is_not_gafm_s_alone_or_not_stored_whole_is_refused(defended):
     with pytest.raises(UserError, match="trial 0 has the defenses 'gafm\\+marvell'"):
         gafm_gradients.parts(Stored(defenses="gafm+marvell"), 0)
+    gafm = next(r for r in defended.results.to_pylist() if r["defenses"] == "gafm")
+    with pytest.raises(UserError, match="label party with columns.*label_features=False"):
+        gafm_gradients.parts(defended, gafm["trial"])
+    with pytest.raises(UserError, match="did you mean 'last_batch'"):
+        gafm_gradients.averages(Stored(), 0, "last_batches")
     few = Stored()
     few.order = few.order[:7]
     with pytest.raises(UserError, match="recorded 7 of 10 training rows.*record_rows=0"):

@@ -113,7 +113,9 @@ def test_every_variant_that_is_offered_has_the_defenses_of_its_table(config):
     default = module(config).get_config()
     published = [run.variant for _, _, run in RUNS if run.config == config and not run.rule]
     settings = [module(config).get_config(variant) for variant in published]
-    assert default in [{**setting, "name": default["name"]} for setting in settings]
+    for setting in settings:
+        setting["name"] = default["name"]
+    assert default in settings
 
 
 def test_every_table_of_the_papers_has_runs_of_different_names_the_published_one_first():

@@ -71,21 +71,6 @@ def test_nothing_is_fetched_and_nothing_goes_wrong(opened, report):
     assert [url for url in asked if not url.startswith("data:")] == [report.as_uri()]
 
 
-def test_the_mark_under_the_mouse_has_the_figures_of_its_configuration(opened):
-    told = opened.execute_script("""
-    document.getElementById("frontier").scrollIntoView();
-    const marks = [...document.querySelectorAll("#frontier ~ .wide .mark")];
-    return marks.map((mark) => {
-      const {x, y, width, height} = mark.getBoundingClientRect();
-      const hit = document.elementFromPoint(x + width / 2, y + height / 2);
-      return hit?.closest(".mark")?.querySelector("title")?.textContent ?? "";
-    });
-    """)
-    assert told
-    assert all("leaks " in text for text in told)
-    assert any(text.startswith("undefended") for text in told)
-
-
 def column(details, place):
     rows = details.find_elements("css selector", "tbody tr")
     shown = [row for row in rows if row.is_displayed()]

@@ -97,7 +97,7 @@ def rows_of(figures, role="attack"):
     return rows.assign(label=[f"a{k}" for k in range(len(rows))])
 
 
-def limits_of_runs(epsilon, runs, canaries=300, attacks=40):
+def limits_of_runs(epsilon, runs, canaries=300, attacks=20):
     """Lower limits of runs of randomized response, which attacks read with errors, some turned round; and
     those counted on the half on which the attack is chosen."""
     rng, out = np.random.default_rng(5), []
@@ -117,7 +117,7 @@ def limits_of_runs(epsilon, runs, canaries=300, attacks=40):
 
 
 def test_to_choose_among_many_attacks_keeps_the_level_and_more_than_epsilon_is_found():
-    runs = 100
+    runs = 60
     above, uncorrected = np.mean(limits_of_runs(1.0, runs) > 1.0, axis=0)
     most = 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
     assert above <= most < uncorrected

@@ -1,6 +1,5 @@
 """How figures are drawn: as SVG with texts on hover, and as PNG."""
 
-import pathlib
 import re
 import warnings
 from xml.etree import ElementTree
@@ -63,9 +62,3 @@ def test_a_failure_becomes_a_sentence():
     assert figures.attempted(raises(UserError("Nothing to draw."))) == (None, "Nothing to draw.")
     _, why = figures.attempted(raises(ValueError("cannot be\nlog-scaled")))
     assert why == "This figure could not be drawn (ValueError: cannot be log-scaled)."
-
-
-def test_no_backend_is_chosen():
-    sources = [*pathlib.Path(figures.__file__).parents[1].rglob("*.py")]
-    assert pathlib.Path(figures.__file__) in sources
-    assert not [p.name for p in sources if re.search(r"mpl\.use|pyplot as", p.read_text())]

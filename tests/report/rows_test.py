@@ -74,17 +74,13 @@ def made(monkeypatch, summary, rows, learners=(), balance=(300, 700), named=True
     return rows_module.read(sweep, named=named)
 
 
-def by_place(frames, *names):
-    return frames.rows.set_index([*names])["leak"].to_dict()
-
-
 def test_an_attack_that_known_labels_named_knows_these_and_meets_learners_of_all_draws(monkeypatch):
     summary = {"probe": entry("probe", [{"known": 40.0}]), "norm": entry("norm")}
     figures = [stored("probe", TRIALS[0], known=40, draws=2.0, leak=0.3, naming=40.0)]
     figures += [stored("norm", TRIALS[0], leak=0.4, naming=40.0)]
     learners = [local(0, "knn", draws=draws, leak=0.6) for draws in (2.0, 3.0)]
     frames = made(monkeypatch, summary, figures, learners)
-    leaks = by_place(frames, "attack", "federation")
+    leaks = frames.rows.set_index(["attack", "federation"])["leak"].to_dict()
     assert (leaks["probe", "split"], leaks["norm", "split"]) == (0.3, 0.4)
     learned = frames.rows[frames.rows["role"] == "learner"]
     assert list(learned["leak"]) == [0.6, 0.6]
@@ -144,6 +140,11 @@ def test_each_planned_row_is_there_once_and_has_no_figure_until_it_is_run(monkey
     assert set(rows.loc[rows["role"] == "oracle", "attack"]) == {"spectral"}
     assert set(rows["panel"]) == {"split"}
     assert not rows.duplicated(["configuration", "panel", "label", "seed"]).any()
+    # charge is run only under methods that it knows, and no attack has a row
+    summary = {"probe": entry("probe", [{"known": 40.0}]), "charge": entry("charge")}
+    rows = made(monkeypatch, summary, []).rows
+    assert set(rows["attack"]) == {"probe"}
+    assert rows["leak"].isna().all()
 
 
 def test_utility_is_auc_if_a_class_is_rare_and_a_party_without_columns_guesses(monkeypatch):

@@ -1,6 +1,5 @@
 """The tables of a report: what they say agrees with the verdict frame, in every form."""
 
-import pathlib
 
 import pandas as pd
 import pytest
@@ -12,8 +11,6 @@ from vfljax.config import Goal
 from vfljax.datasets.core import SourceColumn
 from vfljax.report import not_run, page, tables
 from vfljax.report.verdicts import Verdict
-
-STORED = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"
 
 
 def row(table, configuration):
@@ -79,14 +76,6 @@ def test_attacks_that_are_in_no_paper_are_told_from_published_ones():
     assert tables._published(judged).empty
 
 
-def test_several_numbers_of_known_labels_stand_beside_each_other():
-    rows = made(*TWO).rows
-    known = rows["known"].where(rows["label"] != "norm", 10)
-    one = row(tables._by_knowledge(made(*TWO, rows={"known": known})), "undefended")
-    assert one["40 labels"].startswith(".95 probe/mean, excess +.35")
-    assert "10 labels" in one
-
-
 def test_leaks_are_means_over_seeds_of_what_is_stored():
     judged = made(BARE, PROTECTS, rows={"f1": 0.5, "precision": [[0.1, 0.2]] * 15})
     table = tables.leaks(judged)
@@ -136,17 +125,3 @@ def test_every_form_escapes_what_users_name():
     assert "&lt;b&gt;|a &amp; b_c" in page._html(table)
     assert "x" * 80 in page._html(table)
     assert tables.markdown(table).splitlines()[2] == "| <b>/a & b_c |"
-
-
-def test_training_leads_then_attacks_by_seconds_and_their_sum():
-    sweep = store.load(STORED)
-    table = tables.seconds(sweep)
-    seconds = table["seconds"].astype(float)
-    summary = store.attack_summary(STORED)
-    ran = [a for a in summary.values() if a["status"] == "ok" and a["trials"]]
-    attacked = {a["label"]: a["seconds"] for a in ran}
-    names = [*table[""]]
-    assert names[0] == "training"
-    assert abs(seconds.iloc[0] - sum(sweep.results["seconds"].to_pylist())) < 0.06
-    assert names[1:-1] == sorted(attacked, key=lambda a: -attacked[a])
-    assert abs(seconds.iloc[-1] - sum(attacked.values())) < 0.06

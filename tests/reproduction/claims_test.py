@@ -99,12 +99,6 @@ def test_kdk_s_claims_are_each_of_one_table(claim, table, dataset, success, expe
     assert paired(("kdk", claim), table, dataset, values, split="train") == expected
 
 
-def test_a_larger_model_is_compared_where_alpha_d_is_large():
-    values = {"large": 0.75, "small": 0.70}
-    found = (paired(("sun", "larger"), "sun/1", "Criteo", values, alpha_d=a) for a in (0.005, 0.03))
-    assert [*found] == [[], [FOR]]
-
-
 def sun(method, leak, auc, **knobs):
     defenses = () if method == "undefended" else (method,)
     knobs = {f"{method}.{name}": value for name, value in knobs.items()}

@@ -1,14 +1,10 @@
 """Every printed number counts once, and claims are weighed by paired differences."""
 
-import csv
-import io
-
 import numpy as np
 import pytest
 
-from analysis.reproduction import claims, coverage, evidence, reproduction_page
+from analysis.reproduction import claims, coverage
 from analysis.reproduction.causes import Cause, Explained
-from analysis.reproduction.comparison_csv import text
 from analysis.reproduction.evidence import Evidence, Support, difference
 from vfljax import papers
 from vfljax.papers.agreement import Status
@@ -18,18 +14,6 @@ LEAKS_LESS = claims.WEIGHED["gafm", "undefended"]
 SPAMBASE = papers.numbers_of("gafm/2", "Spambase")
 NUMBER = SPAMBASE[1]  # a leak AUC of .56 +- .04
 BARE = next(n for n in SPAMBASE if n.defense == "none" and n.attack == NUMBER.attack)
-LEAK = evidence.LeakRow(
-    table="kdk/4",
-    configuration="kdk epsilon=0.4 k=2",
-    method="kdk",
-    defenses=("kdk",),
-    knobs={"kdk.epsilon": 0.4, "kdk.k": 2.0},
-    federation="split",
-    attack="joint/exchange",
-    row="joint",
-    strongest=True,
-    leak=0.9876,
-)
 
 
 def ran(value, number=NUMBER, scale="full", variant="", spread=0.01, point="gafm"):
@@ -77,34 +61,6 @@ def test_what_differs_has_a_cause_judged_together_with_all_others():
     shown = ran(0.56, variant="released_top a", spread=0.001)._replace(run="released_top")
     found = coverage.differing(coverage.coverage([ran(0.8), shown]))
     assert found[["cause", "shown by"]].to_numpy().tolist() == [["released code", "released_top a"]]
-
-
-def test_the_pages_have_every_part_and_every_variant_that_was_tried(tmp_path):
-    (tmp_path / "a.csv").write_text(text([ran(0.80), ran(0.95, number=BARE, point="undefended")]))
-    (tmp_path / "b.csv").write_text(
-        text([ran(0.57, variant="minmax"), ran(0.5, scale="reduced", number=BARE)])
-    )
-    (tmp_path / "a_leaks.csv").write_text(evidence.leaks_text([LEAK]))
-    pages = reproduction_page.pages(tmp_path, lambda *run: f"run {' '.join(run)}")
-    drawn = reproduction_page.scatters(tmp_path)
-    assert set(drawn) == {"gafm_scatter.png"}  # of the others nothing was run
-    legend = drawn["gafm_scatter.png"].axes[0].legend_
-    assert "differs (2)" in {text.get_text() for text in legend.texts}
-    first = pages[reproduction_page.FIRST]
-    assert "Of 2 judged numbers 2 differ, 2 of them after" in first
-    assert all(f"({paper}.md)" in first for paper in papers.PAPERS)
-    every = list(csv.DictReader(io.StringIO(pages[reproduction_page.NUMBERS])))
-    assert {(row["number"], row["scale"], row["variant"], row["cause"]) for row in every} == {
-        (NUMBER.id, "full", "", "open"),
-        (NUMBER.id, "full", "minmax", ""),
-        (BARE.id, "full", "", "open"),
-        (BARE.id, "reduced", "", ""),
-    }
-    assert {row["command"] for row in every} == {"run gafm/2 Spambase "}
-    weighed = list(csv.DictReader(io.StringIO(pages[reproduction_page.CLAIMS])))
-    pieces = [row["evidence"] for row in weighed if row["support"] == "for"]
-    assert any("gafm 0.800 against 0.950 of none" in piece for piece in pieces)
-    assert any("0.988 by joint/exchange" in row["evidence"] for row in weighed)
 
 
 def test_a_difference_is_paired_by_seed():

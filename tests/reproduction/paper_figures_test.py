@@ -38,16 +38,6 @@ def test_figure_6_has_a_panel_a_k_and_begins_undefended(tiny_sweep):
     assert paper_figures._kdk_numbers("CIFAR-10", 3, **fields) == [(0.45, 0.439)]
 
 
-def test_figure_3_has_a_bar_a_method(defended):
-    reproduces = Reproduces("gafm/figure3", attacks={"norm": "direct/most_negative"})
-    (ax,) = paper_figures.draw(defended, reproduces).axes
-    auc = [r for r in defended.results.to_pylist() if r["federation"] == "split"]
-    arms = list(dict.fromkeys(r["configuration"] for r in auc))
-    for bars, point in zip(ax.containers, arms, strict=True):
-        mean = np.mean([r["test_oriented_auc"] for r in auc if r["configuration"] == point])
-        assert bars[0].get_height() == pytest.approx(mean)
-
-
 LAYERS = {
     "party0.deep.hidden.0": 0.6,
     "party0.deep.hidden.10": 0.7,
