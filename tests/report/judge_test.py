@@ -145,22 +145,31 @@ def test_random_sweeps_are_judged_as_by_loops():
     assert len(seen) >= 10, seen
 
 
+SOME = [NAN, 0.6, 0.6, 0.6, 0.6]
+
+
 @pytest.mark.parametrize(
     ("verdict", "bare", "ours"),
     [
-        (Verdict.IS_UNDEFENDED, 0.9, 0.9),
-        (Verdict.NOTHING_TO_PROTECT, 0.61, 0.6),
-        (Verdict.PROTECTS, 0.9, 0.61),
-        (Verdict.LEAKS_MUCH_LESS, 0.9, 0.75),
-        (Verdict.LEAKS_LESS, 0.9, 0.85),
-        (Verdict.LEAKS_AS_BEFORE, 0.9, 0.89),
-        (Verdict.UNCLEAR, 0.9, 0.65),
-        (Verdict.CANNOT_SAY, 0.655, 0.65),
-        (Verdict.NO_VERDICT, 0.9, [0.6, 0.6, NAN, NAN, NAN]),
+        (Verdict.IS_UNDEFENDED, {"probe": 0.9}, {"probe": 0.9}),
+        (Verdict.IS_UNDEFENDED, {"probe": 0.9}, {"probe": 0.9, "norm": 0.7}),  # of what is shared
+        (Verdict.NOTHING_TO_PROTECT, {"probe": 0.61}, {"probe": 0.6}),
+        (Verdict.PROTECTS, {"probe": 0.9}, {"probe": 0.61}),
+        (Verdict.LEAKS_MUCH_LESS, {"probe": 0.9}, {"probe": 0.75}),
+        (Verdict.LEAKS_LESS, {"probe": 0.9}, {"probe": 0.85}),
+        (Verdict.LEAKS_AS_BEFORE, {"probe": 0.9}, {"probe": 0.89}),
+        (Verdict.UNCLEAR, {"probe": 0.9}, {"probe": 0.65}),
+        (Verdict.UNCLEAR, {"probe": 0.69}, {"probe": 0.64}),  # more than a quarter of .09 is left
+        (Verdict.CANNOT_SAY, {"probe": 0.655}, {"probe": 0.65}),
+        (Verdict.NO_VERDICT, {"probe": 0.9}, {"probe": [0.6, 0.6, NAN, NAN, NAN]}),
+        # an attack without a figure may be the one that reads something
+        (Verdict.UNCLEAR, {"probe": 0.9, "norm": 0.6}, {"probe": 0.61, "norm": SOME}),
+        (Verdict.CANNOT_SAY, {"probe": 0.61, "norm": 0.6}, {"probe": 0.6, "norm": SOME}),
+        (Verdict.CANNOT_SAY, {"probe": 0.61, "norm": SOME}, {"probe": 0.6}),
     ],
 )
 def test_a_case_for_each_verdict(verdict, bare, ours):
-    assert one({"probe": bare}, {"probe": ours})["verdict"] == verdict
+    assert one(bare, ours)["verdict"] == verdict
     assert verdict in MEANINGS
 
 
@@ -192,6 +201,7 @@ def costed(utility, goal, alone):
         (Cost.UNKNOWN, [0.9, 0.9, NAN, NAN, NAN], {}, {}),
         (Cost.TOO_MUCH, 0.88, {"keep_gain": 0.9}, {}),
         (Cost.TOO_MUCH, 0.88, {"max_cost": 0.01}, {}),
+        (Cost.UNCLEAR, 0.88, {"max_cost": 0.02}, {}),
         (Cost.KEPT, 0.89, {}, NOT_ALONE),  # .02 may be lost
         (Cost.TOO_MUCH, 0.87, {}, NOT_ALONE),
         (Cost.KEPT, 0.87, {"max_cost": 0.05}, NOT_ALONE),

@@ -1,6 +1,5 @@
 """The tables of a report: what they say agrees with the verdict frame, in every form."""
 
-
 import pandas as pd
 import pytest
 
