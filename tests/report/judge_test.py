@@ -165,7 +165,7 @@ SOME = [NAN, 0.6, 0.6, 0.6, 0.6]
         # an attack without a figure may be the one that reads something
         (Verdict.UNCLEAR, {"probe": 0.9, "norm": 0.6}, {"probe": 0.61, "norm": SOME}),
         (Verdict.CANNOT_SAY, {"probe": 0.61, "norm": 0.6}, {"probe": 0.6, "norm": SOME}),
-        (Verdict.CANNOT_SAY, {"probe": 0.61, "norm": SOME}, {"probe": 0.6}),
+        (Verdict.PROTECTS, {"probe": 0.61, "norm": SOME}, {"probe": 0.6}),
     ],
 )
 def test_a_case_for_each_verdict(verdict, bare, ours):

@@ -113,7 +113,7 @@ def test_a_method_without_an_operating_point_is_shown_where_it_costs_least():
 def test_verdicts_of_fewer_known_labels_recommend_nothing():
     points = {**BARE, "norm": 0.9}, PROTECTS
     rows = made(*points).rows
-    known = rows["known"].where(rows["label"] != "norm", 10)
+    known = rows["known"].where(rows["label"] == "norm", 10)  # of the learners too
     judged = made(*points, rows={"known": known})
     fewer = judged.verdicts[judged.verdicts["known"] == 10]
     assert len(fewer)
