@@ -87,7 +87,9 @@ def test_an_attack_that_reads_more_than_is_known_breaks_an_entry(place, ran):
     exchanged = ran["exchanged"]
     result = exchanged.results["digits"]
     scores = [
-        replace(s, reading=replace(s.reading, leak=0.4)) if s.board == NO_LABELS else s
+        replace(s, reading=replace(s.reading, leak=0.4))
+        if s.board == NO_LABELS and s.reading
+        else s
         for s in result.scores
     ]
     exchanged = replace(exchanged, results={"digits": replace(result, scores=tuple(scores))})

@@ -1,7 +1,5 @@
 """Printed numbers and ours: which figure answers which number."""
 
-import shutil
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,8 +8,7 @@ from tests.sweeps import columns
 from vfljax import papers, store
 from vfljax.config import Reproduces
 from vfljax.papers import comparisons, reproduction
-from vfljax.report import page
-from vfljax.store import sealed
+from vfljax.sweep.grid import parse
 
 RULE = "direct/most_negative"  # an attack of the stored sweep
 ARMS = {"undefended": "none", "gafm": "gafm"}
@@ -64,6 +61,10 @@ def test_an_attack_is_the_one_that_the_config_names_on_the_federation_papers_att
     leaks = {a["trial"]: a["leak"] for a in defended.attacks.to_pylist() if a["label"] == RULE}
     assert c.ours == tuple(leaks[setting] for setting in settings)
     assert (c.federation, c.figure) == ("no_split", f"{RULE} leak")
+    attacks = defended.attacks
+    backwards = defended._replace(attacks=attacks.take([*range(attacks.num_rows)][::-1]))
+    again = {o.number.id: o for o in reproduction.compare(backwards, CRITEO)}
+    assert again[c.number.id].ours == c.ours  # not those of the federation that comes last
     assert number(compared, "none", "mean").ours == ()  # the sweep has no such attack
     assert number(compared, "marvell", "").ours == ()  # nor such an arm
 
@@ -139,22 +140,16 @@ def test_another_method_for_a_number_is_a_variant_of_its_name(defended):
     assert rows[0].ours == rows[1].ours
 
 
-def test_the_terminal_and_the_page_show_the_paper_and_ours(defended, tmp_path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")  # no cell of a table is broken
-    workdir = shutil.copytree(defended.workdir, tmp_path / "w")
-    stored = store.read_header(workdir)
-    stored["config"]["reproduces"] = {
-        "table": "gafm/2",
-        "dataset": "Criteo",
-        "arms": ARMS,
-        "attacks": {"norm": RULE},
-    }
-    sealed.write_root(workdir, stored)
-    text = page.present(workdir, reproduction.extend)
-    html = (workdir / "report.html").read_text()
+def test_a_report_adds_the_paper_s_numbers_beside_ours(defended):
+    fields = {"table": "gafm/2", "dataset": "Criteo", "arms": ARMS, "attacks": {"norm": RULE}}
+    experiment = parse({**defended.config, "reproduces": fields})
+    (section,) = reproduction.extend(defended, experiment).sections
+    assert "Han and Guan 2023" in section.caption
     mean = np.mean(
         [r["test_oriented_auc"] for r in rows_of(defended, "split", method="undefended")]
     )
-    for words in ("0.72 (0.69 to 0.77 of 10)", "Han and Guan 2023", "differ", f"{mean:.3f}"):
+    text = section.frame.to_string()
+    for words in ("0.72 (0.69 to 0.77 of 10)", "differ", f"{mean:.3f}"):
         assert words in text
-        assert words in html
+    plain = parse({**defended.config, "reproduces": None})
+    assert reproduction.extend(defended, plain).sections == ()

@@ -116,6 +116,7 @@ def test_what_is_open_comes_with_the_seeds_that_would_decide_it():
     assert f"{seeds} seeds would decide whether noise helps" in command.why
     assert words[-1] == f"--workdir=runs/x-{seeds}-seeds"  # a stored sweep has its number of seeds
     assert "--config.data.dir=D" in words
+    assert "--config.seeds=3" not in words  # of the command that is repeated
     flags = {*COMMANDS["sweep"].flags}
     assert {word.split("=")[0].strip("-").split(".")[0] for word in words[2:]} <= flags
 

@@ -22,6 +22,7 @@ from vfljax.report.templates import templates
 
 FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"
 NASTY = "<img src=x onerror=alert(1)>\n</script><b>&amp;\"'=1+1"
+EXTRA = tables.Extra((tables.Section("Published", "of a paper", pd.DataFrame({"a": ["1"]})),))
 HEADER = {"versions": {}, "revision": "", "backend": "cpu", "devices": 1, "checksum": ""}
 
 
@@ -34,7 +35,8 @@ def piece(macro, *values):
 def written(tmp_path_factory):
     """A stored sweep of ten classes, what the terminal gets, and the page."""
     workdir = shutil.copytree(FIXTURE, tmp_path_factory.mktemp("report") / "w")
-    return workdir, page.present(workdir), (workdir / "report.html").read_text()
+    said = page.present(workdir, lambda sweep, experiment: EXTRA)
+    return workdir, said, (workdir / "report.html").read_text()
 
 
 def rendered(folder, judged):
@@ -87,7 +89,8 @@ def test_it_has_answers_verdicts_every_table_and_its_origin_in_order(written):
         assert f'<p class="action">{markupsafe.escape(of.action)}</p>' in text
         assert of.action in said.replace("\n", " ")
     assert said.endswith(f"all tables and figures: {workdir / 'report.html'}")
-    for section in tables.sections(judged):
+    assert "of a paper" in said
+    for section in tables.sections(judged, EXTRA.sections):
         shown = piece("section", section, page._html(section.frame))
         assert shown in text
         assert shown.count("<tr") == len(section.frame) + 1

@@ -1,6 +1,7 @@
 """What is read with certainty, as a table and a figure."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.report.made import BARE, FACTS, made
@@ -8,8 +9,8 @@ from vfljax.errors import UserError
 from vfljax.report import roc
 from vfljax.store.rows import SHARES
 
-# by row: right on all five seeds, right on four, right on all, and scored on one alone
-MARKS = [("110-" if seed == 4 else "111-" if seed else "1111") * 100 for seed in range(5)]
+# by seed, of five rows: right on all seeds twice, right on four, scored on one seed, right on both of two
+MARKS = [of_seed * 100 for of_seed in ("11111", "111-1", "111--", "111--", "110--")]
 NONE = [np.nan] * len(SHARES)
 
 
@@ -48,7 +49,7 @@ def test_the_table_has_every_operating_point_between_undefended_and_the_learners
     # seeds that agree leave what the number of rows lets a rate spread
     assert table["TPR of defaulted at 1 % FPR"][1] == ".20 (.20 to .20)"
     assert [*table.columns][-3:] == ["recall of defaulted", "recall of repaid", "all seeds"]
-    assert {*table["all seeds"]} == {".67"}
+    assert {*table["all seeds"]} == {".75"}
     assert "1 % of the rows of repaid are taken for it" in section.caption
     other = judged._replace(facts=FACTS._replace(positive=1))
     assert "TPR of repaid at 1 % FPR" in roc.section(other).frame
@@ -90,7 +91,11 @@ def test_rates_are_at_least_so_high_where_attacks_are_settled():
 
 def test_a_run_in_which_no_attack_leads_shows_the_learner_that_reads_most():
     judged = made(BARE, {"probe/mean": 0.5, "test_utility": 0.88})
-    table = roc.section(read(judged, {0: 0.6, 1: 0.2, -1: 0.1})).frame
+    judged = read(judged, {0: 0.6, 1: 0.2, -1: 0.1})
+    weaker = judged.rows[judged.rows["role"] == "learner"].assign(leak=0.3, label="knn")
+    weaker["recall"] = [[0.9, 0.9]] * len(weaker)
+    rows = pd.concat([judged.rows, weaker], ignore_index=True)
+    table = roc.section(judged._replace(rows=rows)).frame
     assert [*table["attack"]] == ["probe/mean", roc.WITHOUT, roc.WITHOUT]
     assert str(table["recall of defaulted"][1]).startswith(".10")
 

@@ -24,11 +24,12 @@ def test_the_first_table_has_a_row_for_each_method_the_recommended_one_first():
         {"probe/mean": 0.6, "test_utility": 0.82, "validation_utility": 0.7},
         PROTECTS,
         {"probe/mean": 0.9},
-        defenses=("max_norm", "noise", "noise", "noise"),
-        knobs={"noise.scale": [NAN, NAN, 1.0, 0.1, 0.01]},
+        {"probe/mean": 0.58, "test_utility": 0.82},  # leaks least, and costs too much
+        defenses=("max_norm", "noise", "noise", "noise", "ppdl"),
+        knobs={"noise.scale": [NAN, NAN, 1.0, 0.1, 0.01, NAN]},
     )
     table = tables.methods(judged)
-    assert [*table["configuration"]] == ["undefended", "noise scale=.1", "max_norm"]
+    assert [*table["configuration"]] == ["undefended", "noise scale=.1", "ppdl", "max_norm"]
     best = row(table, "noise scale=.1")
     assert best["verdict"] == Verdict.PROTECTS
     assert best["leaks"].startswith(".60 (.")

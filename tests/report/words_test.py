@@ -14,6 +14,7 @@ from vfljax.report import words
         (words.number(-0.25), "-.25"),
         (words.number(1e-5), "1e-05"),
         (words.figure(0.974), ".97"),
+        (words.figure(0.05), ".05"),
         (words.figure(math.nan), "-"),
         (words.with_limits(0.9, 0.85, 1.0), ".90 (.85 to 1.00)"),
         (words.signed(-0.123, -0.2, 0.004), "-.12 (-.20 to 0)"),
