@@ -139,24 +139,17 @@ def small(rows):
         del folder
         options = complete(name, datasets.TABLE[name], options)
         rng = np.random.default_rng(0)
-        labels = np.arange(rows, dtype=np.int32) % CLASSES.get(name, 2)
-        if name == "cifar10":
-            pixels = rng.integers(0, 256, (rows, 32, 32, 3), np.uint8)
-            test = np.arange(rows) >= rows // 3 * 2
-            return Dataset(name, pixels, labels, 10, "image", test=test)
+        labels = np.arange(rows, dtype=np.int32) % 2
         if options.get("form") == "hashed":
             assert all(options[name] for name in ("crosses", "counts", "balanced"))
             return Dataset(name, rng.integers(0, 3, (rows, 64), np.uint8), labels, 2)
-        numbers, codes = {"spambase": (57, 0), "criteo": (13, 26)}.get(name, (0, 22))
-        columns = [Column(f"I{j}") for j in range(numbers)]
-        columns += [Column(f"C{j}", "code", "", 5) for j in range(codes)]
+        columns = tuple(Column(f"I{j}") for j in range(57))
         features = rng.integers(5, size=(rows, len(columns))).astype(np.float32)
-        return Dataset(name, features, labels, 2, columns=tuple(columns))
+        return Dataset(name, features, labels, 2, columns=columns)
 
     return load
 
 
-FEW = {"data.train": 60, "data.validation": 20, "data.test": 40}
 SUN = {"training.batch_size": 128, "training.record_rows": 0}
 
 
@@ -164,8 +157,6 @@ SUN = {"training.batch_size": 128, "training.record_rows": 0}
     ("config", "variant", "rows", "fields", "trials"),
     [
         ("gafm_2", "spambase", 2400, {}, 40),
-        ("kdk_figure6", "cifar10-reduced", 120, FEW, 20),
-        ("kdk_5", "criteo-sample", 200, {}, 20),
         ("sun_2", "avazu-sample", 400, SUN, 10),
         ("sun_figure7", "criteo-sample", 400, SUN, 40),
     ],
