@@ -204,6 +204,21 @@ def test_what_a_cost_rests_on():
     assert math.isnan(costed(0.88, {}, {"alone_test": 0.9})["share_kept"])  # there is no gain
 
 
+def test_of_points_that_keep_the_utility_that_of_least_leak_is_chosen():
+    utilities = (0.9, 0.86, 0.87, 0.8, 0.9)  # half of the gain, .05, may be lost
+    leaks = (0.9, 0.7, 0.8, 0.6, 0.9)
+    rows, trials = sweep(
+        *(
+            {"probe": leak, "test_utility": u, "validation_utility": u}
+            for leak, u in zip(leaks, utilities)
+        )
+    )
+    trials = [{**t, "method": "one" if t["configuration"] else "undefended"} for t in trials]
+    found = judged(rows, trials)
+    assert list(found["qualifies"]) == [True, True, True, False, True]
+    assert list(found["chosen"]) == [False, True, False, False, False]
+
+
 def test_a_sweep_without_attacks_has_utilities_and_no_leak():
     rows, trials = sweep({"probe": 0.9}, {"probe": 0.8})
     found = judge(pd.DataFrame(rows).iloc[:0], pd.DataFrame(trials), FACTS)
