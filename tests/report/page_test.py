@@ -14,8 +14,7 @@ import pytest
 from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from tests.store.header_test import SMALL
 from vfljax import store
-from vfljax.errors import UserError
-from vfljax.report import along_knobs, frontier, page, tables
+from vfljax.report import frontier, page, tables
 from vfljax.report.answer import Answer, Command, answers
 from vfljax.report.judged import judge_sweep
 from vfljax.report.templates import templates
@@ -153,33 +152,22 @@ def test_limits_and_units_stay_on_one_line():
 
 
 def test_a_sweep_without_attacks_has_a_page(tmp_path):
-    workdir = shutil.copytree(FIXTURE, tmp_path / "w")
-    for part in ("attacks", "partial"):
-        shutil.rmtree(workdir / part)
-    said, text = page.present(workdir), (workdir / "report.html").read_text()
+    text = rendered(tmp_path / "w", made({"test_utility": 0.9}))
     assert "No attack has a figure, so nothing is known of what leaks" in text
-    assert "Undecided: nothing was attacked" in said
+    assert "Undecided: nothing was attacked" in text
     assert 'id="frontier"' not in text
 
 
-def test_a_figure_that_cannot_be_drawn_costs_nothing_but_itself(tmp_path, monkeypatch):
-    def broken(*given):
+def test_a_figure_that_cannot_be_drawn_costs_nothing_but_itself(tmp_path):
+    def broken():
         raise ValueError("Data cannot be\nlog-scaled")
 
-    def empty(*given):
-        raise UserError("No curve has a point.")
-
-    workdir = shutil.copytree(FIXTURE, tmp_path / "w")
-    (workdir / "figures").mkdir()
-    (workdir / "figures" / "frontier.png").touch()  # of an earlier report
-    monkeypatch.setattr(frontier, "frontier", broken)
-    monkeypatch.setattr(along_knobs, "curves", empty)
-    page.present(workdir)
-    text = (workdir / "report.html").read_text()
-    reason = "This figure could not be drawn (ValueError: Data cannot be log-scaled)."
-    assert (text.count(reason), text.count("No curve has a point.")) == (1, 1)
-    left = {path.name for path in (workdir / "figures").glob("*")}
-    assert not left & {"frontier.png", "curve_kdk.png"}
+    file = tmp_path / "frontier.png"
+    file.touch()  # of an earlier report
+    found = page.picture(page.Drawing("frontier", broken), file)
+    assert found.why == "This figure could not be drawn (ValueError: Data cannot be log-scaled)."
+    assert found.why in piece("picture", found)
+    assert not file.exists()
 
 
 def test_an_excerpt_holds_every_table_and_the_command(written, tmp_path):
