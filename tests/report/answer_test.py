@@ -16,6 +16,7 @@ from vfljax.report.settle import more_seeds
 from vfljax.sweep.grid import parse
 
 STORED = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"
+SMALL = [0.6, 0.75, 0.62, 0.7, 0.61]
 WIDE = [0.95, 0.6, 0.95, 0.65, 0.9]
 UNCLEAR_COST = {"probe/mean": 0.6, "test_utility": [0.8, 0.9, 0.95, 0.8, 0.9]}
 UNKNOWING = {"norm": 0.95}, {"norm": 0.6, "test_utility": 0.88}
@@ -41,6 +42,8 @@ def the(judged):
             "Switch on noise.",
         ),
         (({"probe/mean": 0.61}, PROTECTS), {}, "Nothing to protect from what was tried: no de"),
+        (({"probe/mean": 0.61, "norm": [NAN] * 5}, PROTECTS), {}, "Switch on noise."),
+        (({"probe/mean": SMALL}, BARE), {}, "Undecided: whether more leaks than without the"),
         ((BARE, PROTECTS), {"seeds": 1}, "Undecided: 1 seed allows no verdict."),
         ((BARE,), {}, "Undecided: no defense was tried."),
         ((BARE, {"probe/mean": WIDE}), {}, "Undecided: whether noise helps is open."),
@@ -97,6 +100,7 @@ def test_fresh_seeds_confirm_or_contradict():
         "Undecided: fresh seeds do not confirm noise.",
     )
     assert "3 fresh seeds confirm it" in good.sure
+    assert "3 fresh seeds do not confirm it" in bad.sure
     assert not bad.settle
 
 
@@ -136,6 +140,7 @@ def test_other_commands_that_settle_what_is_open(points, values, command):
 def test_an_audit_whose_budget_is_spent_confirms_within_a_budget():
     command = "vfljax audit --data=t.csv --parties='a: x; b: y' --workdir=w"
     judged = made(BARE, PROTECTS, command=command)
+    assert the(judged).settle[0].command == "vfljax sweep --workdir=runs/x --confirm"
     left = judged.sweep._replace(unfinished=("2 of 9 shards are not trained",))
     (confirm,) = the(judged._replace(sweep=left)).settle
     assert confirm.command == f"{command} --confirm"
