@@ -91,8 +91,8 @@ def random_sweep(random):
                     name = f"{label} (malicious)" if federation == "malicious-0" else label
                     who = "0" if label[-1] != "1" else "1"
                     row = attack(of, name, value, known=known, draws=draws, attackers=who)
-                    if lost:
-                        continue
+                    if lost and random.random() < 0.5:
+                        continue  # else its rows are there, and do not count
                     if random.random() < 0.05:
                         row |= {"leak": NAN, "settled_by": attacks[0][0]}
                     rows.append(row)
@@ -119,7 +119,7 @@ def random_sweep(random):
 
 def test_random_sweeps_are_judged_as_by_loops():
     random, seen = np.random.default_rng(0), set()
-    for _ in range(30):
+    for _ in range(40):
         found = agree(*random_sweep(random))
         seen |= {*found["verdict"], *found["cost"]}
     assert len(seen) >= 10, seen

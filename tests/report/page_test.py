@@ -133,13 +133,15 @@ def test_whatever_a_user_names_is_shown_as_it_is_named(tmp_path):
     for text in pieces:
         assert not {tag for tag, _ in Elements(text).seen} & {"script", "b", "img"}
     facts = FACTS._replace(class_names=(NASTY, "repaid"), parties=(NASTY, "shop"))
-    judged = made(BARE, PROTECTS, facts=facts)
+    notes = [f"note {number}" for number in range(page.FEW + 2)]
+    judged = made(BARE, PROTECTS, facts=facts, config={"notes": notes})
     # without a utility there is no figure, and why is said
     judged = judged._replace(verdicts=judged.verdicts.assign(utility=NAN))
     text = rendered(tmp_path / "w", judged)
     tags = [tag for tag, _ in Elements(text).seen]
     assert (tags.count("img"), tags.count("b"), tags.count("script")) == (0, 0, 1)
     assert "30 %, repaid 70 %)" in text
+    assert [note for note in notes if note not in text] == []
     assert text.count(markupsafe.escape(frontier.NO_POINT)) == 1
 
 
