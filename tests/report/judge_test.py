@@ -217,6 +217,10 @@ def test_of_points_that_keep_the_utility_that_of_least_leak_is_chosen():
     found = judged(rows, trials)
     assert list(found["qualifies"]) == [True, True, True, False, True]
     assert list(found["chosen"]) == [False, True, False, False, False]
+    # one that is undefended counts only if all are
+    few = [t for t in trials if t["configuration"] in (0, 4)]
+    found = judged([r for r in rows if r["configuration"] in (-1, 0, 4)], few)
+    assert list(found["chosen"]) == [False, True]
 
 
 def test_a_sweep_without_attacks_has_utilities_and_no_leak():
