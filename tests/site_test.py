@@ -27,7 +27,6 @@ from vfljax.api.loading import Sweep
 from vfljax.store import StoredTrial
 
 ROOT = pathlib.Path(__file__).parents[1]
-FOLDER = ROOT / "analysis" / "api"
 PAGES = sorted((ROOT / "analysis" / "guide").glob("[1-9]_*.md"))  # the course
 FIRST = PAGES[0]  # trains what the pages after it read
 SEARCH, LOGGING = PAGES[6:]
