@@ -88,6 +88,31 @@ def test_each_reason_for_which_a_point_that_leaks_less_is_not_recommended():
         assert reason in answer.instead[0], reason
 
 
+def test_of_two_defenses_the_one_that_may_help_no_more_has_its_reason():
+    noise = {"probe/mean": 0.85, "test_utility": [0.84, 0.87, 0.84, 0.88, 0.86]}
+    wide = {"probe/mean": [0.5, 1.0, 1.0, 0.5, 1.0], "test_utility": 0.874}
+    answer = the(made(BARE, noise, wide, defenses=("noise", "max_norm")))
+    assert answer.action.startswith("Switch on noise")
+    (why,) = answer.instead
+    assert why == (
+        "max_norm (leaks .84, keeps 74 %): the limits are too wide to say whether less leaks than "
+        "undefended."
+    )
+    assert "the best of 2 operating points" in answer.sure
+
+
+def test_each_panel_has_an_answer_and_terms_are_explained_on_the_first_alone():
+    judged = made(BARE, PROTECTS)
+    other = judged.verdicts.assign(panel="no_split", recommended=False)
+    both = judged._replace(
+        verdicts=pd.concat([judged.verdicts, other], ignore_index=True),
+        rows=pd.concat([judged.rows, judged.rows.assign(panel="no_split")], ignore_index=True),
+    )
+    first, second = answers(both)
+    assert first.title.startswith("With model splitting")
+    assert ["A leak is an AUC" in of.reads for of in (first, second)] == [True, False]
+
+
 def test_fresh_seeds_confirm_or_contradict():
     judged = made(BARE, PROTECTS)
     point = judged.leading[judged.leading["recommended"]]
