@@ -19,8 +19,6 @@ NAME = re.compile(r"[A-Za-z_][\w.]*")
 # words of the pages that are no names of ours: what is written in a config, or brought by others
 OTHERS = {"nn.BatchNorm", "hidden", "mine"}
 
-every_page = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-
 
 @functools.cache
 def words() -> frozenset[str]:
@@ -34,45 +32,20 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page, flags=re.S)
 
 
-def in_backticks(page: str) -> list[str]:
-    return re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", page, flags=re.S))
-
-
-def absent(page: str) -> list[str]:
-    """The files and names that a page mentions and that are not there."""
-    lines = []
-    for said in [*in_backticks(page), *blocks(page, "sh")]:
-        lines += [path for path in PATH.findall(said) if not (ROOT / path).exists()]
-        modules = re.findall(r"python -m (launch\.\w+)", said)
-        lines += [m for m in modules if not (ROOT / (m.replace(".", "/") + ".py")).exists()]
-    for said in in_backticks(page):
-        if not NAME.fullmatch(said) or said in OTHERS or said in words():
-            continue
-        lines += [said for part in said.split(".") if part not in words()]
-    return lines
-
-
-def not_quoted(page: str) -> list[str]:
-    """The code blocks that are not in the file that their first line names, as they stand."""
-    lines = []
-    for block in blocks(page, "python"):
-        head, _, code = block.partition("\n")
-        path = ROOT / head.removeprefix("# ")
-        if not path.is_file() or code.strip("\n") not in path.read_text():
-            lines.append(block)
-    return lines
-
-
-@every_page
-def test_every_file_and_name_that_a_page_mentions_exists(path):
-    assert absent(path.read_text()) == []
-
-
-@every_page
-def test_every_piece_of_code_on_a_page_stands_in_its_file(path):
-    page = path.read_text()
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_every_file_name_and_piece_of_code_on_a_page_exists(path):
+    page, absent = path.read_text(), []
+    in_backticks = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", page, flags=re.S))
+    for said in [*in_backticks, *blocks(page, "sh")]:
+        absent += [file for file in PATH.findall(said) if not (ROOT / file).exists()]
+    for said in in_backticks:
+        if NAME.fullmatch(said) and said not in OTHERS and said not in words():
+            absent += [said for part in said.split(".") if part not in words()]
+    assert absent == []
     assert blocks(page, "python")
-    assert not_quoted(page) == []
+    for block in blocks(page, "python"):  # each stands in the file that its first line names
+        head, _, code = block.partition("\n")
+        assert code.strip("\n") in (ROOT / head.removeprefix("# ")).read_text()
 
 
 @pytest.mark.parametrize(("page", "row"), [("a_defense", "shuffle"), ("an_attack", "guess")])
@@ -91,38 +64,13 @@ def test_the_contract_is_asked_of_a_plugin_as_the_page_says(page, row, tmp_path,
         forget(tables)
 
 
-def test_what_a_page_says_that_is_not_so_is_noticed():
-    name = "core." + "x" * 40  # written out it would be a word of this file
-    page = f"`vfljax/absent.py`, `{name}`, `python -m launch.absent`, `core.check`\n"
-    assert absent(page) == ["vfljax/absent.py", "launch.absent", name]
-    quoted = "```python\n# vfljax/attacks/norm.py\nROW = AttackRow({})\n```\n"
-    assert not_quoted(quoted.format("norm")) == []
-    assert not_quoted(quoted.format("other")) != []
-    assert absent("```sh\npython -m pytest tests/absent_test.py\n```") == ["tests/absent_test.py"]
-
-
-@pytest.mark.parametrize("name", defenses.TABLE)
-def test_every_defense_has_a_twin_and_tests_of_its_own(name):
-    assert (ROOT / "tests" / "reference" / f"{name}.py").is_file()
-    assert (ROOT / "tests" / "defenses" / f"{name}_test.py").is_file()
-
-
-@pytest.mark.parametrize("name", attacks.TABLE)
-def test_every_attack_has_tests_of_its_own(name):
-    module = attacks.TABLE[name].factory.__module__.split(".")[-1]
-    assert (ROOT / "tests" / "attacks" / f"{module}_test.py").is_file()
-
-
-def named_in(folder: str, names) -> list[str]:
-    """The names that no test in a folder of the tests has as a word."""
-    files = (ROOT / "tests" / folder).glob("*_test.py")
-    found = set(re.findall(r"\w+", "\n".join(path.read_text() for path in files)))
-    return [name for name in names if name not in found]
-
-
-def test_every_data_set_is_tested_by_name():
-    assert named_in("datasets", datasets.TABLE) == []
-
-
-def test_every_network_is_tested_by_name():
-    assert named_in("models", models.BOTTOMS) == []
+def test_every_member_has_tests_of_its_own():
+    tests = ROOT / "tests"
+    files = [tests / "reference" / f"{name}.py" for name in defenses.TABLE]  # twins
+    files += [tests / "defenses" / f"{name}_test.py" for name in defenses.TABLE]
+    modules = {row.factory.__module__.split(".")[-1] for row in attacks.TABLE.values()}
+    files += [tests / "attacks" / f"{module}_test.py" for module in modules]
+    assert [str(path) for path in files if not path.is_file()] == []
+    for folder, names in (("datasets", datasets.TABLE), ("models", models.BOTTOMS)):
+        texts = [path.read_text() for path in (tests / folder).glob("*_test.py")]
+        assert {*names} - {*re.findall(r"\w+", "\n".join(texts))} == set()

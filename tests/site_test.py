@@ -13,7 +13,6 @@ import os
 import pathlib
 import re
 import shlex
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -28,7 +27,6 @@ from vfljax.api.loading import Sweep
 from vfljax.store import StoredTrial
 
 ROOT = pathlib.Path(__file__).parents[1]
-FOLDER = ROOT / "analysis" / "api"
 PAGES = sorted((ROOT / "analysis" / "guide").glob("[1-9]_*.md"))  # the course
 FIRST = PAGES[0]  # trains what the pages after it read
 SEARCH, LOGGING = PAGES[6:]
@@ -66,11 +64,6 @@ def commands(code: str) -> list[list[str]]:
     return [shlex.split(line) for line in code.replace("\\\n", " ").splitlines() if line]
 
 
-def flags_of(name: str) -> set[str]:
-    """The flags of a command."""
-    return {*COMMANDS[name].flags}
-
-
 def value_of(node: ast.expr) -> Any:
     """What an expression of a page is: of ``vfljax`` itself, or of a variable that ``HOLDS`` lists; else None.
 
@@ -103,7 +96,7 @@ def unknown_flags(words: list[str]) -> list[str]:
     program, name, *flags = words
     assert (program, name in COMMANDS) == ("vfljax", True), words
     names = [flag.removeprefix("--").partition("=")[0] for flag in flags]
-    known = flags_of(name)
+    known = {*COMMANDS[name].flags}
     fields = {f"config.{path}" for path in config.FIELDS} if "config" in known else set()
     return [name for name in names if name not in known | fields]
 
@@ -115,27 +108,9 @@ def test_a_page_uses_names_and_flags_that_exist(page):
             assert list(absent(code)) == []
         for words in commands(code) if language == "sh" else ():
             assert unknown_flags(words) == []
-    every = {flag for name in COMMANDS for flag in flags_of(name)}
+    every = {flag for command in COMMANDS.values() for flag in command.flags}
     prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
     assert set(re.findall(r"--([a-z_]+)", prose)) <= every
-
-
-@pytest.mark.parametrize(
-    "code", ["vfljax.lode('x')", "sweep.verdict()", "from vfljax.report import page"]
-)
-def test_names_that_do_not_exist_are_found(code):
-    assert list(absent(code))
-
-
-def test_flags_that_do_not_exist_are_found():
-    words = ["vfljax", "sweep", "--workdr=x", "--config.seed=1", "--dry_run"]
-    assert unknown_flags(words) == ["workdr", "config.seed"]
-
-
-def test_the_start_page_has_commands_of_the_first_page():
-    block = re.search(r"code-block:: sh\n\n((?:   .*\n)+)", (FOLDER / "index.rst").read_text())
-    assert block is not None
-    assert all(line.strip() in FIRST.read_text() for line in block[1].splitlines())
 
 
 def program(page: pathlib.Path) -> str:
@@ -186,68 +161,23 @@ def run_page(folder) -> Callable[..., str]:
     return run
 
 
-# the pages on search and logging are run by the tests below this one
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES[:6], ids=lambda page: page.stem)
+@every_page
 def test_every_block_of_a_page_runs(page, run_page):
     run_page(page)
-
-
-@pytest.mark.slow
-def test_a_search_reads_its_stored_batches_and_asks_within_its_range_alone(folder, run_page):
-    def stored():
-        return {path: path.stat().st_mtime_ns for path in folder.glob("runs/search*/*/shards/*/*")}
-
-    run_page(SEARCH)
-    before = stored()
-    assert (
-        len({path.parents[2].name for path in before}) == 4
-    )  # three batches, and the confirmed points
-    inside = "\nassert all(low <= point.params['scale'] <= high for point in study.trials)"
-    run_page(SEARCH, lambda code: code + inside)
-    assert stored() == before
-
-    def other(code: str) -> str:
-        """The page with another range in the same folder."""
-        return code.replace("ranges =", "low = 1e-3\nranges =")
-
-    assert "holds another sweep" in run_page(SEARCH, other, code=1)
-    assert stored() == before
-
-
-@pytest.mark.slow
-def test_what_is_logged_has_a_run_for_every_configuration_and_trial(folder, run_page):
-    run_page(LOGGING)
-    sweep = vfljax.load(folder / "runs" / "first")
-    with sqlite3.connect(folder / "mlflow.db") as database:
-        found = dict(database.execute("SELECT run_uuid, value FROM metrics WHERE key = 'leak'"))
-    assert sorted(found.values()) == pytest.approx(sorted(sweep.verdicts()["leak"]))
-    trials = sweep.results.num_rows
-    assert len([*folder.glob("runs/wandb/offline-run-*/*.wandb")]) == trials
-    assert len([*folder.glob("runs/tensorboard/**/events.*")]) == trials
-
-
-def markdown() -> list[pathlib.Path]:
-    """Every Markdown page of the repository, without templates."""
-    templates = ROOT / "analysis" / "reproduction" / "templates"
-    below = [path for path in (ROOT / "analysis").rglob("*.md") if path.parent != templates]
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *below]
-
-
-def lost_links(text: str, folder: pathlib.Path) -> list[str]:
-    """The links of a Markdown text in a folder that lead to no file."""
-    prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
-    links = re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", prose)
-    return [link for link in links if not (folder / link).exists()]
+    if page == SEARCH:  # its batches are stored: another search in the folder needs the same ranges
+        other = run_page(
+            page, lambda code: code.replace("ranges =", "low = 1e-3\nranges ="), code=1
+        )
+        assert "holds another sweep" in other
 
 
 def test_every_link_between_pages_leads_to_a_file():
-    pages = markdown()
-    lost = {str(page): lost_links(page.read_text(), page.parent) for page in pages}
-    assert {page: links for page, links in lost.items() if links} == {}
-
-
-def test_a_lost_link_is_found(tmp_path):
-    (tmp_path / "here.md").touch()
-    text = "[a](here.md#part), ![b](gone.png), [c](https://x.org), [d](#below)\n```\n[e](code.md)\n```\n"
-    assert lost_links(text, tmp_path) == ["gone.png"]
+    templates = ROOT / "analysis" / "reproduction" / "templates"
+    below = [path for path in (ROOT / "analysis").rglob("*.md") if path.parent != templates]
+    lost = []
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *below]:
+        prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
+        links = re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", prose)
+        lost += [f"{page}: {link}" for link in links if not (page.parent / link).exists()]
+    assert lost == []

@@ -26,18 +26,6 @@ FIGURES = {
 }
 
 
-@pytest.fixture(scope="module")
-def figures(tmp_path_factory):
-    """The mean leak of every variant on the small board."""
-    folder = tmp_path_factory.mktemp("board")
-    config = from_file("configs/leakbench.py:breast_cancer")
-    attacks = {name: config["attacks"][name] for name in ("norm", "cosine", "spectral", "residual")}
-    config |= {"seeds": 2, "known_draws": 1, "federations": ("split",), "attacks": attacks}
-    config["training"] |= {"epochs": 3}
-    rows = train(folder, config).attacks.to_pandas()
-    return rows.groupby("variant")["leak"].mean().to_dict()
-
-
 def test_layout_and_compiler_are_those_of_the_version():
     assert boards.autoleak().version == VERSION
     boards.autoleak().require_current()
@@ -46,5 +34,11 @@ def test_layout_and_compiler_are_those_of_the_version():
 
 
 @pytest.mark.slow
-def test_a_small_board_has_the_figures_of_the_version(figures):
+def test_a_small_board_has_the_figures_of_the_version(tmp_path):
+    config = from_file("configs/leakbench.py:breast_cancer")
+    attacks = {name: config["attacks"][name] for name in ("norm", "cosine", "spectral", "residual")}
+    config |= {"seeds": 2, "known_draws": 1, "federations": ("split",), "attacks": attacks}
+    config["training"] |= {"epochs": 3}
+    rows = train(tmp_path / "w", config).attacks.to_pandas()
+    figures = rows.groupby("variant")["leak"].mean().to_dict()
     assert figures == pytest.approx(FIGURES, abs=NEAR)

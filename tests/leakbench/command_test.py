@@ -20,10 +20,7 @@ def folder(launch, tmp_path, monkeypatch):  # ``launch`` changes the folder too
     ("arguments", "message"),
     [
         ([], "holds no entry"),
-        (["--entry=none.json"], "none.json is no entry"),
-        (["--entry=mine.json"], "--data is needed: a data set of LeakBench"),
         (["--entry=mine.json", "--data=mnist", "--workdir=w"], "--data 'mnist'"),
-        (["--entry=mine.json", "--data=digits"], "--workdir is needed"),
         (
             ["--entry=mine.json", "--data=digits", "--workdir=w", "--attacks=norm"],
             "--by is needed: who breaks the entry",

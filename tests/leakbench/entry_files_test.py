@@ -13,38 +13,19 @@ from analysis.leakbench.entry_files import Break, Entry, Reading, Result, Score
 from vfljax.errors import UserError, packaged
 
 NOISE = {"method": {"noise": {"scale": [0.1, 1.0]}}}
-SCORE = {"board": {"federation": "split", "known": 40, "malicious": False}, "gain": 0.5}
-RESULT = {
-    **{"autoleak": "1.0", "revision": "r", "date": "d", "versions": {}, "plugins": {}},
-    "scores": [{**SCORE, "outcome": "scored"}],
-}
 STORED = packaged("analysis/leakbench/entries")
-
-
-def with_score(**fields):
-    scores = [{**RESULT["scores"][0], **fields}]
-    return {**NOISE, "results": {"digits": {**RESULT, "scores": scores}}}
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ([], "Expected `object`, got `array`"),
         ({}, "missing required field `method`"),
         ({**NOISE, "rank": 1}, "unknown field `rank`"),
         ({"method": {}}, "undefended.json alone"),
-        ({"method": {"noise": 0.1}}, "got `float` - at `$.method[...]`"),
-        ({"method": {"noise": {"scale": []}}}, "length >= 1"),
         ({"method": {"noise": {"scale": [0.1] * 13}}}, "length <= 12"),
         ({"method": {"kdk": {"epsilon": [0.1], "k": [2]}}}, "lists of kdk.epsilon and kdk.k"),
         ({**NOISE, "knobs": {"mnist": {}}}, "Invalid enum value 'mnist'"),
         ({**NOISE, "knobs": {"digits": {"typo": {}}}}, "defense in knobs of"),
-        ({"method": {"noise": {"scale": [None]}}}, "got `null`"),
-        (with_score(utility=float("1e308")), "<= 1.0"),
-        ({**NOISE, "title": 3}, "got `int` - at `$.title`"),
-        ({**NOISE, "results": {"digits": {}}}, "missing required field `autoleak`"),
-        (with_score(reading={"leak": 1.5, "limits": None, "attack": "", "variant": ""}), "<= 1.0"),
-        (with_score(board={**SCORE["board"], "known": 7}), "Invalid enum value 7"),
         ({**NOISE, "broken": [{"data": "digits"}]}, "missing required field `board`"),
     ],
 )
@@ -56,7 +37,7 @@ def test_what_is_no_entry_is_refused_in_one_line(tmp_path, fields, message):
     assert message in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"method": NaN}', "[" * 100_000, "\ufeff{}", "\x00"])
+@pytest.mark.parametrize("text", ["", '{"method": NaN}', "[" * 100_000])
 def test_a_file_that_is_no_json_is_refused(tmp_path, text):
     (tmp_path / "mine.json").write_text(text)
     with pytest.raises(UserError, match="is no entry"):
@@ -112,8 +93,6 @@ def test_the_stored_entries_are_sound():
         ({"autoleak": "0.9"}, {}, "AutoLeak 0.9, and this is 1.0"),
         ({"scores": ()}, {}, "lacks boards of digits"),
         ({}, {"plugin": "mine.py"}, "mine.py has changed since"),
-        ({}, {"plugin": "none.py"}, "none.py has changed since"),
-        ({}, {"plugin": ""}, "plugin='' is no file of mine:row"),
         ({}, {"plugin": "../mine.py"}, "no file of mine:row"),
     ],
 )

@@ -33,20 +33,18 @@ def restated(values, theirs, runs) -> tuple[str, float]:
     return ("differs" if p < 0.05 else "compatible, low power"), p
 
 
-@pytest.mark.parametrize("spread", [0.01, 0.05])
-@pytest.mark.parametrize(("theirs", "runs"), [(0.02, 10), (0.06, 5)])
+@pytest.mark.parametrize(("spread", "theirs", "runs"), [(0.01, 0.02, 10), (0.05, 0.06, 5)])
 def test_two_means_with_spreads_are_judged_by_two_one_sided_tests_and_welch_s(spread, theirs, runs):
     number = PLAIN._replace(spread=theirs, runs=runs)
     found = set()
-    for shift in np.linspace(-0.12, 0.12, 49):
+    for shift in np.linspace(-0.12, 0.12, 25):
         values = ours(0.7 + shift, spread)
         result = agreement(number, values)
         status, p = restated(values, theirs, runs)
         assert (result.status, result.p) == (status, pytest.approx(p))
         assert (abs(result.difference) > result.width) == (result.p < 0.05)
         found.add(result.status)
-    sure = (spread, theirs) == (0.01, 0.02)
-    assert found == {Status.DIFFERS, Status.EQUIVALENT if sure else Status.COMPATIBLE}
+    assert found == {Status.DIFFERS, Status.EQUIVALENT if spread == 0.01 else Status.COMPATIBLE}
 
 
 @pytest.mark.parametrize("runs", [None, 10])
@@ -63,7 +61,6 @@ def test_without_a_printed_spread_ours_stands_in(runs):
 def test_best_and_worst_give_the_spread_whose_expected_range_they_are():
     draws = np.random.default_rng(0).standard_normal((20_000, 10))
     assert expected_range(10) == pytest.approx(np.ptp(draws, axis=1).mean(), abs=0.02)
-    assert expected_range(2) == pytest.approx(2 / math.sqrt(math.pi))
     values = ours(0.72, 0.02)
     ends = PLAIN._replace(worst=0.65, best=0.75, runs=10)
     same = PLAIN._replace(spread=0.1 / expected_range(10), runs=10)
@@ -86,14 +83,11 @@ def test_runs_that_are_all_the_same_are_equivalent_or_differ():
         assert agreement(number, [value] * 10).status == status
     assert agreement(number, [0.7049] * 10).p == 1  # rounding may hide it
     assert agreement(number, [0.7051] * 10).p == 0
-    for pair, status in (([0.71, 0.71], "equivalent"), ([0.6, 0.9], "compatible, low power")):
-        assert agreement(SPREAD, pair).status == status  # two seeds
 
 
 @pytest.mark.parametrize(("kind", "sign"), [("lower_bound", 1), ("upper_bound", -1)])
-@pytest.mark.parametrize("printed", ["0.70", "0.7"])
-def test_a_bound_has_one_side_and_no_printed_units(kind, sign, printed):
-    number = PLAIN._replace(kind=kind, printed=printed)
+def test_a_bound_has_one_side_and_no_printed_units(kind, sign):
+    number = PLAIN._replace(kind=kind, printed="0.7")
     limit = 0.03 / np.sqrt(10) * stats.t.ppf(0.95, 9)
 
     def judged(beyond):
@@ -106,20 +100,11 @@ def test_a_bound_has_one_side_and_no_printed_units(kind, sign, printed):
     assert judged(limit).p == pytest.approx(0.05)
 
 
-def test_about_is_judged_as_a_printed_number():
-    for printed, value in (("0.7", 0.6), ("0.7", 0.2), ("0.70", 0.71), ("0.70", 0.6)):
-        number = PLAIN._replace(printed=printed)
-        about = agreement(number._replace(kind="approx"), ours(value, 0.01))
-        assert about == agreement(number, ours(value, 0.01))
-
-
-def test_one_seed_has_no_verdict():
+def test_one_seed_has_no_verdict_and_what_is_no_number_is_refused():
     result = agreement(PLAIN, [0.7])
     assert result.status is Status.ONE_SEED
     assert math.isnan(result.p)
-
-
-def test_figures_that_are_no_numbers_are_refused():
+    assert by_chance([Status.DIFFERS] * 40 + [result.status] * 9) == pytest.approx(2.0)
     for values in ([], [0.5, np.nan]):
         with pytest.raises(ValueError, match="give finite numbers"):
             agreement(PLAIN, values)
@@ -132,14 +117,3 @@ def test_what_remains_after_benjamini_and_hochberg_is_the_largest_rank_below_its
     largest = np.sort(p_values)[np.flatnonzero(below).max()]
     assert after_correction(p_values.tolist()) == list(p_values <= largest)
     assert sum(p_values <= largest) == 3  # and five are below .05 each
-
-
-def test_chance_alone_calls_one_in_twenty_different():
-    judged = agreement(SPREAD, ours(0.7, 0.01)).status, agreement(PLAIN, [0.7]).status
-    assert by_chance([judged[0]] * 40 + [judged[1]] * 9) == pytest.approx(2.0)
-    draws = 0.7 + 0.3 * np.random.default_rng(0).standard_normal((2, 400, 10))
-    found = [
-        agreement(SPREAD._replace(value=b.mean(), spread=b.std(ddof=1)), a).status
-        for a, b in zip(*draws, strict=True)
-    ]
-    assert 0.02 < found.count(Status.DIFFERS) / 400 < 0.09

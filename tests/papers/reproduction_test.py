@@ -1,7 +1,5 @@
 """Printed numbers and ours: which figure answers which number."""
 
-import shutil
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,8 +8,7 @@ from tests.sweeps import columns
 from vfljax import papers, store
 from vfljax.config import Reproduces
 from vfljax.papers import comparisons, reproduction
-from vfljax.report import page
-from vfljax.store import sealed
+from vfljax.sweep.grid import parse
 
 RULE = "direct/most_negative"  # an attack of the stored sweep
 ARMS = {"undefended": "none", "gafm": "gafm"}
@@ -38,20 +35,22 @@ def number(compared, defense, attack):
     return c
 
 
-def test_every_number_of_the_table_is_there_once(compared):
-    assert list(compared) == [n.id for n in papers.numbers_of("gafm/2", "Criteo")]
-
-
 def test_a_configuration_is_the_one_whose_knobs_are_the_number_s_setting(compared, defended):
     """GAFM's numbers on Criteo are of Delta .5; the sweep has .1 too."""
+    assert list(compared) == [n.id for n in papers.numbers_of("gafm/2", "Criteo")]
     c = number(compared, "gafm", "")
     rows = rows_of(defended, "split", method="gafm", **{"gafm.delta": 0.5})
     assert c.ours == tuple(row["test_oriented_auc"] for row in rows)
     assert c.federation == "split"
-    other = CRITEO.__class__("gafm/2", "Spambase", arms=ARMS)  # Delta .05: none
+    other = Reproduces("gafm/2", "Spambase", arms=ARMS)  # Delta .05: none
     blank = {o.number.defense: o for o in reproduction.compare(defended, other)}
     assert blank["gafm"].ours == ()
     assert blank["none"].point == "undefended"
+    plain = number(compared, "none", "")
+    assert plain.agreement is not None
+    reduced = plain._replace(scale="reduced")  # a smaller run is judged against no number
+    assert reduced.agreement is None
+    assert comparisons.row(reduced)[-1] == "reduced run: no verdict"
 
 
 def test_an_attack_is_the_one_that_the_config_names_on_the_federation_papers_attack(
@@ -62,16 +61,22 @@ def test_an_attack_is_the_one_that_the_config_names_on_the_federation_papers_att
     leaks = {a["trial"]: a["leak"] for a in defended.attacks.to_pylist() if a["label"] == RULE}
     assert c.ours == tuple(leaks[setting] for setting in settings)
     assert (c.federation, c.figure) == ("no_split", f"{RULE} leak")
+    # with figures of the other federation, which do not count
+    split = {row["seed"]: row["trial"] for row in rows_of(defended, "split", method="undefended")}
+    rows = defended.attacks.to_pylist()
+    rows += [
+        {**row, "federation": "split", "trial": split[row["seed"]], "leak": 0.1}
+        for row in rows
+        if row["trial"] in settings
+    ]
+    both = pa.Table.from_pylist(rows, defended.attacks.schema)
+    again = reproduction.compare(defended._replace(attacks=both), CRITEO)
+    assert next(o for o in again if o.number == c.number).ours == c.ours
     assert number(compared, "none", "mean").ours == ()  # the sweep has no such attack
     assert number(compared, "marvell", "").ours == ()  # nor such an arm
 
 
-def test_the_released_evaluation_counts_where_the_sweep_has_it(defended):
-    rows = defended.results.to_pylist()
-    pooled = [{**row, reproduction.POOLED: 0.25 + row["seed"]} for row in rows]
-    sweep = defended._replace(results=pa.Table.from_pylist(pooled))
-    c = next(o for o in reproduction.compare(sweep, CRITEO) if o.ours and o.number.metric == "auc")
-    assert (c.figure, c.ours) == (reproduction.POOLED, (0.25, 1.25))
+FACTS = {"non_label_parties": 3, "feature_split": "1:1:1", "aggregation": "average"}
 
 
 def test_facts_of_the_whole_sweep_must_be_those_of_the_number(defended):
@@ -79,21 +84,22 @@ def test_facts_of_the_whole_sweep_must_be_those_of_the_number(defended):
         same = Reproduces("gafm/C.1", "Criteo", arms={"undefended": "none"}, setting=setting)
         return sum(len(c.ours) > 0 for c in reproduction.compare(defended, same))
 
-    facts = {"non_label_parties": 3, "feature_split": "1:1:1", "aggregation": "average"}
-    assert ours(**facts) == 2  # training and test AUC
-    assert ours(**{**facts, "feature_split": "2:2:1"}) == 0
-    assert ours(undefended=facts) == 2
-    assert ours(gafm=facts) == 0
-    assert ours() == 0
+    assert ours(**FACTS) == 2  # training and test AUC
+    assert ours(**{**FACTS, "feature_split": "2:2:1"}) == 0
+    assert ours(undefended=FACTS) == 2
+    assert ours(gafm=FACTS) == 0
 
 
-def test_training_auc_is_oriented(defended):
-    facts = {"non_label_parties": 3, "feature_split": "1:1:1", "aggregation": "average"}
-    arms = Reproduces("gafm/C.1", "Criteo", arms={"gafm": "gafm"}, setting=facts)
-    rows = [{**r, "train_auc": 0.2 + 0.5 * r["seed"]} for r in defended.results.to_pylist()]
+def test_training_auc_is_oriented_and_the_released_evaluation_counts_where_there_is_one(defended):
+    arms = Reproduces("gafm/C.1", "Criteo", arms={"gafm": "gafm"}, setting=FACTS)
+    rows = [
+        {**r, "train_auc": 0.2 + 0.5 * r["seed"], reproduction.POOLED: 0.25 + r["seed"]}
+        for r in defended.results.to_pylist()
+    ]
     sweep = defended._replace(results=pa.Table.from_pylist(rows))
-    auc = [c for c in reproduction.compare(sweep, arms) if c.number.split == "train"]
-    assert next(c.ours for c in auc if c.ours) == pytest.approx((0.8, 0.7))
+    found = {c.number.split: c for c in reproduction.compare(sweep, arms) if c.ours}
+    assert found["train"].ours == pytest.approx((0.8, 0.7))
+    assert (found["test"].figure, found["test"].ours) == (reproduction.POOLED, (0.25, 1.25))
 
 
 def test_a_ratio_of_leaks_is_their_mean_over_three_attacks_by_the_training_auc(
@@ -107,10 +113,9 @@ def test_a_ratio_of_leaks_is_their_mean_over_three_attacks_by_the_training_auc(
         for row in rows
         for name, leak in leaks.items()
     ]
-    variants = {row["variant"]: row for row in attacked}
     about = {
-        name: {**row, "federations": ["split"], "knobs": [{}], "status": "ok"}
-        for name, row in variants.items()
+        row["variant"]: {**row, "federations": ["split"], "knobs": [{}], "status": "ok"}
+        for row in attacked
     }
     monkeypatch.setattr(store, "attack_summary", lambda _: about)
     arms = Reproduces("gafm/D.6", "IMDB", arms={"gafm": "gafm"}, setting={"sampling_ratio": 1.0})
@@ -122,64 +127,36 @@ def test_a_ratio_of_leaks_is_their_mean_over_three_attacks_by_the_training_auc(
 
 
 def test_another_method_for_a_number_is_a_variant_of_its_name(defended):
-    rows = reproduction.compare(
-        defended, Reproduces("gafm/2", "Criteo", arms={"undefended": "none", "gafm": "none"})
-    )
+    arms = {"undefended": "none", "gafm": "none"}
+    rows = reproduction.compare(defended, Reproduces("gafm/2", "Criteo", arms=arms))
     auc = [c for c in rows if c.number.defense == "none" and not c.number.attack]
     assert [c.figure for c in auc] == ["several: undefended, gafm delta=.1, gafm delta=.5"]
     assert auc[0].ours == ()  # gafm has two points, and which is meant is not said
-    arms = {"gafm": "gafm", "undefended": "gafm"}  # no number of GAFM is of an empty chain
-    rows = reproduction.compare(defended, Reproduces("gafm/2", "Criteo", arms=arms))
-    assert [c.variant for c in rows if c.number.defense == "gafm"] == [""] * 4
-
-
-def test_of_two_methods_with_the_same_setting_the_first_is_the_sweep_s_own(defended):
     results = defended.results.to_pylist()
-    again = {"configuration": 99, "method": "again"}
-    twice = results + [
-        {**row, **again, "trial": 1000 + row["trial"]}
+    again = [
+        {**row, "configuration": 99, "method": "again", "trial": 1000 + row["trial"]}
         for row in results
         if row["method"] == "undefended"
     ]
-    defended = defended._replace(results=pa.Table.from_pylist(twice, defended.results.schema))
+    twice = pa.Table.from_pylist(results + again, defended.results.schema)
     arms = {"undefended": "none", "again": "none"}
     reproduces = Reproduces("gafm/2", "Criteo", variant="minmax", arms=arms)
-    rows = [c for c in reproduction.compare(defended, reproduces) if c.number.defense == "none"]
+    every = reproduction.compare(defended._replace(results=twice), reproduces)
+    rows = [c for c in every if c.number.defense == "none"]
     assert [c.variant for c in rows[:2]] == ["minmax", "minmax again"]
     assert rows[0].ours == rows[1].ours
 
 
-def test_a_smaller_run_is_judged_against_no_number(compared):
-    c = number(compared, "none", "")
-    assert c.agreement is not None
-    assert c._replace(scale="reduced").agreement is None
-    assert comparisons.row(c._replace(scale="reduced"))[-1] == "reduced run: no verdict"
-
-
-@pytest.mark.parametrize(
-    ("dataset", "slug"),
-    [("CIFAR-10", "cifar10"), ("Yahoo! Answers", "yahoo"), ("Spambase", "spambase")],
-)
-def test_data_sets_are_spelled_as_configs_spell_them(dataset, slug):
-    assert reproduction.slug(dataset) == slug
-
-
-def test_the_terminal_and_the_page_show_the_paper_and_ours(defended, tmp_path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")  # no cell of a table is broken
-    workdir = shutil.copytree(defended.workdir, tmp_path / "w")
-    stored = store.read_header(workdir)
-    stored["config"]["reproduces"] = {
-        "table": "gafm/2",
-        "dataset": "Criteo",
-        "arms": ARMS,
-        "attacks": {"norm": RULE},
-    }
-    sealed.write_root(workdir, stored)
-    text = page.present(workdir, reproduction.extend)
-    html = (workdir / "report.html").read_text()
+def test_a_report_adds_the_paper_s_numbers_beside_ours(defended):
+    fields = {"table": "gafm/2", "dataset": "Criteo", "arms": ARMS, "attacks": {"norm": RULE}}
+    experiment = parse({**defended.config, "reproduces": fields})
+    (section,) = reproduction.extend(defended, experiment).sections
+    assert "Han and Guan 2023" in section.caption
     mean = np.mean(
         [r["test_oriented_auc"] for r in rows_of(defended, "split", method="undefended")]
     )
-    for words in ("0.72 (0.69 to 0.77 of 10)", "Han and Guan 2023", "differ", f"{mean:.3f}"):
+    text = section.frame.to_string()
+    for words in ("0.72 (0.69 to 0.77 of 10)", "differ", f"{mean:.3f}"):
         assert words in text
-        assert words in html
+    plain = parse({**defended.config, "reproduces": None})
+    assert reproduction.extend(defended, plain).sections == ()

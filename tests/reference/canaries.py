@@ -1,22 +1,10 @@
-"""Guesses of coins and their lower limits, restated in NumPy and with scipy's binomial."""
+"""Guesses of coins, restated in NumPy."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from scipy import stats
-
-
-def epsilon_at_least(guessed: int, right: int, level: float) -> float:
-    """The largest epsilon with P[Binomial(guessed, p) >= right] <= 1 - level, by bisection; at least 0."""
-    low, high = 0.0, 40.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        p = 1 / (1 + math.exp(-middle))
-        possible = stats.binom.sf(right - 1, guessed, p) <= 1 - level
-        low, high = (middle, high) if possible else (low, middle)
-    return low
 
 
 def guesses(scores, labels, candidates, rows, share: float) -> tuple[int, int]:

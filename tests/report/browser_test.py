@@ -10,9 +10,12 @@ from vfljax.report import page
 
 FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"
 CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no chromium: apt-get install chromium chromium-driver"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (CHROMIUM and DRIVER), reason="no chromium: apt-get install chromium chromium-driver"
+    ),
+]
 
 
 @pytest.fixture(scope="module")
@@ -56,14 +59,6 @@ def find(browser, selector):
     return browser.find_elements("css selector", selector)
 
 
-def test_the_first_screen_is_a_decision(opened):
-    for action in find(opened, ".action"):
-        assert action.rect["y"] < 150
-    said = [one.text for one in find(opened, ".answer")[0].find_elements("css selector", "dt")]
-    assert said[0] == "What can be read"
-    assert all(one.text for one in find(opened, ".answer dd"))
-
-
 def test_nothing_is_fetched_and_nothing_goes_wrong(opened, report):
     wrong = [one for one in opened.get_log("browser") if one["level"] in ("SEVERE", "WARNING")]
     assert wrong == []
@@ -76,34 +71,6 @@ def test_nothing_is_fetched_and_nothing_goes_wrong(opened, report):
     assert [url for url in asked if not url.startswith("data:")] == [report.as_uri()]
 
 
-def test_the_mark_under_the_mouse_has_the_figures_of_its_configuration(opened):
-    told = opened.execute_script("""
-    document.getElementById("frontier").scrollIntoView();
-    const marks = [...document.querySelectorAll("#frontier ~ .wide .mark")];
-    return marks.map((mark) => {
-      const {x, y, width, height} = mark.getBoundingClientRect();
-      const hit = document.elementFromPoint(x + width / 2, y + height / 2);
-      return hit?.closest(".mark")?.querySelector("title")?.textContent ?? "";
-    });
-    """)
-    assert told
-    assert all("leaks " in text for text in told)
-    assert any(text.startswith("undefended") for text in told)
-
-
-def unfolded(browser, title):
-    """The section of that title, opened by a click."""
-    (details,) = [
-        one
-        for one in find(browser, "details")
-        if one.find_element("css selector", "summary").text.startswith(title)
-    ]
-    assert not any(t.is_displayed() for t in details.find_elements("css selector", "table"))
-    details.find_element("css selector", "summary").click()
-    assert details.get_attribute("open") is not None
-    return details
-
-
 def column(details, place):
     rows = details.find_elements("css selector", "tbody tr")
     shown = [row for row in rows if row.is_displayed()]
@@ -111,7 +78,14 @@ def column(details, place):
 
 
 def test_a_table_unfolds_sorts_and_filters(opened):
-    details = unfolded(opened, "What each attack reads")
+    title = "What each attack reads"
+    (details,) = [
+        one
+        for one in find(opened, "details")
+        if one.find_element("css selector", "summary").text.startswith(title)
+    ]
+    assert not any(t.is_displayed() for t in details.find_elements("css selector", "table"))
+    details.find_element("css selector", "summary").click()
     heads = details.find_elements("css selector", "th")
     place = [head.text for head in heads].index("accuracy")
     before = [float(cell) for cell in column(details, place)]

@@ -3,26 +3,20 @@
 import dataclasses
 import math
 
-import pandas as pd
 import pytest
 
-from tests.report.made import FACTS, made
+from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from vfljax import defenses
 from vfljax.config import Goal
-from vfljax.report.judge import judge
-from vfljax.report.judged import CONFIRMED, judge_sweep, on_fresh_seeds, same_points
+from vfljax.report.judged import on_fresh_seeds, same_points
 from vfljax.types import Origin
-
-NAN = math.nan
-BARE = {"probe/mean": 0.95}
-PROTECTS = {"probe/mean": 0.6, "test_utility": 0.88}
 
 
 def column(judged, name):
     return judged.leading.set_index("label")[name].to_dict()
 
 
-def test_labels_name_knobs_that_vary_or_have_no_default():
+def test_labels_name_knobs_that_vary_or_have_no_default_and_no_two_are_alike():
     knobs = {"kdk.epsilon": [NAN, 0.3, 0.45], "kdk.k": [NAN, 2.0, 2.0]}
     judged = made(BARE, PROTECTS, PROTECTS, defenses=("kdk", "kdk"), knobs=knobs)
     names = ["undefended", "kdk epsilon=.3 k=2", "kdk epsilon=.45 k=2"]
@@ -32,28 +26,19 @@ def test_labels_name_knobs_that_vary_or_have_no_default():
     assert judged.verdicts["label"].iloc[1] == (
         "label_dp+kdk label_dp.epsilon=1 kdk.epsilon=.3 k=2"
     )
-
-
-def test_numbers_of_training_that_vary_are_knobs_and_no_two_labels_are_alike():
     judged = made(BARE, PROTECTS, PROTECTS, knobs={"learning_rate": [0.1, 0.1, 0.2]})
-    assert [*judged.verdicts["label"]] == [
-        "undefended learning_rate=.1",
-        "noise learning_rate=.1",
-        "noise learning_rate=.2",
-    ]
-    assert [*made(BARE, PROTECTS, PROTECTS).verdicts["label"]] == [
-        "undefended",
-        "noise #1",
-        "noise #2",
-    ]
+    names = ["undefended learning_rate=.1", "noise learning_rate=.1", "noise learning_rate=.2"]
+    assert [*judged.verdicts["label"]] == names
+    equal = made(BARE, PROTECTS, PROTECTS)
+    assert [*equal.verdicts["label"]] == ["undefended", "noise #1", "noise #2"]
 
 
 def test_options_without_a_guarantee_call_epsilon_a_strength():
     knobs = {
         "label_dp.epsilon": [NAN, 1.0, 1.0],
         "label_dp.mechanism": [None, *2 * ["rr_with_prior"]],
+        "label_dp.guarantee": [None, "epsilon", "none"],
     }
-    knobs |= {"label_dp.guarantee": [None, "epsilon", "none"]}
     judged = made(BARE, PROTECTS, PROTECTS, defenses=("label_dp", "label_dp"), knobs=knobs)
     first, second = judged.verdicts["label"].iloc[1:]
     assert first.startswith("label_dp epsilon=1 ")
@@ -72,35 +57,30 @@ def test_only_attacks_with_figures_that_are_not_broken_know_a_defense():
 
 
 @pytest.mark.parametrize(
-    ("point", "goal"),
+    ("point", "goal", "recommended"),
     [
-        ({"norm": 0.6, "test_utility": 0.88}, {}),  # no attack that knows it was tried
-        ({"probe/mean": 0.95}, {}),  # it does not help
-        ({"probe/mean": 0.6, "test_utility": 0.82}, {}),  # it costs too much
-        (PROTECTS, {"max_leak": 0.55}),  # it leaks more than is accepted
-        ({**PROTECTS, "validation_utility": 0.8}, {}),  # no operating point
-        ({**PROTECTS, "norm": NAN}, {}),  # an attack was not reached
+        (PROTECTS, {}, 1),
+        ({"norm": 0.6, "test_utility": 0.88}, {}, 0),  # no attack that knows it was tried
+        ({"probe/mean": 0.95}, {}, 0),  # it does not help
+        ({"probe/mean": 0.6, "test_utility": 0.82}, {}, 0),  # it costs too much
+        (PROTECTS, {"max_leak": 0.55}, 0),  # it leaks more than is accepted
+        ({**PROTECTS, "validation_utility": 0.8}, {}, 0),  # no operating point
+        ({**PROTECTS, "norm": NAN}, {}, 0),  # an attack was not reached
     ],
 )
-def test_what_misses_one_requirement_is_not_recommended(point, goal):
+def test_what_misses_one_requirement_is_not_recommended(point, goal, recommended):
     bare = dict.fromkeys((name for name in point if "utility" not in name), 0.95)
-    assert (
-        not made(bare, point, facts=FACTS._replace(goal=Goal(**goal))).verdicts["recommended"].any()
-    )
-    assert made(BARE, PROTECTS).verdicts["recommended"].sum() == 1
+    judged = made(bare, point, facts=FACTS._replace(goal=Goal(**goal)))
+    assert judged.verdicts["recommended"].sum() == recommended
 
 
 def test_of_the_points_that_qualify_the_one_of_lowest_mean_leak_is_recommended():
     low = {"probe/mean": 0.6, "test_utility": 0.88, "validation_utility": 0.88}
     high = {"probe/mean": 0.63, "test_utility": 0.9, "validation_utility": 0.9}
     loses = {"probe/mean": 0.55, "test_utility": 0.9, "validation_utility": 0.8}
-
-    def best(*points):
-        judged = made(BARE, *points, defenses=("noise", "max_norm", "ppdl"))
-        return judged.leading.loc[judged.leading["recommended"], "method"].item()
-
-    assert best(high, low, loses) == "max_norm"
-    assert best(low, high, loses) == "noise"
+    judged = made(BARE, high, low, loses, defenses=("noise", "max_norm", "ppdl"))
+    best = judged.leading.loc[judged.leading["recommended"], "method"].item()
+    assert best == "max_norm"
 
 
 def test_the_author_of_a_plugin_is_believed_where_an_attack_reads_more_than_others(monkeypatch):
@@ -131,44 +111,42 @@ def test_a_method_without_an_operating_point_is_shown_where_it_costs_least():
 
 
 def test_verdicts_of_fewer_known_labels_recommend_nothing():
-    judged = made({**BARE, "norm": 0.9}, PROTECTS)
-    known = judged.rows["known"].where(judged.rows["label"] != "norm", 10)
-    again = made({**BARE, "norm": 0.9}, PROTECTS, rows={"known": known})
-    fewer = again.verdicts[again.verdicts["known"] == 10]
+    points = {**BARE, "norm": 0.9}, PROTECTS
+    rows = made(*points).rows
+    known = rows["known"].where(rows["label"] == "norm", 10)  # of the learners too
+    judged = made(*points, rows={"known": known})
+    fewer = judged.verdicts[judged.verdicts["known"] == 10]
     assert len(fewer)
     assert not fewer[["recommended", "representative"]].any(axis=None)
-    assert {*again.leading["known"]} == {40}
+    assert {*judged.leading["known"]} == {40}
 
 
-def fresh_of(point):
-    """A judged sweep, and one on fresh seeds in which configurations have other numbers."""
+@pytest.mark.parametrize(
+    ("point", "confirms"),
+    [
+        (PROTECTS, True),
+        ({"probe/mean": 0.9, "test_utility": 0.88}, False),  # it helps less
+        ({**PROTECTS, "validation_utility": 0.7}, False),  # it costs more
+    ],
+)
+def test_fresh_seeds_are_matched_by_method_and_knobs(point, confirms):
     first = made(BARE, {"probe/mean": 0.9}, PROTECTS, knobs={"noise.scale": [NAN, 0.1, 1.0]})
-    return first, made(BARE, point, knobs={"noise.scale": [NAN, 1.0]})
-
-
-def test_fresh_seeds_are_matched_by_method_and_knobs():
-    first, fresh = fresh_of(PROTECTS)
+    fresh = made(BARE, point, knobs={"noise.scale": [NAN, 1.0]})
     assert same_points(first.trials, fresh.trials) == {0: 0, 1: 2}
     found = on_fresh_seeds(first.verdicts, first.trials, fresh).set_index("configuration")
     assert [*found.index] == [0, 2]
     assert found.loc[2, "label"] == "noise scale=1"
-    assert found.loc[2, "confirms"]
+    assert found.loc[2, "confirms"] == confirms
 
 
-@pytest.mark.parametrize(
-    "point", [{"probe/mean": 0.9, "test_utility": 0.88}, {**PROTECTS, "validation_utility": 0.7}]
-)
-def test_fresh_seeds_on_which_it_helps_less_or_costs_more_confirm_nothing(point):
-    first, fresh = fresh_of(point)
-    found = on_fresh_seeds(first.verdicts, first.trials, fresh).set_index("configuration")
-    assert not found.loc[2, "confirms"]
+def test_published_attacks_that_others_settled_are_not_compared_with_these():
+    leaks = {"probe/mean": 0.999, "norm": 0.7, "direct": [NAN] * 5}
+    rows = made({}, leaks).rows
+    by = rows["leak"].isna().map({True: "settled", False: ""})
 
+    def published(adaptive):
+        given = {"settled_by": by, "adaptive": rows["label"] == adaptive}
+        return made({}, leaks, rows=given).leading["published_leak"].iloc[1]
 
-def test_a_stored_sweep_is_judged_once(tiny_sweep):
-    judged = judge_sweep(tiny_sweep)
-    verdicts = judge(*judged[2:5])
-    pd.testing.assert_frame_equal(judged.verdicts[verdicts.columns], verdicts)
-    assert judged.verdicts["label"].nunique() == judged.trials["configuration"].nunique()
-    assert judged.confirmed.empty
-    assert not (tiny_sweep / CONFIRMED).exists()
-    assert judged.facts.class_names == tuple(map(str, range(10)))
+    assert math.isnan(published("probe/mean"))
+    assert published("norm") == pytest.approx(0.999, abs=0.01)

@@ -1,14 +1,15 @@
-"""Judged sweeps that are made of frames, for the tests of what is shown; nothing is trained."""
+"""Judged sweeps that are made of frames, for the tests of judging and of what is shown; nothing is trained."""
 
 from __future__ import annotations
 
+import math
 import pathlib
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tests.report.judge_test import sweep
 from tests.sweeps import columns
 from vfljax.report.judge import judge
 from vfljax.report.judged import Judged, with_words
@@ -16,14 +17,70 @@ from vfljax.report.rows import Facts, Frames
 from vfljax.store import StoredSweep
 from vfljax.sweep.grid import parse
 
+NAN, SEEDS = math.nan, 5
 FACTS = Facts(
     *(2, 0.5, 2000, 40), parties=("telco", "shop"), class_names=("defaulted", "repaid"), positive=0
 )
+WOBBLE = np.array([0.0, 0.004, -0.004, 0.002, -0.002])
+UTILITY = {"test_utility": 0.90, "validation_utility": 0.90}
+ALONE = {"alone_test": 0.80, "alone_validation": 0.80}
+BARE = {"probe/mean": 0.95}
+PROTECTS = {"probe/mean": 0.6, "test_utility": 0.88}
+"""Points of ``sweep``: undefended, and one that protects and keeps most of the gain."""
 COMMAND = "vfljax sweep --config=configs/x.py --workdir=runs/x --config.data.dir=D --config.seeds=3"
 CONFIG: dict[str, Any] = {
     "attackers": ((0,),),
     "parties": {"passive": 2, "names": ("telco", "shop", "bank")},
 }
+
+
+def trial(configuration, seed, federation="split", **values):
+    kinds = {"split": 0, "malicious-0": 1, "no_split": 2}
+    return {
+        "trial": (configuration * 10 + seed) * 3 + kinds[federation],
+        "configuration": configuration,
+        "method": f"method{configuration}" if configuration else "undefended",
+        "defenses": "noise" if configuration else "",
+        "panel": "no_split" if federation == "no_split" else "split",
+        "federation": federation,
+        "seed": seed,
+        "diverged": False,
+        **UTILITY,
+        **ALONE,
+        **values,
+    }
+
+
+def attack(of, label, leak, **values):
+    names = ("trial", "configuration", "panel", "federation", "seed")
+    row = {name: of[name] for name in names}
+    row |= {"attackers": "0", "known": 40, "draws": 1.0, "attack": label.split("/")[0]}
+    return row | {"label": label, "role": "attack", "leak": leak, "settled_by": "", **values}
+
+
+def learner(seed, leak, label="logistic", **values):
+    of = {"trial": -1, "configuration": -1, "panel": "", "federation": "", "seed": seed}
+    return attack(of, label, leak, role="learner", **values)
+
+
+def sweep(*configurations, base=0.6, seeds=SEEDS):
+    """Trials and rows: each configuration is a dict of attacks' leaks (a number, or one a seed), undefended
+    first, in which "utility" and others are of its trials."""
+    trials, rows = [], []
+    for seed in range(seeds):
+        rows.append(learner(seed, base))
+        for number, of in enumerate(configurations):
+            values = {k: at(v, seed) for k, v in of.items() if k in (*UTILITY, *ALONE)}
+            trials.append(trial(number, seed, diverged=math.isnan(values.get("test_utility", 0))))
+            trials[-1] |= values
+            for label, leak in of.items():
+                if label not in values:
+                    rows.append(attack(trials[-1], label, at(leak, seed, 1.0)))
+    return rows, trials
+
+
+def at(value, seed, wobble=0.0):
+    return value[seed] if isinstance(value, list) else value + wobble * WOBBLE[seed]
 
 
 def made(
@@ -41,7 +98,7 @@ def made(
     """Returns a judged sweep.
 
     Args:
-      *configurations: attacks' leaks and utilities by name, undefended first; see ``judge_test.sweep``. The
+      *configurations: attacks' leaks and utilities by name, undefended first; see ``sweep``. The
         labels are those of attacks of the table.
       defenses: the defense of each configuration but the first; "noise" by default. It is its method's name.
       facts: of the sweep.
@@ -51,7 +108,7 @@ def made(
       config: fields of the experiment.
       balance: the number of rows of each class.
       rows: columns of the rows of attacks.
-      **values: of ``judge_test.sweep``.
+      **values: of ``sweep``.
     """
     made_rows, made_trials = sweep(*configurations, **values)
     trials = pd.DataFrame(made_trials)

@@ -1,18 +1,12 @@
 """What was not attacked, and what else a reader must know; who sees what."""
 
-import math
-
 import pytest
 
-from tests.report.made import FACTS, made
+from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from tests.sweeps import columns
 from vfljax import store
 from vfljax.report import not_run, threat_model
 from vfljax.sweep.grid import parse
-
-NAN = math.nan
-BARE = {"probe/mean": 0.95}
-PROTECTS = {"probe/mean": 0.6, "test_utility": 0.88}
 
 
 @pytest.fixture(autouse=True)
@@ -23,18 +17,27 @@ def summary(monkeypatch):
     return entries
 
 
-def test_a_defense_that_nobody_who_knows_it_attacked_comes_with_advice():
-    (line,) = not_run.not_attacked(made({"norm": 0.9}, {"norm": 0.6}))
-    assert line.startswith("noise, with model splitting: no attack on it takes noise into account")
-    assert "probe" in line
+@pytest.mark.parametrize(
+    ("points", "line"),
+    [
+        (
+            ({"norm": 0.9}, {"norm": 0.6}),
+            "noise, with model splitting: no attack on it takes noise",
+        ),
+        (
+            (BARE, {"probe/mean": 0.6, "test_utility": [NAN, NAN, 0.9, 0.9, 0.9]}),
+            "noise: 2 of 5 trials diverged.",
+        ),
+        (
+            (BARE, {"test_utility": 0.9}),
+            "noise: no attack on it with model splitting has a figure.",
+        ),
+    ],
+)
+def test_what_was_not_attacked_is_named(points, line):
+    (found,) = not_run.not_attacked(made(*points))
+    assert found.startswith(line)
     assert not_run.not_attacked(made(BARE, PROTECTS)) == []
-
-
-def test_configurations_without_figures_are_named():
-    lost = made(BARE, {"probe/mean": 0.6, "test_utility": [NAN, NAN, 0.9, 0.9, 0.9]})
-    assert not_run.not_attacked(lost) == ["noise: 2 of 5 trials diverged."]
-    (line,) = not_run.not_attacked(made(BARE, {"test_utility": 0.9}))
-    assert line == "noise: no attack on it with model splitting has a figure."
 
 
 def test_what_was_not_reached_is_named():
@@ -49,9 +52,13 @@ def test_what_was_not_reached_is_named():
     assert any("undefended on 3, noise on 3, max_norm on 3" in line for line in lines)
 
 
-def test_skipped_attacks_have_their_reasons(summary):
+def test_skipped_attacks_have_their_reasons_and_old_rules_are_said(summary):
     summary["norm"] = {"label": "norm", "status": "skipped", "reason": "it has no gradients"}
+    entry = {"label": "passive", "status": "ok", "steps": 20}
+    summary["passive"] = columns("passive", rule=999) | entry
     assert not_run.not_attacked(made(BARE)) == ["norm: it has no gradients."]
+    (line,) = not_run.remarks(made(BARE))
+    assert "passive (rule 999; this version has rule" in line
 
 
 def test_without_learners_no_excess_is_known():
@@ -61,14 +68,14 @@ def test_without_learners_no_excess_is_known():
     assert line.startswith("What can be read without the federation with 40 known labels")
 
 
-def test_runs_that_learned_the_labels_inverted_are_counted(summary):
+def test_runs_that_learned_the_labels_inverted_are_counted():
     judged = made(BARE, PROTECTS)
     inverted = (judged.trials["configuration"] == 1) & (judged.trials["seed"] == 0)
     (line,) = not_run.remarks(judged._replace(trials=judged.trials.assign(inverted=inverted)))
     assert "(training AUC below 1/2): noise 1 of 5." in line
 
 
-def test_bounds_and_methods_without_a_panel_are_said(summary):
+def test_bounds_and_methods_without_a_panel_are_said():
     judged = made(BARE, PROTECTS, defenses=("label_dp",), knobs={"label_dp.epsilon": [NAN, 1.0]})
     assert any("Label DP bounds" in line for line in not_run.remarks(judged))
     judged = made(BARE, PROTECTS, defenses=("gafm",))
@@ -77,13 +84,6 @@ def test_bounds_and_methods_without_a_panel_are_said(summary):
     (line,) = not_run.remarks(judged._replace(trials=judged.trials.assign(panel=panel)))
     assert line.startswith("Not trained without model splitting")
     assert line.endswith(": gafm.")
-
-
-def test_other_rules_are_said(summary):
-    entry = {"label": "passive", "status": "ok", "steps": 20}
-    summary["passive"] = columns("passive", rule=999) | entry
-    (line,) = not_run.remarks(made(BARE))
-    assert "passive (rule 999; this version has rule" in line
 
 
 def test_assumptions_name_the_parties_the_class_and_the_guarantees():

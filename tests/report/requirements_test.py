@@ -4,15 +4,12 @@ import math
 
 import pytest
 
-from tests.report.made import made
+from tests.report.made import BARE, PROTECTS, made
 from vfljax.api import console
 from vfljax.api.report import requirement
 from vfljax.errors import UnmetError, UserError
 from vfljax.report import requirements
 from vfljax.report.verdicts import Verdict
-
-BARE = {"probe/mean": 0.95}
-PROTECTS = {"probe/mean": 0.6, "test_utility": 0.88}
 
 
 @pytest.fixture
@@ -26,7 +23,7 @@ def unmet(monkeypatch):
     return asked
 
 
-def test_the_upper_limit_of_what_is_recommended_is_held_to_the_most(unmet):
+def test_what_is_recommended_is_held_to_the_most_and_to_verdicts(unmet):
     judged = made(BARE, PROTECTS)
     (upper,) = judged.leading.loc[judged.leading["recommended"], "leak_upper"]
     assert unmet(judged, most=upper) == ""
@@ -34,6 +31,8 @@ def test_the_upper_limit_of_what_is_recommended_is_held_to_the_most(unmet):
     assert "with noise, leak AUC may be" in sentence
     shown, allowed = sentence.split("may be ")[1].split(": more than --fail_above=")
     assert float(shown) > float(allowed.rstrip("."))  # as many digits as it takes
+    assert unmet(judged, refused={Verdict.IS_UNDEFENDED}) == ""
+    assert "the verdict is 'protects" in unmet(judged, refused={Verdict.PROTECTS})
 
 
 def test_undefended_is_asked_where_nothing_is_recommended(unmet):
@@ -42,26 +41,12 @@ def test_undefended_is_asked_where_nothing_is_recommended(unmet):
     assert unmet(judged, most=1.0) == ""
     assert "no defense is recommended" in unmet(judged, refused={Verdict.CANNOT_SAY})
     assert "no attack has any figure" in unmet(made({"test_utility": 0.9}), most=0.9)
-
-
-def test_with_too_few_seeds_for_limits_the_mean_counts(unmet):
-    assert unmet(made(BARE, seeds=1), most=0.951) == ""
-
-
-def test_verdicts_are_refused(unmet):
-    judged = made(BARE, PROTECTS)
-    assert unmet(judged, refused={Verdict.IS_UNDEFENDED}) == ""
-    sentence = unmet(judged, refused={Verdict.PROTECTS})
-    assert "the verdict is 'protects from what was tried'" in sentence
-    assert unmet(judged) == ""  # nothing is asked
+    assert unmet(made(BARE, seeds=1), most=0.951) == ""  # without limits the mean counts
 
 
 def test_what_is_not_met_ends_with_status_3(capsys):
     assert console.fail(UnmetError("leak AUC may be 0.9.")) == 3
     assert console.fail(UserError("x.")) == 2
     assert capsys.readouterr().err.startswith("error: leak AUC may be 0.9.")
-
-
-def test_a_verdict_that_does_not_exist_is_refused_before_the_work():
     with pytest.raises(UserError, match="nothing_to_protect"):
         requirement(fail_verdict="nothing")

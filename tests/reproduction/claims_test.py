@@ -9,6 +9,8 @@ from analysis.reproduction.evidence import Evidence, LeakRow, Support, leaks_tex
 from vfljax.papers import numbers
 from vfljax.papers.comparisons import Compared
 
+FOR, AGAINST, OPEN = Support.FOR, Support.AGAINST, Support.OPEN
+
 
 def row(table, method, defenses, knobs, attack, strongest=False, **figures):
     values = {"leak": 0.6, "success": 0.6, "accuracy": 0.8, "auc": 0.8, "excess": 0.1, **figures}
@@ -16,72 +18,57 @@ def row(table, method, defenses, knobs, attack, strongest=False, **figures):
     return LeakRow(*identity, strongest, **values)
 
 
-def weighed(words, *rows, paper="", compared=()):
-    """What the claim that begins so makes of one sweep's rows, and of comparisons."""
-    of_paper = (claim for claim in claims.claims() if claim.paper.startswith(paper))
-    claim = next(claim for claim in of_paper if claim.text.startswith(words))
-    return claim.weigh(Evidence(compared=compared, leaks={"a_sweep": rows} if rows else {}))
+def weighed(claim, *rows, compared=()):
+    """What a claim makes of one sweep's rows, and of comparisons."""
+    evidence = Evidence(compared=compared, leaks={"a_sweep": rows} if rows else {})
+    return list(claims.WEIGHED[claim](evidence))
 
 
-def support(words, *rows):
-    return [line.support for line in weighed(words, *rows)]
+def support(claim, *rows):
+    return [line.support for line in weighed(claim, *rows)]
 
 
-def figure6(k, success, table="kdk/figure6", epsilon=0.3, classes=10, **figures):
-    about = table, f"kdk_k{k}", ("kdk",), {"kdk.epsilon": epsilon, "kdk.k": float(k)}, "passive"
+def figure6(k, success, epsilon=0.3, classes=10, **figures):
+    knobs = {"kdk.epsilon": epsilon, "kdk.k": float(k)}
+    about = "kdk/figure6", f"kdk_k{k}", ("kdk",), knobs, "passive"
     return row(*about, success=success, classes=classes, **figures)
 
 
-@pytest.mark.parametrize(("second", "expected"), [(0.64, Support.FOR), (0.70, Support.AGAINST)])
+@pytest.mark.parametrize(("second", "expected"), [(0.64, FOR), (0.70, AGAINST)])
 def test_k_matters_little_where_success_stays_within_a_range(second, expected):
     values = {3: 0.6, 5: second, 10: 0.1}
-    assert support("Figure 6: k below", *(figure6(k, v) for k, v in values.items())) == [expected]
-    for other in ({"table": "kdk/4"}, {"epsilon": 0.8}):  # where the figure has not every k
-        rows = [figure6(k, v, **other) for k, v in values.items()]
-        assert support("Figure 6: k below", *rows) == []
+    claim = "kdk", "k"
+    assert support(claim, *(figure6(k, v) for k, v in values.items())) == [expected]
+    # beyond .6 the figure has not every k
+    assert support(claim, *(figure6(k, v, epsilon=0.8) for k, v in values.items())) == []
     of_100 = [figure6(k, v, classes=100) for k, v in values.items()]
-    assert support("Figure 6: k below", *of_100) == [Support.AGAINST]  # 10 is no exception
+    assert support(claim, *of_100) == [AGAINST]  # 10 is no exception
 
 
 @pytest.mark.parametrize(
-    ("least", "at_all", "expected"),
-    [(0.6, 0.76, Support.FOR), (0.6, 0.62, Support.AGAINST), (0.78, 0.78, Support.OPEN)],
+    ("least", "at_all", "expected"), [(0.6, 0.76, FOR), (0.6, 0.62, AGAINST), (0.78, 0.78, OPEN)]
 )
 def test_k_of_all_classes_fails_where_it_leaves_what_the_smallest_takes(least, at_all, expected):
     undefended = row("kdk/figure6", "undefended", (), {}, "passive", success=0.8, classes=10)
     rows = [undefended, figure6(3, least), figure6(10, at_all)]
-    assert support("Figure 6: k of all", *rows) == [expected]
+    assert support(("kdk", "k_all"), *rows) == [expected]
     rows[2] = figure6(10, at_all, accuracy=0.7)  # an epsilon that costs the accuracy is excepted
-    assert support("Figure 6: k of all", *rows) == [Support.OPEN]
-    assert support("Figure 6: k of all", *(r._replace(classes=100) for r in rows)) == []
+    assert support(("kdk", "k_all"), *rows) == [OPEN]
 
 
-@pytest.mark.parametrize("attack", ["passive", "active"])
-def test_a_defense_fails_where_it_keeps_the_accuracy_and_most_of_the_success(attack):
-    def noise(accuracy, success):
-        figures = {"success": success, "accuracy": accuracy}
-        found, *others = support(
-            "Noisy gradients",
-            row("kdk/figure7", "undefended", (), {}, attack, success=1.0),
-            row("kdk/figure7", "noise", ("noise",), {}, attack, **figures),
-        )
-        assert others == [Support.OPEN] * 3  # not run
-        return found
-
-    assert noise(0.79, 0.6) is Support.FOR
-    assert noise(0.79, 0.4) is Support.AGAINST
-    assert noise(0.70, 0.4) is Support.OPEN  # no operating point keeps the accuracy
+@pytest.mark.parametrize(
+    ("accuracy", "success", "expected"), [(0.79, 0.6, FOR), (0.79, 0.4, AGAINST), (0.70, 0.4, OPEN)]
+)
+def test_a_defense_fails_where_it_keeps_the_accuracy_and_most_of_the_success(
+    accuracy, success, expected
+):
+    undefended = row("kdk/figure7", "undefended", (), {}, "active", success=1.0)
+    figures = {"success": success, "accuracy": accuracy}
+    noise = row("kdk/figure7", "noise", ("noise",), {}, "active", **figures)
+    assert support(("fu", "defenses"), undefended, noise) == [expected] + [OPEN] * 3  # not run
 
 
-@pytest.mark.parametrize(("classes", "weighed_defenses"), [(10, 3), (100, 2)])
-def test_against_the_direct_attack_noise_and_sometimes_ppdl_are_excepted(classes, weighed_defenses):
-    names = ("compression", "discrete_sgd", "noise", "ppdl")
-    rows = [row("kdk/8", name, (name,), {}, "direct/a", success=0.9) for name in names]
-    rows += [row("kdk/8", "undefended", (), {}, "direct/a", success=1.0, classes=classes)]
-    assert support("Tables 8 and 9", *rows) == [Support.FOR] * weighed_defenses
-
-
-def paired(words, table, dataset, values, **fields):
+def paired(claim, table, dataset, values, **fields):
     """What a claim makes of a table's numbers, ours by their defense or model."""
     compared = []
     for n in (n for n in numbers() if (n.table, n.dataset) == (table, dataset)):
@@ -89,56 +76,27 @@ def paired(words, table, dataset, values, **fields):
         if all(asked[name] == value for name, value in fields.items()):
             value = values[n.setting.get("label_party_model", n.defense)]
             compared.append(Compared(n, ours=(value, value + 0.001)))
-    return [line.support for line in weighed(words, compared=compared)]
+    return [line.support for line in weighed(claim, compared=compared)]
 
 
 @pytest.mark.parametrize(
-    ("table", "dataset", "success", "expected"),
+    ("claim", "table", "dataset", "success", "expected"),
     [
-        ("kdk/4", "CIFAR-10", 0.98, [Support.FOR]),
-        ("kdk/4", "CIFAR-10", 1.02, [Support.AGAINST]),
-        ("kdk/5", "CIFAR-10", 0.60, [Support.FOR]),
-        ("kdk/6", "CIFAR-10", 0.38, [Support.FOR]),
-        ("kdk/6", "CIFAR-10", 0.42, [Support.AGAINST]),
-        ("kdk/6", "Criteo", 0.38, []),  # excepted
+        ("passive", "kdk/4", "CIFAR-10", 0.98, [FOR]),
+        ("passive", "kdk/4", "CIFAR-10", 1.02, [AGAINST]),
+        ("passive", "kdk/5", "CIFAR-10", 0.60, []),  # of another table
+        ("halved", "kdk/4", "CIFAR-10", 0.48, [FOR]),
+        ("halved", "kdk/4", "CIFAR-10", 0.52, [AGAINST]),
+        ("halved", "kdk/4", "Criteo", 0.48, []),  # excepted
+        ("active", "kdk/5", "CIFAR-10", 0.60, [FOR]),
+        ("direct", "kdk/6", "CIFAR-10", 0.38, [FOR]),
+        ("direct", "kdk/6", "CIFAR-10", 0.42, [AGAINST]),
+        ("direct", "kdk/6", "Criteo", 0.38, []),  # excepted
     ],
 )
-def test_kdk_s_claims_are_each_of_one_table(table, dataset, success, expected):
+def test_kdk_s_claims_are_each_of_one_table(claim, table, dataset, success, expected):
     values = {"none": 1.0, "kdk": success}
-    for number in "4567":
-        found = paired(f"Table {number}", table, dataset, values, split="train")
-        assert found == (expected if table.endswith(number) else [])
-
-
-def test_success_is_halved_but_on_two_data_sets():
-    def found(dataset, success):
-        values = {"none": 1.0, "kdk": success}
-        return paired("Table 4: in", "kdk/4", dataset, values, split="train")
-
-    assert [found("CIFAR-10", x) for x in (0.48, 0.52)] == [[Support.FOR], [Support.AGAINST]]
-    assert found("Yahoo! Answers", 0.48) == found("Criteo", 0.48) == []
-
-
-def test_a_larger_model_is_compared_where_alpha_d_is_large():
-    values = {"large": 0.75, "small": 0.70}
-    found = (paired("A larger", "sun/1", "Criteo", values, alpha_d=a) for a in (0.005, 0.03))
-    assert [*found] == [[], [Support.FOR]]
-
-
-def test_both_losses_are_needed_where_each_alone_is_worse():
-    def both(gan_auc, ce_leak, table="gafm/text"):
-        figures = {"gafm": (0.6, 0.9), "gan_only": (0.5, gan_auc), "ce_only": (ce_leak, 0.9)}
-        return support(
-            "The GAN loss alone",
-            *(
-                row(table, method, ("gafm",), {}, "mean/oracle", leak=leak, auc=auc)
-                for method, (leak, auc) in figures.items()
-            ),
-        )
-
-    assert both(0.5, 0.9) == [Support.FOR] * 2
-    assert both(0.9, 0.62) == [Support.AGAINST] * 2
-    assert both(0.5, 0.62, table="gafm/figure3") == [Support.FOR]  # Spambase is excepted
+    assert paired(("kdk", claim), table, dataset, values, split="train") == expected
 
 
 def sun(method, leak, auc, **knobs):
@@ -159,17 +117,14 @@ def test_sun_s_claims_are_of_small_weights_and_the_signed_spectral_attack():
         sun("label_dp", 0.55, 0.54, epsilon=0.5),
         sun("label_dp", 0.57, 0.55, epsilon=1.0),
     ]
-    mixed = [Support.FOR, Support.AGAINST]
-    assert support("With alpha_d from .002", *rows) == mixed
-    assert support("... with almost the same", *rows) == mixed
-    assert support("With alpha_d = .03", *rows) == [Support.FOR]
-    assert support("... and the test AUC falls", *rows) == [Support.AGAINST]
-    assert support("Marvell (s = 8)", *rows) == mixed
-    bounded = support("Undefended, with Marvell and with label DP", *rows)
-    assert bounded == [Support.FOR] * 4 + [Support.AGAINST]
-    higher = sun("undefended", 0.99, 0.78)
-    two = [higher, *rows]  # which of two is meant is not known
-    assert support("With alpha_d from .002", *two) == []
+    assert support(("sun", "dcor_leak"), *rows) == [FOR, AGAINST]
+    assert support(("sun", "dcor_auc"), *rows) == [FOR, AGAINST]
+    assert support(("sun", "dcor_large"), *rows) == [FOR]
+    assert support(("sun", "dcor_large_auc"), *rows) == [AGAINST]
+    assert support(("sun", "gradients"), *rows) == [FOR, AGAINST]
+    assert support(("sun", "bounded"), *rows) == [FOR] * 4 + [AGAINST]
+    two = [sun("undefended", 0.99, 0.78), *rows]  # which of two is meant is not known
+    assert support(("sun", "dcor_leak"), *two) == []
 
 
 def test_every_claim_is_weighed_and_says_where_the_paper_makes_it():
@@ -177,19 +132,6 @@ def test_every_claim_is_weighed_and_says_where_the_paper_makes_it():
     assert [(claim.paper, claim.id) for claim in every] == list(claims.WEIGHED)
     for claim in every:
         assert bool(claim.place) == bool(claim.quote) == (claim.id != "strongest")
-
-
-def test_the_strongest_attack_is_listed_with_its_excess():
-    def listed(*rows, paper):
-        return [line.text for line in weighed("Not claimed", *rows, paper=paper)]
-
-    probe = row("kdk/4", "kdk", ("kdk",), {}, "probe", leak=0.97, excess=0.3)
-    (line,) = listed(probe, probe._replace(strongest=True), paper="kdk")
-    assert line == "a_sweep, kdk, split: 0.970 by probe, +0.300 over the local-only baseline."
-    norm = row("gafm/2", "gafm", ("gafm",), {}, "norm", strongest=True, excess=math.nan)
-    (line,) = listed(norm, row("gafm/2", "gafm", ("gafm",), {}, "joint/exchange"), paper="gafm")
-    assert line.endswith("by norm.")
-    assert listed(norm, paper="gafm") == []  # published attacks alone
 
 
 def test_rows_are_read_as_they_were_stored(tmp_path):

@@ -49,8 +49,8 @@ def parts(sweep: StoredSweep, trial: int) -> Parts:
       trial: its id.
 
     Raises:
-      UserError: if the trial has other defenses than gafm, or the sweep recorded fewer rows than it
-        trained on (``config.training.record_rows``).
+      UserError: if the trial has other defenses than gafm, the label party owns columns, or the sweep
+        recorded fewer rows than it trained on (``config.training.record_rows``).
     """
     stored = sweep.trial(trial)
     row, exchange, splits = stored.row, stored.exchange(), sweep.splits()
@@ -63,6 +63,11 @@ def parts(sweep: StoredSweep, trial: int) -> Parts:
     knobs |= {k: v for k, v in row.items() if k.startswith("gafm.") and v is not None}
     experiment = experiment_of(sweep)
     model, training = experiment.model, experiment.training
+    if experiment.parties.label_features:
+        raise UserError(
+            f"{sweep.workdir} has a label party with columns, whose embeddings are not stored: GAFM's "
+            "parts need those of all parties, config.parties.label_features=False."
+        )
     train = splits["train"][row["seed"]]
     order, sent = exchange["order"][-1], exchange["sent"][-1]
     if len(order) < len(train):
