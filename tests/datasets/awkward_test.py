@@ -10,6 +10,7 @@ table or a data frame is a Parquet file, and a dictionary of arrays is a .npz fi
 import datetime
 import decimal
 import gzip
+import lzma
 import re
 
 import numpy as np
@@ -46,9 +47,7 @@ def pandas(**options):
 READ = (
     # missing values
     ("question marks and blanks", csv("1\n ? \n 3\n NA "), {}, "a=1 nan 3 nan; classes 0 1", ""),
-    ("None, n/a, #N/A", csv("1\nNone\nn/a\n#N/A"), {}, "a=1 nan nan nan; classes 0 1", ""),
     ("a dash, named", csv("1\n-\n3"), {"na_values": "-"}, "a=1 nan 3; classes 0 1", ""),
-    ("-999 as missing", csv("1\n-999\n-999.0\n4"), {"na_values": -999}, "a=1 nan nan 4; classes 0 1", ""),
     ("-999 of an integer column", arrow([1, -999, 3], pa.int16()), {"na_values": (-999,)}, "a=1 nan 3; classes 0 1", ""),
     ("NA as a category", csv("NA\nu\nv"), pandas(keep_default_na=False), "a={NA|u|v}; classes 0 1", ""),
     ("NA by default", csv("NA\nu\nv"), {}, "a={u|v|(missing)}; classes 0 1", ""),
@@ -59,19 +58,13 @@ READ = (
     ("words among numbers as categories", csv("1\nunknown\n3"), {"categorical": "a"}, "a={1|3|unknown}; classes 0 1", ""),
     ("whole numbers that pandas calls categories", CATEGORIES, {}, "a={3|7}; classes 0 1", ""),
     ("the same, named numeric", CATEGORIES, {"numeric": "a"}, "a=7 3 7; classes 0 1", ""),
-    ("a dictionary of texts", pa.table({"a": pa.array(["u", None, "v"]).dictionary_encode(), "y": [0, 1, 0]}), {}, "a={u|v|(missing)}; classes 0 1", ""),
     ("Arrow's texts", arrow(["u", None, "v"], pa.string_view(), pa.array(["n", "y", "n"], pa.large_string())), {}, "a={u|v|(missing)}; classes n y", ""),
     ("the rarest are pooled", csv("v\nu\nu\nw\nw\nx\n"), {"max_categories": 4}, "a={u|w|(other)|(missing)}; classes 0 1", ""),
     ("hex codes, named", csv("\n".join(f"{k:04x}x" for k in range(30))), {"categorical": "a", "max_categories": 3}, "a={0000x|0001x|(other)}; classes 0 1", ""),
-    ("100,000 categories", csv("\n".join(f"w{k:06}" for k in range(100_000))), {"categorical": "a", "max_categories": 2}, "a={w000000|(other)}; classes 0 1", ""),
     ("twenty different words", csv("\n".join(f"w{k:02}" for k in range(20))), {"max_categories": 2}, "a={w00|(other)}; classes 0 1", ""),
     ("codes", csv("b\na\n\nc"), {"encoding": "codes"}, "a=code 4; classes 0 1", ""),
-    ("zeros of both signs as categories", arrow([-0.0, 0.0, 1.0], None), {"categorical": "a"}, "a={0|1}; classes 0 1", ""),
     ("categories in two cases", csv("Graz\ngraz\nUlm"), {}, "a={Graz|Ulm|graz}; classes 0 1", "a: some categories differ in case"),
-    ("formulas", csv("=cmd|' /C calc'!A0\n@SUM(1)\n!!python/object"), {}, "a={!!python/object|=cmd|' /C calc'!A0|@SUM(1)}; classes 0 1", ""),
-    ("days as categories", csv("2020-01-02\n2020-01-03"), {"categorical": "a"}, "a={2020-01-02|2020-01-03}; classes 0 1", ""),
     # labels
-    ("labels -1 and 1", csv("1\n2", "-1 1"), {}, "a=1 2; classes -1 1", ""),
     ("labels with zeros before them", arrow([1, 2, 3], None, ["007", "7", "+10"]), {}, "a=1 2 3; classes 7 10", ""),
     ("labels that are floats", arrow([0, 1, 2, 3], None, [10.0, 9.0, -1.0, 9.0]), {}, "a=0 1 2 3; classes -1 9 10", ""),
     ("blanks around everything", " a , y \n 1 , no \n 2 , yes \n", {}, "a=1 2; classes no yes", ""),
@@ -86,19 +79,15 @@ READ = (
     ("kinds by name and glob", "c1,c2,n,y\n1,4,1.5,0\n2,4,2.5,1\n", {"categorical": ("c*",), "numeric": ("n",)}, "c1={1|2}; c2={4}; n=1.5 2.5; classes 0 1", "c2: one value in all rows"),
     ("names that are no printable line", b'"a\n b\x1b\xe2\x80\xa8c",y\n1,0\n2,1\n', {}, "a b\ufffd c=1 2; classes 0 1", ""),
     ("a separator that row 1 does not have", "weight, kg;y\n61.5;0\n70.25;1\n", {}, "weight, kg=61.5 70.25; classes 0 1", ""),
-    ("the same the other way round", "a;b,y\n1,0\n2,1\n", {}, "a;b=1 2; classes 0 1", ""),
     ("pipes and quotes", b'"a;b,c"|"y"\r\n"say ""hi"", you"|"0"\r\n"two\nlines"|"1"', {}, 'a;b,c={say "hi", you|two\nlines}; classes 0 1', ""),
-    ("a regular expression that separates", "a | y\n1.5|0\n2.5 | 1\n", pandas(sep=r"\s*\|\s*"), "a=1.5 2.5; classes 0 1", ""),
     # encodings
     ("a byte order mark", b"\xef\xbb\xbfa,y\n1,0\n2,1\n", {}, "a=1 2; classes 0 1", ""),
     ("UTF-16", "a,y\nü,0\nv,1\n".encode("utf-16"), {}, "a={v|ü}; classes 0 1", ""),
-    ("Latin-1", "a,y\nü,0\nv,1\n".encode("latin-1"), pandas(encoding="latin-1"), "a={v|ü}; classes 0 1", ""),
     ("gzip by no name", gzip.compress(b"a,y\n1,0\n2,1\n"), {}, "a=1 2; classes 0 1", ""),
+    ("xz by no name", lzma.compress(b"a,y\n1,0\n2,1\n"), {}, "a=1 2; classes 0 1", ""),
     # numbers and their notations
-    ("decimal commas", csv("0,5\n-,25\n3"), pandas(decimal=","), "a=0.5 -0.25 3; classes 0 1", ""),
     ("decimal commas beside question marks", csv("0,5\n?\n3"), pandas(decimal=","), "a=0.5 nan 3; classes 0 1", ""),
     ("German numbers", csv("1.500\n2\n3,5"), pandas(decimal=",", thousands="."), "a=1500 2 3.5; classes 0 1", ""),
-    ("thousands beside question marks", csv("1,000\n?\n3"), pandas(thousands=","), "a=1000 nan 3; classes 0 1", ""),
     ("nullable integers and booleans", pd.DataFrame({"a": pd.array([1, None, 3], "Int8"), "b": pd.array([True, None, False]), "y": [0, 1, 0]}), {}, "a=1 nan 3; b=1 nan 0; classes 0 1", ""),
     ("booleans in words", csv("TRUE\nfalse\n"), {}, "a=1 0 nan; classes 0 1", ""),
     ("decimals", arrow([decimal.Decimal("1.25"), None, decimal.Decimal("3.50")], pa.decimal128(6, 2)), {}, "a=1.25 nan 3.5; classes 0 1", ""),
@@ -118,11 +107,9 @@ READ = (
     ("days that only day-first reads", csv("28.2.2020\n1.03.2020"), {}, "a=0 2; classes 0 1", "a: days since 2020-02-28"),
     ("days that both orders read alike", csv("01/01/2020\n02/02/2020"), {}, "a=0 32; classes 0 1", ""),
     ("days of a named format", csv("01/02/2020\n03/04/2020"), pandas(parse_dates=["a"], date_format="%d/%m/%Y"), "a=0 62; classes 0 1", ""),
-    ("digits of a named format", csv("20200228\n20200301"), pandas(parse_dates=["a"], date_format="%Y%m%d"), "a=0 2; classes 0 1", ""),
     ("moments", csv("2020-01-01T12:00:00Z\n2020-01-01T01:00:00+01:00"), {}, "a=0.5 0; classes 0 1", ""),
     ("named months", csv("Jan 1, 2020\nDec 31, 2020"), {}, "a=0 365; classes 0 1", ""),
     ("Arrow's days", arrow(DAYS, pa.date32()), {}, "a=0 nan 2; classes 0 1", "a: days since 2020-02-28"),
-    ("pandas' moments", pd.DataFrame({"a": pd.to_datetime(["2020-01-02", None]), "y": [0, 1]}), {}, "a=0 nan; classes 0 1", ""),
     ("durations", arrow([3600, 7200, None], pa.duration("s")), {}, "a=0.0416667 0.0833333 nan; classes 0 1", "a: days"),
 )  # fmt: skip
 
@@ -139,7 +126,6 @@ REFUSED = (
     ("a label is missing", csv("1\n2\n3\n4", "u ? v u"), {}, "'y' is the label and is missing in 1 of 4 rows, first in row 2: fill it, or drop_unlabeled=True"),
     ("a class called None", csv("1\n2\n3", "None x x"), {}, r'reads NA and None as missing: options={"keep_default_na": false}'),
     ("labels in two cases", csv("1\n2\n3", "Yes yes no"), {}, "'y' has the labels 'Yes' and 'yes', which look alike"),
-    ("labels in two normal forms", csv("1\n2\n3", "caf\u00e9 cafe\u0301 tea"), {}, "which look alike"),
     ("one class", csv("1\n2\n3", "u u u"), {}, "'y' is the label and is 'u' in all rows"),
     ("a number to predict", csv("1\n2\n3", "0.5 1.5 2"), {}, "a regression target"),
     ("101 classes", arrow(range(101), None, range(101)), {}, "101 distinct values, more than 100 classes"),
@@ -154,23 +140,18 @@ REFUSED = (
     ("columns of one name", TWO_NAMES, {}, "two columns are named 'a'"),
     ("separated by blanks", "a  y\n1  0\n2  1\n", {}, 'It has but one column: give options={"sep"'),
     ("a long row", b"a,y\n1,0\n2,1\n3,4,1\n", {}, "cannot be read .*Expected 2 fields in line 4.* options= of pandas.read_csv"),
-    ("an open quote", 'a,y\n"1,0\n2,1\n', {}, "cannot be read .*EOF inside string"),
     ("a header only", b"a,y", {}, "has 2 columns and no row"),
     ("nothing", b"", {}, "is empty"),
     ("no value at all", csv("\n\n"), {}, "has no column with values beside 'y' left"),
     # notations that differ in value
     ("thousands or decimals", csv("1,000\n2,500\n3,125"), {}, 'row 1, column \'a\' has \'1,000\'.*give options={"decimal": ","} or options={"thousands": ","}, or name it in categorical='),
-    ("thousands", csv("1,000\n2,500.5\n3"), {}, r'notation that is not read: give options={"thousands": ","}, or name'),
     ("decimal commas", csv("0,5\n1,25\n3"), {}, r'notation that is not read: give options={"decimal": ","}, or name'),
     ("both, as in German", csv("1.000,5\n2.000,25\n3,5"), {}, r'give options={"thousands": ".", "decimal": ","}, or name'),
     ("points where commas are", csv("1.500\n2.500\n3.500"), pandas(decimal=","), r'give options={"decimal": "."} or options={"thousands": ".", "decimal": ","}, or'),
     ("notations that differ by column", MIXED, {}, "'rate' has '0,5'.*the file mixes notations .column 'price' writes .*rewrite one of the two"),
-    ("the same with decimal commas", MIXED, pandas(decimal=","), "'price' has '3.25'.*the file mixes notations .column 'rate' writes .*rewrite one of the two"),
     ("thousands in one column, decimals in another", "a;b;y\n1,000;0,5;0\n2,000;0,25;1\n", {}, r"'a' has '1,000'.*give options={\"decimal\": \",\"}, or name"),
     ("notations that differ by row", csv("1.000,5\n2,000.5\n3"), {}, "write them as plain numbers"),
     ("percent", csv("5%\n10 %\n2.5%"), {}, "row 1, column 'a' has '5%', .*write them as plain numbers"),
-    ("dollars", csv("$1.00\n-$2\n$ 3.50"), {}, r"'\$1.00', .*write them as plain numbers"),
-    ("a minus sign that is no hyphen", csv("\u22121\n\u22122.5\n3"), {}, "'\u22121', .*write them as plain numbers"),
     ("days or months first", csv("01/02/2020\n03/04/2020"), {}, r'several ways: .*options={"parse_dates": \["a"\], "date_format": "%d/%m/%Y"} or give .*"%m/%d/%Y"}'),
     ("the same in Parquet", arrow(["01/02/2020", "03/04/2020", None], pa.string()), {}, r"pandas.to_datetime\(format='%d/%m/%Y'\)"),
     ("a day that is none", csv("31.02.2020\n01.03.2020"), {}, "that no format reads in all rows: write all as 2020-01-31"),
@@ -178,12 +159,9 @@ REFUSED = (
     ("days that no clock holds", arrow([2**31 - 1, 0, 1], pa.date32()), {}, "'a' holds dates out of bounds"),
     # other types and files
     ("lists", arrow([[1], [2], []], pa.list_(pa.int8())), {}, "'a' holds values of type ndarray, neither number nor text"),
-    ("structs", pa.table({"a": [{"u": 1}, {"u": 2}], "y": [0, 1]}), {}, "'a' holds values of type dict, neither number nor text"),
     ("bytes", arrow([b"a", b"b", b"c"], pa.binary()), {}, "'a' holds values of type bytes, neither number nor text"),
     ("groups without a value", "a,b,y\n1,p,0\n2,,1\n", {"groups": "b"}, "row 2, column 'b' names groups and has no value"),
     ("Latin-1", "a,y\nü,0\nv,1\n".encode("latin-1"), {}, 'is not UTF-8 text .*options={"encoding": "latin-1"}'),
-    ("a picture", b"\x89PNG\r\n\x1a\n" + bytes(range(256)), {}, "not UTF-8"),
-    ("arrays of two lengths", {"a": np.ones(3), "y": np.ones(2)}, {}, r"y is float64 of shape \(2,\): it must be of 3 rows"),
     ("a cube", {"x": np.ones((2, 2, 2)), "y": np.ones(2)}, {}, r"array 'x' has shape \(2, 2, 2\)"),
     ("complex numbers", {"a": np.ones(2, complex), "y": np.ones(2)}, {}, "'a' is of type complex128"),
     ("a matrix too wide", {"x": np.ones((2, 100_001), bool), "y": np.arange(2)}, {}, "has 100,001 columns, more"),
@@ -197,7 +175,6 @@ OPTIONS = (
     ({"label": True}, "label=True: give the name of a column"),
     ({"drop": "*"}, "label='y' is also in drop="),
     ({"drop": ("a", "b")}, "has no column with values beside 'y' left: drop fewer"),
-    ({"groups": "y"}, "label='y' is also in groups="),
     ({"encoding": "one-hot"}, "unknown encoding 'one-hot': did you mean 'onehot'"),
     ({"max_categories": 0}, "max_categories=0.*: give a"),
     ({"na_values": None}, "na_values=None: give words, or numbers"),
@@ -208,13 +185,9 @@ OPTIONS = (
     ({"test_file": "own.data"}, "is the table itself: give another file"),
     (pandas(seperator=";"), "unknown option of pandas.read_csv 'seperator'"),
     (pandas(converters={"a": "eval"}), "unknown option of pandas.read_csv 'converters'"),
-    (pandas(chunksize=3), "unknown option of pandas.read_csv 'chunksize'"),
-    (pandas(storage_options={}), "unknown option of pandas.read_csv 'storage_options'"),
     (pandas(engine="pyarrow.evil"), "engine='pyarrow.evil': give 'c' or 'python'"),
     (pandas(on_bad_lines=print), "is no JSON object of options"),
     (pandas(encoding="klingon"), "encoding='klingon': give an encoding"),
-    (pandas(quotechar="ab"), "cannot be read .*quotechar"),
-    ({"options": "sep=;"}, "options='sep=;' is no JSON object of options"),
     ({"options": "[1]"}, "is no JSON object of options"),
 )
 
@@ -224,7 +197,6 @@ TESTED = (
     ("days before the first training day", csv("2020-02-01\n2020-02-03"), csv("2020-01-05\n2020-02-01"), {}, "a=0 2 -27 0; classes 0 1"),
     ("numbers, and texts of numbers", arrow([1, 2, None], pa.int32()), csv("0.5\n?\n3"), {}, "a=1 2 nan 0.5 nan 3; classes 0 1"),
     ("a word among days", csv("2020-02-01\n2020-02-03"), csv("2020-01-05\nsoon"), {}, "test.csv row 2, column 'a' has 'soon', and other rows hold dates"),
-    ("a word among numbers", csv("1\n2"), csv("1\nx"), {}, "test.csv row 2, column 'a' has 'x', and other rows hold numbers"),
     ("a category of test rows alone", csv("u\nv"), csv("u\nw\n"), {}, "a={u|v}; classes 0 1"),
     ("the same as codes", csv("u\nv"), csv("u\nw\n"), {"encoding": "codes"}, "a=code 3; classes 0 1"),
     ("a column lacks", csv("1\n2"), "y\n0\n1\n", {}, "test.csv lacks 'a': give it the columns of .*own.data"),
