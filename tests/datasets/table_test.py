@@ -1,11 +1,7 @@
 """A user's own table: files and frames, published test parts, groups, and what the records say."""
 
-import bz2
-import gzip
 import json
-import lzma
 import os
-import zipfile
 
 import numpy as np
 import pandas as pd
@@ -13,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from tests.conftest import real_data
 from tests.datasets import refusals
 from tests.datasets.tables import FRAME, made, mixed, refused, summary, write
 from tests.sweeps import plan_of, tiny
@@ -39,20 +34,12 @@ def test_every_format_of_the_same_content_is_the_same_data_set(tmp_path, encodin
     options = {"label": "sick", "categorical": ("kind",), "encoding": encoding}
     frame = from_frame(FRAME, **options)
     assert checksum(from_frame(pa.Table.from_pandas(FRAME), **options)) == checksum(frame)
-    for suffix in (".csv", ".csv.bz2", ".csv.xz", ".tsv", ".txt", ".parquet", ".npz"):
+    for suffix in (".csv", ".csv.bz2", ".tsv", ".txt", ".parquet", ".npz"):
         read = table.table(write(tmp_path, FRAME, suffix), **options)
         assert checksum(read) == checksum(frame), suffix
         assert read.columns == frame.columns
         assert read.classes == frame.classes == ("no", "yes")
         assert read.sources == frame.sources
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
-def test_compressed_text_is_read_whatever_it_is_called(tmp_path, pack):
-    (tmp_path / "own.data").write_bytes(pack(CSV))
-    assert (
-        summary(table.table(str(tmp_path / "own.data"), label="y")) == "a=1 2; b={u|v}; classes 0 1"
-    )
 
 
 def test_a_folder_of_parquet_parts_is_one_table(tmp_path):
@@ -73,7 +60,7 @@ def test_a_folder_of_parquet_parts_is_one_table(tmp_path):
 
 def test_a_code_keeps_its_zeros_although_words_come_late_in_a_long_file(tmp_path):
     """pandas reads a long file in pieces, and would make numbers of a piece that holds only digits."""
-    rows = 600_000
+    rows = 270_000
     (tmp_path / "own.csv").write_text("c,y\n" + "007,0\n" * rows + "x7,1\n")
     data = table.table(str(tmp_path / "own.csv"), label="y", categorical="c")
     assert [column.value for column in data.columns] == ["007", "x7"]
@@ -89,13 +76,8 @@ def test_what_is_no_readable_file_is_named(tmp_path):
     fault(r"is a folder: give one file of it \(own.csv\)", tmp_path)
     with pytest.raises(UserError, match="options.label is needed"):
         load("table", str(tmp_path / "own.csv"), {})
-    for suffix, reader in {
-        ".xlsx": "read_excel",
-        ".json": "read_json",
-        ".pkl": "read_pickle",
-    }.items():
-        (tmp_path / f"own{suffix}").write_bytes(b"PK")
-        fault(f"not read .pandas.{reader} reads it.: give that frame to", tmp_path / f"own{suffix}")
+    (tmp_path / "own.xlsx").write_bytes(b"PK")
+    fault("not read .pandas.read_excel reads it.: give that frame to", tmp_path / "own.xlsx")
 
 
 class Exploit:
@@ -120,15 +102,6 @@ def test_a_small_file_of_a_large_table_is_refused_before_it_is_made(tmp_path, mo
     refusals.refused(table.table, str(tmp_path / "own.parquet"), label="y", match=message)
 
 
-def test_an_array_that_only_its_header_makes_large_is_refused(tmp_path):
-    path = tmp_path / "own.npz"
-    with zipfile.ZipFile(path, "w") as archive, archive.open("a.npy", "w") as stream:
-        about = {"descr": "<f8", "fortran_order": False, "shape": (1 << 40,)}
-        np.lib.format.write_array_header_1_0(stream, about)
-    message = "values take 8,796,093,022,208 bytes, more than"
-    refusals.refused(table.table, str(path), label="y", match=message)
-
-
 def test_features_that_would_not_fit_are_refused_before_they_are_made(monkeypatch):
     frame = made(a=list("uvwx"), b=[1, 2, 3, 4])
     monkeypatch.setattr(table, "MAX_BYTES", 4 * 4 * 5)
@@ -146,27 +119,17 @@ def test_options_of_pandas_are_given_by_a_config_or_as_json(tmp_path):
     assert data.features.tolist() == [[0.5], [1.5]]
     as_text = {**options, "options": json.dumps(options["options"])}
     assert checksum(load("table", str(path), as_text)) == checksum(data)
-    rows = mixed().to_csv(index=False, sep=";").replace(".", ",")
-    path.write_text(rows)
+    path.write_text(mixed().to_csv(index=False, sep=";").replace(".", ","))
+    sizes = {"train": 40, "validation": 20, "test": 20}
+    options = {"label": "y", "options": {"decimal": ","}}
     config = tiny(
-        data={
-            "name": "table",
-            "dir": str(path),
-            "options": {"label": "y", "options": {"decimal": ","}},
-            "train": 40,
-            "validation": 20,
-            "test": 20,
-        },
+        data={"name": "table", "dir": str(path), "options": options, **sizes},
         grid={"undefended": {}},
         **{"parties.columns": (("c", "m"), ("*",)), "training.batch_size": 32},
     )
-    planned = plan_of(config)
-    passive, label_party = planned.party_columns
+    passive, label_party = plan_of(config).party_columns
     assert [column.name for column in passive.columns] == ["m", "c", "c", "c"]
     assert [column.name for column in label_party.columns] == ["n"]
-    x, _ = rows_of(planned.table, 0, planned.table.train[0])
-    np.testing.assert_allclose(x[:, 0].mean(), 0, atol=1e-6)  # a missing number reads as the mean
-    np.testing.assert_array_equal(x[:, 1:].sum(1), 1)
 
 
 # ------------------------------------------------------------- frames
@@ -230,22 +193,11 @@ def test_frames_with_odd_names_or_contents():
     assert [c.name for c in data.columns] == ["0", "a b", "a b"]
     assert data.notes == ("the frame's index is left out: patient.",)
     refused("the frame: two columns are named 'a b'", frame.rename(columns={0: "a b"}))
-    refused("the frame has 3 columns and no row", frame[:0])
     refused("'a' holds values of type Period", made(a=pd.period_range("2020", periods=2)))
     refused("the frame is of type list: give a pandas DataFrame", [1, 2])
     levels = frame.set_axis(pd.MultiIndex.from_product([["m"], ["a", "b", "y"]]), axis=1)
     refused("has column names of 2 levels: make it one level", levels)
     refused("unknown option of a table 'test_file'", frame, test_file="t.csv")
-    wide = made(**{f"c{k}": [0, 1] for k in range(1000)})
-    assert len(refused("did you mean 'c777'", wide, drop="c77 7")) < 400
-
-
-def test_a_wide_table_is_read():
-    numbers = np.random.default_rng(0).normal(size=(300, 5000)).astype(np.float32)
-    frame = pd.DataFrame(numbers, columns=[f"g{j}" for j in range(5000)]).assign(
-        y=np.arange(300) % 2
-    )
-    np.testing.assert_array_equal(from_frame(frame, label="y").features, numbers)
 
 
 # ------------------------------------------------------------- categories, labels, records
@@ -266,22 +218,15 @@ def test_rare_categories_are_pooled_by_their_count():
     assert from_frame(frame, label="y", max_categories=1).columns[0].value == "(other)"
 
 
-def test_the_positive_class_is_one():
-    frame = pd.DataFrame({"a": range(3), "y": ["bad", "good", "bad"]})
-    assert from_frame(frame, label="y").labels.tolist() == [0, 1, 0]
-    data = from_frame(frame, label="y", positive="bad")
-    assert data.labels.tolist() == [1, 0, 1]
-    assert data.classes == ("good", "bad")
-
-
-def test_a_class_is_its_number_however_it_is_spelled():
+def test_a_class_is_its_number_however_it_is_spelled_and_the_positive_one_is_one():
     y = ["1", "+1", "01", "1.0", "1e0", "0", "-0", "10", "00"]
     data = from_frame(pd.DataFrame({"a": range(9), "y": y}), label="y")
     assert data.classes == ("0", "1", "10")
     assert data.labels.tolist() == [1, 1, 1, 1, 1, 0, 0, 2, 0]
     frame, test = made(a=[1, 2]), pd.DataFrame({"a": [1, 2], "y": ["1.0", "+0"]})
     assert from_frame(frame, label="y", test=test).labels.tolist() == [0, 1, 1, 0]
-    assert from_frame(frame, label="y", positive="0.0").labels.tolist() == [1, 0]
+    data = from_frame(frame, label="y", positive="0.0")
+    assert (data.labels.tolist(), data.classes) == ([1, 0], ("1", "0"))
 
 
 def test_rows_without_a_label_keep_the_numbers_of_the_others():
@@ -353,10 +298,9 @@ def test_a_test_file_is_looked_for_beside_the_table_first(tmp_path, monkeypatch)
     write(tmp_path / "elsewhere", made(a=[5, 6]), ".tsv")
     write(tmp_path / "elsewhere", made(a=[7, 8]), ".txt")
     monkeypatch.chdir(tmp_path / "elsewhere")
-    data = table.table(path, label="y", test_file="own.tsv")
-    assert data.features[:, 0].tolist() == [1, 2, 3, 4]
-    data = table.table(path, label="y", test_file="own.txt")
-    assert data.features[:, 0].tolist() == [1, 2, 7, 8]
+    for name, numbers in {"own.tsv": [1, 2, 3, 4], "own.txt": [1, 2, 7, 8]}.items():
+        data = table.table(path, label="y", test_file=name)
+        assert data.features[:, 0].tolist() == numbers
     assert data.notes == ("2 of 4 rows are the published test part, of own.txt.",)
 
 
@@ -411,14 +355,3 @@ def test_test_rows_change_a_training_row_only_if_all_rows_are_to_scale(scaling_r
     missing = np.isnan(other.features[:, 0])
     assert missing.sum() == 4
     assert (after[missing, 0] == 0).all()  # 0 is the training rows' mean
-
-
-def test_bank_marketing_is_a_table_of_one_s_own():
-    path = real_data("bank_marketing") / "bank-full.csv.gz"
-    data = load("table", str(path), {"label": "y", "positive": "yes"})
-    frame = pd.read_csv(path, sep=";")
-    assert (data.labels == (frame.y == "yes")).all()
-    expected = pd.get_dummies(frame.drop(columns="y"), dtype=np.float32)
-    names = [f"{c.name}_{c.value}" if c.value else c.name for c in data.columns]
-    np.testing.assert_array_equal(data.features, expected[names])
-    assert len(names) == expected.shape[1]
