@@ -1,7 +1,4 @@
-"""Every data set's config, from files in the set's own format to scored attacks: its smoke variant.
-
-Images, whose networks compile long, are in ``image_sweeps_test``: another worker runs them.
-"""
+"""Every data set's config, from files in the set's own format to scored attacks: its smoke variant."""
 
 import csv
 import gzip
@@ -12,6 +9,10 @@ import pytest
 from tests.configs_test import FOLDER, load
 from tests.datasets import clicks
 from tests.sweeps import train
+from vfljax import datasets
+from vfljax.datasets.partition import divide
+from vfljax.datasets.splits import split_rows
+from vfljax.sweep.grid import parse
 
 RNG = np.random.default_rng(0)
 
@@ -75,47 +76,45 @@ WRITE = {
 }
 
 
-def test_every_data_set_s_config_is_here():
-    assert sorted(p.stem for p in (FOLDER / "datasets").glob("*.py")) == sorted(WRITE)
-
-
-IMAGES = ("cifar10", "bhi", "ham10000")
 # they alone need the federation without model splitting, whose networks compile as long again; it is
 # tried with the other sets
 UNTRIED = {"bhi": ("norm", "mean"), "ham10000": ("norm", "mean"), "default_credit": ("passive",)}
 
 
-# the dearest
-SLOW = ("avazu", "criteo", "imdb", "imdb_bert")
+def test_every_data_set_s_config_is_here():
+    assert sorted(p.stem for p in (FOLDER / "datasets").glob("*.py")) == sorted(WRITE)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else [])
-        for n in WRITE
-        if n not in IMAGES
-    ],
-)
-def test_eight_settings_run_end_to_end_on_a_file_of_the_set_s_format(name, tmp_path):
+def smoke_variant(name, folder):
+    """The smoke variant of a data set's config, on files written here."""
     if name == "imdb_bert":
         pytest.importorskip("tokenizers", reason="WordPiece needs the extra 'text'")
-    run_smoke(name, tmp_path)
-
-
-def run_smoke(name, folder):
-    """The smoke variant of a data set's config, trained and attacked on files written here."""
     (folder / "data").mkdir()
     where = WRITE[name](folder / "data") or folder / "data"
     module = load(FOLDER / "datasets" / f"{name}.py")
     assert "python -m launch.sweep" in module.__doc__
     config = module.get_config("smoke")
     config.data.dir = str(where)
+    return config
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_a_config_divides_a_file_of_the_set_s_format(name, tmp_path):
+    experiment = parse(smoke_variant(name, tmp_path))
+    asked = experiment.data
+    data = datasets.load(asked.name, asked.dir, asked.options)
+    assert len(divide(data, experiment.parties)) == experiment.parties.owners
+    split_rows(data, 0, asked.train, asked.validation, asked.test)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WRITE)
+def test_eight_settings_run_end_to_end_on_a_file_of_the_set_s_format(name, tmp_path):
+    config = smoke_variant(name, tmp_path)
     for attack in UNTRIED.get(name, ()):
         del config.attacks[attack]
-    finished = train(folder / "run", config)
+    finished = train(tmp_path / "run", config)
     split = [row for row in finished.results.to_pylist() if row["federation"] == "split"]
     assert len(split) == 8
     assert {row["status"] for row in finished.results.to_pylist()} == {"ok"}
-    attacked = {row["attack"] for row in finished.attacks.to_pylist()}
-    assert attacked == set(config.attacks)
+    assert {row["attack"] for row in finished.attacks.to_pylist()} == set(config.attacks)

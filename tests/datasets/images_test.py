@@ -1,8 +1,7 @@
 """Finding and decoding images in folders and archives, apart from any data set."""
 
+import gzip
 import io
-import tarfile
-import zipfile
 
 import numpy as np
 import pytest
@@ -25,17 +24,12 @@ def read(folder, side=4, **options):
 
 
 def test_images_are_found_by_suffix_of_any_case_in_order_and_hidden_ones_are_not(tmp_path):
-    names = ["b/2.PNG", "b/10.jpeg", "a/x/1.Jpg", "c.png", "b/._2.png", ".d/1.png", "b/notes.txt"]
-    small.write(tmp_path, dict.fromkeys(names, b""))
-    assert found(tmp_path) == ["a/x/1.Jpg", "b/10.jpeg", "b/2.PNG", "c.png"]
-
-
-def test_archives_count_only_where_the_folder_holds_no_image(tmp_path):
     inner = {"./a/1.png": PNG, "__MACOSX/a/1.png": PNG, "../2.png": PNG, "a/b.txt": b""}
     small.write(tmp_path, {"x.zip": small.zipped(inner), "y.tgz": small.tar({"z/3.jpg": PNG})})
     assert found(tmp_path) == ["a/1.png", "z/3.jpg"]
-    small.write(tmp_path, {"b/1.png": PNG})
-    assert found(tmp_path) == ["b/1.png"]
+    names = ["b/2.PNG", "b/10.jpeg", "a/x/1.Jpg", "c.png", "b/._2.png", ".d/1.png", "b/notes.txt"]
+    small.write(tmp_path, dict.fromkeys(names, b""))  # archives count where there is no image
+    assert found(tmp_path) == ["a/x/1.Jpg", "b/10.jpeg", "b/2.PNG", "c.png"]
 
 
 @pytest.mark.parametrize("mode", ["LA", "P", "1"])
@@ -51,52 +45,27 @@ def test_every_8_bit_png_becomes_rgb_or_gray(tmp_path, mode):
 
 @pytest.mark.parametrize("suffix", ["tar.gz", "zip"])
 def test_images_keep_their_order_whatever_the_archive_s(tmp_path, suffix):
-    arrays = [small.picture(k, 4, 4) for k in range(50)]
-    packed = {f"{k:03}.png": small.encoded(array) for k, array in enumerate(arrays)}
-    packed = dict(reversed(packed.items()))
+    arrays = [small.picture(k, 4, 4) for k in range(20)]
+    packed = {f"{k:03}.png": small.encoded(array) for k, array in reversed([*enumerate(arrays)])}
     pack = small.zipped if suffix == "zip" else small.tar
     small.write(tmp_path, {f"a.{suffix}": pack(packed)})
     entries, _ = images.find(tmp_path)
     np.testing.assert_array_equal(images.pixels(entries[::-7], 4), arrays[::-7])
 
 
-def test_links_in_an_archive_are_no_files(tmp_path):
-    link = tarfile.TarInfo("a/1.png")
-    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-    with tarfile.open(tmp_path / "a.tar", "w") as archive:
-        archive.addfile(link)
-    assert files.members(tmp_path / "a.tar") == []
-
-
-def test_an_archive_cut_anywhere_is_refused(tmp_path):
-    for mode, name, ends in (
-        ("w:gz", "a.tar.gz", (40, 150, -12, -1)),
-        (
-            "w",
-            "a.tar",
-            (100, 512, 600, 1024, 1536, 2048),
-        ),  # at and between the blocks of its members
-    ):
-        whole = small.tar({"1.png": PNG, "2.png": PNG}, mode)
-        for end in ends:
-            small.write(tmp_path, {name: whole[:end]})
-            assert "fetch it again" in refused(files.members, tmp_path / name)
-
-
-def encrypted():
-    content = bytearray(small.zipped({"1.png": PNG}))
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        start = archive.start_dir
-    content[6] |= 1
-    content[start + 8] |= 1
-    return bytes(content)
+@pytest.mark.parametrize("end", [100, 512, 600, 1024, 1536, 2048])
+def test_an_archive_cut_anywhere_is_refused(tmp_path, end):
+    """At, and between, the blocks of its two members."""
+    whole = small.tar({"1.png": PNG, "2.png": PNG}, "w")
+    small.write(tmp_path, {"a.tar": whole[:end], "a.tar.gz": gzip.compress(whole[:end])})
+    for name in ("a.tar", "a.tar.gz"):
+        assert "fetch it again" in refused(files.members, tmp_path / name)
 
 
 BAD = {
     "another format": ({"a.png": small.encoded(X, "GIF")}, "a.png cannot be read"),
     "another size": ({"a.png": small.encoded(small.picture(0, 4, 5))}, "5x4 pixels and not 4x4"),
     "a line break": ({"a.zip": small.zipped({"a\nb\x1b[2J\u2028.png": b"x"})}, "a b\ufffd[2J .png"),
-    "an encrypted zip": ({"a.zip": encrypted()}, "encrypted"),
 }
 
 
@@ -107,7 +76,6 @@ def test_what_is_no_image_is_named(tmp_path, case):
     said = refused(read, tmp_path)
     assert message in said
     assert str(tmp_path) in said
-    assert "object at" not in said
 
 
 def test_an_image_that_grows_is_bilinear_and_one_that_shrinks_a_mean_of_what_is_covered(tmp_path):
@@ -139,14 +107,6 @@ def test_copies_of_one_key_are_left_out_and_must_be_equal(tmp_path):
     small.write(tmp_path, {"b/1.png": PNG + b"1"})
     said = refused(images.find, tmp_path, lambda image: image.parts[-1])
     assert "a/1.png and" in said
-
-
-def test_pixels_in_memory_change_as_those_of_files_do(tmp_path):
-    arrays = np.stack([small.picture(k, 20, 30) for k in range(3)])
-    small.write(tmp_path, {f"{k}.png": small.encoded(array) for k, array in enumerate(arrays)})
-    for side, gray in ((10, False), (25, True)):
-        of_files = read(tmp_path, side, resize=True, gray=gray)
-        np.testing.assert_array_equal(images.pixels(arrays, side, resize=True, gray=gray), of_files)
 
 
 def test_rows_are_cut_into_blocks(monkeypatch):

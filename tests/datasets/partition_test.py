@@ -37,15 +37,18 @@ def owned(dataset, **changes):
     return ["".join(dict.fromkeys(column.name for column in block.columns)) for block in blocks]
 
 
-def test_equal_shares_are_contiguous_and_the_first_parties_take_what_is_left_over():
-    assert owned(table(), passive=3) == ["ab", "cd", "e", "f"]
-    assert owned(table(), passive=3, label_features=False) == ["ab", "cd", "ef"]
-
-
-def test_shares_divide_in_proportion():
-    assert owned(table(), passive=2, shares=(3, 2, 1)) == ["abc", "de", "f"]
-    blocks = divide(image(width=10), parties(passive=2, shares=(2, 2, 1)))
-    assert [block.input.shape for block in blocks] == [(4, 4, 3), (4, 4, 3), (4, 2, 3)]
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({"passive": 3}, ["ab", "cd", "e", "f"]),  # the first parties take what is left over
+        ({"passive": 3, "label_features": False}, ["ab", "cd", "ef"]),
+        ({"passive": 2, "shares": (3, 2, 1)}, ["abc", "de", "f"]),
+        ({"columns": (["f"], "*")}, ["f", "abcde"]),
+        ({"passive": 2, "columns": (["f"], ["a", "[bc]"], ("*",))}, ["f", "abc", "de"]),
+    ],
+)
+def test_columns_are_owned_by_shares_or_by_names(changes, names):
+    assert owned(table(), **changes) == names
 
 
 def test_places_cover_everything_once_and_in_order():
@@ -58,12 +61,6 @@ def test_places_cover_everything_once_and_in_order():
             assert abs((b - a) - share / sum(shares) * length) <= 1
 
 
-def test_names_globs_and_the_rest():
-    names = [["f"], ["a", "[bc]"]]
-    assert owned(table(), passive=1, columns=(*names[:1], "*")) == ["f", "abcde"]
-    assert owned(table(), passive=2, columns=(*names, ("*",))) == ["f", "abc", "de"]
-
-
 def test_a_column_whose_name_is_a_glob_is_itself_first():
     columns = (Column("a*"), Column("ab"), Column("c"))
     dataset = Dataset("made", np.zeros((ROWS, 3)), LABELS, 2, columns=columns)
@@ -71,13 +68,18 @@ def test_a_column_whose_name_is_a_glob_is_itself_first():
 
 
 def test_the_categories_of_one_column_never_part():
-    columns = (Column("a"), *(Column("b", "category", v) for v in "xyz"), Column("c"))
+    columns = (
+        Column("a"),
+        *(Column("b", "category", v) for v in "xyz"),
+        Column("c", "code", vocabulary=7),
+    )
     features = np.arange(ROWS * 5, dtype=np.float32).reshape(ROWS, 5)
     dataset = Dataset("made", features, LABELS, 2, columns=columns)
     first, second, third = divide(dataset, parties(passive=2))
     np.testing.assert_array_equal(first.features, features[:, :1])
     np.testing.assert_array_equal(second.features, features[:, 1:4])
     np.testing.assert_array_equal(third.features, features[:, 4:])
+    assert [block.input.vocabulary for block in (first, second, third)] == [(), (), (7,)]
 
 
 def test_columns_that_do_not_stand_together_keep_the_table_s_order():
@@ -86,27 +88,27 @@ def test_columns_that_do_not_stand_together_keep_the_table_s_order():
     np.testing.assert_array_equal(block.features, dataset.features[:, [1, 4]])
 
 
-def test_codes_are_described_to_the_network():
-    columns = (Column("n"), Column("k", "code", vocabulary=7))
-    dataset = Dataset("made", np.zeros((ROWS, 2)), LABELS, 2, columns=columns)
-    (block,) = divide(dataset, parties(label_features=False))
-    assert block.input.vocabulary == (0, 7)
-    assert divide(table(), parties())[0].input.vocabulary == ()
-
-
 def test_images_divide_by_columns_rows_and_patches():
     pictures = image()
     x = pictures.features
-    left, right = divide(pictures, parties())
-    np.testing.assert_array_equal(left.features, x[:, :, :3])
-    np.testing.assert_array_equal(right.features, x[:, :, 3:])
-    top, bottom = divide(pictures, parties(rule="rows"))
-    np.testing.assert_array_equal(top.features, x[:, :2])
-    np.testing.assert_array_equal(bottom.features, x[:, 2:])
+    cells = {
+        "contiguous": (
+            {"rows 0-3, columns 0-2": x[:, :, :3], "rows 0-3, columns 3-5": x[:, :, 3:]}
+        ),
+        "rows": {"rows 0-1, columns 0-5": x[:, :2], "rows 2-3, columns 0-5": x[:, 2:]},
+    }
+    for rule, parts in cells.items():
+        for block, (about, pixels) in zip(
+            divide(pictures, parties(rule=rule)), parts.items(), strict=True
+        ):
+            assert (block.about, block.input.shape) == (about, pixels.shape[1:])
+            np.testing.assert_array_equal(block.features, pixels)
     four = divide(pictures, parties(passive=3, rule="grid"))
-    cells = [x[:, :2, :3], x[:, :2, 3:], x[:, 2:, :3], x[:, 2:, 3:]]
-    for block, cell in zip(four, cells, strict=True):
-        np.testing.assert_array_equal(block.features, cell)
+    quarters = [x[:, :2, :3], x[:, :2, 3:], x[:, 2:, :3], x[:, 2:, 3:]]
+    for block, pixels in zip(four, quarters, strict=True):
+        np.testing.assert_array_equal(block.features, pixels)
+    blocks = divide(image(width=10), parties(passive=2, shares=(2, 2, 1)))
+    assert [block.input.shape for block in blocks] == [(4, 4, 3), (4, 4, 3), (4, 2, 3)]
 
 
 @pytest.mark.parametrize(
@@ -122,18 +124,15 @@ def test_what_is_mapped_from_disk_is_cut_as_it_is_read(tmp_path, dataset, change
     np.save(tmp_path / "x.npy", dataset.features)
     mapped = dataset._replace(features=np.load(tmp_path / "x.npy", mmap_mode="r"))
     rows = np.array([4, 0, 4])
-    for block, lazy in zip(
-        divide(dataset, parties(**changes)), divide(mapped, parties(**changes)), strict=True
-    ):
+    whole, lazy = (divide(data, parties(**changes)) for data in (dataset, mapped))
+    for block, part in zip(whole, lazy, strict=True):
         assert isinstance(block.features, np.ndarray)
-        assert isinstance(lazy.features, Part)
-        assert (lazy.input, lazy.columns, lazy.about) == (block.input, block.columns, block.about)
+        assert isinstance(part.features, Part)
+        assert (part.input, part.columns, part.about) == (block.input, block.columns, block.about)
         for about in ("shape", "dtype", "nbytes", "ndim"):
-            assert getattr(lazy.features, about) == getattr(block.features, about)
-        assert len(lazy.features) == ROWS
-        np.testing.assert_array_equal(np.asarray(lazy.features), block.features)
-        np.testing.assert_array_equal(lazy.features[rows], block.features[rows])
-        np.testing.assert_array_equal(lazy.features[1:3], block.features[1:3])
+            assert getattr(part.features, about) == getattr(block.features, about)
+        np.testing.assert_array_equal(np.asarray(part.features), block.features)
+        np.testing.assert_array_equal(part.features[rows], block.features[rows])
 
 
 def test_one_patch_a_party():
@@ -157,14 +156,6 @@ def test_a_text_s_special_tokens_and_shares_reach_the_blocks_and_the_network():
         assert block.input == ("text", (9,), (90,), 7)
     assert first.about == "words from 0% to 75% of each text, 9 tokens"
     assert second.about == "words from 75% to 100% of each text, 9 tokens"
-
-
-def test_what_a_party_sees_of_an_image_is_told_by_its_first_and_last_lines():
-    left, right = divide(image(), parties())
-    assert (left.about, right.about) == ("rows 0-3, columns 0-2", "rows 0-3, columns 3-5")
-    top, bottom = divide(image(), parties(rule="rows"))
-    assert (top.about, bottom.about) == ("rows 0-1, columns 0-5", "rows 2-3, columns 0-5")
-    assert top.input.shape == bottom.input.shape == (2, 6, 3)
 
 
 BAD = [

@@ -1,7 +1,6 @@
 """A user's own table: files and frames, published test parts, groups, and what the records say."""
 
 import json
-import os
 
 import numpy as np
 import pandas as pd
@@ -11,16 +10,11 @@ import pytest
 
 from tests.datasets import refusals
 from tests.datasets.tables import FRAME, made, mixed, refused, summary, write
-from tests.sweeps import plan_of, tiny
-from vfljax.config import Parties
 from vfljax.datasets import frames, load, table
 from vfljax.datasets.core import SourceColumn, checksum
-from vfljax.datasets.partition import divide
-from vfljax.datasets.splits import Split, split_rows
+from vfljax.datasets.splits import split_rows
 from vfljax.datasets.table import from_frame
 from vfljax.errors import UserError
-from vfljax.federation.training import rows_of
-from vfljax.sweep.plan import make_table
 
 TRAIN = made(n=[1.5, 2.5, 3.5, 4.5], c=["u", "v", "u", "v"])
 CSV = b"a,b,y\n1,u,0\n2,v,1\n"
@@ -80,19 +74,6 @@ def test_what_is_no_readable_file_is_named(tmp_path):
     fault("not read .pandas.read_excel reads it.: give that frame to", tmp_path / "own.xlsx")
 
 
-class Exploit:
-    def __reduce__(self):
-        return os.mkdir, ("executed",)
-
-
-def test_a_pickle_is_refused_and_never_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.savez(tmp_path / "own.npz", a=np.array([Exploit(), 1], object), y=np.array([0, 1]))
-    message = "a holds Python objects, never opened"
-    refusals.refused(table.table, str(tmp_path / "own.npz"), label="y", match=message)
-    assert not (tmp_path / "executed").exists()
-
-
 def test_a_small_file_of_a_large_table_is_refused_before_it_is_made(tmp_path, monkeypatch):
     rows = pa.table({"a": np.zeros(20_000), "y": np.zeros(20_000)})
     pyarrow.parquet.write_table(rows, tmp_path / "own.parquet", compression="zstd")
@@ -119,17 +100,6 @@ def test_options_of_pandas_are_given_by_a_config_or_as_json(tmp_path):
     assert data.features.tolist() == [[0.5], [1.5]]
     as_text = {**options, "options": json.dumps(options["options"])}
     assert checksum(load("table", str(path), as_text)) == checksum(data)
-    path.write_text(mixed().to_csv(index=False, sep=";").replace(".", ","))
-    sizes = {"train": 40, "validation": 20, "test": 20}
-    options = {"label": "y", "options": {"decimal": ","}}
-    config = tiny(
-        data={"name": "table", "dir": str(path), "options": options, **sizes},
-        grid={"undefended": {}},
-        **{"parties.columns": (("c", "m"), ("*",)), "training.batch_size": 32},
-    )
-    passive, label_party = plan_of(config).party_columns
-    assert [column.name for column in passive.columns] == ["m", "c", "c", "c"]
-    assert [column.name for column in label_party.columns] == ["n"]
 
 
 # ------------------------------------------------------------- frames
@@ -163,27 +133,22 @@ def test_columns_of_every_type_of_pandas_are_numbers_and_categories_as_pandas_sa
     assert summary(from_frame(dummies, label="y")) == "c_u=1 0 1 0; c_v=0 1 0 0; classes 0 1"
 
 
-@pytest.mark.parametrize("encoding", ["onehot", "codes"])
-def test_intervals_are_categories_in_order(tmp_path, encoding):
+def test_intervals_are_categories_in_order(tmp_path):
     numbers = np.linspace(0, 119, 40).round()
     band = pd.Series(pd.cut(numbers, [-np.inf, 5, 30, 100, np.inf]))
     label = pd.qcut(numbers, 3, precision=0)
     columns = {"band": band.mask(numbers == numbers[3]), "plain": pd.arrays.IntervalArray(band)}
     frame = pd.DataFrame({**columns, "x": np.arange(40), "y": label})
-    data = from_frame(frame, label="y", encoding=encoding)
+    data = from_frame(frame, label="y")
     bands = ["(-inf, 5.0]", "(5.0, 30.0]", "(30.0, 100.0]", "(100.0, inf]"]
     assert data.classes == ("(-1.0, 40.0]", "(40.0, 79.0]", "(79.0, 119.0]")
     assert data.labels.tolist() == sorted(data.labels)
-    if encoding == "onehot":
-        values = {name: [c.value for c in data.columns if c.name == name] for name in frame}
-        assert values["band"] == [*bands, "(missing)"]
-        assert values["plain"] == bands
-    else:
-        assert data.features[-1].tolist() == [3, 3, 39]
+    values = {name: [c.value for c in data.columns if c.name == name] for name in frame}
+    assert values["band"] == [*bands, "(missing)"]
+    assert values["plain"] == bands
+    assert from_frame(frame, label="y", encoding="codes").features[-1].tolist() == [3, 3, 39]
     pyarrow.parquet.write_table(frames.arrow_of(frame, "the frame"), tmp_path / "t.parquet")
-    assert checksum(
-        table.table(str(tmp_path / "t.parquet"), label="y", encoding=encoding)
-    ) == checksum(data)
+    assert checksum(table.table(str(tmp_path / "t.parquet"), label="y")) == checksum(data)
 
 
 def test_frames_with_odd_names_or_contents():
@@ -319,39 +284,3 @@ def test_rows_of_a_group_stay_in_one_part():
     assert apart.groups is not None
     split = split_rows(apart, 0, 0.4, 0.2, 1.0)
     assert not set(apart.groups[split.train]) & set(apart.groups[split.validation])
-
-
-# ------------------------------------------------------------- fitted on training rows only
-
-
-def scaled(data, train, scaling_rows="train"):
-    """All rows' features as a network reads them that is trained on ``train``, [R, F]."""
-    parts = divide(data, Parties(label_features=False))
-    split = Split(*(np.asarray(train, np.int32) for _ in range(3)))
-    planned = make_table(parts, data.labels, [split], "standard", scaling_rows)
-    return np.asarray(rows_of(planned, 0, np.arange(len(data.labels)))[0])
-
-
-@pytest.mark.parametrize("scaling_rows", ["train", "all"])
-def test_test_rows_change_a_training_row_only_if_all_rows_are_to_scale(scaling_rows):
-    """Test rows get other numbers, missing ones, and a category that no other row has."""
-    base = from_frame(mixed(), label="y")
-    split = split_rows(base, 0, 0.5, 0.25, 0.25)
-    frame = mixed()
-    frame.loc[split.test[:4], "n"] = 1e6
-    frame.loc[split.test[4:8], "n"] = np.nan
-    frame.loc[split.test[:5], "c"] = "new"
-    other = from_frame(frame, label="y")
-    before, after = (scaled(data, split.train, scaling_rows) for data in (base, other))
-    new = np.asarray([column.value == "new" for column in other.columns])
-    assert (other.features[:, new] != 0).any()
-    if scaling_rows == "all":
-        assert (before[split.train, 0] != after[split.train, 0]).all()
-        assert (after[:, new] != 0).any()
-        return
-    for rows in (split.train, split.validation):
-        np.testing.assert_array_equal(before[rows], after[rows][:, ~new])
-    assert (after[:, new] == 0).all()  # no training row has it: it reads 0 everywhere
-    missing = np.isnan(other.features[:, 0])
-    assert missing.sum() == 4
-    assert (after[missing, 0] == 0).all()  # 0 is the training rows' mean

@@ -2,20 +2,18 @@
 
 import collections
 import random
-import sys
 
 import numpy as np
 import pytest
 
 pytest.importorskip("tokenizers")
 
-from tests.datasets.conversions import rows_of, whole
+from tests.datasets.conversions import whole
 from tests.datasets.refusals import one_line
 from tests.datasets.reviews import split
 from vfljax.datasets.converters import texts
 from vfljax.datasets.converters.texts import balanced, encode, learned, top_words, vocabulary_of
 from vfljax.datasets.core import Vocabulary
-from vfljax.errors import UserError
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = (
@@ -34,13 +32,8 @@ def labeled(*words):
 
 def test_of_balanced_rows_that_classes_cannot_share_the_first_classes_have_one_more():
     rows = [(label, str(place)) for place in range(3) for label in (2, 1, 0)]
-    assert list(balanced(rows, 5, "abc", "it")) == [
-        (2, "0"),
-        (1, "0"),
-        (0, "0"),
-        (1, "1"),
-        (0, "1"),
-    ]
+    kept = [(2, "0"), (1, "0"), (0, "0"), (1, "1"), (0, "1")]
+    assert list(balanced(rows, 5, "abc", "it")) == kept
 
 
 def test_words_are_those_of_a_plain_restatement():
@@ -77,8 +70,6 @@ def path(tmp_path):
 
 EXAMPLES = {  # the first two are those of BERT's own tokenization_test.py
     "UNwant\u00e9d,running": ["un", "##want", "##ed", ",", "runn", "##ing"],
-    "unwanted runninglowest": ["un", "##want", "##ed", "[UNK]"],
-    "unaffable": ["un", "##aff", "##able"],
     " \tHeLLo!how  \n Are yoU?  ": ["hello", "!", "how", "are", "you", "?"],
     "He\u0301llo\u0000\ufffd": ["hello"],
     "you中are": ["you", "中", "are"],
@@ -97,10 +88,8 @@ def test_known_texts_have_their_known_pieces(path):
     for text, expected in EXAMPLES.items():
         assert pieces(tokenizer, text) == expected
     together = encode(tokenizer, list(EXAMPLES))
-    assert together.values.dtype == np.int32
-    assert together.offsets.dtype == np.int64
-    for ids, text in zip(rows_of(together), EXAMPLES, strict=True):
-        assert ids.tolist() == encode(tokenizer, [text]).values.tolist()
+    assert (together.values.dtype, together.offsets.dtype) == (np.int32, np.int64)
+    assert together.offsets[-1] == sum(map(len, EXAMPLES.values()))
 
 
 def test_ids_are_those_of_the_user_s_vocabulary(path):
@@ -115,7 +104,6 @@ def test_ids_are_those_of_the_user_s_vocabulary(path):
 
 FAULTS = {
     "no text": (b"[PAD]\n\xff\xfe\n", "cannot be read"),
-    "a token twice": ("\n".join([*SPECIAL, *"aba"]).encode(), "twice"),
     "no [SEP]": (b"[PAD]\n[UNK]\n[CLS]\na\n", "[SEP]"),
     "padding elsewhere": (b"[UNK]\n[PAD]\n[CLS]\n[SEP]\n", "[PAD]"),
 }
@@ -126,12 +114,6 @@ def test_a_faulty_vocabulary_file_is_one_line(path, fault):
     content, words = FAULTS[fault]
     path.write_bytes(content)
     one_line(lambda: vocabulary_of(path), "vocab.txt", words)
-
-
-def test_without_the_library_the_remedy_is_named(path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(UserError, match=r"pip install 'vfljax\[text\]'"):
-        vocabulary_of(path)
 
 
 def tokens(tokenizer):

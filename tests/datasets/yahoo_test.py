@@ -82,14 +82,6 @@ def test_some_rows_are_the_first_of_each_class_and_none_is_read_after_them(tmp_p
     one_line(lambda: yahoo(folder, form="words", words=3), "train.csv line 12 does not have 4")
 
 
-def test_texts_are_ids_by_default(tmp_path):
-    pytest.importorskip("tokenizers")
-    folder = write(tmp_path)
-    data = whole(yahoo(folder, vocabulary_size=200, fields=("question_content",)))
-    assert (data.about["kind"], data.about["length"]) == ("text", 256)
-    assert [bool(ids) for ids in data.features[:20]] == [True] * 10 + [False] * 10
-
-
 GOOD = lines(3)
 CASES = {
     "a header": (["class,title,content,answer", *GOOD], {}, "line 1 has the class 'class'"),
