@@ -8,9 +8,7 @@ table or a data frame is a Parquet file, and a dictionary of arrays is a .npz fi
 # ruff: noqa: E501  (a table is a line)
 
 import datetime
-import decimal
 import gzip
-import lzma
 import re
 
 import numpy as np
@@ -49,7 +47,6 @@ READ = (
     ("question marks and blanks", csv("1\n ? \n 3\n NA "), {}, "a=1 nan 3 nan; classes 0 1", ""),
     ("a dash, named", csv("1\n-\n3"), {"na_values": "-"}, "a=1 nan 3; classes 0 1", ""),
     ("-999 of an integer column", arrow([1, -999, 3], pa.int16()), {"na_values": (-999,)}, "a=1 nan 3; classes 0 1", ""),
-    ("NA as a category", csv("NA\nu\nv"), pandas(keep_default_na=False), "a={NA|u|v}; classes 0 1", ""),
     ("NA by default", csv("NA\nu\nv"), {}, "a={u|v|(missing)}; classes 0 1", ""),
     ("NA of Parquet is a word", arrow(["NA", "u", "?"], pa.string()), {}, "a={NA|u|(missing)}; classes 0 1", ""),
     ("rows and columns without any value", "a,b,y\n1,,0\n,,\n2,,1\n", {}, "a=1 2; classes 0 1", "rows without any value, left out: 1|columns without any value, left out: b"),
@@ -57,7 +54,6 @@ READ = (
     ("words among numbers as categories", csv("1\nunknown\n3"), {"categorical": "a"}, "a={1|3|unknown}; classes 0 1", ""),
     ("whole numbers that pandas calls categories", CATEGORIES, {}, "a={3|7}; classes 0 1", ""),
     ("Arrow's texts", arrow(["u", None, "v"], pa.string_view(), pa.array(["n", "y", "n"], pa.large_string())), {}, "a={u|v|(missing)}; classes n y", ""),
-    ("hex codes, named", csv("\n".join(f"{k:04x}x" for k in range(30))), {"categorical": "a", "max_categories": 3}, "a={0000x|0001x|(other)}; classes 0 1", ""),
     ("twenty different words", csv("\n".join(f"w{k:02}" for k in range(20))), {"max_categories": 2}, "a={w00|(other)}; classes 0 1", ""),
     ("categories in two cases", csv("Graz\ngraz\nUlm"), {}, "a={Graz|Ulm|graz}; classes 0 1", "a: some categories differ in case"),
     # labels
@@ -68,35 +64,27 @@ READ = (
     ("no header", "39,State,no\n50,Self,yes\n", {**pandas(header=None), "label": 2}, "0=39 50; 1={Self|State}; classes no yes", ""),
     ("names that count", "0,1,2\n.5,6,0\n.7,8,1\n", {"label": "2"}, "0=0.5 0.7; 1=6 8; classes 0 1", ""),
     ("a trailing comma in every line", "a,y,\n1,0,\n2,1,\n", {}, "a=1 2; classes 0 1", "left out: Unnamed: 2"),
-    ("a comma at the end of every row", "a,y\n1,0,\n2,1,\n", {}, "a=1 2; classes 0 1", ""),
     ("names of rows", "a,y\nr1,1,0\nr2,2,1\n", pandas(index_col=0), "a=1 2; classes 0 1", "frame's index is left out"),
     ("kinds by name and glob", "c1,c2,n,y\n1,4,1.5,0\n2,4,2.5,1\n", {"categorical": ("c*",), "numeric": ("n",)}, "c1={1|2}; c2={4}; n=1.5 2.5; classes 0 1", "c2: one value in all rows"),
     ("names that are no printable line", b'"a\n b\x1b\xe2\x80\xa8c",y\n1,0\n2,1\n', {}, "a b\ufffd c=1 2; classes 0 1", ""),
     ("a separator that row 1 does not have", "weight, kg;y\n61.5;0\n70.25;1\n", {}, "weight, kg=61.5 70.25; classes 0 1", ""),
     ("pipes and quotes", b'"a;b,c"|"y"\r\n"say ""hi"", you"|"0"\r\n"two\nlines"|"1"', {}, 'a;b,c={say "hi", you|two\nlines}; classes 0 1', ""),
     # encodings
-    ("a byte order mark", b"\xef\xbb\xbfa,y\n1,0\n2,1\n", {}, "a=1 2; classes 0 1", ""),
     ("UTF-16", "a,y\nü,0\nv,1\n".encode("utf-16"), {}, "a={v|ü}; classes 0 1", ""),
     ("gzip by no name", gzip.compress(b"a,y\n1,0\n2,1\n"), {}, "a=1 2; classes 0 1", ""),
-    ("xz by no name", lzma.compress(b"a,y\n1,0\n2,1\n"), {}, "a=1 2; classes 0 1", ""),
     # numbers and their notations
     ("decimal commas beside question marks", csv("0,5\n?\n3"), pandas(decimal=","), "a=0.5 nan 3; classes 0 1", ""),
-    ("decimals", arrow([decimal.Decimal("1.25"), None, decimal.Decimal("3.50")], pa.decimal128(6, 2)), {}, "a=1.25 nan 3.5; classes 0 1", ""),
     ("an array of numbers and one of labels", {"x": np.arange(6, dtype=np.float16).reshape(3, 2), "y": np.array([3, 5, 3], ">i2")}, {}, "x0=0 2 4; x1=1 3 5; classes 3 5", ""),
-    ("arrays of texts", {"a": np.array([b"u", b"v"]), "y": np.array(["no", "yes"])}, {}, "a={u|v}; classes no yes", ""),
-    ("a nested column, dropped", pa.table({"a": [[1], [2]], "b": [1, 2], "y": [0, 1]}), {"drop": "a"}, "b=1 2; classes 0 1", "a: named in drop="),
     ("telephone numbers", csv("491701234567\n491701234568"), {}, "a=4.91701e+11 4.91701e+11; classes 0 1", "a: whole numbers above 16,777,216 are rounded"),
     ("numbers that vanish", csv("1e-50\n2e-50"), {}, "a=0 0; classes 0 1", "a: different values are equal as float32"),
     # words that only resemble numbers or dates
     ("one percentage among words", csv("5%\nlow\nhigh\nnone"), {}, "a={5%|high|low|none}; classes 0 1", ""),
-    ("less than half", csv("5%\n10%\n15%\na\nb\nc\nd"), {}, "a={10%|15%|5%|a|b|c|d}; classes 0 1", ""),
     ("ranges", csv("0-4\n5-9\n10-14\n15+"), {}, "a={0-4|10-14|15+|5-9}; classes 0 1", ""),
     ("two dates among words", csv("2020-01-02\n2020-01-03\nnever"), {}, "a={2020-01-02|2020-01-03|never}; classes 0 1", ""),
     ("words that begin as months do", csv("March Street 20\nmarket 12\nmay be\nSunday"), {}, "a={March Street 20|Sunday|market 12|may be}; classes 0 1", ""),
     # dates
     ("ISO days", csv("2020-02-28\n\n2020-03-01"), {}, "a=0 nan 2; classes 0 1", "a: days since 2020-02-28"),
     ("days that only day-first reads", csv("28.2.2020\n1.03.2020"), {}, "a=0 2; classes 0 1", "a: days since 2020-02-28"),
-    ("days that both orders read alike", csv("01/01/2020\n02/02/2020"), {}, "a=0 32; classes 0 1", ""),
     ("moments", csv("2020-01-01T12:00:00Z\n2020-01-01T01:00:00+01:00"), {}, "a=0.5 0; classes 0 1", ""),
     ("named months", csv("Jan 1, 2020\nDec 31, 2020"), {}, "a=0 365; classes 0 1", ""),
     ("Arrow's days", arrow(DAYS, pa.date32()), {}, "a=0 nan 2; classes 0 1", "a: days since 2020-02-28"),
@@ -127,9 +115,7 @@ REFUSED = (
     ("the label twice", "y,a,y\n0,1,0\n1,2,1\n", {}, "two columns are named 'y'"),
     ("columns of one name", TWO_NAMES, {}, "two columns are named 'a'"),
     ("separated by blanks", "a  y\n1  0\n2  1\n", {}, 'It has but one column: give options={"sep"'),
-    ("a header only", b"a,y", {}, "has 2 columns and no row"),
     ("nothing", b"", {}, "is empty"),
-    ("no value at all", csv("\n\n"), {}, "has no column with values beside 'y' left"),
     # notations that differ in value
     ("thousands or decimals", csv("1,000\n2,500\n3,125"), {}, 'row 1, column \'a\' has \'1,000\'.*give options={"decimal": ","} or options={"thousands": ","}, or name it in categorical='),
     ("decimal commas", csv("0,5\n1,25\n3"), {}, r'notation that is not read: give options={"decimal": ","}, or name'),
@@ -145,7 +131,6 @@ REFUSED = (
     ("days that no clock holds", arrow([2**31 - 1, 0, 1], pa.date32()), {}, "'a' holds dates out of bounds"),
     # other types and files
     ("lists", arrow([[1], [2], []], pa.list_(pa.int8())), {}, "'a' holds values of type ndarray, neither number nor text"),
-    ("bytes", arrow([b"a", b"b", b"c"], pa.binary()), {}, "'a' holds values of type bytes, neither number nor text"),
     ("groups without a value", "a,b,y\n1,p,0\n2,,1\n", {"groups": "b"}, "row 2, column 'b' names groups and has no value"),
     ("Latin-1", "a,y\nü,0\nv,1\n".encode("latin-1"), {}, 'is not UTF-8 text .*options={"encoding": "latin-1"}'),
     ("a cube", {"x": np.ones((2, 2, 2)), "y": np.ones(2)}, {}, r"array 'x' has shape \(2, 2, 2\)"),
@@ -181,9 +166,7 @@ TESTED = (
     ("a category of test rows alone", csv("u\nv"), csv("u\nw\n"), {}, "a={u|v}; classes 0 1"),
     ("the same as codes", csv("u\nv"), csv("u\nw\n"), {"encoding": "codes"}, "a=code 3; classes 0 1"),
     ("a column lacks", csv("1\n2"), "y\n0\n1\n", {}, "test.csv lacks 'a': give it the columns of .*own.data"),
-    ("a column more", csv("1\n2"), "a\ty\tz\n1\t0\t1\n2\t1\t1\n", {}, "has also 'z'"),
     ("a label", csv("1\n2"), csv("1\n2", "0 2"), {}, "test.csv row 2, column 'y' has the label '2': a test row needs one"),
-    ("no label", csv("1\n2"), "a\ty\n1\t0\n2\t\n", {}, "test.csv: column 'y' is the label and is missing in 1 of 2 rows"),
 )  # fmt: skip
 
 

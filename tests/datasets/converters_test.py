@@ -37,9 +37,6 @@ def table(old, new, content=small.SIIM):
     return {**PHOTOS, "a.csv": content.replace(old, new)}
 
 
-# --- CIFAR and CINIC ---
-
-
 @pytest.mark.parametrize(("below", "packed"), [("", False), ("cifar-10-batches-bin/", True)])
 def test_the_binary_version_of_cifar10_is_read_pixel_for_pixel(tmp_path, below, packed):
     files, x, y = small.binary10(below)
@@ -129,36 +126,28 @@ def test_a_folder_prepared_by_tfds_is_read_without_tensorflow(tmp_path, name, fo
         rows = zip(data.labels[held], data.features[held])
         expected = sorted((i % 10, x.tobytes()) for i, x in enumerate(pixels[s]))
         assert sorted((y, x.tobytes()) for y, x in rows) == expected
-    few = datasets.load(name, str(tmp_path / below), {"rows": 10})
-    assert len(few.labels) == 12
+    assert len(datasets.load(name, str(tmp_path / below), {"rows": 10}).labels) == 12
     assert "tensorflow" not in sys.modules
-
-
-# --- BHI ---
 
 
 def patch(seed):
     return small.picture(seed, 50, 50)
 
 
-def test_one_patch_a_row_in_order_of_name(tmp_path):
-    data = read("bhi", tmp_path, small.PATCHES)
+def test_patches_stand_in_order_of_name_one_or_two_a_row(tmp_path):
+    data = read("bhi", tmp_path / "folder", small.PATCHES)
     assert data.kind == "image"
     # names: ..x101_..class0, x101 class1, x151 class0, x51 class0, x51 class1, then patient 9
     np.testing.assert_array_equal(data.features[0], patch(1))
     assert data.labels.tolist() == [0, 1, 0, 0, 1, 0, 0, 1]
     assert data.groups.tolist() == [0] * 5 + [1] * 3
-    few = read("bhi", tmp_path, {}, rows=4)  # classes keep their shares
+    few = read("bhi", tmp_path / "folder", {}, rows=4)  # classes keep their shares
     np.testing.assert_array_equal(few.features, data.features[[0, 1, 2, 5]])
-
-
-def test_two_patches_a_row_are_of_one_patient_and_class_and_the_odd_ones_stay_out(tmp_path):
-    data = read("bhi", tmp_path, {"bhi.zip": small.zipped(small.PATCHES)}, patches=2)
-    assert data.kind == "patches"
-    assert data.labels.tolist() == [0, 1, 0]
-    assert data.groups.tolist() == [0, 0, 1]
-    np.testing.assert_array_equal(data.features[:2], [[patch(1), patch(2)], [patch(11), patch(10)]])
-    assert "2 patches that fill no row" in " ".join(data.notes)
+    # of one patient and class; the odd ones stay out
+    two = read("bhi", tmp_path / "zip", {"bhi.zip": small.zipped(small.PATCHES)}, patches=2)
+    assert (two.kind, two.labels.tolist(), two.groups.tolist()) == ("patches", [0, 1, 0], [0, 0, 1])
+    np.testing.assert_array_equal(two.features[:2], [[patch(1), patch(2)], [patch(11), patch(10)]])
+    assert "2 patches that fill no row" in " ".join(two.notes)
 
 
 def test_borders_of_a_slide_and_second_copies_stay_out_and_are_counted(tmp_path):
@@ -180,9 +169,6 @@ def test_patches_of_one_file_are_put_in_order_of_name(tmp_path):
     np.testing.assert_array_equal(unnamed.features[1], [patch(2), patch(3)])
 
 
-# --- skin lesions ---
-
-
 def test_siim_images_of_any_shape_get_one_size_and_their_patients(tmp_path):
     files = {
         **small.photos("jpeg/train/"),
@@ -197,7 +183,6 @@ def test_siim_images_of_any_shape_get_one_size_and_their_patients(tmp_path):
     assert data.groups[0] == data.groups[1]
     assert len(set(data.groups.tolist())) == 3  # rows without a patient are each a group
     gray = read("isic", tmp_path, {}, gray=True, groups=False)
-    assert gray.features.shape == (4, 64, 64)
     assert gray.groups is None
     np.testing.assert_array_equal(data.features[1], small.picture(2, 64, 64))
     luma = small.picture(2, 64, 64) @ [0.299, 0.587, 0.114]
@@ -221,20 +206,10 @@ def test_ham10000_is_melanoma_or_not_in_the_table_s_order_with_its_lesions(tmp_p
     assert "1 images that HAM10000_metadata does not name left out" in data.notes
 
 
-# --- Spambase ---
-
-
 def test_spambase_is_57_columns_and_a_label(tmp_path):
     data = read("spambase", tmp_path, {"spambase.data": SPAM.encode()})
     np.testing.assert_array_equal(data.features, PIXELS.astype(np.float32))
     assert data.labels.tolist()[:4] == [0, 1, 0, 1]
-
-
-# --- bad files ---
-
-
-def arrays(maker, **changes):
-    return {"a.npz": maker(**changes)}
 
 
 # (data set, files, options, what the message names)
@@ -242,7 +217,6 @@ CASES = [
     ("cifar10", {**BATCHES, "data_batch_1.bin": TRAIN[:-5]}, {}, "not whole rows of 3,073"),
     ("cifar10", {**BATCHES, "test_batch.bin": b"\x0a" + TEST[1:]}, {}, "row 1 has label 10"),
     ("cifar10", less(BATCHES, "data_batch_3"), {}, "has no data_batch_3.bin"),
-    ("cifar10", {"cifar-10-python.tar.gz": b"x"}, {}, "never opened"),
     ("cifar10", less(FOLDERS, "test/bird"), {}, "'bird' is lacking"),
     ("cifar10", {**FOLDERS, "train/cat/0000.png": b"x"}, {}, "train/cat/0000.png cannot be read"),
     ("cifar10", {"a.zip": small.zipped(FOLDERS), "b.zip": OTHER_CAT}, {}, "one name and are not"),
@@ -250,9 +224,8 @@ CASES = [
     ("cifar100", small.class_folders(("train", "test"), "abc"), {}, "has 3 class folders and not 100"),
     ("cinic10", less(CINIC, "valid/"), {}, "valid has images of 0 classes"),
     ("bhi", {"1/0/a.png": PATCH}, {}, "not named as a patch"),
-    ("bhi", {**small.PATCHES, "copy/9_idx5_x51_y1001_class0.png": PATCH}, {}, "one name and are not"),
     ("bhi", small.PATCHES, {"patches": 9}, "set patches lower"),
-    ("bhi", arrays(small.patches, patient=None), {}, "no array 'patient'"),
+    ("bhi", {"a.npz": small.patches(patient=None)}, {}, "no array 'patient'"),
     ("isic", PHOTOS, {}, "holds no such table"),
     ("isic", less(table(b"", b""), "ISIC_4"), {}, "row 4, column 'image_name' is an image that is not in"),
     ("isic", table(b"ISIC_2", b"ISIC_1"), {}, "is named twice: 'ISIC_1'"),
@@ -262,13 +235,10 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "files", "options", "message"),
-    [pytest.param(*case, id=f"{case[0]}-{at}") for at, case in enumerate(CASES)],
-)
-def test_a_bad_folder_is_one_line_with_its_remedy(tmp_path, name, files, options, message):
-    folder = small.write(tmp_path, files)
-    assert message in refused(datasets.load, name, folder, options)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}: {case[-1]}")
+def test_a_bad_folder_is_one_line_with_its_remedy(tmp_path, case):
+    name, files, options, message = case
+    assert message in refused(datasets.load, name, small.write(tmp_path, files), options)
 
 
 def test_folders_that_are_none_are_named_and_nothing_is_made_beside_them(tmp_path, monkeypatch):

@@ -76,7 +76,7 @@ CASES = {  # the file, its content, and words of the line
 def test_a_fault_of_the_files_is_one_line_that_names_them(tmp_path, case):
     name, content, words = CASES[case]
     (tmp_path / name).write_bytes(content)
-    one_line(lambda: imdb(str(tmp_path), words=3), str(tmp_path / name), words)
+    one_line(lambda: imdb(str(tmp_path), words=3), str(tmp_path), words)
 
 
 def test_what_is_no_set_or_no_option_is_one_line_that_names_it(tmp_path):

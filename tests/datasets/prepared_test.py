@@ -1,7 +1,5 @@
 """The prepared form: what is written is read again, whole or not at all."""
 
-import builtins
-import io
 import json
 import os
 import pathlib
@@ -16,18 +14,6 @@ from vfljax import datasets
 from vfljax.datasets import npy, prepared
 from vfljax.datasets.core import Block, Conversion, Ragged, checksum
 from vfljax.errors import UserError
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_what_is_written_is_read_again(tmp_path, name):
-    out = tmp_path / "deep" / "set"
-    same(SETS[name], prepared.write(SETS[name], out))
-    same(SETS[name], prepared.verify(out))
-    assert name == "text" or not prepared.read(out).features.flags.writeable
-    recorded = json.loads((out / "vfljax.json").read_text())["sha256"]
-    assert recorded == checksum(SETS[name]) == checksum(prepared.read(out))
-    assert [p.name for p in out.parent.iterdir()] == ["set"]  # nothing is left beside it
-    assert out.stat().st_mode & 0o055 == 0o055  # others may read what one prepared
 
 
 def conversion(data, cuts):
@@ -49,17 +35,23 @@ def conversion(data, cuts):
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_blocks_give_what_the_whole_gives(tmp_path, name):
-    same(SETS[name], prepared.write(conversion(SETS[name], (0, 3, 3, 11)), tmp_path / "blocks"))
-    prepared.write(SETS[name], tmp_path / "whole")
-    for file in (tmp_path / "whole").iterdir():
+def test_what_is_written_at_once_or_in_blocks_is_read_again(tmp_path, name):
+    data, out = SETS[name], tmp_path / "deep" / "set"
+    same(data, prepared.write(data, out))
+    same(data, prepared.verify(out))
+    assert name == "text" or not prepared.read(out).features.flags.writeable
+    recorded = json.loads((out / "vfljax.json").read_text())["sha256"]
+    assert recorded == checksum(data) == checksum(prepared.read(out))
+    assert [p.name for p in out.parent.iterdir()] == ["set"]  # nothing is left beside it
+    assert out.stat().st_mode & 0o055 == 0o055  # others may read what one prepared
+    same(data, prepared.write(conversion(data, (0, 3, 3, 11)), tmp_path / "blocks"))
+    for file in out.iterdir():
         assert file.read_bytes() == (tmp_path / "blocks" / file.name).read_bytes()
 
 
-def test_a_block_is_on_disk_before_the_next_is_made(tmp_path, monkeypatch):
+def test_a_block_is_on_disk_before_the_next_is_made(tmp_path):
     """Memory does not grow with rows: of the blocks that were written none is kept."""
-    monkeypatch.setattr(npy, "BYTES", 1 << 10)
-    rows = np.zeros((1 << 12, 4), np.float32)
+    rows = np.zeros((1 << 14, 4), np.float32)
 
     def blocks():
         for k in range(3):
@@ -76,16 +68,12 @@ def test_a_fault_leaves_nothing(tmp_path, monkeypatch):
         yield Block(SETS["table"].features, LABELS)
         raise UserError("the file is damaged.")
 
-    with pytest.raises(UserError, match="damaged"):
-        prepared.write(Conversion("x", 2, broken()), tmp_path / "x")
-    assert list(tmp_path.iterdir()) == []
-
     def full(self, array):
         raise OSError(28, "No space left on device")
 
+    one_line(lambda: prepared.write(Conversion("x", 2, broken()), tmp_path / "x"), "damaged")
     monkeypatch.setattr(npy.Growing, "append", full)
-    with pytest.raises(UserError, match=r"x cannot be written: .*No space left"):
-        prepared.write(SETS["table"], tmp_path / "x")
+    one_line(lambda: prepared.write(SETS["table"], tmp_path / "x"), "x cannot be written", "No spa")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -94,21 +82,18 @@ def test_nothing_that_exists_is_overwritten(tmp_path):
     prepared.write(SETS["table"], tmp_path / "x")
     small.write(tmp_path, {"other/thesis.tex": b"", "file": b""})
     for taken in ("x", "other", "file"):
-        with pytest.raises(UserError, match="is not overwritten: name a new folder"):
-            prepared.write(SETS["image"], tmp_path / taken)
-        with pytest.raises(UserError, match="is not overwritten"):  # before anything is read
-            datasets.prepare("bhi", str(tmp_path / "nowhere"), str(tmp_path / taken), {})
+        out, said = str(tmp_path / taken), "is not overwritten: name a new folder"
+        one_line(lambda o=out: prepared.write(SETS["image"], o), said)
+        one_line(lambda o=out: datasets.prepare("bhi", "nowhere", o, {}), said)  # nothing is read
     same(SETS["table"], prepared.verify(tmp_path / "x"))
-    with pytest.raises(UserError, match="cannot be written"):
-        prepared.write(SETS["table"], tmp_path / "file" / "below")
-    with pytest.raises(UserError, match="is empty"):
-        prepared.write(SETS["table"], "")
+    below = tmp_path / "file" / "below"
+    one_line(lambda: prepared.write(SETS["table"], below), "cannot be written")
+    one_line(lambda: prepared.write(SETS["table"], ""), "is empty")
 
 
 X, TABLE = SETS["table"].features, SETS["table"]
 UNFIT = {
     "columns": (Block(X, LABELS), Block(X[:, :2], LABELS), "all blocks need the same"),
-    "lengths": (Block(X, LABELS[:10]), "are no table of 10 rows"),
     "objects": (Block(np.array([{}]), LABELS[:1]), "is not rows"),
     "one class": (Block(X, LABELS * 0), "all labels are 0"),
     "a large label": (Block(X, LABELS * 2), "label 2 in row 2 of 2 classes"),
@@ -127,9 +112,6 @@ def test_what_does_not_fit_together_is_not_written(tmp_path, case):
     assert list(tmp_path.iterdir()) == []
 
 
-# --- a folder that was changed ---
-
-
 def change(**fields):
     def write(folder: pathlib.Path):
         path = folder / "vfljax.json"
@@ -143,10 +125,8 @@ def overwrite(name, array):
 
 
 FAULTS = {
-    "no json": (lambda f: (f / "vfljax.json").write_text("{"), "cannot be read"),
     "another schema": (change(schema=1), "is not of schema 2"),
     "another class": (change(num_classes=3), "vfljax.json is not what was recorded"),
-    "a file gone": (lambda f: (f / "labels.npy").unlink(), "labels.npy cannot be read"),
     "a file cut": (lambda f: os.truncate(f / "features.npy", 200), "features.npy cannot be read"),
     "a file grown": (lambda f: (f / "features.npy").open("ab").write(b"x"), "1 bytes too many"),
     "another type": (overwrite("features.npy", np.zeros((20, 3))), "float64 (20, 3)"),
@@ -179,9 +159,6 @@ def test_a_changed_value_is_found_by_verify(tmp_path, kind, array):
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     prepared.read(tmp_path / "x")
     one_line(lambda: prepared.verify(tmp_path / "x"), "arrays that are not what was recorded (sha2")
-
-
-# --- through the table of data sets ---
 
 
 @pytest.mark.parametrize("name", ["digits", "npz", "isic"])
@@ -219,14 +196,12 @@ def test_what_no_loader_made_is_loaded_by_the_name_prepared(tmp_path):
     prepared.write(SETS["table"], out)
     same(SETS["table"], datasets.load("prepared", out, {}))
     for name, folder, message in (
-        ("spambase", out, r"from no loader and config.data.name is 'spambase'"),
-        ("mine", out, r"unknown config.data.name 'mine'"),
+        ("spambase", out, "from no loader and config.data.name is 'spambase'"),
+        ("mine", out, "unknown config.data.name 'mine'"),
         ("prepared", str(tmp_path), "is not a prepared data set"),
-        ("prepared", "", "is not a prepared data set"),
         ("digits", str(tmp_path), "digits comes with this package"),
     ):
-        with pytest.raises(UserError, match=message):
-            datasets.load(name, folder, {})
+        one_line(lambda n=name, f=folder: datasets.load(n, f, {}), message)
 
 
 @pytest.mark.parametrize("value", [{"a", "b"}, [["a"]], float("nan")])
@@ -236,24 +211,3 @@ def test_an_option_that_no_file_can_record_is_refused(tmp_path, value):
         lambda: datasets.prepare("npz", "x.npz", str(tmp_path / "x"), {"y": value}),
     ):
         one_line(call, "options.y=", "give a number, a text")
-
-
-@pytest.mark.parametrize(
-    ("name", "file"), [("cifar10", "data_batch_1.bin"), ("prepared", "features.npy")]
-)
-def test_a_file_that_may_not_be_opened_is_not_called_damaged(tmp_path, monkeypatch, name, file):
-    if name == "prepared":
-        prepared.write(SETS["table"], tmp_path / "set")
-    else:
-        small.write(tmp_path / "set", small.binary10("")[0])
-    path, real = tmp_path / "set" / file, io.open
-
-    def guarded(opened, *args, **kwargs):
-        if not isinstance(opened, int) and os.fspath(opened) == str(path):
-            raise PermissionError(13, "Permission denied", str(opened))
-        return real(opened, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "open", guarded)
-    monkeypatch.setattr(io, "open", guarded)
-    said = one_line(lambda: datasets.load(name, str(tmp_path / "set"), {}), "may not be read")
-    assert str(path) in said

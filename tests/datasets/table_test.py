@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.datasets import refusals
-from tests.datasets.tables import FRAME, made, mixed, refused, summary, write
+from tests.datasets.tables import FRAME, made, refused, summary, write
 from vfljax.datasets import frames, load, table
 from vfljax.datasets.core import SourceColumn, checksum
 from vfljax.datasets.splits import split_rows
@@ -18,9 +18,6 @@ from vfljax.errors import UserError
 
 TRAIN = made(n=[1.5, 2.5, 3.5, 4.5], c=["u", "v", "u", "v"])
 CSV = b"a,b,y\n1,u,0\n2,v,1\n"
-
-
-# ------------------------------------------------------------- files
 
 
 @pytest.mark.parametrize("encoding", ["onehot", "codes"])
@@ -37,19 +34,15 @@ def test_every_format_of_the_same_content_is_the_same_data_set(tmp_path, encodin
 
 
 def test_a_folder_of_parquet_parts_is_one_table(tmp_path):
-    frame = mixed(60)
-    folder = tmp_path / "own"
-    folder.mkdir()
-    for k in range(3):
-        frame[20 * k : 20 * k + 20].to_parquet(folder / f"part-{k:05}.snappy.parquet", index=False)
+    for k in range(2):
+        part = FRAME[6 * k : 6 * k + 6]
+        part.to_parquet(tmp_path / f"part-{k:05}.snappy.parquet", index=False)
     for name in ("_SUCCESS", ".part-00000.snappy.parquet.crc"):
-        (folder / name).write_bytes(b"")
-    read = table.table(str(folder), label="y")
-    assert checksum(read) == checksum(from_frame(frame, label="y"))
-    assert table.table(str(folder), label="y", options={"columns": ["y", "m"]}).features.shape == (
-        60,
-        1,
-    )
+        (tmp_path / name).write_bytes(b"")
+    read = table.table(str(tmp_path), label="sick")
+    assert checksum(read) == checksum(from_frame(FRAME, label="sick"))
+    some = table.table(str(tmp_path), label="sick", options={"columns": ["sick", "age"]})
+    assert some.features.shape == (12, 1)
 
 
 def test_a_code_keeps_its_zeros_although_words_come_late_in_a_long_file(tmp_path):
@@ -75,12 +68,12 @@ def test_what_is_no_readable_file_is_named(tmp_path):
 
 
 def test_a_small_file_of_a_large_table_is_refused_before_it_is_made(tmp_path, monkeypatch):
-    rows = pa.table({"a": np.zeros(20_000), "y": np.zeros(20_000)})
-    pyarrow.parquet.write_table(rows, tmp_path / "own.parquet", compression="zstd")
-    monkeypatch.setattr(frames, "MAX_BYTES", 20_000 * 2 * 8 - 1)
+    monkeypatch.setattr(frames, "MAX_BYTES", 12 * 6 * 8 - 1)
     monkeypatch.setattr(pyarrow.parquet.ParquetDataset, "read", None)
-    message = "take 320,000 bytes, more than 319,999: give fewer rows"
-    refusals.refused(table.table, str(tmp_path / "own.parquet"), label="y", match=message)
+    path = write(tmp_path, FRAME, ".parquet")
+    refusals.refused(
+        table.table, path, label="sick", match="take 576 bytes, more than 575: give few"
+    )
 
 
 def test_features_that_would_not_fit_are_refused_before_they_are_made(monkeypatch):
@@ -100,9 +93,6 @@ def test_options_of_pandas_are_given_by_a_config_or_as_json(tmp_path):
     assert data.features.tolist() == [[0.5], [1.5]]
     as_text = {**options, "options": json.dumps(options["options"])}
     assert checksum(load("table", str(path), as_text)) == checksum(data)
-
-
-# ------------------------------------------------------------- frames
 
 
 def test_columns_of_every_type_of_pandas_are_numbers_and_categories_as_pandas_says():
@@ -137,16 +127,13 @@ def test_intervals_are_categories_in_order(tmp_path):
     numbers = np.linspace(0, 119, 40).round()
     band = pd.Series(pd.cut(numbers, [-np.inf, 5, 30, 100, np.inf]))
     label = pd.qcut(numbers, 3, precision=0)
-    columns = {"band": band.mask(numbers == numbers[3]), "plain": pd.arrays.IntervalArray(band)}
-    frame = pd.DataFrame({**columns, "x": np.arange(40), "y": label})
+    frame = pd.DataFrame({"band": band.mask(numbers == numbers[3]), "x": range(40), "y": label})
     data = from_frame(frame, label="y")
     bands = ["(-inf, 5.0]", "(5.0, 30.0]", "(30.0, 100.0]", "(100.0, inf]"]
     assert data.classes == ("(-1.0, 40.0]", "(40.0, 79.0]", "(79.0, 119.0]")
     assert data.labels.tolist() == sorted(data.labels)
-    values = {name: [c.value for c in data.columns if c.name == name] for name in frame}
-    assert values["band"] == [*bands, "(missing)"]
-    assert values["plain"] == bands
-    assert from_frame(frame, label="y", encoding="codes").features[-1].tolist() == [3, 3, 39]
+    assert [column.value for column in data.columns] == [*bands, "(missing)", ""]
+    assert from_frame(frame, label="y", encoding="codes").features[-1].tolist() == [3, 39]
     pyarrow.parquet.write_table(frames.arrow_of(frame, "the frame"), tmp_path / "t.parquet")
     assert checksum(table.table(str(tmp_path / "t.parquet"), label="y")) == checksum(data)
 
@@ -163,9 +150,6 @@ def test_frames_with_odd_names_or_contents():
     levels = frame.set_axis(pd.MultiIndex.from_product([["m"], ["a", "b", "y"]]), axis=1)
     refused("has column names of 2 levels: make it one level", levels)
     refused("unknown option of a table 'test_file'", frame, test_file="t.csv")
-
-
-# ------------------------------------------------------------- categories, labels, records
 
 
 def test_rare_categories_are_pooled_by_their_count():
@@ -240,33 +224,24 @@ def test_records_say_how_every_column_was_read():
     assert data.notes == ("columns without any value, left out: none.",)
 
 
-# ------------------------------------------------------------- test parts and groups
-
-
-def test_a_test_file_is_the_published_test_part(tmp_path):
-    held = made(n=[9.5, 8.5], c=["v", "u"])[["c", "y", "n"]]
-    (tmp_path / "t.csv").write_text(held.to_csv(index=False, sep=";"))
-    data = table.table(write(tmp_path, TRAIN, ".csv"), label="y", test_file="t.csv")
-    assert data.test is not None
-    assert data.test.tolist() == [False] * 4 + [True] * 2
-    np.testing.assert_array_equal(data.features[4:], [[9.5, 0, 1], [8.5, 1, 0]])
-    assert checksum(from_frame(TRAIN, label="y", test=held)) == checksum(data)
-    split = split_rows(data, 0, 0.5, 0.5, 1.0)
-    assert set(split.test) == {4, 5}
-
-
-def test_a_test_file_is_looked_for_beside_the_table_first(tmp_path, monkeypatch):
+def test_a_test_file_is_the_published_test_part_and_looked_for_beside_the_table(
+    tmp_path, monkeypatch
+):
+    held, other = made(n=[9.5, 8.5], c=["v", "u"])[["c", "y", "n"]], made(n=[0, 0], c=["u", "u"])
     (tmp_path / "data").mkdir()
-    (tmp_path / "elsewhere").mkdir()
-    path = write(tmp_path / "data", made(a=[1, 2]), ".csv")
-    write(tmp_path / "data", made(a=[3, 4]), ".tsv")
-    write(tmp_path / "elsewhere", made(a=[5, 6]), ".tsv")
-    write(tmp_path / "elsewhere", made(a=[7, 8]), ".txt")
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    for name, numbers in {"own.tsv": [1, 2, 3, 4], "own.txt": [1, 2, 7, 8]}.items():
+    path = write(tmp_path / "data", TRAIN, ".csv")
+    for place, frame in ((tmp_path / "data" / "t.csv", held), (tmp_path / "t.csv", other)):
+        frame.to_csv(place, index=False, sep=";")
+    held.to_csv(tmp_path / "u.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    for name in ("t.csv", "u.csv"):
         data = table.table(path, label="y", test_file=name)
-        assert data.features[:, 0].tolist() == numbers
-    assert data.notes == ("2 of 4 rows are the published test part, of own.txt.",)
+        assert data.test is not None
+        assert data.test.tolist() == [False] * 4 + [True] * 2
+        np.testing.assert_array_equal(data.features[4:], [[9.5, 0, 1], [8.5, 1, 0]])
+        assert "2 of 6 rows are the published test part" in data.notes[0]
+    assert checksum(from_frame(TRAIN, label="y", test=held)) == checksum(data)
+    assert set(split_rows(data, 0, 0.5, 0.5, 1.0).test) == {4, 5}
 
 
 def test_rows_of_a_group_stay_in_one_part():
