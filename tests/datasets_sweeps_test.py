@@ -1,13 +1,10 @@
 """Every data set's config, from files in the set's own format to scored attacks: its smoke variant."""
 
-import csv
-import gzip
-
 import numpy as np
 import pytest
 
 from tests.configs_test import FOLDER, load
-from tests.datasets import clicks
+from tests.datasets import clicks, reviews, small
 from tests.sweeps import train
 from vfljax import datasets
 from vfljax.datasets.partition import divide
@@ -17,35 +14,12 @@ from vfljax.sweep.grid import parse
 RNG = np.random.default_rng(0)
 
 
-def cifar10(folder):
-    def batch(rows):
-        labels = np.arange(rows) % 10
-        pixels = RNG.integers(0, 256, (rows, 3072)) // 2 + labels[:, None]
-        return np.concatenate([labels[:, None], pixels], axis=1).astype(np.uint8).tobytes()
-
-    for number in range(1, 6):
-        (folder / f"data_batch_{number}.bin").write_bytes(batch(20))
-    (folder / "test_batch.bin").write_bytes(batch(20))
-
-
 def images(folder, size, group):
     """160 images of two classes, four of each group: [160, size, size, 3]."""
     labels = np.arange(160) // 4 % 2
     x = RNG.integers(0, 200, (160, size, size, 3)) + 40 * labels[:, None, None, None]
-    groups = {group: np.arange(160) // 4}
-    np.savez(folder / "images.npz", x=x.astype(np.uint8), y=labels.astype(np.uint8), **groups)
-
-
-def imdb(folder):
-    words = ["dull", "poor", "long", "plot", "film", "actor", "great", "fine", "fun", "joy"]
-    with gzip.open(folder / "imdb.csv.gz", "wt", encoding="utf-8", newline="") as file:
-        out = csv.writer(file)
-        out.writerow(["split", "label", "rating", "id", "review"])
-        for part in ("train", "test"):
-            for i in range(80):
-                label = i % 2
-                text = " ".join(RNG.choice(words[3 * label : 3 * label + 7], 12))
-                out.writerow([part, label, 9 if label else 2, i // 2, text])
+    arrays = {"x": x.astype(np.uint8), "y": labels.astype(np.uint8), group: np.arange(160) // 4}
+    return small.write(folder, {"images.npz": small.archived(**arrays)})
 
 
 def credit(folder):
@@ -60,18 +34,16 @@ def credit(folder):
     return folder / "credit.csv"
 
 
-def put(path, content):
-    path.write_bytes(content)
-
-
 WRITE = {
-    "cifar10": cifar10,
+    "cifar10": lambda folder: small.write(folder, small.binary10("", rows=(20,) * 6)[0]),
     "bhi": lambda folder: images(folder, 50, "patient"),
     "ham10000": lambda folder: images(folder, 32, "lesion_id"),
-    "imdb": imdb,
-    "imdb_bert": imdb,
-    "criteo": lambda folder: put(folder / "train.txt", clicks.tsv(clicks.criteo_rows(80))),
-    "avazu": lambda folder: put(folder / "train.csv", clicks.avazu_csv(clicks.avazu_rows(80))),
+    "imdb": lambda folder: reviews.write_csv(folder, reviews.reviews(40)),
+    "imdb_bert": lambda folder: reviews.write_csv(folder, reviews.reviews(40)),
+    "criteo": lambda folder: small.write(folder, {"train.txt": clicks.tsv(clicks.criteo_rows(80))}),
+    "avazu": lambda folder: small.write(
+        folder, {"train.csv": clicks.avazu_csv(clicks.avazu_rows(80))}
+    ),
     "default_credit": credit,
 }
 
@@ -90,7 +62,7 @@ def smoke_variant(name, folder):
     if name == "imdb_bert":
         pytest.importorskip("tokenizers", reason="WordPiece needs the extra 'text'")
     (folder / "data").mkdir()
-    where = WRITE[name](folder / "data") or folder / "data"
+    where = WRITE[name](folder / "data")
     module = load(FOLDER / "datasets" / f"{name}.py")
     assert "python -m launch.sweep" in module.__doc__
     config = module.get_config("smoke")

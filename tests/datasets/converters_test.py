@@ -197,7 +197,7 @@ def test_ham10000_is_melanoma_or_not_in_the_table_s_order_with_its_lesions(tmp_p
         for folder in (f"HAM10000_images_part_{part}/", f"ham10000_images_part_{part}/")
         for name, data in small.photos(folder, numbers=numbers).items()
     }
-    more = small.photos(numbers=(5,), shapes={5: (8, 8)})
+    more = small.photos(numbers=(5,))
     data = read("ham10000", tmp_path, {**files, **more, "HAM10000_metadata": small.HAM}, size=8)
     assert data.name == "ham10000"
     assert data.labels.tolist() == [0, 0, 1, 0]
