@@ -1,7 +1,5 @@
 """Converted sets are kept beside the publisher's files, and read from there."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ from tests.datasets import small
 from tests.datasets.prepared_sets import same
 from vfljax import datasets
 from vfljax.datasets import cache, converters, prepared
-from vfljax.datasets.core import Block, Conversion
 from vfljax.errors import UserError
 
 FILES = small.binary10("")[0]
@@ -123,14 +120,3 @@ def test_whoever_finds_the_set_there_drops_his_own(tmp_path, source, monkeypatch
     same(datasets.load("cifar10", source, {}), loaded[1])
     assert len(cached(tmp_path)) == 1
     prepared.verify(datasets.prepared_at("cifar10", source, {}))
-
-
-def test_a_long_conversion_says_how_far_it_is(monkeypatch, capsys):
-    seconds = iter(range(0, 100, 6))
-    monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
-    block = Block(np.eye(2, dtype=np.float32), np.arange(2))
-    shown = cache.with_progress(Conversion("x", 2, [block] * 4))
-    assert len([*shown.blocks]) == 4
-    lines = capsys.readouterr().err.splitlines()
-    assert ["4 rows" in line for line in lines] == [True, False]
-    assert ["8 rows" in line for line in lines] == [False, True]

@@ -195,10 +195,3 @@ def test_a_bad_option_is_one_line_that_names_it(path):
     ):
         (name, value), *_ = options.items()
         one_line(lambda o=options: whole(criteo(path, **o)), f"data.options.{name}", repr(value))
-
-
-def test_the_file_is_found_or_asked_for(tmp_path, path):
-    one_line(lambda: criteo(path, file="x.csv"), "x.csv")
-    one_line(lambda: criteo(str(tmp_path / "nowhere")), "nowhere")
-    (tmp_path / "train.csv").write_bytes(csv(ROWS))
-    one_line(lambda: criteo(path), "train.csv, train.txt")

@@ -92,9 +92,7 @@ def test_images_divide_by_columns_rows_and_patches():
     pictures = image()
     x = pictures.features
     cells = {
-        "contiguous": (
-            {"rows 0-3, columns 0-2": x[:, :, :3], "rows 0-3, columns 3-5": x[:, :, 3:]}
-        ),
+        "contiguous": {"rows 0-3, columns 0-2": x[:, :, :3], "rows 0-3, columns 3-5": x[:, :, 3:]},
         "rows": {"rows 0-1, columns 0-5": x[:, :2], "rows 2-3, columns 0-5": x[:, 2:]},
     }
     for rule, parts in cells.items():
