@@ -84,18 +84,18 @@ def test_cinic10_s_published_validation_part_joins_the_training_rows(tmp_path):
         np.testing.assert_array_equal(data.features[row], small.picture(seed))
 
 
-def prepared_by_tfds(folder, name="cifar10", file_format="array_record", rows=20):
-    """A CIFAR as TFDS lays it out, with the official builder's features; returns the pixels."""
+@pytest.mark.parametrize("form", ["array_record", "parquet"])
+def test_a_folder_prepared_by_tfds_is_read_without_tensorflow(tmp_path, form):
+    """With the official builder's features."""
     import tensorflow_datasets as tfds
     from tensorflow_datasets.core import registered
 
-    features = tfds.builder(name, data_dir=str(folder)).info.features
-    pixels = {s: [small.picture(100 * s + i) for i in range(rows)] for s in range(2)}
-    official = name
+    features = tfds.builder("cifar100", data_dir=str(tmp_path)).info.features
+    pixels = {split: [small.picture(100 * split + i) for i in range(20)] for split in range(2)}
     with registered.skip_registration():
 
         class Cifar(tfds.core.GeneratorBasedBuilder):
-            name = official
+            name = "cifar100"
             VERSION = tfds.core.Version("3.0.2")
 
             def _info(self):
@@ -104,29 +104,20 @@ def prepared_by_tfds(folder, name="cifar10", file_format="array_record", rows=20
             def _split_generators(self, dl_manager):
                 return {"train": self._generate_examples(0), "test": self._generate_examples(1)}
 
-            def _generate_examples(self, s):
-                for i, image in enumerate(pixels[s]):
-                    example = {"id": f"{i:05}", "image": io.BytesIO(small.encoded(image))}
-                    more = {"coarse_label": i % 4} if official == "cifar100" else {}
-                    yield f"{i:05}", {**example, "label": i % 10, **more}
+            def _generate_examples(self, split):
+                for i, x in enumerate(pixels[split]):
+                    image, labels = io.BytesIO(small.encoded(x)), (i % 10, i % 4)
+                    example = {"image": image, "label": labels[0], "coarse_label": labels[1]}
+                    yield f"{i:05}", {"id": f"{i:05}", **example}
 
-    Cifar(data_dir=str(folder), file_format=file_format).download_and_prepare()
-    return pixels
-
-
-@pytest.mark.parametrize(
-    ("name", "form", "below"),
-    [("cifar10", "array_record", ""), ("cifar100", "parquet", "cifar100/3.0.2")],
-)
-def test_a_folder_prepared_by_tfds_is_read_without_tensorflow(tmp_path, name, form, below):
-    pixels = prepared_by_tfds(tmp_path, name, form)
-    data = datasets.load(name, str(tmp_path / below), {})
-    for s in range(2):
-        held = data.test == bool(s)
+    Cifar(data_dir=str(tmp_path), file_format=form).download_and_prepare()
+    below = "cifar100/3.0.2" if form == "parquet" else ""  # the version's folder, or that of all
+    data = datasets.load("cifar100", str(tmp_path / below), {})
+    for split, held in enumerate((~data.test, data.test)):
         rows = zip(data.labels[held], data.features[held])
-        expected = sorted((i % 10, x.tobytes()) for i, x in enumerate(pixels[s]))
+        expected = sorted((i % 10, x.tobytes()) for i, x in enumerate(pixels[split]))
         assert sorted((y, x.tobytes()) for y, x in rows) == expected
-    assert len(datasets.load(name, str(tmp_path / below), {"rows": 10}).labels) == 12
+    assert len(datasets.load("cifar100", str(tmp_path / below), {"rows": 10}).labels) == 12
     assert "tensorflow" not in sys.modules
 
 
@@ -190,19 +181,13 @@ def test_siim_images_of_any_shape_get_one_size_and_their_patients(tmp_path):
 
 
 def test_ham10000_is_melanoma_or_not_in_the_table_s_order_with_its_lesions(tmp_path):
-    # as in Kaggle's download, whose two parts lie in four folders
-    files = {
-        name: data
-        for part, numbers in (("1", (1, 2)), ("2", (3, 4)))
-        for folder in (f"HAM10000_images_part_{part}/", f"ham10000_images_part_{part}/")
-        for name, data in small.photos(folder, numbers=numbers).items()
-    }
-    more = small.photos(numbers=(5,))
-    data = read("ham10000", tmp_path, {**files, **more, "HAM10000_metadata": small.HAM}, size=8)
+    again = small.photos("HAM10000_images_part_1/", numbers=(1, 2))  # as in Kaggle's download
+    files = {**small.photos(numbers=(1, 2, 3, 4, 5)), **again, "HAM10000_metadata": small.HAM}
+    data = read("ham10000", tmp_path, files, size=8)
     assert data.name == "ham10000"
     assert data.labels.tolist() == [0, 0, 1, 0]
     assert data.groups.tolist() == [2, 2, 0, 1]
-    assert "4 second copies of an image left out" in data.notes
+    assert "2 second copies of an image left out" in data.notes
     assert "1 images that HAM10000_metadata does not name left out" in data.notes
 
 

@@ -17,7 +17,6 @@ AVAZU = "avazu/train_head9999.csv.gz"
 CREDIT = "default_credit/UCI_Credit_Card.csv.gz"
 HASHED = {"form": "hashed", "buckets": 8192, "crosses": True, "counts": True}
 FEW = {"numbers": "raw", "rows": 600, "positive_ratio": 0.45}
-WORDPIECE = {"form": "wordpiece", "rows": 300, "vocabulary_size": 500}
 CREDIT_OPTIONS = {
     "label": "default.payment.next.month",
     "drop": ("ID",),
@@ -43,9 +42,6 @@ PINS = (
 )  # fmt: skip
 SLOW = (
     ("criteo", HEAD, HASHED, "18c78cfd2976291f", "b64a728da37c89ff"),
-    ("avazu", AVAZU, {"form": "unique"}, "7eeffa4a161502ef", "8d6a02dbee6c7704"),
-    ("imdb", "imdb", {"rows": 2000, "split": "redrawn", "words": 100}, "d75f8efca69e8277", "626f0baa21b869e6"),
-    ("imdb", "imdb", WORDPIECE, "5bd301962b5a9890", "6468be877ed23d1d"),
     ("cifar10", "cifar10_jpeg", {}, "ebd7d56b8ec5937c", "057f152c8690c94e"),
     ("imdb", "imdb", {}, "94b148a91ae96071", "e13687788b25c94a"),
     ("imdb", "imdb", {"form": "wordpiece"}, "a5b77a0f65f0f3ec", "de32d8b20a52cd51"),

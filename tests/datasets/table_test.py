@@ -85,14 +85,12 @@ def test_features_that_would_not_fit_are_refused_before_they_are_made(monkeypatc
     assert from_frame(frame, label="y", encoding="codes").features.shape == (4, 2)
 
 
-def test_options_of_pandas_are_given_by_a_config_or_as_json(tmp_path):
-    path = tmp_path / "own.csv"
-    path.write_text("a;y\n0,5;u\n1,5;v\n" * 2)
-    options = {"label": "y", "options": {"sep": ";", "decimal": ",", "nrows": 2}}
-    data = load("table", str(path), options)
-    assert data.features.tolist() == [[0.5], [1.5]]
-    as_text = {**options, "options": json.dumps(options["options"])}
-    assert checksum(load("table", str(path), as_text)) == checksum(data)
+def test_options_of_pandas_may_be_json(tmp_path):
+    (tmp_path / "own.csv").write_text("a;y\n0,5;u\n1,5;v\n" * 2)
+    options = {"sep": ";", "decimal": ",", "nrows": 2}
+    for given in (options, json.dumps(options)):
+        data = load("table", str(tmp_path / "own.csv"), {"label": "y", "options": given})
+        assert data.features.tolist() == [[0.5], [1.5]]
 
 
 def test_columns_of_every_type_of_pandas_are_numbers_and_categories_as_pandas_says():
