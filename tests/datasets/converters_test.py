@@ -9,6 +9,7 @@ import pytest
 from tests.datasets import small
 from tests.datasets.refusals import refused
 from vfljax import datasets
+from vfljax.datasets.converters.bhi import together
 from vfljax.datasets.converters.cifar import NAMES10
 
 ARCHIVE = "cifar-10-binary.tar.gz"
@@ -141,6 +142,16 @@ def test_patches_stand_in_order_of_name_one_or_two_a_row(tmp_path):
     assert "2 patches that fill no row" in " ".join(two.notes)
 
 
+def test_every_row_is_of_one_patient_and_class_and_no_patch_is_lost_or_used_twice():
+    random = np.random.default_rng(0)
+    labels, patients = random.integers(0, 2, 40), random.integers(0, 5, 40)
+    places, left = together(labels, patients, 3)
+    assert len({*places.ravel()}) == places.size == 40 - left
+    for row in places:
+        assert len({(patients[i], labels[i]) for i in row}) == 1
+        assert (np.diff(row) > 0).all()
+
+
 def test_borders_of_a_slide_and_second_copies_stay_out_and_are_counted(tmp_path):
     again = {f"IDC_regular_ps50_idx5/{path}": data for path, data in small.PATCHES.items()}
     border = {BORDER: small.encoded(small.picture(0, 50, 32))}
@@ -187,6 +198,8 @@ def test_ham10000_is_melanoma_or_not_in_the_table_s_order_with_its_lesions(tmp_p
     assert data.name == "ham10000"
     assert data.labels.tolist() == [0, 0, 1, 0]
     assert data.groups.tolist() == [2, 2, 0, 1]
+    mean = small.picture(2, 64, 64).reshape(8, 8, 8, 8, 3).mean((1, 3))
+    np.testing.assert_allclose(data.features[2], mean, atol=1)
     assert "2 second copies of an image left out" in data.notes
     assert "1 images that HAM10000_metadata does not name left out" in data.notes
 

@@ -53,7 +53,7 @@ def test_categories_and_codes_stay_and_a_category_never_trained_on_reads_zero():
         Column("c", "category", "y"),
         Column("k", "code", vocabulary=9),
     )
-    x = np.array([[2, 1, 0, 5], [4, 1, 0, 8], [np.nan, 0, 1, 7]], np.float32)
+    x = np.array([[2, 1, 0, 0], [4, 1, 0, 0], [np.nan, 0, 1, 7]], np.float32)
     labels = np.array([0, 1, 0], np.int32)
     split = split_rows(made(), 0, 0.5, 0.2, 0.3)._replace(
         train=np.array([0, 1]), validation=np.array([2]), test=np.array([2])
@@ -63,7 +63,7 @@ def test_categories_and_codes_stay_and_a_category_never_trained_on_reads_zero():
     (read,) = rows_of(table, jnp.int32(0), jnp.arange(3))
     assert np.asarray(read)[:, 1].tolist() == [1, 1, 0]
     assert np.asarray(read)[:, 2].tolist() == [0, 0, 0]  # 1 in row 2, never trained on
-    assert np.asarray(read)[:, 3].tolist() == [5, 8, 7]
+    assert np.asarray(read)[:, 3].tolist() == [0, 0, 7]
     assert np.asarray(read)[2, 0] == 0  # the missing number
 
 
@@ -160,6 +160,7 @@ def test_rows_are_spread_evenly_within_each_class():
     assert spread(one, 0).tolist() == list(range(10))
     assert spread(one, 4).tolist() == [0, 2, 5, 7]
     assert spread(np.array([0, 0, 0, 0, 1, 1]), 3).tolist() == [0, 2, 4]
+    assert spread(np.repeat([0, 1, 2], [5, 1, 4]), 4).tolist() == [0, 2, 6, 8]  # 2, 0.4 and 1.6
     labels = np.tile([0, 1, 1, 3], 25)  # shares are kept in periodic files too
     chosen = spread(labels, 50)
     assert (np.diff(chosen) > 0).all()

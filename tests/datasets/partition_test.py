@@ -43,6 +43,7 @@ def owned(dataset, **changes):
         ({"passive": 3}, ["ab", "cd", "e", "f"]),  # the first parties take what is left over
         ({"passive": 3, "label_features": False}, ["ab", "cd", "ef"]),
         ({"passive": 2, "shares": (3, 2, 1)}, ["abc", "de", "f"]),
+        ({"shares": (5, 3)}, ["abcd", "ef"]),  # 3.75 columns are 4
         ({"columns": (["f"], "*")}, ["f", "abcde"]),
         ({"passive": 2, "columns": (["f"], ["a", "[bc]"], ("*",))}, ["f", "abc", "de"]),
     ],

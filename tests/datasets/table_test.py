@@ -162,6 +162,8 @@ def test_rare_categories_are_pooled_by_their_count():
     test = made(a=["r000", "r001", "new", None], n=range(4))
     tested = from_frame(frame, label="y", max_categories=4, test=test)
     np.testing.assert_array_equal(tested.features[602:, :4], np.eye(4)[[0, 2, 2, 3]])
+    coded = from_frame(frame, label="y", encoding="codes", test=test)
+    assert coded.features[602:, 0].tolist() == [0, 1, 300, 300]
     assert from_frame(frame, label="y", max_categories=1).columns[0].value == "(other)"
 
 

@@ -19,7 +19,7 @@ def plain(each, first=0):
     rows = []
     for i in range(each):
         for c in range(10):
-            content = "" if i % 2 else f'why "so" {first + i}?\nreally'
+            content = "" if i % 2 else f'why "so" {first + i}\nreally'
             title = f'what is "topic{c + 1}", {first + i}'
             rows.append((c, (title, content, f"an answer about topic{c + 1}")))
     return rows
