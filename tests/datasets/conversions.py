@@ -18,12 +18,12 @@ def whole(conversion):
     """The rows of all blocks."""
     features, labels, test, _ = zip(*conversion.blocks, strict=True)
     if isinstance(features[0], Ragged):
-        features = [ids.tolist() for block in features for ids in rows_of(block)]
+        features = [
+            ids.tolist()
+            for block in features
+            for ids in np.split(block.values, block.offsets[1:-1])
+        ]
     else:
         features = np.concatenate(features)
     test = None if test[0] is None else np.concatenate(test)
     return Whole(features, np.concatenate(labels), test, conversion.about)
-
-
-def rows_of(ragged):
-    return np.split(ragged.values, ragged.offsets[1:-1])

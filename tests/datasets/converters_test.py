@@ -5,14 +5,10 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.datasets import small
-from tests.datasets.fuzzing import damaged, few_or_many
 from tests.datasets.refusals import refused
 from vfljax import datasets
-from vfljax.datasets import converters, prepared
 from vfljax.datasets.converters.bhi import together
 from vfljax.datasets.converters.cifar import NAMES10
 
@@ -42,11 +38,7 @@ def table(old, new, content=small.SIIM):
     return {**PHOTOS, "a.csv": content.replace(old, new)}
 
 
-# --- CIFAR and CINIC ---
-
-
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("below", ["cifar-10-batches-bin/", ""])
+@pytest.mark.parametrize(("below", "packed"), [("", False), ("cifar-10-batches-bin/", True)])
 def test_the_binary_version_of_cifar10_is_read_pixel_for_pixel(tmp_path, below, packed):
     files, x, y = small.binary10(below)
     files = {ARCHIVE: small.tar(files)} if packed else files
@@ -69,28 +61,20 @@ def test_cifar100_has_fine_labels_and_their_names(tmp_path):
     assert (data.num_classes, data.classes[99]) == (100, "f99")
 
 
-@pytest.mark.parametrize("suffix", ["", "tar", "tar.gz", "zip"])
-def test_image_folders_take_the_classes_in_turn(tmp_path, suffix):
-    pack = {"zip": small.zipped, "tar.gz": small.tar, "tar": lambda own: small.tar(own, "w")}
+@pytest.mark.parametrize("packed", [False, True])
+def test_image_folders_take_the_classes_in_turn(tmp_path, packed):
     names, files = sorted(FOLDERS), {**FOLDERS, "train/cat/more.txt": b"", "train/1.png": PATCH}
-    if suffix:  # spread over two archives, which hold an image twice
+    if packed:  # spread over two archives, which hold an image twice
         parts = (names[::2], names[1::2] + names[:1])
-        packed = [{f"./cifar/{name}": FOLDERS[name] for name in part} for part in parts]
-        files = {f"part_{k}.{suffix}": pack[suffix](own) for k, own in enumerate(packed)}
+        own = [{f"./cifar/{name}": FOLDERS[name] for name in part} for part in parts]
+        files = {"a.tar.gz": small.tar(own[0]), "b.zip": small.zipped(own[1])}
     data = read("cifar10", tmp_path, files)
     assert data.labels.tolist() == [*range(10)] * 4
     assert data.test.tolist() == [False] * 20 + [True] * 20
     for row, seed in ((3, 3), (13, 103), (29, 1009)):
         np.testing.assert_array_equal(data.features[row], small.picture(seed))
-    assert ("1 second copies of an image left out" in data.notes) == bool(suffix)
-    assert any("1 images that do not lie" in note for note in data.notes) == (not suffix)
-
-
-def test_classes_of_cifar100_s_folders_are_in_order_of_name(tmp_path):
-    names = [f"{k:02}" for k in range(100)]
-    data = read("cifar100", tmp_path, small.class_folders(("train", "test"), names[::-1]))
-    assert data.classes == tuple(names)
-    np.testing.assert_array_equal(data.features[1], small.picture(98))
+    assert ("1 second copies of an image left out" in data.notes) == packed
+    assert any("1 images that do not lie" in note for note in data.notes) == (not packed)
 
 
 def test_cinic10_s_published_validation_part_joins_the_training_rows(tmp_path):
@@ -101,18 +85,18 @@ def test_cinic10_s_published_validation_part_joins_the_training_rows(tmp_path):
         np.testing.assert_array_equal(data.features[row], small.picture(seed))
 
 
-def prepared_by_tfds(folder, name="cifar10", file_format="array_record", rows=20):
-    """A CIFAR as TFDS lays it out, with the official builder's features; returns the pixels."""
+@pytest.mark.parametrize("form", ["array_record", "parquet"])
+def test_a_folder_prepared_by_tfds_is_read_without_tensorflow(tmp_path, form):
+    """With the official builder's features."""
     import tensorflow_datasets as tfds
     from tensorflow_datasets.core import registered
 
-    features = tfds.builder(name, data_dir=str(folder)).info.features
-    pixels = {s: [small.picture(100 * s + i) for i in range(rows)] for s in range(2)}
-    official = name
+    features = tfds.builder("cifar100", data_dir=str(tmp_path)).info.features
+    pixels = {split: [small.picture(100 * split + i) for i in range(20)] for split in range(2)}
     with registered.skip_registration():
 
         class Cifar(tfds.core.GeneratorBasedBuilder):
-            name = official
+            name = "cifar100"
             VERSION = tfds.core.Version("3.0.2")
 
             def _info(self):
@@ -121,120 +105,51 @@ def prepared_by_tfds(folder, name="cifar10", file_format="array_record", rows=20
             def _split_generators(self, dl_manager):
                 return {"train": self._generate_examples(0), "test": self._generate_examples(1)}
 
-            def _generate_examples(self, s):
-                for i, image in enumerate(pixels[s]):
-                    example = {"id": f"{i:05}", "image": io.BytesIO(small.encoded(image))}
-                    more = {"coarse_label": i % 4} if official == "cifar100" else {}
-                    yield f"{i:05}", {**example, "label": i % 10, **more}
+            def _generate_examples(self, split):
+                for i, x in enumerate(pixels[split]):
+                    image, labels = io.BytesIO(small.encoded(x)), (i % 10, i % 4)
+                    example = {"image": image, "label": labels[0], "coarse_label": labels[1]}
+                    yield f"{i:05}", {"id": f"{i:05}", **example}
 
-    Cifar(data_dir=str(folder), file_format=file_format).download_and_prepare()
-    return pixels
-
-
-@pytest.mark.parametrize(
-    ("name", "form", "below"),
-    [("cifar10", "array_record", ""), ("cifar100", "parquet", "cifar100/3.0.2")],
-)
-def test_a_folder_prepared_by_tfds_is_read_without_tensorflow(tmp_path, name, form, below):
-    pixels = prepared_by_tfds(tmp_path, name, form)
-    data = datasets.load(name, str(tmp_path / below), {})
-    for s in range(2):
-        held = data.test == bool(s)
+    Cifar(data_dir=str(tmp_path), file_format=form).download_and_prepare()
+    below = "cifar100/3.0.2" if form == "parquet" else ""  # the version's folder, or that of all
+    data = datasets.load("cifar100", str(tmp_path / below), {})
+    for split, held in enumerate((~data.test, data.test)):
         rows = zip(data.labels[held], data.features[held])
-        expected = sorted((i % 10, x.tobytes()) for i, x in enumerate(pixels[s]))
+        expected = sorted((i % 10, x.tobytes()) for i, x in enumerate(pixels[split]))
         assert sorted((y, x.tobytes()) for y, x in rows) == expected
-    few = datasets.load(name, str(tmp_path / below), {"rows": 10})
-    assert len(few.labels) == 12
+    assert len(datasets.load("cifar100", str(tmp_path / below), {"rows": 10}).labels) == 12
     assert "tensorflow" not in sys.modules
-
-
-PLANTED = (
-    '{"pythonClassName": "planted_by_a_file.X"}',
-    '{"type": "planted_by_a_file.X"}',
-    '{"type": "tensorflow_datasets.core.features.text_feature.Text", "content": "{}", '
-    '"proto_cls": "planted_by_a_file.X"}',
-)
-
-
-def test_a_tfds_folder_makes_nothing_run(tmp_path, monkeypatch):
-    prepared_by_tfds(tmp_path)
-    (tmp_path / "planted_by_a_file.py").write_text("class X: pass")
-    monkeypatch.syspath_prepend(tmp_path)
-    for planted in PLANTED:
-        (tmp_path / "cifar10/3.0.2/features.json").write_text(planted)
-        assert len(datasets.load("cifar10", str(tmp_path), {}).labels) == 40
-        assert "planted_by_a_file" not in sys.modules
-
-
-INFO = "dataset_info.json"
-WRONG = {  # what is done to the version folder, and what is said
-    "unfinished": (lambda version: (version / INFO).unlink(), "did not finish"),
-    "of tfrecord": ((INFO, '"array_record"', '"tfrecord"'), "only TensorFlow reads"),
-    "of another set": ((INFO, '"cifar10"', '"cifar100"'), "is of 'cifar100'"),
-    "no description": (lambda version: (version / INFO).write_text("[]"), "cannot be read"),
-    "of another version": (lambda version: version.rename(version.parent / "2.0.0"), "3.0.2"),
-    "without shards": (
-        lambda version: [shard.unlink() for shard in version.glob("*test*record*")],
-        "split 'test'",
-    ),
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_tfds_folder_says_what_to_do(tmp_path, wrong):
-    prepared_by_tfds(tmp_path, rows=2)
-    version = tmp_path / "cifar10" / "3.0.2"
-    change, message = WRONG[wrong]
-    if isinstance(change, tuple):
-        name, old, new = change
-        text = (version / name).read_text()
-        assert old in text
-        (version / name).write_text(text.replace(old, new, 1))
-    else:
-        change(version)
-    assert message in refused(datasets.load, "cifar10", str(tmp_path), {})
-
-
-# --- BHI ---
 
 
 def patch(seed):
     return small.picture(seed, 50, 50)
 
 
-def test_one_patch_a_row_in_order_of_name(tmp_path):
-    data = read("bhi", tmp_path, small.PATCHES)
+def test_patches_stand_in_order_of_name_one_or_two_a_row(tmp_path):
+    data = read("bhi", tmp_path / "folder", small.PATCHES)
     assert data.kind == "image"
     # names: ..x101_..class0, x101 class1, x151 class0, x51 class0, x51 class1, then patient 9
     np.testing.assert_array_equal(data.features[0], patch(1))
     assert data.labels.tolist() == [0, 1, 0, 0, 1, 0, 0, 1]
     assert data.groups.tolist() == [0] * 5 + [1] * 3
-    few = read("bhi", tmp_path, {}, rows=4)  # classes keep their shares
+    few = read("bhi", tmp_path / "folder", {}, rows=4)  # classes keep their shares
     np.testing.assert_array_equal(few.features, data.features[[0, 1, 2, 5]])
+    # of one patient and class; the odd ones stay out
+    two = read("bhi", tmp_path / "zip", {"bhi.zip": small.zipped(small.PATCHES)}, patches=2)
+    assert (two.kind, two.labels.tolist(), two.groups.tolist()) == ("patches", [0, 1, 0], [0, 0, 1])
+    np.testing.assert_array_equal(two.features[:2], [[patch(1), patch(2)], [patch(11), patch(10)]])
+    assert "2 patches that fill no row" in " ".join(two.notes)
 
 
-def test_two_patches_a_row_are_of_one_patient_and_class_and_the_odd_ones_stay_out(tmp_path):
-    data = read("bhi", tmp_path, {"bhi.zip": small.zipped(small.PATCHES)}, patches=2)
-    assert data.kind == "patches"
-    assert data.labels.tolist() == [0, 1, 0]
-    assert data.groups.tolist() == [0, 0, 1]
-    np.testing.assert_array_equal(data.features[:2], [[patch(1), patch(2)], [patch(11), patch(10)]])
-    assert "2 patches that fill no row" in " ".join(data.notes)
-
-
-@given(
-    rows=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1)), min_size=1, max_size=40),
-    per_row=st.integers(1, 4),
-)
-def test_every_row_is_of_one_patient_and_class_and_no_patch_is_lost_or_used_twice(rows, per_row):
-    patients, labels = np.array(rows).T
-    places, left = together(labels, patients, per_row)
-    assert places.size + left == len(rows) == len(set(places.ravel())) + left
+def test_every_row_is_of_one_patient_and_class_and_no_patch_is_lost_or_used_twice():
+    random = np.random.default_rng(0)
+    labels, patients = random.integers(0, 2, 40), random.integers(0, 5, 40)
+    places, left = together(labels, patients, 3)
+    assert len({*places.ravel()}) == places.size == 40 - left
     for row in places:
         assert len({(patients[i], labels[i]) for i in row}) == 1
         assert (np.diff(row) > 0).all()
-    sizes = np.unique(np.stack([patients, labels]), axis=1, return_counts=True)[1]
-    assert left == (sizes % per_row).sum()
 
 
 def test_borders_of_a_slide_and_second_copies_stay_out_and_are_counted(tmp_path):
@@ -256,13 +171,9 @@ def test_patches_of_one_file_are_put_in_order_of_name(tmp_path):
     np.testing.assert_array_equal(unnamed.features[1], [patch(2), patch(3)])
 
 
-# --- skin lesions ---
-
-
-@pytest.mark.parametrize("form", ["PNG", "JPEG"])
-def test_siim_images_of_any_shape_get_one_size_and_their_patients(tmp_path, form):
+def test_siim_images_of_any_shape_get_one_size_and_their_patients(tmp_path):
     files = {
-        **small.photos("jpeg/train/", form),
+        **small.photos("jpeg/train/"),
         "train.csv": small.SIIM.replace(b"ISIC_3,IP_2", b"ISIC_3,"),
         "test.csv": b"image_name,patient_id\nISIC_4,IP_1\n",
         "sample_submission.csv": b"image_name,target\nISIC_4,0\n",
@@ -274,40 +185,23 @@ def test_siim_images_of_any_shape_get_one_size_and_their_patients(tmp_path, form
     assert data.groups[0] == data.groups[1]
     assert len(set(data.groups.tolist())) == 3  # rows without a patient are each a group
     gray = read("isic", tmp_path, {}, gray=True, groups=False)
-    assert gray.features.shape == (4, 64, 64)
     assert gray.groups is None
-    if form == "PNG":
-        np.testing.assert_array_equal(data.features[1], small.picture(2, 64, 64))
-        luma = small.picture(2, 64, 64) @ [0.299, 0.587, 0.114]
-        np.testing.assert_allclose(gray.features[1], luma, atol=1)
+    np.testing.assert_array_equal(data.features[1], small.picture(2, 64, 64))
+    luma = small.picture(2, 64, 64) @ [0.299, 0.587, 0.114]
+    np.testing.assert_allclose(gray.features[1], luma, atol=1)
 
 
 def test_ham10000_is_melanoma_or_not_in_the_table_s_order_with_its_lesions(tmp_path):
-    # as in Kaggle's download, whose two parts lie in four folders
-    files = {
-        name: data
-        for part, numbers in (("1", (1, 2)), ("2", (3, 4)))
-        for folder in (f"HAM10000_images_part_{part}/", f"ham10000_images_part_{part}/")
-        for name, data in small.photos(folder, numbers=numbers).items()
-    }
-    more = small.photos(numbers=(5,), shapes={5: (8, 8)})
-    data = read("ham10000", tmp_path, {**files, **more, "HAM10000_metadata": small.HAM}, size=8)
+    again = small.photos("HAM10000_images_part_1/", numbers=(1, 2))  # as in Kaggle's download
+    files = {**small.photos(numbers=(1, 2, 3, 4, 5)), **again, "HAM10000_metadata": small.HAM}
+    data = read("ham10000", tmp_path, files, size=8)
     assert data.name == "ham10000"
     assert data.labels.tolist() == [0, 0, 1, 0]
     assert data.groups.tolist() == [2, 2, 0, 1]
-    assert "4 second copies of an image left out" in data.notes
+    mean = small.picture(2, 64, 64).reshape(8, 8, 8, 8, 3).mean((1, 3))
+    np.testing.assert_allclose(data.features[2], mean, atol=1)
+    assert "2 second copies of an image left out" in data.notes
     assert "1 images that HAM10000_metadata does not name left out" in data.notes
-
-
-def test_lesions_of_one_file_keep_their_size_or_get_another(tmp_path):
-    own = read("isic", tmp_path, {"a.npz": small.lesions()}, size=16)
-    np.testing.assert_array_equal(own.features[2], small.picture(2, 16, 16))
-    assert own.groups.tolist() == [1, 0, 0, 2]
-    assert own.name == "ham10000"
-    assert read("isic", tmp_path, {}, size=8, gray=True).features.shape == (4, 8, 8)
-
-
-# --- Spambase ---
 
 
 def test_spambase_is_57_columns_and_a_label(tmp_path):
@@ -316,71 +210,33 @@ def test_spambase_is_57_columns_and_a_label(tmp_path):
     assert data.labels.tolist()[:4] == [0, 1, 0, 1]
 
 
-# --- bad files ---
-
-
-def arrays(maker, **changes):
-    return {"a.npz": maker(**changes)}
-
-
 # (data set, files, options, what the message names)
 CASES = [
-    ("cifar10", {}, {}, "does not hold cifar10/<version>/ of TFDS"),
     ("cifar10", {**BATCHES, "data_batch_1.bin": TRAIN[:-5]}, {}, "not whole rows of 3,073"),
     ("cifar10", {**BATCHES, "test_batch.bin": b"\x0a" + TEST[1:]}, {}, "row 1 has label 10"),
     ("cifar10", less(BATCHES, "data_batch_3"), {}, "has no data_batch_3.bin"),
-    ("cifar10", {ARCHIVE: small.tar(less(BATCHES, "test"))}, {}, "has no test_batch.bin"),
-    ("cifar10", {"cifar-10-batches-py/data_batch_1": b"x"}, {}, "fetch the binary version"),
-    ("cifar10", {"cifar-10-python.tar.gz": b"x"}, {}, "never opened"),
-    ("cifar10", {ARCHIVE: b"no archive"}, {}, "the archive is damaged"),
-    ("cifar10", less(FOLDERS, "test/"), {}, "'airplane' is lacking"),
     ("cifar10", less(FOLDERS, "test/bird"), {}, "'bird' is lacking"),
-    ("cifar10", {**FOLDERS, "train/lorry/1.png": b""}, {}, "'lorry' is lacking or unknown"),
     ("cifar10", {**FOLDERS, "train/cat/0000.png": b"x"}, {}, "train/cat/0000.png cannot be read"),
-    ("cifar10", {**FOLDERS, "train/cat/0000.png": PATCH}, {}, "is 50x50 pixels and not 32x32"),
     ("cifar10", {"a.zip": small.zipped(FOLDERS), "b.zip": OTHER_CAT}, {}, "one name and are not"),
     ("cifar10", BATCHES, {"rows": -1}, "rows=-1"),
-    ("cifar10", BATCHES, {"rows": 2.0}, "rows=2.0"),
     ("cifar100", small.class_folders(("train", "test"), "abc"), {}, "has 3 class folders and not 100"),
     ("cinic10", less(CINIC, "valid/"), {}, "valid has images of 0 classes"),
-    ("cinic10", {}, {}, "does not hold train/<class>/"),
-    ("bhi", {}, {}, "does not hold <patient>/"),
     ("bhi", {"1/0/a.png": PATCH}, {}, "not named as a patch"),
-    ("bhi", {**small.PATCHES, "9/0/9_idx5_x1_y1_class0.png": PATCH[:-600]}, {}, "cannot be read"),
-    ("bhi", {k: v for k, v in small.PATCHES.items() if "class0" in k}, {}, "at least two classes"),
-    ("bhi", {**small.PATCHES, "copy/9_idx5_x51_y1001_class0.png": PATCH}, {}, "one name and are not"),
     ("bhi", small.PATCHES, {"patches": 9}, "set patches lower"),
-    ("bhi", small.PATCHES, {"patches": 0}, "patches=0"),
-    ("bhi", arrays(small.patches, patient=None), {}, "no array 'patient'"),
-    ("bhi", arrays(small.patches, x=np.zeros((6, 32, 32, 3), np.uint8)), {}, "uint8 [rows, 50, 50, 3]"),
-    ("bhi", arrays(small.patches, y=np.array([0, 0, 1, 1, 0, 2])), {}, "labels must be 0..1"),
+    ("bhi", {"a.npz": small.patches(patient=None)}, {}, "no array 'patient'"),
     ("isic", PHOTOS, {}, "holds no such table"),
-    ("isic", {**table(b"", b""), "b.csv": small.HAM}, {}, "holds a.csv and b.csv"),
     ("isic", less(table(b"", b""), "ISIC_4"), {}, "row 4, column 'image_name' is an image that is not in"),
     ("isic", table(b"ISIC_2", b"ISIC_1"), {}, "is named twice: 'ISIC_1'"),
-    ("isic", table(b"t,1", b"t,x"), {}, "row 2, column 'target' is not one of"),
     ("isic", table(b"mel", b"m", small.HAM), {}, "row 3, column 'dx' is not one of"),
-    ("isic", table(b"t,1", b"t,0"), {}, "at least two classes"),
-    ("isic", {**PHOTOS, "a.csv": b"\xff\xfe"}, {}, "a.csv cannot be read"),
-    ("isic", {**table(b"", b""), "ISIC_1.png": b"x"}, {}, "ISIC_1.png cannot be read"),
-    ("isic", table(b"", b""), {"size": 5000}, "size=5000"),
-    ("isic", table(b"", b""), {"gray": "no"}, "gray='no'"),
-    ("isic", arrays(small.lesions, lesion_id=np.array([None] * 4)), {}, "never opened"),
-    ("spambase", {}, {}, "holds no file spambase.data"),
-    ("spambase", {"spambase.data": SPAM[:-20].encode()}, {}, "spambase.data cannot be read"),
     ("spambase", {"spambase.data": SPAM[:9000].rpartition("\r\n")[0].encode()}, {}, "UCI's has 4601 of 58"),
     ("spambase", {"spambase.data": b"inf" + SPAM[SPAM.index(","):].encode()}, {}, "row 1 has a value"),
-    ("spambase", {"spambase.data": SPAM[:-3].encode() + b"2"}, {}, "labels must be 0..1"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "files", "options", "message"),
-    [pytest.param(*case, id=f"{case[0]}-{at}") for at, case in enumerate(CASES)],
-)
-def test_a_bad_folder_is_one_line_with_its_remedy(tmp_path, name, files, options, message):
-    folder = small.write(tmp_path, files)
-    assert message in refused(datasets.load, name, folder, options)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}: {case[-1]}")
+def test_a_bad_folder_is_one_line_with_its_remedy(tmp_path, case):
+    name, files, options, message = case
+    assert message in refused(datasets.load, name, small.write(tmp_path, files), options)
 
 
 def test_folders_that_are_none_are_named_and_nothing_is_made_beside_them(tmp_path, monkeypatch):
@@ -392,44 +248,11 @@ def test_folders_that_are_none_are_named_and_nothing_is_made_beside_them(tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize("folder", ["own", "linked"])
-def test_links_are_followed_and_may_lead_in_a_circle(tmp_path, folder):
+def test_links_are_followed_and_may_lead_in_a_circle(tmp_path):
     small.write(tmp_path, {f"data/{name}": data for name, data in FOLDERS.items()})
     (tmp_path / "own").mkdir()
     for part in ("train", "test"):
         (tmp_path / "own" / part).symlink_to(tmp_path / "data" / part)
     (tmp_path / "data" / "train" / "cat" / "loop").symlink_to("../..")
     (tmp_path / "linked").symlink_to("own")
-    assert len(datasets.load("cifar10", str(tmp_path / folder), {}).labels) == 40
-
-
-JPEGS = small.photos(form="JPEG", shapes=dict.fromkeys(small.SHAPES, (12, 10)))
-DAMAGED = {  # files, the converter, and its options
-    "binary": (small.binary10(rows=(3, 2, 1, 1, 1, 2))[0], "cifar10", {}),
-    "archive": ({ARCHIVE: small.tar(BATCHES)}, "cifar10", {}),
-    "tar": ({"all.tar": small.tar(FOLDERS, "w")}, "cifar10", {}),
-    "zip": ({"all.zip": small.zipped(CINIC)}, "cinic10", {}),
-    "patches": (small.PATCHES, "bhi", {"patches": 2}),
-    "arrays": ({"a.npz": small.patches()}, "bhi", {"patches": 2}),
-    "table": ({**JPEGS, "train.csv": small.SIIM}, "isic", {"size": 8}),
-    "spambase": ({"spambase.data": SPAM.encode()}, "spambase", {}),
-}
-
-
-@few_or_many
-@pytest.mark.parametrize("layout", DAMAGED)
-def test_damage_to_any_file_loads_or_is_one_line(tmp_path, tmp_path_factory, layout, examples):
-    files, name, options = DAMAGED[layout]
-    small.write(tmp_path, files)
-
-    def convert(folder):
-        conversion = converters.TABLE[name](folder, **options)
-        return prepared.write(conversion, tmp_path_factory.mktemp("made") / "x")
-
-    @settings(max_examples=examples, deadline=None)
-    @given(data=st.data())
-    def check(data):
-        damaged(data, convert, tmp_path)
-
-    convert(str(tmp_path))
-    check()
+    assert len(datasets.load("cifar10", str(tmp_path / "linked"), {}).labels) == 40

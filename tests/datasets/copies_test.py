@@ -5,41 +5,25 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from vfljax.datasets import copies as module
+from vfljax.datasets import copies
 from vfljax.datasets.copies import equal_rows
 from vfljax.datasets.splits import split_rows
 from vfljax.datasets.table import from_frame
 
 
-@given(
-    rows=st.lists(
-        st.tuples(st.sampled_from([0.0, -0.0, 1.0, np.nan]), st.integers(0, 2), st.integers(0, 1)),
-        min_size=1,
-        max_size=12,
-    ),
-    piece=st.sampled_from([1, 40, 1 << 20]),
-)
-def test_equal_rows_of_one_label_are_a_group(rows, piece):
-    features = np.array([row[:2] for row in rows], np.float32)
-    labels = np.array([row[2] for row in rows], np.int32)
-    names = [("nan" if np.isnan(a) else a + 0.0, b, y) for a, b, y in rows]
-    expected = [list(dict.fromkeys(names)).index(name) for name in names]
-    with mock.patch.object(module, "PIECE", piece):
-        found = equal_rows([*features.T], labels)
-    if len(set(names)) == len(names):
-        assert found is None
-    else:
-        assert found is not None
-        assert found.tolist() == expected
-
-
-def test_missing_numbers_of_other_bytes_are_equal():
-    features = np.array([0x7FC00000, 0xFFC00001], np.uint32).view(np.float32)[:, None]
-    assert np.isnan(features).all()
-    assert equal_rows([*features.T], np.zeros(2, np.int32)) is not None
+@pytest.mark.parametrize("piece", [1, 1 << 20])
+def test_equal_rows_of_one_label_are_a_group(piece):
+    random = np.random.default_rng(0)
+    a, b = random.choice([0.0, -0.0, 1.0, np.nan], 40), random.integers(0, 3, 40)
+    a[:2] = np.array([0x7FC00000, 0xFFC00001], np.uint32).view(np.float32)  # both are NaN
+    labels = random.integers(0, 2, 40).astype(np.int32)
+    names = [("nan" if np.isnan(x) else x + 0.0, y, z) for x, y, z in zip(a, b, labels)]
+    with mock.patch.object(copies, "PIECE", piece):
+        found = equal_rows([a.astype(np.float32), b], labels)
+        assert equal_rows([np.arange(40)], labels) is None
+    assert found is not None
+    assert found.tolist() == [list(dict.fromkeys(names)).index(name) for name in names]
 
 
 def repeated(times=10, rows=60):
@@ -59,14 +43,10 @@ def test_copies_in_a_table_are_counted_and_stay_in_one_part():
 
 
 def test_equal_rows_of_different_people_may_part():
-    frame = repeated()
-    data = from_frame(frame.assign(row=range(600)), label="y", groups="row")
+    data = from_frame(repeated().assign(row=range(600)), label="y", groups="row")
     assert not any("copies" in note for note in data.notes)
-    unequal = from_frame(frame.assign(a=np.random.default_rng(1).normal(size=600)), label="y")
-    for part, other in zip(
-        split_rows(data, 0, 0.6, 0.2, 0.2), split_rows(unequal, 0, 0.6, 0.2, 0.2)
-    ):
-        np.testing.assert_array_equal(part, other)
+    owners = [{*data.features[part, 0]} for part in split_rows(data, 0, 0.6, 0.2, 0.2)[:3]]
+    assert owners[0] & owners[2]
 
 
 @pytest.mark.parametrize("label", [0, 1])

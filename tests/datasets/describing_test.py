@@ -19,12 +19,8 @@ def described(dataset):
 
 def test_what_names_hold_reaches_no_terminal(tmp_path):
     odd = "a\x1b[2J\nb\u2028"
-    dataset = MADE._replace(
-        name=odd,
-        columns=(Column(odd), Column("c", "category", odd)),
-        classes=(odd, "yes"),
-        notes=(odd,),
-    )
+    columns = (Column(odd), Column("c", "category", odd))
+    dataset = MADE._replace(name=odd, columns=columns, classes=(odd, "yes"), notes=(odd,))
     prepared.write(dataset, tmp_path / "x", {"label": odd}, odd)
     usual = MADE._replace(columns=(Column("a"), Column("c", "category", "b")), notes=("note",))
     text = described(dataset)
@@ -45,5 +41,3 @@ def test_what_made_a_prepared_folder_is_told(tmp_path):
     prepared.write(MADE, tmp_path / "x", {"form": "codes", "rows": 5}, "criteo")
     line = "prepared by the loader 'criteo' with form='codes', rows=5"
     assert describing.origin(str(tmp_path / "x")) == line
-    prepared.write(MADE, tmp_path / "y")
-    assert describing.origin(str(tmp_path / "y")) == "prepared by no loader, with no options"

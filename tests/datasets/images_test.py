@@ -1,8 +1,7 @@
 """Finding and decoding images in folders and archives, apart from any data set."""
 
+import gzip
 import io
-import tarfile
-import zipfile
 
 import numpy as np
 import pytest
@@ -25,20 +24,15 @@ def read(folder, side=4, **options):
 
 
 def test_images_are_found_by_suffix_of_any_case_in_order_and_hidden_ones_are_not(tmp_path):
-    names = ["b/2.PNG", "b/10.jpeg", "a/x/1.Jpg", "c.png", "b/._2.png", ".d/1.png", "b/notes.txt"]
-    small.write(tmp_path, dict.fromkeys(names, b""))
-    assert found(tmp_path) == ["a/x/1.Jpg", "b/10.jpeg", "b/2.PNG", "c.png"]
-
-
-def test_archives_count_only_where_the_folder_holds_no_image(tmp_path):
     inner = {"./a/1.png": PNG, "__MACOSX/a/1.png": PNG, "../2.png": PNG, "a/b.txt": b""}
     small.write(tmp_path, {"x.zip": small.zipped(inner), "y.tgz": small.tar({"z/3.jpg": PNG})})
     assert found(tmp_path) == ["a/1.png", "z/3.jpg"]
-    small.write(tmp_path, {"b/1.png": PNG})
-    assert found(tmp_path) == ["b/1.png"]
+    names = ["b/2.PNG", "b/10.jpeg", "a/x/1.Jpg", "c.png", "b/._2.png", ".d/1.png", "b/notes.txt"]
+    small.write(tmp_path, dict.fromkeys(names, b""))  # archives count where there is no image
+    assert found(tmp_path) == ["a/x/1.Jpg", "b/10.jpeg", "b/2.PNG", "c.png"]
 
 
-@pytest.mark.parametrize("mode", ["L", "LA", "P", "RGBA", "1"])
+@pytest.mark.parametrize("mode", ["LA", "P"])
 def test_every_8_bit_png_becomes_rgb_or_gray(tmp_path, mode):
     source = Image.fromarray(X).convert(mode)
     stream = io.BytesIO()
@@ -49,51 +43,28 @@ def test_every_8_bit_png_becomes_rgb_or_gray(tmp_path, mode):
     np.testing.assert_array_equal(images.shapes(images.find(tmp_path)[0]), [[4, 4]])
 
 
-@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "zip"])
+@pytest.mark.parametrize("suffix", ["tar.gz", "zip"])
 def test_images_keep_their_order_whatever_the_archive_s(tmp_path, suffix):
-    arrays = [small.picture(k, 4, 4) for k in range(50)]
-    packed = {f"{k:03}.png": small.encoded(array) for k, array in enumerate(arrays)}
-    packed = dict(reversed(packed.items()))
-    pack = {"zip": small.zipped, "tar.gz": small.tar, "tar": lambda own: small.tar(own, "w")}
-    small.write(tmp_path, {f"a.{suffix}": pack[suffix](packed)})
+    arrays = [small.picture(k, 4, 4) for k in range(20)]
+    packed = {f"{k:03}.png": small.encoded(array) for k, array in reversed([*enumerate(arrays)])}
+    pack = small.zipped if suffix == "zip" else small.tar
+    small.write(tmp_path, {f"a.{suffix}": pack(packed)})
     entries, _ = images.find(tmp_path)
     np.testing.assert_array_equal(images.pixels(entries[::-7], 4), arrays[::-7])
 
 
-def test_links_in_an_archive_are_no_files(tmp_path):
-    link = tarfile.TarInfo("a/1.png")
-    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-    with tarfile.open(tmp_path / "a.tar", "w") as archive:
-        archive.addfile(link)
-    assert files.members(tmp_path / "a.tar") == []
-
-
-def test_an_archive_cut_anywhere_is_refused(tmp_path):
-    whole = small.tar({"1.png": PNG, "2.png": PNG})
-    for end in [*range(0, len(whole), 31), *range(len(whole) - 12, len(whole))]:
-        small.write(tmp_path, {"a.tar.gz": whole[:end]})
-        assert "fetch it again" in refused(files.members, tmp_path / "a.tar.gz")
-    plain = small.tar({"1.png": PNG, "2.png": PNG}, "w")
-    for end in (100, 512, 600, 1024, 1536, 2048):  # at and between the blocks of its two members
-        small.write(tmp_path, {"a.tar": plain[:end]})
-        assert "fetch it again" in refused(files.members, tmp_path / "a.tar")
-
-
-def encrypted():
-    content = bytearray(small.zipped({"1.png": PNG}))
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        start = archive.start_dir
-    content[6] |= 1
-    content[start + 8] |= 1
-    return bytes(content)
+@pytest.mark.parametrize("end", [100, 512, 600, 1024, 1536, 2048])
+def test_an_archive_cut_anywhere_is_refused(tmp_path, end):
+    """At, and between, the blocks of its two members."""
+    whole = small.tar({"1.png": PNG, "2.png": PNG}, "w")
+    small.write(tmp_path, {"a.tar": whole[:end], "a.tar.gz": gzip.compress(whole[:end])})
+    for name in ("a.tar", "a.tar.gz"):
+        assert "fetch it again" in refused(files.members, tmp_path / name)
 
 
 BAD = {
-    "no image": ({"1.png": b"no image at all"}, "1.png cannot be read"),
-    "another format": ({"a.png": small.encoded(X, "GIF")}, "a.png cannot be read"),
     "another size": ({"a.png": small.encoded(small.picture(0, 4, 5))}, "5x4 pixels and not 4x4"),
     "a line break": ({"a.zip": small.zipped({"a\nb\x1b[2J\u2028.png": b"x"})}, "a b\ufffd[2J .png"),
-    "an encrypted zip": ({"a.zip": encrypted()}, "encrypted"),
 }
 
 
@@ -104,7 +75,6 @@ def test_what_is_no_image_is_named(tmp_path, case):
     said = refused(read, tmp_path)
     assert message in said
     assert str(tmp_path) in said
-    assert "object at" not in said
 
 
 def test_an_image_that_grows_is_bilinear_and_one_that_shrinks_a_mean_of_what_is_covered(tmp_path):
@@ -116,8 +86,10 @@ def test_an_image_that_grows_is_bilinear_and_one_that_shrinks_a_mean_of_what_is_
     np.testing.assert_allclose(grown[0, :, 0], [0] * 5 + [60, 180] + [240] * 5, atol=1)
     (shrunk,) = read(tmp_path, 2, resize=True)
     np.testing.assert_allclose(shrunk[:, :, 0], [[0, 240]] * 2, atol=1)
-    (mixed,) = images.pixels(x.transpose(1, 0, 2)[None], 5, resize=True)  # one side grows
-    np.testing.assert_allclose(mixed[:, 0, 0], [0, 0, 120, 240, 240], atol=1)
+    y = np.zeros((6, 4, 3), np.uint8)
+    y[:, 1:] = 240
+    (mixed,) = images.pixels(y[None], 5, resize=True)  # one side grows
+    np.testing.assert_allclose(mixed[0, :, 0], [0, 168, 240, 240, 240], atol=1)
 
 
 def test_a_very_large_jpeg_is_near_its_mean(tmp_path):
@@ -126,24 +98,6 @@ def test_a_very_large_jpeg_is_near_its_mean(tmp_path):
     small.write(tmp_path, {"1.jpg": small.encoded(large, "JPEG")})
     (shrunk,) = read(tmp_path, 10, resize=True)
     np.testing.assert_allclose(shrunk[5, :, 0], slope.reshape(10, 120).mean(1), atol=2)
-
-
-def test_copies_of_one_key_are_left_out_and_must_be_equal(tmp_path):
-    small.write(tmp_path, {"a/1.png": PNG, "b/1.png": PNG, "c/2.png": b""})
-    kept, copies = images.find(tmp_path, lambda image: image.parts[-1])
-    assert (["/".join(image.parts) for image in kept], copies) == (["a/1.png", "c/2.png"], 1)
-    assert len(found(tmp_path)) == 3
-    small.write(tmp_path, {"b/1.png": PNG + b"1"})
-    said = refused(images.find, tmp_path, lambda image: image.parts[-1])
-    assert "a/1.png and" in said
-
-
-def test_pixels_in_memory_change_as_those_of_files_do(tmp_path):
-    arrays = np.stack([small.picture(k, 20, 30) for k in range(3)])
-    small.write(tmp_path, {f"{k}.png": small.encoded(array) for k, array in enumerate(arrays)})
-    for side, gray in ((10, False), (25, True)):
-        of_files = read(tmp_path, side, resize=True, gray=gray)
-        np.testing.assert_array_equal(images.pixels(arrays, side, resize=True, gray=gray), of_files)
 
 
 def test_rows_are_cut_into_blocks(monkeypatch):

@@ -5,11 +5,8 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.datasets import small
-from tests.datasets.fuzzing import damaged, few_or_many
 from tests.datasets.refusals import refused
 from vfljax.datasets import load
 from vfljax.datasets.npz import npz
@@ -47,22 +44,16 @@ def test_any_arrays_are_images_or_a_table_that_may_miss_numbers(tmp_path):
 CASES = [
     (arrays(x=np.array([None] * 4)), {}, "never opened"),
     (arrays(x=None, a=X), {}, "no array 'x': it has y, a"),
-    (arrays(x=Y), {}, "x is int64 of shape (4,): it must be numbers [rows"),
     (arrays(x=X[:, :0]), {}, "of shape (4, 0, 6)"),
     (arrays(x=np.zeros((4, 3, 8, 8))), {}, "channels last"),
     (arrays(x=np.where(X == 50, np.nan, X)), {}, "x row 2 holds nan"),
     (arrays(x=np.full((4, 2), 1e300)), {}, "holds 1e+300"),
     (arrays(y=Y[:3]), {}, "y is int64 of shape (3,): it must be of 4 rows, as others are"),
-    (arrays(y=np.array(1)), {}, "y is int64 of shape ()"),
     (arrays(y=np.array([0, 1, 5, 0])), {}, "label 5 and no row of label 2"),
-    (arrays(y=np.zeros(4)), {}, "at least two classes"),
-    (arrays(y=Y / 2), {}, "not an integer class"),
     (arrays(g=np.array([1, np.nan, 2, 3])), {"groups": "g"}, "g row 2 is nan"),
     (arrays(g=np.eye(4)), {"groups": "g"}, "one number or word a row"),
-    (arrays(), {"x": 3}, "x=3"),
     ({}, {}, "holds no file *.npz"),
     ({"a.npz": b"no zip"}, {}, "cannot be read"),
-    ({"a.npz": b"", "b.npz": b""}, {}, "holds a.npz, b.npz"),
 ]
 
 
@@ -71,25 +62,11 @@ def test_a_bad_file_is_one_line_with_its_remedy(tmp_path, files, options, messag
     assert message in refused(npz, small.write(tmp_path, files), **options)
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_an_array_that_claims_too_much_is_refused_before_it_is_made(tmp_path, version):
+def test_an_array_that_claims_too_much_is_refused_before_it_is_made(tmp_path):
     header = io.BytesIO()
     claimed = {"shape": (1 << 40, 64, 64), "fortran_order": False, "descr": "|u1"}
-    write = {1: np.lib.format.write_array_header_1_0, 2: np.lib.format.write_array_header_2_0}
-    write[version](header, claimed)
+    np.lib.format.write_array_header_2_0(header, claimed)
     with zipfile.ZipFile(tmp_path / "set.npz", "w") as archive:
         archive.writestr("x.npy", header.getvalue())
         archive.writestr("y.npy", b"")
     assert "more than 8,589,934,592" in refused(npz, str(tmp_path))
-
-
-@few_or_many
-def test_a_damaged_file_loads_or_is_one_line(tmp_path, examples):
-    small.write(tmp_path, arrays(g=np.array(list("abca"))))
-
-    @settings(max_examples=examples, deadline=None)
-    @given(data=st.data())
-    def check(data):
-        damaged(data, npz, tmp_path, groups="g")
-
-    check()

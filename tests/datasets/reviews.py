@@ -26,40 +26,28 @@ def reviews(each=3):
 
 
 def write_folder(root, rows):
-    for split in ("train", "test"):
-        for name in ("neg", "pos", "unsup"):
-            (root / "aclImdb" / split / name).mkdir(parents=True)
-    (root / "aclImdb" / "README").write_text("Large Movie Review Dataset v1.0")
-    (root / "aclImdb" / "train" / "unsup" / "0_0.txt").write_text("film unlabeled")
-    for split, label, rating, number, text in reversed(rows):
-        name = f"{number}_{rating}.txt"
-        path = root / "aclImdb" / split / ("neg", "pos")[label] / name
-        path.write_bytes(text.encode())
+    with tarfile.open(fileobj=io.BytesIO(tar_bytes(rows))) as archive:
+        archive.extractall(root, filter="data")
     return root
 
 
 def write_archive(root, rows):
-    """As the official one: members of ``aclImdb/``, in no order."""
-    with gzip.GzipFile(root / "aclImdb_v1.tar.gz", "wb", mtime=0) as zipped:
-        zipped.write(tar_bytes(rows))
+    (root / "aclImdb_v1.tar.gz").write_bytes(gzip.compress(tar_bytes(rows), mtime=0))
     return root
 
 
 def tar_bytes(rows):
+    """As the official archive: members of ``aclImdb/``, in no order, some of them unlabeled."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
-        for name in ("aclImdb/train", "aclImdb/train/unsup"):
-            folder = tarfile.TarInfo(name)
-            folder.type = tarfile.DIRTYPE
-            archive.addfile(folder)
-        extra = [("train", 2, 0, 0, "film unlabeled")]
-        for split, label, rating, number, text in extra + rows[::-1]:
-            raw = text.encode()
-            member = tarfile.TarInfo(
-                f"aclImdb/{split}/{('neg', 'pos', 'unsup')[label]}/{number}_{rating}.txt"
-            )
-            member.size = len(raw)
-            archive.addfile(member, io.BytesIO(raw))
+        for split, label, rating, number, text in [
+            ("train", 2, 0, 0, "film unlabeled"),
+            *rows[::-1],
+        ]:
+            folder = ("neg", "pos", "unsup")[label]
+            member = tarfile.TarInfo(f"aclImdb/{split}/{folder}/{number}_{rating}.txt")
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
     return content.getvalue()
 
 

@@ -44,11 +44,10 @@ def zipped(files):
     return stream.getvalue()
 
 
-def class_folders(splits, names, images=1, form="PNG"):
+def class_folders(splits, names, images=1):
     """{split/class/number.png: bytes}; image k of class y of split s is picture(1000 s + 100 k + y)."""
-    suffix = form.lower().replace("jpeg", "jpg")
     return {
-        f"{split}/{name}/{k:04}.{suffix}": encoded(picture(1000 * s + 100 * k + y), form)
+        f"{split}/{name}/{k:04}.png": encoded(picture(1000 * s + 100 * k + y))
         for s, split in enumerate(splits)
         for y, name in enumerate(names)
         for k in range(images)
@@ -115,19 +114,17 @@ HAM = (
     b"HAM_1,ISIC_2,mel,histo,\n"
     b"HAM_2,ISIC_1,nv,histo,45.0\n"
 )
-SHAPES = {1: (96, 64), 2: (64, 64), 3: (20, 30), 4: (128, 128)}
+SHAPES = {1: (96, 64), 2: (64, 64), 3: (20, 30), 4: (128, 128), 5: (8, 8)}
 
 
-def photos(folder="", form="PNG", numbers=(1, 2, 3, 4), shapes=SHAPES):
+def photos(folder="", numbers=(1, 2, 3, 4)):
     """Lesions of the tables ``SIIM`` and ``HAM``."""
-    suffix = {"PNG": "png", "JPEG": "jpg"}[form]
-    return {f"{folder}ISIC_{n}.{suffix}": encoded(picture(n, *shapes[n]), form) for n in numbers}
+    return {f"{folder}ISIC_{n}.png": encoded(picture(n, *SHAPES[n])) for n in numbers}
 
 
-def lesions(**changes):
+def lesions():
     x = np.stack([picture(n, 16, 16) for n in range(4)])
-    y = np.array([0, 1, 0, 1], np.uint8)
-    return archived(**{"x": x, "y": y, "lesion_id": np.array(list("baac")), **changes})
+    return archived(x=x, y=np.array([0, 1, 0, 1], np.uint8), lesion_id=np.array(list("baac")))
 
 
 def patches(**changes):

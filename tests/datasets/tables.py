@@ -24,15 +24,6 @@ def made(**columns):
     return pd.DataFrame({"y": [k % 2 for k in range(rows)], **columns})
 
 
-def mixed(rows=80):
-    """A frame of numbers, numbers with gaps, and words."""
-    random = np.random.default_rng(3)
-    words = random.choice(["u", "v w", 'x"y'], rows)
-    frame = made(n=random.normal(size=rows), m=random.normal(size=rows), c=words)
-    frame.loc[frame.index % 7 == 0, "m"] = np.nan
-    return frame
-
-
 def summary(data):
     """The source columns and classes in a line: numbers as they are, of categories their values."""
     out = {}

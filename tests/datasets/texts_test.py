@@ -1,25 +1,19 @@
 """The most frequent words as a matrix, by Keras' rule; token ids, by known examples; learned vocabularies."""
 
-import json
-import pathlib
+import collections
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 pytest.importorskip("tokenizers")
 
-from tests.datasets.conversions import rows_of, whole
-from tests.datasets.fuzzing import drawn
+from tests.datasets.conversions import whole
 from tests.datasets.refusals import one_line
 from tests.datasets.reviews import split
 from vfljax.datasets.converters import texts
 from vfljax.datasets.converters.texts import balanced, encode, learned, top_words, vocabulary_of
 from vfljax.datasets.core import Vocabulary
-from vfljax.errors import UserError
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = (
@@ -38,27 +32,16 @@ def labeled(*words):
 
 def test_of_balanced_rows_that_classes_cannot_share_the_first_classes_have_one_more():
     rows = [(label, str(place)) for place in range(3) for label in (2, 1, 0)]
-    assert list(balanced(rows, 5, "abc", "it")) == [
-        (2, "0"),
-        (1, "0"),
-        (0, "0"),
-        (1, "1"),
-        (0, "1"),
-    ]
+    kept = [(2, "0"), (1, "0"), (0, "0"), (1, "1"), (0, "1")]
+    assert list(balanced(rows, 5, "abc", "it")) == kept
 
 
-@drawn(
-    training=st.lists(
-        st.text(alphabet="abAB' .,\n\t<>É߀\r[]\\^-1", max_size=20), min_size=1, max_size=6
-    )
-)
-def test_words_are_those_of_a_plain_restatement(training):
-    counts = {}
-    for word in (word for text in training for word in split(text)):
-        counts[word] = counts.get(word, 0) + 1
-    if not counts:
-        return
-    words = [word for _, word in sorted((-count, word) for word, count in counts.items())]
+def test_words_are_those_of_a_plain_restatement():
+    alphabet = list("abAB' .,\n\t<>\u00c9\u00df\u0080\r[]\\^-1")
+    draw = random.Random(0)
+    training = ["".join(draw.choices(alphabet, k=20)) for _ in range(30)]
+    counts = collections.Counter(word for text in training for word in split(text))
+    words = sorted(counts, key=lambda word: (-counts[word], word))
     assert top_words(training, len(words)) == words
     parts = labeled(*training), labeled("a unseen", "")
     data = converted(parts, words=len(words))
@@ -87,8 +70,6 @@ def path(tmp_path):
 
 EXAMPLES = {  # the first two are those of BERT's own tokenization_test.py
     "UNwant\u00e9d,running": ["un", "##want", "##ed", ",", "runn", "##ing"],
-    "unwanted runninglowest": ["un", "##want", "##ed", "[UNK]"],
-    "unaffable": ["un", "##aff", "##able"],
     " \tHeLLo!how  \n Are yoU?  ": ["hello", "!", "how", "are", "you", "?"],
     "He\u0301llo\u0000\ufffd": ["hello"],
     "you中are": ["you", "中", "are"],
@@ -107,20 +88,8 @@ def test_known_texts_have_their_known_pieces(path):
     for text, expected in EXAMPLES.items():
         assert pieces(tokenizer, text) == expected
     together = encode(tokenizer, list(EXAMPLES))
-    assert together.values.dtype == np.int32
-    assert together.offsets.dtype == np.int64
-    for ids, text in zip(rows_of(together), EXAMPLES, strict=True):
-        assert ids.tolist() == encode(tokenizer, [text]).values.tolist()
-
-
-def test_it_is_the_library_s_bert_tokenizer(path):
-    from tokenizers import BertWordPieceTokenizer
-
-    own, theirs = vocabulary_of(path), BertWordPieceTokenizer(str(path), lowercase=True)
-    for text in [*EXAMPLES, "un[MASK]", "ﬁ \u0131 İ ß\u200b\u00ad"]:
-        if "[" not in text:  # special tokens in a text are read as text here
-            expected = theirs.encode(text, add_special_tokens=False).ids
-            assert encode(own, [text]).values.tolist() == expected
+    assert (together.values.dtype, together.offsets.dtype) == (np.int32, np.int64)
+    assert together.offsets[-1] == sum(map(len, EXAMPLES.values()))
 
 
 def test_ids_are_those_of_the_user_s_vocabulary(path):
@@ -135,7 +104,6 @@ def test_ids_are_those_of_the_user_s_vocabulary(path):
 
 FAULTS = {
     "no text": (b"[PAD]\n\xff\xfe\n", "cannot be read"),
-    "a token twice": ("\n".join([*SPECIAL, *"aba"]).encode(), "twice"),
     "no [SEP]": (b"[PAD]\n[UNK]\n[CLS]\na\n", "[SEP]"),
     "padding elsewhere": (b"[UNK]\n[PAD]\n[CLS]\n[SEP]\n", "[PAD]"),
 }
@@ -148,39 +116,18 @@ def test_a_faulty_vocabulary_file_is_one_line(path, fault):
     one_line(lambda: vocabulary_of(path), "vocab.txt", words)
 
 
-def test_without_the_library_the_remedy_is_named(path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(UserError, match=r"pip install 'vfljax\[text\]'"):
-        vocabulary_of(path)
-
-
 def tokens(tokenizer):
     return [tokenizer.id_to_token(i) for i in range(tokenizer.get_vocab_size())]
 
 
-def corpus(seed=0, rows=200):
-    """Texts of random words over few letters: full of ties, which is where trainers differ."""
-    rng = random.Random(seed)
-    words = ["".join(rng.choices("abcdefgé中", k=rng.randint(1, 6))) for _ in range(300)]
-    return [" ".join(rng.choices(words, k=12)) for _ in range(rows)]
-
-
-PROGRAM = """
-import json, sys
-from vfljax.datasets.converters.texts import learned
-tokenizer = learned(json.load(sys.stdin), 250)
-print(json.dumps([tokenizer.id_to_token(i) for i in range(tokenizer.get_vocab_size())]))
-"""
-
-
-def test_another_process_learns_the_same_vocabulary_whatever_the_order_of_texts():
-    here = tokens(learned(corpus(), 250))
+def test_the_same_vocabulary_is_learned_whatever_the_order_of_texts():
+    draw = random.Random(0)  # few letters are full of ties, which is where trainers differ
+    words = ["".join(draw.choices("abcdefg\u00e9\u4e2d", k=draw.randint(1, 6))) for _ in range(300)]
+    corpus = [" ".join(draw.choices(words, k=12)) for _ in range(200)]
+    here, there = (tokens(learned(texts, 250)) for texts in (corpus, corpus[::-1]))
+    assert here == there
     assert here[:5] == SPECIAL
     assert len(set(here)) == 250
-    root = pathlib.Path(texts.__file__).parents[3]
-    command, given = [sys.executable, "-c", PROGRAM], json.dumps(corpus()[::-1])
-    there = subprocess.run(command, cwd=root, input=given, capture_output=True, text=True)
-    assert json.loads(there.stdout) == here
 
 
 def test_learned_pieces_spell_the_texts_and_frequent_words_are_whole():

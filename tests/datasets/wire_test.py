@@ -6,10 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.datasets.refusals import one_line, refused
 from vfljax.datasets import load
 from vfljax.datasets.splits import split_rows
-from vfljax.datasets.wire import read
-from vfljax.errors import UserError
+from vfljax.datasets.wire import alike, read
 
 E, N, D = 2, 24, 3
 
@@ -79,36 +79,22 @@ def test_a_batch_number_tells_as_much_as_an_order(tmp_path):
 
 def test_batches_of_different_sizes_have_no_order(tmp_path):
     batch = np.array([[0] * 7 + [1] * 6 + [2] * 8 + [3] * 3] * E)  # as Poisson sampling draws them
-    larger = np.array([[0] * 5 + [1] * 10 + [2] * 9] * E)
     changes = {"order": None, "batch_size": None, "batch": batch}
     wire = read(written(tmp_path, "npz", arrays(**changes)))
     assert (wire.order, wire.batch_size, wire.missing) == (None, 6, ("order", "bottoms"))
-    first, second = tmp_path / "a", tmp_path / "b"
-    first.mkdir()
-    second.mkdir()
-    paths = [written(first, "npz", arrays(**changes))]
-    paths += [written(second, "npz", arrays(**changes | {"batch": larger}))]
-    assert load("wire", paths[0], {"runs": paths[1:]}).recording.missing == ("order", "bottoms")
+    larger = np.array([[0] * 5 + [1] * 10 + [2] * 9] * E)  # runs may differ in their mean size
+    other = read(written(tmp_path, "npz", arrays(**changes | {"batch": larger})))
+    assert (other.batch_size, alike(other)) == (8, alike(wire))
+    sent = np.array([np.arange(N) < 7] * E)  # rows that were not sent count in no size
+    assert read(written(tmp_path, "npz", arrays(**changes, sent=sent))).batch_size == 7
 
 
-def test_rows_that_were_not_sent_do_not_count_in_the_mean_size_of_batches(tmp_path):
-    batch, sent = np.array([np.arange(N) % 5 % 4] * E), np.array([np.arange(N) < 8] * E)
-    changes = {"order": None, "batch_size": None, "batch": batch, "sent": sent}
-    assert read(written(tmp_path, "npz", arrays(**changes))).batch_size == 2
-
-
-@pytest.mark.parametrize("form", ["npz", "folder"])
-def test_bfloat16_is_read_though_numpy_drops_its_name(form, tmp_path):
+def test_bfloat16_is_read_though_numpy_drops_its_name(tmp_path):
     values = arrays()["party0_gradients"].astype(ml_dtypes.bfloat16)
-    path = written(tmp_path, form, arrays(party0_gradients=values))
+    path = written(tmp_path, "folder", arrays(party0_gradients=values))
+    (tmp_path / "._labels.npy").write_bytes(b"\0\5\x16\7")  # macOS writes it beside others
     (party,) = read(path).parties
     np.testing.assert_array_equal(party.gradients, values.astype(np.float32))
-
-
-def test_files_that_macos_writes_beside_others_are_not_read(tmp_path):
-    path = written(tmp_path, "folder", arrays())
-    (tmp_path / "._labels.npy").write_bytes(b"\0\5\x16\7")
-    assert read(path).labels.tolist() == arrays()["labels"].tolist()
 
 
 def test_one_epoch_needs_no_axis_and_a_wire_needs_little(tmp_path):
@@ -137,8 +123,7 @@ def test_runs_are_seeds_with_rows_of_their_own(tmp_path):
 def test_runs_that_are_recorded_otherwise_are_refused(tmp_path):
     (tmp_path / "b").mkdir()
     paths = written(tmp_path, "npz", arrays()), written(tmp_path / "b", "npz", arrays(order=None))
-    with pytest.raises(UserError, match="differs from .* in what is recorded"):
-        load("wire", paths[0], {"runs": paths[1:]})
+    one_line(lambda: load("wire", paths[0], {"runs": paths[1:]}), "in what is recorded")
 
 
 FIVES = np.array([np.arange(N) % 5 % 4] * E)
@@ -156,13 +141,11 @@ TWICE[0, :2] = 5
         ({"party0_gradients": np.ones((E, N - 1, D))}, r"\[2, 23, 3\]: it must be \[E=2, N=24, D=3\]"),
         ({"party0_gradients": np.array(["a"])}, "holds <U1: give numbers"),
         ({"party0_columns": np.full((N, 2), np.inf)}, "a large number in row 0"),
-        ({"party0_columns": np.ones(N)}, r"is of shape \[24\]: it must be \[N=24, F\]"),
         ({"party1_embeddings": np.ones((E, N, D))}, "of 1 of 2 parties: of every party, or of none"),
         ({"party2_columns": np.ones((N, 1))}, r"has parties \[0, 2\]"),
         ({"party0_embeddings": None, "party0_gradients": None}, "neither embeddings nor gradients"),
         ({"gradients": np.ones((E, N, D))}, "has an unknown array 'gradients'"),
         ({"order": TWICE}, "order has a place twice"),
-        ({"order": np.full((E, N), N)}, r"order holds 24 at \[0, 0\]: give whole numbers from 0 to 23"),
         ({"batch_size": None}, "has order and no batch_size"),
         ({"batch_size": np.array(0)}, "batch_size holds 0"),
         ({"sent": np.zeros((E, N), bool)}, "an epoch in which no row was sent"),
@@ -171,12 +154,10 @@ TWICE[0, :2] = 5
         ({"labels": np.zeros(N, int)}, "all labels are 0"),
         ({"labels": np.arange(N) % 2 + 0.5}, "labels holds 0.5"),
         ({"known_rows": np.array([1, 1])}, "names a row twice"),
-        ({"known_rows": np.array([0, 2])}, "known_labels lack a class"),
         ({"known_labels": np.array([0, 0, 0])}, "differ from labels"),
         ({"known_rows": None, "known_labels": np.array([1])}, "known_labels and no known_rows"),
         ({"labels": None}, "known_rows and no labels"),
         ({"party0_gradients": 1e-18 * RECEIVED}, "rescale all by one factor, to between 1e-12 and 1e"),
-        ({"party0_gradients": 1e20 * RECEIVED}, "rescale all by one factor"),
         ({"party0_gradients": 1e300 * RECEIVED.astype(float)}, "NaN or infinity in epoch 0, row 0"),
         ({"batch": FIVES}, "has both order and batch"),
         ({"known_rows": np.arange(N)}, "names all rows"),
@@ -185,47 +166,32 @@ TWICE[0, :2] = 5
     ],
 )  # fmt: skip
 def test_what_is_no_wire_gives_one_line(changes, line, tmp_path):
-    with pytest.raises(UserError, match=line) as error:
-        read(written(tmp_path, "npz", arrays(**changes)))
-    assert "\n" not in str(error.value)
-    assert "wire" in str(error.value)
+    assert "wire" in refused(read, written(tmp_path, "npz", arrays(**changes)), match=line)
 
 
-@pytest.mark.parametrize("name", ["wire.npz", "wire.parquet", "a.npy"])
+@pytest.mark.parametrize("name", ["wire.npz", "wire.parquet"])
 def test_a_damaged_file_gives_one_line(name, tmp_path):
+    one_line(lambda: read(str(tmp_path / name)), f"{name} is missing")
     (tmp_path / name).write_bytes(b"PK\x03\x04 and nothing")
-    with pytest.raises(UserError, match="cannot be read") as error:
-        read(str(tmp_path if name == "a.npy" else tmp_path / name))
-    assert "\n" not in str(error.value)
+    one_line(lambda: read(str(tmp_path / name)), "cannot be read")
 
 
 def test_a_pickle_is_never_opened(tmp_path):
     np.savez(tmp_path / "wire.npz", **arrays(), party1_columns=np.array([{}], object))
-    with pytest.raises(UserError, match="never opened"):
-        read(str(tmp_path / "wire.npz"))
-
-
-def test_a_wire_that_is_missing_is_named():
-    with pytest.raises(UserError, match="nowhere.npz is missing: give an .npz or .parquet file"):
-        read("nowhere.npz")
+    one_line(lambda: read(str(tmp_path / "wire.npz")), "never opened")
 
 
 @pytest.mark.parametrize(
     ("columns", "line"),
     [
         ({"party0_gradients": [[[1.0]] * 2] * 11 + [[[1.0]], [[1.0]] * 3]}, "lists of different lengths"),
-        ({"party0_gradients": [[1.0]] * 11 + [[None]]}, "column 'party0_gradients' holds nulls"),
         ({"labels": [0, 1] * 6 + [None]}, "column 'labels' holds nulls"),
     ],
 )  # fmt: skip
 def test_rows_of_a_parquet_file_that_are_not_alike_are_refused(columns, line, tmp_path):
     pq.write_table(pa.table(columns), tmp_path / "wire.parquet")
-    with pytest.raises(UserError, match=line):
-        read(str(tmp_path / "wire.parquet"))
-
-
-def test_one_epoch_needs_no_list_in_a_parquet_file(tmp_path):
-    values = RECEIVED[0]
+    refused(read, str(tmp_path / "wire.parquet"), match=line)
+    values = RECEIVED[0]  # one epoch needs no list
     pq.write_table(pa.table({"party0_gradients": values.tolist()}), tmp_path / "wire.parquet")
     (party,) = read(str(tmp_path / "wire.parquet")).parties
     np.testing.assert_array_equal(party.gradients[0], values)
