@@ -822,17 +822,13 @@ class Suite:
 
     def chosen(self, tests: Iterable[str], stem: str) -> list[str]:
         """Those of some tests that are tried for a module, as long as they take less than ``SECONDS``. Test
-        files of the module's name come first, then tests that run few other modules, and one of each function
-        before the second of any; by file, because tests of a file share what its fixtures make."""
-        seen, rank = collections.Counter[str](), dict[str, tuple[int, int]]()
+        files of the module's name come first, then one test of each function before the second of any, those
+        that run few other modules first; by file, because tests of a file share what its fixtures make."""
+        seen, rank = collections.Counter[str](), dict[str, tuple[bool, int, int]]()
 
-        def distance(test: str) -> tuple[bool, int, float]:
-            own = file_of(test).endswith(f"/{stem}_test.py")
-            return not own, self._files_run[test], self.seconds[test]
-
-        for test in sorted(tests, key=distance):
-            function = test.partition("[")[0]
-            rank[test] = seen[function], len(rank)
+        for test in sorted(tests, key=lambda test: (self._files_run[test], self.seconds[test])):
+            function, other = test.partition("[")[0], not file_of(test).endswith(f"/{stem}_test.py")
+            rank[test] = other, seen[function], len(rank)
             seen[function] += 1
         left, by_file = float(SECONDS), collections.defaultdict(list)
         for test in sorted(rank, key=rank.__getitem__):
