@@ -168,3 +168,15 @@ def test_each_way_to_break_an_attack_is_said_in_one_line(name, monkeypatch):
     monkeypatch.setitem(attacks.TABLE, name, AttackRow(factory))
     with refused(why, kind=testing.ContractError):
         testing.check(name, classes=(5,))
+
+
+def test_a_defense_is_tried_with_two_classes_and_with_many(monkeypatch):
+    tried = []
+
+    def keep_all(*given):
+        tried.extend(case.num_classes for case in given[-1])
+
+    monkeypatch.setattr(testing, "_keep_all", keep_all)
+    testing.check_defense("noise")
+    testing.check_defense("marvell")  # of two classes alone
+    assert tried == [2, testing.MANY, 2]

@@ -13,6 +13,7 @@ from tests.refusals import refused
 from vfljax import config, errors
 from vfljax.errors import (
     Field,
+    UnmetError,
     UserError,
     check,
     check_choice,
@@ -111,3 +112,7 @@ def test_an_option_is_one_of_its_choices():
 def test_a_slug_is_the_name_of_a_file_in_its_folder(name, tmp_path):
     (tmp_path / f"heat_{slug(name)}.png").write_text("")
     assert len([*tmp_path.iterdir()]) == 1
+
+
+def test_a_goal_that_is_not_met_exits_otherwise_than_a_mistake():
+    assert (UserError("a").status, UnmetError("a").status) == (2, 3)

@@ -8,6 +8,8 @@ import pytest
 from tests.auditing.survey_test import PARTIES, values, written
 from tests.refusals import refused
 from vfljax.api.audit import _attackers, audit, parties_of, seconds_of
+from vfljax.auditing import run
+from vfljax.errors import UserError
 
 OWNERS = {"bank": ("age", "limit"), "telco": ("pay*",), "shop": ("buys",)}
 
@@ -114,3 +116,17 @@ def test_budgets(budget, seconds):
 def test_budgets_that_are_no_time(budget):
     with refused("budget"):
         seconds_of(budget)
+
+
+def test_the_goal_is_what_the_user_asks_for(tmp_path, monkeypatch):
+    asked = {}
+
+    def config_of(*arguments, **of):
+        asked.update(of["goal"])
+        raise UserError("enough")
+
+    monkeypatch.setattr(run, "config_of", config_of)
+    goal = {"max_leak": 0.6, "max_cost": 0.1, "keep_gain": 0.8}
+    with pytest.raises(UserError, match="enough"):
+        audit("own.csv", "y", "a: x; b: z", tmp_path, **goal)
+    assert asked == goal

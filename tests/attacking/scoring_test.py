@@ -1,6 +1,7 @@
 """Scoring: every figure of an output against scikit-learn, on the rows it is meant to cover."""
 
 import functools
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,9 @@ import pytest
 import sklearn.metrics
 
 from tests import harness
+from vfljax.attacking import scoring
 from vfljax.attacking.scoring import AttackOutput, TrueLabels, score
+from vfljax.attacking.view import AttackInput
 from vfljax.types import Scores
 
 ROWS, TEST, KNOWN = 190, 40, 30
@@ -226,3 +229,26 @@ def test_true_labels_of_one_seed_in_place_of_all_are_refused():
     for field in TrueLabels._fields:
         with pytest.raises(AssertionError):
             jax.eval_shape(score, output, true._replace(**{field: getattr(true, field)[0]}))
+
+
+def test_a_draw_without_a_figure_takes_no_part_in_the_mean():
+    mean = scoring._mean(np.float32([0.75, 0.5]), np.float32([np.nan, 0.25]))
+    np.testing.assert_allclose(mean, [0.75, 0.375])
+
+
+def test_rows_are_scored_that_were_sent_in_what_is_read(monkeypatch):
+    scorer, seen = object.__new__(scoring.Scorer), []
+    scorer._naming = 0
+
+    def figures(output, capacity):
+        seen.append(output.sent[0].tolist())
+        return {}
+
+    monkeypatch.setattr(scorer, "_figures", figures)
+    sent = np.array([[[True, True, False], [True, False, False]]])
+    exchange = {"epochs": np.array([[0, 3]]), "sent": sent, "sum_count": np.array([[4, 3, 0]])}
+    inputs = AttackInput(np.zeros(1, int), np.zeros(1, int), {}, exchange, ())
+    for epoch in (None, 0, -1):  # all epochs, the first, the last
+        attack = SimpleNamespace(epoch=epoch, oracle=False, steps=0)
+        scorer.figures(Scores(np.zeros((1, 1, 3, 2))), inputs, attack, 1)
+    assert seen == [[True, True, False], [True, True, False], [True, False, False]]

@@ -259,3 +259,9 @@ def test_rows_of_a_group_stay_in_one_part():
     assert apart.groups is not None
     split = split_rows(apart, 0, 0.4, 0.2, 1.0)
     assert not set(apart.groups[split.train]) & set(apart.groups[split.validation])
+
+
+def test_a_category_of_the_test_file_alone_is_none_of_the_columns():
+    frame = pd.DataFrame({"b": ["p", "q"], "a": ["u", "v"], "y": [0, 1]})
+    test = pd.DataFrame({"b": ["q", "p"], "a": ["u", "w"], "y": [0, 1]})
+    assert from_frame(frame, label="y", test=test).features[3].tolist() == [1, 0, 0, 0]

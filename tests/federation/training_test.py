@@ -160,3 +160,39 @@ def test_two_classes_have_an_oriented_auc_and_more_than_ten_a_top_5_accuracy(mon
         assert figures["inverted"] == 1
         assert figures["test_auc"] == 1
         assert figures["test_oriented_auc"] == figures["test_oriented_accuracy"] == 0
+
+
+def member_of(group, place):
+    """One trial of a group."""
+    members = specs.members_of(group.spec, group.trials.iloc[[place]], [])
+    return jax.tree.map(lambda a: jnp.asarray(a)[0], members)
+
+
+def test_a_trial_starts_from_the_weights_of_its_seed():
+    plan = planned()
+    group = plan.groups[0]
+    weights = initial.initial_weights(group.spec, plan.experiment, plan.seeds, plan.table)
+    start = harness.quick_jit(training.make_start(group.spec))
+    for place in (0, 1):
+        begun = start(member_of(group, place), plan.table, weights)
+        seed = int(group.trials["seed"].iloc[place])
+        own = jax.tree.map(lambda a, seed=seed: a[seed], weights)
+        harness.assert_same_bits(begun.state.weights, own)
+
+
+def test_a_trial_learns_from_its_own_teacher():
+    plan = plan_of(tiny(grid={"kdk": {"kdk": {"epsilon": 0.4, "k": 2}}}, attacks={}))
+    group = plan.groups[0]
+    rows, classes = group.spec.num_rows, plan.dataset.num_classes
+    weights = initial.initial_weights(group.spec, plan.experiment, plan.seeds, plan.table)
+    certain = jnp.eye(classes)[jnp.arange(rows) % classes]
+    scores = jnp.stack([jnp.full(certain.shape, 1 / classes), certain])
+    table, member = plan.table._replace(scores=scores), member_of(group, 0)
+    begun = training.make_start(group.spec)(member, table, weights)
+    now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
+    epoch = harness.quick_jit(training.make_epoch(group.spec))
+    first, second = (
+        epoch(begun, member._replace(teacher=jnp.int32(teacher)), table, now).record.loss[0]
+        for teacher in (0, 1)
+    )
+    assert first != second

@@ -12,7 +12,7 @@ from tests import copies
 from tests.refusals import refused
 from tests.store.units_test import entry, header_of
 from tests.sweeps import comparable, is_shard, silent, tiny
-from vfljax import store
+from vfljax import datasets, store
 from vfljax.errors import UserError
 from vfljax.launching import running, work
 from vfljax.launching.work import Begun, Queue
@@ -270,3 +270,13 @@ def test_what_may_not_be_made_keeps_what_needs_it(queue):
     left = names(queue.left(may))
     assert "shards/2" not in left
     assert not [name for name in left if name.endswith("/001")]
+
+
+def test_data_that_changed_since_they_were_prepared_are_not_trained_on(tmp_path):
+    folder = tmp_path / "data"
+    datasets.prepare("digits", "", str(folder), {})
+    config = parse(tiny(data={"name": "prepared", "dir": str(folder)}))
+    path = folder / "features.npy"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    with pytest.raises(UserError, match="not what was recorded"):
+        work.begin(config, tmp_path / "w", "", say=silent)

@@ -1,6 +1,7 @@
 """An experiment made concrete: what data and experiment cannot be together is refused, in one line."""
 
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -13,12 +14,14 @@ from tests.sweeps import TINY, plan_of, silent, tiny
 from vfljax import machine, store
 from vfljax.attacking import batching as attack_blocks
 from vfljax.attacking.jobs import ViewGroup
-from vfljax.datasets.core import SourceColumn
+from vfljax.datasets.core import Dataset, SourceColumn
 from vfljax.datasets.splits import Split, label_groups
 from vfljax.launching import work
 from vfljax.models import ResNet
 from vfljax.sweep import batch_layout, plan, train
+from vfljax.sweep.canaries import NONE
 from vfljax.sweep.grid import parse
+from vfljax.sweep.plan import Plan
 from vfljax.sweep.programs import Effort
 
 CANCER = {"data.name": "breast_cancer", "data.train": 300, "data.validation": 100, "data.test": 100}
@@ -278,3 +281,17 @@ def test_what_can_be_served_or_is_for_two_classes_passes():
 def test_a_stored_sweep_is_never_asked(tiny_sweep, monkeypatch):
     monkeypatch.setattr(train, "check_attacks", None)
     train.planned(parse(TINY), tiny_sweep)
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "positive"),
+    [([0, 0, 1], {}, 1), ([0, 1, 1], {}, 0), ([0, 1], {}, 1), ([0, 1, 1], {"positive": "b"}, 1)],
+)
+def test_the_rarer_class_is_positive_or_the_second(labels, options, positive):
+    fields = {name: None for name in Plan._fields if name not in Plan._field_defaults}
+    plan = Plan(**fields)._replace(
+        dataset=Dataset("own", None, np.array(labels), 2),
+        candidates=NONE,
+        experiment=SimpleNamespace(data=SimpleNamespace(options=options)),
+    )
+    assert plan.positive == positive
