@@ -254,6 +254,7 @@ def judge(rows, trials, facts):
                         c: (
                             bool(found[c]["missing"]),  # with figures of all attacks before others
                             found[c]["leak"][1],
+                            found[c]["e"][3] if finite(found[c]["e"][3]) else math.inf,
                             found[c]["validation_loss"],
                             c,
                         )
