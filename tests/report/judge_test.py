@@ -223,6 +223,13 @@ def test_of_points_that_keep_the_utility_that_of_least_leak_is_chosen():
     assert list(found["chosen"]) == [False, True]
 
 
+def test_of_equal_leaks_that_of_the_surest_excess_is_chosen():
+    sure = {"probe": [0.75] * 5, "test_utility": 0.88, "validation_utility": 0.88}
+    rows, trials = sweep({"probe": 0.9}, sure, {"probe": [0.5, 0.75, 1.0, 0.75, 0.75]}, base=0.5)
+    trials = [{**t, "method": "one" if t["configuration"] else "undefended"} for t in trials]
+    assert list(judged(rows, trials)["chosen"]) == [False, True, False]
+
+
 def test_a_sweep_without_attacks_has_utilities_and_no_leak():
     rows, trials = sweep({"probe": 0.9}, {"probe": 0.8})
     found = judge(pd.DataFrame(rows).iloc[:0], pd.DataFrame(trials), FACTS)
