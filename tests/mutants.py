@@ -403,13 +403,18 @@ SUMMARY = (
     ),
     Mutant(
         "chosen-by-its-loss-before-its-leak",
-        '["incomplete", "leak", "validation_loss"], kind="stable"',
-        '["incomplete", "validation_loss", "leak"], kind="stable"',
+        '["incomplete", "leak", "e_upper", "validation_loss"], kind="stable"',
+        '["incomplete", "validation_loss", "leak", "e_upper"], kind="stable"',
+    ),
+    Mutant(
+        "of-equal-leaks-the-least-loss",
+        '"leak", "e_upper", "validation_loss"], kind="stable"\n    )',
+        '"leak", "validation_loss"], kind="stable"\n    )',
     ),
     Mutant(
         "recommended-by-its-loss-before-its-leak",
-        'candidates.sort_values(["leak", "validation_loss"]',
-        'candidates.sort_values(["validation_loss", "leak"]',
+        'candidates.sort_values(["leak", "e_upper", "validation_loss"]',
+        'candidates.sort_values(["validation_loss", "leak", "e_upper"]',
     ),
     Mutant(
         "units-in-no-order-of-stages",
