@@ -35,10 +35,9 @@ def if_the_label_were(c, bottoms, top, state, batch, classes, aggregation):
     [
         (2, {}, "all"),
         (5, {"aggregation": "mean"}, "cut"),
-        (3, {}, "cut"),
         (3, {"split": False}, "cut"),
     ],
-    ids=["two classes", "averaged", "concatenated", "no split"],
+    ids=["two classes", "averaged", "no split"],
 )
 def test_a_step_agrees_with_the_twin_of_one_gradient_a_class(classes, changes, reach):
     options = (("reach", "cut"),) if reach == "cut" else ()
