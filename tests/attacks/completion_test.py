@@ -222,16 +222,15 @@ def test_the_active_attack_is_the_passive_one_on_a_malicious_run_and_the_default
 
 
 def _affine_or_fractions(variables, x, train, key):
-    """``gains`` [2] weigh an affine map of the inputs, and a column of them times the largest distance from whole
-    numbers that was read in training."""
+    """``gains`` [2] weigh an affine map of the inputs, and a column of them times the largest distance from
+    whole numbers that was read in training."""
     gains, fraction = variables["batch_stats"]
     off = jnp.max(jnp.abs(x - jnp.round(x)))
     fraction = jnp.maximum(fraction, off) if train else fraction
     kernel = jnp.eye(cases.WIDTH, 3) + 0.1
     affine = x @ kernel + jnp.arange(3.0)[None]
     z = jnp.concatenate(
-        [gains[0] * affine, gains[1] * fraction * x[:, :1], jnp.zeros((len(x), 1))],
-        axis=1,
+        [gains[0] * affine, gains[1] * fraction * x[:, :1], jnp.zeros((len(x), 1))], axis=1
     )
     return z, ({**variables, "batch_stats": (gains, fraction)}, {})
 
