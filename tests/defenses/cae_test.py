@@ -99,7 +99,7 @@ def test_a_sweep_trains_each_codebook_once_and_stores_what_reads_its_predictions
         grid={"code": {"cae": code, "noise": {"scale": (0.0, 0.01)}}},
         attacks={},
         seeds=1,
-        **{"training.epochs": 1},
+        **{"training.epochs": 1, "model.hidden": ()},
     )
     stored = sweeps.train(tmp_path, config, attack=False)
     plan = sweeps.plan_of(config)

@@ -12,7 +12,8 @@ from vfljax.types import DefenseSpec
 
 # members in listing order, classes: each combination has one that hides the labels of the batches
 COMBINATIONS = {
-    "label_dp+gafm+marvell+proj_pert": 2,  # G-M of Han and Guan, and all that tell two classes apart
+    # as in G-M of Han and Guan, whose Marvell takes long to compile: both are told of labels alike
+    "label_dp+gafm+proj_pert": 2,
     "label_dp+kdk+dcor+pe_loss+adversary": 5,
     "label_dp+ppdl+compression+noise+discrete_sgd": 5,  # the released order on gradients
     "kdk+class_splitting+mid": 5,

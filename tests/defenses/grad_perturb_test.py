@@ -32,13 +32,8 @@ def if_the_label_were(c, bottoms, top, state, batch, classes, aggregation):
 
 @pytest.mark.parametrize(
     ("classes", "changes", "reach"),
-    [
-        (2, {}, "all"),
-        (5, {"aggregation": "mean"}, "cut"),
-        (3, {}, "cut"),
-        (3, {"split": False}, "cut"),
-    ],
-    ids=["two classes", "averaged", "concatenated", "no split"],
+    [(2, {}, "all"), (5, {"aggregation": "mean"}, "cut"), (3, {"split": False}, "cut")],
+    ids=["two classes", "averaged", "no split"],
 )
 def test_a_step_agrees_with_the_twin_of_one_gradient_a_class(classes, changes, reach):
     options = (("reach", "cut"),) if reach == "cut" else ()

@@ -147,9 +147,9 @@ def test_a_dynamic_budget_is_the_first_that_reaches_the_error():
     assert first > 2
     noise = noise_through(marvell(0.1, 0.4, budget="dynamic"), jnp.asarray(g), labels)
     along = noise @ delta / np.linalg.norm(delta)
-    for label in (0, 1):
-        laws = (deviations(g, labels, powers[i], 3)[label, 0] for i in (first, first - 1))
-        harness.assert_law(along[labels == label], *(scipy.stats.norm(scale=s) for s in laws))
+    for label, eigenvalues in enumerate((best[0], best[2])):
+        laws = (scipy.stats.norm(scale=np.sqrt(eigenvalues[i])) for i in (first, first - 1))
+        harness.assert_law(along[labels == label], *laws)
 
 
 def test_noise_is_in_proportion_to_gradients_of_any_scale_and_none_where_there_is_nothing_to_hide():

@@ -315,9 +315,11 @@ def _finite(tested: TestedDefense) -> str:
         # a batch that is not finite without the defense need not be finite with it
         if finite(member(undefended, i)) and not finite(member(defended, i)):
             return f"there are infinite numbers or NaN {what}"
-    if not finite(tested.run([knobs], [random_batches(tested.spec(), rows=1)])):
+    treated, elsewhere = _treated(tested), _acts_elsewhere(tested)
+    one_row = random_batches(tested.spec(), rows=1)
+    alone = tested.run([knobs], [one_row]) if elsewhere else treated(np.ones((1, 4), np.float32))
+    if not finite(alone):
         return "there are infinite numbers or NaN in batches of one row"
-    treated = _treated(tested)
     for exponent in (-math.inf, *range(-38, 31, 4)):
         gradients = np.random.default_rng(0).normal(size=(BATCH, 4)).astype(np.float32)
         gradients[:2] = 0
@@ -327,13 +329,23 @@ def _finite(tested: TestedDefense) -> str:
     return ""
 
 
+def _acts_elsewhere(tested: TestedDefense) -> bool:
+    """Returns whether the defense has another slot than that of gradients, or other networks."""
+    defense, idle = tested.row(**tested.row.example, **dict(tested.options)), Defense()
+    plain = tested.spec(defended=False)
+    alone = defense._replace(gradient=idle.gradient) == idle
+    return not alone or tested.row.network(plain) != plain
+
+
 def _treated(tested: TestedDefense) -> Callable[[HostArray], Any]:
-    """Returns the gradient slot, compiled, as a function of one party's gradients [BATCH, 4]."""
+    """Returns the gradient slot, compiled, as a function of one party's gradients [B, 4]."""
     defense = tested.row(**tested.row.example, **dict(tested.options))
+    if defense.gradient is Defense().gradient:
+        return lambda gradients: gradients  # it leaves them as they are
     transform = optax.with_extra_args_support(defense.gradient)
-    context = make_context(BATCH)
 
     def treated(gradients: Array) -> Any:
+        context = make_context(len(gradients))
         return transform.update(
             (gradients,), transform.init((gradients,)), embeddings=(gradients,), context=context
         )[0]
