@@ -90,7 +90,8 @@ def alone(spec, jitted, trial, epochs):
     state = start(member, plan.table, weights).state
     figures, received, sent = [], [], []
     for number in range(epochs):
-        order = np.asarray(epoch_of(jnp.int32(number), jnp.asarray(plan.seeds), spec.num_rows).order)
+        now = epoch_of(jnp.int32(number), jnp.asarray(plan.seeds), spec.num_rows)
+        order = np.asarray(now.order)
         margins, labels, of_steps = [], [], []
         gradients, embeddings = (np.zeros((spec.num_rows, 4), np.float32) for _ in range(2))
         for first in range(0, spec.num_rows, spec.batch_size):

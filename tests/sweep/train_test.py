@@ -96,14 +96,10 @@ def test_undefended_direct_attack_without_splitting_is_always_right(tiny_sweep):
 
 
 def test_a_diverging_setting_is_reported_not_attacked_and_changes_no_other(whole, tmp_path):
-    """And a sweep of other knobs shares all programs of an earlier one, of which none is traced twice."""
-    before = {**programs._PROGRAMS}
-    wild = sweeps.train(
-        tmp_path / "w", tiny(**SMALL, **{"training.learning_rate": (0.05, 1e30)})
-    )
-    assert {**programs._PROGRAMS} == before
-    made = [each for each in before.values() if isinstance(each, programs.Program)]
-    assert {program.traces for program in made} == {1}
+    """And a sweep of other knobs shares all programs of an earlier one; a second trace would raise."""
+    before = {*programs._PROGRAMS}
+    wild = sweeps.train(tmp_path / "w", tiny(**SMALL, **{"training.learning_rate": (0.05, 1e30)}))
+    assert before >= {*programs._PROGRAMS}
     rows = wild.results.to_pylist()
     kept = [row for row in rows if row["learning_rate"] < 1]
     calm = {r["seed"]: r for r in whole.results.to_pylist() if r["learning_rate"] == 0.05}
