@@ -79,11 +79,14 @@ ROOT = pathlib.Path(__file__).parents[1]
 # before them the file that clears JAX's caches, while there is little in them to clear and make again
 DEAREST = (
     "sweep/batch_layout_test.py",
-    *("defenses_contract_test.py", "attacks_contract_test.py", "auditing/wires_test.py"),
-    *("sweep/train_test.py", "auditing/audit_test.py", "attacks/completion_test.py"),
-    *("datasets_sweeps_test.py", "defenses/combinations_test.py", "configs_test.py"),
-    *("streaming_test.py", "stored_sweep_test.py", "api/commands_test.py"),
-    *("federation/training_test.py", "attacking/run_test.py"),
+    *("attacks_contract_test.py", "defenses_contract_test.py", "sweep/train_test.py"),
+    *("auditing/audit_test.py", "streaming_test.py", "attacks/completion_test.py"),
+    *("api/reproduce_test.py", "auditing/wires_test.py", "launching/work_test.py"),
+    *("attacking/run_test.py", "stored_sweep_test.py", "defenses/cae_test.py"),
+    *("plugins/use_test.py", "federation/training_test.py", "defenses/combinations_test.py"),
+    *("attacks/batch_inversion_test.py", "attacking/colluders_test.py", "api/verify_test.py"),
+    *("federation/protocol_test.py", "defenses/marvell_test.py", "api/forms_test.py"),
+    *("api/commands_test.py", "defenses/gafm_test.py", "report/canaries_test.py"),
 )
 
 

@@ -9,8 +9,9 @@ from configs.papers import tables
 from configs.papers.tables import TABLES, Run
 
 
-def test_another_sweep_in_the_folder_is_refused(refused, workdir):
-    line = refused("reproduce", "--table=gafm/2", "--data_dir=nowhere", f"--workdir={workdir}")
+def test_another_sweep_in_the_folder_is_refused(refused, defended):
+    workdir = f"--workdir={defended.workdir}"
+    line = refused("reproduce", "--table=gafm/2", "--data_dir=nowhere", workdir)
     assert "holds the sweep 'tiny' and not 'gafm_2_spambase': give another --workdir" in line
 
 
@@ -24,6 +25,7 @@ def test_the_list_names_every_table_with_what_it_needs(launch):
 def test_a_finished_run_is_compared_with_the_printed_numbers(
     launch, defended, tmp_path, monkeypatch
 ):
+    monkeypatch.setenv("COLUMNS", "200")  # a narrow terminal cuts the cells
     workdir = shutil.copytree(defended.workdir, tmp_path / "w")
     # what a stored sweep is compared with may change
     reproduces = {"table": "gafm/2", "dataset": "Criteo", "arms": {"undefended": "none"}}

@@ -64,5 +64,8 @@ def test_diagnostics_are_computed_after_training_and_are_no_candidates_for_the_s
     assert {label for label, oracle in oracles.items() if oracle} == {*inside}
     judged = judge_sweep(workdir)
     rows = judged.rows[judged.rows["panel"] == "split"]
-    assert {*rows.loc[rows["role"] == "oracle", "label"]} == {*inside}
-    assert {*judged.leading.loc[judged.leading["panel"] == "split", "leader"]} == {"norm"}
+    # of the malicious federation the oracle reads the gradient that it is sent, and no layer
+    oracle_labels = {*inside, "cosine/oracle (malicious)"}
+    assert {*rows.loc[rows["role"] == "oracle", "label"]} == oracle_labels
+    leaders = judged.leading.loc[judged.leading["panel"] == "split", "leader"]
+    assert {*leaders.str.removesuffix(" (malicious)")} == {"norm"}

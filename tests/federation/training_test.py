@@ -21,14 +21,13 @@ SMALL = {
     "data": {"name": "breast_cancer", "train": 200, "validation": 100, "test": 100},
     "grid": {"noise": {"noise": {"scale": (0.0, 0.01)}}},
     "attacks": {},
-    "training": {
-        "epochs": 2,
-        "batch_size": 60,
-        "learning_rate": 0.05,
-    },  # the last batch has 20 rows
+    "model.hidden": (),
+    # the last batch has 20 rows
+    "training": {"epochs": 2, "batch_size": 60, "learning_rate": 0.05},
 }
 MEMBERS = 3
 auc = harness.quick_jit(metrics.auc)
+epoch_of = harness.quick_jit(training.epoch_of, static_argnums=2)
 
 
 @functools.cache
@@ -46,7 +45,7 @@ def run(spec, epochs, observe=training.unobserved):
     table, weights = batch_layout.share((plan.table, weights))
     snapshot = layout.pad(trainer.empty_snapshot(spec, member, table, weights))
     for number in range(epochs):
-        now = training.epoch_of(jnp.int32(number), jnp.asarray(plan.seeds), spec.num_rows)
+        now = epoch_of(jnp.int32(number), jnp.asarray(plan.seeds), spec.num_rows)
         arguments = (member, snapshot), (table, weights, batch_layout.share(now))
         program = programs.program(training.make_run, (spec, observe), layout, *arguments)
         snapshot, _ = program(*arguments)
@@ -55,40 +54,55 @@ def run(spec, epochs, observe=training.unobserved):
 
 
 def test_every_epoch_and_seed_has_its_own_order():
-    first, second = (training.epoch_of(jnp.int32(n), jnp.arange(2), 50) for n in (0, 1))
+    first, second = (epoch_of(jnp.int32(n), jnp.arange(2), 50) for n in (0, 1))
     assert (first.order[0] != first.order[1]).any()
     assert (first.order[0] != second.order[0]).any()
     np.testing.assert_array_equal(first.order[0][first.place[0]], np.arange(50))
+
+
+def jitted_parts(spec):
+    """The protocol's start, its step on the rows at an index of the training part, and its prediction of
+    random test rows."""
+    table, step, predict = planned().table, make_step(spec), make_predict(spec)
+
+    def step_on(state, seed, index, hparams):
+        raw = table.train[seed, index]
+        rows, anchor = (training.rows_of(table, seed, r) for r in (raw, table.train[seed, :1]))
+        return step(state, Batch(rows, anchor, table.labels[raw], index), hparams)
+
+    def margins_of(state, seed):
+        key = keys.fold(state.run_key, "test_batch", state.step)
+        rows = jax.random.permutation(key, table.test[seed])[: spec.batch_size]
+        logits = predict(state.weights, training.rows_of(table, seed, rows))
+        return logits[:, 1] - logits[:, 0], table.labels[rows]
+
+    return [harness.quick_jit(f) for f in (training.make_start(spec), step_on, margins_of)]
 
 
 def alone(spec, jitted, trial, epochs):
     """A trial by the protocol's own start, step and prediction: its final weights, for every epoch its loss,
     training accuracy and pooled AUC, and all that was received in the rows' order."""
     plan = planned()
-    start, step, predict = jitted
-    member = jax.tree.map(lambda a: jnp.asarray(a)[0], specs.members_of(spec, trial, []))
+    start, step_on, margins_of = jitted
+    member = jax.tree.map(lambda a: jnp.asarray(a[0]), specs.members_of(spec, trial, []))
     weights = initial.initial_weights(spec, plan.experiment, plan.seeds, plan.table)
-    table, seed = plan.table, int(trial["seed"].iloc[0])
-    state = start(member, table, weights).state
+    seed = int(trial["seed"].iloc[0])
+    state = start(member, plan.table, weights).state
     figures, received, sent = [], [], []
     for number in range(epochs):
-        order = training.epoch_of(jnp.int32(number), jnp.asarray(plan.seeds), spec.num_rows).order
+        now = epoch_of(jnp.int32(number), jnp.asarray(plan.seeds), spec.num_rows)
+        order = np.asarray(now.order)
         margins, labels, of_steps = [], [], []
         gradients, embeddings = (np.zeros((spec.num_rows, 4), np.float32) for _ in range(2))
         for first in range(0, spec.num_rows, spec.batch_size):
             index = order[seed, first : first + spec.batch_size]
-            raw = table.train[seed, index]
-            rows, anchor = (training.rows_of(table, seed, r) for r in (raw, table.train[seed, :1]))
-            batch = Batch(rows, anchor, table.labels[raw], index)
-            state, exchange, seen = step(state, batch, member.hparams)
-            of_steps.append((seen.loss * len(raw), seen.correct))
+            state, exchange, seen = step_on(state, seed, index, member.hparams)
+            of_steps.append((float(seen.loss) * len(index), float(seen.correct)))
             gradients[index], embeddings[index] = exchange.gradients[0], exchange.embeddings[0]
-            key = keys.fold(state.run_key, "test_batch", state.step)
-            rows = jax.random.permutation(key, table.test[seed])[: spec.batch_size]
-            logits = predict(state.weights, training.rows_of(table, seed, rows))
-            margins.append(logits[:, 1] - logits[:, 0])
-            labels.append(table.labels[rows])
-        area = auc(jnp.concatenate(margins), jnp.concatenate(labels))
+            of_rows = margins_of(state, seed)
+            margins.append(of_rows[0])
+            labels.append(of_rows[1])
+        area = auc(np.concatenate(margins), np.concatenate(labels))
         figures.append([*np.sum(of_steps, axis=0) / spec.num_rows, area])
         received.append(gradients)
         sent.append(embeddings)
@@ -100,8 +114,7 @@ def test_members_of_a_program_are_trained_and_recorded_as_the_same_trials_alone(
     rows under its weights, and observing it changes nothing."""
     spec = planned().groups[0].spec
     watched = run(spec, 2, pooled_auc)
-    makers = training.make_start, make_step, make_predict
-    jitted = [harness.quick_jit(make(spec)) for make in makers]
+    jitted = jitted_parts(spec)
     for place in (0, 2):
         trial = planned().groups[0].trials.iloc[[place]]
         weights, figures, received, sent = alone(spec, jitted, trial, epochs=2)

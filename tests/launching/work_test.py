@@ -120,7 +120,10 @@ TWO = tiny(
     grid={"noise": {"noise": {"scale": (0.0, 0.1)}}},
     attacks={"norm": {}},
     federations=("no_split",),
-    **{"execution.shard_seconds": 1e-3, "training.epochs": 2, "training.batch_size": 16},
+    **{
+        **{"execution.shard_seconds": 1e-3, "model.hidden": ()},
+        **{"training.epochs": 2, "training.batch_size": 16},
+    },
 )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests import harness
 from tests.models.drawing import draw
-from vfljax.models import MLP, Head, parties
+from vfljax.models import MLP, parties
 
 X = jnp.asarray(np.random.default_rng(0).normal(size=(6, 4)), jnp.float32)
 
@@ -30,26 +30,6 @@ def test_layers_are_returned_beside_the_variables_and_never_among_them():
         _, (after, layers) = party.apply(variables, X, train, None)
         harness.assert_same_bits(after, variables)
         assert [layer.shape for layer in layers["hidden"]] == [(6, 5), (6, 2)]
-
-
-def test_batch_statistics_move_in_training_only():
-    party = parties.from_module(Head((), 3))
-    variables = draw(party.init, X)
-    before = variables["batch_stats"]["BatchNorm_0"]["mean"]
-    _, (evaluated, _) = party.apply(variables, X, False, None)
-    _, (trained, _) = party.apply(variables, X, True, None)
-    harness.assert_same_bits(evaluated, variables)
-    statistics = trained["batch_stats"]["BatchNorm_0"]
-    np.testing.assert_allclose(statistics["mean"], 0.9 * before + 0.1 * X.mean(axis=0), atol=1e-6)
-    harness.assert_same_bits(trained["params"], variables["params"])
-
-
-def test_dropout_draws_from_the_key_in_training_and_is_off_in_evaluation():
-    party = parties.from_module(Dropped())
-    draws = [party.apply({}, X, True, jax.random.key(seed))[0] for seed in (0, 0, 1)]
-    np.testing.assert_array_equal(draws[0], draws[1])
-    assert np.any(draws[0] != draws[2])
-    np.testing.assert_array_equal(party.apply({}, X, False, None)[0], X)
 
 
 def test_colluders_drop_units_by_draws_of_their_own():

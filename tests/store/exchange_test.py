@@ -73,3 +73,15 @@ def test_colluders_hold_theirs_side_by_side_and_what_all_share_once(stored):
         np.testing.assert_array_equal(both[f"sum_{field}"], np.concatenate(sides, axis=-1))
     np.testing.assert_array_equal(both["sum_count"], sums[parties[0]].count[2])
     assert both["epochs"].tolist() == list(EPOCHS)
+
+
+def test_rows_that_are_not_scored_are_stored_as_batch_mates(stored):
+    by_epoch, sums, whole = stored
+    part = exchange.all_arrays(by_epoch, EPOCHS, sums, 3)
+    for name in ("party0_embeddings", "party1_gradients", "sent"):
+        joined = np.concatenate([part[name], part[f"mates_{name}"]], axis=2)
+        np.testing.assert_array_equal(joined, whole[name][:])
+    np.testing.assert_array_equal(part["mates_order"], whole["order"][:])
+    first = whole["order"][:][:, :, :3]
+    np.testing.assert_array_equal(part["order"], first.argsort(-1).argsort(-1))
+    np.testing.assert_array_equal(part["party0_sum_square"], whole["party0_sum_square"][:][:, :3])

@@ -20,7 +20,7 @@ def test_absent_parties_send_a_constant_that_does_not_move_whatever_malicious_on
 
     monkeypatch.setattr(Trainer, "evaluate", watched)
     deviating = {"malicious.upload": "swap", "malicious.strength": 0.5, "training.epochs": 2}
-    top = {"model.top": "mlp", "model.top_hidden": (8,)}
+    top = {"model.top": "mlp", "model.top_hidden": (8,), "model.hidden": ()}
     fields = {"federations": ("split", "malicious"), "grid": {"undefended": {}}, "attacks": {}}
     stored = sweeps.train(tmp_path / "w", tiny(**fields, **deviating, **top), attack=False)
     columns, bottoms = evaluated[1]

@@ -19,16 +19,10 @@ SMALL = {"grid": {"undefended": {}}, "federations": ("no_split",), "attacks": DI
 FOUR = tiny(**SMALL, **{"training.learning_rate": (0.05, 0.06)})
 
 
-def test_each_structure_compiles_once_in_a_process(tmp_path, monkeypatch):
-    """Equal programs are shared, also by sweeps of other knobs, and none is traced twice."""
-    monkeypatch.setattr(programs, "_PROGRAMS", type(programs._PROGRAMS)())
-    noise = {"grid": {"noise": {"noise": {"scale": (0.0, 0.1)}}}, "federations": ("no_split",)}
-    config = tiny(**noise, attacks={}, seeds=1)
-    sweeps.train(tmp_path / "one", config, attack=False)
-    louder = {"noise": {"noise": {"scale": (0.3, 0.4)}}}
-    sweeps.train(tmp_path / "again", {**config, "grid": louder}, attack=False)
-    made = [each for each in programs._PROGRAMS.values() if isinstance(each, programs.Program)]
-    assert [program.traces for program in made] == [1, 1]  # of training, and of evaluation
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Four trials, two at once on each device, which nothing happened to."""
+    return sweeps.train(tmp_path_factory.mktemp("whole") / "w", FOUR)
 
 
 def test_the_order_of_rows_is_made_once_an_epoch_for_all_groups(monkeypatch):
@@ -70,13 +64,13 @@ def undefended_in(sweep, federation="no_split"):
 
 def test_a_later_first_seed_gives_the_trial_and_the_attack_of_that_seed(tiny_sweep, tmp_path):
     both = store.load(tiny_sweep)
-    later = sweeps.train(tmp_path / "later", tiny(**SMALL, seeds=1, first_seed=1))
-    ((seed, row),) = undefended_in(later).items()
-    expected = undefended_in(both)[1]
-    assert seed == 1
+    later = sweeps.train(tmp_path / "later", FOUR | {"first_seed": 1})
+    rows = [row for row in later.results.to_pylist() if row["learning_rate"] == 0.05]
+    assert [row["seed"] for row in rows] == [1, 2]
+    row, expected = rows[0], undefended_in(both)[1]
     np.testing.assert_allclose(row["loss"], expected["loss"], rtol=1e-5)
     assert row["test_loss"] == pytest.approx(expected["test_loss"], rel=1e-5)
-    (attacked,) = later.attacks.to_pylist()
+    (attacked,) = (r for r in later.attacks.to_pylist() if r["trial"] == row["trial"])
     place = {"trial": expected["trial"], "label": attacked["label"]}
     (expected,) = (r for r in both.attacks.to_pylist() if place.items() <= r.items())
     assert attacked["leak"] == pytest.approx(expected["leak"], rel=1e-5)
@@ -101,12 +95,15 @@ def test_undefended_direct_attack_without_splitting_is_always_right(tiny_sweep):
     assert all(r["success"] == 1 for r in direct)
 
 
-def test_a_diverging_setting_is_reported_not_attacked_and_changes_no_other(tiny_sweep, tmp_path):
-    config = tiny(**SMALL, **{"training.learning_rate": (0.05, 1e30)})
-    wild = sweeps.train(tmp_path / "w", config)
+def test_a_diverging_setting_is_reported_not_attacked_and_changes_no_other(whole, tmp_path):
+    """And a sweep of other knobs shares all programs of an earlier one; a second trace would raise."""
+    before = {*programs._PROGRAMS}
+    wild = sweeps.train(tmp_path / "w", tiny(**SMALL, **{"training.learning_rate": (0.05, 1e30)}))
+    assert before >= {*programs._PROGRAMS}
     rows = wild.results.to_pylist()
     kept = [row for row in rows if row["learning_rate"] < 1]
-    calm = undefended_in(store.load(tiny_sweep))
+    calm = {r["seed"]: r for r in whole.results.to_pylist() if r["learning_rate"] == 0.05}
+    assert len(kept) == len(calm) == 2
     for row in kept:
         np.testing.assert_allclose(row["loss"], calm[row["seed"]]["loss"], rtol=1e-5)
     broken = [row for row in rows if row["learning_rate"] > 1]
@@ -133,12 +130,6 @@ def test_divergence_is_dated_to_the_first_epoch_whose_loss_is_not_finite():
     assert "test_pooled_auc" not in rows[0]
     assert rows[2]["test_pooled_auc"] == pytest.approx(0.3)
     assert rows[2]["test_pooled_oriented_auc"] == pytest.approx(0.7)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """Four trials, two at once on each device, which nothing happened to."""
-    return sweeps.train(tmp_path_factory.mktemp("whole") / "w", FOUR)
 
 
 @pytest.mark.parametrize("ends", [KeyboardInterrupt, SystemExit])
