@@ -50,12 +50,6 @@ def few_variants():
         yield
 
 
-@pytest.fixture
-def no_report(monkeypatch):
-    """A report takes longer than the attacks."""
-    monkeypatch.setattr(running, "report", lambda folder: "")
-
-
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory):
     """Two runs, and the same with gradients that tell less."""
@@ -107,15 +101,6 @@ def test_attacks_that_read_what_is_missing_are_skipped(attacked):
     assert "No figure is drawn" in page
 
 
-def test_utility_is_that_which_is_given_for_each_run(tmp_path, no_report):
-    utility = {"utility": (0.9, 0.92), "alone": (0.8, 0.85)}
-    runs = [recorded(seed) for seed in range(2)]
-    known = vfljax.attack_wire(runs, tmp_path, attacks=("norm",), say=quiet, **utility)
-    trials = known.judged.trials.set_index("seed")
-    assert trials["test_utility"].to_dict() == {0: 0.9, 1: 0.92}
-    assert trials["alone_test"].to_dict() == {0: 0.8, 1: 0.85}
-
-
 def test_without_labels_there_are_predictions_alone(tmp_path):
     labels = recorded(0)["labels"]
     known = np.concatenate([np.flatnonzero(labels == c)[:9] for c in (0, 1)])
@@ -129,14 +114,19 @@ def test_without_labels_there_are_predictions_alone(tmp_path):
     assert (table[f"{label}: margin"] >= 0).all()
 
 
-def test_without_a_top_model_every_party_reads_the_sign_of_its_gradients(tmp_path, no_report):
+def test_without_a_top_model_every_party_reads_the_sign_of_its_gradients(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "report", lambda folder: "")  # takes longer than the attack
     random = np.random.default_rng(0)
     labels = np.arange(ROWS) % 2
     received = random.uniform(0.1, 0.9, size=(1, ROWS, 1)) * (1 - 2 * np.eye(2)[labels])
     wire = {f"party{p}_gradients": received * (p + 1) for p in range(2)} | {"labels": labels}
     asked = {"federation": "no_split", "attacks": ("direct",), "say": quiet}
-    leaks = vfljax.attack_wire(wire, tmp_path, **asked).leaks()
-    assert leaks["leak"].tolist() == [1, 1]
+    utility = {"utility": (0.9, 0.92), "alone": (0.8, 0.85)}
+    found = vfljax.attack_wire([wire] * 2, tmp_path, **asked, **utility)
+    assert found.leaks()["leak"].tolist() == [1] * 4
+    trials = found.judged.trials.set_index("seed")  # each run has the utility that is given for it
+    assert trials["test_utility"].to_dict() == {0: 0.9, 1: 0.92}
+    assert trials["alone_test"].to_dict() == {0: 0.8, 1: 0.85}
 
 
 @pytest.mark.parametrize(
