@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
+import pyarrow.compute as pc
 import pytest
 
 import vfljax
@@ -46,7 +46,7 @@ def test_a_finished_sweep_goes_on_with_more_attacks(workdir, monkeypatch):
 
 
 def test_a_frame_holds_what_the_tables_hold(sweep):
-    sweep = sweep._replace(attacks=sweep.attacks.filter(pa.compute.field("trial") > 0))
+    sweep = sweep._replace(attacks=sweep.attacks.filter(pc.field("trial") > 0))
     frame = sweep.frame()  # also of the trial without attacks
     attacked = set(sweep.attacks["trial"].to_pylist())
     assert len(frame) == sweep.attacks.num_rows + sweep.results.num_rows - len(attacked)
