@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import functools
 import os
@@ -98,18 +97,9 @@ def _jitted_init(spec: Spec, rows: int):
     return quick_jit(start)
 
 
-TRACES = collections.Counter()  # how often each spec's step was traced
-
-
 @functools.cache
 def jitted_step(spec: Spec, jit=quick_jit):
-    step = protocol.make_step(spec)
-
-    def counted(state, batch, hparams):
-        TRACES[spec] += 1
-        return step(state, batch, hparams)
-
-    return jit(counted)
+    return jit(protocol.make_step(spec))
 
 
 def run_steps(spec: Spec, hparams: HParams, batches, seed: int = 0, jit=quick_jit):
@@ -139,31 +129,10 @@ def differ(one, other) -> bool:
     return any(np.any(a != b) for a, b in zip(numbers(one), numbers(other)))
 
 
-def assert_left_alone(treat, g, labels, strength) -> None:
-    """One class, equal class means, no strength, zeros and one row are sent as they are."""
-    same, halves = np.repeat(g[::2], 2, axis=0), np.arange(len(g)) % 2
-    for tensor, classes, power in (
-        *((g, 0 * labels, strength), (g, 0 * labels + 1, strength), (g, labels, 0.0)),
-        *((same, halves, strength), (0 * g, labels, strength), (g[:1], labels[:1], strength)),
-    ):
-        sent = treat(jax.random.key(0), tensor, classes, power)
-        np.testing.assert_array_equal(sent, tensor)
-
-
 def assert_law(samples, law, other) -> None:
     """Samples follow a law of SciPy, and not the other one; of fixed keys, or this would flicker."""
     assert scipy.stats.kstest(samples, law.cdf).pvalue > 1e-3
     assert scipy.stats.kstest(samples, other.cdf).pvalue < 1e-6
-
-
-def loss_beside(spec: Spec, knobs, batch):
-    """(exchange of a defended step, its loss less the undefended one)"""
-    plain = dataclasses.replace(spec, defenses=())
-    (_, exchange, metrics), (_, _, undefended) = (
-        jitted_step(s)(make_state(s, hparams), batch, hparams)
-        for s, hparams in ((spec, make_hparams(spec, knobs)), (plain, make_hparams(plain)))
-    )
-    return exchange, float(metrics.loss) - float(undefended.loss)
 
 
 def assert_same_bits(one, other) -> None:

@@ -2,8 +2,7 @@
 
 import contextlib
 import pathlib
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
@@ -31,12 +30,3 @@ def damaged(workdir: pathlib.Path, unit: str, why: str) -> Iterator[None]:
     assert line.startswith(f"{workdir / unit} is damaged (")
     assert f"`vfljax sweep --workdir={workdir} --mend`" in line
     assert len(line.splitlines()) == 1
-
-
-def line_of(call: Callable[[], Any]) -> str:
-    """The one line of a call's UserError."""
-    with pytest.raises(UserError) as error:
-        call()
-    line = str(error.value)
-    assert line.isprintable()
-    return line

@@ -62,12 +62,3 @@ def accuracy_at_most(epsilon, without):
         return 1.0
     odds = math.exp(epsilon) * without / (1 - without)
     return odds / (1 + odds)
-
-
-def best_accuracy(prior, likelihood):
-    """Of who knows the prior [C] and sees an answer drawn from likelihood [C, answers]: the likeliest class
-    of each answer."""
-    answers = len(likelihood[0])
-    return math.fsum(
-        max(prior[c] * likelihood[c][a] for c in range(len(prior))) for a in range(answers)
-    )
