@@ -240,9 +240,8 @@ def _forms(attack: str, option: str) -> Iterator[Attack]:
 
 def _slots(tested: TestedDefense) -> str:
     for kind in tested.row.known_by:
-        slots(
-            tested, kind == SPLIT, step=kind == NO_SPLIT
-        )  # the other rules take steps with splitting
+        # the other rules take steps with splitting
+        slots(tested, kind == SPLIT, step=kind == NO_SPLIT)
     return ""
 
 
