@@ -42,7 +42,7 @@ LIMIT = 60  # seconds of processor time
 WAIT = (
     10  # times as long by the clock: longer than a busy machine takes, and some bugs wait for ever
 )
-SECONDS = 15  # of the tests that are tried together, as the run with coverage measured them
+SECONDS = 40  # of the tests that are tried together, as the run with coverage measured them
 CAUGHT = ("caught", "TOO LONG")
 # imported once, for all processes that try a mutant: they take longer than most tests
 LIBRARIES = (
