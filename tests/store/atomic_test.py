@@ -79,3 +79,16 @@ def test_an_interrupt_or_another_fault_stays_what_it_is_and_leaves_nothing(tmp_p
     with pytest.raises(type(error)):
         folder(tmp_path / "folder", write=fail(error))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("files", [(), ("rows",)])
+def test_a_unit_that_another_process_has_made_stays(tmp_path, files):
+    path = tmp_path / "unit"
+    path.mkdir()
+    for name in files:
+        (path / name).touch()
+    with atomic.replacing(path, keep=True) as folder:
+        folder.mkdir()
+        (folder / "new").touch()
+    assert sorted(p.name for p in path.iterdir()) == list(files)
+    assert list(tmp_path.iterdir()) == [path]
