@@ -39,9 +39,8 @@ from coverage import CoverageData
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 ROOTS = ("vfljax", "analysis")
 LIMIT = 60  # seconds of processor time
-WAIT = (
-    10  # times as long by the clock: longer than a busy machine takes, and some bugs wait for ever
-)
+# times as long by the clock: longer than a busy machine takes, and some bugs wait for ever
+WAIT = 10
 SECONDS = 40  # of the tests that are tried together, as the run with coverage measured them
 CAUGHT = ("caught", "TOO LONG")
 # imported once, for all processes that try a mutant: they take longer than most tests
