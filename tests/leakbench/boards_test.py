@@ -9,7 +9,7 @@ from vfljax.attacks.core import FEW_DRAWS
 from vfljax.config import from_file
 from vfljax.sweep import plan
 
-VERSION = "1.0"
+VERSION = "2.0"
 LAYOUT = {"places": 8, "draws": 2, "quick": 1, "pays": 60.0}
 # the mean leak over two seeds and three epochs; another CPU moves last bits, which exchange few ranks
 NEAR = 0.01

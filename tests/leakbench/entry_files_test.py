@@ -55,7 +55,7 @@ def of_board(leak, knobs, **fields):
 def entry(name, leak, *broken):
     score = Score(outcome="scored", utility=0.9, **of_board(leak, {"noise.scale": 1.0}))
     others = [Score(board, gain, "no strength") for board in BOARDS for gain in GAINS]
-    result = Result("1.0", "r", "d", {}, HASHES, (score, *others[1:]))
+    result = Result("2.0", "r", "d", {}, HASHES, (score, *others[1:]))
     breaks = tuple(
         Break(
             **of_board(stronger, {"noise.scale": scale}),

@@ -26,7 +26,7 @@ def test_ranks_follow_the_best_known_leak():
 
 def test_a_board_without_figures_has_a_table_and_no_figure():
     score = Score(BOARDS[0], GAINS[0], "no strength keeps so much")
-    result = Result("1.0", "r", "d", {}, {}, (score, msgspec.structs.replace(score, gain=GAINS[1])))
+    result = Result("2.0", "r", "d", {}, {}, (score, msgspec.structs.replace(score, gain=GAINS[1])))
     title = "<script>alert(1)</script>"
     text = page([Entry(name="a", title=title, method={"noise": {}}, results={"digits": result})])
     assert "no strength keeps so much" in text

@@ -30,7 +30,7 @@ RANK_SCALE = 3.46  # a uniform variable of this width has a standard deviation o
 WIDEST = 4096  # the most columns that others than linear models read; texts have more
 SHARES = (0.1, 0.2, 0.4, 0.8)  # of each predicted class that the rounds of self-training add
 PSEUDO_WEIGHT = 0.5
-TREES = 100
+TREES = 300
 
 
 class OwnColumns(NamedTuple):

@@ -54,4 +54,4 @@ def reader(
     )
 
 
-ROW = AttackRow(reader, rule=2, host_options=("learner",), cost=core.HOST)
+ROW = AttackRow(reader, rule=3, host_options=("learner",), cost=core.HOST)
