@@ -475,9 +475,12 @@ def _readable(column: Series, notation: Mapping[str, str], now: Mapping[str, str
 
 def _category(texts: Texts, name: str, place: Place, rule: Rule, named: bool) -> Feature:
     """Returns a column of categories; ``named``: as the user asks, whatever they look like."""
-    training = texts.codes[~place.test]
-    counts = np.bincount(training[training >= 0], minlength=len(texts.values))
-    missing = bool((training < 0).any())
+    of_all, of_test = (
+        np.bincount(codes + 1, minlength=len(texts.values) + 1)  # the first counts missing values
+        for codes in (texts.codes, texts.codes[place.test])
+    )
+    of_training = of_all - of_test
+    missing, counts = bool(of_training[0]), of_training[1:]
     values = ordered(value for value, count in zip(texts.values, counts) if count)
     present = int(counts.sum())
     if not named and len(values) > NEARLY[0] and len(values) >= NEARLY[1] * present:
@@ -494,9 +497,9 @@ def _category(texts: Texts, name: str, place: Place, rule: Rule, named: bool) ->
         kept = set(frequent[: max(0, rule.most - 1 - missing)])
         pooled, rest = len(values) - len(kept), len(kept)
         values = [*(value for value in values if value in kept), OTHER]
-    gone = texts.codes < 0
-    unknown = int((counts[texts.codes[~gone]] == 0).sum())  # test rows of another category
-    if missing or (rule.codes and (gone.any() or unknown)):
+    gone = int(of_all[0])
+    unknown = int(of_all[1:][counts == 0].sum())  # test rows of another category
+    if missing or (rule.codes and (gone or unknown)):
         values.append(NONE)
     code = {value: k for k, value in enumerate(values) if k != rest}
     absent = len(values) - 1 if values and values[-1] == NONE else -1
@@ -509,5 +512,5 @@ def _category(texts: Texts, name: str, place: Place, rule: Rule, named: bool) ->
         notes.append("some categories differ in case, spaces or invisible characters only")
     if len(values) == 1:
         notes.append("one value in all rows")
-    about = SourceColumn(name, "category", int(gone.sum()), len(values), pooled, "; ".join(notes))
+    about = SourceColumn(name, "category", gone, len(values), pooled, "; ".join(notes))
     return Feature(about, codes=codes, values=tuple(values))

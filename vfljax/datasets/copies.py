@@ -31,6 +31,8 @@ def equal_rows(columns: Sequence[np.ndarray], labels: np.ndarray) -> np.ndarray 
         sums += _bits(values) * factor
     # equal rows have equal sums; rows whose sum no other row has need no look at their bytes
     suspected = np.flatnonzero(pd.Series(sums).duplicated(keep=False))
+    if not len(suspected):
+        return None
     for first in range(0, len(suspected), PIECE):
         some = suspected[first : first + PIECE]
         bits = np.stack([_bits(values[some]) for values in every], axis=1)
