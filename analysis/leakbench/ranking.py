@@ -136,8 +136,8 @@ class Overall(NamedTuple):
 def overall(boards: Sequence[Ranking]) -> list[Overall]:
     """Returns the entries that are counted on any board: those that lack none first, then by their mean rank.
 
-    A board counts if it ranks any entry. An entry without a strength that keeps half of the gain there is counted
-    behind all that are ranked. All else that is missing is said, and not counted.
+    A board counts if it ranks any entry. An entry without a strength that keeps half of the gain there is
+    counted behind all that are ranked. All else that is missing is said, and not counted.
 
     Args:
       boards: all boards.

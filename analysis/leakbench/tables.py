@@ -3,8 +3,8 @@
     python -m analysis.leakbench.tables             writes analysis/leakbench/boards.csv
     python -m analysis.leakbench.tables --release   writes analysis/leakbench/releases/VERSION as well
 
-``boards.csv`` has a row for each entry, board and share of the gain. Nothing is run. A release holds that table and
-the suite of its version. It is kept for good: the command refuses to write one that is there.
+``boards.csv`` has a row for each entry, board and share of the gain. Nothing is run. A release holds that table
+and the suite of its version. It is kept for good: the command refuses to write one that is there.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def rows(entries: Sequence[Entry]) -> pd.DataFrame:
     """Returns a row for each entry, board and share of the gain, of results of this version of AutoLeak.
 
     ``leak`` with its limits and ``by_seed`` is what AutoLeak reads, ``best_known_leak`` what any attack does.
-    ``knobs``, ``by_seed`` and ``flags`` are JSON. Figures are empty where ``outcome`` is not "scored", and ``rank``
-    where there is none, as at shares other than the first. ``verified`` is the date on which the scores were made
-    anew, empty if they stand on their author's word.
+    ``knobs``, ``by_seed`` and ``flags`` are JSON. Figures are empty where ``outcome`` is not "scored", and
+    ``rank`` where there is none, as at shares other than the first. ``verified`` is the date on which the
+    scores were made anew, empty if they stand on their author's word.
 
     Args:
       entries: as they are stored.
