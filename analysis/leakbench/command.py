@@ -173,13 +173,14 @@ def _break(place: Bench, files: Files, scores: pathlib.Path, by: str, how: str) 
 def _verify(files: Files, data: Data | None, config: Mapping[str, Any]) -> None:
     """Checks the files of entries, and scores the files of their breaks again where the data are at hand."""
     from analysis.leakbench import breaking, entry_files
+    from vfljax.datasets import EMBEDDED
 
     for file, entry in files.items():
         entry_files.check(entry, file.parent)
     broken: set[Data] = {b.data for each in files.values() for b in each.broken if b.scores}
     for name in sorted(broken):
         of_name = config if name == data else _config(name)
-        if of_name["data"].get("dir") == "":
+        if name not in EMBEDDED and not of_name["data"]["dir"]:
             print(f"breaks on {name} are not scored again: give --data={name} and --data_dir")
             continue
         of = breaking.truth(of_name)

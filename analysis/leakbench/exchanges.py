@@ -52,7 +52,6 @@ class Recorded(msgspec.Struct, frozen=True):
     data: Data
     entry: str
     federation: str
-    autoleak: str
     revision: str  # with which the federations were trained
     versions: dict[str, str]
     plugins: dict[str, str]  # row of the method -> SHA-256 of its plugin
@@ -164,7 +163,6 @@ def _write(
             data=data,
             entry=entry.name,
             federation=kind,
-            autoleak=result.autoleak,
             revision=sweep.header["revision"],
             versions=sweep.header["versions"],
             plugins=result.plugins,

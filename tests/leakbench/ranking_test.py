@@ -80,7 +80,7 @@ def test_the_mean_rank_says_what_is_missing():
     assert not found["best"].missing
     (lack,) = found["worst"].missing
     assert (lack.data, lack.boards, lack.why) == ("spambase", 1, "not run")
-    assert [*found][0] == "best"
+    assert next(iter(found)) == "best"
 
 
 def test_results_of_another_version_are_not_shown():
