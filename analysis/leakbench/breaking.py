@@ -70,6 +70,16 @@ def array_name(board: Board, gain: float) -> str:
     return f"{kind}_known{board.known}_kept{100 * gain:.0f}"
 
 
+def figures(entry: Entry, data: Data) -> dict[Place, Score]:
+    """Returns the scores of an entry by place. Raises UserError if none of them has a figure to be broken."""
+    result = entry.results.get(data)
+    scores = {score.place: score for score in (result.scores if result else ())}
+    if not any(score.reading for score in scores.values()):
+        what = f"{entry.name} has no figure on {data} that could be broken"
+        raise UserError(what, remedy="run the entry first")
+    return scores
+
+
 def readings(file: pathlib.Path, entry: Entry, data: Data, of: Truth) -> dict[Place, Reading]:
     """Returns what a file of scores reads of an entry, at each place where it counts.
 
@@ -86,11 +96,7 @@ def readings(file: pathlib.Path, entry: Entry, data: Data, of: Truth) -> dict[Pl
     Raises:
       UserError: of one line, for a file that is not what the module's docstring says.
     """
-    result = entry.results.get(data)
-    scores = {score.place: score for score in (result.scores if result else ())}
-    if not any(score.reading for score in scores.values()):
-        what = f"{entry.name} has no figure on {data} that could be broken"
-        raise UserError(what, remedy="run the entry first")
+    scores = figures(entry, data)
     arrays = arrays_of(file, max_bytes=MOST_BYTES, of_rows=False)
     places = {array_name(*place): place for place in scores}
     if not arrays:

@@ -153,6 +153,7 @@ def _break(place: Bench, files: Files, scores: pathlib.Path, by: str, how: str) 
 
     (file, entry), data = next(iter(files.items())), place.data
     entry_files.check(entry, file.parent)
+    breaking.figures(entry, data)  # before the data are read
     of = breaking.truth(place.config)
     broken, found = breaking.broken_by(scores, entry, data, of, by, how)
     for (board, gain), reading in found.items():
