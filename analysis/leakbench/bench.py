@@ -174,7 +174,7 @@ class Bench(NamedTuple):
             known, reading = entry.best_known(self.data, *score.place), score.reading
             if known is None or reading is None or reading.attack not in attacks:
                 continue
-            if reading.leak > known[0].leak + NOISE:
+            if reading.leak >= known[0].leak + NOISE:
                 origin, today = TABLE[reading.attack].origin, f"{datetime.date.today()}"
                 sha256 = origin.sha256 if origin else ""
                 of = score.board, score.gain, score.knobs, entry.results[self.data].plugins
