@@ -194,11 +194,16 @@ def _retrain(place: Bench, files: Files) -> None:
     """Makes the scores of entries anew, and writes those that agree with the stored ones.
 
     Raises:
+      UserError: if no entry has scores on the data set.
       UnmetError: if an entry's do not agree.
     """
     from analysis.leakbench import retraining
 
     refused = []
+    files = {file: entry for file, entry in files.items() if place.data in entry.results}
+    if not files:
+        what = "names no entry with scores on this data set"
+        raise UserError(what, field=argument("data"), value=place.data, remedy="run one first")
     made = retraining.made_anew(place, [*files.values()])
     for file, each in zip(files, made, strict=True):
         name = f"{each.entry.name} on {place.data}"

@@ -18,7 +18,6 @@ from analysis.leakbench.bench import Bench
 from analysis.leakbench.breaking import array_name
 from analysis.leakbench.entry_files import Entry, Result, Score, Verified, digest
 from vfljax import machine
-from vfljax.errors import UserError
 
 FOLDER = "retrained"
 """The folder below a bench's that retraining alone writes, so that no sweep of an author is read."""
@@ -78,11 +77,8 @@ def made_anew(place: Bench, entries: Sequence[Entry]) -> list[Compared]:
       entries: with results on the data set.
 
     Raises:
-      UserError: for an entry without results, and whatever ``Bench.run`` raises.
+      UserError: whatever ``Bench.run`` raises.
     """
-    for entry in entries:
-        if place.data not in entry.results:
-            raise UserError(f"{entry.name} has no scores on {place.data}", remedy="run it first")
     bare = [msgspec.structs.replace(entry, results={}, broken=()) for entry in entries]
     retrained = place._replace(workdir=place.workdir / FOLDER).run(bare)
     return [
@@ -92,7 +88,10 @@ def made_anew(place: Bench, entries: Sequence[Entry]) -> list[Compared]:
 
 
 def _compared(place: Bench, entry: Entry, anew: Result) -> Compared:
-    difference, disagrees = compare(entry.results[place.data].scores, anew.scores)
+    stored = entry.results[place.data]
+    difference, disagrees = compare(stored.scores, anew.scores)
+    if stored.plugins != anew.plugins:  # of the file beside the entry, and of the one that was used
+        disagrees = Difference("every place", "plugins", stored.plugins, anew.plugins)
     if disagrees:
         return Compared(entry, difference, disagrees)
     record = Verified(

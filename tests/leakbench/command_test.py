@@ -38,6 +38,10 @@ def folder(launch, tmp_path, monkeypatch):  # ``launch`` changes the folder too
             "mine has no figure on digits",
         ),
         (["--verify", "--retrain", "--entry=mine.json", "--data=digits"], "--workdir is needed"),
+        (
+            ["--verify", "--retrain", "--entry=mine.json", "--data=digits", "--workdir=w"],
+            "names no entry with scores",
+        ),
         (["--retrain", "--entry=mine.json", "--data=digits", "--workdir=w"], "--verify is needed"),
         (["--entry=mine.json,other/mine.json", "--data=digits"], "two entries of one name"),
         (["--entry=mine.json", "--data=digits", "--workdir=w"], "name it by --plugin=mine"),
