@@ -111,6 +111,7 @@ def run(
         _retrain(place, files)
     elif scores is not None:
         _break(place, files, pathlib.Path(scores), by, how)
+        _show_ranks(files, pathlib.Path(entries), data)
     elif exchange is not None:
         from analysis.leakbench import exchanges
 
@@ -169,6 +170,21 @@ def _break(place: Bench, files: Files, scores: pathlib.Path, by: str, how: str) 
     shutil.copy(scores, file.parent / new[0].scores)  # before the entry that names it
     print(f"{entry.name} is broken at {len(new)} places; {new[0].scores} is kept beside it")
     _write(file, broken)
+
+
+def _show_ranks(files: Files, folder: pathlib.Path, data: Data) -> None:
+    """Prints the ranks of an entry on a data set's boards before and after it was changed."""
+    from analysis.leakbench import breaking, entry_files, ranking, tables
+    from analysis.leakbench.boards import GAINS
+
+    ((file, before),) = files.items()
+    others = [each for each in tables.stored(folder) if each.name != before.name]
+    of_each = [ranking.rankings([*others, e]) for e in (before, entry_files.read(file))]
+    for old, new in zip(*of_each, strict=True):
+        was, now = (board.ranks.get(before.name) for board in (old, new))
+        if old.data == data and was is not None:
+            name, count = breaking.array_name(old.board, GAINS[0]), len(new.ranks)
+            print(f"{name}: {before.name} had rank {was} and has {now} of {count}")
 
 
 def _verify(files: Files, data: Data | None, config: Mapping[str, Any]) -> None:

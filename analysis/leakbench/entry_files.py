@@ -252,7 +252,7 @@ def check(entry: Entry, folder: pathlib.Path) -> None:
                 raise UserError(what, remedy="run the entry again")
         if result.verified and result.verified.sha256 != digest(result.scores):
             what = f"{entry.name} on {data}: its scores have changed since they were verified"
-            raise UserError(what, remedy="restore them, or verify the entry again")
+            raise UserError(what, remedy="restore them, or remove verified from the file")
     for each in (each for each in entry.broken if each.scores):
         named = pathlib.PurePath(each.scores).name == each.scores
         if not named or sha256_of(folder / each.scores) != each.sha256:

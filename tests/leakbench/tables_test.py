@@ -32,3 +32,12 @@ def test_a_release_is_not_written_twice(tmp_path):
     with pytest.raises(UserError, match="kept for good"):
         tables.release(EVERY[:2], tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [autoleak().version]
+
+
+def test_a_release_has_scores_of_its_version_alone():
+    folders = [path for path in tables.RELEASES.iterdir() if path.is_dir()]
+    for folder in folders:
+        table = pd.read_csv(folder / "boards.csv", dtype={"autoleak": str})
+        assert {*table["autoleak"]} == {folder.name}
+        assert json.loads((folder / "autoleak.json").read_text())["version"] == folder.name
+    assert folders
