@@ -26,7 +26,17 @@ import numpy as np
 import pandas as pd
 
 from analysis.leakbench.boards import BOARDS, GAINS, KNOWN, UNDEFENDED, Board, autoleak
-from analysis.leakbench.entry_files import SCORED, Break, Data, Entry, Reading, Result, Score
+from analysis.leakbench.entry_files import (
+    NOT_KEPT,
+    ROUNDED,
+    SCORED,
+    Break,
+    Data,
+    Entry,
+    Reading,
+    Result,
+    Score,
+)
 from vfljax import defenses, store, testing
 from vfljax.attacks import TABLE
 from vfljax.auditing import suite
@@ -47,7 +57,7 @@ from vfljax.types import MALICIOUS
 TUNING = "tuning"
 TRAINED = {"split": ("split", MALICIOUS), "no_split": ("no_split",)}
 """The kinds of federation that are trained for the boards of each federation."""
-NOT_KEPT, NO_TOP = "no strength keeps so much", "not trained without a top model"
+NO_TOP = "not trained without a top model"
 DIVERGED, FAILED = "diverged on every seed", "no attack gave a figure above chance"
 NOISE = 0.01  # smaller differences of leak, from a reading or an untrained bottom, do not count
 Places = Mapping[tuple[str, float], int | None]
@@ -135,7 +145,9 @@ class Bench(NamedTuple):
                 plugins={n: hashes[n]["sha256"] for n in entry.method if n in hashes},
                 scores=tuple(scores),
             )
-            results = {**entry.results, self.data: result}
+            # results of another version of AutoLeak are kept in releases only
+            same = {d: r for d, r in entry.results.items() if r.autoleak == result.autoleak}
+            results = {**same, self.data: result}
             out.append(msgspec.structs.replace(entry, results=results))
         return out
 
@@ -162,7 +174,7 @@ class Bench(NamedTuple):
             known, reading = entry.best_known(self.data, *score.place), score.reading
             if known is None or reading is None or reading.attack not in attacks:
                 continue
-            if reading.leak > known[0].leak + NOISE:
+            if reading.leak >= known[0].leak + NOISE:
                 origin, today = TABLE[reading.attack].origin, f"{datetime.date.today()}"
                 sha256 = origin.sha256 if origin else ""
                 of = score.board, score.gain, score.knobs, entry.results[self.data].plugins
@@ -253,6 +265,7 @@ def _score(
             limits=_limits(verdict["leak_lower"], verdict["leak_upper"]),
             attack=attack,
             variant=verdict["leader"],
+            **_by_seed(verdict, of_point, judged),
         ),
         local_only=_number(verdict["local_only"]),
         certain=_number(float(certain.mean())) if certain is not None and measured else None,
@@ -263,6 +276,25 @@ def _score(
         verdict=verdict["verdict"] if defended else "",
         flags=tuple(name for name, raised in _flags(verdict, of_point, judged, epsilon) if raised),
     )
+
+
+def _by_seed(verdict: Mapping[str, Any], of_point: pd.DataFrame, judged: Judged) -> dict[str, Any]:
+    """Returns the fields of a ``Reading`` by which it is compared with others seed by seed.
+
+    The leak of a run is the largest of its attacks and of its attackers' local-only learners.
+    """
+    attacks = of_point[(of_point["role"] == "attack") & of_point["leak"].notna()]
+    learners = judged.rows[judged.rows["role"] == "learner"]
+    learners = learners[learners["known"] == verdict["known"]]
+    most = learners.groupby(["seed", "attackers"])["leak"].max()
+    matched = pd.MultiIndex.from_frame(attacks[["seed", "attackers"]])
+    local = most.reindex(matched).to_numpy() if verdict["known"] else judged.facts.chance
+    leaks = np.fmax(attacks["leak"], local).groupby(attacks["seed"]).max()
+    if not abs(leaks.mean() - verdict["leak"]) <= ROUNDED:
+        return {}  # on some seed only attacks that the judge counts as broken have figures
+    of_seed = leaks.reindex(sorted(judged.trials["seed"].unique()))
+    rows = judged.facts.scored_rows
+    return {"by_seed": tuple(_number(leak) for leak in of_seed), "rows": rows}
 
 
 def _number(value: float) -> float | None:

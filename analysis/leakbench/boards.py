@@ -32,7 +32,7 @@ from vfljax.types import MALICIOUS, federation_of
 
 GAINS = (0.5, 0.9)
 """Shares of the federation's gain over the label party alone, at which entries are compared."""
-_SUITE = pathlib.Path(__file__).with_name("autoleak.json")
+SUITE = pathlib.Path(__file__).with_name("autoleak.json")
 
 
 class Suite(NamedTuple):
@@ -52,14 +52,14 @@ class Suite(NamedTuple):
         if changed:
             what = f"AutoLeak {self.version} was frozen with other rules of {', '.join(changed)}"
             raise UserError(
-                what, remedy=f"give {_SUITE.name} the present rules and the next version"
+                what, remedy=f"give {SUITE.name} the present rules and the next version"
             )
 
 
 @functools.cache
 def autoleak() -> Suite:
     """Returns the suite of this version of vfljax."""
-    stored = json.loads(_SUITE.read_text())
+    stored = json.loads(SUITE.read_text())
     rows: dict[str, dict[str, Any]] = stored["attacks"]
     options = {
         name: {k: tuple(v) if isinstance(v, list) else v for k, v in row["options"].items()}

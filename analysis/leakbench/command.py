@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
-from typing import Any, get_args
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, get_args
 
 import vfljax
 from vfljax.api.arguments import Path, checked
 from vfljax.api.console import profiled
 from vfljax.api.flags import Command
-from vfljax.errors import UserError, argument, unknown
+from vfljax.errors import UnmetError, UserError, argument, short_path, unknown
+
+if TYPE_CHECKING:
+    from analysis.leakbench.bench import Bench
+    from analysis.leakbench.entry_files import Data, Entry
+
+Files = Mapping[pathlib.Path, "Entry"]
 
 
 @checked
@@ -22,9 +29,12 @@ def run(
     entries: Path = "analysis/leakbench/entries",
     workdir: Path | None = None,
     attacks: Sequence[str] = (),
+    scores: Path | None = None,
     by: str = "",
     how: str = "",
+    exchange: Path | None = None,
     verify: bool = False,
+    retrain: bool = False,
     plugin: Sequence[str] = (),
     command: str,
 ) -> None:
@@ -33,12 +43,17 @@ def run(
         python -m launch.leakbench --data=digits --entry=mine.json --plugin=mine.py --workdir=runs/mine
         python -m launch.leakbench --data=digits --entry=mine.json --attacks=theirs:flip --plugin=theirs.py \\
             --by=NAME --how="what it does" --workdir=runs/mine
+        python -m launch.leakbench --data=digits --entry=FILE --exchange=FOLDER --workdir=runs/exchange
+        python -m launch.leakbench --data=digits --entry=FILE --break=SCORES --by=NAME --how="what it does"
         python -m launch.leakbench --verify
+        python -m launch.leakbench --verify --retrain --data=digits --entry=FILE --workdir=runs/anew
 
     The first trains every strength of the entry, chooses by cost alone, attacks with AutoLeak and writes the
     scores into the entry's file; several entries between commas share a sweep, and without --entry all of
-    --entries are run. The second runs further attacks, and records where they read more than known ones. An
-    entry is data: only plugins that the command names are run, and --verify runs none. Rules:
+    --entries are run. The second runs further attacks, and records where they read more than known ones. The
+    third writes what crossed between the parties at the chosen strengths, and the fourth scores what somebody
+    read from that. --verify checks stored entries and scores the files of breaks again; with --retrain it makes
+    the scores anew. An entry is data: only plugins that the command names are run. Rules:
     analysis/applications/leakbench.md.
 
     Args:
@@ -48,9 +63,12 @@ def run(
       entries: folder of entries.
       workdir: folder of the sweep; the same command continues it.
       attacks: further attacks than AutoLeak's, to break the entry.
+      scores: an .npz file of scores of each row, to break the entry.
       by: who breaks the entry.
-      how: what the further attacks do, in a sentence.
-      verify: check the files of the entries, without running anything.
+      how: what the attack does, in a sentence.
+      exchange: folder that the recorded exchanges are written to.
+      verify: check the files of the entries, without training anything.
+      retrain: with --verify, make the scores on --data anew from the entries alone.
       plugin: a Python file, or the name of a module, with defenses or attacks of your own, which entries and
         --attacks name 'file:row'.
       command: the command that the report names as the sweep's origin.
@@ -59,47 +77,163 @@ def run(
 
     for source in plugin:
         vfljax.plugins.use(source)
-    files = [pathlib.Path(name) for name in entry]
-    files = files or sorted(pathlib.Path(entries).glob("*.json"))
-    if not files:
+    named = [pathlib.Path(name) for name in entry]
+    named = named or sorted(pathlib.Path(entries).glob("*.json"))
+    if not named:
         what, remedy = "holds no entry", "give a folder of *.json"
         raise UserError(what, field=argument("entries"), value=str(entries), remedy=remedy)
-    loaded = [entry_files.read(file) for file in files]
-    if verify:
-        for file, each in zip(files, loaded, strict=True):
-            entry_files.check(each, file.parent)
-        print(f"{len(loaded)} entries are sound")
-        return
-    if len({each.name for each in loaded}) < len(loaded):
+    files = {file: entry_files.read(file) for file in named}
+    if len({each.name for each in files.values()}) < len(named):
         what = argument("entry"), " names two entries of one name"
         raise UserError(what, remedy="rename a file")
+    breaks = bool(attacks) or scores is not None
     for name, value, what in (
-        ("data", data, "a data set of LeakBench"),
-        ("workdir", workdir, "the folder of the entries' sweeps"),
-        ("by", by or not attacks, "who breaks the entry"),
+        ("data", data or (verify and not retrain), "a data set of LeakBench"),
+        ("workdir", workdir or verify or scores, "the folder of the entries' sweeps"),
+        ("workdir", workdir or not retrain, "the folder of the sweeps that are made anew"),
+        ("by", by or not breaks, "who breaks the entry"),
+        ("how", how or not breaks, "what the attack does, in a sentence"),
+        ("verify", verify or not retrain, "it is what --retrain is of"),
+        ("entry", len(named) == 1 or scores is None, "the one entry that the scores break"),
     ):
         if not value:
             raise UserError("is needed", field=argument(name), remedy=what)
-    if data not in (known := get_args(entry_files.Data)):
+    if data is not None and data not in (known := get_args(entry_files.Data)):
         raise unknown(argument("data"), data, known)
+    config = _config(data, data_dir) if data else {}
+    if verify:
+        _verify(files, data, config)
+    if verify and not retrain:
+        return
+    assert data is not None, "it was needed above"
+    place = bench.Bench(data, config, pathlib.Path(workdir or ""), command)
+    if retrain:
+        _retrain(place, files)
+    elif scores is not None:
+        _break(place, files, pathlib.Path(scores), by, how)
+        _show_ranks(files, pathlib.Path(entries), data)
+    elif exchange is not None:
+        from analysis.leakbench import exchanges
+
+        for each in files.values():
+            for index in exchanges.rebuild(place, each, pathlib.Path(exchange)):
+                print(f"written: {short_path(index)}")
+    else:
+        _run(place, files, attacks, by, how)
+
+
+def _config(data: str, data_dir: Path | None = None) -> Mapping[str, Any]:
     fields = {} if data_dir is None else {"data.dir": str(data_dir)}
-    place = bench.Bench(
-        data=data,
-        config=vfljax.config.from_file(f"configs/leakbench.py:{data}", fields),
-        workdir=pathlib.Path(workdir or ""),
-        command=command,
-    )
-    for file, done in zip(files, place.run(loaded), strict=True):
+    return vfljax.config.from_file(f"configs/leakbench.py:{data}", fields)
+
+
+def _run(place: Bench, files: Files, attacks: Sequence[str], by: str, how: str) -> None:
+    """Runs entries, and further attacks on them if there are any."""
+    for file, done in zip(files, place.run([*files.values()]), strict=True):
         if attacks:
             before, done = done, place.attack(done, attacks, by, how)
             boards = len({b.board for b in done.broken[len(before.broken) :]})
             print(f"{done.name}: the attacks read more than is known on {boards} boards")
-        for score in done.results[data].scores:
+        for score in done.results[place.data].scores:
             of, read = score.board, f"{x.leak:.2f}" if (x := score.reading) else score.outcome
             kind = f"{of.federation}, {of.known} labels{', malicious' * of.malicious}"
             print(f"{done.name}: {kind}, at {score.gain:.0%} of the gain: {read}")
-        entry_files.write(file, done)
-        print(f"written: {file}")
+        _write(file, done)
 
 
-COMMAND = Command(run, (profiled,), resumes=True)
+def _write(file: pathlib.Path, entry: Entry) -> None:
+    from analysis.leakbench import entry_files
+
+    entry_files.write(file, entry)
+    print(f"written: {short_path(file)}")
+
+
+def _break(place: Bench, files: Files, scores: pathlib.Path, by: str, how: str) -> None:
+    """Scores a file, and keeps it beside the entry that it breaks."""
+    from analysis.leakbench import breaking, entry_files
+
+    (file, entry), data = next(iter(files.items())), place.data
+    entry_files.check(entry, file.parent)
+    breaking.figures(entry, data)  # before the data are read
+    of = breaking.truth(place.config)
+    broken, found = breaking.broken_by(scores, entry, data, of, by, how)
+    for (board, gain), reading in found.items():
+        known = entry.best_known(data, board, gain)
+        before = f"; {known[0].leak:.3f} was known" if known else ""
+        print(f"{breaking.array_name(board, gain)}: the scores read {reading.leak:.3f}{before}")
+    new = broken.broken[len(entry.broken) :]
+    if not new:
+        print(
+            f"{entry.name} is not broken: the scores read nowhere at least .01 more than is known"
+        )
+        return
+    shutil.copy(scores, file.parent / new[0].scores)  # before the entry that names it
+    print(f"{entry.name} is broken at {len(new)} places; {new[0].scores} is kept beside it")
+    _write(file, broken)
+
+
+def _show_ranks(files: Files, folder: pathlib.Path, data: Data) -> None:
+    """Prints the ranks of an entry on a data set's boards before and after it was changed."""
+    from analysis.leakbench import breaking, entry_files, ranking, tables
+    from analysis.leakbench.boards import GAINS
+
+    ((file, before),) = files.items()
+    others = [each for each in tables.stored(folder) if each.name != before.name]
+    of_each = [ranking.rankings([*others, e]) for e in (before, entry_files.read(file))]
+    for old, new in zip(*of_each, strict=True):
+        was, now = (board.ranks.get(before.name) for board in (old, new))
+        if old.data == data and was is not None:
+            name, count = breaking.array_name(old.board, GAINS[0]), len(new.ranks)
+            print(f"{name}: {before.name} had rank {was} and has {now} of {count}")
+
+
+def _verify(files: Files, data: Data | None, config: Mapping[str, Any]) -> None:
+    """Checks the files of entries, and scores the files of their breaks again where the data are at hand."""
+    from analysis.leakbench import breaking, entry_files
+    from vfljax.datasets import EMBEDDED
+
+    for file, entry in files.items():
+        entry_files.check(entry, file.parent)
+    broken: set[Data] = {b.data for each in files.values() for b in each.broken if b.scores}
+    for name in sorted(broken):
+        of_name = config if name == data else _config(name)
+        if name not in EMBEDDED and not of_name["data"]["dir"]:
+            print(f"breaks on {name} are not scored again: give --data={name} and --data_dir")
+            continue
+        of = breaking.truth(of_name)
+        count = sum(breaking.score_again(e, f.parent, name, of) for f, e in files.items())
+        print(f"{count} breaks on {name} read what they record")
+    print(f"{len(files)} entries are sound")
+
+
+def _retrain(place: Bench, files: Files) -> None:
+    """Makes the scores of entries anew, and writes those that agree with the stored ones.
+
+    Raises:
+      UserError: if no entry has scores on the data set.
+      UnmetError: if an entry's do not agree.
+    """
+    from analysis.leakbench import retraining
+
+    refused = []
+    files = {file: entry for file, entry in files.items() if place.data in entry.results}
+    if not files:
+        what = "names no entry with scores on this data set"
+        raise UserError(what, field=argument("data"), value=place.data, remedy="run one first")
+    made = retraining.made_anew(place, [*files.values()])
+    for file, each in zip(files, made, strict=True):
+        name = f"{each.entry.name} on {place.data}"
+        if wrong := each.disagrees:
+            print(
+                f"{name} disagrees: {wrong.place}, {wrong.what}: {wrong.stored} is stored, {wrong.anew} made"
+            )
+            refused.append(each.entry.name)
+        else:
+            print(f"{name} is verified: the largest difference is {each.difference:.5f}")
+            _write(file, each.entry)
+    if refused:
+        what = f"scores on {place.data} could not be made anew: {', '.join(refused)}"
+        raise UnmetError(what, remedy="they stand as they are, not verified")
+
+
+COMMAND = Command(run, (profiled,), resumes=True, names={"scores": "break"})

@@ -25,15 +25,21 @@ Chain = dict[str, dict[str, Axis | float | str | bool]]
 """Defenses with their knobs and options, as in ``config.grid``; one knob has a list, from weak to strong."""
 Knobs = dict[str, float | str | bool]
 SCORED = "scored"
+ROUNDED = 1e-4  # more than figures of five digits lose
+NOT_KEPT = "no strength keeps so much"
 
 
-class Reading(msgspec.Struct, frozen=True):
+class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
     """The leak that the strongest attack reads, as a mean over seeds."""
 
     leak: Rate
     limits: tuple[Rate, Rate] | None
-    attack: str  # its name in the table; "" for the local-only baseline
+    attack: str  # its name in the table; "" for the local-only baseline and a file of scores
     variant: str  # the attack with its options
+    by_seed: tuple[
+        Rate | None, ...
+    ] = ()  # the leak of each run; () in results that did not store it
+    rows: Annotated[int, msgspec.Meta(ge=0)] = 0  # m of ``vfljax.report.limits.half_row``
 
 
 class Score(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -59,7 +65,18 @@ class Score(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.board, self.gain
 
 
-class Result(msgspec.Struct, frozen=True):
+class Verified(msgspec.Struct, frozen=True):
+    """The record that scores were made anew from the entry alone and agreed with those of its author."""
+
+    date: str
+    revision: str
+    machine: str
+    tolerance: float  # the largest difference of a leak or a utility that was allowed
+    difference: float  # the largest that was found
+    sha256: str  # ``digest`` of the scores that were made anew, which the result holds
+
+
+class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     """The scores of an entry on one data set, and what made them."""
 
     autoleak: str  # the suite's version
@@ -68,9 +85,10 @@ class Result(msgspec.Struct, frozen=True):
     versions: dict[str, str]
     plugins: dict[str, str]  # row of the method -> SHA-256 of its plugin, for rows of plugins
     scores: tuple[Score, ...]
+    verified: Verified | None = None  # None: the scores stand on their author's word
 
 
-class Break(msgspec.Struct, frozen=True):
+class Break(msgspec.Struct, frozen=True, omit_defaults=True):
     """An attack that reads more of an entry than AutoLeak did."""
 
     data: Data
@@ -79,10 +97,11 @@ class Break(msgspec.Struct, frozen=True):
     knobs: Knobs  # of the entry's score
     plugins: dict[str, str]  # of the entry's result
     reading: Reading
-    sha256: str  # of the attack's plugin; "" for an attack of this library
+    sha256: str  # of the attack's plugin or the file of scores; "" for an attack of this library
     by: str
     how: str
     date: str
+    scores: str = ""  # the file of scores, beside the entry; "" for an attack that was run
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -187,15 +206,26 @@ def write(path: pathlib.Path, entry: Entry) -> None:
     store.write_bytes(path, msgspec.json.format(msgspec.json.encode(fields), indent=1) + b"\n")
 
 
+def digest(scores: Iterable[Score]) -> str:
+    """Returns the SHA-256 of scores, by which a ``Verified`` record names them."""
+    return hashlib.sha256(msgspec.json.encode([*scores])).hexdigest()
+
+
+def sha256_of(file: pathlib.Path) -> str:
+    """Returns the SHA-256 of a file, "" if there is none."""
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+
+
 def check(entry: Entry, folder: pathlib.Path) -> None:
     """Checks the stored results of an entry, without computing any figure again.
 
     Args:
       entry: to be checked.
-      folder: the folder of its file, which holds its plugin.
+      folder: the folder of its file, which holds its plugin and files of scores.
 
     Raises:
-      UserError: for missing boards, scores of another version of AutoLeak, and a plugin that has changed.
+      UserError: for missing boards, scores of another version of AutoLeak, a plugin or a file of scores that
+        has changed, and scores that are not those of their means by seed or of their ``Verified`` record.
     """
     version, places = autoleak().version, [(board, gain) for board in BOARDS for gain in GAINS]
     rows, named = [n for n in entry.method if ":" in n], pathlib.PurePath(entry.plugin).name
@@ -208,8 +238,23 @@ def check(entry: Entry, folder: pathlib.Path) -> None:
             raise UserError(what, remedy="run the entry again")
         if [score.place for score in result.scores] != places:
             raise UserError(f"{entry.name} lacks boards of {data}", remedy="run the entry again")
-        file = folder / entry.plugin
-        sha256 = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
-        if rows and result.plugins != dict.fromkeys(rows, sha256):
+        if rows and result.plugins != dict.fromkeys(rows, sha256_of(folder / entry.plugin)):
             what = f"{entry.name} on {data}: {entry.plugin} has changed since its scores"
             raise UserError(what, remedy="restore the file, or run the entry again")
+        readings = [score.reading for score in result.scores]
+        readings += [each.reading for each in entry.broken if each.data == data]
+        for reading in (reading for reading in readings if reading is not None):
+            leaks = [leak for leak in reading.by_seed if leak is not None]
+            if leaks and abs(sum(leaks) / len(leaks) - reading.leak) > ROUNDED:
+                what = (
+                    f"{entry.name} on {data}: {reading.leak} is not the mean of its leaks by seed"
+                )
+                raise UserError(what, remedy="run the entry again")
+        if result.verified and result.verified.sha256 != digest(result.scores):
+            what = f"{entry.name} on {data}: its scores have changed since they were verified"
+            raise UserError(what, remedy="restore them, or remove verified from the file")
+    for each in (each for each in entry.broken if each.scores):
+        named = pathlib.PurePath(each.scores).name == each.scores
+        if not named or sha256_of(folder / each.scores) != each.sha256:
+            what = f"{entry.name}: {each.scores} is not the file of {each.by}'s scores"
+            raise UserError(what, remedy="restore the file beside the entry")

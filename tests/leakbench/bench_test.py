@@ -3,15 +3,17 @@
 import dataclasses
 import sys
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 import vfljax
-from analysis.leakbench import bench, boards
+from analysis.leakbench import bench, boards, exchanges, retraining
 from analysis.leakbench.boards import BOARDS, Board, Suite
 from analysis.leakbench.entry_files import Entry
 from tests.sweeps import tiny
-from vfljax import attacks, defenses
+from vfljax import attacks, defenses, store
+from vfljax.datasets.wire import read
 from vfljax.errors import UserError, packaged
 
 pytestmark = pytest.mark.slow
@@ -105,6 +107,53 @@ def test_an_attack_that_reads_more_than_is_known_breaks_an_entry(place, ran):
     assert reading.leak > 0.99
     assert len(record.sha256) == 64
     assert again == broken  # what is known is not broken twice
+
+
+def test_leaks_by_seed_are_those_of_the_mean(ran):
+    scores = [s for entry in ran.values() for s in entry.results["digits"].scores if s.reading]
+    for score in scores:
+        assert len(score.reading.by_seed) == CONFIG["seeds"]
+        assert sum(score.reading.by_seed) / CONFIG["seeds"] == pytest.approx(
+            score.reading.leak, abs=2e-5
+        )
+
+
+def test_an_exchange_is_that_of_the_chosen_strength(place, ran, tmp_path):
+    mild = ran["mild"]
+    there = exchanges.rebuild(place, mild, tmp_path / "there")
+    elsewhere = place._replace(workdir=tmp_path / "w")
+    anew = exchanges.rebuild(elsewhere, mild, tmp_path / "anew")
+    assert not (elsewhere.workdir / "split").exists()
+    kinds = [path.parent.name for path in there]
+    assert kinds == [path.parent.name for path in anew] == ["split", "malicious", "no_split"]
+    index = msgspec.json.decode(anew[0].read_bytes(), type=exchanges.Recorded)
+    (wires,) = index.wires
+    assert wires.knobs == {"noise.scale": 1e-9}
+    assert [*wires.sha256] == [f"0/seed{q}.npz" for q in range(CONFIG["seeds"])]
+    stored, retrained = (read(str(path.parent / "0/seed1.npz")) for path in (there[0], anew[0]))
+    assert (stored.known_rows == retrained.known_rows).all()
+    assert stored.parties[0].gradients == pytest.approx(retrained.parties[0].gradients, abs=1e-4)
+    assert store.load(elsewhere.workdir / "exchange/mild/split").attacks.num_rows == 0
+
+
+def test_typed_in_scores_cannot_be_made_anew(place, ran, tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "autoleak", lambda: SUITE)
+    # the sweeps of the bench stand in for those that retraining would make
+    (tmp_path / retraining.FOLDER).symlink_to(place.workdir)
+    elsewhere, result = place._replace(workdir=tmp_path), ran["mild"].results["digits"]
+    scores = [
+        replace(s, reading=replace(s.reading, leak=0.2)) if s.reading else s for s in result.scores
+    ]
+    typed = replace(ran["mild"], results={"digits": replace(result, scores=tuple(scores))})
+    others = [entry for entry in ran.values() if entry.name != "mild"]
+    honest, dishonest = (
+        retraining.made_anew(elsewhere, [others[0], entry, *others[1:]])[1]
+        for entry in (ran["mild"], typed)
+    )
+    assert honest.disagrees is None
+    assert honest.entry.results["digits"].verified.difference == 0
+    assert dishonest.disagrees.what == "leak"
+    assert dishonest.entry == typed
 
 
 def test_a_suite_of_other_rules_is_refused(place, monkeypatch):

@@ -25,6 +25,24 @@ def folder(launch, tmp_path, monkeypatch):  # ``launch`` changes the folder too
             ["--entry=mine.json", "--data=digits", "--workdir=w", "--attacks=norm"],
             "--by is needed: who breaks the entry",
         ),
+        (
+            ["--entry=mine.json", "--data=digits", "--break=s.npz", "--by=Eve"],
+            "--how is needed: what the attack does",
+        ),
+        (
+            ["--entries=.", "--data=digits", "--break=s.npz", "--by=Eve", "--how=so"],
+            "mine has no figure on digits that could be broken",
+        ),
+        (
+            ["--entry=mine.json", "--data=digits", "--exchange=e", "--workdir=w"],
+            "mine has no figure on digits",
+        ),
+        (["--verify", "--retrain", "--entry=mine.json", "--data=digits"], "--workdir is needed"),
+        (
+            ["--verify", "--retrain", "--entry=mine.json", "--data=digits", "--workdir=w"],
+            "names no entry with scores",
+        ),
+        (["--retrain", "--entry=mine.json", "--data=digits", "--workdir=w"], "--verify is needed"),
         (["--entry=mine.json,other/mine.json", "--data=digits"], "two entries of one name"),
         (["--entry=mine.json", "--data=digits", "--workdir=w"], "name it by --plugin=mine"),
     ],

@@ -106,17 +106,13 @@ def read(sweep: StoredSweep, experiment: Config | None = None, named: bool = Tru
 def _facts(sweep: StoredSweep, experiment: Config | None) -> Facts:
     data = sweep.header["data"]
     balance = data["balance"]
-    classes, share = len(balance), min(balance) / sum(balance)
-    # a balanced top-1 of more than two classes counts the rows of all classes
-    rows = data.get("distinct", data.get("recorded", data["train"]))
-    scored = rows * share * (classes if classes > 2 else 1)
-    utility = utility_of(balance)
+    classes, utility = len(balance), utility_of(balance)
     passive = sweep.config["parties"]["passive"]
     parties = experiment.parties.name_of if experiment else "passive party {}".format
     return Facts(
         classes=classes,
         chance=0.5 if classes == 2 else 1 / classes,
-        scored_rows=max(1, int(scored)),
+        scored_rows=scored_rows(data),
         utility=utility,
         guess=0.5 if utility == "AUC" else max(balance) / sum(balance),
         parties=tuple(map(parties, range(passive))),
@@ -124,6 +120,15 @@ def _facts(sweep: StoredSweep, experiment: Config | None) -> Facts:
         positive=data.get("positive", 1),
         goal=experiment.goal if experiment else Goal(),
     )
+
+
+def scored_rows(data: Mapping[str, Any]) -> int:
+    """Returns m of ``limits.half_row`` for what the header of a sweep says of its data."""
+    balance = data["balance"]
+    classes, share = len(balance), min(balance) / sum(balance)
+    rows = data.get("distinct", data.get("recorded", data["train"]))
+    # a balanced top-1 of more than two classes counts the rows of all classes
+    return max(1, int(rows * share * (classes if classes > 2 else 1)))
 
 
 def utility_of(balance: Sequence[int]) -> str:
