@@ -5,6 +5,7 @@ import pytest
 
 from tests.attacks import cases
 from tests.reference import posterior as reference
+from tests.reference import vlp
 from tests.reference.fusion import zeta
 from tests.reference.ranks import ranked
 from vfljax.attacks.posterior import posterior
@@ -64,6 +65,28 @@ def test_a_row_whose_gradients_name_no_class_is_scored_by_its_columns_and_one_ne
     assert np.isnan(s[0]).all()
     assert np.isfinite(s[1:]).all()
     np.testing.assert_allclose(np.exp(s[1]).sum(), 1, rtol=1e-5)
+
+
+def test_under_vlp_signs_name_the_bits_and_the_posterior_is_that_of_the_twin():
+    """A row of no bit, and one that was never sent, are known by their columns alone, or not."""
+    x, labels, _ = columns_and_labels(1.0, CLASSES)
+    rng = np.random.default_rng(1)
+    laws = vlp.law(vlp.every_vector(CLASSES), 1.0)
+    z = vlp.every_vector(CLASSES)[[rng.choice(len(laws), p=laws[:, y]) for y in labels]]
+    z[1] = 0
+    g = (rng.uniform(0.01, 0.99, size=(2, ROWS, CLASSES)) - z) / 50
+    sent = np.ones((2, ROWS), bool)
+    sent[:, 0] = False
+    case = cases.make_case(labels, CLASSES, gradients=g, features=x, sent=sent, known=0)
+    one = cases.build(posterior, CLASSES, steps=STEPS, signal="signs")
+    found = np.asarray(cases.attack(one, case, epsilon=1.0).train)
+    likelihood = np.where(sent[0][:, None], vlp.law(z, 1.0), 1.0)
+    expected = reference.columns(zeta(x), likelihood, steps=STEPS)
+    assert np.isnan(found[0]).all()
+    np.testing.assert_allclose(found[1], expected[1], atol=2e-3)
+    expected += np.log(likelihood)
+    by_class = [s[1:] - s[1:].mean(axis=1, keepdims=True) for s in (found, expected)]
+    np.testing.assert_allclose(*by_class, atol=4e-3)
 
 
 def test_with_a_top_model_the_direction_names_the_noisy_labels_as_in_the_numpy_twin():
