@@ -186,7 +186,7 @@ def _config(variant):
                 # without labels: own logits and averaged gradients; what label DP's epsilon adds
                 "fusion": {"sign": ("subtract", "add"), "weight": (1.0, 0.2)},
                 "posterior": {
-                    "signal": ("entries", "signs", "direction"),
+                    "signal": ("entries", "signs", "direction", "opposed"),
                     "columns": "ranks",
                     "epsilon": (1.0, 0.5, 2.0, 3.0, 4.0),
                     "epoch": ("mean", 0),

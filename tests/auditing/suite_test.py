@@ -85,7 +85,7 @@ def test_what_the_classes_or_the_federation_rule_out_is_left_out(tmp_path):
         attacks = config(two, federation)["attacks"]
         signals.append(attacks["posterior"]["signal"])
         assert ("direct" in attacks) == (federation == "both")
-    assert signals == [("entries", "signs", "direction"), ("direction",)]
+    assert signals == [("entries", "signs", "direction", "opposed"), ("direction", "opposed")]
 
 
 def test_canaries_are_planted_where_an_epsilon_is_claimed():

@@ -45,6 +45,16 @@ def noisy_by_direction(g):
     return np.where(rows @ along > 0, 0, 1)
 
 
+def opposed_by_direction(g, epsilon):
+    """0 or 1 as ``noisy_by_direction``, and -1 for the rows of VLP that lie most across the direction: as many
+    as have two equal bits."""
+    rows = g / np.linalg.norm(g, axis=1, keepdims=True)
+    cosine = np.abs(rows @ np.linalg.svd(rows, full_matrices=False)[2][0])
+    kept = 1 / (1 + np.exp(-epsilon / 2))
+    differ = kept**2 + (1 - kept) ** 2
+    return np.where(cosine >= np.quantile(cosine, 1 - differ), noisy_by_direction(g), -1)
+
+
 def columns(x, likelihood, steps=500, learning_rate=1e-2, weight_decay=1e-2):
     """log p [N, C] of standardized columns x [N, W], fitted to the ``likelihood`` [N, C] of what was sent of
     each row, given each class."""

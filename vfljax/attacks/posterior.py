@@ -26,6 +26,10 @@ has a probability proportional to e^(epsilon Z_c), so that
 With model splitting and two classes (``signal="direction"``) a row's gradient is p - y~ times the slope of the
 top model, so that its sign along the direction that the gradients share, the top right singular vector of
 their unit rows, estimates y~. Which sign is which class is left open: known rows, or the figures, name them.
+Under VLP rows whose two bits are equal have a gradient that says nothing of y, across that direction.
+``signal="opposed"`` names no class of them: of all rows it takes those of largest |cosine|, a share of
+
+    P(Z_0 != Z_1) = (e^epsilon + 1) / (e^(epsilon/2) + 1)^2
 
 The labels that p is fitted to include the row's own y~. On UCI Spambase under label DP and GradPerturb,
 fitting p on other rows only, in two halves or ten parts, read no more: the AUC was equal or up to .08 less.
@@ -46,7 +50,10 @@ from vfljax.attacks.spectral import directions
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, Array, Known, PyTree, Scores, View
 
 # what names y~, or Z, and where
-SIGNALS = {"entries": (NO_SPLIT,), "signs": (NO_SPLIT,), "direction": (SPLIT, MALICIOUS)}
+SIGNALS = {
+    **dict.fromkeys(("entries", "signs"), (NO_SPLIT,)),
+    **dict.fromkeys(("direction", "opposed"), (SPLIT, MALICIOUS)),
+}
 COLUMNS = {"values": standardized, "ranks": midranks}
 
 
@@ -56,6 +63,15 @@ def along(g: Array) -> Array:
     rows = unit(g)
     cosine = core.multiply(rows, directions(rows, 1))
     return jnp.where(cosine != 0, jnp.concatenate([cosine, -cosine], axis=1), jnp.nan)
+
+
+def opposed(g: Array, epsilon: Array) -> Array:
+    """The scores ``along`` of g [N, D], NaN for rows that are likely to have two equal bits under VLP."""
+    scores = along(g)
+    cosine = jnp.abs(scores[:, 0])
+    flipped = jnp.exp(-epsilon / 2)
+    share = (1 + flipped**2) / (1 + flipped) ** 2
+    return jnp.where((cosine >= jnp.nanquantile(cosine, 1 - share))[:, None], scores, jnp.nan)
 
 
 def posterior(
@@ -73,7 +89,7 @@ def posterior(
 
     Args:
       signal: what names y~, the "entries" of gradients without model splitting, or of two classes with it
-        the "direction"; without model splitting "signs" of the entries name the bits of VLP.
+        the "direction". Under VLP they are "signs", of the entries, and "opposed", of the direction.
       columns: "values" to read the columns standardized, or "ranks", which are better for skewed columns.
       epoch: whose gradients name y~, a recorded one's number or "mean" of all. Before the federation has
         learned, the most negative entry is that of y~; later gradients also depend on noise it has memorized.
@@ -89,13 +105,13 @@ def posterior(
     """
     core.check_choice("signal", signal, SIGNALS)
     core.check_choice("columns", columns, COLUMNS)
-    if signal == "direction" and num_classes > 2:
-        raise ValueError(f"signal={signal!r} is for two classes: choose 'entries'.")
+    if NO_SPLIT not in SIGNALS[signal] and num_classes > 2:
+        raise ValueError(f"signal={signal!r} is for two classes: choose 'entries' or 'signs'.")
     core.check_numeric(bottoms, "leave this attack out of config.attacks")
     core.check_whole("steps", steps, 1)
     first = direct(bottoms, num_classes, rule="most_negative", epoch=epoch)
 
-    def named(key: Array, view: View, known: Known) -> Array:
+    def named(key: Array, view: View, known: Known, epsilon: Array) -> Array:
         """[C, N] float32: 1 for y~, or for the classes whose bit is 1; rows as in ``core.logits_by_column``."""
         g, sent = core.received(view, epoch)
         if signal == "signs":
@@ -105,13 +121,14 @@ def posterior(
         if signal == "entries":
             guesses = first.run(key, view, known, {}).train
         else:
-            guesses = along(jnp.where(sent[:, None], g, 0.0))
+            g = jnp.where(sent[:, None], g, 0.0)
+            guesses = along(g) if signal == "direction" else opposed(g, epsilon)
         guessed = jnp.all(jnp.isfinite(guesses), axis=-1)
         noisy = jnp.where(guessed, jnp.argmax(guesses, axis=-1), -1)
         return jax.nn.one_hot(noisy, num_classes, axis=0)  # -1 is no class: a row of zeros
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
-        bonus = knobs["epsilon"] * named(key, view, known)
+        bonus = knobs["epsilon"] * named(key, view, known, knobs["epsilon"])
         x = core.columns_of(view.features)
         # rows along the last axis, as in ``core.logits_by_column``
         x = COLUMNS[columns](x, jnp.ones(len(x), bool)).T

@@ -15,7 +15,8 @@ network whose last layer is a sigmoid approximates P(Z_j = 1 | x), and the large
 Neither the full text nor code was. Decided here are
 
     the law of Z     independent bits that are flipped alike, with the least chance that keeps epsilon (the
-                     unary encoding of Erlingsson, Pihur, Korolova, "RAPPOR", CCS 2014, sent once)
+                     unary encoding of Erlingsson, Pihur, Korolova, "RAPPOR", CCS 2014, sent once); flips
+                     whose chance depends on the bit could keep epsilon too
     the loss         the sum over classes and the mean over rows: a row's gradient of the logits is s(o) - Z
                      over B, on the scale of softmax and cross entropy; class weights are not read
     two classes      two bits and two sigmoids: a top model that has one free logit is replaced by an MLP with
@@ -167,7 +168,7 @@ ROW = DefenseRow(
         # noise that is drawn once is learned away: embeddings average over rows
         "split": (
             *(Knower("mean", "mean"), Knower("probe"), Knower("joint"), Knower("spectral")),
-            Knower("posterior", "direction"),
+            Knower("posterior", "opposed"),
         ),
     },
     network=network,
