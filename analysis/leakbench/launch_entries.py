@@ -49,6 +49,13 @@ EARLIER_CUT = Entry(
     link="https://arxiv.org/abs/2603.18680",
     plugin="earlier_cut.py",
     method={"earlier_cut:earlier": {"layers": [1, 2]}},
+    reported=(
+        {
+            "claim": "shifting cut layers forward to increase the proportion of top model layers in the "
+            "entire model not only improves resistance to LIAs but also enhances other defenses",
+            "source": "abstract",
+        },
+    ),
 )
 
 
