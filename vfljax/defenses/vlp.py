@@ -4,15 +4,14 @@
     L = sum_c Z_c (-log s(o_c)) + (1 - Z_c) (-log s(-o_c))    with the sigmoid s and the logits o
     y^ = argmax_c o_c
 
-The mean of Z_c rises with the probability of class c, so that the largest s(o_c) is the likeliest class. A
-flip of one bit leaves the others: with many classes Z tells the label party more than one label flipped with
-the same epsilon.
+The mean of Z_c rises with the probability of class c, so that the largest s(o_c) is the likeliest class. The
+chance to flip a bit does not depend on the number of classes; that of randomized response does.
 
-Reference: Zhao, Wu, Liu, Shen, Zhang, Fan, Sun, Li. "Enhancing Learning with Label Local Differential Privacy
-by Vector Approximation", ICLR 2025 (arXiv 2405.15150). A page of a co-author calls it VLP. What was reachable
-are the abstracts and a summary of the preprint: the label becomes Z in {0, 1}^K under eps-local label DP, one
-network whose last layer is a sigmoid approximates P(Z_j = 1 | x), and the largest output is the prediction.
-Neither the full text nor code was. Decided here are
+Reference: Zhao, Wu, Liu, Shen, Zhang, Fan, Sun, Li. "Enhancing Learning with Label Differential Privacy by
+Vector Approximation", ICLR 2025 (arXiv 2405.15150). What was reachable are the abstracts and a summary of the
+preprint by others: the label becomes Z in {0, 1}^K under eps-local label DP, one network whose last layer is a
+sigmoid approximates P(Z_j = 1 | x), and the largest output is the prediction. A page of a co-author has the
+name VLP and another abstract. Neither the full text nor code was reachable. Decided here are
 
     the law of Z     independent bits that are flipped alike, with the least chance that keeps epsilon (the
                      unary encoding of Erlingsson, Pihur, Korolova, "RAPPOR", CCS 2014, sent once); flips
