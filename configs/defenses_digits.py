@@ -7,7 +7,7 @@ At least five strengths of each (MaxNorm has no strength), 5 seeds, and all atta
 allow: the quickstart's federation with more defenses. Two parties: the attacker owns the left half of
 each image, the label party the right half and the labels. Some ten minutes on 2 cores. The variant
 `benchmark` has the defenses of VFLAIR and related benchmarks in place of those of Fu, KDk and Sun, and
-`more` has ALIBI, class splitting, FedPass and P3EFT.
+`more` has ALIBI, class splitting, FedPass, P3EFT and VLP.
 
 GAFM, Marvell and ProjPert are defined for two classes: see configs/defenses_spambase.py. Shorter than
 published, and the report says so. Scales are those of the papers where they give any; absolute ones
@@ -53,6 +53,7 @@ MORE = {
     "class_splitting": {"class_splitting": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
     "alibi": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
     "alibi_step": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0), "draw": "step"}},  # no guarantee
+    "vlp": {"vlp": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
 }
 VARIANTS = {"": ARMS, "benchmark": BENCHMARK, "more": MORE}
 
@@ -149,7 +150,11 @@ def get_config(variant=""):
                 "correlation": {"known": 40},  # under dCor
                 # without labels: own logits and averaged gradients; what label DP's epsilon adds
                 "fusion": {"sign": ("subtract", "add"), "weight": (1.0, 0.2)},
-                "posterior": {"epsilon": (1.0, 0.5, 2.0, 3.0, 4.0), "epoch": ("mean", 0)},
+                "posterior": {
+                    "signal": ("entries", "signs"),
+                    "epsilon": (1.0, 0.5, 2.0, 3.0, 4.0),
+                    "epoch": ("mean", 0),
+                },
             },
             "execution": {"width": 0, "shard_seconds": 20.0},
         }

@@ -7,7 +7,7 @@ DIR holds UCI's spambase.data. At least five strengths of each defense (MaxNorm 
 seeds, and all attacks that two classes allow. Two parties: the passive one owns the first 29 columns,
 the label party the other 28 and the labels. Some twelve minutes on 2 cores, the first time. The variant
 `benchmark` has the defenses of VFLAIR and related benchmarks in place of those of Fu, KDk, GAFM and Sun, and
-`more` has ALIBI, class splitting, FedPass and P3EFT.
+`more` has ALIBI, class splitting, FedPass, P3EFT and VLP.
 
 The variant `select_delta` chooses GAFM's Delta as its paper does (section 3.3): the candidates of Delta on a
 tenth of the rows, 5 seeds. The best has the least mean ratio of leak to oriented training AUC over the
@@ -72,6 +72,7 @@ MORE = {
     "class_splitting": {"class_splitting": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
     "alibi": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
     "alibi_step": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0), "draw": "step"}},  # no guarantee
+    "vlp": {"vlp": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
 }
 # lambda_u of 50, as published, can call all rows one of two classes
 COMPLETION = {"known": 20, "steps": 1000, "ema": 0.99, "lambda_u": (50, 1)}
@@ -185,7 +186,7 @@ def _config(variant):
                 # without labels: own logits and averaged gradients; what label DP's epsilon adds
                 "fusion": {"sign": ("subtract", "add"), "weight": (1.0, 0.2)},
                 "posterior": {
-                    "signal": ("entries", "direction"),
+                    "signal": ("entries", "signs", "direction", "opposed"),
                     "columns": "ranks",
                     "epsilon": (1.0, 0.5, 2.0, 3.0, 4.0),
                     "epoch": ("mean", 0),

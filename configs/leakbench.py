@@ -7,6 +7,9 @@ The variant is a data set's name, `configs/leakbench.py:spambase`. Networks, sha
 those that an audit takes for a table of that size. Five seeds; each seed has its own split, the same for every
 entry. The grid holds the undefended federation alone, to which an entry adds its method. The config needs a
 checkout, because the boards are in ``analysis.leakbench``.
+
+`--data_dir`, in a sweep `--config.data.dir`, is the folder of UCI's spambase.data, and of the tables the file:
+Kaggle's UCI_Credit_Card.csv for default_credit, UCI's bank-full.csv for bank_marketing, compressed or not.
 """
 
 from analysis.leakbench import boards

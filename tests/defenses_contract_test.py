@@ -64,6 +64,7 @@ ROWS = {
         (("epsilon", 0.0), ("epsilon", -1.0), ("epsilon", nan)),
         ((("draw", "step"),),),
     ),
+    "vlp": Row({"epsilon": 0.0}, (("epsilon", -0.5), ("epsilon", nan))),
     "cae": Row(
         {"confusion": 0.1, "learning_rate": 5e-3},
         (

@@ -20,10 +20,11 @@ from vfljax.errors import UserError, short_path, unknown
 Data = Literal["digits", "breast_cancer", "spambase", "default_credit", "bank_marketing", "cifar10"]
 Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Share = Annotated[float, msgspec.Meta(ge=-100, le=100)]
-Axis = Annotated[list[float | str | bool], msgspec.Meta(min_length=1, max_length=12)]
-Chain = dict[str, dict[str, Axis | float | str | bool]]
+Value = int | float | str | bool  # a knob or an option
+Axis = Annotated[list[Value], msgspec.Meta(min_length=1, max_length=12)]
+Chain = dict[str, dict[str, Axis | Value]]
 """Defenses with their knobs and options, as in ``config.grid``; one knob has a list, from weak to strong."""
-Knobs = dict[str, float | str | bool]
+Knobs = dict[str, Value]
 SCORED = "scored"
 ROUNDED = 1e-4  # more than figures of five digits lose
 NOT_KEPT = "no strength keeps so much"

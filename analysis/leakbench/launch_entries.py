@@ -1,4 +1,4 @@
-"""LeakBench's launch entries: undefended, and every defense of the table at the strengths of its row.
+"""LeakBench's launch entries: every defense of the table at the strengths of its row, and two without one.
 
     python -m analysis.leakbench.launch_entries
 
@@ -25,6 +25,7 @@ ABOUT = {
     "grad_perturb": ("GradPerturb", "Yang et al. 2022", ()),
     "class_splitting": ("Class splitting", "PSLF and SecDT, from released code", ()),
     "alibi": ("ALIBI", "Malek et al., NeurIPS 2021", ()),
+    "vlp": ("VLP", "Zhao et al., ICLR 2025", ()),
     "cae": ("CAE", "Zou et al., IEEE Transactions on Big Data 2022", ()),
     "dcor": ("dCor", "Sun et al. 2022", ("dcor_leak", "dcor_auc")),
     "pe_loss": ("PELoss", "Zheng et al. 2024", ()),
@@ -41,13 +42,28 @@ ABOUT = {
     "marvell": ("Marvell", "Li et al., ICLR 2022", ()),
     "proj_pert": ("ProjPert", "IEEE TKDE 2024, from released code", ()),
 }
+EARLIER_CUT = Entry(
+    name="earlier_cut",
+    title="Earlier cut",
+    venue="Liu et al. 2026, from the abstract",
+    link="https://arxiv.org/abs/2603.18680",
+    plugin="earlier_cut.py",
+    method={"earlier_cut:earlier": {"layers": [1, 2]}},
+    reported=(
+        {
+            "claim": "shifting cut layers forward to increase the proportion of top model layers in the "
+            "entire model not only improves resistance to LIAs but also enhances other defenses",
+            "source": "abstract",
+        },
+    ),
+)
 
 
 def main() -> None:
     """Write the entries."""
     claims = json.loads(pathlib.Path("analysis/reproduction/claims.json").read_text())
     of_method = {"kdk": "kdk", "dcor": "sun", "gafm": "gafm"}
-    every = [Entry(name=UNDEFENDED, title="Undefended", method={})]
+    every = [Entry(name=UNDEFENDED, title="Undefended", method={}), EARLIER_CUT]
     for name, (title, venue, ids) in ABOUT.items():
         row = defenses.TABLE[name]
         knobs: dict[str, Any] = {knob: row.example[knob] for knob in row.required}

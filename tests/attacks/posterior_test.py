@@ -5,6 +5,7 @@ import pytest
 
 from tests.attacks import cases
 from tests.reference import posterior as reference
+from tests.reference import vlp
 from tests.reference.fusion import zeta
 from tests.reference.ranks import ranked
 from vfljax.attacks.posterior import posterior
@@ -66,6 +67,28 @@ def test_a_row_whose_gradients_name_no_class_is_scored_by_its_columns_and_one_ne
     np.testing.assert_allclose(np.exp(s[1]).sum(), 1, rtol=1e-5)
 
 
+def test_under_vlp_signs_name_the_bits_and_the_posterior_is_that_of_the_twin():
+    """A row of no bit, and one that was never sent, are known by their columns alone, or not."""
+    x, labels, _ = columns_and_labels(1.0, CLASSES)
+    rng = np.random.default_rng(1)
+    laws = vlp.law(vlp.every_vector(CLASSES), 1.0)
+    z = vlp.every_vector(CLASSES)[[rng.choice(len(laws), p=laws[:, y]) for y in labels]]
+    z[1] = 0
+    g = (rng.uniform(0.01, 0.99, size=(2, ROWS, CLASSES)) - z) / 50
+    sent = np.ones((2, ROWS), bool)
+    sent[:, 0] = False
+    case = cases.make_case(labels, CLASSES, gradients=g, features=x, sent=sent, known=0)
+    one = cases.build(posterior, CLASSES, steps=STEPS, signal="signs")
+    found = np.asarray(cases.attack(one, case, epsilon=1.0).train)
+    likelihood = np.where(sent[0][:, None], vlp.law(z, 1.0), 1.0)
+    expected = reference.columns(zeta(x), likelihood, steps=STEPS)
+    assert np.isnan(found[0]).all()
+    np.testing.assert_allclose(found[1], expected[1], atol=2e-3)
+    expected += np.log(likelihood)
+    by_class = [s[1:] - s[1:].mean(axis=1, keepdims=True) for s in (found, expected)]
+    np.testing.assert_allclose(*by_class, atol=4e-3)
+
+
 def test_with_a_top_model_the_direction_names_the_noisy_labels_as_in_the_numpy_twin():
     """Gradients (p - y~) times a slope of each row; columns are read by their ranks."""
     x, labels, noisy = columns_and_labels(1.0, 2)
@@ -82,8 +105,33 @@ def test_with_a_top_model_the_direction_names_the_noisy_labels_as_in_the_numpy_t
     assert min(np.abs(found - e).max() for e in expected) < 2e-3
 
 
+def test_under_vlp_rows_across_the_direction_name_no_class_as_in_the_numpy_twin():
+    """Gradients (p - Z) times the slopes of two logits. Rows of equal bits are told from the others."""
+    x, labels, _ = columns_and_labels(1.0, 2)
+    rng, epsilon = np.random.default_rng(1), 2.0
+    laws = vlp.law(vlp.every_vector(2), epsilon)
+    z = vlp.every_vector(2)[[rng.choice(4, p=laws[:, y]) for y in labels]]
+    slopes = np.array([[2.0, -1, 0.5, 0], [-1.5, 0.5, 0.5, 1]])
+    g = (rng.uniform(0.3, 0.7, size=(ROWS, 2)) - z) @ slopes / 50
+    named = reference.opposed_by_direction(g, epsilon)
+    differ = z[:, 0] != z[:, 1]
+    both = differ & (named >= 0)
+    assert np.mean(named[both] == z[both, 1]) in (0, 1)
+    assert np.mean((named >= 0) == differ) > 0.9
+    case = cases.make_case(labels, 2, gradients=[g, g], features=x, known=0, cut=4)
+    one = cases.build(posterior, 2, steps=STEPS, signal="opposed")
+    found = cases.attack(one, case, epsilon=epsilon).train
+    off = []
+    for y in (named, 1 - named):
+        bits = np.eye(2)[y % 2] * (named >= 0)[:, None]
+        expected = reference.columns(zeta(x), np.exp(epsilon * bits), steps=STEPS) + epsilon * bits
+        off.append(np.abs(found - expected).max())
+    assert min(off) < 4e-3
+
+
 def test_directions_of_many_classes_and_columns_of_codes_are_refused_with_the_remedy():
-    with pytest.raises(ValueError, match=r"signal='direction' is for two classes"):
-        posterior(cases.BOTTOMS, 3, signal="direction")
+    for signal in ("direction", "opposed"):
+        with pytest.raises(ValueError, match=rf"signal='{signal}' is for two classes"):
+            posterior(cases.BOTTOMS, 3, signal=signal)
     with pytest.raises(ValueError, match=r"WideDeep reads are codes.*leave this attack out"):
         posterior((WideDeep(4, (3, 0)),), 2)

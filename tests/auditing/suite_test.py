@@ -79,13 +79,13 @@ def test_what_the_classes_or_the_federation_rule_out_is_left_out(tmp_path):
     check_attacks(make_plan(parse(found)))
     assert "norm" not in found["attacks"]
     assert found["attacks"]["spectral"]["whole"] == (False,)
-    assert found["attacks"]["posterior"]["signal"] == ("entries",)
+    assert found["attacks"]["posterior"]["signal"] == ("entries", "signs")
     two, signals = surveyed(written(tmp_path / "two.csv", values())), []
     for federation in ("both", "split"):
         attacks = config(two, federation)["attacks"]
         signals.append(attacks["posterior"]["signal"])
         assert ("direct" in attacks) == (federation == "both")
-    assert signals == [("entries", "direction"), ("direction",)]
+    assert signals == [("entries", "signs", "direction", "opposed"), ("direction", "opposed")]
 
 
 def test_canaries_are_planted_where_an_epsilon_is_claimed():

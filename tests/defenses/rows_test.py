@@ -82,6 +82,11 @@ RAW = {"mechanism": "rr_with_prior", "prior": "teacher", "guarantee": "none"}
         ("class_splitting", "0.731", ()),
         ("grad_perturb", "0.697", ({"draw": "step"}, {"reach": "cut"})),  # 1 - e^(-1/2) / 2
         ("alibi", "0.621", ({"draw": "step"},)),
+        (
+            "vlp",
+            "0.622",
+            (),
+        ),  # with q = 1 / (1 + e^.5): (1 - (1 - q)^2) e^.5 / 2 + (1 - q)^2 e^-.5 / 2
     ],
 )
 def test_a_bound_is_stated_for_the_forms_that_keep_it_only(name, guess, unbound):

@@ -45,17 +45,32 @@ def noisy_by_direction(g):
     return np.where(rows @ along > 0, 0, 1)
 
 
-def scores(x, noisy, classes, epsilon, steps=500, learning_rate=1e-2, weight_decay=1e-2):
-    """[N, C] of standardized columns x [N, W] and noisy labels [N]."""
-    to_noisy = response(epsilon, classes)[:, noisy].T  # [N, C]: P(the row's noisy label | class)
+def opposed_by_direction(g, epsilon):
+    """0 or 1 as ``noisy_by_direction``, and -1 for the rows of VLP that lie most across the direction: as many
+    as have two equal bits."""
+    rows = g / np.linalg.norm(g, axis=1, keepdims=True)
+    cosine = np.abs(rows @ np.linalg.svd(rows, full_matrices=False)[2][0])
+    kept = 1 / (1 + np.exp(-epsilon / 2))
+    differ = kept**2 + (1 - kept) ** 2
+    return np.where(cosine >= np.quantile(cosine, 1 - differ), noisy_by_direction(g), -1)
+
+
+def columns(x, likelihood, steps=500, learning_rate=1e-2, weight_decay=1e-2):
+    """log p [N, C] of standardized columns x [N, W], fitted to the ``likelihood`` [N, C] of what was sent of
+    each row, given each class."""
 
     def gradient(parameters):
         p = softmax(x @ parameters[0] + parameters[1])
-        after = p * to_noisy / np.sum(p * to_noisy, axis=1, keepdims=True)  # by Bayes
+        after = p * likelihood / np.sum(p * likelihood, axis=1, keepdims=True)  # by Bayes
         by_logit = (p - after) / len(x)
         return [x.T @ by_logit, by_logit.sum(axis=0)]
 
-    start = [np.zeros((x.shape[1], classes)), np.zeros(classes)]
+    start = [np.zeros((x.shape[1], likelihood.shape[1])), np.zeros(likelihood.shape[1])]
     weights, bias = adamw(gradient, start, steps, learning_rate, weight_decay)
-    p = softmax(x @ weights + bias)
-    return np.log(p) + epsilon * np.eye(classes)[noisy]
+    return np.log(softmax(x @ weights + bias))
+
+
+def scores(x, noisy, classes, epsilon, steps=500):
+    """[N, C] of standardized columns x [N, W] and noisy labels [N]."""
+    to_noisy = response(epsilon, classes)[:, noisy].T  # [N, C]: P(the row's noisy label | class)
+    return columns(x, to_noisy, steps) + epsilon * np.eye(classes)[noisy]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
-from vfljax import store
+from vfljax import defenses, store
 from vfljax.api.commands import COMMANDS
 from vfljax.config import Goal
 from vfljax.report import terminal
@@ -64,7 +64,7 @@ def test_what_protects_says_what_it_rests_on():
     assert "probe/mean leads on 5 of 5 seeds" in answer.reads
     assert "Without the federation the same party reads .60" in answer.reads
     assert "keeps 80 % of that gain (asked: 50 %" in answer.costs
-    assert "1 of 20 defenses" in answer.coverage
+    assert f"1 of {len(defenses.TABLE)} defenses" in answer.coverage
     assert "5 seeds" in answer.coverage
 
 

@@ -17,9 +17,19 @@ epsilon is a public parameter of the mechanism (``vfljax.defenses.label_dp``). A
 infinity, which no knob takes, the attack is ``direct``. For RRWithPrior, which responds among a row's
 likeliest classes only, the odds are the same within those.
 
+Under VLP a vector Z of one bit a class takes the place of y~ (``vfljax.defenses.vlp``). A received entry is
+the sigmoid of a logit less Z_c, whose sign names Z_c in every epoch (``signal="signs"``). If c is the label, Z
+has a probability proportional to e^(epsilon Z_c), so that
+
+    s_ic = log p_c(x_i) + epsilon Z_ic,   with p fitted by the likelihood sum_c p_c(x_i) e^(epsilon Z_ic)
+
 With model splitting and two classes (``signal="direction"``) a row's gradient is p - y~ times the slope of the
 top model, so that its sign along the direction that the gradients share, the top right singular vector of
 their unit rows, estimates y~. Which sign is which class is left open: known rows, or the figures, name them.
+Under VLP rows whose two bits are equal have a gradient that says nothing of y, across that direction.
+``signal="opposed"`` names no class of them: of all rows it takes those of largest |cosine|, a share of
+
+    P(Z_0 != Z_1) = (e^epsilon + 1) / (e^(epsilon/2) + 1)^2
 
 The labels that p is fitted to include the row's own y~. On UCI Spambase under label DP and GradPerturb,
 fitting p on other rows only, in two halves or ten parts, read no more: the AUC was equal or up to .08 less.
@@ -39,7 +49,11 @@ from vfljax.attacks.similarity import unit
 from vfljax.attacks.spectral import directions
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, Array, Known, PyTree, Scores, View
 
-SIGNALS = {"entries": (NO_SPLIT,), "direction": (SPLIT, MALICIOUS)}  # what names y~, and where
+# what names y~, or Z, and where
+SIGNALS = {
+    **dict.fromkeys(("entries", "signs"), (NO_SPLIT,)),
+    **dict.fromkeys(("direction", "opposed"), (SPLIT, MALICIOUS)),
+}
 COLUMNS = {"values": standardized, "ranks": midranks}
 
 
@@ -49,6 +63,15 @@ def along(g: Array) -> Array:
     rows = unit(g)
     cosine = core.multiply(rows, directions(rows, 1))
     return jnp.where(cosine != 0, jnp.concatenate([cosine, -cosine], axis=1), jnp.nan)
+
+
+def opposed(g: Array, epsilon: Array) -> Array:
+    """The scores ``along`` of g [N, D], NaN for rows that are likely to have two equal bits under VLP."""
+    scores = along(g)
+    cosine = jnp.abs(scores[:, 0])
+    flipped = jnp.exp(-epsilon / 2)
+    share = (1 + flipped**2) / (1 + flipped) ** 2
+    return jnp.where((cosine >= jnp.nanquantile(cosine, 1 - share))[:, None], scores, jnp.nan)
 
 
 def posterior(
@@ -66,7 +89,7 @@ def posterior(
 
     Args:
       signal: what names y~, the "entries" of gradients without model splitting, or of two classes with it
-        the "direction".
+        the "direction". Under VLP they are "signs", of the entries, and "opposed", of the direction.
       columns: "values" to read the columns standardized, or "ranks", which are better for skewed columns.
       epoch: whose gradients name y~, a recorded one's number or "mean" of all. Before the federation has
         learned, the most negative entry is that of y~; later gradients also depend on noise it has memorized.
@@ -82,22 +105,30 @@ def posterior(
     """
     core.check_choice("signal", signal, SIGNALS)
     core.check_choice("columns", columns, COLUMNS)
-    if signal == "direction" and num_classes > 2:
-        raise ValueError(f"signal={signal!r} is for two classes: choose 'entries'.")
+    if NO_SPLIT not in SIGNALS[signal] and num_classes > 2:
+        raise ValueError(f"signal={signal!r} is for two classes: choose 'entries' or 'signs'.")
     core.check_numeric(bottoms, "leave this attack out of config.attacks")
     core.check_whole("steps", steps, 1)
     first = direct(bottoms, num_classes, rule="most_negative", epoch=epoch)
 
-    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
+    def named(key: Array, view: View, known: Known, epsilon: Array) -> Array:
+        """[C, N] float32: 1 for y~, or for the classes whose bit is 1; rows as in ``core.logits_by_column``."""
         g, sent = core.received(view, epoch)
+        if signal == "signs":
+            # without a top model every party receives the same gradient: colluders average theirs
+            entries = jnp.mean(core.by_party(g, num_classes), axis=1)
+            return jnp.float32(sent[:, None] & (entries < 0)).T
         if signal == "entries":
             guesses = first.run(key, view, known, {}).train
         else:
-            guesses = along(jnp.where(sent[:, None], g, 0.0))
+            g = jnp.where(sent[:, None], g, 0.0)
+            guesses = along(g) if signal == "direction" else opposed(g, epsilon)
         guessed = jnp.all(jnp.isfinite(guesses), axis=-1)
         noisy = jnp.where(guessed, jnp.argmax(guesses, axis=-1), -1)
-        # -1 is no class: a row of zeros
-        bonus = knobs["epsilon"] * jax.nn.one_hot(noisy, num_classes, axis=0)
+        return jax.nn.one_hot(noisy, num_classes, axis=0)  # -1 is no class: a row of zeros
+
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
+        bonus = knobs["epsilon"] * named(key, view, known, knobs["epsilon"])
         x = core.columns_of(view.features)
         # rows along the last axis, as in ``core.logits_by_column``
         x = COLUMNS[columns](x, jnp.ones(len(x), bool)).T
@@ -112,7 +143,7 @@ def posterior(
 
         start = (jnp.zeros((len(x), num_classes)), jnp.zeros(num_classes))
         params = core.minimize(loss, start, core.adamw(knobs), steps)
-        return core.scored((log_p(params) + bonus).T, sent)
+        return core.scored((log_p(params) + bonus).T, core.received(view, epoch)[1])
 
     return Attack(
         run,

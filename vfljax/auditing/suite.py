@@ -96,7 +96,7 @@ ATTACKS: Mapping[str, Mapping[str, Any]] = {
     "correlation": {},
     "fusion": {"sign": ("subtract", "add"), "weight": (1.0, 0.2)},
     "posterior": {
-        "signal": ("entries", "direction"),
+        "signal": ("entries", "signs", "direction", "opposed"),
         "columns": "ranks",
         "epsilon": (1.0, 0.5, 2.0, 4.0, 8.0),
         "epoch": ("mean", 0),

@@ -27,6 +27,7 @@ from vfljax.defenses import (
     pe_loss,
     ppdl,
     proj_pert,
+    vlp,
 )
 from vfljax.defenses.core import Defense, TrainingData, chain
 from vfljax.defenses.rows import DefenseRow, Knower, Remarks, Strengths
@@ -38,6 +39,7 @@ TABLE: dict[str, DefenseRow] = {
     "grad_perturb": grad_perturb.ROW,
     "class_splitting": class_splitting.ROW,
     "alibi": alibi.ROW,
+    "vlp": vlp.ROW,
     "cae": cae.ROW,
     "dcor": dcor.ROW,
     "gafm": gafm.ROW,

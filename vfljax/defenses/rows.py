@@ -178,8 +178,8 @@ class DefenseRow:
 
     network: Callable[..., Spec] = lambda spec, **options: spec
     """``network(spec, **options) -> Spec``: the ``spec`` with the networks that the defense adds to the label
-    party's, whose weights are trained and stored with the top model's, and with bottoms of another width if
-    the defense needs them. By default nothing is added."""
+    party's, whose weights are trained and stored with the top model's, and with bottoms of another width or
+    depth if the defense needs them. By default nothing is added."""
 
     strengths: Strengths | None = None
     """Where a search for a strength begins; None for a defense that has no strength."""
