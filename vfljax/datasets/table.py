@@ -8,7 +8,6 @@ categories that are read as 0 come from each seed's training rows (``scaling``).
 from __future__ import annotations
 
 import fnmatch
-import itertools
 import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +20,7 @@ import pandas as pd
 
 from vfljax.datasets import copies
 from vfljax.datasets import options as loader_options
+from vfljax.datasets.bins import MOST_CLASSES, classes_of, most_often, names_of, spelled, thresholds
 from vfljax.datasets.columns import (
     Feature,
     Place,
@@ -41,7 +41,6 @@ from vfljax.errors import Field, Text, UserError, options_in, short_path, unknow
 # Version 4 reads by pandas: its words for missing values hold for labels too, categories of the test file
 # alone read as none, and columns and rows without any value are left out
 READER = 4
-MOST_CLASSES = 100
 WORDS = (  # which pandas 3.1 reads as missing; here also with blanks around them
     *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"),
     *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
@@ -406,30 +405,23 @@ def _binned(texts: Texts, bins: int, name: str, place: Place) -> tuple[Texts, st
     # which categories are counted: all but the published test part.
     labeled = texts.codes[(texts.codes >= 0) & ~place.test]
     values = numbers[labeled]
-    exact = np.quantile(values, np.arange(1, bins) / bins)
-    classes = np.searchsorted(exact, numbers, side="left")
-    counts = np.bincount(classes[labeled], minlength=bins)
-    if not counts.all():
-        distinct, often = np.unique(values, return_counts=True)
-        if len(distinct) == 1:
-            what = f"is the label and is {quoted(texts.values[labeled[0]])} in all rows"
-            raise place.fault(name, what, "at least two classes are needed")
-        share = (
-            f"{often.max():,} of {len(values):,} rows have the value {distinct[often.argmax()]:.6g}"
+    if len(distinct := np.unique(values)) == 1:
+        what = f"is the label and is {quoted(texts.values[labeled[0]])} in all rows"
+        raise place.fault(name, what, "at least two classes are needed")
+    cut = thresholds(values, bins) if len(distinct) >= bins else None
+    if cut is None:
+        why = f"quantiles do not make {bins} classes of it: {most_often(values)}"
+        what, remedy = (
+            f"is the label, and {why}",
+            "give fewer {bins}=, or cut it into classes first",
         )
-        what = f"is the label, and quantiles do not make {bins} classes of it: {share}"
-        raise place.fault(name, what, "give fewer {bins}=, or cut it into classes first")
-    # the fewest digits with the same classes, so that what is said is what was done
-    for digits in range(3, 18):
-        said = [f"{threshold:.{digits}g}" for threshold in exact]
-        if (np.searchsorted([*map(float, said)], numbers, side="left") == classes).all():
-            break
-    between = (f"above {low} to {high}" for low, high in itertools.pairwise(said))
-    names = [f"at most {said[0]}", *between, f"above {said[-1]}"]
-    sizes = (
-        " and ".join(f"{count:,}" for count in counts) if bins == 2 else f"{min(counts):,} or more"
-    )
-    note = f"cut at the {'median' if bins == 2 else 'quantiles'} {', '.join(said)}: {sizes} rows a class"
+        raise place.fault(name, what, remedy)
+    classes = classes_of(numbers, cut)
+    counts = np.bincount(classes[labeled], minlength=bins)
+    sizes = " and ".join(f"{of:,}" for of in counts) if bins == 2 else f"{min(counts):,} or more"
+    where = f"{'median' if bins == 2 else 'quantiles'} {', '.join(map(spelled, cut))}"
+    note = f"cut at the {where}: {sizes} rows a class"
+    names = names_of(cut)
     return Texts(np.append(classes, -1)[texts.codes], names), note
 
 
