@@ -108,3 +108,13 @@ def test_the_plan_of_a_stored_sweep_has_the_data_that_attacks_by_hand_need(sweep
     np.testing.assert_array_equal(view.gradients, sweep.trial(0).exchange()["party0_gradients"])
     assert view.features[0].shape == (320, 8, 4)
     assert plan.groups[0].spec.bottoms[0].out == 4
+
+
+def test_records_are_of_the_rows_that_the_leading_attack_was_scored_on(sweep):
+    records, splits = sweep.records(), sweep.splits()
+    assert len(records)
+    assert not records.duplicated(["configuration", "panel", "row"]).any()
+    trained = np.bincount(splits["train"].ravel(), minlength=len(splits["labels"]))
+    assert (records["runs"] <= trained[records["row"].astype(int)]).all()
+    assert (records["read"] <= records["runs"]).all()
+    assert records["read"].any()

@@ -265,3 +265,19 @@ def test_a_category_of_the_test_file_alone_is_none_of_the_columns():
     frame = pd.DataFrame({"b": ["p", "q"], "a": ["u", "v"], "y": [0, 1]})
     test = pd.DataFrame({"b": ["q", "p"], "a": ["u", "w"], "y": [0, 1]})
     assert from_frame(frame, label="y", test=test).features[3].tolist() == [1, 0, 0, 0]
+
+
+def test_quantiles_of_the_training_file_make_classes_of_a_label_of_numbers():
+    y = [3.0, 1.0, 2.5, 2.5, 9.0, np.nan]
+    frame, test = made(a=range(6)).assign(y=y), pd.DataFrame({"a": [1, 2], "y": [2.5, 400]})
+    data = from_frame(frame, label="y", bins=2, test=test, drop_unlabeled=True)
+    assert data.classes == ("at most 2.5", "above 2.5")  # the median of five rows, of no test row
+    assert data.labels.tolist() == [1, 0, 0, 0, 1, 0, 1]
+    by_name = {source.name: source for source in data.sources}
+    assert "2.5" in by_name["y"].note
+    assert any("2.5" in note for note in data.notes)
+    turned = from_frame(frame, label="y", bins=2, drop_unlabeled=True, positive="at most 2.5")
+    assert turned.labels.tolist() == [0, 1, 1, 1, 0]
+    thirds = np.random.default_rng(0).normal(size=30) + 100  # digits that differ late
+    cut = from_frame(pd.DataFrame({"a": range(30), "y": thirds}), label="y", bins=3)
+    np.testing.assert_array_equal(cut.labels, np.argsort(np.argsort(thirds)) // 10)

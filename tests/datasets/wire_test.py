@@ -195,3 +195,18 @@ def test_rows_of_a_parquet_file_that_are_not_alike_are_refused(columns, line, tm
     pq.write_table(pa.table({"party0_gradients": values.tolist()}), tmp_path / "wire.parquet")
     (party,) = read(str(tmp_path / "wire.parquet")).parties
     np.testing.assert_array_equal(party.gradients[0], values)
+
+
+def test_labels_that_are_numbers_are_cut_at_quantiles_of_all_runs(tmp_path):
+    runs, low = [], np.arange(N) / 10
+    for place, labels in (("one", low), ("two", low + 0.5)):
+        (tmp_path / place).mkdir()
+        whole = arrays(labels=labels, known_labels=labels[[3, 4, 21]], known_rows=[3, 4, 21])
+        runs.append(written(tmp_path / place, "npz", whole))
+    data = load("wire", runs[0], {"runs": (runs[1],), "bins": 2})
+    both = np.concatenate([low, low + 0.5])
+    np.testing.assert_array_equal(data.labels, both > np.median(both))
+    assert len(data.classes) == 2
+    refused(load, "wire", runs[0], {"bins": 1}, match="bins=1 makes one class")
+    same = written(tmp_path, "npz", arrays(labels=np.ones(N), known_rows=None))
+    refused(load, "wire", same, {"bins": 2}, match="bins=2 makes classes without rows: 24 of 24")

@@ -112,8 +112,3 @@ def test_more_classes_have_precision_and_their_names():
     assert [*table.columns][3:7] == ["read with 99 % precision", *(f"recall of {x}" for x in "abc")]
     (ax,) = roc.figure(judged).axes
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "linear")
-
-
-def test_the_share_that_is_right_on_all_seeds_needs_enough_rows():
-    assert roc._every_seed(["1" * 99, "1" * 99]) == "-"
-    assert roc._every_seed(["1" * 100 + "-", "0" * 50 + "1" * 50 + "0"]) == ".50"

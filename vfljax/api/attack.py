@@ -76,6 +76,7 @@ def attack_wire(
     after: Sequence[Path | Mapping[str, Any]] = (),
     federation: str = "split",
     known: Whole = 0,
+    bins: Whole = 0,
     attacks: Sequence[str] = (),
     utility: Sequence[float] = (),
     alone: Sequence[float] = (),
@@ -92,6 +93,7 @@ def attack_wire(
       after: the same runs under a defense.
       federation: of a wire: with a top model (split), or without one (no_split).
       known: of a wire: labels that attackers know; 0: 40, or two a class.
+      bins: of a wire whose labels are numbers: how many classes their quantiles make.
       attacks: names of attacks; by default all that apply.
       utility: of a wire: test accuracy (AUC of rare classes), of all runs or one each.
       alone: of a wire: the same of the label party without the others.
@@ -108,10 +110,11 @@ def attack_wire(
 
     folder = pathlib.Path(workdir)
     request = wires.WireRequest(
-        runs=wires.written(wire, folder / "wire.npz"),
-        after=wires.written(after, folder / "after.npz"),
+        runs=wires.written(wire, folder / "wire.npz", bins),
+        after=wires.written(after, folder / "after.npz", bins),
         federation=federation,
         known=known,
+        bins=bins,
         attacks=tuple(attacks),
         utility=tuple(utility),
         alone=tuple(alone),

@@ -41,6 +41,7 @@ def audit(
     federation: str = "split",
     attackers: Sequence[str] = (),
     known: Whole = 0,
+    bins: Whole = 0,
     budget: float | str | None = "10m",
     max_leak: Share | None = None,
     max_cost: Share = 1.0,
@@ -74,6 +75,7 @@ def audit(
       federation: with a top model (split), without one (no_split), or both.
       attackers: who attacks, each alone: telco,shop; all but the label party by default.
       known: labels that attackers know; 0 is 40, or two a class.
+      bins: of a label of numbers: how many classes its quantiles make of it; 2: above the median or not.
       budget: how long it may take: 90s, 10m, 1h30m; 0: without a limit. What is begun is finished; ``confirm``
         and ``canaries`` come after it.
       max_leak: the most that may leak, on the report's scale, such as 0.6; any by default.
@@ -123,7 +125,8 @@ def audit(
         raise unknown(argument("federation"), federation, suite.FEDERATIONS)
     for source in plugin:
         plugins.use(source)
-    loader = of_loader("table", {**(option or {}), **({"options": options} if options else {})})
+    own = {name: of for name, of in {"options": options, "bins": bins}.items() if of}
+    loader = of_loader("table", {**(option or {}), **own})
     goal = {"max_leak": 1.0 if max_leak is None else max_leak}
     goal |= {"max_cost": max_cost, "keep_gain": keep_gain}
     try:
@@ -163,7 +166,9 @@ def _as_argument(field: Field) -> Field | str:
     ('known', 'drop')
     """
     group, _, name = field.path.rpartition(".")
-    if field.path == "data.options.label" or re.fullmatch(r"attacks\.\w+\.known", field.path):
+    if field.path in ("data.options.label", "data.options.bins") or re.fullmatch(
+        r"attacks\.\w+\.known", field.path
+    ):
         return argument(name)
     if group == "data.options" and name != "options":
         return argument(f"option.{name}")

@@ -16,7 +16,7 @@ from vfljax.api import forms
 from vfljax.api.arguments import Path, checked, converted
 from vfljax.errors import UserError, argument, unknown
 from vfljax.launching import running
-from vfljax.report import not_run, page, tables
+from vfljax.report import not_run, page, records, tables
 from vfljax.report.judged import Judged, judged
 from vfljax.sweep.grid import experiment_of
 from vfljax.sweep.plan import Plan
@@ -109,6 +109,27 @@ class Sweep(store.StoredSweep):
           **values: of its options and numeric knobs, which rows must have; a KeyError lists those that exist.
         """
         return forms.attack_frame(self.judged, name, values)
+
+    def records(self) -> pd.DataFrame:
+        """Returns in how many runs the leading attack reads each row of the data set.
+
+        There is a row for each configuration, panel and row of the data set that a run scores; of a data set of
+        more than 1024 rows, 1024 are drawn. Columns:
+
+            configuration, label, panel  as of ``verdicts``
+            attack                       the attack that leads on most seeds, the ``leader`` of ``verdicts``
+            row                          number of the row from 0. In a table that is its place among the rows
+                                         that were kept (the notes say which were left out); those of a test
+                                         file come last, and of recordings one run's follow another's
+            runs                         in how many runs (seeds of the configuration) it is scored: it is a
+                                         training row, its label is not known, and the attack was run
+            read                         in how many of these the attack names its class rightly, in all draws
+                                         of known labels
+
+        With two classes the attack names as many rows positive as are. A row may be read by chance, so that
+        ``read`` says more the more runs there are.
+        """
+        return records.records(self.judged, len(self.splits()["labels"]))
 
     def figure(self, name: str = "frontier") -> Figure:
         """Returns a figure of the report, in Matplotlib, by the name of its file, "heat_kdk" for example."""

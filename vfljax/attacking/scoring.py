@@ -19,12 +19,12 @@ from vfljax.attacking.certainty import certainty
 from vfljax.attacking.view import AttackInput, with_places
 from vfljax.attacks.core import Attack
 from vfljax.attacks.learners import MANY_ROWS
+from vfljax.store.rows import marked_rows
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.canaries import PREFIX, guess_figures
 from vfljax.types import Array, HostArray, Scores
 
 HOST_BATCH = 32  # outputs of attacks on the host that are scored in one call
-MARKED = 1024  # rows of the data set for which it is stored whether an attack names them rightly
 
 
 class AttackOutput(NamedTuple):
@@ -221,8 +221,7 @@ class Scorer:
         true = TrueLabels(**jax.tree.map(jnp.asarray, on_host))
         self._true = batch_layout.share(with_places(true, len(train)))
         self._width, self._naming, self._level = width, naming, level
-        number = len(arrays["labels"])
-        marked = np.random.default_rng(number).choice(number, min(number, MARKED), replace=False)
+        marked = marked_rows(len(arrays["labels"]))
         # the place of each marked row among a seed's training rows, -1 if it is none of them
         self._marked = np.full((len(train), len(marked)), -1)
         for places, rows in zip(self._marked, arrays["train"], strict=True):

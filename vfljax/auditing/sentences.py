@@ -113,7 +113,9 @@ def table_notes(table: Survey) -> list[str]:
     """Returns what a person should know about the table before anything is trained."""
     found, together = table.revealing, table.reach.get("together", 0.0)
     warned = [column for column in found if column.leak >= together - AS_MUCH]
-    notes = [revealing(column, table.dataset.num_classes) for column in warned[:EACH]]
+    labels = (of for of in table.dataset.sources if of.read_as == "label" and of.note)
+    notes = [f"The label {of.name} is {of.note}." for of in labels]
+    notes += [revealing(column, table.dataset.num_classes) for column in warned[:EACH]]
     if warned:
         dropped = [name for name in table.options["drop"] if name not in table.unowned]
         drop = ",".join([*dropped, *(column.column for column in warned[:MOST_NAMES])])

@@ -24,7 +24,8 @@ from vfljax.attacking.run import opened
 from vfljax.attacks.learners import MANY_ROWS
 from vfljax.auditing import suite
 from vfljax.config import as_axis
-from vfljax.datasets.wire import alike, read
+from vfljax.datasets.bins import spelled
+from vfljax.datasets.wire import alike, cut_at, read
 from vfljax.datasets.wire_checks import EXCHANGED, Wire, checked
 from vfljax.errors import Text, UserError, argument, unknown, user_path
 from vfljax.launching import running
@@ -45,6 +46,8 @@ DESCRIPTION = {
 }
 """The description of the unknown defense, in the form of a plugin's row that is not in use."""
 UNEQUAL = "Batches differ in size ({} rows on average): attacks that read which rows shared one are not run."
+CUT = "Labels are numbers, and classes are made of them by quantiles of all runs: {}."
+BINS = argument("bins")
 PREDICTIONS = "predictions.parquet"
 UTILITIES = ("utility", "alone", "after_utility")
 
@@ -56,6 +59,7 @@ class WireRequest(NamedTuple):
     runs: tuple[str, ...]  # a file or folder each
     after: tuple[str, ...] = ()  # the same runs under a defense
     federation: str = "split"  # or "no_split"
+    bins: int = 0  # classes that quantiles make of labels that are numbers; 0: labels are classes
     known: int = 0  # labels that attackers know; 0: those recorded, else ``suite.known_labels``
     attacks: tuple[str, ...] = ()  # names; (): all
     utility: tuple[float, ...] = ()  # of the runs
@@ -63,19 +67,21 @@ class WireRequest(NamedTuple):
     after_utility: tuple[float, ...] = ()  # of the runs under a defense
 
 
-def written(runs: Any, path: pathlib.Path) -> tuple[str, ...]:
+def written(runs: Any, path: pathlib.Path, bins: int = 0) -> tuple[str, ...]:
     """Returns the paths of runs. A run that is given as arrays is first written to a file.
 
     Args:
       runs: a mapping of arrays by name or a path, or several of these.
       path: of the new files; the number of the run is added to its stem.
+      bins: as of ``WireRequest``.
     """
     single = isinstance(runs, str | pathlib.PurePath | Mapping)
     paths = []
     for number, run in enumerate([runs] if single else runs):
         place = path.with_stem(f"{path.stem}{number}")
         if isinstance(run, Mapping):
-            checked(place, run)
+            if not bins:  # else its labels are no classes yet, and it is checked when it is read
+                checked(place, run)
             place.parent.mkdir(parents=True, exist_ok=True)
             np.savez(place, allow_pickle=False, **run)
         paths.append(str(place if isinstance(run, Mapping) else user_path(run, "wire")))
@@ -150,7 +156,8 @@ def _checked(request: WireRequest) -> list[list[Wire]]:
         "is of no recording",
         ("give ", argument("after"), ", or leave it out"),
     )
-    runs, after = ([read(path) for path in paths] for paths in (request.runs, request.after))
+    cut = cut_at(request.runs, request.bins, BINS)
+    runs, after = ([read(path, cut) for path in paths] for paths in (request.runs, request.after))
     for path, run, bare in zip(request.after, after, runs):
         common, rows = alike(bare), ("labels", "known_rows")
         differ = [name for name, value in alike(run).items() if value != common[name]]
@@ -181,6 +188,10 @@ def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
     if not known and first.labels is not None:
         known = suite.known_labels(first.labels, classes)
     paths = [str(pathlib.Path(path).resolve()) for path in request.runs]
+    options_of_data: dict[str, Any] = {"runs": tuple(paths[1:])}
+    cut = cut_at(request.runs, request.bins, BINS)
+    if cut is not None:
+        options_of_data["bins"] = request.bins
     options = suite.suited(suite.ATTACKS, (request.federation,), known, classes)
     names = request.attacks or [n for n in options if not attacks.TABLE[n].whole_batches]
     if not known:  # attacks that know labels are left out
@@ -189,10 +200,11 @@ def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
         "name": f"{pathlib.Path(request.runs[0]).stem}: a recorded exchange",
         "notes": (
             "The federation was trained elsewhere; its exchange was recorded, and nothing was trained here.",
+            *([] if cut is None else [CUT.format(", ".join(map(spelled, cut)))]),
             *([] if first.equal_batches else [UNEQUAL.format(first.batch_size)]),
         ),
         "seeds": len(request.runs),
-        "data": {"name": "wire", "dir": paths[0], "options": {"runs": tuple(paths[1:])}},
+        "data": {"name": "wire", "dir": paths[0], "options": options_of_data},
         "parties": {
             "passive": passive,
             "label_features": False,

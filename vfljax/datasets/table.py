@@ -20,6 +20,7 @@ import pandas as pd
 
 from vfljax.datasets import copies
 from vfljax.datasets import options as loader_options
+from vfljax.datasets.bins import MOST_CLASSES, classes_of, most_often, names_of, spelled, thresholds
 from vfljax.datasets.columns import (
     Feature,
     Place,
@@ -40,14 +41,17 @@ from vfljax.errors import Field, Text, UserError, options_in, short_path, unknow
 # Version 4 reads by pandas: its words for missing values hold for labels too, categories of the test file
 # alone read as none, and columns and rows without any value are left out
 READER = 4
-MOST_CLASSES = 100
 WORDS = (  # which pandas 3.1 reads as missing; here also with blanks around them
     *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"),
     *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )  # fmt: skip
 BLOCK = 4096  # rows
 TEST = Field("data.options.test_file")
-LIMITS = {"encoding": ("onehot", "codes"), "max_categories": (1, loader_options.MOST)}
+LIMITS = {
+    "encoding": ("onehot", "codes"),
+    "max_categories": (1, loader_options.MOST),
+    "bins": (0, MOST_CLASSES),
+}
 OF_FILE = ("path", "test_file", "options")  # options of ``table`` that a frame does not have
 
 
@@ -61,6 +65,7 @@ def table(
     groups: str = "",
     test_file: str = "",
     positive: str = "",
+    bins: int = 0,
     drop_unlabeled: bool = False,
     na_values: Sequence[str] = (),
     max_categories: int = 256,
@@ -87,6 +92,10 @@ def table(
         test_file: a second file of the same columns, by its path or its name beside the first (looked for
             there first): the published test part.
         positive: of two classes, the one that becomes class 1.
+        bins: of a label of numbers: how many classes its quantiles make of it, from low to high; two bins are
+            "at most the median" and "above the median". A value equal to a threshold is in the lower class.
+            Quantiles are of all rows with a label outside the test file, and not of each seed's training rows,
+            so that a row has the same class on all seeds. 0: each value is a class.
         drop_unlabeled: whether rows without a label are left out; they are refused otherwise.
         na_values: words, or numbers, that stand for missing values, besides those of pandas, "?" and empty
             texts. A missing number is NaN (the training rows' mean replaces it later), and a missing
@@ -168,6 +177,7 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
     classes, labels, about = _labels(texts, label, place, o)
     sources = dict.fromkeys(roles, SourceColumn("", "left out", note="named in drop="))
     sources[label] = about
+    notes += [f"the label {label!r} is {about.note}"] if about.note else []
     if about.missing:
         notes.append(f"rows without a label, left out: {about.missing:,}")
         frame, place = _without(frame, place, texts.codes < 0)
@@ -237,9 +247,12 @@ def _checked(given: dict[str, Any]) -> tuple[SimpleNamespace, set[str]]:
         if option not in known:
             raise unknown("option of a table", option, known)
     o = SimpleNamespace(**known | given)
-    for option in ("encoding", "max_categories", "drop_unlabeled"):
+    for option in ("encoding", "max_categories", "bins", "drop_unlabeled"):
         field = Field(f"data.options.{option}", option)
         loader_options.check(field, getattr(o, option), type(known[option]), LIMITS.get(option))
+    if o.bins == 1:
+        field, remedy = Field("data.options.bins", "bins"), "give 2 or more, or 0 for none"
+        raise UserError("makes one class", field=field, value=o.bins, remedy=remedy)
     words = [o.na_values] if isinstance(o.na_values, str | int | float) else o.na_values
     if words is None or any(isinstance(word, bool | None) for word in words):
         remedy = "give words, or numbers"
@@ -343,10 +356,14 @@ def _labels(
                 remedy = (*remedy, *words, " reads them as classes)")
             file = place.files[int(place.test[first])]
             raise fault(file, f"is the label and is {count}", remedy, column=name)
-    numeric = all(map(is_number, texts.values))
+    note = ""
+    if o.bins:
+        texts, note = _binned(texts, o.bins, name, place)
+    numeric = not o.bins and all(map(is_number, texts.values))
     spelled = [_whole(value) for value in texts.values] if numeric else texts.values
     training = {*texts.codes[~place.test & ~gone].tolist()}
-    names = ordered({value for code, value in enumerate(spelled) if code in training})
+    present = {value for code, value in enumerate(spelled) if code in training}
+    names = texts.values if o.bins else ordered(present)  # bins are in order, and none is empty
     _refuse_labels(texts, names, numeric, name, place)
     if o.positive != "":
         positive = _whole(str(o.positive)) if numeric else str(o.positive)
@@ -362,7 +379,50 @@ def _labels(
             remedy = f"a test row needs one of the training file's {len(names)} classes"
             raise place.fault(name, f"has the label {quoted(value)}", remedy, texts.row(code))
     codes = np.asarray([number[value] for value in spelled], np.int32)[texts.codes[~gone]]
-    return tuple(names), codes, SourceColumn(name, "label", int(gone.sum()), len(names))
+    about = SourceColumn(name, "label", int(gone.sum()), len(names), note=note)
+    return tuple(names), codes, about
+
+
+def _binned(texts: Texts, bins: int, name: str, place: Place) -> tuple[Texts, str]:
+    """Returns the classes that quantiles make of a label of numbers, and a sentence with the thresholds.
+
+    Args:
+      texts: the label's values.
+      bins: the number of classes K.
+      name, place: the label's column.
+
+    Raises:
+      UserError: for values that are no numbers, and if a class would have no row.
+    """
+    for code, value in enumerate(texts.values):
+        if not (is_number(value) and np.isfinite(float(value))):
+            remedy = "correct it, name such words in {na_values}=, or leave {bins}= out"
+            what = f"has the label {quoted(value)}, which is no number to cut at quantiles"
+            raise place.fault(name, what, remedy, texts.row(code))
+    numbers = np.asarray([float(value) for value in texts.values])
+    # The thresholds define the task, as class names do. Those of each seed's training rows would give a row
+    # different classes on different seeds, whose figures could not be compared. So the rows are those by
+    # which categories are counted: all but the published test part.
+    labeled = texts.codes[(texts.codes >= 0) & ~place.test]
+    values = numbers[labeled]
+    if len(distinct := np.unique(values)) == 1:
+        what = f"is the label and is {quoted(texts.values[labeled[0]])} in all rows"
+        raise place.fault(name, what, "at least two classes are needed")
+    cut = thresholds(values, bins) if len(distinct) >= bins else None
+    if cut is None:
+        why = f"quantiles do not make {bins} classes of it: {most_often(values)}"
+        what, remedy = (
+            f"is the label, and {why}",
+            "give fewer {bins}=, or cut it into classes first",
+        )
+        raise place.fault(name, what, remedy)
+    classes = classes_of(numbers, cut)
+    counts = np.bincount(classes[labeled], minlength=bins)
+    sizes = " and ".join(f"{of:,}" for of in counts) if bins == 2 else f"{min(counts):,} or more"
+    where = f"{'median' if bins == 2 else 'quantiles'} {', '.join(map(spelled, cut))}"
+    note = f"cut at the {where}: {sizes} rows a class"
+    names = names_of(cut)
+    return Texts(np.append(classes, -1)[texts.codes], names), note
 
 
 def _whole(value: str) -> str:
@@ -381,10 +441,11 @@ def _refuse_labels(texts: Texts, names: list[str], numeric: bool, name: str, pla
             raise place.fault(name, what, "write one class in one way")
     if numeric and not all(float(value).is_integer() for value in names):
         what = f"{distinct} that are not all whole numbers, a regression target"
-        raise place.fault(name, what, "cut it into classes first")
+        raise place.fault(name, what, "give {bins}=2, or more, or cut it into classes first")
     if len(names) > MOST_CLASSES:
         what = f"{distinct}, more than {MOST_CLASSES} classes"
-        raise place.fault(name, what, "name another column, or cut it into classes first")
+        cut = "give {bins}=2, or more, " if numeric else "cut it into classes first"
+        raise place.fault(name, what, f"name another column, or {cut}".rstrip(", "))
     if len(names) == 1:
         what = f"is the label and is {quoted(names[0])} in all rows"
         raise place.fault(name, what, "at least two classes are needed")

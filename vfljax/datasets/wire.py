@@ -11,7 +11,7 @@ these arrays of N rows and E epochs. One of the first two may be missing, and so
                          shared a batch need batches of one size, of which one an epoch may be smaller
     sent                 [E, N] whether the row was sent; all rows by default
     epochs               [E] which epochs those are; 0, 1, ... by default
-    labels               [N] true classes 0..C-1, to score with
+    labels               [N] true classes 0..C-1, to score with; with ``bins``, any numbers
     known_rows, known_labels  [K] rows whose labels the attackers know
     version              [] 1
 """
@@ -19,6 +19,7 @@ these arrays of N rows and E epochs. One of the first two may be missing, and so
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,22 +27,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from vfljax.datasets.bins import MOST_CLASSES, classes_of, most_often, names_of, thresholds
 from vfljax.datasets.core import Column, Dataset, Recording
 from vfljax.datasets.npz import arrays as arrays_of
+from vfljax.datasets.options import check
 from vfljax.datasets.table_errors import fault, reading
 from vfljax.datasets.wire_checks import AGAIN, Wire, checked
-from vfljax.errors import Field, short_path, user_path
+from vfljax.errors import Field, UserError, short_path, user_path
 
 
-def wire(folder: str, *, runs: tuple[str, ...] = ()) -> Dataset:
+def wire(folder: str, *, runs: tuple[str, ...] = (), bins: int = 0) -> Dataset:
     """Reads recorded wires, run after run: the passive parties' own columns, and labels to score with.
 
     Args:
       folder: the first run, a file or folder.
       runs: the other runs, which must have the same numbers of rows, parties, columns and known labels.
+      bins: of labels that are numbers: how many classes their quantiles make, see ``cut_at``. 0: labels are
+        classes.
     """
     runs = tuple(str(user_path(path, Field("data.options.runs"))) for path in runs)
-    wires = [read(path) for path in (folder, *runs)]
+    cut = cut_at((folder, *runs), bins, Field("data.options.bins", "bins"))
+    wires = [read(path, cut) for path in (folder, *runs)]
     first = wires[0]
     for path, run in zip(runs, wires[1:]):
         for what in (name for name, value in alike(run).items() if value != alike(first)[name]):
@@ -60,6 +66,7 @@ def wire(folder: str, *, runs: tuple[str, ...] = ()) -> Dataset:
         labels=np.concatenate([_labels(run) for run in wires]),
         num_classes=first.classes,
         columns=tuple(columns),
+        classes=() if cut is None else tuple(names_of(cut)),
         notes=(f"read {', '.join(map(short_path, (folder, *runs)))}",),
         recording=Recording(
             known=np.stack([run.known_rows for run in wires]),
@@ -93,12 +100,60 @@ def alike(run: Wire) -> dict[str, Any]:
     }
 
 
-def read(path: str) -> Wire:
-    """Reads and checks a wire: an .npz or Parquet file, or a folder of .npy files, which are mapped from disk.
+def cut_at(paths: Sequence[str], bins: int, field: Field) -> np.ndarray | None:
+    """Returns the thresholds that make classes of labels that are numbers; None for labels that are classes.
+
+    They are quantiles of the labels of all runs together, or of the known labels if there are no others, so
+    that a row has the same class in every run.
+
+    Args:
+      paths: of the runs.
+      bins: the number of classes K, 0 for labels that are classes.
+      field: the option, for messages.
+
+    Raises:
+      UserError: for labels that are no finite numbers, and if a class would have no row.
+    """
+    check(field, bins, int, (0, MOST_CLASSES))
+    if bins == 1:
+        raise UserError("makes one class", field=field, value=bins, remedy="give 2 or more")
+    if not bins:
+        return None
+    found = []
+    for path in paths:
+        arrays = _arrays(path)
+        labels = np.asarray(arrays.get("labels", arrays.get("known_labels", ())))
+        if labels.dtype.kind not in "biuf" or not labels.size or not np.isfinite(labels).all():
+            remedy = ("record them, or leave ", field, " out")
+            raise fault(path, "has no labels that are finite numbers", remedy)
+        found.append(labels.ravel().astype(float))
+    values = np.concatenate(found)
+    cut = thresholds(values, bins)
+    if cut is None:
+        what = f"makes classes without rows: {most_often(values)}"
+        raise UserError(what, field=field, value=bins, remedy="give fewer")
+    return cut
+
+
+def read(path: str, cut: np.ndarray | None = None) -> Wire:
+    """Reads and checks a wire.
+
+    Args:
+      path: an .npz or Parquet file, or a folder of .npy files, which are mapped from disk.
+      cut: of ``cut_at``, for labels that are numbers.
 
     Raises:
       UserError: with one line, for anything that is no wire.
     """
+    arrays = _arrays(path)
+    for name in ("labels", "known_labels"):
+        if cut is not None and name in arrays:
+            arrays[name] = classes_of(np.asarray(arrays[name], float), cut)
+    return checked(pathlib.Path(path), arrays)
+
+
+def _arrays(path: str) -> dict[str, Any]:
+    """Returns the arrays of a file or folder by their names, unchecked."""
     place, remedy = pathlib.Path(path), "give an .npz or .parquet file, or a folder of .npy files"
     with reading(path or "the wire", remedy):  # also for names that no file system allows
         if not path or not (place.is_dir() or place.is_file()):
@@ -111,7 +166,7 @@ def read(path: str) -> Wire:
             arrays = (
                 _parquet(place) if place.suffix == ".parquet" else arrays_of(place, of_rows=False)
             )
-    return checked(place, arrays)
+    return arrays
 
 
 def _parquet(path: pathlib.Path) -> dict[str, Any]:

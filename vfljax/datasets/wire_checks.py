@@ -12,6 +12,7 @@ import numpy as np
 
 from vfljax.datasets.npz import labels_of
 from vfljax.datasets.table_errors import fault, quoted
+from vfljax.errors import Text, argument
 
 VERSION = 1
 EXCHANGED = ("embeddings", "gradients")
@@ -98,7 +99,7 @@ class _Arrays(NamedTuple):
     by_name: Mapping[str, np.ndarray]
     sizes: dict[str, int]  # of the axes of the arrays seen so far
 
-    def must(self, right: Any, name: str, what: str, remedy: str = AGAIN) -> None:
+    def must(self, right: Any, name: str, what: str, remedy: Text = AGAIN) -> None:
         """Raises a ``fault`` of the array ``name``, or of the whole wire (""), unless ``right``."""
         if not right:
             raise fault(f"{self.place}: {name}" if name else self.place, what, remedy)
@@ -128,6 +129,12 @@ class _Arrays(NamedTuple):
             right = (array == np.floor(array)) & (array >= low) & (array <= high)
         for at in np.argwhere(~right)[:1].tolist():
             remedy = f"give whole numbers from {low:g} to {high}"
+            if name in ("labels", "known_labels"):
+                remedy = (
+                    f"{remedy}, or ",
+                    argument("bins"),
+                    "=2, or more, for labels that are numbers",
+                )
             self.must(False, name, f"holds {array[tuple(at)]}{f' at {at}' * bool(at)}", remedy)
         return array.astype(np.int32)
 

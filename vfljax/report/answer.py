@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from vfljax import attacks, defenses
-from vfljax.report import false_rates
+from vfljax.report import false_rates, records
 from vfljax.report.costs import Cost
 from vfljax.report.decision import Panel, Row, action, gains_nothing, nothing_to_protect, panels
 from vfljax.report.judge import LOCAL_ONLY
@@ -152,7 +152,20 @@ def _reads(p: Panel, first: bool) -> str:
             f"Without the federation the same party reads {figure(v['local_only'])}, from its own columns and "
             f"{known}."
         )
-    return " ".join([*sentences, *scale])
+    return " ".join([*sentences, *_in_every_run(p, v), *scale])
+
+
+def _in_every_run(p: Panel, v: Row) -> list[str]:
+    """Returns a sentence on the rows that are read in every run, [] if too few are scored in two."""
+    if "right" not in p.judged.rows:
+        return []
+    leaders = (v["leader"], LOCAL_ONLY)
+    of = [records.rows_of(p.judged, v, leader)["right"] for leader in leaders]
+    read, alone = map(records.share_in_every_run, of)
+    if math.isnan(read):
+        return []
+    without = "" if math.isnan(alone) else f" ({share(alone)} without the federation)"
+    return [f"{share(read)} of the rows are read in every run that scores them{without}."]
 
 
 def _costs(p: Panel) -> str:

@@ -6,7 +6,7 @@ of the others is taken for it. With more classes it is the precision among the r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from vfljax.errors import UserError
-from vfljax.report import words
+from vfljax.report import records, words
 from vfljax.report.figures import LOCAL_ONLY_COLOR, logarithmic, look, style
 from vfljax.report.frontier import WIDTH, numbers
 from vfljax.report.judge import LOCAL_ONLY
@@ -32,7 +32,6 @@ CAPTION = (
 RATES = {"tpr_at_1e-3": "0.1 %", "tpr_at_1e-2": "1 %", "tpr_at_1e-1": "10 %"}
 READ = {"read_99": "read with 99 % precision"}
 FEW = "No precision is drawn: it needs ten scored rows on every seed, and one has fewer."
-FEWEST = 100  # rows scored on two seeds, without which no share is shown
 AT_LEAST = " At least: an attack that a cheaper one settled may read more with certainty."
 WITHOUT = "without the federation"
 
@@ -90,24 +89,12 @@ LOCAL_LOOK = {"color": LOCAL_ONLY_COLOR, "label": WITHOUT, "ls": "--"}
 
 
 def _reader(judged: Judged, row: dict[str, Any], leader: str, drawn: dict[str, Any]) -> Reader:
-    rows = judged.rows[judged.rows["recall"].notna()]
+    of = records.rows_of(judged, row, leader)
     if leader == LOCAL_ONLY:
-        # the learners of those who attack this configuration, of each seed the one that reads most
-        own = rows[_is_on(rows, row)]
-        of = rows[(rows["role"] == "learner") & (rows["known"] == row["known"])]
-        of = of[of["attackers"].isin(own["attackers"]) & of["leak"].notna()]
-        of = of.loc[of.groupby("seed")["leak"].idxmax()]
         return Reader(row["label"], row["panel"], WITHOUT, of, drawn)
-    of = rows[(rows["label"] == leader) & _is_on(rows, row)]
     settled = judged.rows[judged.rows["settled_by"] != ""]
-    settled = settled[(settled["known"] <= row["known"]) & _is_on(settled, row)]
-    of = of.sort_values("seed")
+    settled = settled[(settled["known"] <= row["known"]) & records.is_on(settled, row)]
     return Reader(row["label"], row["panel"], leader, of, drawn, len(settled) > 0)
-
-
-def _is_on(rows: pd.DataFrame, row: dict[str, Any]) -> pd.Series:
-    """Returns which rows are of attacks on a verdict's configuration and panel."""
-    return (rows["configuration"] == row["configuration"]) & (rows["panel"] == row["panel"])
 
 
 def section(judged: Judged) -> Section:
@@ -128,7 +115,7 @@ def section(judged: Judged) -> Section:
         cells |= {
             f"recall of {name}": _cell(recall[:, c], of_class) for c, name in enumerate(names)
         }
-        cells["all seeds"] = _every_seed(reader.rows["right"])
+        cells["all seeds"] = words.figure(records.share_in_every_run(reader.rows["right"]))
         rows.append(cells)
     caption = _caption(facts) + AT_LEAST * any(reader.at_least for reader in every)
     return Section(TITLE, caption, pd.DataFrame(rows))
@@ -153,21 +140,6 @@ def _cell(values: Floats, rows: int) -> str:
     """
     found = limits(values, half_row(rows), SHOWN_LEVEL)
     return words.with_limits(found.mean, *np.clip([found.lower, found.upper], 0, 1))
-
-
-def _every_seed(right: Sequence[str] | pd.Series) -> str:
-    """Returns the share of rows named rightly on every seed that scores them, of rows that two or more score.
-
-    Seeds differ in their training rows, so that few rows are scored on all of many seeds. The more seeds score
-    a row, the more often it must be named rightly.
-
-    Args:
-      right: for each seed a mark for each row: "1", "0", or "-" if the seed does not score it.
-    """
-    marks = np.array([list(of_seed) for of_seed in right])  # [seeds, rows]
-    often = (marks != "-").sum(axis=0) > 1
-    shares = (marks != "0").all(axis=0)[often]
-    return words.figure(shares.mean()) if len(shares) >= FEWEST else words.NONE
 
 
 def too_rare(facts: Facts) -> str:

@@ -23,6 +23,7 @@ from vfljax.types import AttackIdentity
 Summary = dict[str, dict[str, Any]]  # entries by variant
 LOCAL_ONLY = "logistic"  # the variant of the local-only baseline, whose rows belong to no trial
 SHARES = np.logspace(-3, 0, 25)  # the shares at which curves are stored (``attacking.certainty``)
+MARKED = 1024  # rows of the data set for which it is stored whether an attack names them rightly
 COSTS = (
     "seconds",
     "compiles",
@@ -30,6 +31,15 @@ COSTS = (
     "diverged",
     "rows",
 )  # added up over the units of a variant
+
+
+def marked_rows(rows: int) -> np.ndarray:
+    """Returns the rows of a data set whose marks the column ``right`` has, in the order of the marks.
+
+    Args:
+      rows: the number of rows of the data set.
+    """
+    return np.random.default_rng(rows).choice(rows, min(rows, MARKED), replace=False)
 
 
 def identity_columns(attack: AttackIdentity) -> dict[str, Any]:
