@@ -53,7 +53,7 @@ LOOPS = {
     "attacks.similarity.clusters": "rounds of k-means, and classes",
     "attacks.enumeration.followed": "batches in order: what is learned of one is used in the next",
     "attacks.enumeration.renamed": "the assignment of classes to clusters, class by class",
-    "attacks.ranks.midranks": "halvings of a sorted column, unrolled",
+    "attacks.ranks.midranks": "halvings of a sorted column",
     "attacks.ranks.solve": "conjugate gradients",
     "attacks.batch_inversion.batch_inversion": "batches one after the other",
 }

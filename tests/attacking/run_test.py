@@ -1,5 +1,6 @@
 """Attacks on stored sweeps: what an attacker is given, baselines, and what a resume computes."""
 
+import collections
 import dataclasses
 import itertools
 
@@ -99,6 +100,26 @@ def test_an_interrupted_attack_is_saved_and_continued_by_a_machine_with_other_ba
     monkeypatch.setattr(batching, "BATCH_SIZE", 26)
     monkeypatch.setattr(batching, "width_of", lambda *_: 1)
     attack(workdir, ["direct"])
+    assert comparable(store.load(workdir).attacks) == before
+
+
+def test_the_program_of_an_attack_is_compiled_in_the_background_and_counts_as_its_own(
+    workdir, monkeypatch
+):
+    before = comparable(store.load(workdir).attacks)
+    drop_units(workdir, DIRECT)
+    monkeypatch.setattr(programs, "_PROGRAMS", collections.OrderedDict())
+    ahead, begin = [], programs.Program.compile
+
+    def noted(program, *arguments, pool=None):
+        ahead.append((program.name, pool is not None))
+        begin(program, *arguments, pool=pool)
+
+    monkeypatch.setattr(programs.Program, "compile", noted)
+    attack(workdir, ["direct"])
+    assert ahead == [("attack_direct", True), ("score_member", False)]
+    entries = store.attack_summary(workdir).values()
+    assert [entry["compiles"] for entry in entries if entry["label"] == DIRECT] == [2]
     assert comparable(store.load(workdir).attacks) == before
 
 

@@ -30,6 +30,7 @@ def _few_drawn_at_once(monkeypatch):
 
     monkeypatch.setattr(jax.random, "beta", power)
     monkeypatch.setattr(completion, "DRAWN", 4)
+    monkeypatch.setattr(completion, "CHUNK", 36)  # steps of 4 + 4 rows are prepared by 3 and 1
 
 
 def as_arrays(knobs):

@@ -234,6 +234,9 @@ def test_a_dear_attack_waits_for_cheaper_ones_of_its_block(queue, tmp_path):
     assert names(queue.ready(everything)) == ["shards/0", "shards/1", "shards/2"]
     made(tmp_path, "shards/0", "shards/2")
     assert names(queue.ready(everything)) == ["shards/1", "attacks/cheap/001"]
+    assert names(queue.next_attacks(everything)) == ["attacks/cheap/001"]
+    with store.claim(tmp_path, "attacks/cheap/000"):  # another process is at its program
+        assert not queue.next_attacks(everything)
     made(tmp_path, "attacks/cheap/001")
     assert names(queue.ready(everything)) == ["shards/1", "attacks/dear/001"]
     queue.given_up["shards/1"] = "no"  # the block's other shard is attacked all the same

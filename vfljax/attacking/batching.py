@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -201,16 +202,36 @@ def batch_scores(
     Returns:
       The program, its inputs [jobs], and the scores [members of the batch, draws, N, C].
     """
-    inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(batch.load, jobs))
-    arguments = batch.layout.pad(inputs), batch.common
-    program = programs.program(
-        make_attack_member, (batch.static,), batch.layout, *arguments, level=batch.level
-    )
+    program, inputs, arguments = _called(batch, jobs)
     scores = program(*arguments, count=len(jobs))
     if batch.attack.host:
         features = batch.layout.unpad(scores.train, len(jobs))[:, 0]
         scores = batch.layout.pad(_read(features, batch, jobs, inputs, stored))
     return program, inputs, scores
+
+
+def compile_attack_batch(batch: AttackBatch, job: Job, pool: Executor) -> None:
+    """Traces the program of a batch, and compiles it in the background.
+
+    Args:
+      batch: what the jobs share.
+      job: one of them, but none of UNTRAINED, whose bottoms would be made first.
+      pool: compiles.
+    """
+    program, _, arguments = _called(batch, [job])
+    program.compile(*arguments, pool=pool)
+
+
+def _called(
+    batch: AttackBatch, jobs: Sequence[Job]
+) -> tuple[programs.Program, AttackInput, tuple[AttackInput, CommonData]]:
+    """Returns the program of a batch, its inputs [jobs] on the host, and its arguments."""
+    inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(batch.load, jobs))
+    arguments = batch.layout.pad(inputs), batch.common
+    program = programs.program(
+        make_attack_member, (batch.static,), batch.layout, *arguments, level=batch.level
+    )
+    return program, inputs, arguments
 
 
 def _read(

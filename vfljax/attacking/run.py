@@ -8,14 +8,30 @@ from __future__ import annotations
 import pathlib
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from concurrent.futures import Executor
+from typing import Any, NamedTuple
 
 import jax
 
 from vfljax import attacks, plugins, store
 from vfljax.attacking import cascade, local_only
-from vfljax.attacking.batching import Stored, make_attack_batch, run_attack_batch, sharing_calls
-from vfljax.attacking.jobs import ATTACK, Job, VariantPlan, attacks_among, jobs_of, key_of, of_entry
+from vfljax.attacking.batching import (
+    Stored,
+    compile_attack_batch,
+    make_attack_batch,
+    run_attack_batch,
+    sharing_calls,
+)
+from vfljax.attacking.jobs import (
+    ATTACK,
+    UNTRAINED,
+    Job,
+    VariantPlan,
+    attacks_among,
+    jobs_of,
+    key_of,
+    of_entry,
+)
 from vfljax.attacking.scoring import Scorer
 from vfljax.config import Config
 from vfljax.datasets.splits import label_groups
@@ -90,34 +106,71 @@ def check_attacks(header: Mapping[str, Any], workdir: pathlib.Path) -> None:
 
 
 @profile.span("attacks, the host's work")
-def run_unit(unit: store.Unit, stored: Stored) -> None:
+def run_unit(unit: store.Unit, stored: Stored, ahead: int = 0) -> None:
     """Makes a unit of attacks or of the local-only baseline.
 
     Args:
       unit: the unit. If shards that it needs are not trained, the rows of the others are saved as its progress.
       stored: the sweep.
+      ahead: how many of its programs ``compile_ahead`` has traced.
     """
     if unit.kind == LOCAL_ONLY:
         local_only.run(unit, stored)
     else:
-        _attack(unit, stored)
+        _attack(unit, stored, ahead)
 
 
-def _attack(unit: store.Unit, stored: Stored) -> None:
-    workdir, began, traces = stored.workdir, time.monotonic(), programs.traces()
-    there = [(n, s) for n, s in zip(unit.needs, unit.shards) if store.finished(workdir, n)]
-    for name, _ in there:
-        store.verify(workdir, name)
-    planned = stored.variants[unit.of]
+def compile_ahead(unit: store.Unit, stored: Stored, pool: Executor) -> None:
+    """Traces the programs that a unit of attacks will call, and compiles them in the background.
+
+    Args:
+      unit: the unit, all of whose cheaper attacks are done.
+      stored: the sweep.
+      pool: compiles.
+    """
+    work = _work(unit, stored)
+    todo = [job for job in work.left if job.key not in work.rows and job.what != UNTRAINED]
+    for together in sharing_calls(todo, work.planned.attack):
+        batch = make_attack_batch(together[0].variant, together[0].group, stored)
+        compile_attack_batch(batch, together[0], pool)
+
+
+class _Work(NamedTuple):
+    """What is to be done for a unit of attacks."""
+
+    planned: VariantPlan
+    trained: list[dict[str, Any]]  # rows of results of the shards that are trained
+    jobs: list[Job]
+    left: list[Job]  # those that are not settled
+    rows: dict[tuple[Any, ...], dict[str, Any]]  # of jobs that are done or settled, by key
+
+
+def _trained_shards(unit: store.Unit, stored: Stored) -> list[tuple[str, str]]:
+    """Returns the units and the names of a unit's shards that are trained."""
+    pairs = zip(unit.needs, unit.shards, strict=True)
+    return [(name, shard) for name, shard in pairs if store.finished(stored.workdir, name)]
+
+
+def _work(unit: store.Unit, stored: Stored) -> _Work:
+    workdir, planned = stored.workdir, stored.variants[unit.of]
     assert planned is not None, "the unit cannot be run"
-    trained = store.read_results(workdir, [shard for _, shard in there]).select(TRIAL).to_pylist()
+    names = [shard for _, shard in _trained_shards(unit, stored)]
+    trained = store.read_results(workdir, names).select(TRIAL).to_pylist()
     jobs = jobs_of(planned, stored.plan, trained)
     rows = {key_of(row): row for row in store.read_partial_rows(workdir, unit.name)}
     settled = _settled(unit, jobs, trained, stored)
     for job in jobs:
         if job.key in settled and job.what == ATTACK:
             rows[job.key] = job.figures({"settled_by": settled[job.key]})
-    left = [job for job in jobs if job.key not in settled]
+    return _Work(planned, trained, jobs, [job for job in jobs if job.key not in settled], rows)
+
+
+def _attack(unit: store.Unit, stored: Stored, ahead: int) -> None:
+    workdir, began, traces = stored.workdir, time.monotonic(), programs.traces()
+    there = _trained_shards(unit, stored)
+    for name, _ in there:
+        store.verify(workdir, name)
+    planned, trained, jobs, left, rows = _work(unit, stored)
     todo = [job for job in left if job.key not in rows]
     progress = Progress(
         f"attack {planned.variant.label}", attacks_among(left), _steps(left, planned)
@@ -132,7 +185,7 @@ def _attack(unit: store.Unit, stored: Stored) -> None:
         return
     cost = {
         "seconds": time.monotonic() - began,
-        "compiles": programs.traces() - traces,
+        "compiles": programs.traces() - traces + ahead,
         "trials": attacks_among(jobs),
         "diverged": _diverged(planned, trained),
         "rows": len(rows),

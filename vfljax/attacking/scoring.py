@@ -25,6 +25,7 @@ from vfljax.sweep.canaries import PREFIX, guess_figures
 from vfljax.types import Array, HostArray, Scores
 
 HOST_BATCH = 32  # outputs of attacks on the host that are scored in one call
+FEW_TEST = 10_000  # test rows that are scored in about a millisecond of a member
 
 
 class AttackOutput(NamedTuple):
@@ -274,6 +275,14 @@ class Scorer:
             rows += [{k: v[i].tolist() for k, v in figures.items()} for i in range(len(batch))]
         return rows
 
+    def _no_test(self, members: int, classes: int, layout: batch_layout.Layout) -> Array | None:
+        """Returns zeros [members, M, C] in place of an attack's scores of test rows that it does not have, so
+        that all attacks share a program; None where another program is worth its compile time."""
+        rows = self._true.test_labels.shape[1]
+        if rows > FEW_TEST:
+            return None
+        return layout.pad(np.zeros((members, rows, classes), np.float32))
+
     def _figures(self, output: AttackOutput, capacity: int) -> dict[str, HostArray]:
         """Returns each figure [members]. The scores are on the devices, with copies that fill the batch; all
         else is on the host, without copies."""
@@ -284,14 +293,21 @@ class Scorer:
         padded = layout.pad(output._replace(scores=(), draw=())._asdict())
         places = self._marked[np.asarray(output.seed)]
 
+        scores, tested = output.scores, output.scores.test is not None
+        members, *_, classes = scores.train.shape
+        test = None if tested else self._no_test(members, classes, layout)
+
         def scored(draw: int, canaries: bool = False) -> dict[str, HostArray]:
             draws = layout.pad(np.full(count, draw, np.int32))
-            of_draw = {**padded, "draw": draws, "scores": _of_draw(output.scores, draw)}
+            drawn = _of_draw(scores, draw)
+            drawn = drawn if tested else drawn._replace(test=test)
+            of_draw = {**padded, "draw": draws, "scores": drawn}
             static, arguments = (canaries,), (AttackOutput(**of_draw), self._true)
             program = programs.program(
                 _make_scorer, static, layout, *arguments, level=self._level, fitting=True
             )
-            return layout.unpad(program(*arguments, count=count), count)
+            figures = layout.unpad(program(*arguments, count=count), count)
+            return {k: v for k, v in figures.items() if tested or not k.startswith("test_")}
 
         for draw in range(output.scores.train.shape[1]):  # one program for any number of draws
             figures = scored(draw)

@@ -37,17 +37,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
 import optax
 
-from vfljax import keys
+from vfljax import keys, machine
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
-from vfljax.attacks.mixmatch import Mixing, mixmatch_loss, mixup, sharpen
+from vfljax.attacks.mixmatch import Mixing, mixmatch_loss, mixup, permutations, sharpen
 from vfljax.models import Head
 from vfljax.models.parties import Party, from_module, together
 from vfljax.models.rows import over_chunks
@@ -76,6 +76,27 @@ KNOBS = {
 PUBLISHED_STEPS = 25 * 1024  # 25 epochs of 1,024 steps
 DRAWN = 1024  # steps whose random numbers are drawn at once
 RANGES = {"temperature": (1e-3, 1e6), "alpha": (1e-3, 1e6), "ema": (0.0, 1.0)}
+
+Mix = Callable[[Array], Array]  # of embeddings [2b, D]
+Carry = tuple[
+    tuple[PyTree, ...], tuple[PyTree, ...], PyTree
+]  # what trains, its average, Adam's state
+
+
+class Batch(NamedTuple):
+    """What is prepared of a step with b labeled and b unlabeled rows.
+
+    Rows are the bottoms' inputs, a tuple of arrays, where these train, and else their embeddings [..., D].
+    """
+
+    unlabeled: Any  # b rows
+    mixed: (
+        Any  # 2b rows, the labeled ones first; not mixed yet where a bottom that trains reads codes
+    )
+    targets: Array  # [b, C] of the labeled rows
+    lam: Array  # []
+    order: Array  # [2b]
+    dropout: Array  # [2] keys: of the guess and of the loss
 
 
 def at_known_share(logits: Array, among: Array, share: Array) -> Array:
@@ -131,28 +152,23 @@ def complete(
     chex.assert_type([known.rows, known.labels, known.count], int)
     chex.assert_equal_shape_prefix([*view.features, known.rows], 1)
     rows, drawn = len(view.features[0]), min(steps, DRAWN)
+    most = CHUNK if bottom.light else HEAVY_CHUNK
+    group = min(drawn, max(1, machine.rows_at_once(most) // (3 * batch_size)))
     example, _ = bottom.apply(view.bottoms, _rows(view.features, slice(2)), False, None)
     networks = (head.init(keys.fold(key, "head"), example), *view.bottoms)
     trained = len(networks) if finetune_bottom else 1  # the first so many networks
 
-    def forward(
-        networks: tuple[PyTree, ...],
-        x: tuple[Array, ...],
-        key: Array | None,
-        mix: Callable[[Array], Array] = lambda z: z,
-    ) -> tuple[Array, tuple[PyTree, ...]]:
-        """Logits, and the networks with moved statistics; evaluation mode without a key."""
-        train = key is not None
-        z, (after, _) = bottom.apply(networks[1:], x, train, key)
-        logits, (after_head, _) = head.apply(networks[0], mix(z), train, key)
+    def embed(bottoms: tuple[PyTree, ...], x: Any, key: Array) -> tuple[Array, tuple[PyTree, ...]]:
+        """Embeddings in training mode, and the bottoms with moved statistics."""
+        z, (after, _) = bottom.apply(bottoms, x, True, key)
+        return z, after
+
+    def forward(networks: tuple[PyTree, ...], x: Any, key: Array, mix: Mix) -> Any:
+        """Logits in training mode, and the networks that train with moved statistics. ``x`` are the inputs of
+        bottoms that train, and the embeddings of frozen ones."""
+        z, after = embed(networks[1:], x, key) if finetune_bottom else (x, ())
+        logits, (after_head, _) = head.apply(networks[0], mix(z), True, key)
         return logits, (after_head, *after)
-
-    def split(networks: tuple[PyTree, ...]) -> list[PyTree]:
-        return [network["params"] for network in networks[:trained]]
-
-    def join(networks: tuple[PyTree, ...], params: list[PyTree]) -> tuple[PyTree, ...]:
-        joined = ({**network, "params": p} for network, p in zip(networks, params))
-        return (*joined, *networks[trained:])
 
     optimizer = optax.scale_by_adam()
     decay = 1 - knobs["weight_decay"] * knobs["learning_rate"]
@@ -169,58 +185,80 @@ def complete(
         low = jnp.where(known.count >= rows, 0, known.count)
         j = jax.random.randint(unlabeled_key, (drawn, batch_size), low, rows)
         lam = jax.random.beta(beta_key, knobs["alpha"], knobs["alpha"], (drawn,))
-        order = jnp.argsort(jax.random.uniform(mix_key, (drawn, 2 * batch_size)), axis=-1)
+        order = permutations(jax.random.uniform(mix_key, (drawn, 2 * batch_size)))
         return Mixing(i, j, jnp.maximum(lam, 1 - lam), order)
 
-    def step(number: Array, carry: tuple[PyTree, PyTree, PyTree], draws: Mixing) -> Any:
-        networks, averaged, state = carry
-        i, j, lam, order = jax.tree.map(lambda a: a[number % drawn], draws)
-        x = _rows(view.features, known.rows[jnp.concatenate([i, j])])
-
-        dropout = jax.random.split(keys.fold(key, "dropout", number))
-        guess, _ = forward(networks, _rows(x, slice(batch_size, None)), dropout[0])
-        q = sharpen(jax.nn.softmax(guess), knobs["temperature"])
-        targets = jnp.concatenate([jax.nn.one_hot(known.labels[i], num_classes), q])
-
-        def mix(tree: PyTree) -> PyTree:
-            return mixup(tree, lam, order)
-
+    def prepare(number: Array, draws: Mixing) -> Batch:
+        """The batch of a step, as far as no network that trains is needed for it."""
+        x = _rows(view.features, known.rows[jnp.concatenate([draws.labeled, draws.unlabeled])])
+        unlabeled = _rows(x, slice(batch_size, None))
         # codes and token ids have no convex combinations: their embeddings are mixed, at the cut
-        mixed, at_cut = (mix(x), lambda z: z) if bottom.mixable else (x, mix)
-        soft = jax.lax.stop_gradient(mix(targets))
+        mixed = mixup(x, draws.lam, draws.order) if bottom.mixable else x
+        dropout = jax.random.split(keys.fold(key, "dropout", number))
+        if not finetune_bottom:
+            unlabeled, _ = embed(view.bottoms, unlabeled, dropout[0])
+            mixed, _ = embed(view.bottoms, mixed, dropout[1])
+            mixed = mixed if bottom.mixable else mixup(mixed, draws.lam, draws.order)
+        targets = jax.nn.one_hot(known.labels[draws.labeled], num_classes)
+        return Batch(unlabeled, mixed, targets, draws.lam, draws.order, dropout)
+
+    def step(number: Array, carry: Carry, batch: Batch) -> Carry:
+        networks, averaged, state = carry
+        guess, _ = forward(networks, batch.unlabeled, batch.dropout[0], lambda z: z)
+        q = sharpen(guess, knobs["temperature"])
+        targets = jnp.concatenate([batch.targets, q])
+        soft = jax.lax.stop_gradient(mixup(targets, batch.lam, batch.order))
         weight = lambda_u * jnp.minimum(1.0, number / steps)
 
-        def loss(params: list[PyTree]) -> tuple[Array, PyTree]:
-            logits, after = forward(join(networks, params), mixed, dropout[1], at_cut)
+        def at_cut(z: Array) -> Array:
+            whole = finetune_bottom and not bottom.mixable
+            return mixup(z, batch.lam, batch.order) if whole else z
+
+        def loss(params: list[PyTree]) -> tuple[Array, tuple[PyTree, ...]]:
+            joined = tuple({**n, "params": p} for n, p in zip(networks, params, strict=True))
+            logits, after = forward(joined, batch.mixed, batch.dropout[1], at_cut)
             return mixmatch_loss(logits, soft, batch_size, weight), after
 
-        params = split(networks)
+        params = [network["params"] for network in networks]
         gradient, after = jax.grad(loss, has_aux=True)(params)
         updates, state = optimizer.update(gradient, state, params)
         params = jax.tree.map(lambda p, u: p - knobs["learning_rate"] * u, params, updates)
-        after = join(after, params)
-        averaged = _floats(
-            lambda v, a: knobs["ema"] * a + (1 - knobs["ema"]) * v, after[:trained], averaged
-        )
+        after = tuple({**n, "params": p} for n, p in zip(after, params, strict=True))
+        averaged = _floats(lambda v, a: knobs["ema"] * a + (1 - knobs["ema"]) * v, after, averaged)
         # as released, decay shrinks EVERY state tensor of what trains, batch statistics too
-        decayed = _floats(lambda v: v * decay, after[:trained])
-        return (*decayed, *after[trained:]), averaged, state
+        return _floats(lambda v: v * decay, after), averaged, state
 
-    def many(number: Array, carry: Any) -> Any:
-        draws = draw(number)
-        first, last = number * drawn, jnp.minimum((number + 1) * drawn, steps)
-        return jax.lax.fori_loop(first, last, lambda n, c: step(n, c, draws), carry)
+    def many(number: Array, carry: Carry) -> Carry:
+        draws, first = draw(number), number * drawn
 
-    carry = (networks, networks[:trained], optimizer.init(split(networks)))
-    _, averaged, _ = jax.lax.fori_loop(0, -(-steps // drawn), many, carry)
+        def some(place: Array, carry: Carry) -> Carry:
+            """The steps of a group, whose inputs are prepared by large products. Those beyond the last are not
+            taken."""
+            places = place * group + jnp.arange(group)
+            of_group = jax.tree.map(lambda a: a[jnp.minimum(places, drawn - 1)], draws)
+            batches = jax.vmap(prepare)(first + places, of_group)
+
+            def one(i: Array, carry: Carry) -> Carry:
+                batch = jax.tree.map(lambda a: a[i], batches)
+                return step(first + place * group + i, carry, batch)
+
+            left = jnp.minimum(drawn, steps - first) - place * group
+            return jax.lax.fori_loop(0, jnp.minimum(group, left), one, carry)
+
+        groups = -(-jnp.minimum(drawn, steps - first) // group)
+        return jax.lax.fori_loop(0, groups, some, carry)
+
+    training = networks[:trained]
+    state = optimizer.init([network["params"] for network in training])
+    _, averaged, _ = jax.lax.fori_loop(0, -(-steps // drawn), many, (training, training, state))
     evaluated = (*averaged, *networks[trained:])  # a frozen bottom is the one that was given
 
+    def logits_of_rows(x: tuple[Array, ...]) -> Array:
+        z, _ = bottom.apply(evaluated[1:], x, False, None)
+        return head.apply(evaluated[0], z, False, None)[0]
+
     def logits_of(x: tuple[Array, ...]) -> Array:
-        return over_chunks(
-            lambda r: forward(evaluated, _rows(x, r), None)[0],
-            jnp.arange(len(x[0])),
-            CHUNK if bottom.light else HEAVY_CHUNK,
-        )
+        return over_chunks(lambda r: logits_of_rows(_rows(x, r)), jnp.arange(len(x[0])), most)
 
     train, test = logits_of(view.features), logits_of(view.test_features)
     if threshold == "plain":

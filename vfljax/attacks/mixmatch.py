@@ -28,18 +28,31 @@ class Mixing(NamedTuple):
     order: Array  # [steps, 2b] permutation
 
 
-def sharpen(p: Array, temperature: Array | float) -> Array:
-    """Sharpen probabilities [..., C] to p^(1/T) / sum p^(1/T) along the last axis (MixMatch).
+def permutations(u: Array) -> Array:
+    """The stable order [..., n] of uniform numbers u [..., n] along the last axis, as int32.
 
-    T > 0. T = 1 changes nothing; T near 0 picks the largest. Where every power of a row underflows, the
-    same is computed from logarithms.
+    Float32 uniform numbers of JAX are multiples of 2^-23, so that a number and its place fit into one integer
+    for n up to 512. XLA sorts integers on a CPU in a seventh of the time that it takes for pairs of a number
+    and a place.
     """
-    chex.assert_type(p, float)
+    chex.assert_type(u, jnp.float32)
+    count = u.shape[-1]
+    bits = max(count - 1, 1).bit_length()
+    if bits > 32 - 23:
+        return jnp.argsort(u, axis=-1).astype(jnp.int32)
+    number = (u * 2**23).astype(jnp.uint32)
+    packed = (number << bits) | jax.lax.broadcasted_iota(jnp.uint32, u.shape, u.ndim - 1)
+    return (jnp.sort(packed, axis=-1) & ((1 << bits) - 1)).astype(jnp.int32)
+
+
+def sharpen(logits: Array, temperature: Array | float) -> Array:
+    """Sharpen the probabilities p = softmax(logits) [..., C] to p^(1/T) / sum p^(1/T) (MixMatch).
+
+    That is softmax(logits / T). T > 0. T = 1 changes nothing; T near 0 picks the largest.
+    """
+    chex.assert_type(logits, float)
     chex.assert_rank(temperature, 0)
-    powered = p ** (1 / temperature)
-    total = jnp.sum(powered, axis=-1, keepdims=True)
-    shifted = jax.nn.softmax(jnp.log(p) / temperature, axis=-1)
-    return jnp.where(total > 1e-30, powered / jnp.maximum(total, 1e-30), shifted)
+    return jax.nn.softmax(logits / temperature)
 
 
 def mixup(tree: PyTree, lam: Array, permutation: Array) -> PyTree:

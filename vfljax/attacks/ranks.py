@@ -40,21 +40,25 @@ RIDGE, KERNEL_RIDGE, SHRINKAGE = 10.0, 1.0, 0.2
 
 
 def midranks(x: Array, sent: Array) -> Array:
-    """The midranks of each column of x [N, W] among the rows sent [N] bool, of mean 0 and width ``WIDTH``.
+    """The midranks of each column of x [N, W] among the rows sent, of mean 0 and width ``WIDTH``.
 
-    Equal entries share the mean of their ranks, so that a constant column is 0. Rows not sent are 0.
+    ``sent`` is bool, [N] for all columns or [N, W]. Equal entries share the mean of their ranks, so that a
+    constant column is 0. Rows not sent are 0.
     """
-    chex.assert_rank([x, sent], [2, 1])
-    count = jnp.maximum(jnp.sum(sent), 1)
+    chex.assert_rank([x, sent], [2, {1, 2}])
+    sent = jnp.broadcast_to(sent.reshape(len(x), -1), x.shape)
+    count = jnp.maximum(jnp.sum(sent, axis=0, keepdims=True), 1)
     # rows that were not sent lie after all others
-    columns = sortable(jnp.where(sent[:, None], x, jnp.inf)).T
+    columns = sortable(jnp.where(sent, x, jnp.inf)).T
 
     def up_to(side: str) -> Array:
-        find = functools.partial(jnp.searchsorted, side=side, method="scan_unrolled")
+        find = functools.partial(
+            jnp.searchsorted, side=side
+        )  # a loop, which compiles in half the time
         return jax.vmap(find)(jnp.sort(columns, axis=1), columns).T
 
     centered = up_to("left") + jnp.minimum(up_to("right"), count) - count  # twice, in integers
-    return jnp.where(sent[:, None], WIDTH / 2 * centered / count, 0.0)
+    return jnp.where(sent, WIDTH / 2 * centered / count, 0.0)
 
 
 def sortable(x: Array) -> Array:
@@ -75,21 +79,28 @@ def features(view: View, blocks: str) -> Array:
       blocks: what is read of it, a name in ``BLOCKS``.
     """
     with_columns, with_exchange = BLOCKS[blocks]
-    parts = []
+    parts, sent, weights = [], [], []
+
+    def add(x: Array, rows: Array, weight: float = 1.0) -> None:
+        parts.append(x)
+        sent.append(jnp.broadcast_to(rows[:, None], x.shape))
+        weights.append(jnp.full((1, x.shape[1]), weight))
+
     if with_exchange:
         mean, ever = core.received(view, "mean")
-        by_epoch = jax.vmap(midranks)
-        lengths = jnp.linalg.norm(view.gradients, axis=-1, keepdims=True)
         total = jnp.sum(view.sums.square, axis=-1, keepdims=True)
-        of_sums = [mean, jnp.linalg.norm(mean, axis=-1, keepdims=True), total]
+        add(jnp.concatenate([mean, jnp.linalg.norm(mean, axis=-1, keepdims=True), total], -1), ever)
+        lengths = jnp.linalg.norm(view.gradients, axis=-1, keepdims=True)
         of_epochs = jnp.concatenate([view.embeddings, view.gradients, lengths], axis=-1)
-        ranked = jnp.moveaxis(by_epoch(of_epochs, view.sent), 0, 1)
-        parts = [midranks(jnp.concatenate(of_sums, axis=-1), ever), ranked.reshape(len(ever), -1)]
+        for x, rows in zip(of_epochs, view.sent, strict=True):
+            add(x, rows)
     if with_columns:
         columns = core.columns_of(view.features)
         weight = (FEW / max(columns.shape[1], FEW)) ** 0.5
-        parts.append(weight * midranks(columns, jnp.ones(len(columns), bool)))
-    return jnp.concatenate(parts, axis=-1)
+        add(columns, jnp.ones(len(columns), bool), weight)
+    # all columns at once: each sort compiles for about a second
+    joined = midranks(jnp.concatenate(parts, axis=-1), jnp.concatenate(sent, axis=-1))
+    return jnp.concatenate(weights, axis=-1) * joined
 
 
 class Taught(NamedTuple):

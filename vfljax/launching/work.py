@@ -6,6 +6,7 @@ left. Processes that work in one folder need not know of each other (``vfljax.st
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import time
 import traceback
@@ -135,7 +136,7 @@ def work(begun: Begun, say: Say = print, may: May = anything) -> Outcome:
     """
     queue = Queue(begun)
     with ThreadPoolExecutor(max_workers=cores()) as pool:
-        maker = _Maker(begun, queue, pool)
+        maker = _Maker(begun, queue, pool, may)
         with heartbeat(say, maker.doing):
             while queue.left(may):
                 if not any(_try(unit, maker, say) for unit in queue.preferred(maker.program, may)):
@@ -226,6 +227,15 @@ class Queue:
         left = (u for u in self.units if u.kind == SHARD and u.name not in self.done)
         return next((unit for unit in left if unit.program not in busy), None)
 
+    def next_attacks(self, may: May) -> list[Unit]:
+        """Returns the first unit of each program of attacks that can be run now, whose units no process has
+        claimed and none of whose units has failed."""
+        others = store.claimed(self.workdir) | store.failed(self.workdir)
+        busy = {unit.program for unit in self.units if slug(unit.name) in others}
+        ready = (unit for unit in self.ready(may) if unit.kind == ATTACK)
+        first = {unit.program: unit for unit in reversed([*ready]) if unit.program not in busy}
+        return [*reversed(first.values())]
+
 
 def _try(unit: Unit, maker: _Maker, say: Say) -> bool:
     """Claims a unit and makes it. Returns False if another process has claimed it."""
@@ -256,8 +266,8 @@ def _try(unit: Unit, maker: _Maker, say: Say) -> bool:
 class _Maker:
     """Makes units in this process, and keeps what several of them need."""
 
-    def __init__(self, begun: Begun, queue: Queue, pool: Executor) -> None:
-        self.begun, self.queue, self._pool = begun, queue, pool
+    def __init__(self, begun: Begun, queue: Queue, pool: Executor, may: May) -> None:
+        self.begun, self.queue, self._pool, self._may = begun, queue, pool, may
         self.program = ""  # of the last unit
         self.training_seconds = self.attack_seconds = self.compiling = 0.0
         self._unit: Unit | None = None
@@ -266,6 +276,9 @@ class _Maker:
         self._stored: Stored | None = None
         self._progress: Progress | None = None
         self._counted: set[str] = set()
+        self._ahead: dict[
+            str, int
+        ] = {}  # how many programs were compiled ahead for units of a program
 
     def doing(self) -> str:
         """Returns what this process does now, for a line of progress."""
@@ -289,9 +302,24 @@ class _Maker:
         self.close()
         if self._stored is None:
             self._stored = run.opened(*self.begun)
-        run.run_unit(unit, self._stored)
+        self._compile_ahead(unit, self._stored)
+        ahead = self._ahead.get(unit.program, 0)
+        self._ahead[unit.program] = 0
+        run.run_unit(unit, self._stored, ahead)
         self.attack_seconds += time.monotonic() - began
         self.compiling += programs.compile_seconds() - compiled
+
+    def _compile_ahead(self, unit: Unit, stored: Stored) -> None:
+        """Compiles the programs of an attack in the background, and of as many following as there are cores."""
+        own = [unit] if unit.kind == ATTACK else []
+        for each in [*own, *self.queue.next_attacks(self._may)[: cores()]]:
+            if each.program not in self._ahead:
+                traces = programs.traces()
+                with contextlib.suppress(
+                    Exception
+                ):  # of an attack's code: the unit itself will raise it
+                    run.compile_ahead(each, stored, self._pool)
+                self._ahead[each.program] = programs.traces() - traces
 
     def _train(self, unit: Unit) -> None:
         plan, workdir = self.begun.plan, self.begun.workdir
