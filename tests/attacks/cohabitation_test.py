@@ -13,7 +13,7 @@ SIDES = cases.build(module.ROW, 2, names="none", rounds=60)
 
 
 def trees(labels, wrong, seed=0, untold=0.0):
-    """Nodes [T, L, N] of three trees: level 1 parts the classes but for some rows ``wrong``, and level 2 divides
+    """Nodes [T, L, N] of three trees. Level 1 parts the classes but for some rows ``wrong``, level 2 divides
     each child at random."""
     random = np.random.default_rng(seed)
     out = np.empty((3, 2, len(labels)), int)

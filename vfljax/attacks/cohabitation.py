@@ -6,16 +6,18 @@ node of row i at level l of tree t, and m_tl(i) the number of rows in it, rows i
 
     A_ij = sum_tl w_tl [n_tl(i) = n_tl(j)] / m_tl(i) / sum_tl w_tl,   w_tl = first^t deep^l,
 
-both sums over the nodes of row i that the attacker is told. Early trees count more if ``first`` is below 1: later
-ones correct what is left. Deep nodes count more if ``deep`` is above 1. A s averages s over the rows of each node.
+both sums over the nodes of row i that the attacker is told. Early trees count more if ``first`` is below 1:
+later ones correct what is left. Deep nodes count more if ``deep`` is above 1. A s averages s over the rows of
+each node.
 
     known   s <- A s~, from s = 0, where s~ is s with y_i - mean_known(y) in the place of each known row i
     none    s <- A s less its mean, at length 1, from a random s: towards the second eigenvector of A. Its two
-            sides are clusters, and the smaller one is called positive, as the class prior says of rare positives
+            sides are clusters, and the smaller one is called positive, as the class prior says of rare
+            positives
 
-References: ID2Graph (Takahashi et al., arXiv 2307.10318) finds communities in the graph of rows that share nodes,
-and ICA, the instance clustering attack (Ren et al., arXiv 2404.04490), clusters rows by their nodes. The
-iteration, the weights and the known labels are ours.
+References: ID2Graph (Takahashi et al., arXiv 2307.10318) finds communities in the graph of rows that share
+nodes, and ICA, the instance clustering attack (Ren et al., arXiv 2404.04490), clusters rows by their nodes.
+The iteration, the weights and the known labels are ours.
 """
 
 from __future__ import annotations

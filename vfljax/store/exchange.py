@@ -12,7 +12,7 @@ party's cut width::
     party<p>_sum_sign, party<p>_sum_square
     party<p>_sum_count         [S, N] times the row was sent
     party<p>_inputs            [S, E, N, H] what its last linear layer read, if that was recorded
-    party<p>_nodes             [S, T, N, L] int32 node of each row at each level of boosted trees, if there are any
+    party<p>_nodes             [S, T, N, L] int32 node of a row at each level of boosted trees, if there are any
     mates_order                [S, E, N + R] place of all rows in the sending order, if mates were recorded
     mates_sent                 [S, E, R] whether each of the R batch mates was sent
     mates_party<p>_embeddings, mates_party<p>_gradients  [S, E, R, D]
