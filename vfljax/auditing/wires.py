@@ -54,14 +54,6 @@ PREDICTIONS = "predictions.parquet"
 UTILITIES = ("utility", "alone", "after_utility")
 
 
-class Defended(NamedTuple):
-    """The runs of a request under a defense."""
-
-    runs: tuple[str, ...]  # a file or folder each
-    utility: tuple[float, ...] = ()
-    defense: str = UNKNOWN_DEFENSE  # a name in ``WireRequest.described``
-
-
 class WireRequest(NamedTuple):
     """The request to attack recordings. A utility is measured on rows outside training, one for all runs or
     one per run: accuracy, or AUC if the rarer of two classes has under 30 % of the rows."""
@@ -74,17 +66,6 @@ class WireRequest(NamedTuple):
     utility: tuple[float, ...] = ()  # of the runs
     alone: tuple[float, ...] = ()  # of the label party without the other parties
     after_utility: tuple[float, ...] = ()  # of the runs under a defense
-    # of an audit, which makes its recordings: the runs under each of its defenses by the name of the method,
-    # their descriptions in the form of ``DESCRIPTION``, and fields of the config that replace those made here
-    defended: Mapping[str, Defended] = {}
-    described: Mapping[str, Mapping[str, Any]] = {UNKNOWN_DEFENSE: DESCRIPTION}
-    fields: Mapping[str, Any] = {}
-
-    @property
-    def methods(self) -> dict[str, Defended]:
-        """The runs under each defense by the name of the method."""
-        after = {DEFENDED: Defended(self.after, self.after_utility)} if self.after else {}
-        return {**after, **self.defended}
 
 
 def written(runs: Any, path: pathlib.Path) -> tuple[str, ...]:
@@ -128,8 +109,7 @@ def attack(
     plan = make_plan(experiment)
     recording = plan.dataset.recording
     assert recording is not None
-    names = dict.fromkeys(of.defense for of in request.methods.values())
-    plugins = {name: request.described[name] for name in names}
+    plugins = {UNKNOWN_DEFENSE: DESCRIPTION} if request.after else {}
     header = train.header(plan, command) | {"plugins": plugins}
     header["data"] |= {"validation": 0, "test": 0, "label_columns": True}
     variants = planned(plan, experiment)
@@ -175,15 +155,8 @@ def _checked(request: WireRequest) -> dict[str, list[Wire]]:
         "is of no recording",
         ("give ", argument("after"), ", or leave it out"),
     )
-    runs = [read(path) for path in request.runs]
-    methods = request.methods
-    after = {name: [read(path) for path in of.runs] for name, of in methods.items()}
-    pairs = [
-        pair
-        for name, of in methods.items()
-        for pair in zip(of.runs, after[name], runs, strict=True)
-    ]
-    for path, run, bare in pairs:
+    runs, after = ([read(path) for path in paths] for paths in (request.runs, request.after))
+    for path, run, bare in zip(request.after, after, runs):
         common, rows = alike(bare), ("labels", "known_rows")
         differ = [name for name, value in alike(run).items() if value != common[name]]
         differ += [n for n in rows if not np.array_equal(getattr(run, n), getattr(bare, n))]
@@ -196,7 +169,7 @@ def _checked(request: WireRequest) -> dict[str, list[Wire]]:
     what = f"has embeddings of width {width} for {classes} classes"
     remedy = "without a top model they are logits, of one number a class"
     must(request.federation == SPLIT or width == classes, "federation", what, remedy)
-    return {suite.UNDEFENDED: runs, **after}
+    return {suite.UNDEFENDED: runs, DEFENDED: after}
 
 
 def _must(request: WireRequest, right: Any, name: str, what: str, remedy: Text) -> None:
@@ -243,9 +216,8 @@ def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
         "known_draws": 1 if len(first.known_rows) or first.shape[1] > MANY_ROWS else suite.DRAWS,
         "attackers": tuple((p,) for p in range(passive)),
         "federations": (federation,),
-        "grid": {suite.UNDEFENDED: {}, **{name: {} for name in request.methods}},
+        "grid": {suite.UNDEFENDED: {}, **({DEFENDED: {}} if request.after else {})},
         "attacks": {name: _of_epochs(options.get(name, {}), epochs) for name in names},
-        **request.fields,
     }
 
 
@@ -319,17 +291,17 @@ def _row(trial: Mapping[str, Any], request: WireRequest, plan: Plan) -> dict[str
     two = plan.dataset.num_classes == 2
     accuracy = "oriented_accuracy" if two else "accuracy"
     counted = "oriented_auc" if utility_of(plan.balance) == "AUC" else accuracy
-    defended = request.methods.get(trial["method"])
+    defended = trial["method"] == DEFENDED
 
     def of_seed(values: Sequence[float]) -> float | None:
         return float(values[trial["seed"] % len(values)]) if values else None
 
-    given = {"": of_seed(defended.utility if defended else request.utility)}
+    given = {"": of_seed(request.after_utility if defended else request.utility)}
     given |= {} if defended else {"alone_": of_seed(request.alone)}
     names = (accuracy, *["oriented_auc"] * two)
     return {
         **trial,
-        "defenses": defended.defense if defended else "",
+        "defenses": UNKNOWN_DEFENSE if defended else "",
         **{
             f"{who}{part}_{name}": value if name == counted else None
             for who, value in given.items()
