@@ -31,7 +31,11 @@ def table(name: str, file: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Columns [R, F], labels [R] and the owner of each column [F]."""
     if name == "breast_cancer":
         columns, labels = load_breast_cancer(return_X_y=True)
-        return np.float32(columns), np.int32(labels), np.repeat([PASSIVE, HOLDER], 15)
+        return (
+            np.asarray(columns, np.float32),
+            np.asarray(labels, np.int32),
+            np.repeat([PASSIVE, HOLDER], 15),
+        )
     frame = pd.read_csv(file)
     features = frame.iloc[:, 1:-1]
     months = [name.startswith(("PAY_", "BILL_")) for name in features]
@@ -40,7 +44,7 @@ def table(name: str, file: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("data", choices=("breast_cancer", "default_credit"))
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--file", default="")

@@ -244,7 +244,7 @@ def _write(
     bottoms, active = jax.tree.map(lambda a: np.asarray(a)[seeds], tuple(weights))
     tree = {"bottoms": {str(p): bottom for p, bottom in enumerate(bottoms)}, "active": active}
     every = (party for runs in wires.values() for run in runs for party in run.parties)
-    paths = max(0 if p.nodes is None else np.shape(p.embeddings)[2] for p in every)
+    paths = max(0 if p.nodes is None else np.asarray(p.embeddings).shape[2] for p in every)
     places = zip(trials["method"], seeds, strict=True)
     members = [_exchange(wires[method][seed], paths) for method, seed in places]
     arrays = {name: np.stack([member[name] for member in members]) for name in members[0]}

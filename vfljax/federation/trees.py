@@ -61,7 +61,7 @@ def train(
     columns: HostArray,
     labels: HostArray,
     classes: int,
-    owners: Sequence[int],
+    owners: Sequence[int] | HostArray,
     holder: int,
     boosting: Boosting,
     seed: int,
