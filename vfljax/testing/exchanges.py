@@ -89,7 +89,7 @@ def make_case(
             "sum_square": (received**2).sum(0),
             "sum_count": _host(sent.sum(0), np.int32),
             **({} if inputs is None else {"inputs": _host(inputs)}),
-            "nodes": np.zeros((1, rows, 1), np.int32) if nodes is None else _host(nodes, np.int32),
+            "nodes": _host(np.zeros((1, rows, 1)) if nodes is None else nodes, np.int32),
         },
         bottoms=({"params": {"Dense_0": {"kernel": kernel, "bias": np.zeros(cut, np.float32)}}},),
     )
