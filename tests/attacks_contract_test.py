@@ -67,6 +67,7 @@ ROWS = {
     "surrogate": Row("tops", ({"steps": 150},), knobs={"learning_rate": 0.1, "anchor": 1.0}),
     "enumeration": Row("tops", perfect=0.9),
     "clusters": Row("tops_and_features", knobs={"gradient": 0.5}),
+    "cohabitation": Row("nodes"),
     "swapping": Row("swaps", ({"signal": "norm"},), (2,), {"weight": 10.0}, 1e-3),
     "batch_inversion": Row("sums", tolerance=1e-3),
     "charge": Row("charges", classes=(2,), tolerance=1e-3),
@@ -97,6 +98,7 @@ BAD = {
     "surrogate": {"names": "x", "hidden": -1, "epoch": "mean", "steps": 0},
     "enumeration": {"names": "x", "steps": 0, "draws": 0},
     "clusters": {"names": "x", "count": 13},
+    "cohabitation": {"names": "x", "rounds": 0},
     "swapping": {"signal": "x", "epoch": "mean"},
     "batch_inversion": {"rule": "x", "epoch": "mean"},
     "charge": {"rounds": 0, "names": "x"},
@@ -106,7 +108,10 @@ BAD = {
 FEDERATIONS = {
     **dict.fromkeys(("passive", "charge", "correlation"), (SPLIT, NO_SPLIT)),
     **dict.fromkeys(("global_median", "surrogate", "enumeration", "clusters"), (SPLIT, MALICIOUS)),
-    **dict.fromkeys(("direct", "two_stage", "fusion", "posterior", "batch_inversion"), (NO_SPLIT,)),
+    **dict.fromkeys(
+        ("direct", "two_stage", "fusion", "posterior", "batch_inversion", "cohabitation"),
+        (NO_SPLIT,),
+    ),
     **dict.fromkeys(("active", "swapping"), (MALICIOUS,)),
 }
 EVERY_ROW_SCORED = ("passive", "active", "two_stage")  # whether it was sent or not: by its columns
@@ -144,7 +149,7 @@ SHARES = {
     "shares": shares,
     "clusters": lambda *of: {**cases.LEAKS["logits_and_signs"](*of), **shares(*of)},
     "pulls": lambda *of: {**noise(*of), **shares(*of)},
-    **{name: cases.LEAKS[name] for name in ("features", "charges", "correlations")},
+    **{name: cases.LEAKS[name] for name in ("features", "nodes", "charges", "correlations")},
 }
 
 
@@ -240,7 +245,7 @@ def test_rows_permuted_together_permute_the_scores_unless_they_are_drawn(name, o
         return
     order = np.random.default_rng(1).permutation(ROWS_OF_A_RUN)
     run, common = case
-    by_epoch = ("embeddings", "gradients", "inputs", "order", "sent")
+    by_epoch = ("embeddings", "gradients", "inputs", "nodes", "order", "sent")
     exchange = {
         part: x if part == "epochs" else x[:, order] if part in by_epoch else x[order]
         for part, x in run.exchange.items()

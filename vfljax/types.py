@@ -229,6 +229,9 @@ class View(NamedTuple):
     inputs: Array | None = None  # [E, N, H] inputs of the colluders' layers, concatenated
     # [E, T, P, H + 1, D] by batch and colluder, the bias's gradient last; H and D are one colluder's
     parameter_gradients: Array | None = None
+    # of a federation of trees (``vfljax.federation.trees``): [T, N, L] int32 node of a row at each level, -1
+    # where it is not told; levels of colluders follow each other
+    nodes: Array | None = None
     mates: Mates | None = None  # for attacks that read whole batches, if not all rows are scored
 
 

@@ -129,6 +129,31 @@ def test_without_a_top_model_every_party_reads_the_sign_of_its_gradients(tmp_pat
     assert trials["alone_test"].to_dict() == {0: 0.8, 1: 0.85}
 
 
+def test_nodes_of_trees_are_read_without_gradients_and_gradients_by_their_sign(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(running, "report", lambda folder: "")
+    random = np.random.default_rng(0)
+    labels = random.permutation(np.arange(ROWS) % 2)
+    nodes = 5 + np.stack([[labels ^ (random.uniform(size=ROWS) < 0.2)] for _ in range(6)])
+    wire = {
+        "party0_nodes": nodes,
+        "party0_columns": random.normal(size=(ROWS, 3)),
+        "labels": labels,
+    }
+    names = {"say": quiet, "attacks": ("direct", "cohabitation", "probe")}
+    hidden = vfljax.attack_wire(wire, tmp_path / "encrypted", **names)
+    leaks = hidden.leaks().set_index("label")["leak"]
+    assert {*leaks.index} == {"cohabitation/known", "cohabitation/none", "probe/embeddings"}
+    assert leaks.min() > 0.9
+    assert "gradients" in "".join(hidden.not_attacked())
+    g = (
+        np.where(labels, -0.5, 0.5)[None, :, None] * (np.arange(6) > 1)[:, None, None]
+    )  # two rounds alone
+    plain = vfljax.attack_wire(wire | {"party0_gradients": g}, tmp_path / "plain", **names)
+    assert plain.leaks().set_index("label")["leak"].filter(like="direct").tolist() == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("changes", "line"),
     [

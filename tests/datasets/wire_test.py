@@ -126,6 +126,58 @@ def test_runs_that_are_recorded_otherwise_are_refused(tmp_path):
     one_line(lambda: load("wire", paths[0], {"runs": paths[1:]}), "in what is recorded")
 
 
+def trees(**changes):
+    """A wire of four trees of two levels that a user of another system wrote by hand from its node numbers."""
+    random = np.random.default_rng(0)
+    nodes = random.choice([7, 9, 200], size=(4, 2, N))
+    nodes[2, 1, :5] = -1
+    g = random.normal(size=(4, N, 2))
+    return {"party0_nodes": nodes, "party0_gradients": g, "labels": np.arange(N) % 2, **changes}
+
+
+def test_nodes_of_trees_become_paths_and_gradients_those_of_rounds(tmp_path):
+    values = trees()
+    wire = read(written(tmp_path, "folder", values))
+    (party,) = wire.parties
+    assert (wire.trees, wire.missing) == ((4, 2), ("order", "bottoms", "columns"))
+    assert party.nodes.min() == -1
+    assert party.nodes.max() == 2
+    paths, told = party.embeddings[0], (values["party0_nodes"] >= 0).sum(axis=(0, 1))
+    np.testing.assert_array_equal(paths.sum(axis=1), told)  # a row is in one node of each level
+    same = (values["party0_nodes"] == values["party0_nodes"][..., 9:10]).sum(axis=(0, 1))
+    np.testing.assert_array_equal(paths @ paths[9], same)
+    np.testing.assert_array_equal(
+        party.gradients[..., 1], np.float32(values["party0_gradients"][..., 0])
+    )
+
+
+def test_with_more_classes_a_round_is_a_tree_a_class(tmp_path):
+    labels, nodes = np.arange(N) % 4, trees()["party0_nodes"]
+    g = np.random.default_rng(1).normal(size=(4, N, 1))
+    values = {"party0_nodes": nodes, "party0_gradients": g, "labels": labels}
+    (party,) = read(written(tmp_path, "npz", values)).parties
+    np.testing.assert_array_equal(party.gradients[0], np.float32(g[..., 0].T))
+    refused(
+        read, written(tmp_path, "npz", values | {"labels": labels % 3}), match="4 trees for 3 cl"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"party0_embeddings": np.ones((1, N, 2))}, "party0_embeddings is beside nodes of trees"),
+        ({"epochs": np.arange(4)}, "epochs is beside nodes of trees"),
+        ({"party0_nodes": np.full((4, 2, N), 0.5)}, "party0_nodes holds 0.5"),
+        ({"party0_nodes": np.zeros((4, N), int)}, r"it must be \[T, L, N\]"),
+        ({"party0_gradients": np.ones((3, N, 2))}, r"it must be \[T=4, N=24, O\]"),
+        ({"party0_gradients": np.full((4, N, 2), np.nan)}, "holds NaN"),
+        ({"party1_nodes": np.zeros((4, 2, N), int)}, "has gradients of 1 of 2 parties"),
+    ],
+)  # fmt: skip
+def test_what_is_no_wire_of_trees_gives_one_line(changes, line, tmp_path):
+    refused(read, written(tmp_path, "npz", trees(**changes)), match=line)
+
+
 FIVES = np.array([np.arange(N) % 5 % 4] * E)
 RECEIVED = arrays()["party0_gradients"]
 NOT_A_NUMBER = RECEIVED.copy()

@@ -35,7 +35,7 @@ from vfljax.federation.protocol import make_embed
 from vfljax.federation.training import Table, rows_of
 from vfljax.models.last_layer import recorded_width
 from vfljax.models.rows import over_chunks
-from vfljax.store.exchange import INPUTS
+from vfljax.store.exchange import INPUTS, NODES
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.plan import Plan, width_of
@@ -304,6 +304,7 @@ def _as_read(run: AttackInput, attack: Attack) -> AttackInput:
     reads = {*attack.reads, *(("gradients", "order") if summed else ())}
     left_out = [name for read, names in OF_EXCHANGE.items() if read not in reads for name in names]
     left_out += [] if summed else [INPUTS]
+    left_out += [] if NODES in reads else [NODES]
     kept = {name: a for name, a in run.exchange.items() if name not in left_out}
     return run._replace(exchange=kept, bottoms=run.bottoms if "bottoms" in reads else ())
 

@@ -236,7 +236,10 @@ def jobs_of(planned: VariantPlan, plan: Plan, rows: Iterable[Mapping[str, Any]])
             group = ViewGroup(row["federation"], attackers, spec, specs.index(spec))
             rows_of.setdefault(group, []).append(dict(row))
     of_trial = [ATTACK, ALL_LABELS] if ALL_LABELS in attack.baselines else [ATTACK]
-    firsts = _first_trials(plan, readable) if UNTRAINED in attack.baselines else {}
+    # trees have no bottoms
+    has_bottoms = plan.dataset.recording is None or not plan.dataset.recording.trees
+    untrained = UNTRAINED in attack.baselines and has_bottoms
+    firsts = _first_trials(plan, readable) if untrained else {}
     jobs = []
     for group, of_group in rows_of.items():
         todo = [
@@ -286,8 +289,10 @@ def _refusal(variant: AttackVariant, attack: Attack, trained: bool, plan: Plan) 
             "config.training.record and train in a new workdir"
         )
     recording = plan.dataset.recording
-    if recording is not None and (lacks := lacking(attack, recording.missing)):
+    if recording is not None and (lacks := lacking(attack, recording)):
         return f"it reads what this recording lacks: {', '.join(lacks)}"
+    if recording is None and "nodes" in attack.reads:
+        return "it reads the nodes of trees, and this federation is one of networks"
     if "parameter gradients" in attack.reads and not training.record_parameter_gradients:
         return (
             "it reads parameter gradients and this sweep recorded none: set "

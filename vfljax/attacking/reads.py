@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from vfljax.attacks.core import READS, Attack
+from vfljax.datasets.core import Recording
 
 
-def lacking(attack: Attack, missing: Collection[str]) -> list[str]:
+def lacking(attack: Attack, recording: Recording) -> list[str]:
     """Returns what an attack reads and a recording lacks, as messages name it.
 
     Columns that were not recorded do not count: they are zeros, from which an attack learns nothing, and it
-    still reads the exchange.
+    still reads the exchange. Nor do the encrypted gradients of trees, if the attack reads embeddings too, which
+    are the paths of rows.
 
     Args:
       attack: whose declarations are compared.
-      missing: ``Recording.missing``, names in ``READS``.
+      recording: what was recorded.
     """
-    lacks = [name for name in READS if name in attack.reads and name in missing]
-    phrases = [READS[name] for name in lacks if name != "columns"]
-    return phrases + ["the weights of all parties"] * bool(attack.diagnostic)
+    missing = {*recording.missing} - {"columns"}
+    if not recording.trees:
+        missing.add("nodes")
+    elif "embeddings" in attack.reads:
+        missing.discard("gradients")
+    lacks = [READS[name] for name in READS if name in attack.reads and name in missing]
+    return lacks + ["the weights of all parties"] * bool(attack.diagnostic)

@@ -203,6 +203,7 @@ def view_of(
         agreed=agreed,
         diagnostics=dict(diagnostics or {}),
         inputs=arrays.get(exchange.INPUTS),
+        nodes=arrays.get(exchange.NODES),
         mates=Mates(**mates) if mates else None,
     )
     return view if view.inputs is None else view._replace(parameter_gradients=summed(view))

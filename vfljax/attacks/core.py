@@ -41,6 +41,7 @@ READS = {
     "order": "which rows shared a batch",
     "bottoms": "the bottom models",
     "parameter gradients": "parameter gradients",
+    "nodes": "nodes of trees",
 }
 """What an attack may read (``Attack.reads``), and how a message names it. "gradients" are those of rows, of
 recorded epochs or summed over epochs. Every attack may read which rows were sent, and the numbers of epochs."""

@@ -106,6 +106,16 @@ ATTACKS: Mapping[str, Mapping[str, Any]] = {
 federations or the number of classes rule out."""
 
 
+OF_TREES: Mapping[str, Mapping[str, Any]] = {
+    "direct": {"rule": "most_negative", "epoch": (0, "mean")},
+    "cohabitation": {"names": ("known", "none")},
+    "probe": {"inputs": "embeddings"},
+    "ranks": {"learner": ("kernel", "lda"), "blocks": ("all", "exchange")},
+    "reader": {"learner": ("extra trees", "logistic"), "blocks": ("all", "exchange")},
+}
+"""The attacks on a federation of trees, of which paths through nodes are the embeddings."""
+
+
 def model(classes: int) -> dict[str, Any]:
     """Returns the networks of an audit, ``config.model``, for a number of classes."""
     two = classes == 2

@@ -30,6 +30,7 @@ from vfljax.datasets.wire_checks import EXCHANGED, Wire, checked
 from vfljax.errors import Text, UserError, argument, unknown, user_path
 from vfljax.launching import running
 from vfljax.report.rows import utility_of
+from vfljax.store.exchange import NODES
 from vfljax.sweep import train
 from vfljax.sweep.grid import parse, rows_of
 from vfljax.sweep.initial import initial_weights
@@ -48,6 +49,10 @@ DESCRIPTION = {
 UNEQUAL = "Batches differ in size ({} rows on average): attacks that read which rows shared one are not run."
 CUT = "Labels are numbers, and classes are made of them by quantiles of all runs: {}."
 BINS = argument("bins")
+TREES = (
+    "A federation of {} boosted trees of {} levels. Attackers see which rows share a node, and gradients if "
+    "they were sent without encryption."
+)
 PREDICTIONS = "predictions.parquet"
 UTILITIES = ("utility", "alone", "after_utility")
 
@@ -106,7 +111,7 @@ def attack(
       UserError: of one line, for recordings or a request that are not valid.
     """
     wires = _checked(request)
-    experiment = parse(_config(request, wires[0][0]))
+    experiment = parse(_config(request, wires[suite.UNDEFENDED][0]))
     plan = make_plan(experiment)
     recording = plan.dataset.recording
     assert recording is not None
@@ -132,8 +137,8 @@ def attack(
     return recording.labeled
 
 
-def _checked(request: WireRequest) -> list[list[Wire]]:
-    """Returns the wires of all runs without and with defense."""
+def _checked(request: WireRequest) -> dict[str, list[Wire]]:
+    """Returns the wires of all runs by the name of the method."""
     count = len(request.runs)
     of_all = f"names {len(request.after)} recordings of {count} runs"
     must = functools.partial(_must, request)
@@ -171,7 +176,7 @@ def _checked(request: WireRequest) -> list[list[Wire]]:
     what = f"has embeddings of width {width} for {classes} classes"
     remedy = "without a top model they are logits, of one number a class"
     must(request.federation == SPLIT or width == classes, "federation", what, remedy)
-    return [runs, after]
+    return {suite.UNDEFENDED: runs, DEFENDED: after}
 
 
 def _must(request: WireRequest, right: Any, name: str, what: str, remedy: Text) -> None:
@@ -192,7 +197,10 @@ def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
     cut = cut_at(request.runs, request.bins, BINS)
     if cut is not None:
         options_of_data["bins"] = request.bins
-    options = suite.suited(suite.ATTACKS, (request.federation,), known, classes)
+    # the scores of trees are added up as logits are without a top model
+    federation = request.federation if first.trees is None else NO_SPLIT
+    attacked = suite.ATTACKS if first.trees is None else suite.OF_TREES
+    options = suite.suited(attacked, (federation,), known, classes)
     names = request.attacks or [n for n in options if not attacks.TABLE[n].whole_batches]
     if not known:  # attacks that know labels are left out
         names = [n for n in names if "known" not in options.get(n, {})]
@@ -202,6 +210,7 @@ def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
             "The federation was trained elsewhere; its exchange was recorded, and nothing was trained here.",
             *([] if cut is None else [CUT.format(", ".join(map(spelled, cut)))]),
             *([] if first.equal_batches else [UNEQUAL.format(first.batch_size)]),
+            *([] if first.trees is None else [TREES.format(*first.trees)]),
         ),
         "seeds": len(request.runs),
         "data": {"name": "wire", "dir": paths[0], "options": options_of_data},
@@ -218,7 +227,7 @@ def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
         },
         "known_draws": 1 if len(first.known_rows) or first.shape[1] > MANY_ROWS else suite.DRAWS,
         "attackers": tuple((p,) for p in range(passive)),
-        "federations": (request.federation,),
+        "federations": (federation,),
         "grid": {suite.UNDEFENDED: {}, **({DEFENDED: {}} if request.after else {})},
         "attacks": {name: _of_epochs(options.get(name, {}), epochs) for name in names},
     }
@@ -233,7 +242,11 @@ def _of_epochs(options: Mapping[str, Any], epochs: Sequence[int]) -> dict[str, A
 
 
 def _write(
-    plan: Plan, shard: Shard, workdir: pathlib.Path, request: WireRequest, wires: list[list[Wire]]
+    plan: Plan,
+    shard: Shard,
+    workdir: pathlib.Path,
+    request: WireRequest,
+    wires: Mapping[str, Sequence[Wire]],
 ) -> None:
     """Stores the trials of a shard, with initial weights by seed, because trained ones were not recorded."""
     group = plan.groups[shard.group]
@@ -242,8 +255,10 @@ def _write(
     seeds = trials["seed"].to_numpy()
     bottoms, active = jax.tree.map(lambda a: np.asarray(a)[seeds], tuple(weights))
     tree = {"bottoms": {str(p): bottom for p, bottom in enumerate(bottoms)}, "active": active}
-    places = zip(trials["method"] == DEFENDED, seeds, strict=True)
-    members = [_exchange(wires[defended][seed]) for defended, seed in places]
+    every = (party for runs in wires.values() for run in runs for party in run.parties)
+    paths = max(0 if p.nodes is None else np.asarray(p.embeddings).shape[2] for p in every)
+    places = zip(trials["method"], seeds, strict=True)
+    members = [_exchange(wires[method][seed], paths) for method, seed in places]
     arrays = {name: np.stack([member[name] for member in members]) for name in members[0]}
     rows = [
         _row(row, request, plan) | {"shard": shard.name, "member": i}
@@ -252,8 +267,16 @@ def _write(
     store.write_shard(workdir, shard.name, rows, tree, arrays)
 
 
-def _exchange(wire: Wire) -> dict[str, HostArray]:
-    """Returns the arrays of a trial's exchange, named as in ``store.exchange``, without the member axis."""
+def _exchange(wire: Wire, paths: int = 0) -> dict[str, HostArray]:
+    """Returns the arrays of a trial's exchange, named as in ``store.exchange``, without the member axis.
+
+    Of trees the recorded gradients are those of the first round in which any were sent, and the sums are over
+    all rounds from there on.
+
+    Args:
+      wire: the recording.
+      paths: the width to which the paths of trees are padded by zeros, so that all trials have it.
+    """
     sent, rows = wire.sent, np.arange(wire.shape[1], dtype=np.int32)
     places = np.tile(rows, (len(sent), 1)) if wire.order is None else wire.order
     arrays: dict[str, HostArray] = {"epochs": wire.epochs, "order": places, "sent": sent}
@@ -262,8 +285,14 @@ def _exchange(wire: Wire) -> dict[str, HostArray]:
             array = getattr(party, name)
             array = np.zeros(wire.shape) if array is None else np.where(sent[..., None], array, 0)
             arrays[f"party{p}_{name}"] = array.astype(np.float32)
-        g = arrays[f"party{p}_gradients"]
-        count = sent.sum(axis=0, dtype=np.float32)
+        g, count = arrays[f"party{p}_gradients"], sent.sum(axis=0, dtype=np.float32)
+        if party.nodes is not None:
+            z = arrays[f"party{p}_embeddings"]
+            padding = (0, 0), (0, 0), (0, paths - z.shape[2])
+            g = g[np.argmax(g.any(axis=(1, 2))) :]
+            arrays[f"party{p}_embeddings"] = np.pad(z, padding)
+            arrays[f"party{p}_gradients"], count = g[:1], count * len(g)
+            arrays[f"party{p}_{NODES}"] = np.moveaxis(party.nodes, 1, 2)
         sums = Sums(g.sum(0), np.sign(g).sum(0), np.square(g).sum(0), count)
         arrays |= {f"party{p}_sum_{name}": array for name, array in sums._asdict().items()}
     return arrays

@@ -85,6 +85,7 @@ class Recording(NamedTuple):
     known: np.ndarray  # [runs, K] known rows, counted within a run; K is 0 if they are drawn
     missing: tuple[str, ...]  # what was not recorded: ``Wire.missing``
     labeled: bool = True  # False: only the labels of the known rows are true
+    trees: bool = False  # whether nodes of trees were recorded
 
 
 class Dataset(NamedTuple):
@@ -185,8 +186,8 @@ def identity(dataset: Dataset, values: str = "") -> str:
     for array in (dataset.test, dataset.groups):
         digest.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
     if dataset.recording is not None:
-        known, *others = dataset.recording
-        digest.update(repr((known.tolist(), *others)).encode())
+        known, *others, trees = dataset.recording
+        digest.update(repr((known.tolist(), *others, *["trees"] * trees)).encode())
     return digest.hexdigest()
 
 

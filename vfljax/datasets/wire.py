@@ -14,6 +14,12 @@ these arrays of N rows and E epochs. One of the first two may be missing, and so
     labels               [N] true classes 0..C-1, to score with; with ``bins``, any numbers
     known_rows, known_labels  [K] rows whose labels the attackers know
     version              [] 1
+
+A federation of trees has these arrays of T trees and L levels in place of embeddings, gradients and order, and
+none of epochs, batches and rows sent:
+
+    party<p>_nodes       [T, L, N] node of each row at each level, any whole numbers, -1 where it is not told
+    party<p>_gradients   [T, N, 1 or 2] of first (and second) order, if they were sent without encryption
 """
 
 from __future__ import annotations
@@ -72,6 +78,7 @@ def wire(folder: str, *, runs: tuple[str, ...] = (), bins: int = 0) -> Dataset:
             known=np.stack([run.known_rows for run in wires]),
             missing=first.missing,
             labeled=first.labels is not None,
+            trees=first.trees is not None,
         ),
     )
 
@@ -91,6 +98,7 @@ def alike(run: Wire) -> dict[str, Any]:
     return {
         "its shape": run.shape,
         "its parties": len(run.parties),
+        "its trees and levels": run.trees,
         "what is recorded": (*run.missing, run.labels is None),
         "the width of its columns": widths,
         "its classes": run.classes,
@@ -190,6 +198,9 @@ def _parquet(path: pathlib.Path) -> dict[str, Any]:
             if column.null_count and name != "known_label":
                 raise fault(path, "holds nulls", "give a number in every row", column=name)
             values = column.to_numpy(zero_copy_only=False).reshape(shape)
+            if name.endswith("_nodes") and len(shape) == 3:  # a row's trees, and their levels
+                arrays[name] = np.moveaxis(values, 0, 2)
+                continue
             of_epochs = len(shape) == 3 or (len(shape) == 2 and name in ("order", "batch", "sent"))
             arrays[name] = np.moveaxis(values, 1, 0) if of_epochs else values
         if "known_label" in arrays:

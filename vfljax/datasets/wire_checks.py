@@ -12,11 +12,12 @@ import numpy as np
 
 from vfljax.datasets.npz import labels_of
 from vfljax.datasets.table_errors import fault, quoted
+from vfljax.datasets.wire_trees import by_round, dense, one_hot
 from vfljax.errors import Text, argument
 
 VERSION = 1
 EXCHANGED = ("embeddings", "gradients")
-OF_PARTY = re.compile(rf"party(\d|[1-9]\d)_({'|'.join(EXCHANGED)}|columns)")
+OF_PARTY = re.compile(rf"party(\d|[1-9]\d)_({'|'.join(EXCHANGED)}|columns|nodes)")
 LEAST, LARGEST = 1e-12, 1e12  # bounds of an epoch's largest number: float32 holds its square
 FEWEST = 10  # rows of a wire
 AGAIN = "record the wire again"
@@ -25,7 +26,9 @@ AGAIN = "record the wire again"
 class Form(NamedTuple):
     """What an array of a wire holds."""
 
-    axes: str  # epochs E, rows N, width D, columns F, known rows K; E may be left out where it is 1
+    # epochs E, rows N, width D, columns F, known rows K, trees T, levels L, orders O; E may be left out where
+    # it is 1
+    axes: str
     low: float  # the least whole number
     most: str  # the largest whole number, or the axis that bounds it; "": any numbers
 
@@ -34,6 +37,7 @@ FORMS = {
     "embeddings": Form("END", 0, ""),
     "gradients": Form("END", 0, ""),
     "columns": Form("NF", 0, ""),
+    "nodes": Form("TLN", -1, "2147483647"),
     "order": Form("EN", 0, "N"),
     "batch": Form("EN", 0, "N"),
     "sent": Form("EN", 0, "1"),
@@ -44,15 +48,21 @@ FORMS = {
     "known_labels": Form("K", 0, "N"),
     "version": Form("", 1, "999"),
 }
-SHARED = tuple(FORMS)[3:]  # the first three are of each party
+SHARED = tuple(FORMS)[4:]  # the first four are of each party
+OF_TREES = Form("TNO", 0, "")
+"""The form of the gradients of a federation of trees, of first and perhaps second order."""
+OF_NETWORKS = ("order", "batch", "sent", "epochs", "batch_size")
+"""The shared arrays that a federation of trees has not: a tree is grown on all rows."""
 
 
 class WireParty(NamedTuple):
-    """One passive party's part of a wire."""
+    """One passive party's part of a wire. In a federation of trees the embeddings are the paths of rows
+    (``wire_trees.one_hot``), [1, N, W], and the gradients are those of R rounds, [R, N, C]."""
 
     embeddings: np.ndarray | None  # [E, N, D]
     gradients: np.ndarray | None  # [E, N, D]
     columns: np.ndarray | None  # [N, F]
+    nodes: np.ndarray | None = None  # [T, L, N] int32 of trees, numbered by ``wire_trees.dense``
 
 
 class Wire(NamedTuple):
@@ -72,11 +82,19 @@ class Wire(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """E, N and D."""
-        embeddings, gradients, _ = self.parties[0]
+        """E, N and D; 1, N and C in a federation of trees."""
+        embeddings, gradients, _, nodes = self.parties[0]
+        if nodes is not None:
+            return 1, nodes.shape[2], self.classes
         either = gradients if embeddings is None else embeddings
         assert either is not None
         return either.shape
+
+    @property
+    def trees(self) -> tuple[int, int] | None:
+        """T and L of a federation of trees; None for networks."""
+        nodes = self.parties[0].nodes
+        return None if nodes is None else (nodes.shape[0], nodes.shape[1])
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -104,9 +122,14 @@ class _Arrays(NamedTuple):
         if not right:
             raise fault(f"{self.place}: {name}" if name else self.place, what, remedy)
 
-    def get(self, name: str, form: str = "") -> Any:
-        """Returns an array with all axes, once it passes its form's checks; None if it is not there."""
-        axes, low, most = FORMS[form or name]
+    def get(self, name: str, form: str | Form = "") -> Any:
+        """Returns an array with all axes, once it passes its form's checks; None if it is not there.
+
+        Args:
+          name: of the array.
+          form: its form, or the name of one in ``FORMS``; by default that of its name.
+        """
+        axes, low, most = FORMS[form or name] if isinstance(form, str) else form
         if name not in self.by_name:
             return None
         array = self.by_name[name]
@@ -152,22 +175,25 @@ def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
     raw = _Arrays(place, {name: np.asanyarray(array) for name, array in arrays.items()}, {})
     matches = {name: OF_PARTY.fullmatch(name) for name in arrays}
     for name, match in matches.items():
-        known = ", ".join((*(f"party0_{part}" for part in (*EXCHANGED, "columns")), *SHARED))
+        parts = (*EXCHANGED, "columns", "nodes")
+        known = ", ".join((*(f"party0_{part}" for part in parts), *SHARED))
         remedy = f"rename it, or leave it out; there are {known}"
         raw.must(match or name in SHARED, "", f"has an unknown array {quoted(name)}", remedy)
     version = raw.get("version")
     reads = f"this vfljax reads version {VERSION} of the format"
     raw.must(version in (None, VERSION), "version", f"is {version}", reads)
     numbers = sorted({int(match[1]) for match in matches.values() if match})
-    remedy = "record party0_embeddings or party0_gradients"
-    present = any(f"_{part}" in name for part in EXCHANGED for name in arrays)
+    remedy = "record one of them, or party0_nodes of a federation of trees"
+    present = any(f"_{part}" in name for part in (*EXCHANGED, "nodes") for name in arrays)
     raw.must(present, "", "has neither embeddings nor gradients", remedy)
     rising = numbers == list(range(len(numbers)))
     raw.must(rising, "", f"has parties {numbers}", "number them from 0: party0_embeddings")
-    for part in EXCHANGED:
+    for part in (*EXCHANGED, "nodes"):
         has = sum(f"party{p}_{part}" in arrays for p in numbers)
         what = f"has {part} of {has} of {len(numbers)} parties"
         raw.must(has in (0, len(numbers)), "", what, "of every party, or of none")
+    if "party0_nodes" in arrays:
+        return _of_trees(raw, len(numbers))
     parties = tuple(
         WireParty(*(_real(raw, f"party{p}_{part}", part) for part in (*EXCHANGED, "columns")))
         for p in numbers
@@ -182,6 +208,37 @@ def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
     raw.must((np.diff(numbered) > 0).all(), "epochs", "do not rise", "give them in order")
     order, size, equal = _order(raw, sent)
     return Wire(place.stem, parties, order, sent, numbered, size, *_labels(raw), equal)
+
+
+def _of_trees(raw: _Arrays, count: int) -> Wire:
+    """Returns the wire of a federation of trees with so many passive parties."""
+    for name in ("party0_embeddings", *OF_NETWORKS):
+        raw.must(name not in raw.by_name, name, "is beside nodes of trees", "leave it out")
+    nodes = [dense(raw.get(f"party{p}_nodes", "nodes")) for p in range(count)]
+    rows = raw.sizes["N"]
+    raw.must(rows >= FEWEST, "", f"has {rows} rows", f"give at least {FEWEST}")
+    gradients = [raw.get(f"party{p}_gradients", OF_TREES) for p in range(count)]
+    columns = [_real(raw, f"party{p}_columns", "columns") for p in range(count)]
+    labels = _labels(raw)
+    given = labels[2] if labels[0] is None else labels[0]
+    classes, trees = int(given.max(initial=1)) + 1, raw.sizes["T"]
+    for p, g in enumerate(gradients):
+        if g is not None:
+            name = f"party{p}_gradients"
+            raw.must(
+                np.isfinite(g).all(), name, "holds NaN or infinity", "give 0 where none was sent"
+            )
+            what, remedy = (
+                f"has {trees} trees for {classes} classes",
+                "give a tree a class and round",
+            )
+            raw.must(classes == 2 or trees % classes == 0, name, what, remedy)
+    parties = tuple(
+        WireParty(one_hot(of)[None], None if g is None else by_round(g, classes), own, of)
+        for of, g, own in zip(nodes, gradients, columns, strict=True)
+    )
+    sent, first = np.ones((1, rows), bool), np.zeros(1, np.int32)
+    return Wire(raw.place.stem, parties, None, sent, first, min(32, rows), *labels)
 
 
 def _real(raw: _Arrays, name: str, part: str) -> np.ndarray | None:

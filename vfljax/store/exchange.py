@@ -12,6 +12,7 @@ party's cut width::
     party<p>_sum_sign, party<p>_sum_square
     party<p>_sum_count         [S, N] times the row was sent
     party<p>_inputs            [S, E, N, H] what its last linear layer read, if that was recorded
+    party<p>_nodes             [S, T, N, L] int32 node of a row at each level of boosted trees, if there are any
     mates_order                [S, E, N + R] place of all rows in the sending order, if mates were recorded
     mates_sent                 [S, E, R] whether each of the R batch mates was sent
     mates_party<p>_embeddings, mates_party<p>_gradients  [S, E, R, D]
@@ -31,7 +32,7 @@ from vfljax.types import HostArray, Mates, Sums
 
 FILE = "exchange.safetensors"
 BY_PARTY = ("embeddings", "gradients", "sum_gradient", "sum_sign", "sum_square")
-INPUTS = "inputs"  # also by party, but only few sweeps record it
+INPUTS, NODES = "inputs", "nodes"  # also by party, but only few sweeps record them
 FIELDS = (*BY_PARTY, "sum_count", "order", "sent", "epochs")
 MATES = "mates_"
 
@@ -106,13 +107,13 @@ def of_parties(
     """
 
     def field(name: str, prefix: str = "") -> HostArray:
-        if name not in (*BY_PARTY, INPUTS):  # the same for every party
+        if name not in (*BY_PARTY, INPUTS, NODES):  # the same for every party
             first = f"party{parties[0]}_{name}"
             return arrays[first if first in arrays else prefix + name][member]
         parts = [arrays[f"{prefix}party{p}_{name}"][member] for p in parties]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
-    recorded = (INPUTS,) if f"party{parties[0]}_{INPUTS}" in arrays else ()
+    recorded = [name for name in (INPUTS, NODES) if f"party{parties[0]}_{name}" in arrays]
     out = {name: field(name) for name in (*FIELDS, *recorded)}
     if mates and MATES + "order" in arrays:
         out |= {MATES + name: field(name, MATES) for name in Mates._fields}

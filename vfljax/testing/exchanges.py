@@ -46,6 +46,7 @@ def make_case(
     features: Any = None,
     test_features: Any = None,
     inputs: Any = None,
+    nodes: Any = None,
     known: int = 40,
     cut: int = CUT,
 ) -> Case:
@@ -58,6 +59,7 @@ def make_case(
       sent: [E, N] bool.
       features, test_features: [N, F] and [M, F], columns of the attacker.
       inputs: [E, N, H] of the attacker's last layer.
+      nodes: [T, N, L] of trees; one root by default.
       known: number of labels that the attacker knows.
       cut: D; the attacker's bottom returns the first D columns.
     """
@@ -87,6 +89,7 @@ def make_case(
             "sum_square": (received**2).sum(0),
             "sum_count": _host(sent.sum(0), np.int32),
             **({} if inputs is None else {"inputs": _host(inputs)}),
+            "nodes": _host(np.zeros((1, rows, 1)) if nodes is None else nodes, np.int32),
         },
         bottoms=({"params": {"Dense_0": {"kernel": kernel, "bias": np.zeros(cut, np.float32)}}},),
     )
@@ -216,6 +219,11 @@ def _sums(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
     return {**_signs(rng, labels, classes), "inputs": inputs}
 
 
+def _nodes(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
+    """One tree of one level, whose leaves hold one class each."""
+    return {"nodes": rng.permutation(classes)[labels][None, :, None]}
+
+
 def _tops(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
     """Overlapping embeddings, and their exact gradients under the top model h(z) = z."""
     z = 0.7 * _points(rng, labels, classes) + 0.7 * rng.normal(size=(len(labels), classes))
@@ -233,6 +241,7 @@ LEAKS: dict[str, Draw] = {
     "centers": _centers,
     "drops": _drops,
     "clusters": _together(_embedded, _centers),
+    "nodes": _nodes,
     "tops": _tops,
     "tops_and_features": _together(_features, _tops),
     "sums": _sums,

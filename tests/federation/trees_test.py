@@ -1,0 +1,72 @@
+"""Federations of trees: what a passive party is told of trees that are written out by hand, and XGBoost's."""
+
+import numpy as np
+import pytest
+
+from vfljax.federation import trees
+from vfljax.federation.trees import Boosting, paths
+
+HOLDER, PASSIVE = 1, 0
+# node 0 is the root; 3 and 4 come from 1, 5 and 6 from 2
+FULL = [-1, 0, 0, 1, 1, 2, 2]
+
+
+def test_of_two_trees_a_party_is_told_all_inner_nodes_and_the_leaves_that_its_own_splits_make():
+    # the label party splits the root and node 2, the passive party node 1
+    told = paths(FULL, [-1, HOLDER, HOLDER, PASSIVE, PASSIVE, HOLDER, HOLDER], 2, PASSIVE)
+    assert told[3:].tolist() == [[1, 3], [1, 4], [2, -1], [2, -1]]
+    # node 2 is a leaf above the largest depth: its histogram was computed, and its rows stay there
+    told = paths(FULL[:5], [-1, PASSIVE, PASSIVE, HOLDER, HOLDER], 2, PASSIVE)
+    assert told[2:].tolist() == [[2, 2], [1, -1], [1, -1]]
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Columns of both parties, one each, and labels that both tell together."""
+    random = np.random.default_rng(0)
+    columns = np.float32(random.uniform(size=(400, 2)))
+    return columns, np.int32(columns.sum(axis=1) + 0.2 * random.normal(size=400) > 1)
+
+
+def grown(table, **options):
+    pytest.importorskip("xgboost")
+    boosting = Boosting(**{"rounds": 3, "depth": 2, **options})
+    return trees.train(*table, 2, (PASSIVE, HOLDER), HOLDER, boosting, seed=0)
+
+
+def test_nodes_part_rows_as_the_columns_of_their_owners_do(table):
+    federation, (columns, labels) = grown(table), table
+    of_passive, of_holder = (trees.nodes(federation, columns, p) for p in (PASSIVE, HOLDER))
+    assert of_passive.shape == (3, 2, 400)
+    np.testing.assert_array_equal(of_passive[:, 0], of_holder[:, 0])
+    # a leaf at the largest depth is told to the owner of its parent's split alone
+    assert ((of_passive[:, 1] >= 0) ^ (of_holder[:, 1] >= 0)).all()
+    g = trees.gradients(federation, columns, labels)
+    np.testing.assert_allclose(g[0], np.stack([0.5 - labels, np.full(400, 0.25)], 1))
+    p = trees.probabilities(federation, columns, 2)[:, 1]
+    np.testing.assert_allclose(g[2], np.stack([p - labels, p * (1 - p)], 1), atol=1e-6)
+
+
+def test_while_the_label_party_trains_alone_nothing_is_told_and_its_own_columns_decide(table):
+    columns, labels = table
+    federation = grown(table, alone=2)
+    told = trees.nodes(federation, columns, PASSIVE)
+    assert (told[:2] == trees.UNTOLD).all()
+    assert (told[2, 0] >= 0).all()
+    assert not trees.gradients(federation, columns, labels)[:2].any()
+    moved = np.stack([1 - columns[:, 0], columns[:, 1]], axis=1)
+    before, after = (trees.probabilities(federation, x, 2) for x in (columns, moved))
+    np.testing.assert_array_equal(before, after)
+
+
+def test_fewer_levels_and_heavier_nodes_show_less(table):
+    assert trees.nodes(grown(table, depth=1), table[0], PASSIVE).shape[1] == 1
+    heavy = trees.nodes(grown(table, cover=0.3), table[0], HOLDER)
+    assert min(np.unique(level, return_counts=True)[1].min() for level in heavy[:, 0]) >= 0.3 * 400
+
+
+def test_randomized_response_keeps_the_share_that_epsilon_says():
+    labels, random = np.zeros(20000, int), np.random.default_rng(0)
+    kept = np.mean(trees.randomized(labels, 3, 1.0, random) == 0)
+    assert kept == pytest.approx(np.e / (np.e + 2), abs=0.015)
+    assert not trees.randomized(labels, 3, np.inf, random).any()

@@ -1,0 +1,133 @@
+"""Cohabitation: rows that share nodes of boosted trees have alike labels (ours, after ID2Graph and ICA).
+
+In a federation of trees (``vfljax.federation.trees``) encryption hides gradients, but not which rows share a
+node. Splits part rows by their labels, so that rows that often share a node have alike labels. With n_tl(i) the
+node of row i at level l of tree t, and m_tl(i) the number of rows in it, rows i and j are joined by
+
+    A_ij = sum_tl w_tl [n_tl(i) = n_tl(j)] / m_tl(i) / sum_tl w_tl,   w_tl = first^t deep^l,
+
+both sums over the nodes of row i that the attacker is told. Early trees count more if ``first`` is below 1:
+later ones correct what is left. Deep nodes count more if ``deep`` is above 1. A s averages s over the rows of
+each node.
+
+    known   s <- A s~, from s = 0, where s~ is s with y_i - mean_known(y) in the place of each known row i
+    none    s <- A s less its mean, at length 1, from a random s: towards the second eigenvector of A. Its two
+            sides are clusters, and the smaller one is called positive, as the class prior says of rare
+            positives
+
+References: ID2Graph (Takahashi et al., arXiv 2307.10318) finds communities in the graph of rows that share
+nodes, and ICA, the instance clustering attack (Ren et al., arXiv 2404.04490), clusters rows by their nodes.
+The iteration, the weights and the known labels are ours.
+"""
+
+from __future__ import annotations
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from vfljax import keys
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
+from vfljax.attacks.spectral import two_clusters
+from vfljax.types import NO_SPLIT, Array, Known, Scores, View
+
+WEIGHTS = {"first": 0.8, "deep": 2.0}
+
+
+def means(s: Array, nodes: Array, weights: Array) -> Array:
+    """A s [N, C] of numbers s [N, C]; 0 for rows of which no node is told.
+
+    Args:
+      s: [N, C].
+      nodes: [T, N, L] int32 below N, negative where a node is not told.
+      weights: w [T, L].
+    """
+    chex.assert_rank([s, nodes, weights], [2, 3, 2])
+    rows = len(s)
+    flat = jnp.moveaxis(nodes, 2, 1).reshape(-1, rows)
+
+    def add(
+        total: tuple[Array, Array], of: tuple[Array, Array]
+    ) -> tuple[tuple[Array, Array], None]:
+        (number, weight), told = of, of[0] >= 0
+        place = jnp.where(
+            told, number, rows
+        )  # rows that are not told share a node that counts for none
+        sums = jax.ops.segment_sum(s, place, rows + 1)
+        sizes = jax.ops.segment_sum(jnp.ones(rows), place, rows + 1)
+        mean = (sums / jnp.maximum(sizes, 1.0)[:, None])[place]
+        factor = (weight * told)[:, None]
+        return (total[0] + factor * mean, total[1] + factor), None
+
+    nothing = jnp.zeros_like(s), jnp.zeros((rows, 1))
+    (total, weight), _ = jax.lax.scan(add, nothing, (flat, weights.reshape(-1)))
+    return total / jnp.where(weight > 0, weight, 1.0)
+
+
+def cohabitation(
+    bottoms: Bottoms, num_classes: int, *, names: str = "known", rounds: int = 20
+) -> Attack:
+    """Spread known labels among rows that share nodes, or find the two clusters of such rows.
+
+    Knobs: how many labels are ``known``, and the bases ``first`` and ``deep`` of the weights.
+
+    Args:
+      names: "known" for labels that spread from the known rows, "none" for an attacker without any label,
+        for two classes.
+      rounds: steps of the iteration.
+
+    Returns:
+      An attack whose scores [N, C] are of either sign; NaN for rows of which no node is told.
+    """
+    del bottoms
+    fields = core.named_by(names, WEIGHTS)
+    core.check_whole("rounds", rounds, 1)
+    if names == "none" and num_classes > 2:
+        raise ValueError(f"names='none' is for two classes, and there are {num_classes}.")
+
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
+        assert view.nodes is not None
+        ever = view.sums.count > 0
+        nodes = jnp.where(ever[None, :, None], view.nodes, -1)
+        told = jnp.any(nodes >= 0, axis=(0, 2))
+        trees, rows, levels = nodes.shape
+        level = jnp.arange(levels) % (
+            levels // len(view.features)
+        )  # of colluders, one after the other
+        weights = knobs["first"] ** jnp.arange(trees)[:, None] * knobs["deep"] ** level[None]
+        if names == "none":
+
+            def turn(s: Array, _: None) -> tuple[Array, None]:
+                s = means(s, nodes, weights)
+                s = (s - jnp.mean(s, where=told[:, None])) * told[:, None]
+                length = jnp.linalg.norm(s)
+                return s / jnp.where(length > 0, length, 1.0), None
+
+            start = jax.random.normal(keys.fold(key, "start"), (rows, 1))
+            s, _ = jax.lax.scan(turn, start, None, length=rounds)
+            s = two_clusters(s, told.astype(jnp.float32), absolute=False, minority=True)
+            return core.scored(jnp.stack([-s, s], axis=-1), told)
+        labels = core.labels_by_row(known, rows)
+        real = ((labels >= 0) & told)[:, None]
+        y = jax.nn.one_hot(labels, num_classes) * real
+        y = (y - jnp.sum(y, axis=0, keepdims=True) / jnp.maximum(jnp.sum(real), 1)) * real
+
+        def spread(s: Array, _: None) -> tuple[Array, None]:
+            return means(jnp.where(real, y, s), nodes, weights), None
+
+        s, _ = jax.lax.scan(spread, jnp.zeros_like(y), None, length=rounds)
+        return core.scored(s, told)
+
+    return Attack(
+        run,
+        (NO_SPLIT,),
+        **fields,
+        ranges={"first": (0.0, 1.0)},
+        adaptive=True,
+        reads=("nodes",),
+        epoch=None,
+    )
+
+
+ROW = AttackRow(cohabitation, cost=core.SOLVE)

@@ -1,0 +1,201 @@
+"""Gradient-boosted trees over several parties, and what a passive party learns while they grow.
+
+The trees are XGBoost's, trained on the joined columns: secure protocols compute the same histograms, and
+encryption changes no number. What crosses between the parties follows SecureBoost (Cheng et al. 2021, IEEE
+Intelligent Systems 36(6), arXiv 1901.08755, algorithms 1 and 2), as FATE and NVFlare build it:
+
+- The label party sends first- and second-order gradients of all rows, encrypted or not.
+- A passive party sums them by bins of its columns for every node that might be split. For this it is told which
+  rows are in the node: these are the nodes above the largest depth, whoever owns the splits that lead there.
+- The party whose column makes a split divides the node's rows. It therefore also knows both children at the
+  largest depth, for which no histogram is computed.
+
+A row that rests in a leaf above the largest depth keeps that node at all further levels. A node has XGBoost's
+number. The root, which holds all rows, is left out.
+
+Symbols: T trees, of which C a round if there are C > 2 classes and else one; L levels, the depth; N rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vfljax.errors import imported
+from vfljax.types import HostArray
+
+UNTOLD = -1  # in place of a node that a party is not told
+
+
+class Boosting(NamedTuple):
+    """How trees are boosted, and the defenses; the defaults have none."""
+
+    rounds: int = 20
+    depth: int = 3  # a smaller one shows fewer levels
+    learning_rate: float = 0.3
+    # the first rounds, which the label party trains alone, as RL-SecureBoost's first one
+    alone: int = 0
+    # least share of all rows in a node, each weighed by 4 p (1 - p): rows of a pure node weigh little
+    cover: float = 0.0
+    epsilon: float = np.inf  # of randomized response on the labels before training
+
+
+class Trees(NamedTuple):
+    """Boosted trees, and the columns that they were grown on."""
+
+    booster: Any  # xgboost.Booster
+    owners: HostArray  # [F] int32 the party of each column
+    classes: int  # C
+    boosting: Boosting
+    labels: HostArray  # [N] int32 as the trees saw them, after randomized response
+
+    @property
+    def a_round(self) -> int:
+        """The number of trees of a round: one a class if there are more than two."""
+        return 1 if self.classes == 2 else self.classes
+
+
+def train(
+    columns: HostArray,
+    labels: HostArray,
+    classes: int,
+    owners: Sequence[int] | HostArray,
+    holder: int,
+    boosting: Boosting,
+    seed: int,
+) -> Trees:
+    """Trains a federation of boosted trees.
+
+    Args:
+      columns: [N, F] of all parties, NaN where a value is missing.
+      labels: [N] 0..C-1.
+      classes: C.
+      owners: [F] the party of each column.
+      holder: the party that has the labels.
+      boosting: how.
+      seed: of randomized response; nothing else is drawn.
+
+    Raises:
+      UserError: if XGBoost is not installed.
+    """
+    xgboost = _xgboost()
+    owned = np.asarray(owners, np.int32)
+    noisy = randomized(labels, classes, boosting.epsilon, np.random.default_rng(seed))
+    options = {
+        "objective": "binary:logistic" if classes == 2 else "multi:softprob",
+        "base_score": 0.5,  # so that all rows have the score 0 before the first round
+        "max_depth": boosting.depth,
+        "learning_rate": boosting.learning_rate,
+        "min_child_weight": max(1.0, boosting.cover * len(labels) / 4),
+        "tree_method": "hist",
+        "nthread": 1,
+        **({} if classes == 2 else {"num_class": classes}),
+    }
+    alone = min(boosting.alone, boosting.rounds)
+    booster = None
+    if alone:
+        mine = np.where(owned[None] == holder, columns, np.nan)
+        booster = xgboost.train(options, xgboost.DMatrix(mine, noisy), alone)
+    if boosting.rounds > alone:
+        every = xgboost.DMatrix(columns, noisy)
+        booster = xgboost.train(options, every, boosting.rounds - alone, xgb_model=booster)
+    return Trees(booster, owned, classes, boosting, noisy)
+
+
+def randomized(
+    labels: HostArray, classes: int, epsilon: float, random: np.random.Generator
+) -> HostArray:
+    """Returns labels after randomized response: each is kept with probability e^eps / (e^eps + C - 1), and is
+    one of the others else (Ghazi et al. 2021, section 2)."""
+    kept = random.uniform(size=len(labels)) < 1 / (1 + (classes - 1) * np.exp(-epsilon))
+    others = (labels + random.integers(1, classes, size=len(labels))) % classes
+    return np.where(kept, labels, others).astype(np.int32)
+
+
+def probabilities(trees: Trees, columns: HostArray, rounds: int | None = None) -> HostArray:
+    """Returns the probability of each class [N, C] after some rounds, all by default."""
+    xgboost = _xgboost()
+    if rounds == 0:
+        return np.full((len(columns), trees.classes), 1 / trees.classes)
+    p = trees.booster.predict(xgboost.DMatrix(columns), iteration_range=(0, rounds or 0))
+    return np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+
+
+def nodes(trees: Trees, columns: HostArray, party: int) -> HostArray:
+    """Returns the node of each row at each level as a party is told it, [T, L, N] int32; ``UNTOLD`` where it is
+    not, and in all trees of the rounds in which the label party trains alone.
+
+    Args:
+      trees: the federation.
+      columns: [N, F] of rows of which the nodes are wanted.
+      party: a passive party.
+    """
+    leaves = trees.booster.predict(_xgboost().DMatrix(columns), pred_leaf=True)
+    leaves = leaves.reshape(len(columns), -1).astype(np.int32)
+    grown = trees.booster.trees_to_dataframe()
+    boosting = trees.boosting
+    out = np.full((leaves.shape[1], boosting.depth, len(columns)), UNTOLD, np.int32)
+    for tree in range(boosting.alone * trees.a_round, len(out)):
+        parents, makers = _parents(grown[grown["Tree"] == tree], trees.owners)
+        out[tree] = paths(parents, makers, boosting.depth, party)[leaves[:, tree]].T
+    return out
+
+
+def paths(parents: Sequence[int], makers: Sequence[int], levels: int, party: int) -> HostArray:
+    """Returns the nodes [nodes, L] that lead to each node of a tree, as a party is told them.
+
+    Args:
+      parents: of each node, -1 of the root, which is node 0.
+      makers: the party that made each node, by a split on a column of its own; -1 of the root.
+      levels: L.
+      party: a passive party.
+    """
+    out = np.full((len(parents), levels), UNTOLD, np.int32)
+    for node in range(1, len(parents)):
+        path = [node]
+        while parents[path[0]] > 0:
+            path.insert(0, parents[path[0]])
+        at_bottom = len(path) == levels
+        path += path[-1:] * (levels - len(path))
+        out[node] = path
+        if at_bottom and makers[node] != party:
+            out[node, -1] = UNTOLD
+    out[0] = 0  # a tree that was never split
+    return out
+
+
+def _parents(tree: Any, owners: HostArray) -> tuple[list[int], list[int]]:
+    """Returns each node's parent and maker, as ``paths`` reads them, from XGBoost's frame of one tree."""
+    count = int(tree["Node"].max()) + 1
+    parents, makers = [-1] * count, [-1] * count
+    for row in tree[tree["Feature"] != "Leaf"].itertuples():
+        for child in (row.Yes, row.No):
+            number = int(child.split("-")[1])
+            parents[number] = int(row.Node)
+            makers[number] = int(owners[int(row.Feature.removeprefix("f"))])
+    return parents, makers
+
+
+def gradients(trees: Trees, columns: HostArray, labels: HostArray) -> HostArray:
+    """Returns first- and second-order gradients of each tree [T, N, 2] as an unencrypted system sends them:
+    p - y and p (1 - p) of the probability p before the tree's round, 0 while the label party trains alone.
+
+    Args:
+      trees: the federation.
+      columns: [N, F] of some rows.
+      labels: [N] of them, as the trees saw them.
+    """
+    boosting = trees.boosting
+    out = []
+    for done in range(boosting.rounds):
+        p = probabilities(trees, columns, done)
+        g = p - np.eye(p.shape[1])[labels]
+        both = np.stack([g, p * (1 - p)], axis=-1) * (done >= boosting.alone)
+        out += [*np.moveaxis(both, 1, 0)[-trees.a_round :]]
+    return np.asarray(out, np.float32)
+
+
+def _xgboost() -> Any:
+    return imported("xgboost", extra="trees", needed_by="a federation of trees")
