@@ -127,10 +127,10 @@ def test_an_audit_that_is_killed_or_out_of_time_goes_on_and_ends_the_same(
 ):
     written(tmp_path / "t.csv", values())
 
-    def killed(unit: store.Unit, stored: Any) -> None:
+    def killed(unit: store.Unit, *given: Any) -> None:
         if unit.kind == ATTACK:
             raise KeyboardInterrupt
-        make(unit, stored)
+        make(unit, *given)
 
     make = run.run_unit
     with monkeypatch.context() as patch:

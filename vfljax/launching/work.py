@@ -276,9 +276,8 @@ class _Maker:
         self._stored: Stored | None = None
         self._progress: Progress | None = None
         self._counted: set[str] = set()
-        self._ahead: dict[
-            str, int
-        ] = {}  # how many programs were compiled ahead for units of a program
+        # how many programs were compiled ahead, by the program of the units that call them
+        self._ahead: dict[str, int] = {}
 
     def doing(self) -> str:
         """Returns what this process does now, for a line of progress."""
@@ -315,9 +314,8 @@ class _Maker:
         for each in [*own, *self.queue.next_attacks(self._may)[: cores()]]:
             if each.program not in self._ahead:
                 traces = programs.traces()
-                with contextlib.suppress(
-                    Exception
-                ):  # of an attack's code: the unit itself will raise it
+                # what an attack's code raises, the unit itself will raise too
+                with contextlib.suppress(Exception):
                     run.compile_ahead(each, stored, self._pool)
                 self._ahead[each.program] = programs.traces() - traces
 
