@@ -16,12 +16,13 @@ from analysis.leakbench import boards
 from vfljax.auditing import suite
 from vfljax.config import ordered
 
-TWO_CLASSES = {"cut": 4, "top": "generator", "aggregation": "mean"}
-MORE_CLASSES = {"cut": 10, "top": "head", "aggregation": "concatenate"}
+MLP = {"bottom": "mlp", "hidden": (32,), "activation": "leaky_relu"}
+TWO_CLASSES = {**MLP, "cut": 4, "top": "generator", "aggregation": "mean"}
+TEN_CLASSES = {"cut": 10, "top": "head", "aggregation": "concatenate"}
 TABLES = {
     "digits": {
         "data": {"name": "digits", "scaling": "range"},
-        "model": MORE_CLASSES,
+        "model": {**MLP, **TEN_CLASSES},
         "training": {"epochs": 24, "batch_size": 32},
     },
     "breast_cancer": {
@@ -62,7 +63,7 @@ TABLES = {
     },
     "cifar10": {
         "data": {"name": "cifar10", "dir": "", "train": 4000, "validation": 1000, "test": 1000},
-        "model": {**MORE_CLASSES, "bottom": "cnn"},
+        "model": {**TEN_CLASSES, "bottom": "resnet20"},
         "training": {"epochs": 13, "batch_size": 64, "record_rows": 2000},
     },
 }
@@ -92,9 +93,6 @@ def get_config(variant="digits"):
                 "shares": table.get("shares", ()),
             },
             "model": {
-                "bottom": "mlp",
-                "hidden": (32,),
-                "activation": "leaky_relu",
                 "top_hidden": (16,),
                 **table["model"],
             },
