@@ -142,7 +142,7 @@ ATTACKS = {
     ),
     "blind": (
         attack(lambda key, view, known, knobs: Scores(jnp.zeros((view.gradients.shape[1], 5)))),
-        "labels given away in 14 ways it reads 0.20 at most (balanced top-1)",
+        "it reads 0.20 at most (balanced top-1)",
     ),
 }
 

@@ -318,6 +318,7 @@ def _crossed(view: View) -> View:
         diagnostics={},
         inputs=None,
         parameter_gradients=None,
+        nodes=None,
     )
 
 
