@@ -92,10 +92,7 @@ def get_config(variant="digits"):
                 "columns": table.get("columns", ()),
                 "shares": table.get("shares", ()),
             },
-            "model": {
-                "top_hidden": (16,),
-                **table["model"],
-            },
+            "model": {"top_hidden": (16,), **table["model"]},
             "training": {
                 "optimizer": "adam",
                 "learning_rate": 1e-3,

@@ -16,7 +16,7 @@ each node.
             positives
 
 References: ID2Graph (Takahashi et al., arXiv 2307.10318) finds communities in the graph of rows that share
-nodes, and ICA, the instance clustering attack (Ren et al., arXiv 2404.04490), clusters rows by their nodes.
+nodes, and ICA, the instance clustering attack (arXiv 2404.04490), clusters rows by their nodes.
 The iteration, the weights and the known labels are ours.
 """
 
@@ -51,9 +51,8 @@ def means(s: Array, nodes: Array, weights: Array) -> Array:
         total: tuple[Array, Array], of: tuple[Array, Array]
     ) -> tuple[tuple[Array, Array], None]:
         (number, weight), told = of, of[0] >= 0
-        place = jnp.where(
-            told, number, rows
-        )  # rows that are not told share a node that counts for none
+        # rows that are not told share a node that counts for none
+        place = jnp.where(told, number, rows)
         sums = jax.ops.segment_sum(s, place, rows + 1)
         sizes = jax.ops.segment_sum(jnp.ones(rows), place, rows + 1)
         mean = (sums / jnp.maximum(sizes, 1.0)[:, None])[place]
@@ -92,9 +91,8 @@ def cohabitation(
         nodes = jnp.where(ever[None, :, None], view.nodes, -1)
         told = jnp.any(nodes >= 0, axis=(0, 2))
         trees, rows, levels = nodes.shape
-        level = jnp.arange(levels) % (
-            levels // len(view.features)
-        )  # of colluders, one after the other
+        # of colluders, one after the other
+        level = jnp.arange(levels) % (levels // len(view.features))
         weights = knobs["first"] ** jnp.arange(trees)[:, None] * knobs["deep"] ** level[None]
         if names == "none":
 
