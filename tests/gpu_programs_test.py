@@ -34,7 +34,9 @@ PACKAGE = str(pathlib.Path(trainer.__file__).parents[1])
 CUDA = "cuda"
 # where a program loops, and why it may: the turns of none grow with the rows of a batch
 LOOPS = {
-    "federation.training.make_epoch": "over the batches of an epoch",
+    "attacks.cohabitation.cohabitation": "rounds of the iteration",
+    "attacks.cohabitation.means": "over the trees and their levels",
+    "federation.hoisting.scan": "over the batches of an epoch",
     "federation.teacher.make_teachers": "over teachers, epochs and batches",
     "defenses.cae.train": "the steps of an optimizer",
     "defenses.compression.keep_largest": "bisection",

@@ -1,4 +1,4 @@
-"""Breaks of entries by files of scores, so that nobody has to run the code of an attack.
+"""Entries are broken by files that hold the scores of an attack, whose code is not run.
 
 A file is an .npz as ``numpy.savez`` writes it, like a wire, and nothing in it is executed. It has an array [5,
 N, C] for each place that it breaks, named by ``array_name``: for each of the five seeds the scores of every

@@ -2,6 +2,7 @@
 
     python -m analysis.leakbench.tables             writes analysis/leakbench/boards.csv
     python -m analysis.leakbench.tables --release   writes analysis/leakbench/releases/VERSION as well
+    python -m analysis.leakbench.tables --since=1.0 prints the leaks that differ from a release's, and counts
 
 ``boards.csv`` has a row for each entry, board and share of the gain. Nothing is run. A release holds that table
 and the suite of its version. It is kept for good: the command refuses to write one that is there.
@@ -10,6 +11,7 @@ and the suite of its version. It is kept for good: the command refuses to write 
 from __future__ import annotations
 
 import argparse
+import json
 import pathlib
 import shutil
 from collections.abc import Sequence
@@ -27,6 +29,8 @@ from vfljax.errors import UserError, short_path
 
 HERE = pathlib.Path(__file__).parent
 ENTRIES, BOARDS_CSV, RELEASES = HERE / "entries", HERE / "boards.csv", HERE / "releases"
+PLACE = ["data", "federation", "known", "malicious", "gain", "entry"]
+MOVED = 0.02  # smaller differences of leak are not listed
 
 
 def rows(entries: Sequence[Entry]) -> pd.DataFrame:
@@ -100,6 +104,33 @@ def stored(folder: pathlib.Path = ENTRIES) -> list[Entry]:
     return [entry_files.read(path) for path in sorted(folder.glob("*.json"))]
 
 
+def moved(before: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
+    """Returns the places whose leak differs by more than ``MOVED`` between two tables of ``rows``.
+
+    Args:
+      before: the earlier table, as it was written.
+      now: the later one, likewise.
+
+    Returns:
+      A row for each place, with ``leak`` and ``attack`` of both, their difference ``moved``, and ``strength``:
+      whether the "same" strength was chosen, or "another".
+    """
+    both = before.merge(now, on=PLACE, suffixes=("_before", "_now"))
+    both["moved"] = both["leak_now"] - both["leak_before"]
+    knobs = both[["knobs_before", "knobs_now"]].fillna("{}").map(json.loads)
+    same = [one == other for one, other in zip(*(knobs[name] for name in knobs), strict=True)]
+    both["strength"] = pd.Series(same, dtype=bool).map({True: "same", False: "another"})
+    columns = ["leak_before", "leak_now", "moved", "strength", "attack_before", "attack_now"]
+    return both.loc[both["moved"].abs() > MOVED, [*PLACE, *columns]]
+
+
+def counted(table: pd.DataFrame) -> pd.DataFrame:
+    """Returns how many places of ``moved`` there are, and how far they moved, by data set, number of known
+    labels, strength and direction."""
+    by = ["data", "known", "strength", table["moved"].gt(0).map({True: "up", False: "down"})]
+    return table.groupby(by)["moved"].agg(["size", "min", "max"]).rename_axis(index={"moved": "to"})
+
+
 def release(entries: Sequence[Entry], releases: pathlib.Path = RELEASES) -> pathlib.Path:
     """Writes the table and the suite of this version to a folder, and returns it.
 
@@ -127,7 +158,12 @@ def main() -> None:
     """Write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--release", action="store_true")
+    parser.add_argument("--since", choices=sorted(p.name for p in RELEASES.iterdir() if p.is_dir()))
     options, entries = parser.parse_args(), stored()
+    if options.since:
+        table = moved(*map(pd.read_csv, (RELEASES / options.since / BOARDS_CSV.name, BOARDS_CSV)))
+        print(table.to_csv(index=False), counted(table).to_string(float_format="%.2f"), sep="\n")
+        return
     store.write_bytes(BOARDS_CSV, text(entries).encode())
     print(f"written: {short_path(BOARDS_CSV)}")
     if options.release:

@@ -41,3 +41,15 @@ def test_a_release_has_scores_of_its_version_alone():
         assert {*table["autoleak"]} == {folder.name}
         assert json.loads((folder / "autoleak.json").read_text())["version"] == folder.name
     assert folders
+
+
+def test_what_moved_is_listed_with_its_strength_and_counted():
+    before = pd.read_csv(io.StringIO(tables.text(EVERY)))
+    now = before.copy()
+    scored = now.index[now["outcome"] == "scored"][:3]
+    now.loc[scored, "leak"] += [0.03, -0.1, 0.01]
+    now.loc[scored[1], "knobs"] = '{"noise.scale": 7.0}'
+    table = tables.moved(before, now)
+    assert table["moved"].tolist() == pytest.approx([0.03, -0.1])
+    assert table["strength"].tolist() == ["same", "another"]
+    assert tables.counted(table)["size"].sum() == 2

@@ -39,9 +39,9 @@ def names_of(thresholds: np.ndarray) -> list[str]:
     >>> names_of(np.array([1.5, 2.0]))
     ['at most 1.5', 'above 1.5 to 2', 'above 2']
     """
-    said = [*map(spelled, thresholds)]
-    between = (f"above {low} to {high}" for low, high in itertools.pairwise(said))
-    return [f"at most {said[0]}", *between, f"above {said[-1]}"]
+    texts = [*map(spelled, thresholds)]
+    between = (f"above {low} to {high}" for low, high in itertools.pairwise(texts))
+    return [f"at most {texts[0]}", *between, f"above {texts[-1]}"]
 
 
 def spelled(number: float) -> str:

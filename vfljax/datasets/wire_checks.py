@@ -234,8 +234,8 @@ def _of_trees(raw: _Arrays, count: int) -> Wire:
             )
             raw.must(classes == 2 or trees % classes == 0, name, what, remedy)
     parties = tuple(
-        WireParty(one_hot(of)[None], None if g is None else by_round(g, classes), own, of)
-        for of, g, own in zip(nodes, gradients, columns, strict=True)
+        WireParty(one_hot(told)[None], None if g is None else by_round(g, classes), x, told)
+        for told, g, x in zip(nodes, gradients, columns, strict=True)
     )
     sent, first = np.ones((1, rows), bool), np.zeros(1, np.int32)
     return Wire(raw.place.stem, parties, None, sent, first, min(32, rows), *labels)

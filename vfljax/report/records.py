@@ -33,12 +33,13 @@ def rows_of(judged: Judged, verdict: dict[str, Any], leader: str) -> pd.DataFram
         configuration, of each seed the one that reads most.
     """
     rows = judged.rows[judged.rows["recall"].notna()]
-    own = rows[is_on(rows, verdict)]
+    attacked = rows[is_on(rows, verdict)]
     if leader == LOCAL_ONLY:
-        of = rows[(rows["role"] == "learner") & (rows["known"] == verdict["known"])]
-        of = of[of["attackers"].isin(own["attackers"]) & of["leak"].notna()]
-        return of.loc[of.groupby("seed")["leak"].idxmax()]
-    return own[own["label"] == leader].sort_values("seed")
+        learned = rows[(rows["role"] == "learner") & (rows["known"] == verdict["known"])]
+        attackers = learned["attackers"].isin(attacked["attackers"])
+        learned = learned[attackers & learned["leak"].notna()]
+        return learned.loc[learned.groupby("seed")["leak"].idxmax()]
+    return attacked[attacked["label"] == leader].sort_values("seed")
 
 
 def is_on(rows: pd.DataFrame, verdict: dict[str, Any]) -> pd.Series:
@@ -82,12 +83,13 @@ def records(judged: Judged, rows: int) -> pd.DataFrame:
       rows: the number of rows of its data set.
     """
     parts = [pd.DataFrame(columns=[*COLUMNS])]
-    led = judged.leading[judged.leading["leader"] != ""] if "right" in judged.rows else ()
-    for verdict in led.to_dict("records") if len(led) else ():
-        of = rows_of(judged, verdict, verdict["leader"])
-        if not len(of):
+    if "right" not in judged.rows:
+        return parts[0]
+    for verdict in judged.leading[judged.leading["leader"] != ""].to_dict("records"):
+        leading = rows_of(judged, verdict, verdict["leader"])
+        if not len(leading):
             continue
-        scored, read = counts(of["right"])
+        scored, read = counts(leading["right"])
         about = {name: verdict[name] for name in ("configuration", "label", "panel")}
         about["attack"] = verdict["leader"]
         frame = pd.DataFrame({"row": marked_rows(rows), "runs": scored, "read": read})
