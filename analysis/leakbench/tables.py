@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 import pandas as pd
 
 from analysis.leakbench import entry_files
@@ -119,16 +120,17 @@ def moved(before: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
     both["moved"] = both["leak_now"] - both["leak_before"]
     knobs = both[["knobs_before", "knobs_now"]].fillna("{}").map(json.loads)
     same = [one == other for one, other in zip(*(knobs[name] for name in knobs), strict=True)]
-    both["strength"] = pd.Series(same, dtype=bool).map({True: "same", False: "another"})
+    both["strength"] = np.where(same, "same", "another")
     columns = ["leak_before", "leak_now", "moved", "strength", "attack_before", "attack_now"]
-    return both.loc[both["moved"].abs() > MOVED, [*PLACE, *columns]]
+    return pd.DataFrame(both.loc[both["moved"].abs() > MOVED, [*PLACE, *columns]])
 
 
 def counted(table: pd.DataFrame) -> pd.DataFrame:
     """Returns how many places of ``moved`` there are, and how far they moved, by data set, number of known
     labels, strength and direction."""
-    by = ["data", "known", "strength", table["moved"].gt(0).map({True: "up", False: "down"})]
-    return table.groupby(by)["moved"].agg(["size", "min", "max"]).rename_axis(index={"moved": "to"})
+    directed = table.assign(to=np.where(table["moved"] > 0, "up", "down"))
+    moves = directed.groupby(["data", "known", "strength", "to"])["moved"]
+    return pd.DataFrame({"size": moves.size(), "min": moves.min(), "max": moves.max()})
 
 
 def release(entries: Sequence[Entry], releases: pathlib.Path = RELEASES) -> pathlib.Path:
