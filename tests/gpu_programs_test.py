@@ -20,7 +20,7 @@ from tests.federation.training_test import planned
 from vfljax import defenses, machine
 from vfljax.attacking.batching import AttackProgram, make_attack_member
 from vfljax.federation import optimizers, teacher, training
-from vfljax.models import CNN, MLP, ResNet
+from vfljax.models import CNN, MLP, ResNet, implicit_gemm
 from vfljax.models.rows import Streamed
 from vfljax.sweep import trainer
 from vfljax.testing import of_attacks
@@ -80,11 +80,16 @@ def place_of(path):
     return place
 
 
+def is_kernel(equation):
+    return equation.primitive.name == "pallas_call"
+
+
 def loops(jaxpr, platform=CUDA):
-    """Where a program loops, and how often; None where that is not known before."""
+    """Where a program loops, and how often; None where that is not known before. What a kernel of Pallas
+    does in a loop is a single call."""
     found = {}
     for path in equations(jaxpr, platform):
-        if path[-1].primitive.name in ("scan", "while"):
+        if path[-1].primitive.name in ("scan", "while") and not any(map(is_kernel, path)):
             found.setdefault(place_of(path), []).append(path[-1].params.get("length"))
     return found
 
@@ -148,6 +153,27 @@ def of_images(network):
 )
 def test_malicious_parties_and_networks_for_images(columns, changes):
     check(epoch(make_spec(3, passive=1, **changes), columns))
+
+
+def test_convolutions_in_pallas_are_as_many_kernels_for_all_trials(monkeypatch):
+    """The stem and two convolutions of a block, each with two gradients but for that of the images."""
+    monkeypatch.setattr(machine, "capability", lambda: 9.0)
+    bottom = ResNet(out=4, blocks=(1,), width=4, convolution="pallas")
+    traced = epoch(make_spec(2, passive=1, bottoms=(bottom,) * 2, precision="bfloat16"), (6, 5, 3))
+    check(traced)
+    found = [path[-1] for path in equations(traced.jaxpr.jaxpr) if is_kernel(path[-1])]
+    assert found
+    assert {equation.params["grid_mapping"].grid[0] for equation in found} == {3}
+
+
+@pytest.mark.parametrize("channels", sorted(implicit_gemm.FORWARD))
+def test_every_tile_of_a_convolution_lowers(channels):
+    def gradients(x, kernel):
+        y, pullback = jax.vjp(implicit_gemm.convolve, x, kernel)
+        return pullback(y)
+
+    shapes = (4, 8, 5, channels), (3, 3, channels, channels)
+    check(jax.jit(gradients).trace(*(jax.ShapeDtypeStruct(s, jnp.bfloat16) for s in shapes)))
 
 
 def test_teachers():

@@ -82,6 +82,15 @@ def _pages(name: str) -> float:
         return math.inf
 
 
+def capability() -> float:
+    """Returns the compute capability of JAX's default device if it is an NVIDIA GPU, else 0."""
+    device = jax.devices()[0]
+    try:
+        return float(device.compute_capability)
+    except (AttributeError, ValueError):  # no GPU, or one that names its architecture
+        return 0.0
+
+
 def needed_bytes(compiled: Any) -> tuple[int, int]:
     """Returns the bytes of each device's memory that a compiled program needs in all (arguments, results and
     temporaries), and those of its temporaries alone. Both are 0 if the backend has no memory analysis."""

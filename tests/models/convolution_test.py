@@ -1,6 +1,7 @@
 """The convolution as a matrix product: XLA's in value and gradients, wherever it is called."""
 
 import functools
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -8,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.harness import quick_jit
+from tests.harness import optimized_jit, quick_jit
 from tests.models.drawing import draw
+from tests.reference import precision as twin
 from vfljax.models.convolution import conv, images, matmul
 
 # kernel, stride, padding, height, width: each of the two forms, odd and even images
@@ -101,10 +103,11 @@ def test_what_is_no_matrix_product_is_refused():
 
 class Layer(nn.Module):
     implementation: str
+    dtype: Any = None
 
     @nn.compact
     def __call__(self, x):
-        return conv(x, 4, 3, use_bias=True, implementation=self.implementation)
+        return conv(x, 4, 3, use_bias=True, implementation=self.implementation, dtype=self.dtype)
 
 
 def primitives(name):
@@ -127,6 +130,27 @@ def test_auto_is_the_product_on_a_cpu_or_a_gpu_and_xla_s_elsewhere(monkeypatch):
         assert primitives("auto") == expected
     with pytest.raises(ValueError, match="'im2col'.*auto"):
         Layer("im2col").init(jax.random.key(0), X)
+
+
+@pytest.mark.parametrize("name", ["matmul", "pallas"])
+def test_in_bfloat16_a_layer_rounds_its_operands_and_its_result_once(name):
+    """z = r(r(r(x) * r(W)) + r(b)), in the program that users run, whose parameters stay float32."""
+    x = inputs(9, 6)
+    variables = initial(Layer("xla"), Layer(name, jnp.bfloat16), x)
+    kernel, bias = (variables["params"]["Conv_0"][leaf] for leaf in ("kernel", "bias"))
+    assert kernel.dtype == bias.dtype == jnp.float32
+    out = optimized_jit(Layer(name, jnp.bfloat16).apply)(variables, x)
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, PADS), (3, 3), axis=(1, 2))
+    columns = windows.transpose(0, 1, 2, 4, 5, 3).reshape(-1, 27)
+    z = twin.rounded(twin.multiply(columns, np.reshape(kernel, (27, -1))))
+    expected = twin.rounded(z + twin.rounded(bias)).reshape(out.shape)
+    assert out.dtype == jnp.bfloat16
+    # a sum that lies between two bfloat16 may be rounded to either
+    np.testing.assert_allclose(out.astype(jnp.float32), expected, rtol=2**-7, atol=2**-9)
+    assert np.mean(np.asarray(out, np.float64) == expected) > 0.98
+
+
+PADS = ((0, 0), (1, 1), (1, 1), (0, 0))
 
 
 def test_gray_images_get_a_channel_and_tables_are_refused():

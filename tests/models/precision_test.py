@@ -108,6 +108,18 @@ def test_every_product_of_a_network_and_of_its_gradient_is_rounded(name):
     )
 
 
+def test_a_network_of_convolutions_keeps_activations_in_bfloat16_and_statistics_in_float32():
+    module, x = network("resnet20")
+    party, key = parties.from_module(module, "bfloat16"), jax.random.key(0)
+    shapes = jax.eval_shape(party.init, key, x)
+    assert {leaf.dtype for leaf in jax.tree.leaves(shapes)} == {jnp.dtype(jnp.float32)}
+    traced = jax.make_jaxpr(lambda v: party.apply(v, x, True, key))(shapes)
+    types = {"max": set(), "reduce_sum": set()}  # ReLU, and means over batches and images
+    for equation in operations(traced.jaxpr):
+        types.get(equation.primitive.name, set()).add(str(equation.outvars[0].aval.dtype))
+    assert types == {"max": {"bfloat16"}, "reduce_sum": {"float32"}}
+
+
 def test_a_bottleneck_is_part_of_the_top_model():
     top = Bottleneck(MLP((), 2), (3, 3), 1, parties.concatenate)
     party, x, key = parties.from_module(top, "bfloat16"), jnp.ones((4, 6)), jax.random.key(0)

@@ -48,6 +48,7 @@ class CNN(nn.Module):
     linear: bool = True  # whether the network ends in a Linear(out)
     weights: str = "default"  # or "torch", see ``vfljax.models.mlp.dense``; also of convolutions
     convolution: str = "auto"
+    dtype: Any = None  # ``jnp.bfloat16`` stores the maps in bfloat16; the result is float32
     reads: ClassVar[tuple[str, ...]] = ("image",)
     mixable: ClassVar[bool] = True
 
@@ -59,9 +60,11 @@ class CNN(nn.Module):
         for channels in self.channels:
             initial = initializers(self.weights, 9 * x.shape[-1])
             options: Any = {"padding": self.padding, "implementation": self.convolution}
+            options["dtype"] = self.dtype
             x = halve(nn.relu(conv(x, channels, 3, use_bias=True, **options, **initial)))
-            self.sow("layers", "hidden", x)
+            self.sow("layers", "hidden", x if self.dtype is None else x.astype(jnp.float32))
         x = x.reshape(x.shape[0], -1)
+        x = x if self.dtype is None else x.astype(jnp.float32)
         for width in self.hidden:
             x = nn.relu(dense(x, width, self.weights))
             self.sow("layers", "hidden", x)

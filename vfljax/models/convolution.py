@@ -1,10 +1,11 @@
-"""Convolutions that stay fast in a loop and over trials: shifted slices and one matrix product.
+"""Convolutions that stay fast in a loop and over trials.
 
 ``conv`` is the layer of every convolutional network here. ``matmul`` replaces
 ``jax.lax.conv_general_dilated``, with the same parameters and result. On a CPU, XLA's convolution runs on one
 thread inside ``scan`` and ``lax.map``, and becomes a grouped convolution over stacked parameters (``vmap``).
 Either takes several times as long as the matrix product; on an H100, 1.8 to 2.7 times
-(``analysis/results/gpu/README.md``).
+(``analysis/results/gpu/README.md``). ``pallas`` multiplies 3x3 windows on NVIDIA GPUs without writing them to
+memory (``vfljax.models.implicit_gemm``).
 """
 
 from __future__ import annotations
@@ -15,11 +16,17 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from flax.linen.dtypes import promote_dtype
 
+from vfljax import machine
+from vfljax.models import implicit_gemm
+from vfljax.models.precision import round_to_bfloat16
 from vfljax.types import Array
 
-# "auto" is "matmul" if JAX's default backend is a CPU or a GPU, else "xla": other backends were not measured
-IMPLEMENTATIONS = ("auto", "xla", "matmul")
+# "auto" is "matmul" if JAX's default backend is a CPU or a GPU, else "xla": other backends were not measured.
+# "pallas" is "auto" for whatever ``pallas`` does not compute by its kernels
+IMPLEMENTATIONS = ("auto", "xla", "matmul", "pallas")
+LEAST_CAPABILITY = 8.0  # the first NVIDIA GPUs that multiply bfloat16
 
 _NHWC = jax.lax.conv_dimension_numbers((1, 1, 1, 1), (1, 1, 1, 1), ("NHWC", "HWIO", "NHWC"))
 
@@ -42,6 +49,7 @@ def conv(
     *,
     use_bias: bool = False,
     implementation: str = "auto",
+    dtype: Any = None,
     **options: Any,
 ) -> Array:
     """Returns ``flax.linen.Conv`` of x with a square kernel, a submodule of the caller.
@@ -50,16 +58,62 @@ def conv(
       x: [B, H, W, C].
       features: channels of the result [B, H', W', features].
       size: size of the kernel in both directions; ``stride`` likewise.
-      implementation: one of ``IMPLEMENTATIONS``, which all have the same parameters. The other arguments,
-        ``options`` included, are those of ``flax.linen.Conv``.
+      implementation: one of ``IMPLEMENTATIONS``, which all have the same parameters.
+      dtype: None, or ``jnp.bfloat16`` to round x, the kernel, the bias and the result to it; parameters stay
+        float32. The other arguments, ``options`` included, are those of ``flax.linen.Conv``.
     """
     if implementation not in IMPLEMENTATIONS:
         raise ValueError(f"convolution={implementation!r}: choose one of {IMPLEMENTATIONS}.")
-    if implementation == "auto":
-        implementation = "matmul" if jax.default_backend() in ("cpu", "gpu") else "xla"
-    product = matmul if implementation == "matmul" else None
+    product = {"auto": _default(), "xla": None, "matmul": matmul, "pallas": pallas}[implementation]
     options = {**options, "use_bias": use_bias, "conv_general_dilated": product}
-    return nn.Conv(features, (size, size), stride, padding, **options)(x)
+    layer = nn.Conv(
+        features, (size, size), stride, padding, dtype=dtype, promote_dtype=_promoted, **options
+    )
+    return stored(layer(x), dtype)
+
+
+def stored(x: Array, dtype: Any) -> Array:
+    """Returns activations as they are stored: rounded to bfloat16 if that is ``dtype``, else as they are.
+
+    XLA may keep more digits of a bfloat16 array than it has; it does not keep more of these.
+    """
+    return round_to_bfloat16(x.astype(jnp.float32)) if dtype == jnp.bfloat16 else x
+
+
+def _promoted(*arrays: Array | None, dtype: Any = None, **options: Any) -> list[Array | None]:
+    """``flax.linen.dtypes.promote_dtype``, which rounds to bfloat16 as ``stored`` does."""
+    if dtype != jnp.bfloat16:
+        return promote_dtype(*arrays, dtype=dtype, **options)
+    return [None if a is None else stored(a, dtype) for a in arrays]
+
+
+def _default() -> Any:
+    return matmul if jax.default_backend() in ("cpu", "gpu") else None
+
+
+def pallas(
+    lhs: Array,
+    rhs: Array,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    **options: Any,
+) -> Array:
+    """Returns the result of ``jax.lax.conv_general_dilated``, whose arguments it takes.
+
+    It uses the kernels of ``vfljax.models.implicit_gemm`` for bfloat16 arrays, a 3x3 kernel, stride 1 and
+    images padded to their size, on an NVIDIA GPU of compute capability 8 or more, if the batch has at least as
+    many pixels as channels are read. Otherwise it returns what ``implementation="auto"`` does: with 256 pixels
+    and 512 channels, products of windows were faster on an H200.
+    """
+    if isinstance(padding, str):
+        padding = jax.lax.padtype_to_pads(lhs.shape[1:3], rhs.shape[:2], window_strides, padding)
+    pixels, channels = lhs.size // lhs.shape[-1], lhs.shape[-1]
+    form = rhs.shape[:2], tuple(window_strides), [tuple(ends) for ends in padding]
+    fits = form == ((3, 3), (1, 1), [(1, 1)] * 2) and rhs.shape[2] == channels <= pixels
+    if fits and lhs.dtype == jnp.bfloat16 and machine.capability() >= LEAST_CAPABILITY:
+        return implicit_gemm.convolve(lhs, rhs)
+    product = _default() or jax.lax.conv_general_dilated
+    return product(lhs, rhs, window_strides, padding, **options)
 
 
 def matmul(
@@ -75,7 +129,7 @@ def matmul(
 ) -> Array:
     """Returns the result of ``jax.lax.conv_general_dilated``, whose arguments it takes.
 
-    It keeps k times the input (for small images or strides above 1, up to k k times) for the gradient.
+    It keeps k times the input for the gradient; for small images, strides above 1 or bfloat16, up to k k times.
 
     Args:
       lhs: images [B, H, W, C].
@@ -103,7 +157,8 @@ def matmul(
         image = x.shape[1:3]
         raise ValueError(f"an image of {image}, padding included, under a {size}x{size} kernel.")
     rows = x.shape[1] - size + 1
-    if stride == 1 and 0 < 4 * (size - 1) <= rows:
+    # the sum of ``_by_rows`` would round each bfloat16 term
+    if stride == 1 and 0 < 4 * (size - 1) <= rows and x.dtype != jnp.bfloat16:
         return _by_rows(x, rhs, precision)
     return _by_windows(x, rhs, stride, precision)
 

@@ -18,7 +18,14 @@ SHARED = {
     "wide_deep": ("hidden", "activation", "weights"),
 }
 MOST = 2**31 - 1  # XLA counts a dimension in int32
-NOT_OPTIONS = ("parent", "name", "out", "output", "vocabulary")  # a config cannot set these
+NOT_OPTIONS = (
+    "parent",
+    "name",
+    "out",
+    "output",
+    "vocabulary",
+    "dtype",
+)  # a config cannot set these
 
 
 class NetworkFields(NamedTuple):

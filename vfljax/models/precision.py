@@ -1,14 +1,18 @@
-"""bfloat16 products: what ``config.training.precision = "bfloat16"`` changes in the parties' models.
+"""bfloat16: what ``config.training.precision = "bfloat16"`` changes in the parties' models.
 
 Products of float32 arrays (dense layers, convolutions, attention), and those of their gradients, round their
 operands to bfloat16. With r the rounding to the nearest bfloat16, which has 8 significant bits, a layer is
 
     z = r(x) r(W) + b        dL/dx = r(g) r(W)^T        dL/dW = r(x)^T r(g)        g = dL/dz
 
-All else is float32: weights, activations, statistics, losses, optimizer states, defenses, teachers, attacks,
-and what crosses the wire. Matrix products are added up and returned in float32. XLA's own convolutions (not on
-a CPU) return bfloat16, because XLA has none on GPUs that return float32. Networks need no change: the function
-of a network is traced, and evaluated with its products replaced.
+Networks with a field ``dtype``, which are those of convolutions, also store their activations in bfloat16: a
+convolution returns r(z), and batch norm, ReLU and pooling return bfloat16, as do the gradients by all of these.
+
+All else is float32: weights, batch statistics, losses, optimizer states, defenses, teachers, attacks,
+activations of other networks, and what crosses the wire. Products of float32 arrays are added up and returned
+in float32. XLA's own convolutions (not on a CPU) return bfloat16, because XLA has none on GPUs that return
+float32. Networks without ``dtype`` need no change: the function of a network is traced, and evaluated with its
+products of float32 arrays replaced.
 """
 
 from __future__ import annotations
@@ -114,10 +118,10 @@ def _product(primitive: Primitive, parameters: dict[str, Any]) -> Callable[[Arra
 
     @jax.custom_vjp
     def product(x: Array, y: Array) -> Array:
-        return of_rounded(_round(x), _round(y))
+        return of_rounded(round_to_bfloat16(x), round_to_bfloat16(y))
 
     def forward(x: Array, y: Array) -> tuple[Array, tuple[Array, Array]]:
-        x, y = _round(x), _round(y)
+        x, y = round_to_bfloat16(x), round_to_bfloat16(y)
         return of_rounded(x, y), (x, y)  # the operands are kept at half the size
 
     def backward(operands: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
@@ -134,7 +138,7 @@ def _product(primitive: Primitive, parameters: dict[str, Any]) -> Callable[[Arra
     return product
 
 
-def _round(x: Array) -> Array:
+def round_to_bfloat16(x: Array) -> Array:
     """Rounds to the nearest bfloat16. A cast alone is not enough: XLA may drop a cast that is followed by its
     reverse (``xla_allow_excess_precision``), but it never drops ``reduce_precision``."""
     return jax.lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7).astype(jnp.bfloat16)

@@ -19,7 +19,7 @@ import numpy as np
 from flax import traverse_util
 
 from vfljax.errors import UserError
-from vfljax.models.convolution import conv, images
+from vfljax.models.convolution import conv, images, stored
 from vfljax.models.mlp import ACTIVATIONS, dense
 from vfljax.models.tensors import as_variable, torch_shape
 from vfljax.types import Array, PyTree
@@ -38,6 +38,9 @@ class ResNet(nn.Module):
     of Fu et al. takes the fan in). Scales start at 1, and the Linear as in ``dense``. Padding and strides are
     PyTorch's (a bottleneck strides in its 3x3 convolution, torchvision's "v1.5"). The running variance follows
     the biased batch variance, but PyTorch's the unbiased one, n / (n - 1) times as large with n = B H W.
+
+    ``dtype``: ``jnp.bfloat16`` stores activations in bfloat16 (``vfljax.models.precision``). Batch statistics,
+    the mean over the image and the result are float32.
     """
 
     out: int
@@ -49,6 +52,7 @@ class ResNet(nn.Module):
     shortcut: str = "project"
     weights: str = "default"  # of the last Linear; or "torch", see ``dense``
     convolution: str = "auto"
+    dtype: Any = None
     reads: ClassVar[tuple[str, ...]] = ("image",)
     mixable: ClassVar[bool] = True
     batch_norm: ClassVar[bool] = True
@@ -59,7 +63,8 @@ class ResNet(nn.Module):
             if getattr(self, field) not in table:
                 raise ValueError(f"{field}={getattr(self, field)!r}: choose one of {table}.")
         size, stride = (3, 1) if self.stem == "cifar" else (7, 2)
-        x = _conv_norm(images(x), self.width, size, stride, self.convolution, train, "conv1", "bn1")
+        form: Any = self.convolution, self.dtype
+        x = _conv_norm(images(x), self.width, size, stride, form, train, "conv1", "bn1")
         x = nn.relu(x)
         if self.stem == "imagenet":
             pads: Any = ((1, 1), (1, 1))
@@ -67,10 +72,13 @@ class ResNet(nn.Module):
         for stage, count in enumerate(self.blocks):
             for b in range(count):
                 channels, stride = self.width * 2**stage, 2 if stage and not b else 1
-                form = self.block == "bottleneck", self.shortcut, self.convolution
-                x = ResidualBlock(channels, stride, *form, name=f"layer{stage + 1}_{b}")(x, train)
-            self.sow("layers", "hidden", x)
-        return ACTIVATIONS[self.output](dense(jnp.mean(x, axis=(1, 2)), self.out, self.weights))
+                options = self.block == "bottleneck", self.shortcut, *form
+                x = ResidualBlock(channels, stride, *options, name=f"layer{stage + 1}_{b}")(
+                    x, train
+                )
+            self.sow("layers", "hidden", x if self.dtype is None else x.astype(jnp.float32))
+        x = jnp.mean(x if self.dtype is None else x.astype(jnp.float32), axis=(1, 2))
+        return ACTIVATIONS[self.output](dense(x, self.out, self.weights))
 
 
 class ResidualBlock(nn.Module):
@@ -81,10 +89,11 @@ class ResidualBlock(nn.Module):
     bottleneck: bool
     shortcut: str
     convolution: str
+    dtype: Any
 
     @nn.compact
     def __call__(self, x: Array, train: bool) -> Array:
-        stride = self.stride
+        stride, form = self.stride, (self.convolution, self.dtype)
         if self.bottleneck:
             plan = ((1, 1), (3, stride), (1, 1))
             widths = (self.channels, self.channels, 4 * self.channels)
@@ -93,17 +102,17 @@ class ResidualBlock(nn.Module):
         y = x
         for i, ((size, step), width) in enumerate(zip(plan, widths, strict=True), start=1):
             names = f"conv{i}", f"bn{i}"
-            y = _conv_norm(y, width, size, step, self.convolution, train, *names)
+            y = _conv_norm(y, width, size, step, form, train, *names)
             if i < len(plan):
                 y = nn.relu(y)
         if x.shape != y.shape and self.shortcut == "project":
             names = "downsample_0", "downsample_1"
-            x = _conv_norm(x, widths[-1], 1, stride, self.convolution, train, *names)
+            x = _conv_norm(x, widths[-1], 1, stride, form, train, *names)
         elif x.shape != y.shape:
             more = widths[-1] - x.shape[-1]
             channels = (more // 2, more - more // 2)
             x = jnp.pad(x[:, ::stride, ::stride], ((0, 0), (0, 0), (0, 0), channels))
-        return nn.relu(x + y)
+        return stored(nn.relu(x + y), self.dtype)
 
 
 # the two-pass variance: one pass loses all digits where means are far from 0
@@ -112,13 +121,16 @@ _kaiming = nn.initializers.variance_scaling(2.0, "fan_out", "normal")
 
 
 def _conv_norm(
-    x: Array, features: int, size: int, stride: int, implementation: str, train: bool, *names: str
+    x: Array, features: int, size: int, stride: int, form: tuple[str, Any], train: bool, *names: str
 ) -> Array:
-    """Applies a convolution without bias and its batch norm; their ``names`` are torchvision's."""
+    """Applies a convolution without bias and its batch norm; their ``names`` are torchvision's.
+
+    ``form``: implementation of the convolution, and type of activations.
+    """
     pads = ((size // 2, size // 2),) * 2
-    options: Any = {"kernel_init": _kaiming, "implementation": implementation}
+    options: Any = {"kernel_init": _kaiming, "implementation": form[0], "dtype": form[1]}
     x = conv(x, features, size, stride, pads, name=names[0], **options)
-    return _Norm(not train, name=names[1])(x)
+    return _Norm(not train, dtype=form[1], name=names[1])(x)
 
 
 def from_torch(
