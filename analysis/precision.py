@@ -168,12 +168,14 @@ def as_csv(every: Sequence[Pair]) -> str:
     return file.getvalue()
 
 
-def compared(workdir: pathlib.Path) -> tuple[list[Pair], str]:
+def compared(workdir: pathlib.Path, images: str = "") -> tuple[list[Pair], str]:
     """Run both sweeps and pair their figures; and ``text`` of them."""
-    sweeps = [
-        vfljax.run_sweep(get_config(name), workdir / name, command=f"analysis.precision, {name}")
-        for name in (EXACT, ROUNDED)
-    ]
+    sweeps = []
+    for name in (EXACT, ROUNDED):
+        config = get_config(f"images-{name}" if images else name)
+        config["data"]["dir"] = images
+        command = f"analysis.precision, {name}"
+        sweeps.append(vfljax.run_sweep(config, workdir / name, command=command))
     exact, rounded = (judged(sweep, experiment_of(sweep)) for sweep in sweeps)
     every = list(pairs(exact, rounded))
     return every, text(every, by_attack(exact, rounded), exact.facts.scale)
@@ -183,9 +185,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare bfloat16 products with float32.")
     parser.add_argument("--workdir", type=pathlib.Path, required=True, help="folder of both sweeps")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of the tables")
+    parser.add_argument("--images", default="", help="folder of CIFAR-10, in place of digits")
     arguments = parser.parse_args()
     vfljax.use_this_machine()
-    every, said = compared(arguments.workdir)
+    every, said = compared(arguments.workdir, arguments.images)
     store.write_text(arguments.out / "tables.md", said)
     store.write_text(arguments.out / "precision.csv", as_csv(every))
     print(said)

@@ -1,4 +1,4 @@
-"""3x3 convolutions in Pallas by its interpreter: XLA's in value and gradients, at sizes that no tile divides."""
+"""3x3 convolutions in Pallas' interpreter: XLA's in value and gradients, at sizes that no tile divides."""
 
 import jax
 import jax.numpy as jnp
