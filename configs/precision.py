@@ -44,24 +44,28 @@ IMAGES = {
         "noise": {"noise": {"scale": 1e-3}},
         "compression": {"compression": {"keep_rate": 0.5}},
     },
-    "attacks": {"passive": {"known": 40, "steps": 200, "ema": 0.99}},
+    "federations": ("split",),
+    "attacks": {
+        "passive": {"known": 40, "steps": 200, "ema": 0.99},
+        "probe": {"known": 40},
+        "similarity": {"known": 40},
+    },
+    "teacher": {},
+    "notes": (
+        "8 epochs on 2,048 images, width 8; published 100 epochs on 49,000, width 64.",
+        "The rate .1 is published.",
+        "200 steps of model completion with EMA .99; published 25,600 with .999.",
+    ),
 }
 
 
 def get_config(variant="float32"):
-    images, precision = variant.startswith("images-"), variant.removeprefix("images-")
-    digits = _digits(precision)
-    if not images:
-        return ordered(digits)
-    notes = (
-        "8 epochs on 2,048 images, width 8; published 100 epochs on 49,000, width 64.",
-        "The rate .1 is published.",
-        "200 steps of model completion with EMA .99; published 25,600 with .999.",
-    )
-    changed = {group: {**digits[group], **IMAGES[group]} for group in ("training", "attacks")}
-    whole = {group: IMAGES[group] for group in ("data", "model", "grid")}
-    whole |= {"federations": ("split",), "teacher": {}, "notes": notes}
-    return ordered({**digits, **whole, **changed})
+    precision = variant.removeprefix("images-")
+    values = _digits(precision)
+    if variant != precision:
+        training = {**values["training"], **IMAGES["training"]}
+        values = {**values, **IMAGES, "training": training}
+    return ordered(values)
 
 
 def _digits(precision):
