@@ -173,7 +173,7 @@ def compared(workdir: pathlib.Path, images: str = "") -> tuple[list[Pair], str]:
     sweeps = []
     for name in (EXACT, ROUNDED):
         config = get_config(f"images-{name}" if images else name)
-        config["data"]["dir"] = images
+        config.update({"data": {"dir": images}})
         command = f"analysis.precision, {name}"
         sweeps.append(vfljax.run_sweep(config, workdir / name, command=command))
     exact, rounded = (judged(sweep, experiment_of(sweep)) for sweep in sweeps)

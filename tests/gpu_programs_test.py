@@ -166,7 +166,7 @@ def test_convolutions_in_pallas_are_as_many_kernels_for_all_trials(monkeypatch):
     assert {equation.params["grid_mapping"].grid[0] for equation in found} == {3}
 
 
-@pytest.mark.parametrize("channels", sorted(implicit_gemm.FORWARD))
+@pytest.mark.parametrize("channels", sorted(implicit_gemm.BY_INPUT))
 def test_every_tile_of_a_convolution_lowers(channels):
     def gradients(x, kernel):
         y, pullback = jax.vjp(implicit_gemm.convolve, x, kernel)

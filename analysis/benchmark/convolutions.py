@@ -47,7 +47,7 @@ def ours(
     """Returns ``measure() -> milliseconds per trial and step`` of a compiled program, and bytes per trial.
 
     Args:
-      implementation: "matmul" or "xla".
+      implementation: as for ``network``.
       mode: "map" or "vmap".
       width: of the ResNet.
       trials: trials of the program.
@@ -75,7 +75,7 @@ def training_of(
     """Returns ``train(variables, ())`` of one trial, which takes all steps, and ``start(key) -> variables``.
 
     Args:
-      implementation: "matmul" or "xla".
+      implementation: as for ``network``.
       width: of the ResNet.
       images: the sizes.
     """
@@ -113,13 +113,13 @@ def network(implementation: str, width: int, images: Images) -> Any:
     """Returns the bottom model.
 
     Args:
-      implementation: "matmul" or "xla".
+      implementation: "matmul" or "xla", in float32, or "pallas", in bfloat16.
       width: of its first stage.
       images: the sizes.
     """
-    return BOTTOMS["resnet18"](
-        out=images.classes, width=width, convolution=implementation, blocks=images.blocks
-    )
+    options = {"out": images.classes, "width": width, "blocks": images.blocks}
+    dtype = jnp.bfloat16 if implementation == "pallas" else None
+    return BOTTOMS["resnet18"](**options, convolution=implementation, dtype=dtype)
 
 
 def measured(

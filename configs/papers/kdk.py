@@ -33,15 +33,16 @@ What DIR must hold: CIFAR-10, CIFAR-100, CINIC-10, yahoo_answers_csv or Criteo's
 
 What one setting of a full run costs, in hours of one core: estimated from a step of one bottom on 32 half
 images, forward, backward and update, which takes .73 s of one core with ResNet-18 and .12 s with ResNet-20;
-BERT from its arithmetic at the same speed. Teachers and attacks are about half as much again. Nobody has
-measured an accelerator: the last column is arithmetic, at 10 TFLOP/s.
+BERT from its arithmetic at the same speed. Teachers and attacks are about half as much again. The last column
+is arithmetic at 28 TFLOP/s, which 16 ResNet-18 reached in float32 on an H100
+(`analysis/results/benchmark/gpu.md`), and for BERT at 10. No table of images has been run on a GPU.
 
     ==========  =========  =========  ===========================
     data set    ResNet-18  ResNet-20  ResNet-18 on one GPU, about
     ==========  =========  =========  ===========================
-    CIFAR-10           62         10  .5 h
-    CIFAR-100          93         15  .7 h
-    CINIC-10          226         37  1.7 h
+    CIFAR-10           62         10  .16 h
+    CIFAR-100          93         15  .24 h
+    CINIC-10          226         37  .59 h
     Yahoo       BERT 1300             10 h
     Criteo           < .1             seconds
     ==========  =========  =========  ===========================

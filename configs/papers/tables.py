@@ -8,6 +8,7 @@ measured or estimated from what.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from configs.papers import (
     fu_attacks,
     gafm,
     gafm_table2_spambase,
+    kdk,
     kdk_4,
     kdk_5,
     kdk_6,
@@ -110,10 +112,21 @@ def _table2() -> dict[str, tuple[Run, ...]]:
     return {**runs, "Spambase": (*runs["Spambase"], *rules)}
 
 
+STEP = 53.3e9 / 28e12
+"""Seconds of a step of one ResNet-18 of width 64 on 32 half images: its operations
+(``analysis.benchmark.gpu.forward_operations``, three times), at the rate that an H100 reached in float32
+with 16 trials (``analysis/results/benchmark/gpu.md``)."""
+
+
+def _image_hours(name: str) -> float:
+    """Returns the hours of a setting with two bottoms; teachers and attacks take half as much again."""
+    data, training = (kdk.DATASETS[name][group] for group in ("data", "training"))
+    steps = training["epochs"] * math.ceil(data["train"] / training["batch_size"])
+    return 1.5 * 2 * steps * STEP / 3600
+
+
 KDK_HOURS = {
-    "cifar10": 0.75,
-    "cifar100": 1.05,
-    "cinic10": 2.55,
+    **{name: _image_hours(name) for name in ("cifar10", "cifar100", "cinic10")},
     "yahoo": 15.0,
     "criteo": 0.1,
     "bhi": 0.1,

@@ -47,11 +47,17 @@ FORWARD = {
     128: Tile(128, 128, 64, 4, 3),
     256: Tile(128, 128, 64, 8, 3),
 }
-TRANSPOSED = {64: Tile(128, 64, 64, 4, 4), 128: Tile(128, 128, 64, 8, 3)}
+BY_INPUT = {
+    64: Tile(128, 64, 64, 4, 4),
+    128: Tile(128, 128, 64, 8, 3),
+    256: Tile(128, 256, 64, 8, 3),
+    512: Tile(128, 128, 64, 8, 3),
+}
 BY_KERNEL = {
-    64: Tile(64, 64, 128, 8, 3, 3, 8),
-    128: Tile(128, 128, 64, 4, 3, 1, 4),
+    64: Tile(64, 64, 128, 8, 3, taps=3, parts=8),
+    128: Tile(128, 128, 64, 4, 3, parts=4),
     256: Tile(128, 128, 64, 4, 3),
+    512: Tile(128, 128, 64, 4, 4),
 }
 
 
@@ -83,7 +89,7 @@ def _forward(x: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
 
 def _backward(operands: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
     x, kernel = operands
-    return _convolved(g, kernel, TRANSPOSED, transposed=True), _by_kernel(x, g)
+    return _convolved(g, kernel, BY_INPUT, transposed=True), _by_kernel(x, g)
 
 
 convolve.defvjp(_forward, _backward)
@@ -109,10 +115,8 @@ def _convolved(x: Array, kernel: Array, tiles: dict[int, Tile], *, transposed: b
     batch, height, width, channels = x.shape
     out = kernel.shape[2 if transposed else 3]
     rows = batch * height * width
-    flat, taps = (
-        _padded(x.reshape(rows, channels), (1,)),
-        _padded(kernel.reshape(9, *kernel.shape[2:]), (1, 2)),
-    )
+    flat = _padded(x.reshape(rows, channels), (1,))
+    taps = _padded(kernel.reshape(9, *kernel.shape[2:]), (1, 2))
     inner, outer = flat.shape[1], taps.shape[1 if transposed else 2]
     tile = _tile(tiles, inner)
     side, columns, depth = tile.rows, _side(outer, tile.columns), _side(inner, tile.depth)
@@ -129,9 +133,8 @@ def _convolved(x: Array, kernel: Array, tiles: dict[int, Tile], *, transposed: b
             if transposed:
                 weights = _load(w_ref, _from(first, columns), _from(k, depth), 8 - tap)
                 return total + triton.dot(part, weights, trans_b=True)
-            return total + triton.dot(
-                part, _load(w_ref, _from(k, depth), _from(first, columns), tap)
-            )
+            weights = _load(w_ref, _from(k, depth), _from(first, columns), tap)
+            return total + triton.dot(part, weights)
 
         total = lax.fori_loop(0, 9 * depths, add, jnp.zeros((side, columns), jnp.float32))
         y_ref[...] = total.astype(y_ref.dtype)
