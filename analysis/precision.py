@@ -1,6 +1,8 @@
-"""Accuracies and leaks with products in bfloat16 beside those in float32.
+"""Accuracies, leaks and verdicts in bfloat16 beside those in float32.
 
     python -m analysis.precision --workdir=runs/precision --out=analysis/results/benchmark/precision
+    python -m analysis.precision --images=DIR --workdir=runs/precision_images \
+        --out=analysis/results/benchmark/precision/images
 
 Runs configs/precision.py in both precisions, as two sweeps below ``workdir`` (what is there already is not
 run again), and writes the tables of ``analysis/results/benchmark/precision``: tables.md for people and
@@ -124,12 +126,26 @@ def by_attack(exact: Judged, rounded: Judged) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["attack", "federation", EXACT, ROUNDED, "largest change"])
 
 
-def text(every: Sequence[Pair], attacks: pd.DataFrame, scale: str) -> str:
-    """Both tables as Markdown, and what is largest in the first; ``scale`` is that of leaks."""
+def verdicts(exact: Judged, rounded: Judged) -> pd.DataFrame:
+    """A row of text per defended configuration and panel: its verdict in either precision."""
+    one, other = (
+        sweep.leading[~sweep.leading["undefended"]].set_index([*PLACE, "label"])["verdict"]
+        for sweep in (exact, rounded)
+    )
+    both = pd.concat([one, other], axis=1, join="inner", keys=[EXACT, ROUNDED]).reset_index()
+    rows = [
+        [label, PANELS[str(panel)], *map(str, said)]
+        for panel, label, *said in both[["panel", "label", EXACT, ROUNDED]].to_numpy()
+    ]
+    return pd.DataFrame(rows, columns=["configuration", "federation", EXACT, ROUNDED])
+
+
+def text(every: Sequence[Pair], judgments: pd.DataFrame, attacks: pd.DataFrame, scale: str) -> str:
+    """All tables as Markdown, and what is largest in the first; ``scale`` is that of leaks."""
     header = ["configuration", "federation", "figure", EXACT, ROUNDED, "change, paired by seed"]
     certain = [pair for pair in every if pair.certain]
     lines = [
-        "# Products in bfloat16 beside float32",
+        "# bfloat16 beside float32",
         "",
         f"Means over {len(every[0].exact)} seeds with 95 % t-intervals. Accuracy is of test rows; the figure "
         f"of the strongest attack is the {scale} of the one that reads most in each run. *: the interval "
@@ -140,6 +156,7 @@ def text(every: Sequence[Pair], attacks: pd.DataFrame, scale: str) -> str:
         "",
     ]
     last = [
+        *("", "## Verdicts", "", tables.markdown(judgments)),
         *(
             "",
             "## Every attack by itself",
@@ -178,11 +195,12 @@ def compared(workdir: pathlib.Path, images: str = "") -> tuple[list[Pair], str]:
         sweeps.append(vfljax.run_sweep(config, workdir / name, command=command))
     exact, rounded = (judged(sweep, experiment_of(sweep)) for sweep in sweeps)
     every = list(pairs(exact, rounded))
-    return every, text(every, by_attack(exact, rounded), exact.facts.scale)
+    attacks = by_attack(exact, rounded)
+    return every, text(every, verdicts(exact, rounded), attacks, exact.facts.scale)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare bfloat16 products with float32.")
+    parser = argparse.ArgumentParser(description="Compare bfloat16 with float32.")
     parser.add_argument("--workdir", type=pathlib.Path, required=True, help="folder of both sweeps")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of the tables")
     parser.add_argument("--images", default="", help="folder of CIFAR-10, in place of digits")
