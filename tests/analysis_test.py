@@ -34,8 +34,8 @@ def test_precisions_are_paired_by_configuration_panel_and_seed():
     assert row == ["probe", "with model splitting", "0.605", "0.635", "+0.060 (noise)"]
     judgments = precision.verdicts(exact, rounded)
     assert judgments["configuration"].tolist() == ["noise"]
-    for column, sweep in (("float32", exact), ("bfloat16", rounded)):
-        assert judgments[column].tolist() == [str(sweep.leading["verdict"].iloc[1])]
+    for column, judged in (("float32", exact), ("bfloat16", rounded)):
+        assert judgments[column].tolist() == [str(judged.leading["verdict"].iloc[1])]
     text = precision.text(every, judgments, attacks, "balanced top-1")
     assert "change of the accuracy: -0.020 (undefended, with model splitting)" in text
     first, *others = csv.DictReader(precision.as_csv(every).splitlines())
