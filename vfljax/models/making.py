@@ -18,14 +18,8 @@ SHARED = {
     "wide_deep": ("hidden", "activation", "weights"),
 }
 MOST = 2**31 - 1  # XLA counts a dimension in int32
-NOT_OPTIONS = (
-    "parent",
-    "name",
-    "out",
-    "output",
-    "vocabulary",
-    "dtype",
-)  # a config cannot set these
+# a config cannot set these
+NOT_OPTIONS = ("parent", "name", "out", "output", "vocabulary", "dtype")
 
 
 class NetworkFields(NamedTuple):
