@@ -79,6 +79,16 @@ def network(name):
     return BOTTOMS[name](out=2, **options), jnp.ones((4, *shape))
 
 
+def gradient(party, variables, x, key):
+    """The gradient of the sum of the embeddings by the parameters."""
+
+    def total(params):
+        z, _ = party.apply({**variables, "params": params}, x, True, key)
+        return z.sum()
+
+    return jax.grad(total)(variables["params"])
+
+
 def test_every_network_is_tried():
     assert {type(network(name)[0]) for name in SMALL} == {
         getattr(make, "func", make) for make in BOTTOMS.values()
@@ -92,32 +102,30 @@ def test_every_product_of_a_network_and_of_its_gradient_is_rounded(name):
     key = jax.random.key(0)
     shapes = jax.eval_shape(plain.init, key, x)
     assert jax.eval_shape(party.init, key, x) == shapes
-
-    def gradient(of, variables):
-        def loss(params):
-            z, _ = of.apply({**variables, "params": params}, x, True, key)
-            return z.sum()
-
-        return jax.grad(loss)(variables["params"])
-
-    assert set(products(lambda v: gradient(party, v), shapes)) == {"bfloat16"}
-    slopes = jax.eval_shape(lambda v: gradient(party, v), shapes)
+    assert set(products(lambda v: gradient(party, v, x, key), shapes)) == {"bfloat16"}
+    slopes = jax.eval_shape(lambda v: gradient(party, v, x, key), shapes)
     assert slopes == shapes["params"]
     assert jax.eval_shape(lambda v: party.apply(v, x, True, key), shapes) == jax.eval_shape(
         lambda v: plain.apply(v, x, True, key), shapes
     )
 
 
-def test_a_network_of_convolutions_keeps_activations_in_bfloat16_and_statistics_in_float32():
-    module, x = network("resnet20")
+@pytest.mark.parametrize("name", ["mlp", "resnet20", "cnn_gafm", "wide_deep"])
+def test_activations_are_bfloat16_and_sums_over_rows_and_variables_are_float32(name):
+    module, x = network(name)
     party, key = parties.from_module(module, "bfloat16"), jax.random.key(0)
     shapes = jax.eval_shape(party.init, key, x)
     assert {leaf.dtype for leaf in jax.tree.leaves(shapes)} == {jnp.dtype(jnp.float32)}
-    traced = jax.make_jaxpr(lambda v: party.apply(v, x, True, key))(shapes)
-    types = {"max": set(), "reduce_sum": set()}  # ReLU, and means over batches and images
+    traced = jax.make_jaxpr(lambda v: gradient(party, v, x, key))(shapes)
+    activations, sums = set(), set()  # sums: batch statistics, and gradients of biases
     for equation in operations(traced.jaxpr):
-        types.get(equation.primitive.name, set()).add(str(equation.outvars[0].aval.dtype))
-    assert types == {"max": {"bfloat16"}, "reduce_sum": {"float32"}}
+        kind = str(equation.outvars[0].aval.dtype) if equation.outvars else None
+        if equation.params.get("name") == "relu":
+            activations.add(kind)
+        elif equation.primitive.name == "reduce_sum" and 0 in equation.params["axes"]:
+            sums.add(kind)
+    assert activations == {"bfloat16"}
+    assert sums == {"float32"}
 
 
 def test_a_bottleneck_is_part_of_the_top_model():

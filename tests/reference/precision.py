@@ -1,7 +1,10 @@
-"""Products in bfloat16: operands rounded to 8 significant bits, to nearest and ties to even, sums exact."""
+"""bfloat16: operands of products, and what hidden layers store, are rounded to 8 significant bits, to nearest
+and ties to even; sums are exact."""
 
 import ml_dtypes
 import numpy as np
+
+from tests.reference.protocol import Arithmetic
 
 
 def rounded(x):
@@ -11,3 +14,6 @@ def rounded(x):
 
 def multiply(x, y):
     return rounded(x) @ rounded(y)
+
+
+ARITHMETIC = Arithmetic(multiply, rounded)

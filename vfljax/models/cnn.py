@@ -29,6 +29,7 @@ import jax.numpy as jnp
 
 from vfljax.models.convolution import conv, images
 from vfljax.models.mlp import ACTIVATIONS, WEIGHTS, dense, initializers
+from vfljax.models.precision import widened
 from vfljax.types import Array
 
 
@@ -48,7 +49,7 @@ class CNN(nn.Module):
     linear: bool = True  # whether the network ends in a Linear(out)
     weights: str = "default"  # or "torch", see ``vfljax.models.mlp.dense``; also of convolutions
     convolution: str = "auto"
-    dtype: Any = None  # ``jnp.bfloat16`` stores the maps in bfloat16; the result is float32
+    dtype: Any = None  # see ``vfljax.models.precision``
     reads: ClassVar[tuple[str, ...]] = ("image",)
     mixable: ClassVar[bool] = True
 
@@ -62,12 +63,12 @@ class CNN(nn.Module):
             options: Any = {"padding": self.padding, "implementation": self.convolution}
             options["dtype"] = self.dtype
             x = halve(nn.relu(conv(x, channels, 3, use_bias=True, **options, **initial)))
-            self.sow("layers", "hidden", x if self.dtype is None else x.astype(jnp.float32))
+            self.sow("layers", "hidden", widened(x))
         x = x.reshape(x.shape[0], -1)
-        x = x if self.dtype is None else x.astype(jnp.float32)
         for width in self.hidden:
-            x = nn.relu(dense(x, width, self.weights))
-            self.sow("layers", "hidden", x)
+            x = nn.relu(dense(x, width, self.weights, self.dtype))
+            self.sow("layers", "hidden", widened(x))
+        x = widened(x)
         if self.linear:
             x = dense(x, self.out, self.weights)
         return ACTIVATIONS[self.output](x)

@@ -16,11 +16,10 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from flax.linen.dtypes import promote_dtype
 
 from vfljax import machine
 from vfljax.models import implicit_gemm
-from vfljax.models.precision import round_to_bfloat16
+from vfljax.models.precision import promoted, stored
 from vfljax.types import Array
 
 # "auto" is "matmul" if JAX's default backend is a CPU or a GPU, else "xla": other backends were not measured.
@@ -59,32 +58,17 @@ def conv(
       features: channels of the result [B, H', W', features].
       size: size of the kernel in both directions; ``stride`` likewise.
       implementation: one of ``IMPLEMENTATIONS``, which all have the same parameters.
-      dtype: None, or ``jnp.bfloat16`` to round x, the kernel, the bias and the result to it; parameters stay
-        float32. The other arguments, ``options`` included, are those of ``flax.linen.Conv``.
+      dtype: None, or ``jnp.bfloat16`` to round x, the kernel and the result to it; parameters stay float32.
+        The other arguments, ``options`` included, are those of ``flax.linen.Conv``.
     """
     if implementation not in IMPLEMENTATIONS:
         raise ValueError(f"convolution={implementation!r}: choose one of {IMPLEMENTATIONS}.")
     product = {"auto": _default(), "xla": None, "matmul": matmul, "pallas": pallas}[implementation]
     options = {**options, "use_bias": use_bias, "conv_general_dilated": product}
     layer = nn.Conv(
-        features, (size, size), stride, padding, dtype=dtype, promote_dtype=_promoted, **options
+        features, (size, size), stride, padding, dtype=dtype, promote_dtype=promoted, **options
     )
     return stored(layer(x), dtype)
-
-
-def stored(x: Array, dtype: Any) -> Array:
-    """Returns activations as they are stored: rounded to bfloat16 if that is ``dtype``, else as they are.
-
-    XLA may keep more digits of a bfloat16 array than it has; it does not keep more of these.
-    """
-    return round_to_bfloat16(x.astype(jnp.float32)) if dtype == jnp.bfloat16 else x
-
-
-def _promoted(*arrays: Array | None, dtype: Any = None, **options: Any) -> list[Array | None]:
-    """``flax.linen.dtypes.promote_dtype``, which rounds to bfloat16 as ``stored`` does."""
-    if dtype != jnp.bfloat16:
-        return promote_dtype(*arrays, dtype=dtype, **options)
-    return [None if a is None else stored(a, dtype) for a in arrays]
 
 
 def _default() -> Any:

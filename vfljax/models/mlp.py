@@ -18,6 +18,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from vfljax.models.precision import promoted, stored, widened
 from vfljax.types import Array
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
@@ -30,6 +31,8 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 
 WEIGHTS = ("default", "torch")
+# the two-pass variance: one pass loses all digits where means are far from 0
+BatchNorm = functools.partial(nn.BatchNorm, momentum=0.9, epsilon=1e-5, use_fast_variance=False)
 
 
 def initializers(weights: str, fan_in: int) -> dict[str, Any]:
@@ -43,7 +46,7 @@ def initializers(weights: str, fan_in: int) -> dict[str, Any]:
     return {"kernel_init": uniform, "bias_init": uniform}
 
 
-def dense(x: Array, width: int, weights: str) -> Array:
+def dense(x: Array, width: int, weights: str, dtype: Any = None) -> Array:
     """Returns Linear(width) of x, a submodule of the caller.
 
     Args:
@@ -52,8 +55,14 @@ def dense(x: Array, width: int, weights: str) -> Array:
       weights: initial values. "default" is flax's: a normal kernel of variance 1/in and a bias of 0. "torch"
         is PyTorch's, of a third of that variance, which matters if columns have long tails that nothing
         normalizes. "ones" is a kernel of ones and a bias of 0.
+      dtype: None, or ``jnp.bfloat16`` to round x, the kernel and the result to it; parameters stay float32.
     """
-    return nn.Dense(width, **initializers(weights, x.shape[-1]))(x)
+
+    def product(*operands: Any, **options: Any) -> Array:
+        return stored(jax.lax.dot_general(*operands, **options), dtype)
+
+    options: Any = {"dtype": dtype, "promote_dtype": promoted, "dot_general": product}
+    return stored(nn.Dense(width, **options, **initializers(weights, x.shape[-1]))(x), dtype)
 
 
 class MLP(nn.Module):
@@ -73,6 +82,7 @@ class MLP(nn.Module):
     weights: str = "default"  # or "torch", see ``dense``
     dropout: float = 0.0
     batch_norm: bool = False
+    dtype: Any = None  # see ``vfljax.models.precision``
     reads: ClassVar[tuple[str, ...]] = ("table", "image")
     mixable: ClassVar[bool] = True
     linear_end: ClassVar[bool] = True  # its last linear layer reads the last layer it sows
@@ -81,15 +91,14 @@ class MLP(nn.Module):
     def __call__(self, x: Array, train: bool = False) -> Array:
         x = x.reshape(x.shape[0], -1)
         for width in self.hidden:
-            x = dense(x, width, self.weights)
+            x = dense(x, width, self.weights, self.dtype)
             if self.batch_norm:
-                # the two-pass variance: one pass loses all digits where means are far from 0
-                x = nn.BatchNorm(not train, momentum=0.9, epsilon=1e-5, use_fast_variance=False)(x)
+                x = BatchNorm(not train, dtype=self.dtype)(x)
             x = ACTIVATIONS[self.activation](x)
             if self.dropout:
                 x = nn.Dropout(self.dropout, deterministic=not train)(x)
-            self.sow("layers", "hidden", x)
-        return ACTIVATIONS[self.output](dense(x, self.out, self.weights))
+            self.sow("layers", "hidden", widened(x))
+        return ACTIVATIONS[self.output](dense(widened(x), self.out, self.weights))
 
 
 class Generator(nn.Module):
@@ -100,14 +109,15 @@ class Generator(nn.Module):
     hidden: tuple[int, ...]
     out: int  # always 2
     weights: str = "default"  # or "torch", see ``dense``
+    dtype: Any = None  # see ``vfljax.models.precision``
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
         del train
         for width in self.hidden:
-            x = nn.leaky_relu(dense(x, width, self.weights))
-            self.sow("layers", "hidden", x)
-        h = dense(x, 1, self.weights)
+            x = nn.leaky_relu(dense(x, width, self.weights, self.dtype))
+            self.sow("layers", "hidden", widened(x))
+        h = dense(widened(x), 1, self.weights)
         return jnp.concatenate([jnp.zeros_like(h), h], axis=-1)
 
 
@@ -143,14 +153,16 @@ class Head(nn.Module):
     out: int
     weights: str = "default"  # or "ones", or "torch", see ``dense``
     batch_norm: bool = True
+    dtype: Any = None  # see ``vfljax.models.precision``
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
-        for width in (*self.hidden, self.out):
+        for n, width in enumerate((*self.hidden, self.out)):
             if self.batch_norm:
                 # PyTorch's momentum 0.1 and epsilon, with which the published numbers were made,
                 # as they were with the one-pass variance
-                x = nn.BatchNorm(use_running_average=not train, momentum=0.9, epsilon=1e-5)(x)
-            x = dense(jax.nn.relu(x), width, self.weights)
-            self.sow("layers", "hidden", x)
+                x = nn.BatchNorm(not train, momentum=0.9, epsilon=1e-5, dtype=self.dtype)(x)
+            dtype = self.dtype if n < len(self.hidden) else None  # the result is float32
+            x = dense(widened(jax.nn.relu(x)), width, self.weights, dtype)
+            self.sow("layers", "hidden", widened(x))
         return x

@@ -36,8 +36,8 @@ def from_module(module: nn.Module, precision: str = "float32") -> Party:
 
     Args:
       module: its ``__call__`` takes ``(x, train)``.
-      precision: one of ``PRECISIONS``, that of its products, and of its activations if it has a field
-        ``dtype``. Its variables, embedding and recorded layers are float32 in both cases.
+      precision: one of ``PRECISIONS``, that of its products, and of its hidden activations if it has a field
+        ``dtype``. Its variables, result and recorded layers are float32 in both cases.
     """
     if precision == "bfloat16" and hasattr(module, "dtype"):
         module = module.clone(dtype=jnp.bfloat16)

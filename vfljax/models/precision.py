@@ -5,14 +5,15 @@ operands to bfloat16. With r the rounding to the nearest bfloat16, which has 8 s
 
     z = r(x) r(W) + b        dL/dx = r(g) r(W)^T        dL/dW = r(x)^T r(g)        g = dL/dz
 
-Networks with a field ``dtype``, which are those of convolutions, also store their activations in bfloat16: a
-convolution returns r(z), and batch norm, ReLU and pooling return bfloat16, as do the gradients by all of these.
+Networks with a field ``dtype``, which are those of dense layers and convolutions, also store their hidden
+activations in bfloat16. A hidden layer returns r(r(r(x) r(W)) + b); normalization, activation function, dropout
+and pooling return bfloat16, as do the gradients by all of these, and by the kernel.
 
-All else is float32: weights, batch statistics, losses, optimizer states, defenses, teachers, attacks,
-activations of other networks, and what crosses the wire. Products of float32 arrays are added up and returned
-in float32. XLA's own convolutions (not on a CPU) return bfloat16, because XLA has none on GPUs that return
-float32. Networks without ``dtype`` need no change: the function of a network is traced, and evaluated with its
-products of float32 arrays replaced.
+All else is float32: weights, batch statistics, losses, optimizer states, defenses, teachers, attacks, the last
+layer's result, and what crosses the wire. Products of float32 arrays are added up and returned in float32.
+XLA's own convolutions of float32 arrays (not on a CPU) return bfloat16, because XLA has none on GPUs that
+return float32. Layers outside of ``dtype`` need no change: the function of a network is traced, and evaluated
+with its products of float32 arrays replaced.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from flax.linen.dtypes import promote_dtype
 from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, Var
 from jax.extend.core.primitives import conv_general_dilated_p, dot_general_p, jit_p
@@ -136,6 +138,36 @@ def _product(primitive: Primitive, parameters: dict[str, Any]) -> Callable[[Arra
 
     product.defvjp(forward, backward)
     return product
+
+
+def stored(x: Array, dtype: Any) -> Array:
+    """Returns activations as they are stored: rounded to bfloat16 if that is ``dtype``, else as they are.
+
+    XLA may keep more digits of a bfloat16 array than it has; it does not keep more of these.
+    """
+    return round_to_bfloat16(x.astype(jnp.float32)) if dtype == jnp.bfloat16 else x
+
+
+def promoted(*operands: Array | None, dtype: Any = None, **options: Any) -> list[Array | None]:
+    """``flax.linen.dtypes.promote_dtype``, which rounds to bfloat16 as ``stored`` does.
+
+    Operands are those of a layer: x, the kernel, and the bias or None. The bias stays float32, because its
+    gradient is a sum over rows, and XLA may add up bfloat16 numbers in bfloat16.
+    """
+    if dtype != jnp.bfloat16:
+        return promote_dtype(*operands, dtype=dtype, **options)
+    x, kernel, bias = operands
+    assert x is not None
+    assert kernel is not None
+    return [stored(x, dtype), stored(kernel, dtype), bias]
+
+
+def widened(x: Array) -> Array:
+    """Returns activations that are stored in bfloat16 as float32, and others as they are.
+
+    Their gradient is rounded to bfloat16, which XLA might leave out of a cast.
+    """
+    return stored(x, x.dtype).astype(jnp.float32) if x.dtype == jnp.bfloat16 else x
 
 
 def round_to_bfloat16(x: Array) -> Array:

@@ -9,7 +9,6 @@ Fu et al.'s released bottoms are ResNet-20 with parameter-free shortcuts ("pad",
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -19,8 +18,9 @@ import numpy as np
 from flax import traverse_util
 
 from vfljax.errors import UserError
-from vfljax.models.convolution import conv, images, stored
-from vfljax.models.mlp import ACTIVATIONS, dense
+from vfljax.models.convolution import conv, images
+from vfljax.models.mlp import ACTIVATIONS, BatchNorm, dense
+from vfljax.models.precision import stored, widened
 from vfljax.models.tensors import as_variable, torch_shape
 from vfljax.types import Array, PyTree
 
@@ -39,8 +39,7 @@ class ResNet(nn.Module):
     PyTorch's (a bottleneck strides in its 3x3 convolution, torchvision's "v1.5"). The running variance follows
     the biased batch variance, but PyTorch's the unbiased one, n / (n - 1) times as large with n = B H W.
 
-    ``dtype``: ``jnp.bfloat16`` stores activations in bfloat16 (``vfljax.models.precision``). Batch statistics,
-    the mean over the image and the result are float32.
+    The mean over the image is float32 in every ``dtype``.
     """
 
     out: int
@@ -52,7 +51,7 @@ class ResNet(nn.Module):
     shortcut: str = "project"
     weights: str = "default"  # of the last Linear; or "torch", see ``dense``
     convolution: str = "auto"
-    dtype: Any = None
+    dtype: Any = None  # see ``vfljax.models.precision``
     reads: ClassVar[tuple[str, ...]] = ("image",)
     mixable: ClassVar[bool] = True
     batch_norm: ClassVar[bool] = True
@@ -76,8 +75,8 @@ class ResNet(nn.Module):
                 x = ResidualBlock(channels, stride, *options, name=f"layer{stage + 1}_{b}")(
                     x, train
                 )
-            self.sow("layers", "hidden", x if self.dtype is None else x.astype(jnp.float32))
-        x = jnp.mean(x if self.dtype is None else x.astype(jnp.float32), axis=(1, 2))
+            self.sow("layers", "hidden", widened(x))
+        x = jnp.mean(widened(x), axis=(1, 2))
         return ACTIVATIONS[self.output](dense(x, self.out, self.weights))
 
 
@@ -115,8 +114,6 @@ class ResidualBlock(nn.Module):
         return stored(nn.relu(x + y), self.dtype)
 
 
-# the two-pass variance: one pass loses all digits where means are far from 0
-_Norm = functools.partial(nn.BatchNorm, momentum=0.9, epsilon=1e-5, use_fast_variance=False)
 _kaiming = nn.initializers.variance_scaling(2.0, "fan_out", "normal")
 
 
@@ -130,7 +127,7 @@ def _conv_norm(
     pads = ((size // 2, size // 2),) * 2
     options: Any = {"kernel_init": _kaiming, "implementation": form[0], "dtype": form[1]}
     x = conv(x, features, size, stride, pads, name=names[0], **options)
-    return _Norm(not train, dtype=form[1], name=names[1])(x)
+    return BatchNorm(not train, dtype=form[1], name=names[1])(x)
 
 
 def from_torch(

@@ -49,6 +49,7 @@ class WideDeep(nn.Module):
     weights: str = "default"  # or "torch"
     dropout: float = 0.0
     batch_norm: bool = False
+    dtype: Any = None  # see ``vfljax.models.precision``
     light: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ("table",)
     mixable: ClassVar[bool] = False
@@ -67,7 +68,8 @@ class WideDeep(nn.Module):
             table = self.param("embedding_table", deep_init, (int(sizes.sum()), self.embedding))
             parts = [table[rows].reshape(len(x), -1), numbers]
         options: Any = {"dropout": self.dropout, "batch_norm": self.batch_norm, "name": "deep"}
-        deep = MLP(self.hidden, self.out, self.activation, weights=self.weights, **options)
+        options |= {"weights": self.weights, "dtype": self.dtype}
+        deep = MLP(self.hidden, self.out, self.activation, **options)
         z = deep(jnp.concatenate(parts, axis=-1), train)
         if self.wide:
             if rows.shape[1]:
