@@ -1,13 +1,14 @@
-"""Accuracies, leaks and verdicts in bfloat16 beside those in float32.
+"""Accuracies, leaks and verdicts in bfloat16, and of a control, beside those in float32.
 
     python -m analysis.precision --workdir=runs/precision --out=analysis/results/benchmark/precision
     python -m analysis.precision --images=DIR --workdir=runs/precision_images \
         --out=analysis/results/benchmark/precision/images
 
-Runs configs/precision.py in both precisions, as two sweeps below ``workdir`` (what is there already is not
-run again), and writes the tables of ``analysis/results/benchmark/precision``: tables.md for people and
-precision.csv with a line per configuration, federation, seed and figure. Trials of one seed have the same rows,
-batches and initial weights in both, so that differences are paired by seed.
+Runs the three variants of configs/precision.py as sweeps below ``workdir`` (what is there already is not run
+again), and writes the tables of ``analysis/results/benchmark/precision``: tables.md for people, and
+precision.csv with a line per configuration, federation, figure and seed. Trials of one seed have the same rows,
+batches and initial weights in all, so that differences are paired by seed. The control is float32 with a
+learning rate that is larger by a millionth: what differs there, rounding of any size may change.
 """
 
 # pandas annotates results as unions of all that an operation may return
@@ -17,10 +18,8 @@ batches and initial weights in both, so that differences are paired by seed.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +34,8 @@ from vfljax.report.limits import SHOWN_LEVEL, limits
 from vfljax.report.rows import PANELS
 from vfljax.sweep.grid import experiment_of
 
-EXACT, ROUNDED = "float32", "bfloat16"
+EXACT, ROUNDED, CONTROL = "float32", "bfloat16", "control"
+VARIANTS = EXACT, ROUNDED, CONTROL
 ACCURACY, LEAK = "accuracy", "strongest attack"
 PLACE = ["configuration", "panel"]
 
@@ -57,18 +57,18 @@ def interval(values: pd.Series) -> Interval:
 
 
 class Pair(NamedTuple):
-    """One figure of a configuration in both precisions, by seed."""
+    """One figure of a configuration in float32 and in another variant, by seed."""
 
     configuration: str
     federation: str  # a panel
     figure: str
     exact: pd.Series
-    rounded: pd.Series
+    other: pd.Series
 
     @property
     def change(self) -> Interval:
-        """bfloat16 less float32, paired by seed."""
-        return interval((self.rounded - self.exact).dropna())
+        """The other variant less float32, paired by seed."""
+        return interval((self.other - self.exact).dropna())
 
     @property
     def certain(self) -> bool:
@@ -80,7 +80,7 @@ class Pair(NamedTuple):
         change = self.change
         return [
             *(self.configuration, PANELS[self.federation], self.figure),
-            *(str(interval(values)) for values in (self.exact, self.rounded)),
+            *(str(interval(values)) for values in (self.exact, self.other)),
             f"{change.mean:+.3f} ± {change.half:.3f}{' *' if self.certain else ''}",
         ]
 
@@ -97,55 +97,59 @@ def figures(sweep: Judged) -> dict[str, pd.Series]:
     return {ACCURACY: utility, LEAK: leaks}
 
 
-def pairs(exact: Judged, rounded: Judged) -> Iterator[Pair]:
+def pairs(exact: Judged, other: Judged) -> Iterator[Pair]:
     """Test accuracy, and the leak of the strongest attack, of every configuration and panel of both sweeps."""
-    one, other = figures(exact), figures(rounded)
+    both = figures(exact), figures(other)
     attacked = exact.leading[exact.leading["leak"].notna()]
     for c, panel, label in attacked[[*PLACE, "label"]].itertuples(index=False, name=None):
         for name in (ACCURACY, LEAK):
-            yield Pair(label, panel, name, *(of[name].loc[c, panel] for of in (one, other)))
+            yield Pair(label, panel, name, *(of[name].loc[c, panel] for of in both))
 
 
-def by_attack(exact: Judged, rounded: Judged) -> pd.DataFrame:
-    """A row of text per attack and panel: its leak, mean over all configurations, in either precision, and the
+def by_attack(exact: Judged, other: Judged, variant: str) -> pd.DataFrame:
+    """A row of text per attack and panel: its leak, mean over all configurations, in either variant, and the
     configuration in which its mean over seeds changes most."""
     names = ["panel", "label", "configuration"]
     leaks = [
         sweep.rows[sweep.rows["role"] == "attack"].groupby(names, sort=False)["leak"].mean()
-        for sweep in (exact, rounded)
+        for sweep in (exact, other)
     ]
-    both = pd.concat(leaks, axis=1, join="inner", keys=[EXACT, ROUNDED])
+    both = pd.concat(leaks, axis=1, join="inner", keys=[EXACT, variant])
     label = exact.leading.drop_duplicates("configuration").set_index("configuration")["label"]
     rows = []
     for (panel, attack), of in both.groupby(["panel", "label"], sort=False):
-        changes = (of[ROUNDED] - of[EXACT]).droplevel(["panel", "label"])
+        changes = (of[variant] - of[EXACT]).droplevel(["panel", "label"])
         most = changes.abs().idxmax()
         words = f"{changes[most]:+.3f} ({label[most]})" if changes[most] else "none"
-        means = (f"{of[name].mean():.3f}" for name in (EXACT, ROUNDED))
+        means = (f"{of[name].mean():.3f}" for name in (EXACT, variant))
         rows.append([attack, PANELS[str(panel)], *means, words])
-    return pd.DataFrame(rows, columns=["attack", "federation", EXACT, ROUNDED, "largest change"])
+    return pd.DataFrame(rows, columns=["attack", "federation", EXACT, variant, "largest change"])
 
 
-def verdicts(exact: Judged, rounded: Judged) -> pd.DataFrame:
-    """A row of text per defended configuration and panel: its verdict in either precision."""
-    one, other = (
+def verdicts(exact: Judged, other: Judged, variant: str) -> pd.DataFrame:
+    """A row of text per defended configuration and panel: its verdict in either variant."""
+    judgments = (
         sweep.leading[~sweep.leading["undefended"]].set_index([*PLACE, "label"])["verdict"]
-        for sweep in (exact, rounded)
+        for sweep in (exact, other)
     )
-    both = pd.concat([one, other], axis=1, join="inner", keys=[EXACT, ROUNDED]).reset_index()
+    both = pd.concat(judgments, axis=1, join="inner", keys=[EXACT, variant]).reset_index()
     rows = [
         [label, PANELS[str(panel)], *map(str, said)]
-        for panel, label, *said in both[["panel", "label", EXACT, ROUNDED]].to_numpy()
+        for panel, label, *said in both[["panel", "label", EXACT, variant]].to_numpy()
     ]
-    return pd.DataFrame(rows, columns=["configuration", "federation", EXACT, ROUNDED])
+    return pd.DataFrame(rows, columns=["configuration", "federation", EXACT, variant])
 
 
-def text(every: Sequence[Pair], judgments: pd.DataFrame, attacks: pd.DataFrame, scale: str) -> str:
-    """All tables as Markdown, and what is largest in the first; ``scale`` is that of leaks."""
-    header = ["configuration", "federation", "figure", EXACT, ROUNDED, "change, paired by seed"]
+def section(exact: Judged, other: Judged, variant: str, scale: str) -> str:
+    """All tables of a variant beside float32 as Markdown, and what is largest in the first.
+
+    ``scale`` is that of leaks.
+    """
+    every = list(pairs(exact, other))
+    header = ["configuration", "federation", "figure", EXACT, variant, "change, paired by seed"]
     certain = [pair for pair in every if pair.certain]
     lines = [
-        "# bfloat16 beside float32",
+        f"# {variant} beside {EXACT}",
         "",
         f"Means over {len(every[0].exact)} seeds with 95 % t-intervals. Accuracy is of test rows; the figure "
         f"of the strongest attack is the {scale} of the one that reads most in each run. *: the interval "
@@ -155,61 +159,58 @@ def text(every: Sequence[Pair], judgments: pd.DataFrame, attacks: pd.DataFrame, 
         tables.markdown(pd.DataFrame([pair.cells for pair in every], columns=header)),
         "",
     ]
-    last = [
-        *("", "## Verdicts", "", tables.markdown(judgments)),
-        *(
-            "",
-            "## Every attack by itself",
-            "",
-            f"{scale}, mean over all configurations and seeds.",
-            "",
-        ),
-        tables.markdown(attacks),
-    ]
     for figure in (ACCURACY, LEAK):
         pair = max((p for p in every if p.figure == figure), key=lambda p: abs(p.change.mean))
         at = f"{pair.configuration}, {PANELS[pair.federation]}"
         lines.append(f"- Largest change of the {figure}: {pair.change.mean:+.3f} ({at}).")
-    return "\n".join(lines + last) + "\n"
+    lines += ["", "## Verdicts", "", tables.markdown(verdicts(exact, other, variant)), ""]
+    means = f"{scale}, mean over all configurations and seeds."
+    lines += ["## Every attack by itself", "", means, ""]
+    return "\n".join([*lines, tables.markdown(by_attack(exact, other, variant))]) + "\n"
 
 
-def as_csv(every: Sequence[Pair]) -> str:
-    """A line per configuration, federation, figure and seed."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["configuration", "federation", "figure", "seed", EXACT, ROUNDED])
-    for pair in every:
-        for seed, value in pair.exact.items():
-            values = (value, pair.rounded.get(seed, float("nan")))
-            writer.writerow([*pair[:3], seed, *(f"{v:.4f}" for v in values)])
-    return file.getvalue()
+def by_seed(sweeps: Mapping[str, Judged]) -> pd.DataFrame:
+    """A row per configuration, federation, figure and seed, with a column of each variant."""
+    exact, *others = sweeps
+    columns = {name: list(pairs(sweeps[exact], sweeps[name])) for name in others}
+    rows = []
+    for of in zip(*columns.values(), strict=True):
+        named = {exact: of[0].exact} | dict(zip(columns, (pair.other for pair in of), strict=True))
+        frame = pd.DataFrame(named).rename_axis("seed").reset_index()
+        for place, name in enumerate(("configuration", "federation", "figure")):
+            frame.insert(place, name, of[0][place])
+        rows.append(frame)
+    return pd.concat(rows)
 
 
-def compared(workdir: pathlib.Path, images: str = "") -> tuple[list[Pair], str]:
-    """Run both sweeps and pair their figures; and ``text`` of them."""
-    sweeps = []
-    for name in (EXACT, ROUNDED):
+def compared(workdir: pathlib.Path, images: str = "") -> dict[str, Judged]:
+    """Runs the sweeps of all variants, and returns them judged."""
+    sweeps = {}
+    for name in VARIANTS:
         config = get_config(f"images-{name}" if images else name)
         config.update({"data": {"dir": images}})
-        command = f"analysis.precision, {name}"
-        sweeps.append(vfljax.run_sweep(config, workdir / name, command=command))
-    exact, rounded = (judged(sweep, experiment_of(sweep)) for sweep in sweeps)
-    every = list(pairs(exact, rounded))
-    attacks = by_attack(exact, rounded)
-    return every, text(every, verdicts(exact, rounded), attacks, exact.facts.scale)
+        sweep = vfljax.run_sweep(config, workdir / name, command=f"analysis.precision, {name}")
+        sweeps[name] = judged(sweep, experiment_of(sweep))
+    return sweeps
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare bfloat16 with float32.")
-    parser.add_argument("--workdir", type=pathlib.Path, required=True, help="folder of both sweeps")
+    parser = argparse.ArgumentParser(description="Compare bfloat16 and a control with float32.")
+    parser.add_argument("--workdir", type=pathlib.Path, required=True, help="folder of the sweeps")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of the tables")
     parser.add_argument("--images", default="", help="folder of CIFAR-10, in place of digits")
     arguments = parser.parse_args()
     vfljax.use_this_machine()
-    every, said = compared(arguments.workdir, arguments.images)
-    store.write_text(arguments.out / "tables.md", said)
-    store.write_text(arguments.out / "precision.csv", as_csv(every))
-    print(said)
+    sweeps = compared(arguments.workdir, arguments.images)
+    exact, *others = sweeps.values()
+    scale = exact.facts.scale
+    text = "\n".join(
+        section(exact, other, name, scale) for name, other in zip(VARIANTS[1:], others, strict=True)
+    )
+    store.write_text(arguments.out / "tables.md", text)
+    table = by_seed(sweeps).to_csv(index=False, lineterminator="\n", float_format="%.4f")
+    store.write_text(arguments.out / "precision.csv", table)
+    print(text)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,23 @@
-"""What bfloat16 changes: digits or reduced CIFAR-10 with a few defenses, in either precision.
+"""What bfloat16 changes: digits or reduced CIFAR-10 with a few defenses, in either precision, and a control.
 
     python -m launch.sweep --config=configs/precision.py:bfloat16 --workdir=runs/precision/bfloat16
     python -m analysis.precision --workdir=runs/precision --out=analysis/results/benchmark/precision
     python -m analysis.precision --images=DIR --workdir=runs/precision_images \
         --out=analysis/results/benchmark/precision/images
 
-The variant is `config.training.precision`: float32 (the default) or bfloat16; "images-float32" and
-"images-bfloat16" are those of CIFAR-10, which DIR holds (`config.data.dir`). The other commands run both and
-put their accuracies and leaks side by side, in some ten minutes on 2 cores
+The variant is `config.training.precision`: float32 (the default) or bfloat16. "control" is float32 with a
+learning rate that is larger by a millionth: what differs there, rounding of any size may change.
+"images-float32", "images-bfloat16" and "images-control" are those of CIFAR-10, which DIR holds
+(`config.data.dir`). The other commands run all three and put their accuracies and leaks side by side
 (`analysis/results/benchmark/precision/README.md`).
 
-Digits are read by MLPs, of which bfloat16 rounds products only. Seven points of five defenses and none, 5
-seeds, with and without model splitting: label smoothing by a teacher (KDk), a penalty with products of its own
-(dCor), and gradients that are noised, cut down and rounded again. Federation and rates are
-configs/quickstart.py's; attacks are those that read embeddings, gradients and models.
+Digits are read by MLPs. Seven points of five defenses and none, 5 seeds, with and without model splitting:
+label smoothing by a teacher (KDk), a penalty with products of its own (dCor), and gradients that are noised,
+cut down and rounded again. Federation and rates are configs/quickstart.py's; attacks are those that read
+embeddings, gradients and models.
 
-CIFAR-10 is read by ResNets, which also store activations in bfloat16: 2,048 images, width 8 and three blocks
-in place of 49,000 images, width 64 and eight; three points with model splitting, 5 seeds.
+CIFAR-10 is read by ResNets: 2,048 images, width 8 and three blocks in place of 49,000 images, width 64 and
+eight; three points with model splitting, 5 seeds.
 """
 
 from vfljax.config import ordered
@@ -59,18 +60,22 @@ IMAGES = {
 }
 
 
+MILLIONTH = 1e-6
+
+
 def get_config(variant="float32"):
-    precision = variant.removeprefix("images-")
-    values = _digits(precision)
-    if variant != precision:
+    form = variant.removeprefix("images-")
+    values = _digits("float32" if form == "control" else form)
+    if variant != form:
         training = {**values["training"], **IMAGES["training"]}
         values = {**values, **IMAGES, "training": training}
-    return ordered(values)
+    if form == "control":
+        values["training"]["learning_rate"] *= 1 + MILLIONTH
+    return ordered({**values, "name": f"networks in {form}"})
 
 
 def _digits(precision):
     return {
-        "name": f"products in {precision}",
         "notes": (
             "30 epochs of training, fewer than published (100 on CIFAR-10 in Fu et al.); the rate .01 "
             "is theirs for MLPs on tables.",

@@ -29,26 +29,33 @@ def test_precisions_are_paired_by_configuration_panel_and_seed():
     ]
     assert [round(pair.change.mean, 9) for pair in every] == [-0.02, 0.0, 0.0, 0.06]
     assert [pair.certain for pair in every] == [True, False, False, True]
-    attacks = precision.by_attack(exact, rounded)
+    attacks = precision.by_attack(exact, rounded, "bfloat16")
     (row,) = attacks.to_numpy().tolist()
     assert row == ["probe", "with model splitting", "0.605", "0.635", "+0.060 (noise)"]
-    judgments = precision.verdicts(exact, rounded)
+    judgments = precision.verdicts(exact, rounded, "bfloat16")
     assert judgments["configuration"].tolist() == ["noise"]
     for column, judged in (("float32", exact), ("bfloat16", rounded)):
         assert judgments[column].tolist() == [str(judged.leading["verdict"].iloc[1])]
-    text = precision.text(every, judgments, attacks, "balanced top-1")
+    text = precision.section(exact, rounded, "bfloat16", "balanced top-1")
     assert "change of the accuracy: -0.020 (undefended, with model splitting)" in text
-    first, *others = csv.DictReader(precision.as_csv(every).splitlines())
-    assert len(others) == 11
-    assert (first["seed"], first["float32"], first["bfloat16"]) == ("0", "0.9000", "0.8800")
+    sweeps = dict(zip(precision.VARIANTS, (exact, rounded, exact), strict=True))
+    seeds = precision.by_seed(sweeps)
+    assert len(seeds) == 12
+    first = {"configuration": "undefended", "federation": "split", "figure": "accuracy", "seed": 0}
+    first |= {"float32": 0.9, "bfloat16": 0.88, "control": 0.9}
+    assert seeds.iloc[0].to_dict() == pytest.approx(first)
 
 
 def test_the_precisions_compared_differ_in_that_alone():
-    exact, rounded = (config_file.resolve(precision.get_config(p)) for p in ("float32", "bfloat16"))
+    configs = (config_file.resolve(precision.get_config(name)) for name in precision.VARIANTS)
+    exact, rounded, control = configs
     assert [*map(str, header.differences(exact, rounded))] == [
-        "name: products in float32 -> products in bfloat16",
+        "name: networks in float32 -> networks in bfloat16",
         "training.precision: float32 -> bfloat16",
     ]
+    (name, rate) = header.differences(exact, control)
+    assert str(name) == "name: networks in float32 -> networks in control"
+    assert str(rate).startswith("training.learning_rate: 0.01 -> 0.01000001")
 
 
 def test_what_knowers_read_is_the_highest_leak_of_those_that_a_row_names(
