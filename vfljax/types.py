@@ -313,7 +313,7 @@ class Spec:
     class_weights: tuple[float, ...] = ()  # of the label party's cross entropy; (): all 1
     recorded: int = 0  # the first training rows whose exchange is recorded; 0: all
     record_inputs: bool = False  # whether inputs of the passive bottoms' last layers are recorded
-    precision: str = "float32"  # of products in the networks, "float32" or "bfloat16"
+    precision: str = "float32"  # of the networks, "float32" or "bfloat16"
     heads: tuple[int, ...] = ()  # widths of the top's heads, side by side; (): C logits
 
     @property
