@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 import vfljax
 from vfljax import defenses
 from vfljax.auditing import suite, wires
-from vfljax.auditing.wires import WireRequest
+from vfljax.auditing.wires import Recorded, Utility, WireRequest
 from vfljax.errors import UserError
 from vfljax.launching import running
 
@@ -57,7 +57,7 @@ def attacked(tmp_path_factory):
     yield vfljax.attack_wire(
         runs, tmp_path_factory.mktemp("wire"), after=after, attacks=NAMES, say=quiet
     )
-    defenses.TABLE.pop(wires.UNKNOWN_DEFENSE)  # a row in the place of one that is not in use
+    defenses.TABLE.pop("wire:defended")
 
 
 def test_each_run_leaks_what_its_own_gradients_tell(attacked):
@@ -159,17 +159,20 @@ def test_nodes_of_trees_are_read_without_gradients_and_gradients_by_their_sign(
     [
         ({"federation": "both"}, "federation='both'"),
         ({"federation": "no_split"}, "width 4 for 2 classes"),
-        ({"after": ("a.npz", "b.npz")}, "names 2 recordings of 1 runs"),
+        ({"after": Recorded(("a.npz", "b.npz"))}, "names 2 recordings of 1 runs"),
         ({"attacks": ("nrom",)}, "nrom"),
-        ({"utility": (1.5,)}, "is no utility"),
+        ({"after": Recorded(("a.npz",), Utility((1.5,)))}, "after_utility=.*is no utility"),
         ({"known": 1}, "give from 2 to 59"),
-        ({"alone": (0.5, 0.6)}, "give one from 0 to 1, or one for each of the 1 runs"),
+        ({"alone": Utility((0.5, 0.6))}, "give one from 0 to 1, or one for each of the 1 runs"),
     ],
 )
 def test_what_cannot_be_meant_gives_one_line(changes, line, tmp_path):
+    changes = dict(changes)
     (path,) = wires.written(recorded(0), tmp_path / "run.npz")
+    methods = {"undefended": (Recorded((path,)),)}
+    methods |= {"defended": (changes.pop("after"),)} if "after" in changes else {}
     with pytest.raises(UserError, match=line) as error:
-        wires.attack(WireRequest((path,), **changes), tmp_path / "out", "test", quiet)
+        wires.attack(WireRequest(methods, **changes), tmp_path / "out", "test", quiet)
     assert "\n" not in error.value.line()
     assert not (tmp_path / "out").exists()
 
@@ -177,4 +180,4 @@ def test_what_cannot_be_meant_gives_one_line(changes, line, tmp_path):
 def test_a_defended_run_is_of_the_same_rows(tmp_path):
     first, other = wires.written([recorded(0), recorded(1)], tmp_path / "run.npz")
     with pytest.raises(UserError, match="differs from the run without a defense in labels"):
-        wires.attack(WireRequest((first,), (other,)), tmp_path / "out", "test", quiet)
+        vfljax.attack_wire(first, tmp_path / "out", after=other, say=quiet)

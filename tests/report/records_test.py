@@ -25,13 +25,13 @@ def judged():
 
 
 def test_a_row_is_counted_in_the_runs_that_score_it(judged):
-    frame = records.records(judged, 500)
+    frame = records.records(judged, np.arange(500))
     assert [*frame.columns] == [*records.COLUMNS]
     assert {*frame["configuration"]} == {0}
     assert {*frame["attack"]} == {"probe/mean"}
     assert frame["row"].is_monotonic_increasing
     of_row = frame.set_index("row")[["runs", "read"]]
-    by_mark = of_row.reindex(marked_rows(500)).to_numpy()  # in the order of the marks
+    by_mark = of_row.reindex(marked_rows(np.arange(500))).to_numpy()  # in the order of the marks
     np.testing.assert_array_equal(by_mark[:5], [[5, 5], [4, 4], [4, 1], [1, 1], [np.nan] * 2])
 
 
@@ -45,7 +45,9 @@ def test_the_answer_says_what_share_is_read_in_every_run_and_without_the_federat
 
 
 def test_no_marks_are_no_records(judged):
-    assert not len(records.records(judged._replace(rows=judged.rows.drop(columns="right")), 500))
+    assert not len(
+        records.records(judged._replace(rows=judged.rows.drop(columns="right")), np.arange(500))
+    )
 
 
 def test_a_row_must_be_read_in_each_of_two_runs_or_more():

@@ -105,20 +105,28 @@ def attack_wire(
       UserError: for recordings or arguments that are not valid.
     """
     from vfljax.api.loading import load
-    from vfljax.auditing import wires
+    from vfljax.auditing import suite, wires
     from vfljax.launching import running
 
     folder = pathlib.Path(workdir)
+    runs = wires.written(wire, folder / "wire.npz", bins)
+    defended = wires.written(after, folder / "after.npz", bins)
+    if after_utility and not defended:
+        remedy = ("give ", argument("after"), ", or leave it out")
+        raise UserError("is of no recording", field=argument("after_utility"), remedy=remedy)
+    methods = {suite.UNDEFENDED: runs, wires.DEFENDED: defended}
+    utilities = {suite.UNDEFENDED: utility, wires.DEFENDED: after_utility}
     request = wires.WireRequest(
-        runs=wires.written(wire, folder / "wire.npz", bins),
-        after=wires.written(after, folder / "after.npz", bins),
+        methods={
+            name: (wires.Recorded(paths, wires.Utility(tuple(utilities[name]))),)
+            for name, paths in methods.items()
+            if paths or name == suite.UNDEFENDED
+        },
         federation=federation,
         known=known,
         bins=bins,
         attacks=tuple(attacks),
-        utility=tuple(utility),
-        alone=tuple(alone),
-        after_utility=tuple(after_utility),
+        alone=wires.Utility(tuple(alone)),
     )
     if wires.attack(request, folder, command, say):
         say(running.report(folder))

@@ -18,6 +18,7 @@ from vfljax.errors import UserError, argument, unknown
 from vfljax.launching import running
 from vfljax.report import not_run, page, records, tables
 from vfljax.report.judged import Judged, judged
+from vfljax.store.rows import numbers_of_rows
 from vfljax.sweep.grid import experiment_of
 from vfljax.sweep.plan import Plan
 
@@ -120,7 +121,8 @@ class Sweep(store.StoredSweep):
             attack                       the attack that leads on most seeds, the ``leader`` of ``verdicts``
             row                          number of the row from 0. In a table that is its place among the rows
                                          that were kept (the notes say which were left out); those of a test
-                                         file come last, and of recordings one run's follow another's
+                                         file come last. Of recordings it is the array ``rows``; without it one
+                                         run's rows follow another's
             runs                         in how many runs (seeds of the configuration) it is scored: it is a
                                          training row, its label is not known, and the attack was run
             read                         in how many of these the attack names its class rightly, in all draws
@@ -129,7 +131,7 @@ class Sweep(store.StoredSweep):
         With two classes the attack names as many rows positive as are. A row may be read by chance, so that
         ``read`` says more the more runs there are.
         """
-        return records.records(self.judged, len(self.splits()["labels"]))
+        return records.records(self.judged, numbers_of_rows(self.splits()))
 
     def figure(self, name: str = "frontier") -> Figure:
         """Returns a figure of the report, in Matplotlib, by the name of its file, "heat_kdk" for example."""

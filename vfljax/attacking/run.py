@@ -64,6 +64,8 @@ def opened(plan: Plan, workdir: pathlib.Path, header: Mapping[str, Any]) -> Stor
     arrays = split_arrays(
         plan.dataset.labels, plan.splits, draws, plan.candidates, label_groups(plan.dataset)
     )
+    if plan.dataset.recording is not None and plan.dataset.recording.rows is not None:
+        arrays["rows"] = plan.dataset.recording.rows
     scorer = Scorer(arrays, width or None, header["naming"], plan.effort.attacks, plan.positive)
     return Stored(plan, workdir, header, arrays, scorer, variants)
 

@@ -19,7 +19,7 @@ from vfljax.attacking.certainty import certainty
 from vfljax.attacking.view import AttackInput, with_places
 from vfljax.attacks.core import Attack
 from vfljax.attacks.learners import MANY_ROWS
-from vfljax.store.rows import marked_rows
+from vfljax.store.rows import marked_rows, numbers_of_rows
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.canaries import PREFIX, guess_figures
 from vfljax.types import Array, HostArray, Scores
@@ -222,11 +222,12 @@ class Scorer:
         true = TrueLabels(**jax.tree.map(jnp.asarray, on_host))
         self._true = batch_layout.share(with_places(true, len(train)))
         self._width, self._naming, self._level = width, naming, level
-        marked = marked_rows(len(arrays["labels"]))
+        numbers = numbers_of_rows(arrays)
+        marked = marked_rows(numbers)
         # the place of each marked row among a seed's training rows, -1 if it is none of them
         self._marked = np.full((len(train), len(marked)), -1)
         for places, rows in zip(self._marked, arrays["train"], strict=True):
-            _, among_rows, among_marked = np.intersect1d(rows, marked, True, True)
+            _, among_rows, among_marked = np.intersect1d(numbers[rows], marked, True, True)
             places[among_marked] = among_rows
 
     def figures(

@@ -1,15 +1,15 @@
 """Attacks the exchange of a federation that was trained elsewhere, from a recording (``datasets.wire``).
 
-A recording becomes a stored sweep of one configuration, in which each run is a seed, so that it is attacked,
-judged and reported like any other. Recordings of the same runs under a defense are a second configuration.
-Only the name of this defense is known: no attack knows it, and it is never recommended. A recording lacks the
-bottom models, and utility unless it is given.
+Recordings become a stored sweep, in which each run is a seed, so that they are attacked, judged and reported
+like any other. Its methods are the federation without a defense, and the same runs under defenses. Such a
+defense needs no code any more, and no attack is said to know it unless the request names one. A recording lacks
+the bottom models, and utility unless it is given.
 """
 
 from __future__ import annotations
 
-import functools
 import pathlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ import jax
 import numpy as np
 import pandas as pd
 
-from vfljax import attacks, store
+from vfljax import attacks, defenses, plugins, store
 from vfljax.attacking.batching import batch_scores, make_attack_batch
 from vfljax.attacking.jobs import ATTACK, VariantPlan, jobs_of, planned
 from vfljax.attacking.run import opened
@@ -27,49 +27,83 @@ from vfljax.config import as_axis
 from vfljax.datasets.bins import spelled
 from vfljax.datasets.wire import alike, cut_at, read
 from vfljax.datasets.wire_checks import EXCHANGED, Wire, checked
+from vfljax.defenses import Knower, Remarks
 from vfljax.errors import Text, UserError, argument, unknown, user_path
 from vfljax.launching import running
+from vfljax.launching.work import May, anything
 from vfljax.report.rows import utility_of
 from vfljax.store.exchange import NODES
 from vfljax.sweep import train
-from vfljax.sweep.grid import parse, rows_of
+from vfljax.sweep.grid import knobs_of, parse, rows_of
 from vfljax.sweep.initial import initial_weights
-from vfljax.sweep.plan import Plan, Shard, divided_as, make_plan, split_arrays
+from vfljax.sweep.plan import Plan, Shard, divided_as, split_arrays
 from vfljax.types import NO_SPLIT, SPLIT, HostArray, Sums
 
 DEFENDED = "defended"
-UNKNOWN_DEFENSE = "wire:defense"
-DESCRIPTION = {
-    **dict.fromkeys(("version", "sha256", "syntax"), ""),
-    **{"plugin": "wire", "kind": "defense", "needs_top": False, "two_classes": False},
-    **{"knobs": {}, "options": {}, "example": {}, "neutral": None, "remarks": []},
-    "known_by": {kind: [["", ""]] for kind in (SPLIT, NO_SPLIT)},  # no attack that is run
-}
-"""The description of the unknown defense, in the form of a plugin's row that is not in use."""
+NOBODY = (Knower(""),)  # no attack that is run
 UNEQUAL = "Batches differ in size ({} rows on average): attacks that read which rows shared one are not run."
 CUT = "Labels are numbers, and classes are made of them by quantiles of all runs: {}."
 BINS = argument("bins")
-TREES = (
-    "A federation of {} boosted trees of {} levels. Attackers see which rows share a node, and gradients if "
-    "they were sent without encryption."
-)
 PREDICTIONS = "predictions.parquet"
-UTILITIES = ("utility", "alone", "after_utility")
+
+
+class Utility(NamedTuple):
+    """The utility of some runs, one for all of them or one each: accuracy, or AUC if the rarer of two classes
+    has under 30 % of the rows; () where it is not known."""
+
+    test: tuple[float, ...] = ()
+    validation: tuple[float, ...] = ()  # by default as ``test``; operating points are chosen by it
+
+
+class Recorded(NamedTuple):
+    """The recordings of one operating point of a method."""
+
+    runs: tuple[str, ...]  # a file or folder each
+    utility: Utility = Utility()
+    knobs: Mapping[str, float] = {}
 
 
 class WireRequest(NamedTuple):
-    """The request to attack recordings. A utility is measured on rows outside training, one for all runs or
-    one per run: accuracy, or AUC if the rarer of two classes has under 30 % of the rows."""
+    """The request to attack recordings."""
 
-    runs: tuple[str, ...]  # a file or folder each
-    after: tuple[str, ...] = ()  # the same runs under a defense
+    # the operating points of each method, all recorded in the same runs; ``suite.UNDEFENDED`` is one of them
+    methods: Mapping[str, Sequence[Recorded]]
     federation: str = "split"  # or "no_split"
     bins: int = 0  # classes that quantiles make of labels that are numbers; 0: labels are classes
     known: int = 0  # labels that attackers know; 0: those recorded, else ``suite.known_labels``
     attacks: tuple[str, ...] = ()  # names; (): all
-    utility: tuple[float, ...] = ()  # of the runs
-    alone: tuple[float, ...] = ()  # of the label party without the other parties
-    after_utility: tuple[float, ...] = ()  # of the runs under a defense
+    alone: Utility = Utility()  # of the label party without the other parties
+    # by method, the attacks that take its defense into account, by default none, and what a report remarks
+    known_by: Mapping[str, tuple[Knower, ...]] = {}
+    remarks: Mapping[str, Remarks] = {}
+    fields: Mapping[str, Any] = {}  # of the sweep's config, in place of those of ``_config``
+
+    @property
+    def bare(self) -> Recorded:
+        """The runs without a defense."""
+        return self.methods[suite.UNDEFENDED][0]
+
+    @property
+    def chains(self) -> dict[str, str]:
+        """The name of the defense of each method but the undefended one, in the table of defenses."""
+        return {
+            name: "wire:" + re.sub(r"\W+", "_", name)
+            for name in self.methods
+            if name != suite.UNDEFENDED
+        }
+
+    def point(self, trial: Mapping[str, Any]) -> Recorded:
+        """Returns the recordings that a trial, a row of ``grid.trials``, is one run of."""
+        of = knobs_of(trial).get(self.chains.get(trial["method"], ""), {})
+        return next(point for point in self.methods[trial["method"]] if point.knobs == of)
+
+
+class _Checked(NamedTuple):
+    """What the recordings of a request have in common."""
+
+    first: Wire
+    cut: HostArray | None  # the thresholds of ``bins``
+    paths: int  # the most nodes that all trees of a recording have; 0 for networks
 
 
 def written(runs: Any, path: pathlib.Path, bins: int = 0) -> tuple[str, ...]:
@@ -94,7 +128,11 @@ def written(runs: Any, path: pathlib.Path, bins: int = 0) -> tuple[str, ...]:
 
 
 def attack(
-    request: WireRequest, workdir: pathlib.Path, command: str, say: Callable[[str], None] = print
+    request: WireRequest,
+    workdir: pathlib.Path,
+    command: str,
+    say: Callable[[str], None] = print,
+    may: May = anything,
 ) -> bool:
     """Stores recordings as a sweep, and runs every attack that is not stored yet.
 
@@ -103,6 +141,7 @@ def attack(
       workdir: the folder of the sweep.
       command: the command that the report names as the sweep's origin.
       say: is given each line of progress.
+      may: whether a unit of attacks may still be begun.
 
     Returns:
       Whether the recordings have labels to score with; without labels, predictions are written, not figures.
@@ -110,91 +149,118 @@ def attack(
     Raises:
       UserError: of one line, for recordings or a request that are not valid.
     """
-    wires = _checked(request)
-    experiment = parse(_config(request, wires[suite.UNDEFENDED][0]))
-    plan = make_plan(experiment)
+    found = _checked(request)
+    for method, name in request.chains.items():
+        known_by = {kind: request.known_by.get(method, NOBODY) for kind in (SPLIT, NO_SPLIT)}
+        remarks = request.remarks.get(method, Remarks())
+        row = plugins.recorded(request.methods[method][0].knobs, known_by, remarks)
+        defenses.TABLE[name] = row
+    experiment = parse(_config(request, found))
+    plan = train.plan_of(experiment, store.header_of(workdir))  # it may be extended
     recording = plan.dataset.recording
     assert recording is not None
-    plugins = {UNKNOWN_DEFENSE: DESCRIPTION} if request.after else {}
-    header = train.header(plan, command) | {"plugins": plugins}
+    header = train.header(plan, command)
     header["data"] |= {"validation": 0, "test": 0, "label_columns": True}
+    header["data"] |= {"trees": found.first.trees, "missing": recording.missing}
     variants = planned(plan, experiment)
     with store.leading(workdir):
         header = store.begin(workdir, header)
         plan = divided_as(plan, header)
         arrays = split_arrays(plan.dataset.labels, plan.splits, experiment.known_draws)
+        if recording.rows is not None:
+            arrays["rows"] = recording.rows
         store.write_shared(workdir, store.splits_name(header), arrays)
         for shard in plan.shards:
             if not store.finished(workdir, f"shards/{shard.name}"):
-                _write(plan, shard, workdir, request, wires)
+                _write(plan, shard, workdir, request, found)
     for each in variants:
         if each.skipped:
             say(f"skipped {each.variant.label}: {each.skipped}")
     if recording.labeled:
-        running.attack_stored(plan, workdir, None, say=say).check()
+        running.attack_stored(plan, workdir, None, say=say, may=may).check()
     else:
         _predict(plan, workdir, variants, header, say)
     return recording.labeled
 
 
-def _checked(request: WireRequest) -> dict[str, list[Wire]]:
-    """Returns the wires of all runs by the name of the method."""
-    count = len(request.runs)
-    of_all = f"names {len(request.after)} recordings of {count} runs"
-    must = functools.partial(_must, request)
-    must(count, "wire", "names no recording", "give a file or folder")
-    must(len(request.after) in (0, count), "after", of_all, "give one of each run, in their order")
-    kinds = SPLIT, NO_SPLIT
-    must(request.federation in kinds, "federation", "is unknown", f"choose {' or '.join(kinds)}")
+def _checked(request: WireRequest) -> _Checked:
+    """Checks a request, and that all recordings are of the same federation."""
+    runs, known = request.bare.runs, request.known
+    count, kinds = len(runs), (SPLIT, NO_SPLIT)
+    _must(count, "wire", runs, "names no recording", "give a file or folder")
+    right, remedy = request.federation in kinds, f"choose {' or '.join(kinds)}"
+    _must(right, "federation", request.federation, "is unknown", remedy)
     for name in request.attacks:
         if name not in attacks.TABLE:
             raise unknown("attack", name, attacks.TABLE)
-    for name in UTILITIES:
-        values = getattr(request, name)
-        right = all(0 <= u <= 1 for u in values) and len(values) in (0, 1, count)
-        remedy = f"give one from 0 to 1, or one for each of the {count} runs"
-        must(right, name, "is no utility", remedy)
-    compared = request.after or not request.after_utility
-    must(
-        compared,
-        "after_utility",
-        "is of no recording",
-        ("give ", argument("after"), ", or leave it out"),
+    utilities = {"alone": [request.alone]}
+    for method, points in request.methods.items():
+        bare = method == suite.UNDEFENDED
+        utility = "utility" if bare else "after_utility"
+        utilities.setdefault(utility, []).extend(point.utility for point in points)
+        for point in points:
+            of_all = f"names {len(point.runs)} recordings of {count} runs"
+            remedy = "give one of each run, in their order"
+            _must(len(point.runs) == count, "after", point.runs, of_all, remedy)
+    remedy = f"give one from 0 to 1, or one for each of the {count} runs"
+    for name, of in utilities.items():
+        for values in (values for utility in of for values in utility):
+            right = all(0 <= u <= 1 for u in values) and len(values) in (0, 1, count)
+            _must(right, name, values, "is no utility", remedy)
+    cut = cut_at(runs, request.bins, BINS)
+    first, paths = read(runs[0], cut), 0
+    for number, path in enumerate(runs):
+        bare = read(path, cut)
+        paths = max(paths, _paths(bare))
+        for points in request.methods.values():
+            for other in (point.runs[number] for point in points if point is not request.bare):
+                run = read(other, cut)
+                paths = max(paths, _paths(run))
+                _must_be_alike(other, run, bare)
+    rows, width, classes = *first.shape[1:], first.classes
+    right, remedy = (
+        known in range(classes, rows) or known == 0,
+        f"give from {classes} to {rows - 1}",
     )
-    cut = cut_at(request.runs, request.bins, BINS)
-    runs, after = ([read(path, cut) for path in paths] for paths in (request.runs, request.after))
-    for path, run, bare in zip(request.after, after, runs):
-        common, rows = alike(bare), ("labels", "known_rows")
-        differ = [name for name, value in alike(run).items() if value != common[name]]
-        differ += [n for n in rows if not np.array_equal(getattr(run, n), getattr(bare, n))]
-        remedy = "both are recorded alike, of the same rows in the same order"
-        for what in differ[:1]:
-            raise UserError(f"{path} differs from the run without a defense in {what}: {remedy}.")
-    rows, width, classes = *runs[0].shape[1:], runs[0].classes
-    right = request.known in range(classes, rows) or request.known == 0
-    must(right, "known", "is too few or too many", f"give from {classes} to {rows - 1}")
+    _must(right, "known", known, "is too few or too many", remedy)
     what = f"has embeddings of width {width} for {classes} classes"
     remedy = "without a top model they are logits, of one number a class"
-    must(request.federation == SPLIT or width == classes, "federation", what, remedy)
-    return {suite.UNDEFENDED: runs, DEFENDED: after}
+    right = request.federation == SPLIT or width == classes
+    _must(right, "federation", request.federation, what, remedy)
+    return _Checked(first, cut, paths)
 
 
-def _must(request: WireRequest, right: Any, name: str, what: str, remedy: Text) -> None:
-    """Raises a UserError on a field of the request, unless ``right``."""
+def _paths(wire: Wire) -> int:
+    """Returns the number of nodes that all trees of a recording have, the most of all parties; 0 if none."""
+    of_trees = (p.embeddings for p in wire.parties if p.nodes is not None)
+    return max((np.asarray(z).shape[2] for z in of_trees), default=0)
+
+
+def _must_be_alike(path: str, run: Wire, bare: Wire) -> None:
+    """Raises a UserError unless a run under a defense is recorded as the run without, of the same rows."""
+    common, rows = alike(bare), ("labels", "known_rows", "rows")
+    differ = [name for name, value in alike(run).items() if value != common[name]]
+    differ += [n for n in rows if not np.array_equal(getattr(run, n), getattr(bare, n))]
+    remedy = "both are recorded alike, of the same rows in the same order"
+    for what in differ[:1]:
+        raise UserError(f"{path} differs from the run without a defense in {what}: {remedy}.")
+
+
+def _must(right: Any, name: str, value: Any, what: str, remedy: Text) -> None:
+    """Raises a UserError on an argument, unless ``right``."""
     if not right:
-        value = getattr(request, {"wire": "runs"}.get(name, name))
         raise UserError(what, field=argument(name), value=value, remedy=remedy)
 
 
-def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
+def _config(request: WireRequest, found: _Checked) -> dict[str, Any]:
     """Returns the config of the sweep."""
+    first, cut, runs = found.first, found.cut, request.bare.runs
     passive, classes, epochs = len(first.parties), first.classes, first.epochs.tolist()
     known = request.known or len(first.known_rows)
     if not known and first.labels is not None:
         known = suite.known_labels(first.labels, classes)
-    paths = [str(pathlib.Path(path).resolve()) for path in request.runs]
+    paths = [str(pathlib.Path(path).resolve()) for path in runs]
     options_of_data: dict[str, Any] = {"runs": tuple(paths[1:])}
-    cut = cut_at(request.runs, request.bins, BINS)
     if cut is not None:
         options_of_data["bins"] = request.bins
     # the scores of trees are added up as logits are without a top model
@@ -204,15 +270,14 @@ def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
     names = request.attacks or [n for n in options if not attacks.TABLE[n].whole_batches]
     if not known:  # attacks that know labels are left out
         names = [n for n in names if "known" not in options.get(n, {})]
-    return {
-        "name": f"{pathlib.Path(request.runs[0]).stem}: a recorded exchange",
+    values = {
+        "name": f"{pathlib.Path(runs[0]).stem}: a recorded exchange",
         "notes": (
             "The federation was trained elsewhere; its exchange was recorded, and nothing was trained here.",
             *([] if cut is None else [CUT.format(", ".join(map(spelled, cut)))]),
             *([] if first.equal_batches else [UNEQUAL.format(first.batch_size)]),
-            *([] if first.trees is None else [TREES.format(*first.trees)]),
         ),
-        "seeds": len(request.runs),
+        "seeds": len(runs),
         "data": {"name": "wire", "dir": paths[0], "options": options_of_data},
         "parties": {
             "passive": passive,
@@ -228,8 +293,21 @@ def _config(request: WireRequest, first: Wire) -> dict[str, Any]:
         "known_draws": 1 if len(first.known_rows) or first.shape[1] > MANY_ROWS else suite.DRAWS,
         "attackers": tuple((p,) for p in range(passive)),
         "federations": (federation,),
-        "grid": {suite.UNDEFENDED: {}, **({DEFENDED: {}} if request.after else {})},
+        "grid": {
+            suite.UNDEFENDED: {},
+            **{m: {name: _axes(request.methods[m])} for m, name in request.chains.items()},
+        },
         "attacks": {name: _of_epochs(options.get(name, {}), epochs) for name in names},
+    }
+    parties = {**values["parties"], **request.fields.get("parties", {})}
+    return {**values, **request.fields, "parties": parties}
+
+
+def _axes(points: Sequence[Recorded]) -> dict[str, tuple[float, ...]]:
+    """Returns the values of each knob of a method, whose operating points are all combinations of them."""
+    return {
+        knob: tuple(dict.fromkeys(point.knobs[knob] for point in points))
+        for knob in points[0].knobs
     }
 
 
@@ -242,11 +320,7 @@ def _of_epochs(options: Mapping[str, Any], epochs: Sequence[int]) -> dict[str, A
 
 
 def _write(
-    plan: Plan,
-    shard: Shard,
-    workdir: pathlib.Path,
-    request: WireRequest,
-    wires: Mapping[str, Sequence[Wire]],
+    plan: Plan, shard: Shard, workdir: pathlib.Path, request: WireRequest, found: _Checked
 ) -> None:
     """Stores the trials of a shard, with initial weights by seed, because trained ones were not recorded."""
     group = plan.groups[shard.group]
@@ -255,14 +329,12 @@ def _write(
     seeds = trials["seed"].to_numpy()
     bottoms, active = jax.tree.map(lambda a: np.asarray(a)[seeds], tuple(weights))
     tree = {"bottoms": {str(p): bottom for p, bottom in enumerate(bottoms)}, "active": active}
-    every = (party for runs in wires.values() for run in runs for party in run.parties)
-    paths = max(0 if p.nodes is None else np.asarray(p.embeddings).shape[2] for p in every)
-    places = zip(trials["method"], seeds, strict=True)
-    members = [_exchange(wires[method][seed], paths) for method, seed in places]
+    every = rows_of(trials)
+    wires = (read(request.point(trial).runs[trial["seed"]], found.cut) for trial in every)
+    members = [_exchange(wire, found.paths) for wire in wires]
     arrays = {name: np.stack([member[name] for member in members]) for name in members[0]}
     rows = [
-        _row(row, request, plan) | {"shard": shard.name, "member": i}
-        for i, row in enumerate(rows_of(trials))
+        _row(row, request, plan) | {"shard": shard.name, "member": i} for i, row in enumerate(every)
     ]
     store.write_shard(workdir, shard.name, rows, tree, arrays)
 
@@ -303,21 +375,24 @@ def _row(trial: Mapping[str, Any], request: WireRequest, plan: Plan) -> dict[str
     two = plan.dataset.num_classes == 2
     accuracy = "oriented_accuracy" if two else "accuracy"
     counted = "oriented_auc" if utility_of(plan.balance) == "AUC" else accuracy
-    defended = trial["method"] == DEFENDED
+    seed = trial["seed"]
 
     def of_seed(values: Sequence[float]) -> float | None:
-        return float(values[trial["seed"] % len(values)]) if values else None
+        return float(values[seed % len(values)]) if values else None
 
-    given = {"": of_seed(request.after_utility if defended else request.utility)}
-    given |= {} if defended else {"alone_": of_seed(request.alone)}
+    given = {"": request.point(trial).utility}
+    given |= {"alone_": request.alone} if trial["method"] == suite.UNDEFENDED else {}
+    utilities = {
+        f"{who}{part}": of_seed(getattr(of, part) or of.test)
+        for who, of in given.items()
+        for part in of._fields
+    }
     names = (accuracy, *["oriented_auc"] * two)
     return {
         **trial,
-        "defenses": UNKNOWN_DEFENSE if defended else "",
         **{
-            f"{who}{part}_{name}": value if name == counted else None
-            for who, value in given.items()
-            for part in ("validation", "test")
+            f"{place}_{name}": value if name == counted else None
+            for place, value in utilities.items()
             for name in names
         },
         "status": "ok",

@@ -86,6 +86,9 @@ class Recording(NamedTuple):
     missing: tuple[str, ...]  # what was not recorded: ``Wire.missing``
     labeled: bool = True  # False: only the labels of the known rows are true
     trees: bool = False  # whether nodes of trees were recorded
+    rows: np.ndarray | None = (
+        None  # [R] int32, the same number for the same person; None: not recorded
+    )
 
 
 class Dataset(NamedTuple):
@@ -186,8 +189,9 @@ def identity(dataset: Dataset, values: str = "") -> str:
     for array in (dataset.test, dataset.groups):
         digest.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
     if dataset.recording is not None:
-        known, *others, trees = dataset.recording
+        known, *others, trees, rows = dataset.recording
         digest.update(repr((known.tolist(), *others, *["trees"] * trees)).encode())
+        digest.update(b"" if rows is None else np.ascontiguousarray(rows).tobytes())
     return digest.hexdigest()
 
 

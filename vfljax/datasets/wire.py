@@ -13,6 +13,7 @@ these arrays of N rows and E epochs. One of the first two may be missing, and so
     epochs               [E] which epochs those are; 0, 1, ... by default
     labels               [N] true classes 0..C-1, to score with; with ``bins``, any numbers
     known_rows, known_labels  [K] rows whose labels the attackers know
+    rows                 [N] whole numbers, the same one for the same person in all runs (``records``)
     version              [] 1
 
 A federation of trees has these arrays of T trees and L levels in place of embeddings, gradients and order, and
@@ -79,6 +80,7 @@ def wire(folder: str, *, runs: tuple[str, ...] = (), bins: int = 0) -> Dataset:
             missing=first.missing,
             labeled=first.labels is not None,
             trees=first.trees is not None,
+            rows=None if first.rows is None else np.concatenate([run.rows for run in wires]),
         ),
     )
 
@@ -105,6 +107,7 @@ def alike(run: Wire) -> dict[str, Any]:
         "its batch size": run.batch_size if run.equal_batches else None,
         "its epochs": run.epochs.tolist(),
         "its known labels": len(run.known_rows),
+        "whether its rows have numbers": run.rows is not None,
     }
 
 

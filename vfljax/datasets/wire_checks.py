@@ -46,6 +46,7 @@ FORMS = {
     "labels": Form("N", 0, "N"),
     "known_rows": Form("K", 0, "N"),
     "known_labels": Form("K", 0, "N"),
+    "rows": Form("N", 0, "2147483647"),
     "version": Form("", 1, "999"),
 }
 SHARED = tuple(FORMS)[4:]  # the first four are of each party
@@ -79,6 +80,7 @@ class Wire(NamedTuple):
     known_rows: np.ndarray  # [K] int32
     known_labels: np.ndarray  # [K] int32
     equal_batches: bool = True  # all but one an epoch
+    rows: np.ndarray | None = None  # [N] int32 the number of the row's person in all runs
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -207,7 +209,7 @@ def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
     numbered = np.arange(epochs, dtype=np.int32) if numbered is None else numbered
     raw.must((np.diff(numbered) > 0).all(), "epochs", "do not rise", "give them in order")
     order, size, equal = _order(raw, sent)
-    return Wire(place.stem, parties, order, sent, numbered, size, *_labels(raw), equal)
+    return Wire(place.stem, parties, order, sent, numbered, size, *_labels(raw), equal, _rows(raw))
 
 
 def _of_trees(raw: _Arrays, count: int) -> Wire:
@@ -238,7 +240,8 @@ def _of_trees(raw: _Arrays, count: int) -> Wire:
         for told, g, x in zip(nodes, gradients, columns, strict=True)
     )
     sent, first = np.ones((1, rows), bool), np.zeros(1, np.int32)
-    return Wire(raw.place.stem, parties, None, sent, first, min(32, rows), *labels)
+    size = min(32, rows)
+    return Wire(raw.place.stem, parties, None, sent, first, size, *labels, True, _rows(raw))
 
 
 def _real(raw: _Arrays, name: str, part: str) -> np.ndarray | None:
@@ -287,6 +290,14 @@ def _order(raw: _Arrays, sent: np.ndarray) -> tuple[np.ndarray | None, int, bool
     for numbers, last, places in zip(batch, smaller, order, strict=True):
         places[np.lexsort((numbers, last[numbers]))] = np.arange(rows)
     return order, largest, True
+
+
+def _rows(raw: _Arrays) -> np.ndarray | None:
+    """Returns the number of each row's person; None if it was not recorded."""
+    rows = raw.get("rows")
+    once = rows is None or len(np.unique(rows)) == len(rows)
+    raw.must(once, "rows", "has a number twice", "give the rows of a run different numbers")
+    return rows
 
 
 def _labels(raw: _Arrays) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:

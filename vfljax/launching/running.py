@@ -256,6 +256,7 @@ def attack_stored(
     attacks: Iterable[str] | Mapping[str, Any] | None,
     make: Work = work,
     say: Say = print,
+    may: May = anything,
 ) -> Outcome:
     """Runs those attacks on a stored sweep that are not stored yet, and writes its tables.
 
@@ -266,6 +267,7 @@ def attack_stored(
         sweep's own.
       make: makes the units, in this process or by workers elsewhere.
       say: is given each line of progress.
+      may: whether a unit may still be begun.
     """
     experiment = plan.experiment
     asked = experiment if attacks is None else experiment.with_attacks(attacks)
@@ -282,10 +284,11 @@ def attack_stored(
         store.clear_failures(workdir)
     keys = {each.variant.key for each in variants}
 
-    def may(unit: store.Unit) -> bool:
-        return unit.kind == LOCAL_ONLY or (unit.kind == ATTACK and unit.of in keys)
+    def asked_for(unit: store.Unit) -> bool:
+        of_these = unit.kind == LOCAL_ONLY or (unit.kind == ATTACK and unit.of in keys)
+        return of_these and may(unit)
 
-    return _made(Begun(plan, workdir, header), say, make, may)
+    return _made(Begun(plan, workdir, header), say, make, asked_for)
 
 
 def drop_attacks(workdir: pathlib.Path, names: Collection[str]) -> None:

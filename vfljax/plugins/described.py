@@ -8,10 +8,28 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vfljax.attacks import AttackRow
-from vfljax.defenses import DefenseRow, Knower, Remarks
+from vfljax.defenses import Defense, DefenseRow, Knower, Remarks
 from vfljax.errors import UserError, not_in_use
 from vfljax.plugins.use import all_rows, table_of
 from vfljax.types import Origin
+
+RECORDED = "a recording"
+"""The plugin of defenses of which there are recordings alone. They need no code, and no module has the name."""
+
+
+def recorded(
+    knobs: Mapping[str, float], known_by: Mapping[str, tuple[Knower, ...]], remarks: Remarks
+) -> DefenseRow:
+    """Returns the row of a defense under which a federation was trained elsewhere.
+
+    Args:
+      knobs: its knobs, with a value of each.
+      known_by: of ``DefenseRow``.
+      remarks: likewise.
+    """
+    factory = _Recorded("", RECORDED, dict.fromkeys(knobs), {})
+    origin = Origin(RECORDED, "", "")
+    return DefenseRow(factory, dict(knobs), known_by, remarks=remarks, origin=origin)
 
 
 def described(
@@ -77,15 +95,17 @@ def _plain(value: Any) -> Any:
 def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
     """Adds rows made from a sweep's stored descriptions in place of rows of plugins that are not in use.
 
-    They suffice to read and report the sweep, but not to train or attack it.
+    They suffice to read and report the sweep, but not to train or attack it, unless they are of recordings.
     """
     rows = all_rows()
     for name, about in descriptions.items():
-        present = rows.get(name)
-        if present is not None and (present.origin is None or present.origin.loaded):
+        present, of_recording = rows.get(name), about["plugin"] == RECORDED
+        loaded = present is not None and (present.origin is None or present.origin.loaded)
+        if loaded and not of_recording:
             continue
-        origin = Origin(about["plugin"], about["version"], about["sha256"], loaded=False)
-        factory = _Absent(name, origin.plugin, about.get("knobs", {}), about["options"])
+        origin = Origin(about["plugin"], about["version"], about["sha256"], loaded=of_recording)
+        make = _Recorded if of_recording else _Absent
+        factory = make(name, origin.plugin, about.get("knobs", {}), about["options"])
         if about["kind"] == "attack":
             row = AttackRow(factory, about["published_steps"], rule=about["rule"], origin=origin)
         else:
@@ -113,6 +133,14 @@ class _Absent:
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         raise not_in_use(self.name, self.plugin)
+
+
+class _Recorded(_Absent):
+    """The factory of a defense of recordings, in which it has done already what it does."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Defense:
+        del arguments, named
+        return Defense()
 
 
 def _remarks(stored: Iterable[Mapping[str, Any]]) -> Remarks:
@@ -150,7 +178,7 @@ def check_in_use(header: Mapping[str, Any], workdir: pathlib.Path) -> None:
     absent: dict[str, None] = {}
     for name, about in stored.items():
         origin = rows[name].origin if name in rows else None
-        if origin is None or not origin.loaded:
+        if about["plugin"] != RECORDED and (origin is None or not origin.loaded):
             absent[about["plugin"]] = None
     if absent:
         what = f"{workdir} was made with {' and '.join(absent)}, which {'are' if len(absent) > 1 else 'is'}"

@@ -75,12 +75,12 @@ def share_in_every_run(right: Sequence[str] | pd.Series) -> float:
     return float((read == scored)[often].mean()) if often.sum() >= FEWEST else math.nan
 
 
-def records(judged: Judged, rows: int) -> pd.DataFrame:
+def records(judged: Judged, numbers: np.ndarray) -> pd.DataFrame:
     """Returns a row for each configuration, panel and scored row of the data set, as ``Sweep.records`` says.
 
     Args:
       judged: of a sweep.
-      rows: the number of rows of its data set.
+      numbers: of the rows of its data set, ``store.rows.numbers_of_rows``.
     """
     parts = [pd.DataFrame(columns=[*COLUMNS])]
     if "right" not in judged.rows:
@@ -92,6 +92,6 @@ def records(judged: Judged, rows: int) -> pd.DataFrame:
         scored, read = counts(leading["right"])
         about = {name: verdict[name] for name in ("configuration", "label", "panel")}
         about["attack"] = verdict["leader"]
-        frame = pd.DataFrame({"row": marked_rows(rows), "runs": scored, "read": read})
+        frame = pd.DataFrame({"row": marked_rows(numbers), "runs": scored, "read": read})
         parts.append(frame[scored > 0].sort_values("row").assign(**about)[[*COLUMNS]])
     return pd.concat(parts[1:] or parts, ignore_index=True)

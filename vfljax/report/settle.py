@@ -35,7 +35,7 @@ def settle(p: Panel) -> Iterator[Command]:
     """Yields what is open with the command that would settle it."""
     if p.bare is None:
         return
-    if p.best is not None and p.fresh is None:
+    if p.best is not None and p.fresh is None and not _of_recordings(p.judged):
         why = f"This judges {p.best['label']} again, on {FEWEST_SEEDS} seeds on which nothing was chosen"
         yield Command(why, _confirming(p.judged))
     seeds, what = _open_seeds(p)
@@ -56,6 +56,7 @@ def settle(p: Panel) -> Iterator[Command]:
         for v in unknown
         for name in members_of(v["defenses"])
         for knower in defenses.TABLE[name].known_by.get(v["panel"], ())[:1]
+        if knower.attack  # of a recording there may be none
     }
     if names:
         why = f"This attacks {listed([v['label'] for v in unknown], NAMED)} by who knows it"
@@ -105,7 +106,7 @@ def more_seeds(judged: Judged, seeds: int) -> str:
     Python, the config is read from the stored sweep.
     """
     sweep = judged.sweep
-    if judged.experiment.data.name == "wire":
+    if _of_recordings(judged):
         return ""
     folder, given = str(short_path(sweep.workdir)), _flags(sweep.header["command"])
     target = f"{folder}-{seeds}-seeds"
@@ -119,6 +120,11 @@ def more_seeds(judged: Judged, seeds: int) -> str:
         changes = [f"--{name}={value}" for name, value in given.items() if _changes(name)]
     words = [f"--config={config}", *changes, f"--config.seeds={seeds}", f"--workdir={target}"]
     return shlex.join(["vfljax", "sweep", *words, *_plugins(given)])
+
+
+def _of_recordings(judged: Judged) -> bool:
+    """Returns whether nothing can be trained, because the federation is recorded."""
+    return judged.experiment.data.name == "wire"
 
 
 def _confirming(judged: Judged) -> str:

@@ -33,13 +33,25 @@ COSTS = (
 )  # added up over the units of a variant
 
 
-def marked_rows(rows: int) -> np.ndarray:
+def numbers_of_rows(arrays: Mapping[str, Any]) -> np.ndarray:
+    """Returns the number of each row of a data set [R]. Rows of several recorded runs that are one person have
+    one number.
+
+    Args:
+      arrays: of the splits, ``plan.split_arrays``; "rows" are the numbers, by default 0, 1, ....
+    """
+    return np.asarray(arrays.get("rows", np.arange(len(arrays["labels"]))))
+
+
+def marked_rows(numbers: np.ndarray) -> np.ndarray:
     """Returns the rows of a data set whose marks the column ``right`` has, in the order of the marks.
 
     Args:
-      rows: the number of rows of the data set.
+      numbers: of ``numbers_of_rows``.
     """
-    return np.random.default_rng(rows).choice(rows, min(rows, MARKED), replace=False)
+    rows = np.unique(numbers)
+    random = np.random.default_rng(len(rows))
+    return random.choice(rows, min(len(rows), MARKED), replace=False)
 
 
 def identity_columns(attack: AttackIdentity) -> dict[str, Any]:
