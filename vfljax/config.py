@@ -711,6 +711,21 @@ def from_file(source: str, fields: Mapping[str, str] | None = None) -> dict[str,
     Raises:
       UserError: for a file that is missing or raises, and for a field that does not exist.
     """
+    config = _filled(DEFAULT, returned(source), "")
+    for field, text in (fields or {}).items():
+        _change(config, field, text)
+    return config
+
+
+def returned(source: str) -> dict[str, Any]:
+    """Returns what the function ``get_config`` of a config file returns, in JSON types.
+
+    Args:
+      source: as of ``from_file``.
+
+    Raises:
+      UserError: for a file that is missing or raises.
+    """
     _, file, variant = located(source)
     path = str(file)
     try:
@@ -725,10 +740,7 @@ def from_file(source: str, fields: Mapping[str, str] | None = None) -> dict[str,
         raise UserError(
             f"{path}: get_config() returned {type(values).__name__}: let it return ordered({{...}})."
         )
-    config = _filled(DEFAULT, _plain(values), "")
-    for field, text in (fields or {}).items():
-        _change(config, field, text)
-    return config
+    return _plain(values)
 
 
 def _change(config: dict[str, Any], field: str, text: str) -> None:

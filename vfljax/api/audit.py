@@ -49,6 +49,9 @@ def audit(
     seeds: Seeds = 5,
     confirm: bool = False,
     canaries: bool = False,
+    trees: bool = False,
+    plain: bool = False,
+    trees_config: Path | None = None,
     option: Options | None = None,
     options: Options | None = None,
     plugin: Sequence[str] = (),
@@ -62,6 +65,10 @@ def audit(
     first; their first and last strengths; all of them on the other seeds. When the budget is spent, no more is
     begun, and tables and report are written of what there is. The same call goes on, also with more seeds or
     attackers, and nothing is trained twice.
+
+    With ``trees`` it audits boosted trees in place of networks: federations that XGBoost grows on the joined
+    columns, and the defenses of ``trees_config``, under all attacks that read trees. All trees are grown before
+    the first attack. More seeds or another grid need another folder.
 
     Args:
       table: the table's file: CSV or other delimited text, Parquet, .npz. In Python also a pandas ``DataFrame``
@@ -84,6 +91,10 @@ def audit(
       seeds: seeds of each configuration; verdicts need 3.
       confirm: judge what is recommended again, on three fresh seeds.
       canaries: audit claimed epsilons with labels that are coins.
+      trees: audit boosted trees in place of networks, such as those of SecureBoost (extra trees).
+      plain: of trees: gradients are sent without encryption; by default they are encrypted.
+      trees_config: of trees: a file with their rounds, levels, defenses and strengths; by default
+        configs/trees.py.
       option: name=value of the table's loader, such as drop=ID; see vfljax data.
       options: options of pandas.read_csv or read_parquet, as JSON: {"sep": ";", "decimal": ","}.
       plugin: a Python file, or the name of a module, with defenses or attacks of your own.
@@ -111,6 +122,14 @@ def audit(
     if "label" in (option or {}):
         remedy = ("name the column by ", argument("label"))
         raise UserError((argument("option"), " names a label"), remedy=remedy)
+    given = {"federation": federation != "split", "confirm": confirm, "canaries": canaries}
+    for name in (name for name in given if trees and given[name]):
+        what = argument(name), " is of networks"
+        raise UserError(what, remedy=("leave it out, or leave ", argument("trees"), " out"))
+    of_trees = {"plain": plain, "trees_config": trees_config is not None}
+    for name in (name for name in of_trees if not trees and of_trees[name]):
+        what = argument(name), " is of trees"
+        raise UserError(what, remedy=("leave it out, or give ", argument("trees")))
     if table is None or (isinstance(table, str) and not table):
         remedy = "give a file (CSV, Parquet or .npz) or a data frame"
         raise UserError("is needed", field=argument("table"), remedy=remedy)
@@ -118,6 +137,7 @@ def audit(
     from vfljax import plugins
     from vfljax.api.loading import load
     from vfljax.auditing import run, suite
+    from vfljax.auditing import trees as boosted
     from vfljax.auditing.survey import written_frame
     from vfljax.launching import running
 
@@ -131,8 +151,29 @@ def audit(
     goal |= {"max_cost": max_cost, "keep_gain": keep_gain}
     try:
         is_file = isinstance(table, str | os.PathLike)
+        path = user_path(table, argument("table")) if is_file else written_frame(table, folder)
+        if trees:
+            boosted.audit(
+                str(path),
+                str(label),
+                owners,
+                loader,
+                holder,
+                attacking,
+                folder,
+                command,
+                say,
+                grid=boosted.grid_of(str(trees_config or boosted.CONFIG)),
+                plain=plain,
+                known=known,
+                seeds=seeds,
+                goal=goal,
+                end=end,
+            )
+            say(run.report(folder, say))
+            return load(folder)
         values = run.config_of(
-            str(user_path(table, argument("table")) if is_file else written_frame(table, folder)),
+            str(path),
             str(label),
             owners,
             loader,

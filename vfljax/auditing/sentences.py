@@ -32,12 +32,12 @@ def _few(names: Iterable[str]) -> str:
     return ", ".join(names[:MOST_NAMES]) + more
 
 
-def preamble(table: Survey, config: Mapping[str, Any]) -> list[str]:
-    """Returns the lines that a terminal shows before the audit begins.
+def found_in(table: Survey, label_party: str) -> list[str]:
+    """Returns the lines that a terminal shows of a table: its rows and classes, and the columns of each party.
 
     Args:
       table: the survey of the table.
-      config: of the whole audit.
+      label_party: who has the labels.
     """
     dataset = table.dataset
     rows = len(dataset.labels)
@@ -48,22 +48,34 @@ def preamble(table: Survey, config: Mapping[str, Any]) -> list[str]:
         for c in np.argsort(-counts, kind="stable")
     ]
     more = ", ..." if len(classes) > MOST_CLASSES else ""
-    known = max((o["known"] for o in config["attacks"].values() if "known" in o), default=0)
-    names_of = config["parties"]["names"]  # the party with the labels is the last
-    attackers = _few(names_of[party] for (party,) in config["attackers"])
-    defenses, strengths = len(config["grid"]) - 1, len(configurations(parse(config))) - 1
     return [
         f"{dataset.name}: {rows:,} rows, {dataset.num_classes} classes: "
         f"{', '.join(classes[:MOST_CLASSES])}{more}",
         *(
             f"  {party}: {_counted(len(columns), 'column')}"
-            + ", and the labels" * (party == names_of[-1])
+            + ", and the labels" * (party == label_party)
             for party, columns in table.owners.items()
         ),
+    ]
+
+
+def preamble(table: Survey, config: Mapping[str, Any]) -> list[str]:
+    """Returns the lines that a terminal shows before the audit begins.
+
+    Args:
+      table: the survey of the table.
+      config: of the whole audit.
+    """
+    known = max((o["known"] for o in config["attacks"].values() if "known" in o), default=0)
+    names_of = config["parties"]["names"]  # the party with the labels is the last
+    attackers = _few(names_of[party] for (party,) in config["attackers"])
+    defenses, strengths = len(config["grid"]) - 1, len(configurations(parse(config))) - 1
+    return [
+        *found_in(table, names_of[-1]),
         f"  attackers: {attackers}, who know {known} labels; federations: "
         f"{', '.join(config['federations'])}",
         *(f"  {note}" for note in config["notes"]),
-        *(f"  note: {note}" for note in dataset.notes),
+        *(f"  note: {note}" for note in table.dataset.notes),
         f"undefended and {_counted(defenses, 'defense')} at {_counted(strengths, 'operating point')}, "
         f"{_counted(config['seeds'], 'seed')}",
     ]

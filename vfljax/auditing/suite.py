@@ -160,7 +160,7 @@ def config(
     parties = [*passive, label_party]
     groups = tuple((passive.index(name),) for name in attackers)
     return {
-        "name": f"audit of {_printable(pathlib.PurePath(table.data).name.split('.')[0])}",
+        "name": f"audit of {printable(pathlib.PurePath(table.data).name.split('.')[0])}",
         "seeds": seeds,
         "data": {
             "name": "table",
@@ -202,7 +202,7 @@ def config(
     }
 
 
-def _printable(name: str) -> str:
+def printable(name: str) -> str:
     """Returns a file's name without characters that a title must not have."""
     kept = "".join(c if c.isprintable() else "_" for c in name)
     return kept.strip()[:100] or "a table"

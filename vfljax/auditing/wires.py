@@ -8,6 +8,7 @@ the bottom models, and utility unless it is given.
 
 from __future__ import annotations
 
+import json
 import pathlib
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from vfljax.attacks.learners import MANY_ROWS
 from vfljax.auditing import suite
 from vfljax.config import as_axis
 from vfljax.datasets.bins import spelled
+from vfljax.datasets.core import sum_of_arrays
 from vfljax.datasets.wire import alike, cut_at, read
 from vfljax.datasets.wire_checks import EXCHANGED, Wire, checked
 from vfljax.defenses import Knower, Remarks
@@ -77,6 +79,7 @@ class WireRequest(NamedTuple):
     known_by: Mapping[str, tuple[Knower, ...]] = {}
     remarks: Mapping[str, Remarks] = {}
     fields: Mapping[str, Any] = {}  # of the sweep's config, in place of those of ``_config``
+    data: Mapping[str, Any] = {}  # likewise of the header's ``data``
 
     @property
     def bare(self) -> Recorded:
@@ -99,9 +102,10 @@ class WireRequest(NamedTuple):
 
 
 class _Checked(NamedTuple):
-    """What the recordings of a request have in common."""
+    """What the recordings of a request have in common, and what tells them from others."""
 
     first: Wire
+    digests: dict[str, str]  # of each run's exchange, by method, knobs and run
     cut: HostArray | None  # the thresholds of ``bins``
     paths: int  # the most nodes that all trees of a recording have; 0 for networks
 
@@ -161,10 +165,11 @@ def attack(
     assert recording is not None
     header = train.header(plan, command)
     header["data"] |= {"validation": 0, "test": 0, "label_columns": True}
-    header["data"] |= {"trees": found.first.trees, "missing": recording.missing}
+    header["data"] |= {"trees": found.first.trees, "missing": recording.missing, **request.data}
     variants = planned(plan, experiment)
     with store.leading(workdir):
         header = store.begin(workdir, header)
+        header = store.write(workdir, header | {"recordings": _recordings(header, found, workdir)})
         plan = divided_as(plan, header)
         arrays = split_arrays(plan.dataset.labels, plan.splits, experiment.known_draws)
         if recording.rows is not None:
@@ -173,12 +178,11 @@ def attack(
         for shard in plan.shards:
             if not store.finished(workdir, f"shards/{shard.name}"):
                 _write(plan, shard, workdir, request, found)
-    for each in variants:
-        if each.skipped:
-            say(f"skipped {each.variant.label}: {each.skipped}")
     if recording.labeled:
         running.attack_stored(plan, workdir, None, say=say, may=may).check()
     else:
+        for each in (each for each in variants if each.skipped):
+            say(f"skipped {each.variant.label}: {each.skipped}")
         _predict(plan, workdir, variants, header, say)
     return recording.labeled
 
@@ -208,15 +212,15 @@ def _checked(request: WireRequest) -> _Checked:
             right = all(0 <= u <= 1 for u in values) and len(values) in (0, 1, count)
             _must(right, name, values, "is no utility", remedy)
     cut = cut_at(runs, request.bins, BINS)
-    first, paths = read(runs[0], cut), 0
+    first, paths, digests = read(runs[0], cut), 0, {}
+    every = [(name, point) for name, points in request.methods.items() for point in points]
     for number, path in enumerate(runs):
         bare = read(path, cut)
-        paths = max(paths, _paths(bare))
-        for points in request.methods.values():
-            for other in (point.runs[number] for point in points if point is not request.bare):
-                run = read(other, cut)
-                paths = max(paths, _paths(run))
-                _must_be_alike(other, run, bare)
+        for method, point in every:
+            run = bare if point is request.bare else read(point.runs[number], cut)
+            _must_be_alike(point.runs[number], run, bare)
+            paths = max(paths, _paths(run))
+            digests[json.dumps([method, dict(point.knobs), number])] = _digest(run)
     rows, width, classes = *first.shape[1:], first.classes
     right, remedy = (
         known in range(classes, rows) or known == 0,
@@ -227,7 +231,25 @@ def _checked(request: WireRequest) -> _Checked:
     remedy = "without a top model they are logits, of one number a class"
     right = request.federation == SPLIT or width == classes
     _must(right, "federation", request.federation, what, remedy)
-    return _Checked(first, cut, paths)
+    return _Checked(first, digests, cut, paths)
+
+
+def _digest(wire: Wire) -> str:
+    """Returns the SHA-256 of what crossed between the parties."""
+    parts = (getattr(party, name) for party in wire.parties for name in (*EXCHANGED, "nodes"))
+    return sum_of_arrays(np.zeros(0) if part is None else np.asarray(part) for part in parts)
+
+
+def _recordings(
+    header: Mapping[str, Any], found: _Checked, workdir: pathlib.Path
+) -> dict[str, str]:
+    """Returns the digests of all recordings of a sweep. Raises a UserError if some of those that are stored are
+    others now: what is stored of them would be taken for theirs."""
+    stored = header.get("recordings", {})
+    if any(stored.get(place, digest) != digest for place, digest in found.digests.items()):
+        remedy = ("choose another ", argument("workdir"), ". Nothing was changed")
+        raise UserError(f"{workdir} holds attacks on other recordings", remedy=remedy)
+    return {**stored, **found.digests}
 
 
 def _paths(wire: Wire) -> int:

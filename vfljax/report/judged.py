@@ -34,6 +34,7 @@ import pandas as pd
 
 from vfljax import defenses, store
 from vfljax.config import Config
+from vfljax.plugins.described import RECORDED
 from vfljax.report.costs import Cost
 from vfljax.report.judge import judge
 from vfljax.report.rows import Facts, Frames, read
@@ -252,13 +253,18 @@ def _known_by(
             of_run = [identities[variant] for variant in run]
             tried_on = all(row.known_to(panel, of_run) for row in listed.values())
             believed = all(
-                row.origin is None or (panel, name) in supported for name, row in listed.items()
+                _vouched_for(row) or (panel, name) in supported for name, row in listed.items()
             )
             found[key] = tried_on and believed, tried_on and not believed
         out.append(found[key])
     columns = zip(*out) if out else ((), ())
     known, said = (pd.Series(column, verdicts.index, bool) for column in columns)
     return known, said
+
+
+def _vouched_for(row: defenses.DefenseRow) -> bool:
+    """Returns whether this library says which attacks know a defense, and not the author of a plugin."""
+    return row.origin is None or row.origin.plugin == RECORDED
 
 
 def _supported_claims(
@@ -274,7 +280,7 @@ def _supported_claims(
     for (configuration, panel), of in means.groupby(["configuration", "panel"], sort=False):
         for name in members_of(chains.get(configuration, "")):
             row = defenses.TABLE[name]
-            if row.origin is None:
+            if _vouched_for(row):
                 continue
             knows = np.array([row.known_to(panel, [identities[v]]) for v in of["variant"]])
             leaks = of["leak"].to_numpy()

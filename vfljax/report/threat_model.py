@@ -46,6 +46,9 @@ def assumptions(judged: Judged) -> list[str]:
         "threat_model",
         facts=facts,
         groups=[" and ".join(facts.parties[party] for party in group) for group in attackers],
+        # of a federation of trees the header has their number and that of their levels
+        trees=judged.sweep.header["data"].get("trees"),
+        gradients="gradients" not in judged.sweep.header["data"].get("missing", ()),
         several=any(len(group) > 1 for group in attackers),
         positive=facts.class_names[facts.positive] if facts.classes == 2 else "",
         guarded=sorted({*claims["defense"]}),
