@@ -73,6 +73,40 @@ def test_each_run_leaks_what_its_own_gradients_tell(attacked):
         assert leak == pytest.approx(auc, abs=1e-5)
 
 
+def test_methods_are_told_apart_and_their_knobs_are_columns(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "report", lambda folder: "")
+    told = {"undefended": {0.0: 2.0}, "dial": {1.0: 1.0, 2.0: 0.3}, "other": {0.0: 0.6}}
+    methods = {
+        name: [
+            Recorded(
+                wires.written(recorded(0, informed), tmp_path / f"{name}{knob}.npz"),
+                Utility((informed / 10,), (informed / 20,)),
+                {"strength": knob} if knob else {},
+            )
+            for knob, informed in points.items()
+        ]
+        for name, points in told.items()
+    }
+    folder = tmp_path / "out"
+    assert wires.attack(WireRequest(methods, attacks=("norm",)), folder, "test", quiet)
+    found = vfljax.load(folder)
+    trials = found.judged.trials.set_index(["method", "wire:dial.strength"])
+    utilities = {key: row["test_utility"] for key, row in trials.iterrows()}
+    assert utilities["dial", 1.0] == pytest.approx(0.1)
+    assert utilities["dial", 2.0] == pytest.approx(0.03)
+    assert (trials["validation_utility"] * 2).tolist() == pytest.approx([*utilities.values()])
+    norms = np.linalg.norm(recorded(0, 0.3)["party0_gradients"][-1], axis=1)
+    auc = roc_auc_score(recorded(0)["labels"], norms)  # no label is known, so that all are scored
+    leaks = found.leaks().set_index("wire:dial.strength")
+    assert leaks.loc[2.0, "leak"] == pytest.approx(auc, abs=1e-5)
+    other = methods | {"other": methods["dial"][:1]}  # another recording of a method that is stored
+    other["other"] = [other["other"][0]._replace(knobs={})]
+    with pytest.raises(UserError, match="holds attacks on other recordings"):
+        wires.attack(WireRequest(other, attacks=("norm",)), folder, "test", quiet)
+    for name in ("dial", "other"):
+        defenses.TABLE.pop(f"wire:{name}")
+
+
 def test_attackers_know_half_of_the_rarest_class_by_default_if_it_is_small(attacked):
     leaks = attacked.leaks()
     assert {*leaks.loc[leaks["attack"] == "mean", "known"]} == {18}  # of 0.6 * 30 rows a class

@@ -215,6 +215,7 @@ TWICE[0, :2] = 5
         ({"known_rows": np.arange(N)}, "names all rows"),
         ({"labels": None, "known_labels": np.array([0, 1, 3])}, "known_labels lack a class"),
         ({"version": np.array(2)}, "this vfljax reads version 1"),
+        ({"rows": np.zeros(N, int)}, "rows has a number twice"),
     ],
 )  # fmt: skip
 def test_what_is_no_wire_gives_one_line(changes, line, tmp_path):
@@ -247,6 +248,17 @@ def test_rows_of_a_parquet_file_that_are_not_alike_are_refused(columns, line, tm
     pq.write_table(pa.table({"party0_gradients": values.tolist()}), tmp_path / "wire.parquet")
     (party,) = read(str(tmp_path / "wire.parquet")).parties
     np.testing.assert_array_equal(party.gradients[0], values)
+
+
+def test_rows_of_several_runs_may_be_numbered_by_person(tmp_path):
+    runs = []
+    for place, rows in (("one", np.arange(N)), ("two", np.arange(N)[::-1] + 5)):
+        (tmp_path / place).mkdir()
+        runs.append(written(tmp_path / place, "npz", arrays(rows=rows)))
+    data = load("wire", runs[0], {"runs": (runs[1],)})
+    assert data.recording.rows.tolist() == [*range(N), *range(N + 4, 4, -1)]
+    written(tmp_path / "two", "npz", arrays())
+    refused(load, "wire", runs[0], {"runs": (runs[1],)}, match="whether its rows have numbers")
 
 
 def test_labels_that_are_numbers_are_cut_at_quantiles_of_all_runs(tmp_path):

@@ -168,8 +168,9 @@ def attack(
     header["data"] |= {"trees": found.first.trees, "missing": recording.missing, **request.data}
     variants = planned(plan, experiment)
     with store.leading(workdir):
+        recordings = _recordings(store.header_of(workdir) or {}, found, workdir)
         header = store.begin(workdir, header)
-        header = store.write(workdir, header | {"recordings": _recordings(header, found, workdir)})
+        header = store.write(workdir, header | {"recordings": recordings})
         plan = divided_as(plan, header)
         arrays = split_arrays(plan.dataset.labels, plan.splits, experiment.known_draws)
         if recording.rows is not None:

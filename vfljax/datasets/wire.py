@@ -67,6 +67,7 @@ def wire(folder: str, *, runs: tuple[str, ...] = (), bins: int = 0) -> Dataset:
         values = [run.parties[number].columns for run in wires]
         parts.append([np.zeros((first.shape[1], 1)) if v is None else v for v in values])
     features = np.concatenate([np.concatenate(of_run, axis=1) for of_run in zip(*parts)])
+    numbers = [run.rows for run in wires if run.rows is not None]
     return Dataset(
         name=first.name,
         features=features.astype(np.float32),
@@ -80,7 +81,7 @@ def wire(folder: str, *, runs: tuple[str, ...] = (), bins: int = 0) -> Dataset:
             missing=first.missing,
             labeled=first.labels is not None,
             trees=first.trees is not None,
-            rows=None if first.rows is None else np.concatenate([run.rows for run in wires]),
+            rows=np.concatenate(numbers) if numbers else None,
         ),
     )
 

@@ -1,0 +1,176 @@
+"""An audit of boosted trees, whole, on a small table with two attacks and two defenses."""
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.auditing.survey_test import ROWS, values, written
+from tests.refusals import refused
+from vfljax import defenses
+from vfljax.api.audit import audit
+from vfljax.auditing import suite, survey, trees
+from vfljax.launching import running
+
+GRID = """
+def get_config():
+    return {"boosting": {"rounds": 3, "depth": 2}, "grid": %s}
+"""
+DEFENSES = {"label_dp": {"epsilon": 0.1}, "first_trees": {"alone": (1, 2)}}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small():
+    """No column is scored, no report is written, and attacks have one variant each."""
+    pytest.importorskip("xgboost", reason="the extra trees is not installed")
+    of_trees = {"direct": {"rule": "most_negative", "epoch": 0}, "cohabitation": {"names": "known"}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(suite, "OF_TREES", of_trees)
+        patch.setattr(survey, "_revealing", lambda dataset, owners: [])
+        patch.setattr(survey, "_reach", lambda dataset, owners: ({}, ()))
+        patch.setattr(running, "report", lambda folder: "")
+        yield
+    for name in [name for name in defenses.TABLE if name.startswith("wire:")]:
+        defenses.TABLE.pop(name)
+
+
+def again(folder: pathlib.Path, grid: Any = DEFENSES, **changes: Any) -> Any:
+    (folder / "grid.py").write_text(GRID % grid)
+    given = {"label": "y", "parties": "bank: age, job; telco: pay*", "workdir": folder / "out"}
+    given |= {"trees": True, "plain": True, "trees_config": folder / "grid.py", "seeds": 2}
+    given |= {"say": lambda line: None, "table": folder / "t.csv", "budget": 0}
+    return audit(**{**given, **changes})
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """The folder of an audit that was stopped at its fifth federation, and what was written until then."""
+    folder = tmp_path_factory.mktemp("trees")
+    written(folder / "t.csv", values())
+    train, count = trees.trees.train, iter(range(4))
+
+    def killed(*given: Any) -> Any:
+        if next(count, None) is None:
+            raise KeyboardInterrupt
+        return train(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trees.trees, "train", killed)
+        with pytest.raises(KeyboardInterrupt):
+            again(folder)
+    return folder, times(folder)
+
+
+def times(folder: pathlib.Path) -> dict[pathlib.Path, int]:
+    """When each file of a finished recording, shard and attack was written."""
+    kinds = ("wires", "shards", "attacks")
+    files = (path for kind in kinds for path in (folder / "out" / kind).rglob("*.*"))
+    return {
+        path: path.stat().st_mtime_ns
+        for path in files
+        if path.is_file() and ".tmp" not in str(path)
+    }
+
+
+@pytest.fixture(scope="module")
+def finished(stopped):
+    return stopped[0], again(stopped[0])
+
+
+def test_what_a_stopped_audit_has_recorded_is_not_grown_again(stopped, finished):
+    folder, before = stopped
+    assert len({path.parent for path in before}) == 4
+    after = times(folder)
+    assert before.items() <= after.items()
+    assert len([*(folder / "out" / "wires").iterdir()]) == 2 * (1 + 1 + 3)
+    again(folder)
+    assert times(folder) == after
+
+
+def test_defenses_are_methods_with_knobs_and_utilities_of_their_own(finished):
+    _, sweep = finished
+    results = sweep.results.to_pandas()
+    assert results.groupby("method")["seed"].agg(list).to_dict() == {
+        "undefended": [0, 1],
+        "label_dp": [0, 1],
+        "first_trees": [0, 1, 0, 1],
+    }
+    assert {*results["wire:first_trees.alone"].dropna()} == {1, 2}
+    trials = sweep.judged.trials
+    assert trials[["test_utility", "validation_utility"]].notna().all(axis=None)
+    bare = trials["method"] == "undefended"
+    assert trials.loc[bare, "alone_test"].notna().all()
+    assert trials.loc[~bare, "test_utility"].nunique() > 1
+    claimed = sweep.verdicts().set_index("method")["epsilon claimed"]
+    assert claimed["label_dp"] == pytest.approx(0.1)
+    assert claimed.drop("label_dp").isna().all()
+
+
+def test_plain_gradients_show_all_labels_unless_these_are_randomized(finished):
+    _, sweep = finished
+    leaks = sweep.attack("direct").groupby("method")["leak"].agg(["min", "max"])
+    assert leaks.loc["undefended", "min"] == 1
+    assert leaks.loc["first_trees", "min"] == 1  # of the first tree that is told
+    assert leaks.loc["label_dp", "max"] < 0.8
+    assert {*sweep.leaks()["attack"]} == {"direct", "cohabitation"}
+
+
+def test_a_row_of_the_records_is_a_row_of_the_table(finished):
+    _, sweep = finished
+    records = sweep.records()
+    of = records[records["label"] == "undefended"]
+    assert of["row"].is_unique
+    assert of["row"].max() < ROWS
+    assert {*of["runs"]} == {1, 2}
+    labels, rows = sweep.splits()["labels"], sweep.splits()["rows"]
+    truth = np.array(values()["y"]) == "yes"
+    np.testing.assert_array_equal(labels, truth[rows])
+
+
+def test_more_defenses_are_added_and_other_trees_are_refused(finished):
+    folder, _ = finished
+    before = times(folder)
+    with refused("holds attacks on other recordings"):
+        again(folder, DEFENSES | {"deep": {"depth": 3}})  # which pads all wires
+    kept = {path: time for path, time in times(folder).items() if path in before}
+    assert kept == before
+    sweep = again(folder, DEFENSES | {"purity": {"cover": 0.2}})
+    assert before.items() <= times(folder).items()
+    assert "purity" in {*sweep.results.to_pandas()["method"]}
+
+
+@pytest.mark.parametrize(
+    ("grid", "says"),
+    [
+        ({"first": {"alone": 3}}, "grid.first.alone=3 leaves no round"),
+        ({"first": {"alone": 1.5}}, "grid.first.alone=1.5 is no whole number"),
+        ({"first": {"rate": 0.1}}, "rate"),
+        ({"first": {"depth": ()}}, "is empty"),
+        ({"first": 3}, "is no group"),
+    ],
+)
+def test_a_grid_that_cannot_be_grown_gives_one_line(grid, says, tmp_path):
+    (tmp_path / "grid.py").write_text(GRID % grid)
+    with refused(says):
+        trees.grid_of(str(tmp_path / "grid.py"))
+
+
+def test_the_grid_that_comes_with_the_package_has_three_strengths_at_most():
+    grid = trees.grid_of(trees.CONFIG)
+    assert grid.points["undefended"] == [{}]
+    assert all(len(points) <= 3 for points in grid.points.values())
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"trees": False}, "plain"),
+        ({"trees": False, "plain": False}, "trees_config"),
+        ({"confirm": True}, "confirm"),
+        ({"federation": "both"}, "federation"),
+    ],
+)
+def test_arguments_of_the_other_kind_of_audit_are_refused(changes, says, tmp_path):
+    with refused(says):
+        again(tmp_path, **changes)
