@@ -37,6 +37,9 @@ def audit(**options: Any) -> None:
     rows, and puts a lower limit of epsilon beside the claim. Both come after --budget and have no limit of
     time.
 
+    With --trees it audits boosted trees in place of networks, under the defenses of configs/trees.py: the
+    first trees by the label party alone, heavier nodes, randomized labels, and fewer levels.
+
     It writes report.html, the tables of a sweep (see vfljax sweep), and config.py, by which vfljax sweep makes
     the same tables.
     """
