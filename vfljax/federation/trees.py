@@ -93,13 +93,14 @@ def train(
         "nthread": 1,
         **({} if classes == 2 else {"num_class": classes}),
     }
+    # on a busy machine threads of OpenMP that wait for each other take several times as long as one (measured)
     alone = min(boosting.alone, boosting.rounds)
     booster = None
     if alone:
         mine = np.where(owned[None] == holder, columns, np.nan)
-        booster = xgboost.train(options, xgboost.DMatrix(mine, noisy), alone)
+        booster = xgboost.train(options, xgboost.DMatrix(mine, noisy, nthread=1), alone)
     if boosting.rounds > alone:
-        every = xgboost.DMatrix(columns, noisy)
+        every = xgboost.DMatrix(columns, noisy, nthread=1)
         booster = xgboost.train(options, every, boosting.rounds - alone, xgb_model=booster)
     return Trees(booster, owned, classes, boosting, noisy)
 
@@ -119,7 +120,7 @@ def probabilities(trees: Trees, columns: HostArray, rounds: int | None = None) -
     xgboost = _xgboost()
     if rounds == 0:
         return np.full((len(columns), trees.classes), 1 / trees.classes)
-    p = trees.booster.predict(xgboost.DMatrix(columns), iteration_range=(0, rounds or 0))
+    p = trees.booster.predict(xgboost.DMatrix(columns, nthread=1), iteration_range=(0, rounds or 0))
     return np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
 
 
@@ -132,7 +133,7 @@ def nodes(trees: Trees, columns: HostArray, party: int) -> HostArray:
       columns: [N, F] of rows of which the nodes are wanted.
       party: a passive party.
     """
-    leaves = trees.booster.predict(_xgboost().DMatrix(columns), pred_leaf=True)
+    leaves = trees.booster.predict(_xgboost().DMatrix(columns, nthread=1), pred_leaf=True)
     leaves = leaves.reshape(len(columns), -1).astype(np.int32)
     grown = trees.booster.trees_to_dataframe()
     boosting = trees.boosting
