@@ -228,16 +228,20 @@ def test_widths_are_those_of_the_machine_that_planned_a_sweep():
 # --- how hard programs are optimized: by the plan's estimate, stored, and the same on every resume ---
 
 
-def test_small_plans_compile_quickly_and_long_kinds_of_programs_do_not():
+def test_small_plans_compile_quickly_and_long_kinds_of_programs_do_not(monkeypatch):
+    assert plan_of(tiny()).effort == Effort(plan.QUICK, 0)
+    with monkeypatch.context() as patched:
+        patched.setattr(plan, "FEW_ROWS", 0)
+        assert plan_of(tiny()).effort == Effort(plan.QUICK, plan.QUICK)
     long_attack = tiny(attacks={"passive": {"known": 20, "steps": 1_000_000}})
     assert plan_of(long_attack).effort == Effort(plan.QUICK, None)
     long_training = tiny(**{"training.epochs": 1_000_000}, attacks={"norm": {}})
-    assert plan_of(long_training).effort == Effort(None, plan.QUICK)
+    assert plan_of(long_training).effort == Effort(None, 0)
 
 
 def test_a_stored_choice_stays_whatever_is_planned_now(tiny_sweep):
     planned, stored = plan_of(tiny()), store.load(tiny_sweep).header
-    assert stored["effort"] == dict.fromkeys(("training", "attacks"), plan.QUICK)
+    assert stored["effort"] == {"training": plan.QUICK, "attacks": 0}
     assert planned.effort._asdict() == stored["effort"]
     changed = {**stored, "effort": {"training": None, "attacks": 1}}
     assert plan.divided_as(planned, changed).effort == Effort(None, 1)

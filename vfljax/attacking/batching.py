@@ -108,7 +108,7 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
     whole = row.whole_batches
     # attacks on whole batches use large arrays and run long: on CPU, one trial per device and call
     alone = whole and machine.offered().cpu
-    width = 1 if alone else width_of(plan.experiment, group.spec)
+    width = 1 if alone else few_width(plan) or width_of(plan.experiment, group.spec)
     draws = draws_of(attack, plan.experiment.known_draws)
     capacity = jax.device_count() if alone else _capacity(plan, group, common, draws)
     layout = batch_layout.layout(capacity, width, plan.devices)
@@ -131,6 +131,13 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
         level=None if whole else plan.effort.attacks,
         draws=draws,
     )
+
+
+def few_width(plan: Plan) -> int | None:
+    """Returns how many trials are mapped at once by programs that are compiled with the least effort, unless the
+    config says it: 1 on a CPU, because they run slowly, and few trials would be padded to a width; else None."""
+    least = plan.effort.attacks == 0 and machine.offered().cpu
+    return (plan.experiment.execution.width or 1) if least else None
 
 
 def sharing_calls(jobs: Iterable[Job], attack: Attack) -> list[list[Job]]:
@@ -263,7 +270,9 @@ def _loader(attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
         weights = initial_weights(
             group.spec, plan.experiment, plan.seeds, plan.table, plan.effort.training
         )
-        cut = _untrained_cut(weights, plan.table, group.spec, group.attackers)
+        cut = _untrained_cut(
+            weights, plan.table, group.spec, group.attackers, plan.effort.attacks
+        )
         return jax.device_get(weights.bottoms), cut
 
     def load(job: Job) -> AttackInput:
@@ -319,10 +328,11 @@ def _filled(run: AttackInput, bottoms: tuple[nn.Module, ...]) -> AttackInput:
     return run._replace(exchange={**empty, **run.exchange})
 
 
-def _untrained_cut(
-    weights: Weights, table: Table, spec: Spec, attackers: tuple[int, ...]
-) -> HostArray:
-    """The attackers' embeddings [Q, N, D] of all training rows from each seed's initial weights [Q, ...]."""
+def make_untrained_cut(
+    spec: Spec, attackers: tuple[int, ...]
+) -> Callable[[Weights, Array, Table], Array]:
+    """Returns ``cut(weights [Q, ...], seeds [Q], table)``, the attackers' embeddings [Q, N, D] of all training
+    rows."""
     embed = make_embed(spec)
 
     def of_seed(weights: Weights, seed: Array, table: Table) -> Array:
@@ -332,8 +342,18 @@ def _untrained_cut(
 
         return over_chunks(of, table.train[seed], spec.chunk)
 
-    by_seed = jax.jit(jax.vmap(of_seed, in_axes=(0, 0, None)))  # the table is not compiled in
-    return np.asarray(by_seed(weights, jnp.arange(len(table.train)), table._replace(scores=None)))
+    return jax.vmap(of_seed, in_axes=(0, 0, None))
+
+
+def _untrained_cut(
+    weights: Weights, table: Table, spec: Spec, attackers: tuple[int, ...], level: int | None = None
+) -> HostArray:
+    """The attackers' embeddings [Q, N, D] of all training rows from each seed's initial weights [Q, ...]."""
+    seeds = jnp.arange(len(table.train))
+    arguments = weights, seeds, table._replace(scores=None)  # the table is not compiled in
+    return np.asarray(
+        programs.compiled(make_untrained_cut, (spec, attackers), arguments, level)(*arguments)
+    )
 
 
 def _capacity(plan: Plan, group: ViewGroup, common: CommonData, draws: int) -> int:

@@ -18,6 +18,7 @@ from vfljax.attacking import cascade, local_only
 from vfljax.attacking.batching import (
     Stored,
     compile_attack_batch,
+    few_width,
     make_attack_batch,
     run_attack_batch,
     sharing_calls,
@@ -60,7 +61,7 @@ def opened(plan: Plan, workdir: pathlib.Path, header: Mapping[str, Any]) -> Stor
         if entry["status"] == "ok":
             variants[key] = of_entry(entry, plan)
     plan = recorded(plan)
-    draws, width = plan.experiment.known_draws, plan.experiment.execution.width
+    draws, width = plan.experiment.known_draws, few_width(plan) or plan.experiment.execution.width
     arrays = split_arrays(
         plan.dataset.labels, plan.splits, draws, plan.candidates, label_groups(plan.dataset)
     )

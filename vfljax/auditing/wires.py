@@ -348,7 +348,8 @@ def _write(
     """Stores the trials of a shard, with initial weights by seed, because trained ones were not recorded."""
     group = plan.groups[shard.group]
     trials = group.trials.iloc[list(shard.trials)]
-    weights = initial_weights(group.spec, plan.experiment, plan.seeds, plan.table)
+    level = plan.effort.training
+    weights = initial_weights(group.spec, plan.experiment, plan.seeds, plan.table, level)
     seeds = trials["seed"].to_numpy()
     bottoms, active = jax.tree.map(lambda a: np.asarray(a)[seeds], tuple(weights))
     tree = {"bottoms": {str(p): bottom for p, bottom in enumerate(bottoms)}, "active": active}
