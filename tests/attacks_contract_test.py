@@ -275,6 +275,31 @@ def test_rows_never_sent_have_no_score_and_change_none(name):
     np.testing.assert_array_equal(np.isfinite(zeros), scored[:, None] & np.ones(classes, bool))
 
 
+@every_form
+def test_what_is_of_other_epochs_or_sums_changes_no_score_of_an_attack_on_one_epoch(
+    name, options, classes
+):
+    attack = make(name, options, classes)
+    if not attack.one_epoch:
+        return
+    _, case = case_of(name, classes)
+    plain = scores_of(name, options, classes, case).train
+    run, summed = case.run, attack.epoch is None
+    last = summed or attack.epoch == -1
+    read = -1 if last else int(np.argmax(run.exchange["epochs"] == attack.epoch))
+    garbage = {}
+    for part in ("embeddings", "gradients"):
+        garbage[part] = np.array(run.exchange[part])
+        others = np.arange(len(garbage[part])) != read % len(garbage[part])
+        garbage[part][others | (summed and part == "gradients")] = 9.0
+    if not summed:
+        garbage |= {
+            part: 9.0 + run.exchange[part] for part in ("sum_gradient", "sum_sign", "sum_square")
+        }
+    other = case._replace(run=run._replace(exchange={**run.exchange, **garbage}))
+    np.testing.assert_array_equal(plain, scores_of(name, options, classes, other).train)
+
+
 @pytest.mark.parametrize(
     ("name", "option", "value"),
     [(name, option, value) for name in BAD for option, value in BAD[name].items()],

@@ -26,6 +26,7 @@ from vfljax.attacking.view import (
     attack_input,
     common_data,
     known_rows,
+    of_one_epoch,
     read_shard,
     view_of,
 )
@@ -112,10 +113,13 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
     draws = draws_of(attack, plan.experiment.known_draws)
     capacity = jax.device_count() if alone else _capacity(plan, group, common, draws)
     layout = batch_layout.layout(capacity, width, plan.devices)
+    options = {k: v for k, v in variant.options.items() if k not in row.host_options}
+    if attack.one_epoch:  # which is the only one that ``load`` gives it
+        options["epoch"] = -1
     diagnosed = {"attackers": group.attackers, "spec": group.spec} if attack.diagnostic else {}
     static = AttackProgram(
         name=row.computed_as or variant.name,
-        options=tuple(o for o in variant.options.items() if o[0] not in row.host_options),
+        options=tuple(sorted(options.items())),
         bottoms=bottoms,
         num_classes=plan.dataset.num_classes,
         agreed=Agreed(group.spec.batch_size),
@@ -134,8 +138,10 @@ def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) 
 
 
 def few_width(plan: Plan) -> int | None:
-    """Returns how many trials are mapped at once by programs that are compiled with the least effort, unless the
-    config says it: 1 on a CPU, because they run slowly, and few trials would be padded to a width; else None."""
+    """Returns how many trials are mapped at once by attacks that are compiled with the least effort, else None.
+
+    On a CPU it is 1 unless the config names a width: they run slowly, and few trials would be padded to it.
+    """
     least = plan.effort.attacks == 0 and machine.offered().cpu
     return (plan.experiment.execution.width or 1) if least else None
 
@@ -270,10 +276,17 @@ def _loader(attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
         weights = initial_weights(
             group.spec, plan.experiment, plan.seeds, plan.table, plan.effort.training
         )
-        cut = _untrained_cut(
-            weights, plan.table, group.spec, group.attackers, plan.effort.attacks
-        )
+        cut = _untrained_cut(weights, plan.table, group.spec, group.attackers, plan.effort.attacks)
         return jax.device_get(weights.bottoms), cut
+
+    def as_read(run: AttackInput, variant: AttackVariant) -> AttackInput:
+        run = _as_read(run, attack)
+        if not attack.one_epoch:
+            return run
+        epoch = {**attacks.TABLE[variant.name].options, **variant.options}["epoch"]
+        return run._replace(
+            exchange=of_one_epoch(run.exchange, epoch, "embeddings" in attack.reads)
+        )
 
     def load(job: Job) -> AttackInput:
         trained = attack_input(
@@ -287,14 +300,14 @@ def _loader(attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
             stored.shard,
         )
         if job.what != UNTRAINED:
-            return _as_read(trained, attack)
+            return as_read(trained, job.variant)
         initial, cut = untrained(job.group)
         bottoms = tuple(
             jax.tree.map(lambda a: a[job.seed], initial[party]) for party in job.group.attackers
         )
         embeddings = np.tile(cut[job.seed], (len(trained.exchange["epochs"]), 1, 1))
         exchange = {**trained.exchange, "embeddings": embeddings}
-        return _as_read(trained._replace(bottoms=bottoms, exchange=exchange), attack)
+        return as_read(trained._replace(bottoms=bottoms, exchange=exchange), job.variant)
 
     return load
 

@@ -23,6 +23,7 @@ from vfljax.models.rows import scaled_rows
 from vfljax.store import checkpoint, exchange
 from vfljax.types import Agreed, Array, HostArray, Known, Mates, PyTree, Sums, View, Weights
 
+SUMS = ("sum_gradient", "sum_sign", "sum_square")  # over epochs, besides the count of epochs
 PLACES = 8  # arrays are padded to a multiple of so many seeds (``with_places``)
 # (workdir, name of a shard) -> its weights and its exchange arrays
 ReadShard = Callable[[pathlib.Path, str], tuple[PyTree, Mapping[str, HostArray]]]
@@ -175,6 +176,33 @@ def attack_input(
         bottoms=tuple(bottoms[p] for p in attackers),
         weights=Weights(bottoms, trained["active"]) if all_weights else None,
     )
+
+
+def of_one_epoch(
+    arrays: Mapping[str, HostArray], epoch: int | str, embeddings: bool
+) -> dict[str, HostArray]:
+    """Returns the exchange arrays as if only one epoch had been recorded: that of ``core.received``.
+
+    Args:
+      arrays: the exchange of a trial, on the host.
+      epoch: a recorded one, -1 for the last, or "mean" or "votes", whose averages over all epochs take the
+        place of gradients. The rows are then those ever sent.
+      embeddings: whether the attack reads embeddings. To sums over epochs it joins those of the last epoch, and
+        the rows are those that this epoch sent too.
+    """
+    place = (
+        -1 if epoch == -1 or isinstance(epoch, str) else int(np.argmax(arrays["epochs"] == epoch))
+    )
+    by_epoch = ("embeddings", "gradients", "order", "sent", "epochs")
+    one = {name: arrays[name][place][None] for name in by_epoch if name in arrays}
+    others = {name: a for name, a in arrays.items() if name not in (*one, *SUMS)}
+    if isinstance(epoch, str):
+        total = arrays["sum_gradient" if epoch == "mean" else "sum_sign"]
+        count = arrays["sum_count"]
+        ever = (count > 0)[None]
+        one["gradients"] = (total / np.maximum(count, 1)[:, None])[None]
+        one["sent"] = ever & one["sent"] if embeddings else ever
+    return others | one
 
 
 def view_of(

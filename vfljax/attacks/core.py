@@ -110,6 +110,9 @@ class Attack(NamedTuple):
     # the recorded epoch of which it scores the rows sent; -1: the last, which always is recorded; None: it
     # reads all epochs or sums over them, and scores the rows sent in any
     epoch: int | None = -1
+    # whether of the exchange it reads nothing but what its option ``epoch`` names. It may then be given that
+    # alone, as a view of one epoch, so that variants of different epochs share a program
+    one_epoch: bool = False
     steps: int = 0  # optimizer steps; if > 0, every row has a guess unless the attack diverged
     draws: int = MANY_DRAWS  # the most draws of known labels with which it is run
     # if given, ``run`` returns features [N, W] in place of scores, and ``host`` computes the scores

@@ -118,7 +118,8 @@ def direct(
         return core.scored(RULES[rule](g), sent)
 
     adaptive = rule != "first_negative" or epoch != 0  # released: epoch 0
-    return Attack(run, (NO_SPLIT,), reads=("gradients",), **core.reads_epoch(epoch, adaptive))
+    of_epoch = core.reads_epoch(epoch, adaptive)
+    return Attack(run, (NO_SPLIT,), reads=("gradients",), one_epoch=True, **of_epoch)
 
 
 ROW = AttackRow(direct)

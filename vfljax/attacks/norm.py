@@ -30,7 +30,8 @@ def norm(bottoms: Bottoms, num_classes: int, *, epoch: int | str = -1) -> Attack
         g, sent = core.received(view, epoch)
         return Scores(core.two_sided(jnp.linalg.norm(g, axis=-1), sent))
 
-    return Attack(run, KINDS, binary=True, reads=("gradients",), **core.reads_epoch(epoch))
+    of_epoch = core.reads_epoch(epoch)
+    return Attack(run, KINDS, binary=True, reads=("gradients",), one_epoch=True, **of_epoch)
 
 
 ROW = AttackRow(norm)

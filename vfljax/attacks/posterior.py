@@ -151,6 +151,7 @@ def posterior(
         {"epsilon": 1.0, **core.ADAMW},
         steps=steps,
         reads=("columns", "gradients"),
+        one_epoch=True,
         **core.reads_epoch(epoch, adaptive=True),
     )
 

@@ -155,6 +155,7 @@ def similarity(
         core.KNOWN,
         baselines=("untrained", "logistic") if signal == "embeddings" else ("logistic",),
         reads=(signal,),
+        one_epoch=True,
         **core.reads_epoch(epoch),
     )
 

@@ -258,6 +258,7 @@ def spectral(
         oracle=oracle,
         reads=((signal,) if signal in SIGNALS else ()) + batches,
         diagnostic="" if signal in SIGNALS else signal,
+        one_epoch=True,
         **core.reads_epoch(epoch),
     )
 
