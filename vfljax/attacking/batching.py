@@ -26,6 +26,7 @@ from vfljax.attacking.view import (
     attack_input,
     common_data,
     known_rows,
+    no_known_rows,
     of_one_epoch,
     read_shard,
     view_of,
@@ -170,10 +171,14 @@ def make_attack_member(static: AttackProgram) -> Callable[[AttackInput, CommonDa
         if attack.oracle:
             count = jnp.float32(common.known_order.shape[1])
         key = keys.fold(keys.run_key(run.seed), "attack", run.key_name)
-        view = view_of(run, common, static.agreed, diagnose(run, common))
+        columns = not {"columns", "bottoms"}.isdisjoint(attack.reads)
+        view = view_of(run, common, static.agreed, diagnose(run, common), columns)
 
         def of_draw(draw: Array | int) -> Scores:
-            known = known_rows(common, run.seed, count, draw)
+            if "known" in attack.knobs or attack.oracle:
+                known = known_rows(common, run.seed, count, draw)
+            else:
+                known = no_known_rows(common)
             return attack.run(key, view, known, run.knobs)
 
         if static.draws == 1:

@@ -76,10 +76,11 @@ def with_places(of_seeds: PyTree, seeds: int) -> PyTree:
       seeds: Q.
     """
 
-    def padded(a: Array) -> Array:
-        by_draw = a.reshape(-1, seeds, *a.shape[1:])
-        last = jnp.repeat(by_draw[:, -1:], -seeds % PLACES, axis=1)
-        return jnp.concatenate([by_draw, last], axis=1).reshape(-1, *a.shape[1:])
+    # on the host, where no program is compiled for each shape
+    def padded(a: Array | HostArray) -> HostArray:
+        by_draw = np.asarray(a).reshape(-1, seeds, *a.shape[1:])
+        last = np.repeat(by_draw[:, -1:], -seeds % PLACES, axis=1)
+        return np.concatenate([by_draw, last], axis=1).reshape(-1, *a.shape[1:])
 
     return jax.tree.map(padded, of_seeds)
 
@@ -125,6 +126,12 @@ def known_rows(common: CommonData, seed: Array, count: Array, draw: Array | int 
     order = jnp.argsort(jnp.where(turn < count, turn, rows + places)).astype(jnp.int32)
     labels = common.labels[common.train[seed]][order]
     return Known(order, jnp.where(places < count, labels, -1), count)
+
+
+def no_known_rows(common: CommonData) -> Known:
+    """Returns ``known_rows`` of no row, which are all rows in their order, without its sort."""
+    rows = jnp.arange(common.known_order.shape[1], dtype=jnp.int32)
+    return Known(rows, jnp.full_like(rows, -1), jnp.int32(0))
 
 
 @functools.lru_cache(maxsize=2)  # trials of a federation follow each other by shard
@@ -210,6 +217,7 @@ def view_of(
     common: CommonData,
     agreed: Agreed,
     diagnostics: Mapping[str, Array] | None = None,
+    columns: bool = True,
 ) -> View:
     """Returns what an attacker sees. True labels enter it only through ``diagnostics``.
 
@@ -218,15 +226,24 @@ def view_of(
       common: what all trials share.
       agreed: what the parties agreed on.
       diagnostics: what no attacker sees, by name.
+      columns: whether the attack reads the attackers' columns; if not, they are zeros.
     """
     arrays, seed = run.exchange, run.seed
     names = {name: exchange.MATES + name for name in Mates._fields}
     mates = {name: arrays[stored] for name, stored in names.items() if stored in arrays}
+    parts = common.train, common.test
+    if columns:
+        features, test_features = (common.columns(seed, part[seed]) for part in parts)
+    else:
+        shapes = [x.shape[1:] for x in common.features]
+        features, test_features = (
+            tuple(jnp.zeros((part.shape[1], *shape)) for shape in shapes) for part in parts
+        )
     view = View(
         **{name: arrays[name] for name in ("embeddings", "gradients", "order", "sent", "epochs")},
         sums=Sums(*(arrays[f"sum_{name}"] for name in Sums._fields)),
-        features=common.columns(seed, common.train[seed]),
-        test_features=common.columns(seed, common.test[seed]),
+        features=features,
+        test_features=test_features,
         bottoms=run.bottoms,
         agreed=agreed,
         diagnostics=dict(diagnostics or {}),

@@ -172,7 +172,7 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = ()) -> Plan:
         teachers={},
         codebooks={},
         devices=jax.device_count(),
-        effort=_effort(groups, attacked),
+        effort=_effort(groups, attacked, dataset.recording is None),
         earlier=tuple(earlier),
         stage_ends=tuple(ends.tolist()),
     )
@@ -331,10 +331,12 @@ def trial_seconds(group: specs.Group) -> float:
     return step * spec.epochs * spec.steps_per_epoch
 
 
-def _effort(groups: Sequence[specs.Group], attacked: Sequence[AttackVariant]) -> Effort:
+def _effort(
+    groups: Sequence[specs.Group], attacked: Sequence[AttackVariant], trained: bool
+) -> Effort:
     """Chooses the effort of compiling each kind of program by the estimated time of its longest program, and
     that of attacks also by the rows that they read. A step of an attack is assumed to take as long as a step of
-    training."""
+    training. Of a recording only initial weights are computed, with the least effort."""
     training, attacks = [0.0], [0.0]
     for group in groups:
         spec = group.spec
@@ -345,6 +347,7 @@ def _effort(groups: Sequence[specs.Group], attacked: Sequence[AttackVariant]) ->
             attack = variants.make_attack(variant, bottoms, spec.num_classes)
             attacks.append(step * attack.steps * len(variant.knobs))
     chosen = Effort(*(QUICK if max(of) < PAYS else None for of in (training, attacks)))
+    chosen = chosen if trained else chosen._replace(training=0)
     rows = sum(len(group.trials) * group.spec.recorded_rows for group in groups)
     return chosen._replace(attacks=0) if rows <= FEW_ROWS and max(attacks) < MOMENT else chosen
 
