@@ -35,7 +35,7 @@ from vfljax.types import HONEST, HostArray, PyTree, Spec, State, Weights
 
 ORDER_BYTES = 256 << 20  # orders of rows kept for the next group and shard
 SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often
-FEW = 8  # a shard is trained again as a whole if at least one in FEW of its trials is undefended
+FEW = 8  # a call that cannot skip members may train all again if at least one in FEW is undefended
 SAVE_TAKES = 0.25  # seconds; if a save takes longer, saves are made more rarely in proportion
 
 
@@ -116,7 +116,11 @@ class Trainer:
         return self.layout.pad((self._zeros, np.zeros(self.layout.capacity, bool)))
 
     def epochs(
-        self, member: training.Member, snapshot: training.Snapshot, first: int = 0
+        self,
+        member: training.Member,
+        snapshot: training.Snapshot,
+        first: int = 0,
+        count: int | None = None,
     ) -> Iterator[tuple[training.Snapshot, Any]]:
         """Yields the snapshot after each epoch that is left, and which members are finite.
 
@@ -127,10 +131,11 @@ class Trainer:
           member: of a shard, on the devices.
           snapshot: what it starts from.
           first: the epoch to begin with.
+          count: how many members are sure to be trained, the first ones; None: all (``programs.Program``).
         """
         spare = self._spare()
         for epoch in range(first, self.group.spec.epochs):
-            after, finite = self.program((member, snapshot), self.shared(epoch), spare)
+            after, finite = self.program((member, snapshot), self.shared(epoch), spare, count)
             yield after, finite
             spare = None if spare is None else (snapshot, finite)
             snapshot = after
@@ -267,8 +272,8 @@ def _alone_figures(
     The federation's networks are trained on the same rows, with zeros in the passive parties' columns. These
     parties send one constant for all rows, which never changes because they do not learn. (A top model with
     batch statistics would mistake a moving constant for a signal.) There are no figures for trials with
-    defenses or malicious parties, if the label party owns no columns, or if columns stay on the host. A small
-    shard is trained again as a whole by its own program, a large one only its undefended trials by another.
+    defenses or malicious parties, if the label party owns no columns, or if columns stay on the host. The
+    shard's own program trains them, unless it cannot skip the others and these are many.
     """
     undefended = trials[(trials["defenses"] == "") & ~grid.is_malicious(trials)]
     plan, spec = trainer.plan, trainer.group.spec
@@ -281,14 +286,16 @@ def _alone_figures(
         return {}
     others, label_party = features[: spec.passive], features[spec.passive :]
     table = plan.table._replace(features=(*map(jnp.zeros_like, others), *label_party))
-    if spec.upload == HONEST and len(trials) <= FEW * len(undefended):
+    places = np.flatnonzero(trials.index.isin(undefended.index))
+    shard = shard._replace(trials=tuple(shard.trials[i] for i in places))
+    whole = trainer.all_at_once and len(trials) > FEW * len(undefended)
+    if spec.upload == HONEST and not whole:
         alone = copy.copy(trainer)
         alone.table = batch_layout.share(table)
     else:
         bare_spec = dataclasses.replace(spec, defenses=(), upload=HONEST)
-        group = specs.Group("alone", bare_spec, undefended)
-        trials = undefended
-        shard = Shard(group.name, 0, tuple(range(len(trials))), len(trials))
+        shard = Shard("alone", 0, tuple(range(len(undefended))), len(undefended))
+        group = specs.Group(shard.name, bare_spec, undefended)
         bare = plan._replace(table=table._replace(scores=None), shards=[shard], groups=[group])
         with ThreadPoolExecutor(1) as pool:
             # not wider than the trainer of the shard, whose width fits into memory
@@ -298,15 +305,15 @@ def _alone_figures(
     # with the upload HONEST, the strength -1 passes no gradient to a bottom model (``uploads``)
     strengths = jnp.where(jnp.arange(len(spec.bottoms))[None] < spec.passive, -1.0, strength)
     member = member._replace(hparams=member.hparams._replace(strength=strengths))
-    ((snapshot, finite),) = collections.deque(alone.epochs(member, snapshot), maxlen=1)
-    figures, _ = alone.evaluate(trials, snapshot.state)
-    finite = batch_layout.unpad(finite, len(trials))
+    run = alone.epochs(member, snapshot, count=len(undefended))
+    ((snapshot, finite),) = collections.deque(run, maxlen=1)
+    figures, _ = alone.evaluate(undefended, snapshot.state)
+    finite = batch_layout.unpad(finite, len(undefended))
     names = [n for n in figures if n.startswith(("validation_", "test_"))]
     names = [n for n in names if n.endswith(("accuracy", "auc"))]
     return {
         trial: {f"alone_{n}": float(figures[n][i]) if finite[i] else None for n in names}
-        for i, trial in enumerate(trials["trial"])
-        if trial in {*undefended["trial"]}
+        for i, trial in enumerate(undefended["trial"])
     }
 
 
