@@ -292,6 +292,22 @@ def test_without_model_splitting_too_neutral_knobs_change_steps_by_rounding_at_m
     harness.assert_close(*parts, ROUNDING)
 
 
+def test_idle_defenses_beside_one_that_acts_change_no_bit():
+    """As in a program that trials of several chains share."""
+    plain, acting = harness.make_spec(2), {"noise": dict(TABLE["noise"].example)}
+    names = ("kdk", "noise", "compression", "adversary")
+    idle = {name: dict(TABLE[name].neutral) for name in names} | acting
+    one, beside = (
+        of_defenses.run_members(
+            dataclasses.replace(plain, defenses=tuple(map(DefenseSpec, knobs))),
+            [harness.make_hparams(plain, knobs)],
+        )
+        for knobs in (acting, {name: idle[name] for name in names})
+    )
+    parts = ((run[0].weights, run[0].optimizer, run[1]) for run in (one, beside))
+    harness.assert_same_bits(*parts)
+
+
 @pytest.mark.parametrize(
     ("name", "knob", "value"),
     [(name, knob, value) for name, row in ROWS.items() for knob, value in row.bad],

@@ -9,9 +9,10 @@ from vfljax import store
 from vfljax.errors import UserError
 from vfljax.sweep import grid, plan, specs
 from vfljax.sweep.grid import parse
-from vfljax.types import DefenseSpec, Federation
+from vfljax.types import DefenseSpec, Federation, Input
 
 BOTH = [Federation(), Federation(False)]
+HALVES = specs.DataShape(10, 320, (Input("image", (8, 4)),) * 2)
 
 
 def test_a_grid_is_the_product_of_its_axes_times_federations_times_seeds():
@@ -158,7 +159,8 @@ def test_trials_and_programs_of_all_federations_are_counted_before_they_are_buil
     ):
         with refused(word, "make 4 programs", "--beyond_limits"):
             some = parse(tiny(grid=methods))
-            specs.check_programs(some, grid.trials(some, BOTH))
+            specs.check_programs(some, HALVES, grid.trials(some, BOTH), joins=False)
+    specs.check_programs(made, HALVES, grid.trials(made, BOTH))  # its chains share programs
 
 
 def test_a_stored_sweep_is_read_whatever_its_size(tmp_path):

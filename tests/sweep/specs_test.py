@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.sweeps import tiny
 from vfljax.federation import optimizers
-from vfljax.sweep import grid, specs, variants
+from vfljax.sweep import grid, specs, teachers, variants
 from vfljax.sweep.grid import parse
 from vfljax.types import Federation, Input, federation_of
 
@@ -26,7 +26,7 @@ def test_honest_and_malicious_settings_share_one_program_in_which_malicious_part
     malicious = {"malicious.parties": ((0,), (0, 1)), "malicious.strength": (0.0, 0.5)}
     upload = {"malicious.upload": "swap", "parties.passive": 2}
     groups = groups_of(attacks={"active": {}}, **malicious, **upload)
-    assert [group.spec.upload for group in groups] == ["swap", "swap"]  # kdk and undefended, noise
+    assert [group.spec.upload for group in groups] == ["swap"]
     trials = groups[0].trials
     assert {*trials["federation"]} == {"split", "malicious-0", "malicious-0-1"}
     assert {*trials["strength"]} == {0.0, 0.5}
@@ -55,6 +55,31 @@ def test_undefended_settings_ride_along_at_neutral_knobs():
     knobs = specs.members_of(group.spec, plain, []).hparams.defenses
     assert (knobs["kdk"]["epsilon"] == 0).all()
     assert (knobs["kdk"]["k"] == 1).all()
+
+
+def test_chains_of_small_sweeps_share_a_program_and_each_trial_is_idle_in_the_others_defenses():
+    methods = {
+        "noise": {"noise": {"scale": 0.1}},
+        "kdk": {"kdk": {"epsilon": 0.3, "k": 2}},
+        "randomized": {"label_dp": {"epsilon": 1.0}},  # would replace KDk's targets
+        "reversed": {"noise": {"scale": 0.1}, "kdk": {"epsilon": 0.3, "k": 2}},
+        "gaussian": {"noise": {"scale": 0.1, "law": "gaussian"}},
+    }
+    both, *apart = groups_of(attacks={}, grid=methods)
+    assert {*both.trials["method"]} == {"noise", "kdk"}
+    assert [{*group.trials["method"]} for group in apart] == [
+        {"randomized"},
+        {"reversed"},
+        {"gaussian"},
+    ]
+    knobs = specs.members_of(both.spec, both.trials, []).hparams.defenses
+    kdk = (both.trials["method"] == "kdk").to_numpy()
+    np.testing.assert_array_equal(knobs["kdk"]["k"], np.where(kdk, 2, 1))
+    np.testing.assert_array_equal(knobs["noise"]["scale"] > 0, ~kdk)
+    long = groups_of(**{"attacks": {}, "grid": methods, "training.epochs": 30_000})
+    assert len(long) == 5
+    taught = teachers.most([both])
+    assert taught == teachers.most(groups_of(attacks={}, grid={"kdk": methods["kdk"]})) == 2
 
 
 def test_a_member_s_numbers_are_its_row_s_whatever_the_group():

@@ -32,7 +32,10 @@ def planned():
 def lessons_of(*methods):
     """The plan of methods of ``CHAINS`` on the rows of ``planned``, its lessons, and whose they are."""
     plan = planned()
-    groups = [group for group in plan.groups if {*group.trials["method"]} & {*methods}]
+    groups = []
+    for group in plan.groups:  # trials of KDk and of noise share one
+        of = group.trials[group.trials["method"].isin(methods)]
+        groups += [group._replace(trials=of)] if len(of) else []
     plan = plan._replace(groups=groups)
     return plan, *teachers.lessons(plan.groups, plan.table)
 

@@ -86,6 +86,11 @@ def reader(specs: tuple[DefenseSpec, ...]) -> Callable[[Mapping[str, PyTree], Ar
     return chain(**{spec.name: _at_its_example(spec) for spec in readers(specs)}).read
 
 
+def reads_scores(specs: tuple[DefenseSpec, ...]) -> bool:
+    """Whether one of ``specs`` needs a teacher's scores."""
+    return any(_at_its_example(spec).reads_scores for spec in specs)
+
+
 def _at_its_example(spec: DefenseSpec) -> Defense:
     row = TABLE[spec.name]
     return row(**row.example, **dict(spec.options))
@@ -112,5 +117,6 @@ __all__ = [
     "having",
     "reader",
     "readers",
+    "reads_scores",
     "with_networks",
 ]

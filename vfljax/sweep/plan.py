@@ -84,6 +84,7 @@ class Plan(NamedTuple):
     effort: Effort  # of compiling, as it was first planned
     earlier: tuple[Config, ...] = ()  # the configs of the stages before ``experiment``
     stage_ends: tuple[int, ...] = ()  # the number of trials of each stage and those before it
+    joins: bool = True  # whether chains share programs; sweeps older than this choice do not
 
     @property
     def balance(self) -> list[int]:
@@ -107,13 +108,14 @@ class Plan(NamedTuple):
         return len(shard.trials) * spec.epochs * spec.steps_per_epoch
 
 
-def make_plan(experiment: Config, earlier: Sequence[Config] = ()) -> Plan:
+def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = True) -> Plan:
     """Load the data and plan every trial; nothing is trained and nothing is written.
 
     Args:
       experiment: what is trained.
       earlier: the configs of stages before this one: those that the sweep had before it was extended, and
         parts of it that are made first. No shard has trials of two stages.
+      joins: whether trials of several chains may share a program (``Plan.joins``).
 
     Raises:
       UserError: for data or a config that cannot be trained, and for switches of JAX.
@@ -146,11 +148,11 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = ()) -> Plan:
     attacked = variants.attack_variants(experiment, shape.num_classes, shape.inputs[0])
     stages = [(config, _trials(config, shape)) for config in (*earlier, experiment)]
     trials = stages[-1][1]
-    specs.check_programs(experiment, trials)
+    specs.check_programs(experiment, shape, trials, joins)
     specs.check(experiment, shape, trials)
     parts = grid.added(stages)
     groups = specs.joined(
-        [specs.groups(of, shape, new) for (of, _), new in zip(stages, parts) if len(new)]
+        [specs.groups(of, shape, new, joins) for (of, _), new in zip(stages, parts) if len(new)]
     )
     teachers.check(experiment.teacher, groups, table, shape)
     groups = [
@@ -175,6 +177,7 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = ()) -> Plan:
         effort=_effort(groups, attacked, dataset.recording is None),
         earlier=tuple(earlier),
         stage_ends=tuple(ends.tolist()),
+        joins=joins,
     )
     _check_recorded(plan)
     if experiment.model.pretrained:  # a wrong file is refused

@@ -9,6 +9,7 @@ is an array. Host only.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ import pandas as pd
 from vfljax import attacks, defenses, models
 from vfljax.config import Config, Malicious, Model, Teacher
 from vfljax.defenses.core import TrainingData
+from vfljax.defenses.rows import DefenseRow
 from vfljax.errors import Field, UserError, slug
 from vfljax.federation import optimizers
 from vfljax.federation.training import Member
@@ -198,30 +200,101 @@ class _Structure(NamedTuple):
     model: str  # name of the top model; "": the sweep's own
 
 
-def _structures(config: Config, trials: pd.DataFrame) -> dict[tuple[int, bool], _Structure]:
+class _Host(NamedTuple):
+    """A chain that trials of several chains are trained with, and how many they are."""
+
+    chain: tuple[DefenseSpec, ...]
+    trials: int
+
+
+def _structures(
+    config: Config, shape: DataShape, trials: pd.DataFrame, joins: bool
+) -> dict[tuple[int, bool], _Structure]:
     """Returns the structure of each configuration with and without a top model, in order of appearance.
 
-    Undefended trials join the first chain of their model in which every defense has neutral knobs and default
-    options. This saves a program, and their results equal those of that chain at its neutral knobs bit for
-    bit.
+    Trials whose defenses all have neutral knobs and default options are trained with each other's defenses
+    too, at neutral knobs, where ``_union`` finds that this costs less than a program of their own; undefended
+    ones join the first such chain. Their results equal those of their own chain bit for bit, or by rounding.
+
+    Args:
+      config: what is trained.
+      shape: the data's classes, rows and columns.
+      trials: the table of the sweep's trials.
+      joins: whether chains join each other; if not, only undefended trials join a chain.
     """
     own = model_name(config.model)
     tops = {method: model_name(model_of(config, method)) for method in config.grid}
     names = {method: "" if name == own else name for method, name in tops.items()}
-    hosts: dict[str, tuple[DefenseSpec, ...]] = {}  # by model, the chain for undefended trials
+    count = collections.Counter(zip(trials["configuration"], is_split(trials), strict=True))
+    owns: dict[_Structure, int] = collections.Counter()  # trials of each structure as it is named
     found: dict[tuple[int, bool], _Structure] = {}
     for row in _first_of_each(trials):
-        chain, model = chain_of(row), names[row["method"]]
-        # an option may be another rule: KDk anchored at its teacher changes labels at epsilon = 0 too
-        if chain and all(
-            defenses.TABLE[d.name].neutral is not None and not d.options for d in chain
-        ):
-            hosts.setdefault(model, chain)
-        found[row["configuration"], row["split"]] = _Structure(row["split"], chain, model)
+        place = row["configuration"], row["split"]
+        found[place] = _Structure(row["split"], chain_of(row), names[row["method"]])
+        owns[found[place]] += count[place]
+    hosts: dict[tuple[Any, ...], _Host] = {}
+    joined: dict[_Structure, tuple[Any, ...]] = {}  # the place of each structure's host
+    for of, number in owns.items():
+        if not of.chain or not all(map(_can_be_neutral, of.chain)):
+            continue
+        where = of.model, of.split, _whole_batch_knowers(of)
+        # undefended trials will join the first chain
+        waiting = owns[of._replace(chain=())] if where not in hosts else 0
+        new = _Host(of.chain, number + waiting)
+        union = _union(config, shape, of.split, hosts[where], new) if where in hosts else new
+        if union is not None and (joins or where not in hosts):
+            hosts[where], joined[of] = union, where
+    for of in owns:
+        if not of.chain:
+            first = (place for place in hosts if place[:2] == (of.model, of.split))
+            if (place := next(first, None)) is not None:
+                joined[of] = place
     return {
-        place: of if of.chain else of._replace(chain=hosts.get(of.model, ()))
+        place: of._replace(chain=hosts[joined[of]].chain) if of in joined else of
         for place, of in found.items()
     }
+
+
+def _can_be_neutral(defense: DefenseSpec) -> bool:
+    """Returns whether a trial without the defense can be trained with it."""
+    row = defenses.TABLE[defense.name]
+    # an option may be another rule: KDk anchored at its teacher changes labels at epsilon = 0 too
+    return (
+        row.neutral is not None
+        and not defense.options
+        and row.network is DefenseRow.network
+        and not defenses.readers((defense,))
+        and not defenses.having("codebook", (defense,))
+    )
+
+
+def _whole_batch_knowers(of: _Structure) -> frozenset[str]:
+    """Returns the attacks that read whole batches of this chain's trials, which all rows are recorded for."""
+    known = knowers(of.chain, of.split) & set(attacks.TABLE)
+    return frozenset(name for name in known if attacks.TABLE[name].whole_batches)
+
+
+# numbers of the cut that idle defenses may treat for one program less. At the quickstart's structure a
+# neutral defense costs some 15 ns a number, and a program some 4 s of tracing and compiling
+IDLE_NUMBERS = 1e8
+
+
+def _union(config: Config, shape: DataShape, split: bool, host: _Host, new: _Host) -> _Host | None:
+    """Returns the chain of both, in the table's order; None if it cannot be built, would change an order, or
+    costs more than a program of its own: large sweeps train long, and small ones mostly compile."""
+    both = {*host.chain, *new.chain}
+    chain = tuple(sorted(both, key=lambda d: list(defenses.TABLE).index(d.name)))
+    ordered = all(tuple(d for d in chain if d in of.chain) == of.chain for of in (host, new))
+    steps = config.training.epochs * -(-shape.num_rows // config.training.batch_size)
+    width = (config.model.cut if split else shape.num_classes) * len(shape.inputs)
+    idle = sum(of.trials * (len(chain) - len(of.chain)) for of in (host, new))
+    if not ordered or idle * steps * config.training.batch_size * width > IDLE_NUMBERS:
+        return None
+    try:
+        defenses.build(chain, {d.name: defenses.TABLE[d.name].neutral or {} for d in chain})
+    except ValueError:  # one would replace what another makes
+        return None
+    return _Host(chain, host.trials + new.trials)
 
 
 def _first_of_each(trials: pd.DataFrame) -> list[dict[str, Any]]:
@@ -230,7 +303,9 @@ def _first_of_each(trials: pd.DataFrame) -> list[dict[str, Any]]:
     return rows_of(of)
 
 
-def check_programs(config: Config, trials: pd.DataFrame) -> None:
+def check_programs(
+    config: Config, shape: DataShape, trials: pd.DataFrame, joins: bool = True
+) -> None:
     """Raises UserError for more programs than the config's limits allow, before any is built."""
     axes = {"grid": len(config.grid)}
     for method, entry in config.grid.items():
@@ -242,11 +317,13 @@ def check_programs(config: Config, trials: pd.DataFrame) -> None:
                 f"grid.{method}.{name}.{option}": len(axis) if isinstance(axis, list) else 1
                 for option, axis in options.items()
             }
-    count = len({*_structures(config, trials).values()})
+    count = len({*_structures(config, shape, trials, joins).values()})
     check_count(config, "programs", count, axes, "programs to compile")
 
 
-def groups(config: Config, shape: DataShape, trials: pd.DataFrame) -> list[Group]:
+def groups(
+    config: Config, shape: DataShape, trials: pd.DataFrame, joins: bool = True
+) -> list[Group]:
     """Returns trials grouped by equal Spec, in order of first appearance.
 
     Honest and malicious trials share a program (gamma is a number).
@@ -255,9 +332,10 @@ def groups(config: Config, shape: DataShape, trials: pd.DataFrame) -> list[Group
       config: what is trained.
       shape: the data's classes, rows and columns.
       trials: the table of the sweep's trials.
+      joins: whether trials of several chains may share a program (``Plan.joins``).
     """
     malicious = bool(is_malicious(trials).any())
-    structures, specs = _structures(config, trials), {}
+    structures, specs = _structures(config, shape, trials, joins), {}
     methods = trials.drop_duplicates("configuration").set_index("configuration")["method"]
     for (configuration, split), of in structures.items():
         if of not in specs:
@@ -328,7 +406,7 @@ def members_of(
     knobs = {}
     for defense in spec.defenses:
         row = defenses.TABLE[defense.name]
-        neutral = row.neutral or {}  # of the undefended trials that joined the group
+        neutral = row.neutral or {}  # of the trials without it that joined the group
         knobs[defense.name] = {k: column(f"{defense.name}.{k}", neutral.get(k)) for k in row.knobs}
     parties = [federation_of(name).malicious for name in trials["federation"]]
     malicious = np.array(

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
 from vfljax import defenses, keys
 from vfljax.config import Teacher
@@ -21,8 +22,8 @@ from vfljax.federation.training import Member, Table
 from vfljax.models import weights as pretrained
 from vfljax.models.making import make_network
 from vfljax.models.parties import from_module
-from vfljax.sweep.grid import knobs_of, rows_of
-from vfljax.sweep.specs import DataShape, Group, members_of, network
+from vfljax.sweep.grid import rows_of
+from vfljax.sweep.specs import DataShape, Group, chain_of, members_of, network
 from vfljax.types import Array, HostArray, Input, Spec
 
 
@@ -34,12 +35,11 @@ def _make_teacher(teacher: Teacher, reads: Input, num_classes: int) -> TeacherSp
     )
 
 
-def _reads_scores(group: Group) -> bool:
-    # knobs of a trial that has the defenses; undefended trials that joined the group have none
-    defended = group.trials[group.trials["defenses"] != ""].head(1)
-    return any(
-        defenses.build(group.spec.defenses, knobs_of(row)).reads_scores for row in rows_of(defended)
-    )
+def _taught(group: Group) -> pd.DataFrame:
+    """Returns the trials whose own chain reads scores; others may have joined the group."""
+    first = group.trials.drop_duplicates("configuration")
+    reads = {row["configuration"]: defenses.reads_scores(chain_of(row)) for row in rows_of(first)}
+    return group.trials[group.trials["configuration"].map(reads).astype(bool)]
 
 
 def check(teacher: Teacher, groups: Sequence[Group], table: Table, shape: DataShape) -> None:
@@ -51,7 +51,7 @@ def check(teacher: Teacher, groups: Sequence[Group], table: Table, shape: DataSh
       table: the data.
       shape: its classes, rows and columns.
     """
-    if not any(_reads_scores(group) for group in groups):
+    if not any(defenses.reads_scores(group.spec.defenses) for group in groups):
         return
     spec = _make_teacher(teacher, shape.inputs[-1], shape.num_classes)
     rows = table.train.shape[1]
@@ -73,10 +73,10 @@ def most(groups: Sequence[Group]) -> int:
     """Returns an upper bound on the number of teachers: the number of distinct seeds and knobs of defenses
     with a ``teach`` slot, which alone decide a teacher's labels. No labels are drawn."""
     identities = set()
-    for group in filter(_reads_scores, groups):
+    for group in groups:
         teaching = [d.name for d in defenses.having("teach", group.spec.defenses)]
         columns = ["seed", *(f"{n}.{k}" for n in teaching for k in defenses.TABLE[n].knobs)]
-        distinct = group.trials[columns].drop_duplicates().to_dict("records")
+        distinct = _taught(group)[columns].drop_duplicates().to_dict("records")
         identities |= {tuple(row.items()) for row in distinct}
     return len(identities)
 
@@ -93,8 +93,10 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
     """
     kept: dict[tuple[int, bytes, bytes], tuple[int, int, HostArray, HostArray]] = {}
     teacher_of: dict[int, int] = {}
-    for group in filter(_reads_scores, groups):
-        spec = group.spec
+    for group in groups:
+        spec, trials = group.spec, _taught(group)
+        if trials.empty:
+            continue
 
         def labels_of(member: Member, spec: Spec = spec) -> tuple[Array, Array]:
             chain = defenses.build(spec.defenses, member.hparams.defenses)
@@ -102,11 +104,11 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
             key = keys.fold(keys.run_key(member.seed), "defense")  # the key of the protocol's init
             return chain.teach(key, labels, spec.num_classes)
 
-        members = members_of(spec, group.trials, [])
+        members = members_of(spec, trials, [])
         drawn = jax.jit(
             lambda members, labels_of=labels_of: jax.lax.map(labels_of, members, batch_size=64)
         )(members)
-        places = group.trials["trial"].tolist(), group.trials["seed"].tolist()
+        places = trials["trial"].tolist(), trials["seed"].tolist()
         for trial, seed, labels, weights in zip(*places, *map(np.asarray, drawn), strict=True):
             identity = (seed, labels.tobytes(), weights.tobytes())
             lesson = kept.setdefault(identity, (len(kept), seed, labels, weights))
