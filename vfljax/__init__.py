@@ -33,8 +33,8 @@ Decisions and their reasons:
 
 Structure is static and numbers are arrays. A thousand values of a knob therefore compile once. Honest and
 malicious trials share a program, because each party's gamma and upload strength are numbers, and 0 is honest.
-Undefended trials, and in small sweeps those of several defenses, share the program of a chain whose other members
-have neutral knobs.
+Undefended trials share the program of a chain of defenses with neutral knobs, and in small sweeps trials of
+several such chains share one.
 
 A trial's keys come from its seed alone. Trials of one seed see the same batches and initial weights, so their
 differences are paired. A teacher depends on the seed and on the labels that it may see.
