@@ -145,11 +145,11 @@ def test_the_jobs_of_blocks_are_those_of_the_whole(plan):
     rows = rows_of(plan)
     variant = planned("passive", {"steps": 2}, [{"known": 20.0}], plan)
     whole = jobs.jobs_of(variant, plan, rows)
-    shards = list(dict.fromkeys(row["shard"] for row in rows))
-    assert len(shards) > 2
+    blocks = list(dict.fromkeys((row["shard"], row["method"]) for row in rows))
+    assert len(blocks) > 2
     parts = [
-        jobs.jobs_of(variant, plan, [row for row in rows if row["shard"] == name])
-        for name in shards
+        jobs.jobs_of(variant, plan, [row for row in rows if (row["shard"], row["method"]) == block])
+        for block in blocks
     ]
     assert sorted(job.key for part in parts for job in part) == sorted(job.key for job in whole)
 

@@ -51,7 +51,7 @@ def test_a_resume_needs_what_the_missing_shards_need(tiny_sweep, tmp_path, monke
     ("free", "says"),
     [
         ("free_disk", "training 24 trials needs about .* of disk and 1 kB is free: choose fewer"),
-        ("free_memory", "training 10 trials at a time needs about .* of memory and 1 kB is free"),
+        ("free_memory", "training 12 trials at a time needs about .* of memory and 1 kB is free"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(free, says, tmp_path, monkeypatch):
