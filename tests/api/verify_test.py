@@ -28,7 +28,7 @@ def test_verify_lists_damage_and_what_is_not_there_yet(launch, workdir):
     done = launch("verify", f"--workdir={workdir}")
     assert done.returncode == 0
     assert f"not there yet  shards/{gone.name}\n" in done.stdout
-    assert "not finished: 1 of 4 shards are not trained" in done.stdout
+    assert "not finished: 1 of 2 shards are not trained" in done.stdout
     flip(damaged / "results.parquet")
     done = launch("verify", f"--workdir={workdir}")
     assert done.returncode == 2
@@ -63,7 +63,7 @@ def test_what_is_not_finished_is_refused_unless_asked_for(launch, refused, workd
     shutil.rmtree(last_shard(workdir))
     for name in ("report", "attack"):
         line = refused(name, f"--workdir={workdir}")
-        assert f"{workdir} is not finished: 1 of 4 shards are not trained" in line
+        assert f"{workdir} is not finished: 1 of 2 shards are not trained" in line
         assert f"`vfljax sweep --workdir={workdir}` goes on with it" in line
     monkeypatch.setattr(page, "present", lambda *_: "the report")
     done = launch("report", f"--workdir={workdir}", "--unfinished")

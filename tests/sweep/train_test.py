@@ -7,6 +7,7 @@ import pytest
 from tests import sweeps
 from tests.sweeps import comparable, plan_of, tiny
 from vfljax import store
+from vfljax.attacking import batching
 from vfljax.federation import training
 from vfljax.sweep import grid, programs, train, trainer
 from vfljax.sweep.grid import parse
@@ -168,6 +169,7 @@ def test_exhausted_memory_halves_the_settings_at_once_for_good_and_the_figures_s
         raise KeyboardInterrupt
 
     monkeypatch.setattr(programs.Program, "__call__", at_most_one)
+    monkeypatch.setattr(batching, "few_width", lambda plan: None)  # attacks are as wide as training
     monkeypatch.setattr(trainer, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(store, "write_shard", killed)
     with pytest.raises(KeyboardInterrupt):

@@ -274,21 +274,22 @@ def _whole_batch_knowers(of: _Structure) -> frozenset[str]:
     return frozenset(name for name in known if attacks.TABLE[name].whole_batches)
 
 
-# numbers of the cut that idle defenses may treat for one program less. At the quickstart's structure a
-# neutral defense costs some 15 ns a number, and a program some 4 s of tracing and compiling
+# numbers of the cut that idle defenses may treat for one program less: on two cores this takes about as long
+# as tracing and compiling a program
 IDLE_NUMBERS = 1e8
 
 
 def _union(config: Config, shape: DataShape, split: bool, host: _Host, new: _Host) -> _Host | None:
     """Returns the chain of both, in the table's order; None if it cannot be built, would change an order, or
-    costs more than a program of its own: large sweeps train long, and small ones mostly compile."""
+    costs more than a program of its own: large sweeps train long, and small ones mostly compile. Defenses that
+    change the loss are not idle at any knobs: they compare all rows of a batch, or train networks."""
     both = {*host.chain, *new.chain}
     chain = tuple(sorted(both, key=lambda d: list(defenses.TABLE).index(d.name)))
     ordered = all(tuple(d for d in chain if d in of.chain) == of.chain for of in (host, new))
     steps = config.training.epochs * -(-shape.num_rows // config.training.batch_size)
     width = (config.model.cut if split else shape.num_classes) * len(shape.inputs)
     idle = sum(of.trials * (len(chain) - len(of.chain)) for of in (host, new))
-    if not ordered or idle * steps * config.training.batch_size * width > IDLE_NUMBERS:
+    if not ordered or defenses.having("loss", chain) or idle * steps * config.training.batch_size * width > IDLE_NUMBERS:
         return None
     try:
         defenses.build(chain, {d.name: defenses.TABLE[d.name].neutral or {} for d in chain})
