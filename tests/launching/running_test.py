@@ -13,8 +13,8 @@ from vfljax.sweep.grid import parse
 
 def test_a_dry_run_counts_what_is_left_and_writes_nothing(tiny_sweep, tmp_path):
     text = running.counted(parse(TINY), tmp_path / "w")
-    assert text.startswith("24 trials in 4 programs on 2 cpu devices, 4 shards to train: about ")
-    assert re.search(r"^kdk +\d+ +\d+ +1 +1$", text, re.MULTILINE)
+    assert text.startswith("24 trials in 2 programs on 2 cpu devices, 2 shards to train: about ")
+    assert re.search(r"^kdk\+noise +\d+ +\d+ +1 +1$", text, re.MULTILINE)
     assert re.search(r"^passive +1 +runs$", text, re.MULTILINE)
     assert re.search(r"^norm +1 +defined for two classes", text, re.MULTILINE)
     assert not (tmp_path / "w").exists()

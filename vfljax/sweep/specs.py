@@ -289,7 +289,8 @@ def _union(config: Config, shape: DataShape, split: bool, host: _Host, new: _Hos
     steps = config.training.epochs * -(-shape.num_rows // config.training.batch_size)
     width = (config.model.cut if split else shape.num_classes) * len(shape.inputs)
     idle = sum(of.trials * (len(chain) - len(of.chain)) for of in (host, new))
-    if not ordered or defenses.having("loss", chain) or idle * steps * config.training.batch_size * width > IDLE_NUMBERS:
+    numbers = idle * steps * config.training.batch_size * width
+    if not ordered or numbers > IDLE_NUMBERS or defenses.having("loss", chain):
         return None
     try:
         defenses.build(chain, {d.name: defenses.TABLE[d.name].neutral or {} for d in chain})
