@@ -16,7 +16,9 @@ def get_config():
         "grid": {
             "first_trees": {"alone": (1, 5, 10)},  # rounds
             "purity": {"cover": (0.02, 0.05, 0.1)},  # share of the rows
-            "label_dp": {"epsilon": (8.0, 2.0, 0.5)},  # as audits of networks
+            "label_dp": {
+                "epsilon": (8.0, 2.0, 0.5)
+            },  # the strengths that an audit of networks tries
             "fewer_levels": {"depth": (2, 1)},
         },
     }

@@ -131,7 +131,7 @@ def test_a_row_of_the_records_is_a_row_of_the_table(finished):
 def test_more_defenses_are_added_and_other_trees_are_refused(finished):
     folder, _ = finished
     before = times(folder)
-    with refused("holds attacks on other recordings"):
+    with refused("holds an audit of 2 seeds of other trees"):
         again(folder, DEFENSES | {"deep": {"depth": 3}})  # which pads all wires
     kept = {path: time for path, time in times(folder).items() if path in before}
     assert kept == before
@@ -148,6 +148,9 @@ def test_more_defenses_are_added_and_other_trees_are_refused(finished):
         ({"first": {"rate": 0.1}}, "rate"),
         ({"first": {"depth": ()}}, "is empty"),
         ({"first": 3}, "is no group"),
+        ([1, 2], "is no group"),
+        ({"undefended": {"alone": 3}}, "is always grown"),
+        ({"first trees": {"alone": 1}}, "is no name"),
     ],
 )
 def test_a_grid_that_cannot_be_grown_gives_one_line(grid, says, tmp_path):

@@ -82,6 +82,16 @@ def test_chains_of_small_sweeps_share_a_program_and_each_trial_is_idle_in_the_ot
     assert taught == teachers.most(groups_of(attacks={}, grid={"kdk": methods["kdk"]})) == 2
 
 
+def test_a_defense_that_changes_the_loss_shares_no_program_while_another_can():
+    methods = {
+        "dcor": {"dcor": {"alpha": 0.1}},
+        "noise": {"noise": {"scale": 0.1}},
+        "undefended": {},
+    }
+    groups = groups_of(attacks={}, grid=methods)
+    assert [{*group.trials["method"]} for group in groups] == [{"dcor"}, {"noise", "undefended"}]
+
+
 def test_a_member_s_numbers_are_its_row_s_whatever_the_group():
     group = groups_of(**{"attacks": {}, "training.learning_rate": (0.1, 0.2)})[0]
     taught = {int(group.trials["trial"][1]): 3}

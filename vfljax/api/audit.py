@@ -68,7 +68,7 @@ def audit(
 
     With ``trees`` it audits boosted trees in place of networks: federations that XGBoost grows on the joined
     columns, and the defenses of ``trees_config``, under all attacks that read trees. All trees are grown before
-    the first attack. More seeds or another grid need another folder.
+    the first attack. More seeds or other trees need another folder.
 
     Args:
       table: the table's file: CSV or other delimited text, Parquet, .npz. In Python also a pandas ``DataFrame``
@@ -102,8 +102,8 @@ def audit(
       say: is given each line of progress, and at the end what the report says.
 
     Returns:
-      The audit's sweep; ``workdir/report.html`` is its report, and ``workdir/config.py`` its config, for
-      `vfljax sweep`.
+      The audit's sweep; ``workdir/report.html`` is its report, and of networks ``workdir/config.py`` its
+      config, for `vfljax sweep`.
 
     Raises:
       UserError: in one line, for bad arguments, a table that cannot be read, and a folder that holds something

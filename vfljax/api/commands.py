@@ -40,8 +40,8 @@ def audit(**options: Any) -> None:
     With --trees it audits boosted trees in place of networks, under the defenses of configs/trees.py: the
     first trees by the label party alone, heavier nodes, randomized labels, and fewer levels.
 
-    It writes report.html, the tables of a sweep (see vfljax sweep), and config.py, by which vfljax sweep makes
-    the same tables.
+    It writes report.html, the tables of a sweep (see vfljax sweep), and, of networks, config.py, by which
+    vfljax sweep makes the same tables.
     """
     began = time.monotonic()
     if options.get("table"):

@@ -20,7 +20,7 @@ EACH = 2  # revealing columns that get a sentence of their own
 MOST_CLASSES = 6  # most classes that the terminal lists
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
     """Returns '1 column' or '3 columns'."""
     return f"{count:,} {noun}" + "s" * (count != 1)
 
@@ -52,7 +52,7 @@ def found_in(table: Survey, label_party: str) -> list[str]:
         f"{dataset.name}: {rows:,} rows, {dataset.num_classes} classes: "
         f"{', '.join(classes[:MOST_CLASSES])}{more}",
         *(
-            f"  {party}: {_counted(len(columns), 'column')}"
+            f"  {party}: {counted(len(columns), 'column')}"
             + ", and the labels" * (party == label_party)
             for party, columns in table.owners.items()
         ),
@@ -76,8 +76,8 @@ def preamble(table: Survey, config: Mapping[str, Any]) -> list[str]:
         f"{', '.join(config['federations'])}",
         *(f"  {note}" for note in config["notes"]),
         *(f"  note: {note}" for note in table.dataset.notes),
-        f"undefended and {_counted(defenses, 'defense')} at {_counted(strengths, 'operating point')}, "
-        f"{_counted(config['seeds'], 'seed')}",
+        f"undefended and {counted(defenses, 'defense')} at {counted(strengths, 'operating point')}, "
+        f"{counted(config['seeds'], 'seed')}",
     ]
 
 
@@ -95,7 +95,7 @@ def known_note(dataset: Dataset, known: int) -> list[str]:
     name = one_line(dataset.classes[rarest]) if dataset.classes else str(rarest)
     return [
         f"Attackers know {known} labels and not {KNOWN}: of class {name}, which has "
-        f"{_counted(int(counts[rarest]), 'row')}, they know no more than half of the training rows. "
+        f"{counted(int(counts[rarest]), 'row')}, they know no more than half of the training rows. "
         "known asks for another number."
     ]
 

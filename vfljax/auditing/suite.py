@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from vfljax import attacks, defenses
+from vfljax import attacks, defenses, plugins
 from vfljax.attacks.core import Attack
 from vfljax.auditing.survey import Survey
 from vfljax.config import as_axis, combinations
@@ -359,7 +359,8 @@ def applicable(values: Mapping[str, Any], plan: Plan) -> tuple[list[str], dict[s
         return not _claims(name), not known
 
     allowed, refused = [], {}
-    for name in sorted(defenses.TABLE, key=rank):
+    trained = [name for name, row in defenses.TABLE.items() if not plugins.is_recorded(row)]
+    for name in sorted(trained, key=rank):
         why = refusal(values, plan, method(name, strengths(name)[:1]))
         if why:
             refused[name] = why

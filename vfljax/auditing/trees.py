@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import pathlib
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -54,6 +55,7 @@ LIMITS: Mapping[str, tuple[float, float]] = {
 }
 """The least and the largest value of each field of ``Boosting``."""
 WHOLE = ("rounds", "depth", "alone")
+UNDEFENDED_FIELDS = ("rounds", "depth", "learning_rate")  # the others are defenses
 GROWN = (
     "XGBoost grew {rounds} rounds of trees of at most {depth} levels on the joined columns, which gives the "
     "trees of secure protocols. A passive party is told which rows are in each node whose histogram it "
@@ -102,8 +104,17 @@ def grid_of(source: str) -> Grid:
     for name in values:
         if name not in ("boosting", "grid"):
             raise unknown(f"field of {source}", name, ("boosting", "grid"))
-    base, points = Boosting(**_fields("boosting", values.get("boosting", {}))), {UNDEFENDED: [{}]}
-    for method, axes in values.get("grid", {}).items():
+    base = Boosting(**_fields("boosting", values.get("boosting", {}), UNDEFENDED_FIELDS))
+    points = {UNDEFENDED: [{}]}
+    methods = values.get("grid", {})
+    if not isinstance(methods, Mapping):
+        remedy = "give {method: {field: values}}"
+        raise UserError("is no group", field=Field("grid"), value=methods, remedy=remedy)
+    for method, axes in methods.items():
+        if method == UNDEFENDED or not re.fullmatch(r"\w+", str(method)):
+            what = "is always grown" if method == UNDEFENDED else "is no name"
+            remedy = "leave it out" if method == UNDEFENDED else "choose letters, digits and _"
+            raise UserError(what, field=Field("grid"), value=method, remedy=remedy)
         points[method] = combinations(_fields(f"grid.{method}", axes), f"grid.{method}")
     grid = Grid(base, points)
     for method, of in points.items():
@@ -121,14 +132,14 @@ def grid_of(source: str) -> Grid:
     return grid
 
 
-def _fields(place: str, values: Any) -> dict[str, Any]:
+def _fields(place: str, values: Any, allowed: Sequence[str] = Boosting._fields) -> dict[str, Any]:
     """Returns a group of a config whose names are fields of ``Boosting``."""
     if not isinstance(values, Mapping):
         remedy = "give {field: value}"
         raise UserError("is no group", field=Field(place), value=values, remedy=remedy)
     for name in values:
-        if name not in Boosting._fields:
-            raise unknown((Field(place),), name, Boosting._fields)
+        if name not in allowed:
+            raise unknown((Field(place),), name, allowed)
     return dict(values)
 
 
@@ -257,6 +268,13 @@ def request_of(
     most = known or suite.known_labels(
         dataset.labels[distinct_rows(dataset, np.arange(len(dataset.labels)))], classes
     )
+    rows = len(of.shown[0])
+    if most not in range(classes, rows):
+        remedy = f"give from {classes} to {rows - 1}"
+        raise UserError(
+            "is too few or too many", field=argument("known"), value=most, remedy=remedy
+        )
+    _refuse_others(of, grid, folder)
     notes = (
         GROWN.format(**grid.base._asdict()),
         PLAIN if of.plain else ENCRYPTED,
@@ -269,8 +287,8 @@ def request_of(
         *sentences.found_in(table, of.label_party),
         f"  attackers: {', '.join(attackers)}, who know {most} labels",
         *(f"  {note}" for note in (*notes, *dataset.notes)),
-        f"boosted trees, undefended and {len(grid.points) - 1} defenses at {points} operating points, "
-        f"{len(of.splits)} seeds",
+        f"boosted trees, undefended and {sentences.counted(len(grid.points) - 1, 'defense')} at "
+        f"{sentences.counted(points, 'operating point')}, {sentences.counted(len(of.splits), 'seed')}",
     ):
         say(line)
     with store.leading(folder):
@@ -303,6 +321,23 @@ def request_of(
             "sources": [s._asdict() | {"owner": owner.get(s.name)} for s in dataset.sources],
         },
     )
+
+
+def _refuse_others(of: Audited, grid: Grid, folder: pathlib.Path) -> None:
+    """Refuses a folder whose undefended federations are others, before any is grown."""
+    header = store.header_of(folder)
+    if header is None:
+        return
+    data = header["config"]["data"]
+    stored = [pathlib.Path(run).name for run in (data["dir"], *data["options"].get("runs", ()))]
+    seeds = range(len(of.splits))
+    if stored != [_name(of, grid, UNDEFENDED, grid.base, seed) for seed in seeds]:
+        count = sentences.counted(len(stored), "seed")
+        what = (
+            f"{folder} holds an audit of {count} of other trees, other data or another encryption"
+        )
+        remedy = ("choose another ", argument("workdir"), ". Nothing was changed")
+        raise UserError(what, remedy=remedy)
 
 
 def _recorded(

@@ -159,6 +159,7 @@ def attack(
         remarks = request.remarks.get(method, Remarks())
         row = plugins.recorded(request.methods[method][0].knobs, known_by, remarks)
         defenses.TABLE[name] = row
+    _refuse_fewer(request, workdir)
     experiment = parse(_config(request, found))
     plan = train.plan_of(experiment, store.header_of(workdir))  # it may be extended
     recording = plan.dataset.recording
@@ -186,6 +187,19 @@ def attack(
             say(f"skipped {each.variant.label}: {each.skipped}")
         _predict(plan, workdir, variants, header, say)
     return recording.labeled
+
+
+def _refuse_fewer(request: WireRequest, workdir: pathlib.Path) -> None:
+    """Refuses a folder that holds recordings of methods that the request has not."""
+    header = store.header_of(workdir)
+    stored = header["config"] if header is not None else {}
+    if stored and stored["data"]["name"] == "wire":
+        lacking = [method for method in stored["grid"] if method not in request.methods]
+        if lacking:
+            what = f"{workdir} also holds recordings of {', '.join(lacking)}"
+            raise UserError(
+                what, remedy=("give them again, or choose another ", argument("workdir"))
+            )
 
 
 def _checked(request: WireRequest) -> _Checked:

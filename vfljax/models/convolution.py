@@ -84,16 +84,18 @@ def pallas(
 ) -> Array:
     """Returns the result of ``jax.lax.conv_general_dilated``, whose arguments it takes.
 
-    It uses the kernels of ``vfljax.models.implicit_gemm`` for bfloat16 arrays, a 3x3 kernel, stride 1 and
-    images padded to their size, on an NVIDIA GPU of compute capability 8 or more, if the batch has at least as
-    many pixels as channels are read. Otherwise it returns what ``implementation="auto"`` does: with 256 pixels
-    and 512 channels, products of windows were faster on an H200.
+    It uses the kernels of ``vfljax.models.implicit_gemm`` for bfloat16 arrays, a 3x3 kernel, stride 1, no
+    dilation and images padded to their size, on an NVIDIA GPU of compute capability 8 or more, if the batch has
+    at least as many pixels as channels are read. Otherwise it returns what ``implementation="auto"`` does: with
+    256 pixels and 512 channels, products of windows were faster on an H200.
     """
     if isinstance(padding, str):
         padding = jax.lax.padtype_to_pads(lhs.shape[1:3], rhs.shape[:2], window_strides, padding)
     pixels, channels = lhs.size // lhs.shape[-1], lhs.shape[-1]
     form = rhs.shape[:2], tuple(window_strides), [tuple(ends) for ends in padding]
+    dilations = {d for side in ("lhs_dilation", "rhs_dilation") for d in options.get(side) or ()}
     fits = form == ((3, 3), (1, 1), [(1, 1)] * 2) and rhs.shape[2] == channels <= pixels
+    fits = fits and dilations <= {1}
     if fits and lhs.dtype == jnp.bfloat16 and machine.capability() >= LEAST_CAPABILITY:
         return implicit_gemm.convolve(lhs, rhs)
     product = _default() or jax.lax.conv_general_dilated

@@ -37,9 +37,9 @@ def from_module(module: nn.Module, precision: str = "float32") -> Party:
     Args:
       module: its ``__call__`` takes ``(x, train)``.
       precision: one of ``PRECISIONS``, that of its products, and of its hidden activations if it has a field
-        ``dtype``. Its variables, result and recorded layers are float32 in both cases.
+        ``dtype`` of None. Its variables, result and recorded layers are float32 in both cases.
     """
-    if precision == "bfloat16" and hasattr(module, "dtype"):
+    if precision == "bfloat16" and getattr(module, "dtype", precision) is None:
         module = module.clone(dtype=jnp.bfloat16)
 
     def init(key: Array, x: Array) -> PyTree:

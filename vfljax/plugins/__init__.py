@@ -13,7 +13,23 @@ only comments and docstrings may change (``required``).
 
 from __future__ import annotations
 
-from vfljax.plugins.described import check_in_use, described, recorded, required, stand_in
+from vfljax.plugins.described import (
+    check_in_use,
+    described,
+    is_recorded,
+    recorded,
+    required,
+    stand_in,
+)
 from vfljax.plugins.use import Plugin, use
 
-__all__ = ["Plugin", "check_in_use", "described", "recorded", "required", "stand_in", "use"]
+__all__ = [
+    "Plugin",
+    "check_in_use",
+    "described",
+    "is_recorded",
+    "recorded",
+    "required",
+    "stand_in",
+    "use",
+]

@@ -32,6 +32,11 @@ def recorded(
     return DefenseRow(factory, dict(knobs), known_by, remarks=remarks, origin=origin)
 
 
+def is_recorded(row: DefenseRow) -> bool:
+    """Returns whether there are recordings alone of a defense, so that nothing can be trained under it."""
+    return row.origin is not None and row.origin.plugin == RECORDED
+
+
 def described(
     names: Iterable[str], points: Mapping[str, Any] | None = None, prior: Any = None
 ) -> dict[str, dict[str, Any]]:

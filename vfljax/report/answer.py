@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from vfljax import attacks, defenses
+from vfljax.plugins import is_recorded
 from vfljax.report import false_rates, records
 from vfljax.report.costs import Cost
 from vfljax.report.decision import Panel, Row, action, gains_nothing, nothing_to_protect, panels
@@ -258,7 +259,9 @@ def _coverage(p: Panel) -> str:
     able = {
         name
         for name, row in defenses.TABLE.items()
-        if panel in row.known_by and not (row.two_classes and p.facts.classes > 2)
+        if panel in row.known_by
+        and not is_recorded(row)
+        and not (row.two_classes and p.facts.classes > 2)
     }
     families = int(p.every["families"].max())
     whole = f"{len(trained)} of {len(able | trained)} defenses that can be trained here"

@@ -34,7 +34,7 @@ import pandas as pd
 
 from vfljax import defenses, store
 from vfljax.config import Config
-from vfljax.plugins.described import RECORDED
+from vfljax.plugins.described import is_recorded
 from vfljax.report.costs import Cost
 from vfljax.report.judge import judge
 from vfljax.report.rows import Facts, Frames, read
@@ -264,7 +264,7 @@ def _known_by(
 
 def _vouched_for(row: defenses.DefenseRow) -> bool:
     """Returns whether this library says which attacks know a defense, and not the author of a plugin."""
-    return row.origin is None or row.origin.plugin == RECORDED
+    return row.origin is None or is_recorded(row)
 
 
 def _supported_claims(

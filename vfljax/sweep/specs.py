@@ -237,18 +237,25 @@ def _structures(
     for of, number in owns.items():
         if not of.chain or not all(map(_can_be_neutral, of.chain)):
             continue
-        where = of.model, of.split, _whole_batch_knowers(of)
+        where = of.model, of.split, _whole_batch_knowers(of), not all(map(_can_be_idle, of.chain))
         # undefended trials will join the first chain
         waiting = owns[of._replace(chain=())] if where not in hosts else 0
         new = _Host(of.chain, number + waiting)
-        union = _union(config, shape, of.split, hosts[where], new) if where in hosts else new
-        if union is not None and (joins or where not in hosts):
+        shares = joins and not where[-1]
+        union = new if where not in hosts else None
+        if where in hosts and shares:
+            union = _union(config, shape, of.split, hosts[where], new)
+        if union is not None:
             hosts[where], joined[of] = union, where
     for of in owns:
         if not of.chain:
-            first = (place for place in hosts if place[:2] == (of.model, of.split))
-            if (place := next(first, None)) is not None:
-                joined[of] = place
+            places = [place for place in hosts if place[:2] == (of.model, of.split)]
+            if (
+                joins
+            ):  # a chain that costs little, and of which not all rows are recorded, if there is one
+                places.sort(key=lambda place: (place[-1], bool(place[2])))
+            if places:
+                joined[of] = places[0]
     return {
         place: of._replace(chain=hosts[joined[of]].chain) if of in joined else of
         for place, of in found.items()
@@ -257,15 +264,16 @@ def _structures(
 
 def _can_be_neutral(defense: DefenseSpec) -> bool:
     """Returns whether a trial without the defense can be trained with it."""
-    row = defenses.TABLE[defense.name]
     # an option may be another rule: KDk anchored at its teacher changes labels at epsilon = 0 too
-    return (
-        row.neutral is not None
-        and not defense.options
-        and row.network is DefenseRow.network
-        and not defenses.readers((defense,))
-        and not defenses.having("codebook", (defense,))
-    )
+    return defenses.TABLE[defense.name].neutral is not None and not defense.options
+
+
+def _can_be_idle(defense: DefenseSpec) -> bool:
+    """Returns whether a defense costs little at neutral knobs, and leaves other defenses as they are. One that
+    changes the loss compares all rows of a batch, or trains networks, at any knobs."""
+    row = defenses.TABLE[defense.name]
+    changes = (defenses.having(slot, (defense,)) for slot in ("loss", "read", "codebook"))
+    return row.network is DefenseRow.network and not any(changes)
 
 
 def _whole_batch_knowers(of: _Structure) -> frozenset[str]:
@@ -281,8 +289,7 @@ IDLE_NUMBERS = 1e8
 
 def _union(config: Config, shape: DataShape, split: bool, host: _Host, new: _Host) -> _Host | None:
     """Returns the chain of both, in the table's order; None if it cannot be built, would change an order, or
-    costs more than a program of its own: large sweeps train long, and small ones mostly compile. Defenses that
-    change the loss are not idle at any knobs: they compare all rows of a batch, or train networks."""
+    costs more than a program of its own: large sweeps train long, and small ones mostly compile."""
     both = {*host.chain, *new.chain}
     chain = tuple(sorted(both, key=lambda d: list(defenses.TABLE).index(d.name)))
     ordered = all(tuple(d for d in chain if d in of.chain) == of.chain for of in (host, new))
@@ -290,7 +297,7 @@ def _union(config: Config, shape: DataShape, split: bool, host: _Host, new: _Hos
     width = (config.model.cut if split else shape.num_classes) * len(shape.inputs)
     idle = sum(of.trials * (len(chain) - len(of.chain)) for of in (host, new))
     numbers = idle * steps * config.training.batch_size * width
-    if not ordered or numbers > IDLE_NUMBERS or defenses.having("loss", chain):
+    if not ordered or numbers > IDLE_NUMBERS:
         return None
     try:
         defenses.build(chain, {d.name: defenses.TABLE[d.name].neutral or {} for d in chain})
