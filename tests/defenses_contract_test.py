@@ -14,7 +14,7 @@ from tests import harness
 from vfljax import defenses, testing
 from vfljax.defenses import TABLE
 from vfljax.federation import protocol
-from vfljax.sweep import grid, specs
+from vfljax.sweep import grid, grouping, specs
 from vfljax.sweep.grid import parse
 from vfljax.testing import of_defenses
 from vfljax.testing.federations import make_state
@@ -323,6 +323,6 @@ def test_undefended_settings_never_join_a_program_that_defends_at_neutral_knobs(
     anchored = {"epsilon": (0.0, 0.4), "k": 2, "anchor": "teacher"}
     experiment = parse({"grid": {"undefended": {}, "kdk": {"kdk": anchored}}, "attacks": {}})
     shape = specs.DataShape(5, 100, (Input("table", (6,)),) * 2)
-    for group in specs.groups(experiment, shape, grid.trials(experiment, [Federation()])):
+    for group in grouping.groups(experiment, shape, grid.trials(experiment, [Federation()])):
         if "undefended" in {*group.trials["method"]}:
             assert [s for s in group.spec.defenses if ("anchor", "teacher") in s.options] == []

@@ -15,7 +15,7 @@ from vfljax.launching.work import Outcome, anything
 from vfljax.report import page
 from vfljax.store import units
 from vfljax.store.loading import TIMES
-from vfljax.sweep import grid, specs
+from vfljax.sweep import grid, grouping, specs
 from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import Plan, make_plan
 from vfljax.types import AttackIdentity, Federation, Input
@@ -63,13 +63,13 @@ def tiny(**changes: Any) -> dict[str, Any]:
     return config
 
 
-def groups_beside(chain: Mapping[str, Any], **changes: Any) -> list[specs.Group]:
+def groups_beside(chain: Mapping[str, Any], **changes: Any) -> list[grouping.Group]:
     """The groups of a chain beside undefended trials on a table of two classes, if they are feasible."""
     experiment = parse(tiny(grid={"undefended": {}, "x": chain}, **changes))
     shape = specs.DataShape(2, 40, (Input("table", (3,)),) * 2)
     trials = grid.trials(experiment, [Federation(), Federation(split=False)])
     specs.check(experiment, shape, trials)
-    return specs.groups(experiment, shape, trials)
+    return grouping.groups(experiment, shape, trials)
 
 
 def plan_of(config: Mapping[str, Any]) -> Plan:

@@ -121,8 +121,8 @@ def test_budgets_that_are_no_time(budget):
 def test_the_goal_is_what_the_user_asks_for(tmp_path, monkeypatch):
     asked = {}
 
-    def config_of(*arguments, **of):
-        asked.update(of["goal"])
+    def config_of(request, *others):
+        asked.update(request.goal)
         raise UserError("enough")
 
     monkeypatch.setattr(run, "config_of", config_of)

@@ -10,7 +10,7 @@ from tests.auditing.survey_test import ROWS, values, written
 from tests.refusals import refused
 from vfljax import defenses
 from vfljax.api.audit import audit
-from vfljax.auditing import suite, survey, trees
+from vfljax.auditing import suite, survey, trees_grid, trees_recording
 from vfljax.launching import running
 
 GRID = """
@@ -48,7 +48,7 @@ def stopped(tmp_path_factory):
     """The folder of an audit that was stopped at its fifth federation, and what was written until then."""
     folder = tmp_path_factory.mktemp("trees")
     written(folder / "t.csv", values())
-    train, count = trees.trees.train, iter(range(4))
+    train, count = trees_recording.trees.train, iter(range(4))
 
     def killed(*given: Any) -> Any:
         if next(count, None) is None:
@@ -56,7 +56,7 @@ def stopped(tmp_path_factory):
         return train(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trees.trees, "train", killed)
+        patch.setattr(trees_recording.trees, "train", killed)
         with pytest.raises(KeyboardInterrupt):
             again(folder)
     return folder, times(folder)
@@ -156,11 +156,11 @@ def test_more_defenses_are_added_and_other_trees_are_refused(finished):
 def test_a_grid_that_cannot_be_grown_gives_one_line(grid, says, tmp_path):
     (tmp_path / "grid.py").write_text(GRID % grid)
     with refused(says):
-        trees.grid_of(str(tmp_path / "grid.py"))
+        trees_grid.grid_of(str(tmp_path / "grid.py"))
 
 
 def test_the_grid_that_comes_with_the_package_has_three_strengths_at_most():
-    grid = trees.grid_of(trees.CONFIG)
+    grid = trees_grid.grid_of(trees_grid.CONFIG)
     assert grid.points["undefended"] == [{}]
     assert all(len(points) <= 3 for points in grid.points.values())
 

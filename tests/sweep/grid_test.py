@@ -7,7 +7,7 @@ from tests.refusals import refused
 from tests.sweeps import plan_of, tiny
 from vfljax import store
 from vfljax.errors import UserError
-from vfljax.sweep import grid, plan, specs
+from vfljax.sweep import grid, grouping, plan, specs
 from vfljax.sweep.grid import parse
 from vfljax.types import DefenseSpec, Federation, Input
 
@@ -159,8 +159,8 @@ def test_trials_and_programs_of_all_federations_are_counted_before_they_are_buil
     ):
         with refused(word, "make 4 programs", "--beyond_limits"):
             some = parse(tiny(grid=methods))
-            specs.check_programs(some, HALVES, grid.trials(some, BOTH), joins=False)
-    specs.check_programs(made, HALVES, grid.trials(made, BOTH))  # its chains share programs
+            grouping.check_programs(some, HALVES, grid.trials(some, BOTH), joins=False)
+    grouping.check_programs(made, HALVES, grid.trials(made, BOTH))  # its chains share programs
 
 
 def test_a_stored_sweep_is_read_whatever_its_size(tmp_path):

@@ -4,14 +4,14 @@ import numpy as np
 
 from tests.sweeps import tiny
 from vfljax.federation import optimizers
-from vfljax.sweep import grid, specs, teachers, variants
+from vfljax.sweep import grid, grouping, specs, teachers, variants
 from vfljax.sweep.grid import parse
 from vfljax.types import Federation, Input, federation_of
 
 DIGITS = specs.DataShape(10, 320, (Input("image", (8, 4)),) * 2)
 
 
-def groups_of(**changes) -> list[specs.Group]:
+def groups_of(**changes) -> list[grouping.Group]:
     """The groups of TINY with changes, on halves of digits."""
     config = parse(tiny(**changes))
     shape = DIGITS._replace(inputs=DIGITS.inputs[:1] * config.parties.owners)
@@ -19,7 +19,7 @@ def groups_of(**changes) -> list[specs.Group]:
     attacked = variants.attack_variants(config, *data)
     trials = grid.trials(config, variants.federations(config, attacked, *data))
     specs.check(config, shape, trials)
-    return specs.groups(config, shape, trials)
+    return grouping.groups(config, shape, trials)
 
 
 def test_honest_and_malicious_settings_share_one_program_in_which_malicious_parties_deviate():
@@ -119,7 +119,7 @@ def test_groups_of_one_defense_with_different_options_have_names_of_their_own():
     }
     config = parse({"grid": methods, "attacks": {}})
     table = specs.DataShape(5, 100, (Input("table", (6,)),) * 2)
-    groups = specs.groups(config, table, grid.trials(config, [Federation(), Federation(False)]))
+    groups = grouping.groups(config, table, grid.trials(config, [Federation(), Federation(False)]))
     assert len({group.name for group in groups}) == len(groups) == 6
 
 

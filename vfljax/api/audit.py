@@ -136,9 +136,9 @@ def audit(
 
     from vfljax import plugins
     from vfljax.api.loading import load
-    from vfljax.auditing import run, suite
+    from vfljax.auditing import run, suite, trees_grid
     from vfljax.auditing import trees as boosted
-    from vfljax.auditing.survey import written_frame
+    from vfljax.auditing.survey import AuditRequest, written_frame
     from vfljax.launching import running
 
     if federation not in suite.FEDERATIONS:
@@ -152,40 +152,15 @@ def audit(
     try:
         is_file = isinstance(table, str | os.PathLike)
         path = user_path(table, argument("table")) if is_file else written_frame(table, folder)
+        asked = AuditRequest(
+            *(str(path), str(label), owners, loader, holder, attacking, known, seeds, goal)
+        )
         if trees:
-            boosted.audit(
-                str(path),
-                str(label),
-                owners,
-                loader,
-                holder,
-                attacking,
-                folder,
-                command,
-                say,
-                grid=boosted.grid_of(str(trees_config or boosted.CONFIG)),
-                plain=plain,
-                known=known,
-                seeds=seeds,
-                goal=goal,
-                end=end,
-            )
+            grid = trees_grid.grid_of(str(trees_config or trees_grid.CONFIG))
+            boosted.audit(asked, grid, folder, command, say, plain=plain, end=end)
             say(run.report(folder, say))
             return load(folder)
-        values = run.config_of(
-            str(path),
-            str(label),
-            owners,
-            loader,
-            holder,
-            attacking,
-            folder,
-            say,
-            federation=federation,
-            known=known,
-            seeds=seeds,
-            goal=goal,
-        )
+        values = run.config_of(asked, federation, folder, say)
         outcomes = [run.within(end, values, folder, command, say)]
         text = run.report(folder, say)
         if confirm:

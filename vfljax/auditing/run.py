@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import pathlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from vfljax import plugins, store
 from vfljax.auditing import sentences, suite
 from vfljax.auditing.suite import KNOWN
-from vfljax.auditing.survey import survey
+from vfljax.auditing.survey import AuditRequest, survey
 from vfljax.errors import UserError, argument
 from vfljax.launching import running
 from vfljax.launching.work import Outcome, Say
@@ -26,28 +26,15 @@ READING = "reading the table, and learning from each of its columns"
 
 
 def config_of(
-    data: str,
-    label: str,
-    parties: Mapping[str, Sequence[str]],
-    options: Mapping[str, Any],
-    label_party: str,
-    attackers: tuple[str, ...],
-    folder: pathlib.Path,
-    say: Say,
-    **of: Any,
+    asked: AuditRequest, federation: str, folder: pathlib.Path, say: Say
 ) -> dict[str, Any]:
     """Surveys a table, and returns the config of the sweep that audits it.
 
     Args:
-      data: the table's file.
-      label: the column of the labels.
-      parties: the columns of each party, by name or glob.
-      options: of the table's loader.
-      label_party: who has the labels.
-      attackers: who attacks, each alone.
+      asked: the table and the parties.
+      federation: a key of ``suite.FEDERATIONS``.
       folder: of the audit; what is stored there is continued, or refused if it is something else.
       say: is given each line of progress.
-      **of: ``federation``, ``known``, ``seeds`` and ``goal`` of ``suite.config``.
 
     Raises:
       UserError: for a table that cannot be audited, and a folder of something else. Nothing is written.
@@ -57,15 +44,16 @@ def config_of(
         plugins.check_in_use(header, folder)
     say(READING)
     with heartbeat(say, lambda: READING):
-        found = survey(data, label, parties, options)
-        base = suite.config(found, label_party, attackers, **of)
+        found = survey(asked.data, asked.label, asked.parties, asked.options)
+        attackers = asked.label_party, asked.attackers, federation
+        base = suite.config(found, *attackers, asked.known, asked.seeds, asked.goal)
         plan = make_plan(parse(base))
         if header is not None:
             store.refuse_another(folder, header, train.header(plan, ""))
             _refuse_other_known(header["config"], base, folder)
         names, refused = suite.applicable(base, plan)
     known = max((o["known"] for o in base["attacks"].values() if "known" in o), default=KNOWN)
-    fewer = [] if of["known"] else sentences.known_note(found.dataset, known)
+    fewer = [] if asked.known else sentences.known_note(found.dataset, known)
     notes = (*sentences.table_notes(found), *fewer, *sentences.refused_note(refused))
     values = suite.defended({**base, "notes": notes}, names)
     for line in sentences.preamble(found, values):

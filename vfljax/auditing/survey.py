@@ -38,6 +38,20 @@ LEAF = 20  # least rows of a leaf of the boosting, which is scikit-learn's defau
 PARTIES = argument("parties")
 
 
+class AuditRequest(NamedTuple):
+    """The request to audit a table."""
+
+    data: str  # its file
+    label: str  # the column of the labels
+    parties: Mapping[str, Sequence[str]]  # the columns of each, by name or glob
+    options: Mapping[str, Any]  # of the table's loader
+    label_party: str
+    attackers: tuple[str, ...]  # parties that attack, each alone
+    known: int  # labels that attackers know; 0: as many as ``suite.known_labels`` says
+    seeds: int
+    goal: Mapping[str, float]  # the fields of ``config.goal``
+
+
 class RevealingColumn(NamedTuple):
     """A column that alone predicts the labels well."""
 

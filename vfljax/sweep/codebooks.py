@@ -18,7 +18,7 @@ import numpy as np
 from vfljax import defenses, keys, machine, store
 from vfljax.errors import UserError
 from vfljax.sweep.grid import knobs_of, rows_of
-from vfljax.sweep.specs import Group
+from vfljax.sweep.grouping import Group
 from vfljax.types import Array, DefenseSpec, HostArray, PyTree, Spec
 
 CODEBOOKS = "codebooks"  # the kind of shared arrays that hold them

@@ -28,7 +28,7 @@ from vfljax.machine import bytes_text, free_memory
 from vfljax.models.last_layer import recorded_width
 from vfljax.models.making import tuples
 from vfljax.models.rows import Streamed
-from vfljax.sweep import codebooks, grid, initial, specs, teachers, variants
+from vfljax.sweep import codebooks, grid, grouping, initial, specs, teachers, variants
 from vfljax.sweep.canaries import NONE, plant
 from vfljax.sweep.programs import Effort
 from vfljax.sweep.variants import AttackVariant
@@ -76,7 +76,7 @@ class Plan(NamedTuple):
     candidates: HostArray  # [copies + 1, 2] of canaries, the last rows of the data set
     seeds: HostArray  # [Q] uint32
     attack_variants: tuple[AttackVariant, ...]
-    groups: list[specs.Group]
+    groups: list[grouping.Group]
     shards: list[Shard]
     teachers: dict[int, int]  # trial id -> its teacher's place in table.scores
     codebooks: dict[int, dict[str, PyTree]]  # of each trial (by id) whose defenses train one
@@ -148,11 +148,11 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = 
     attacked = variants.attack_variants(experiment, shape.num_classes, shape.inputs[0])
     stages = [(config, _trials(config, shape)) for config in (*earlier, experiment)]
     trials = stages[-1][1]
-    specs.check_programs(experiment, shape, trials, joins)
+    grouping.check_programs(experiment, shape, trials, joins)
     specs.check(experiment, shape, trials)
     parts = grid.added(stages)
-    groups = specs.joined(
-        [specs.groups(of, shape, new, joins) for (of, _), new in zip(stages, parts) if len(new)]
+    groups = grouping.joined(
+        [grouping.groups(of, shape, new, joins) for (of, _), new in zip(stages, parts) if len(new)]
     )
     teachers.check(experiment.teacher, groups, table, shape)
     groups = [
@@ -269,7 +269,7 @@ def _weights_size(spec: Spec, table: Table) -> int:
 
 
 def _shards(
-    groups: Sequence[specs.Group],
+    groups: Sequence[grouping.Group],
     ends: Sequence[int] | np.ndarray,
     seconds: float,
     epochs: int,
@@ -307,7 +307,7 @@ def _shards(
             name += 1
 
 
-def _held_members(group: specs.Group, epochs: int) -> int:
+def _held_members(group: grouping.Group, epochs: int) -> int:
     """Returns how many trials a shard may have so that their recorded exchange fits into memory. On an
     accelerator their weights, and exchange and sums of an epoch, must also fit into the devices' memory."""
     spec, offer = group.spec, machine.offered()
@@ -324,7 +324,7 @@ def _held_members(group: specs.Group, epochs: int) -> int:
     return min(held, jax.device_count() * (offer.part(STATE_SHARE, 0) // each))
 
 
-def trial_seconds(group: specs.Group) -> float:
+def trial_seconds(group: grouping.Group) -> float:
     """Estimates a trial's training time. On a CPU core a step takes 60 us and 6 operations per weight and row
     at 20 GFLOP/s. On accelerators, where trials share calls, it takes the operations alone, at 2 TFLOP/s; an
     H100 reaches 14 with 1,024 small networks."""
@@ -335,7 +335,7 @@ def trial_seconds(group: specs.Group) -> float:
 
 
 def _effort(
-    groups: Sequence[specs.Group], attacked: Sequence[AttackVariant], trained: bool
+    groups: Sequence[grouping.Group], attacked: Sequence[AttackVariant], trained: bool
 ) -> Effort:
     """Chooses the effort of compiling each kind of program by the estimated time of its longest program, and
     that of attacks also by the rows that they read. A step of an attack is assumed to take as long as a step of

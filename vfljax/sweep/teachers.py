@@ -23,7 +23,8 @@ from vfljax.models import weights as pretrained
 from vfljax.models.making import make_network
 from vfljax.models.parties import from_module
 from vfljax.sweep.grid import rows_of
-from vfljax.sweep.specs import DataShape, Group, chain_of, members_of, network
+from vfljax.sweep.grouping import Group
+from vfljax.sweep.specs import DataShape, chain_of, members_of, network
 from vfljax.types import Array, HostArray, Input, Spec
 
 

@@ -27,7 +27,7 @@ from vfljax.federation import training
 from vfljax.federation.evaluation import make_evaluate, pooled_auc
 from vfljax.models.rows import Streamed
 from vfljax.store import exchange
-from vfljax.sweep import batch_layout, grid, initial, programs, saving, specs
+from vfljax.sweep import batch_layout, grid, grouping, initial, programs, saving, specs
 from vfljax.sweep.plan import Plan, Shard, width_of
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.saving import Saved
@@ -295,7 +295,7 @@ def _alone_figures(
     else:
         bare_spec = dataclasses.replace(spec, defenses=(), upload=HONEST)
         shard = Shard("alone", 0, tuple(range(len(undefended))), len(undefended))
-        group = specs.Group(shard.name, bare_spec, undefended)
+        group = grouping.Group(shard.name, bare_spec, undefended)
         bare = plan._replace(table=table._replace(scores=None), shards=[shard], groups=[group])
         with ThreadPoolExecutor(1) as pool:
             # not wider than the trainer of the shard, whose width fits into memory

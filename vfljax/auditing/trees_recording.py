@@ -1,0 +1,162 @@
+"""Grows the federations of an audit of trees, and records what passive parties are told of them as wires.
+
+The rows of a seed are divided as an audit of networks divides them. What passive parties are told of the first
+training rows of each federation is a folder of the wire format, which exists if and only if it is complete, so
+that a stopped audit makes none of them again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pathlib
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from vfljax.auditing import suite
+from vfljax.auditing.suite import RECORDED, SHARES
+from vfljax.auditing.survey import Survey
+from vfljax.auditing.trees_grid import Grid
+from vfljax.auditing.wires import Recorded, Utility
+from vfljax.datasets.core import identity
+from vfljax.datasets.splits import Split, distinct_rows, split_rows
+from vfljax.federation import trees
+from vfljax.federation.trees import UNTOLD, Boosting
+from vfljax.launching.work import Say
+from vfljax.report.rows import utility_of
+from vfljax.store.atomic import replacing
+from vfljax.sweep.progress import clock
+from vfljax.types import HostArray
+
+UTILITY = "utility.json"
+LABEL_PARTY = "the label party alone"
+BETWEEN_LINES = 2.0  # seconds between lines of progress
+
+
+class Audited(NamedTuple):
+    """A table, and who takes part in a federation on it."""
+
+    table: Survey
+    passive: tuple[str, ...]
+    label_party: str
+    plain: bool  # whether gradients are sent without encryption
+    splits: list[Split]  # by seed
+    shown: list[HostArray]  # by seed, the training rows that are recorded; all seeds have as many
+    identity: str  # of the data set
+
+    @property
+    def owners(self) -> HostArray:
+        """The party of each column [F]: passive ones in their order, then the label party."""
+        every = (*self.passive, self.label_party)
+        party = {c: every.index(name) for name, of in self.table.owners.items() for c in of}
+        return np.array([party[column.name] for column in self.table.dataset.columns], np.int32)
+
+    @property
+    def balance(self) -> list[int]:
+        """The number of recorded rows of each class, of all seeds together."""
+        dataset = self.table.dataset
+        rows = dataset.labels[np.concatenate(self.shown)]
+        return np.bincount(rows, minlength=dataset.num_classes).tolist()
+
+
+def audited(table: Survey, label_party: str, plain: bool, seeds: int) -> Audited:
+    """Draws the rows of each seed, and those of them that are recorded.
+
+    These are the first training rows of an order that all seeds share, so that as many people as possible are
+    recorded in several runs, and of equal rows only one.
+    """
+    dataset = table.dataset
+    splits = [split_rows(dataset, seed, *SHARES) for seed in range(seeds)]
+    order = np.argsort(np.random.default_rng(0).permutation(len(dataset.labels)))
+    parts = [distinct_rows(dataset, split.train) for split in splits]
+    count = min(RECORDED, *map(len, parts))
+    shown = [part[np.argsort(order[part])][:count] for part in parts]
+    passive = tuple(name for name in table.owners if name != label_party)
+    return Audited(table, passive, label_party, plain, splits, shown, identity(dataset))
+
+
+def recorded(
+    of: Audited, grid: Grid, folder: pathlib.Path, say: Say
+) -> tuple[dict[str, list[Recorded]], Utility]:
+    """Returns the recordings of each method, and the utility of the label party alone. Those that lack are
+    made, seed by seed within an operating point."""
+    begun = last_line = time.monotonic()
+    todo = [(method, knobs) for method, points in grid.points.items() for knobs in points]
+    only = grid.base._replace(alone=grid.base.rounds)
+    left = [(LABEL_PARTY, {}, only), *((m, knobs, grid.boosting(knobs)) for m, knobs in todo)]
+    places = {
+        (number, seed): folder / name_of(of, grid, method, boosting, seed)
+        for number, (method, _, boosting) in enumerate(left)
+        for seed in range(len(of.splits))
+    }
+    missing = [key for key, place in places.items() if not place.is_dir()]
+    for made, key in enumerate(missing, 1):
+        _record(of, grid, left[key[0]][2], key[1], places[key])
+        now = time.monotonic()
+        if now - last_line > BETWEEN_LINES or made == len(missing):
+            rest = (now - begun) / made * (len(missing) - made)
+            say(f"{made} of {len(missing)} federations of trees are grown, {clock(rest)} left")
+            last_line = now
+    recorded = []
+    for number in range(len(left)):
+        runs = [places[number, seed] for seed in range(len(of.splits))]
+        figures = [json.loads((run / UTILITY).read_text()) for run in runs]
+        utility = Utility(*(tuple(figure[part] for figure in figures) for part in Utility._fields))
+        recorded.append(Recorded(tuple(map(str, runs)), utility, left[number][1]))
+    methods: dict[str, list[Recorded]] = {}
+    for (method, _), point in zip(todo, recorded[1:], strict=True):
+        methods.setdefault(method, []).append(point)
+    return methods, recorded[0].utility
+
+
+def name_of(of: Audited, grid: Grid, method: str, boosting: Boosting, seed: int) -> str:
+    """Returns the name of a recording, which differs if anything differs of which it is made."""
+    made_of = [of.identity, of.owners.tolist(), of.plain, boosting, grid.shape, seed]
+    digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:12]
+    return f"{suite.printable(method).replace(' ', '_')}-{seed}-{digest}"
+
+
+def _record(of: Audited, grid: Grid, boosting: Boosting, seed: int, place: pathlib.Path) -> None:
+    """Grows the trees of a seed, and writes what passive parties are told of them, and their utility.
+
+    Nodes are padded to the trees and levels of the whole grid by nodes that are not told, and gradients by 0.
+    Of the label party alone the utility is all that is written.
+    """
+    dataset = of.table.dataset
+    columns, labels = np.asarray(dataset.features, np.float32), dataset.labels
+    split, shown, owners = of.splits[seed], of.shown[seed], of.owners
+    holder, rows = len(of.passive), split.train
+    made = trees.train(
+        columns[rows], labels[rows], dataset.num_classes, owners, holder, boosting, seed
+    )
+    is_auc = utility_of(of.balance) == "AUC"
+    figures = {
+        part: _utility(trees.probabilities(made, columns[held]), labels[held], is_auc)
+        for part, held in (("test", split.test), ("validation", split.validation))
+    }
+    arrays: dict[str, Any] = {}
+    if boosting.alone < boosting.rounds:
+        arrays = {"labels": labels[shown], "rows": shown, "version": np.array(1)}
+        count, levels = grid.shape[0] * made.a_round, grid.shape[1]
+        seen = made.labels[np.argsort(rows)[np.searchsorted(np.sort(rows), shown)]]
+        for party in range(len(of.passive)):
+            nodes = trees.nodes(made, columns[shown], party)
+            more = (0, count - nodes.shape[0]), (0, levels - nodes.shape[1]), (0, 0)
+            arrays[f"party{party}_nodes"] = np.pad(nodes, more, constant_values=UNTOLD)
+            arrays[f"party{party}_columns"] = columns[shown][:, owners == party]
+            if of.plain:
+                g = trees.gradients(made, columns[shown], seen)
+                arrays[f"party{party}_gradients"] = np.pad(g, (more[0], (0, 0), (0, 0)))
+    with replacing(place, sum(np.asarray(a).nbytes for a in arrays.values()), keep=True) as new:
+        new.mkdir(parents=True)
+        for name, array in arrays.items():
+            np.save(new / f"{name}.npy", array, allow_pickle=False)
+        (new / UTILITY).write_text(json.dumps(figures))
+
+
+def _utility(p: HostArray, labels: HostArray, is_auc: bool) -> float:
+    """Returns the AUC or the accuracy of probabilities [N, C]."""
+    return float(roc_auc_score(labels, p[:, 1]) if is_auc else np.mean(p.argmax(axis=1) == labels))
