@@ -130,7 +130,7 @@ def _check_axis(field: str, axis: Any, default: Any) -> None:
 
 def check_attacks(config: Config) -> None:
     """Refuses unknown attacks, axes that name a value twice, and numbers that are too large."""
-    axes, points = {"attackers": len(config.attackers)}, 0
+    points = 0
     for name, values in config.attacks.items():
         if name not in attacks.TABLE:
             raise unknown_row("attack", name, attacks.TABLE)
@@ -148,9 +148,8 @@ def check_attacks(config: Config) -> None:
                 if isinstance(value, int) and abs(value) > MOST_WHOLE:
                     check(Field(field), value, -MOST_WHOLE, MOST_WHOLE, whole=True)
             check_distinct(field, as_axis(axis))
-        counts = {f"attacks.{name}.{k}": len(as_axis(axis)) for k, axis in values.items()}
-        axes, points = axes | counts, points + math.prod(counts.values()) * len(config.attackers)
-    check_count(config, "attack_points", points, axes, "attacks on every trial")
+        points += _points(values) * len(config.attackers)
+    check_count(config, "attack_points", "attacks", points, "attacks on every trial")
 
 
 # --- limits of a new sweep ---
@@ -185,21 +184,24 @@ def check_size(config: Config, limit: str, field: str, value: float) -> None:
         raise UserError(what, field=field, value=value, remedy=("choose at most that", LIFT))
 
 
-def check_count(config: Config, limit: str, count: int, axes: Mapping[str, int], what: str) -> None:
-    """Raises UserError for a count that is above its limit; the message names the longest axis.
+def check_count(config: Config, limit: str, field: str, count: int, what: str) -> None:
+    """Raises UserError for a product of axes that is above its limit.
 
     Args:
       config: may lift all limits.
       limit: a name of ``LIMITS``.
-      count: the product of the lengths of all axes.
-      axes: the length of each axis, by field.
+      field: the group of the config that has the axes.
+      count: the product of their lengths.
       what: a word for what is counted, such as "trials".
     """
     if count > LIMITS[limit] and not config.beyond_limits:
-        longest = max(axes, key=lambda field: axes[field])
-        beyond = f"all axes together make {count:,} {what}, beyond the limit of {LIMITS[limit]:,}"
-        what = f" has {axes[longest]:,} values, and {beyond}"
-        raise UserError((Field(longest), what), remedy=("give fewer values", LIFT))
+        what = f"makes {count:,} {what}, beyond the limit of {LIMITS[limit]:,}"
+        raise UserError(what, field=field, remedy=("give fewer values", LIFT))
+
+
+def _points(axes: Mapping[str, Any]) -> int:
+    """Returns the number of combinations of the values of some axes."""
+    return math.prod(len(as_axis(axis)) for axis in axes.values())
 
 
 def check_new(config: Config) -> None:
@@ -302,21 +304,12 @@ def check_trials(config: Config, federations: Sequence[Federation]) -> None:
       config: of the sweep.
       federations: those that it is trained in.
     """
-    numbers = {name: len(values) for name, values in config.numbers.items()}
-    others = math.prod(numbers.values()) * config.seeds
-    # of two that are equally long, the message names the first
-    axes = {"seeds": config.seeds, "malicious.parties": len(config.malicious.parties)}
-    axes |= {"grid": len(config.grid), **numbers}
-    count = 0
-    for method, entry in config.grid.items():
-        counts = {
-            f"grid.{method}.{defense}.{knob}": len(as_axis(axis))
-            for defense, values in _chain(entry).items()
-            for knob, axis in values.items()
-        }
-        count += math.prod(counts.values()) * len(_trained(entry, federations)) * others
-        axes |= counts
-    check_count(config, "trials", count, axes, "trials")
+    count = sum(
+        math.prod(map(_points, _chain(entry).values())) * len(_trained(entry, federations))
+        for entry in config.grid.values()
+    )
+    count *= _points(config.numbers) * config.seeds
+    check_count(config, "trials", "grid", count, f"trials of {config.seeds:,} seeds")
 
 
 # --- the table ---
