@@ -107,8 +107,8 @@ def test_figures_are_means_over_the_draws_each_scored_on_its_own_unknown_rows(ar
 
 def test_the_baseline_without_a_federation_is_fitted_to_each_draw(plan, arrays):
     common = jax.device_get(view.common_data(plan.table, arrays, (0,)))
-    job = local_only.LocalOnlyJob((0,), KNOWN, 1, "logistic", DRAWS)
-    ((_, scores),) = local_only._fitted([job], plan, common)
+    point = KNOWN, DRAWS
+    scores = local_only.fitted(plan, common, (0,), 1, ["logistic"], [point])["logistic"][point]
     by_draw = common.known_order.reshape(DRAWS, -1, 320)
     for draw in range(DRAWS):
         turned = common._replace(known_order=by_draw[draw])

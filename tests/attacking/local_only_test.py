@@ -27,9 +27,6 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed():
     assert units == [
         {"attackers": [0], "points": [[20, 1], [40, 1]], "seeds": [seed]} for seed in (0, 1)
     ]
-    assert [tuple(job) for unit in units for job in local_only._jobs(unit, plan)] == [
-        ((0,), n, seed, learner, 1) for seed in (0, 1) for n in (20, 40) for learner in LEARNERS
-    ]
     # who knows nothing has nothing to learn from, and what is there is not made again
     assert planning._local_only([], plan, [direct]) == []
     assert planning._local_only(units[:1], plan, [mean]) == units[1:]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -28,94 +28,77 @@ from vfljax.sweep.plan import Plan
 from vfljax.types import AttackIdentity, HostArray, Input, Scores
 
 
-class LocalOnlyJob(NamedTuple):
-    """One learner, fitted to the attackers' columns and known labels of one seed."""
-
-    attackers: tuple[int, ...]
-    known: int
-    seed: int
-    learner: str = LABEL
-    draws: int = 1  # number of draws of the known labels
-
-    def figures(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns its row of the variant ``LABEL``, with ``values``."""
-        options = () if self.learner == LABEL else (("learner", self.learner),)
-        identity = AttackIdentity(
-            LABEL, options, ("learner",) * len(options), attackers=self.attackers, known=self.known
-        )
-        head = {"variant": LABEL, "seed": self.seed, "what": LABEL, "draws": float(self.draws)}
-        return {**store.identity_columns(identity), **head, **values}
-
-
-def _jobs(entry: Mapping[str, Any], plan: Plan) -> list[LocalOnlyJob]:
-    """Returns the jobs of a unit; ``entry`` is what the header says of it."""
-    attackers = tuple(entry["attackers"])
-    width = sum(_width_of(plan.party_columns[party].input) for party in attackers)
-    learners = learners_of(width, len(plan.splits[0].train))
-    points = itertools.product(entry["seeds"], entry["points"], learners)
-    return [
-        LocalOnlyJob(attackers, known, seed, learner, draws)
-        for seed, (known, draws), learner in points
-    ]
-
-
 def run(unit: store.Unit, stored: Stored) -> None:
     """Fits and scores the learners of a unit on the host, and stores their rows.
 
     Args:
-      unit: of the baseline.
+      unit: of the baseline: some attackers, seeds, and pairs of a number of known labels and one of draws.
       stored: the sweep.
     """
     plan, arrays, began = stored.plan, stored.arrays, time.monotonic()
-    jobs = _jobs(unit.of, plan)
-    common = jax.device_get(common_data(plan.table, arrays, jobs[0].attackers))
-    outputs: dict[int, list[tuple[LocalOnlyJob, AttackOutput]]] = {}
-    for _, of_data in itertools.groupby(jobs, _data_of):
-        for job, scores in _fitted(list(of_data), plan, common):
-            train = len(arrays["train"][job.seed])
-            sent = np.ones(train, bool)  # nothing is sent, so every row counts
-            seed, known, trained = np.int32(job.seed), np.int32(job.known), np.bool_(False)
-            on_host: Any = seed, known, sent, trained, known
-            parts: Any = Scores(scores[:, :train], scores[:, train:])
-            output = AttackOutput(parts, *on_host)
-            outputs.setdefault(job.draws, []).append((job, output))
+    attackers, points = tuple(unit.of["attackers"]), [(k, n) for k, n in unit.of["points"]]
+    common = jax.device_get(common_data(plan.table, arrays, attackers))
+    width = sum(_width_of(plan.party_columns[party].input) for party in attackers)
+    learners = learners_of(width, len(plan.splits[0].train))
+    # by the number of draws, because outputs are scored together if their shapes are equal
+    found: dict[int, list[tuple[dict[str, Any], AttackOutput]]] = {}
+    for seed in unit.of["seeds"]:
+        scores = fitted(plan, common, attackers, seed, learners, points)
+        train = len(arrays["train"][seed])
+        sent = np.ones(train, bool)  # nothing is sent, so every row counts
+        for point, learner in itertools.product(points, learners):
+            known, draws = point
+            of_rows = scores[learner][point]
+            parts: Any = Scores(of_rows[:, :train], of_rows[:, train:])
+            on_host: Any = np.int32(seed), np.int32(known), sent, np.bool_(False), np.int32(known)
+            options = () if learner == LABEL else (("learner", learner),)
+            named = ("learner",) * len(options)
+            identity = AttackIdentity(LABEL, options, named, attackers=attackers, known=known)
+            head = {"variant": LABEL, "seed": seed, "what": LABEL, "draws": float(draws)}
+            row = store.identity_columns(identity) | head
+            found.setdefault(draws, []).append((row, AttackOutput(parts, *on_host)))
     rows = []
-    for of_draws in outputs.values():
-        alike, scored = zip(*of_draws, strict=True)
-        figures = stored.scorer.figures_on_host(scored)
-        rows += [job.figures(values) for job, values in zip(alike, figures, strict=True)]
+    for of_draws in found.values():
+        heads, outputs = zip(*of_draws, strict=True)
+        figures = stored.scorer.figures_on_host(outputs)
+        rows += [head | values for head, values in zip(heads, figures, strict=True)]
     cost = {"seconds": time.monotonic() - began, "rows": len(rows)}
     store.write_rows(stored.workdir, unit.name, rows, cost=cost)
 
 
-def _data_of(job: LocalOnlyJob) -> tuple[tuple[int, ...], int]:
-    """Returns what decides which columns a job's learner reads."""
-    return job.attackers, job.seed
-
-
-def _fitted(
-    jobs: Sequence[LocalOnlyJob], plan: Plan, common: CommonData
-) -> Iterator[tuple[LocalOnlyJob, HostArray]]:
-    """Yields each job of the same data with its scores [draws, n, C] of training rows, then of test rows.
+def fitted(
+    plan: Plan,
+    common: CommonData,
+    attackers: tuple[int, ...],
+    seed: int,
+    learners: Sequence[str],
+    points: Sequence[tuple[int, int]],
+) -> dict[str, dict[tuple[int, int], HostArray]]:
+    """Returns the scores [draws, n, C] of training rows, then of test rows, by learner and point.
 
     A learner prepares the columns once for all draws and numbers of known labels.
+
+    Args:
+      plan: of the sweep.
+      common: the attackers' data, as NumPy arrays.
+      attackers: numbers of parties.
+      seed: whose rows and scaling are used.
+      learners: their names.
+      points: a number of known labels and one of draws each.
     """
-    attackers, seed = _data_of(jobs[0])
-    columns = own_columns(plan, common, attackers, jobs[0].known, seed)
-    pairs: dict[str, dict[tuple[int, int], None]] = {}  # of known labels and draw, by learner
-    for job in jobs:
-        wanted = pairs.setdefault(job.learner, {})
-        wanted.update(dict.fromkeys((job.known, draw) for draw in range(job.draws)))
-    tasks = [
-        (learner, [columns._replace(**_known(common, known, seed, draw)) for known, draw in wanted])
-        for learner, wanted in pairs.items()
-    ]
-    rows_read = sum(map(len, pairs.values())) * columns.numbers.shape[0]
-    scores = dict(zip(pairs, in_processes(learn_draws, tasks, rows_read), strict=True))
-    for job in jobs:
-        places = [*pairs[job.learner]]
-        of_job = [places.index((job.known, draw)) for draw in range(job.draws)]
-        yield job, scores[job.learner][of_job]
+    pairs = list(dict.fromkeys((known, draw) for known, draws in points for draw in range(draws)))
+    columns = own_columns(plan, common, attackers, points[0][0], seed)
+    drawn = [columns._replace(**_known(common, known, seed, draw)) for known, draw in pairs]
+    rows_read = len(learners) * len(pairs) * columns.numbers.shape[0]
+    scores = in_processes(learn_draws, [(name, drawn) for name in learners], rows_read)
+    places = {
+        (known, draws): [pairs.index((known, draw)) for draw in range(draws)]
+        for known, draws in points
+    }
+    return {
+        name: {point: of_learner[at] for point, at in places.items()}
+        for name, of_learner in zip(learners, scores, strict=True)
+    }
 
 
 def own_columns(
