@@ -2,7 +2,6 @@
 
 ``jobs`` decides which attack is run on which trials. ``view`` builds what an attacker sees of a trial, and
 ``diagnostics`` computes what no attacker sees. ``batching`` loads, attacks and scores the trials of one call,
-and ``run`` runs and writes all of them. ``versions`` decides what happens to rows that another rule of an
-attack made. Only ``scoring`` compares the scores of attacks with true labels. ``local_only`` is the baseline
-without the federation.
+and ``run`` runs and writes all of them; ``planning`` adds them to the sweep's header. Only ``scoring`` compares
+the scores of attacks with true labels. ``local_only`` is the baseline without the federation.
 """

@@ -22,13 +22,11 @@ from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import (
     AttackInput,
     CommonData,
-    ReadShard,
     attack_input,
     common_data,
     known_rows,
     no_known_rows,
     of_one_epoch,
-    read_shard,
     view_of,
 )
 from vfljax.attacks.core import Attack
@@ -58,7 +56,6 @@ class Stored(NamedTuple):
     arrays: Mapping[str, np.ndarray]  # the splits
     scorer: Scorer
     variants: Mapping[str, VariantPlan | None]  # by key; None: this process cannot run it
-    shard: ReadShard = read_shard
 
 
 class AttackProgram(NamedTuple):
@@ -192,24 +189,21 @@ def make_attack_member(static: AttackProgram) -> Callable[[AttackInput, CommonDa
 
 def run_attack_batch(
     batch: AttackBatch, jobs: Sequence[Job], stored: Stored
-) -> tuple[programs.Program, dict[str, np.ndarray]]:
-    """Loads, attacks and scores the trials of some jobs.
+) -> dict[str, np.ndarray]:
+    """Loads, attacks and scores the trials of some jobs; returns each figure [jobs] by name.
 
     Args:
       batch: what the jobs share.
       jobs: at most as many as the batch takes.
       stored: the sweep.
-
-    Returns:
-      The program, and each figure [jobs] by name.
     """
-    program, inputs, scores = batch_scores(batch, jobs, stored)
-    return program, stored.scorer.figures(scores, inputs, batch.attack, batch.layout.capacity)
+    inputs, scores = batch_scores(batch, jobs, stored)
+    return stored.scorer.figures(scores, inputs, batch.attack, batch.layout.capacity)
 
 
 def batch_scores(
     batch: AttackBatch, jobs: Sequence[Job], stored: Stored
-) -> tuple[programs.Program, AttackInput, Scores]:
+) -> tuple[AttackInput, Scores]:
     """Loads and attacks the trials of some jobs.
 
     Args:
@@ -218,14 +212,14 @@ def batch_scores(
       stored: the sweep.
 
     Returns:
-      The program, its inputs [jobs], and the scores [members of the batch, draws, N, C].
+      The inputs [jobs] of the program, and the scores [members of the batch, draws, N, C].
     """
     program, inputs, arguments = _called(batch, jobs)
     scores = program(*arguments, count=len(jobs))
     if batch.attack.host:
         features = batch.layout.unpad(scores.train, len(jobs))[:, 0]
         scores = batch.layout.pad(_read(features, batch, jobs, inputs, stored))
-    return program, inputs, scores
+    return inputs, scores
 
 
 def compile_attack_batch(batch: AttackBatch, job: Job, pool: Executor) -> None:
@@ -302,7 +296,6 @@ def _loader(attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
             job.group.attackers,
             bool(attack.diagnostic),
             attacks.TABLE[job.variant.name].whole_batches,
-            stored.shard,
         )
         if job.what != UNTRAINED:
             return as_read(trained, job.variant)

@@ -252,7 +252,7 @@ def _run_together(
         while left:
             jobs = left[: batch.layout.capacity]
             try:
-                _, figures = run_attack_batch(batch, jobs, stored)
+                figures = run_attack_batch(batch, jobs, stored)
             except jax.errors.JaxRuntimeError as error:
                 width = batch_layout.fewer(batch.layout, variant.label, error, progress.say)
                 batch = batch.narrowed(width)

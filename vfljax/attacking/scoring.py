@@ -207,7 +207,7 @@ class Scorer:
     ) -> None:
         """``arrays`` are the plan's splits (``plan.split_arrays``), ``naming`` is the number of known labels
         that name the classes of an attack that knows none, ``level`` that of ``compiler_options``, and
-        ``positive`` the class that an ROC is of (``plan.positive_class``)."""
+        ``positive`` the class that an ROC is of (``Plan.positive``)."""
         labels = arrays["labels"].astype(np.int32)
         train = labels[arrays["train"]]
         on_host: Any = {

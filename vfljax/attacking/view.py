@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import pathlib
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -25,8 +25,6 @@ from vfljax.types import Agreed, Array, HostArray, Known, Mates, PyTree, Sums, V
 
 SUMS = ("sum_gradient", "sum_sign", "sum_square")  # over epochs, besides the count of epochs
 PLACES = 8  # arrays are padded to a multiple of so many seeds (``with_places``)
-# (workdir, name of a shard) -> its weights and its exchange arrays
-ReadShard = Callable[[pathlib.Path, str], tuple[PyTree, Mapping[str, HostArray]]]
 
 
 class AttackInput(NamedTuple):
@@ -154,7 +152,6 @@ def attack_input(
     attackers: tuple[int, ...],
     all_weights: bool,
     mates: bool = False,
-    read: ReadShard = read_shard,
 ) -> AttackInput:
     """Returns the exchange and bottoms of a stored trial, as an attack is given them.
 
@@ -166,9 +163,8 @@ def attack_input(
       attackers: whose exchange and bottoms are taken.
       all_weights: whether the weights of all parties are added, for diagnostics.
       mates: whether the exchange of batch mates is added.
-      read: reads a shard's weights and exchange arrays.
     """
-    weights, arrays = read(workdir, row["shard"])
+    weights, arrays = read_shard(workdir, row["shard"])
 
     def number(value: float, dtype: Any) -> HostArray:
         return np.asarray(value, dtype)

@@ -26,9 +26,9 @@ from vfljax.config import as_axis, combinations
 from vfljax.datasets.splits import distinct_rows
 from vfljax.errors import UserError
 from vfljax.models.mlp import MLP
-from vfljax.sweep import grid, specs, variants
+from vfljax.sweep import specs
 from vfljax.sweep.grid import parse
-from vfljax.sweep.plan import Plan
+from vfljax.sweep.plan import Plan, trials_of
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
 
 SHARES = (0.6, 0.2, 0.2)  # training, validation, test
@@ -377,16 +377,12 @@ def refusal(values: Mapping[str, Any], plan: Plan, chain: Mapping[str, Any]) -> 
       plan: of that config, for its data.
       chain: of defenses, as in ``config.grid``.
     """
-    classes, inputs = plan.dataset.num_classes, tuple(block.input for block in plan.party_columns)
-    shape = specs.DataShape(classes, len(plan.splits[0].train), inputs)
     try:
         experiment = parse({**values, "grid": {"chain": chain}})
-        attacked = variants.attack_variants(experiment, classes, inputs[0])
-        trained = variants.federations(experiment, attacked, classes, inputs[0])
-        trials = grid.trials(experiment, trained)
+        trials = trials_of(experiment, plan.shape)
         if trials.empty:
             raise UserError("it is part of a top model, which this federation has not.")
-        specs.check(experiment, shape, trials)
+        specs.check(experiment, plan.shape, trials)
     except UserError as error:
         return "".join(map(str, error.reason))
     return ""

@@ -456,7 +456,7 @@ def _predict(
         jobs = (job for job in jobs_of(each, stored.plan, trained) if job.what == ATTACK)
         for job in (job for job in jobs if not job.point):
             batch = make_attack_batch(each.variant, job.group, stored)
-            _, _, scores = batch_scores(batch, [job], stored)
+            _, scores = batch_scores(batch, [job], stored)
             by_class: HostArray = np.asarray(scores.train)[0].mean(axis=0)
             first, second = np.sort(by_class, axis=1)[:, :-3:-1].T
             columns = tables.setdefault((job.row["trial"], job.seed), {})

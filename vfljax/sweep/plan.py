@@ -71,6 +71,7 @@ class Plan(NamedTuple):
     experiment: Config
     dataset: Dataset
     party_columns: tuple[PartyColumns, ...]  # of each party that owns columns
+    shape: specs.DataShape
     table: Table
     splits: list[Split]
     candidates: HostArray  # [copies + 1, 2] of canaries, the last rows of the data set
@@ -146,7 +147,7 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = 
     table = make_table(party_columns, dataset.labels, splits, *scaling)
     shape = specs.DataShape(dataset.num_classes, rows, tuple(c.input for c in party_columns))
     attacked = variants.attack_variants(experiment, shape.num_classes, shape.inputs[0])
-    stages = [(config, _trials(config, shape)) for config in (*earlier, experiment)]
+    stages = [(config, trials_of(config, shape)) for config in (*earlier, experiment)]
     trials = stages[-1][1]
     grouping.check_programs(experiment, shape, trials, joins)
     specs.check(experiment, shape, trials)
@@ -164,6 +165,7 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = 
         experiment=experiment,
         dataset=dataset,
         party_columns=party_columns,
+        shape=shape,
         table=table,
         splits=splits,
         candidates=candidates,
@@ -185,8 +187,13 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = 
     return plan
 
 
-def _trials(config: Config, shape: specs.DataShape) -> pd.DataFrame:
-    """Returns the table of a config's trials in the federations that it names or that its attacks are for."""
+def trials_of(config: Config, shape: specs.DataShape) -> pd.DataFrame:
+    """Returns the table of a config's trials in the federations that it names or that its attacks are for.
+
+    Args:
+      config: what is trained.
+      shape: the data's classes, rows and columns.
+    """
     first = shape.num_classes, shape.inputs[0]
     attacked = variants.attack_variants(config, *first)
     federations = variants.federations(config, attacked, *first)
