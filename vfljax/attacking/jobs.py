@@ -14,9 +14,9 @@ import jax.numpy as jnp
 
 from vfljax import attacks, plugins, store
 from vfljax.attacking.diagnostics import belongs_to, make_layers
-from vfljax.attacking.reads import lacking
-from vfljax.attacks.core import CLEAN, Attack
+from vfljax.attacks.core import CLEAN, READS, Attack
 from vfljax.config import Config
+from vfljax.datasets.core import Recording
 from vfljax.sweep.initial import plain, weight_shapes
 from vfljax.sweep.plan import Plan, known_error, recorded
 from vfljax.sweep.specs import knowers
@@ -289,7 +289,7 @@ def _refusal(variant: AttackVariant, attack: Attack, trained: bool, plan: Plan) 
             "config.training.record and train in a new workdir"
         )
     recording = plan.dataset.recording
-    if recording is not None and (lacks := lacking(attack, recording)):
+    if recording is not None and (lacks := _lacking(attack, recording)):
         return f"it reads what this recording lacks: {', '.join(lacks)}"
     if recording is None and "nodes" in attack.reads:
         return "it reads the nodes of trees, and this federation is one of networks"
@@ -307,6 +307,22 @@ def _refusal(variant: AttackVariant, attack: Attack, trained: bool, plan: Plan) 
     known = (point["known"] for point in variant.knobs if "known" in point)
     errors = (known_error(variant.name, number, plan) for number in known)
     return next((str(error).removesuffix(".") for error in errors if error), "")
+
+
+def _lacking(attack: Attack, recording: Recording) -> list[str]:
+    """Returns what an attack reads and a recording lacks, as messages name it.
+
+    Columns that were not recorded do not count: they are zeros, from which an attack learns nothing, and it
+    still reads the exchange. Nor do the encrypted gradients of trees, if the attack reads embeddings too, which
+    are the paths of rows.
+    """
+    missing = {*recording.missing} - {"columns"}
+    if not recording.trees:
+        missing.add("nodes")
+    elif "embeddings" in attack.reads:
+        missing.discard("gradients")
+    lacks = [READS[name] for name in READS if name in attack.reads and name in missing]
+    return lacks + ["the weights of all parties"] * bool(attack.diagnostic)
 
 
 def layers(plan: Plan) -> list[str]:

@@ -36,7 +36,7 @@ class AttackOutput(NamedTuple):
     known: Array  # [] number of labels that the attack knew
     sent: Array  # [N] bool: sent in the epoch that the attack read; if it reads all epochs, in any of them
     trained: Array  # [] bool: the attack trains, so it has a guess unless it diverged
-    naming: Array | None = None  # [] number of labels that name its classes; None: ``known``
+    naming: Array  # [] number of labels that name its classes
     draw: Array | int = 0  # [] number of the draw of the known rows
 
 
@@ -85,8 +85,7 @@ def _names(output: AttackOutput, true: TrueLabels, sent: Array, turn: Array) -> 
       turn: of ``_turns``.
     """
     scores, labels = output.scores.train, true.labels[output.seed]
-    naming = output.known if output.naming is None else output.naming
-    revealed = _revealed(true, output.seed, turn)
+    revealed, naming = _revealed(true, output.seed, turn), output.naming
     scored = sent * (revealed >= output.known) * (revealed >= naming)
     naming_rows = sent * (turn < naming)
     naming_rows = jnp.where(jnp.sum(naming_rows) > 0, naming_rows, scored)

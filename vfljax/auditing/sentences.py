@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,24 +12,13 @@ from vfljax.auditing.suite import KNOWN
 from vfljax.auditing.survey import COPY, RevealingColumn, Survey, above_chance
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.table_errors import one_line
+from vfljax.report.words import count, listed
 from vfljax.sweep.grid import configurations, parse
 
 MOST_NAMES = 5  # most names in a sentence
 AS_MUCH = 0.01  # a column predicts as well as all columns if its leak is at most this below theirs
 EACH = 2  # revealing columns that get a sentence of their own
 MOST_CLASSES = 6  # most classes that the terminal lists
-
-
-def counted(count: int, noun: str) -> str:
-    """Returns '1 column' or '3 columns'."""
-    return f"{count:,} {noun}" + "s" * (count != 1)
-
-
-def _few(names: Iterable[str]) -> str:
-    """Returns 'a, b, c, d, e and 4 more'."""
-    names = list(names)
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return ", ".join(names[:MOST_NAMES]) + more
 
 
 def found_in(table: Survey, label_party: str) -> list[str]:
@@ -52,7 +41,7 @@ def found_in(table: Survey, label_party: str) -> list[str]:
         f"{dataset.name}: {rows:,} rows, {dataset.num_classes} classes: "
         f"{', '.join(classes[:MOST_CLASSES])}{more}",
         *(
-            f"  {party}: {counted(len(columns), 'column')}"
+            f"  {party}: {count(len(columns), 'column')}"
             + ", and the labels" * (party == label_party)
             for party, columns in table.owners.items()
         ),
@@ -68,7 +57,7 @@ def preamble(table: Survey, config: Mapping[str, Any]) -> list[str]:
     """
     known = max((o["known"] for o in config["attacks"].values() if "known" in o), default=0)
     names_of = config["parties"]["names"]  # the party with the labels is the last
-    attackers = _few(names_of[party] for (party,) in config["attackers"])
+    attackers = listed([names_of[party] for (party,) in config["attackers"]], MOST_NAMES)
     defenses, strengths = len(config["grid"]) - 1, len(configurations(parse(config))) - 1
     return [
         *found_in(table, names_of[-1]),
@@ -76,8 +65,8 @@ def preamble(table: Survey, config: Mapping[str, Any]) -> list[str]:
         f"{', '.join(config['federations'])}",
         *(f"  {note}" for note in config["notes"]),
         *(f"  note: {note}" for note in table.dataset.notes),
-        f"undefended and {counted(defenses, 'defense')} at {counted(strengths, 'operating point')}, "
-        f"{counted(config['seeds'], 'seed')}",
+        f"undefended and {count(defenses, 'defense')} at {count(strengths, 'operating point')}, "
+        f"{count(config['seeds'], 'seed')}",
     ]
 
 
@@ -95,7 +84,7 @@ def known_note(dataset: Dataset, known: int) -> list[str]:
     name = one_line(dataset.classes[rarest]) if dataset.classes else str(rarest)
     return [
         f"Attackers know {known} labels and not {KNOWN}: of class {name}, which has "
-        f"{counted(int(counts[rarest]), 'row')}, they know no more than half of the training rows. "
+        f"{count(int(counts[rarest]), 'row')}, they know no more than half of the training rows. "
         "known asks for another number."
     ]
 
@@ -141,12 +130,16 @@ def table_notes(table: Survey) -> list[str]:
         )
     others = [column for column in found if column not in warned[:EACH]]
     if others:
-        rest = _few(f"{column.column} ({column.party}) {column.leak:.2f}" for column in others)
+        rest = listed(
+            [f"{column.column} ({column.party}) {column.leak:.2f}" for column in others], MOST_NAMES
+        )
         notes.append(f"Columns that predict the labels well by themselves: {rest}.")
     if table.sparse:
-        notes.append(f"Gradient boosting leaves out columns of few numbers: {_few(table.sparse)}.")
+        notes.append(
+            f"Gradient boosting leaves out columns of few numbers: {listed(table.sparse, MOST_NAMES)}."
+        )
     if table.unowned:
-        notes.append(f"No party owns {_few(table.unowned)}: left out.")
+        notes.append(f"No party owns {listed(table.unowned, MOST_NAMES)}: left out.")
     notes += [
         f"No column of {party} varies: it has nothing to attack with." for party in table.constant
     ]

@@ -26,6 +26,7 @@ from vfljax.datasets.splits import distinct_rows
 from vfljax.defenses import Knower
 from vfljax.errors import UserError, argument, imported
 from vfljax.launching.work import Say
+from vfljax.report import words
 from vfljax.sweep.progress import heartbeat
 
 FOLDER = "wires"
@@ -123,8 +124,8 @@ def request_of(
         *sentences.found_in(table, of.label_party),
         f"  attackers: {', '.join(asked.attackers)}, who know {most} labels",
         *(f"  {note}" for note in (*notes, *dataset.notes)),
-        f"boosted trees, undefended and {sentences.counted(len(grid.points) - 1, 'defense')} at "
-        f"{sentences.counted(points, 'operating point')}, {sentences.counted(len(of.splits), 'seed')}",
+        f"boosted trees, undefended and {words.count(len(grid.points) - 1, 'defense')} at "
+        f"{words.count(points, 'operating point')}, {words.count(len(of.splits), 'seed')}",
     ):
         say(line)
     with store.leading(folder):
@@ -168,7 +169,7 @@ def _refuse_others(of: Audited, grid: Grid, folder: pathlib.Path) -> None:
     stored = [pathlib.Path(run).name for run in (data["dir"], *data["options"].get("runs", ()))]
     seeds = range(len(of.splits))
     if stored != [name_of(of, grid, UNDEFENDED, grid.base, seed) for seed in seeds]:
-        count = sentences.counted(len(stored), "seed")
+        count = words.count(len(stored), "seed")
         what = (
             f"{folder} holds an audit of {count} of other trees, other data or another encryption"
         )
