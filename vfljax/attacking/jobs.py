@@ -156,7 +156,7 @@ def of_entry(entry: Mapping[str, Any], plan: Plan) -> VariantPlan | None:
 
     Args:
       entry: of a variant that was not skipped.
-      plan: of the sweep.
+      plan: of the sweep, restricted to the recorded rows.
     """
     identity = store.identity_of(entry)
     row = attacks.TABLE.get(identity.attack)
@@ -170,7 +170,7 @@ def of_entry(entry: Mapping[str, Any], plan: Plan) -> VariantPlan | None:
         attackers=identity.attackers,
         with_malicious=entry["with_malicious"],
     )
-    return _planned(variant, recorded(plan))
+    return _planned(variant, plan)
 
 
 def planned(plan: Plan, experiment: Config) -> list[VariantPlan]:
@@ -192,10 +192,8 @@ def _planned(variant: AttackVariant, plan: Plan) -> VariantPlan:
     kinds = [name for group in readable for name in group.trials["federation"].unique()]
     attackers = dict.fromkeys(attackers_of(variant, attack, name) for name in kinds)
     attackers.pop((), None)
-    whole = attacks.TABLE[variant.name].whole_batches
-    skipped = NOT_WHOLE if whole and not readable else ""
-    skipped = skipped or _refusal(variant, attack, bool(attackers), plan)
-    return VariantPlan(variant, attack, tuple(attackers), skipped)
+    refusal = _refusal(variant, attack, bool(attackers), plan) if readable else NOT_WHOLE
+    return VariantPlan(variant, attack, tuple(attackers), refusal)
 
 
 def _readable(attack: str, plan: Plan) -> list[Any]:

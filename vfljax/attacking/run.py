@@ -56,11 +56,8 @@ def opened(plan: Plan, workdir: pathlib.Path, header: Mapping[str, Any]) -> Stor
       workdir: the folder of the sweep.
       header: of the sweep.
     """
-    variants = {}
-    for key, entry in header["attacks"].items():
-        if entry["status"] == "ok":
-            variants[key] = of_entry(entry, plan)
-    plan = recorded(plan)
+    plan, entries = recorded(plan), header["attacks"].items()
+    variants = {key: of_entry(entry, plan) for key, entry in entries if entry["status"] == "ok"}
     draws, width = plan.experiment.known_draws, few_width(plan) or plan.experiment.execution.width
     arrays = split_arrays(
         plan.dataset.labels, plan.splits, draws, plan.candidates, label_groups(plan.dataset)
