@@ -51,6 +51,7 @@ def run(unit: store.Unit, stored: Stored) -> None:
             of_rows = scores[learner][point]
             parts: Any = Scores(of_rows[:, :train], of_rows[:, train:])
             on_host: Any = np.int32(seed), np.int32(known), sent, np.bool_(False), np.int32(known)
+            # the rows of the learner that has the variant's own name need no option
             options = () if learner == LABEL else (("learner", learner),)
             named = ("learner",) * len(options)
             identity = AttackIdentity(LABEL, options, named, attackers=attackers, known=known)
