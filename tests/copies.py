@@ -77,7 +77,6 @@ class Maker:
     def __init__(self, begun: work.Begun, queue: work.Queue, *rest: Any) -> None:
         del rest
         self.begun, self.queue, self.workdir, self.program = begun, queue, begun.workdir, ""
-        self.training_seconds = self.attack_seconds = self.compiling = 0.0
 
     def doing(self) -> str:
         return "writing rows"

@@ -103,11 +103,10 @@ def test_started_backends_keep_their_devices(monkeypatch, caplog):
     assert f"{devices} CPU devices for {devices + 1} cores" in record.getMessage()
 
 
-def test_a_folder_that_cannot_be_written_is_skipped_with_one_line(tmp_path, caplog):
-    file = tmp_path / "file"
-    file.write_text("not a folder")
+def test_a_folder_that_cannot_be_written_is_skipped_with_one_line(home, caplog):
+    home.write_text("not a folder")
     with caplog.at_level(logging.WARNING):
-        assert use_this_machine(cache=file / "cache") is None
+        assert use_this_machine() is None
     said = [r.getMessage() for r in caplog.records if "compiled programs" in r.getMessage()]
     assert len(said) == 1
     assert settings()["jax_compilation_cache_dir"] is None
@@ -149,20 +148,20 @@ def test_the_least_recently_used_entries_are_removed(tmp_path):
     assert [p.exists() for p in (old, middle, read, new, other)] == [False, False, True, True, True]
 
 
-def test_entries_of_other_versions_are_trimmed_too(home):
+def test_entries_of_other_versions_are_trimmed_too(home, monkeypatch):
     old = entry(home / "vfljax" / "0.1-0123456789ab", "old", 100, used=1)
-    use_this_machine(max_bytes=99)
+    monkeypatch.setattr(machine, "CACHE_BYTES", 99)
+    use_this_machine()
     assert not old.exists()
 
 
 def test_the_environment_names_the_folder_which_is_not_trimmed(tmp_path, monkeypatch):
     kept = entry(tmp_path / "named", "other_project", 100, used=1)
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "named"))
-    assert use_this_machine(max_bytes=0) == tmp_path / "named"
+    monkeypatch.setattr(machine, "CACHE_BYTES", 0)
+    assert use_this_machine() == tmp_path / "named"
     assert settings()["jax_compilation_cache_dir"] == str(tmp_path / "named")
     assert kept.exists()
-    use_this_machine(cache=tmp_path / "named", max_bytes=0)
-    assert not kept.exists()
 
 
 def test_free_memory_is_the_kernel_s_figure_or_unknown(tmp_path, monkeypatch):

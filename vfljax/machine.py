@@ -164,13 +164,6 @@ def free_disk(path: pathlib.Path) -> float:
         return math.inf
 
 
-def device_memory() -> float:
-    """Returns the bytes of memory of all devices together, infinity if that cannot be known."""
-    if jax.default_backend() == "cpu":
-        return free_memory()
-    return sum(map(_limit, jax.devices()))
-
-
 def exhausted(error: BaseException) -> bool:
     """Returns whether the error says that a device's memory was exhausted."""
     return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
@@ -192,34 +185,27 @@ def bytes_text(count: float) -> str:
 
 
 def use_this_machine(
-    *,
-    devices: int | None = None,
-    cache: str | os.PathLike[str] | None = None,
-    min_compile_seconds: float = 0.5,
-    max_bytes: int = CACHE_BYTES,
+    *, devices: int | None = None, min_compile_seconds: float = 0.5
 ) -> pathlib.Path | None:
     """Gives XLA one host device per core, makes float32 products full float32, and caches compiled programs.
 
     Call it before JAX's first computation: once JAX's backends are initialized, which this call does, the
-    number of devices cannot change any more, and a warning says so. Calling it again is harmless, and moves
-    the cache if ``cache`` names another folder.
+    number of devices cannot change any more, and a warning says so. Calling it again is harmless.
 
     By default XLA rounds the operands of float32 products on accelerators: to TensorFloat-32 (11
     significant bits) on NVIDIA GPUs, to bfloat16 (8) on TPUs. There ``jax_default_matmul_precision`` is
     set to "float32", unless ``jax.config`` or the environment variable ``JAX_DEFAULT_MATMUL_PRECISION``
     chose it. Code that computes in bfloat16 on purpose (``vfljax.models.precision``) is not affected.
 
-    JAX's persistent compilation cache is shared by every run of this user on this machine. Entries are code
-    that JAX runs: share a folder only with users you trust.
+    JAX's persistent compilation cache is shared by every run of this user on this machine. Its folder is
+    ``jax_compilation_cache_dir`` as it is configured in JAX or by the environment variable
+    ``JAX_COMPILATION_CACHE_DIR``, which other projects may use too, else ``default_cache()``, which is trimmed
+    to ``CACHE_BYTES`` together with those of other versions and processors. Entries are code that JAX runs:
+    share a folder only with users you trust.
 
     Args:
       devices: number of host devices, for machines shared with other processes; None: one per core.
-      cache: folder of the cache. None: ``jax_compilation_cache_dir`` as it is configured in JAX or by the
-        environment variable ``JAX_COMPILATION_CACHE_DIR``, else ``default_cache()``.
       min_compile_seconds: programs that compile faster are not kept: reading them back would save little.
-      max_bytes: size to which ``trim`` reduces the cache. The default folder is counted together with those
-        of other versions and processors. A folder that JAX's configuration or the environment names is
-        never trimmed, since other projects may use it.
 
     Returns:
       The folder of the cache, or None if there is none: either the folder cannot be created or written
@@ -233,20 +219,15 @@ def use_this_machine(
     configured = _configured("jax_compilation_cache_dir")
     configured = configured or os.environ.get("JAX_COMPILATION_CACHE_DIR")
     try:
-        folder = pathlib.Path(cache or configured or default_cache()).expanduser().absolute()
+        folder = pathlib.Path(configured or default_cache()).expanduser().absolute()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()  # raises if the folder cannot be written
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
         _log.warning("compiled programs are not kept between runs: %s", error)
         folder = None
     keep_compiled_programs(folder, min_compile_seconds)
-    default = None
-    with contextlib.suppress(RuntimeError):  # there is no home folder
-        default = default_cache().absolute()
-    if folder is not None and folder == default:
-        trim(folder.parent, max_bytes)
-    elif folder is not None and cache is not None:
-        trim(folder, max_bytes)
+    if folder is not None and not configured:
+        trim(folder.parent, CACHE_BYTES)
     return folder
 
 

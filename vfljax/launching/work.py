@@ -50,9 +50,6 @@ class Outcome(NamedTuple):
     """What ``work`` did."""
 
     given_up: Mapping[str, str]  # why, by unit
-    training: float = 0.0  # seconds of this process
-    attacking: float = 0.0
-    compiling: float = 0.0  # seconds of attacking that were spent on tracing and compiling
 
     def check(self) -> None:
         """Raises UserError if units were given up."""
@@ -142,7 +139,7 @@ def work(begun: Begun, say: Say = print, may: May = anything) -> Outcome:
                 if not any(_try(unit, maker, say) for unit in queue.preferred(maker.program, may)):
                     time.sleep(POLL)
         maker.close()
-    return Outcome(queue.given_up, maker.training_seconds, maker.attack_seconds, maker.compiling)
+    return Outcome(queue.given_up)
 
 
 class Queue:
@@ -269,7 +266,6 @@ class _Maker:
     def __init__(self, begun: Begun, queue: Queue, pool: Executor, may: May) -> None:
         self.begun, self.queue, self._pool, self._may = begun, queue, pool, may
         self.program = ""  # of the last unit
-        self.training_seconds = self.attack_seconds = self.compiling = 0.0
         self._unit: Unit | None = None
         self._shards = {shard.name: shard for shard in begun.plan.shards}
         self._training: train.Training | None = None
@@ -292,11 +288,9 @@ class _Maker:
 
     def make(self, unit: Unit) -> None:
         """Makes and stores a unit."""
-        began, compiled = time.monotonic(), programs.compile_seconds()
         self.program, self._unit = unit.program, unit
         if unit.kind == SHARD:
             self._train(unit)
-            self.training_seconds += time.monotonic() - began
             return
         self.close()
         if self._stored is None:
@@ -305,8 +299,6 @@ class _Maker:
         ahead = self._ahead.get(unit.program, 0)
         self._ahead[unit.program] = 0
         run.run_unit(unit, self._stored, ahead)
-        self.attack_seconds += time.monotonic() - began
-        self.compiling += programs.compile_seconds() - compiled
 
     def _compile_ahead(self, unit: Unit, stored: Stored) -> None:
         """Compiles the programs of an attack in the background, and of as many following as there are cores."""

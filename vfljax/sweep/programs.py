@@ -12,7 +12,6 @@ import math
 import os
 import pathlib
 import threading
-import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
@@ -143,15 +142,15 @@ class Program:
         real = self.layout.on_each(self.layout.capacity)
         try:
             lower = functools.partial(self._call.lower, members, shared, into, real)
-            lowered = _timed("tracing", self.name, lower)
+            lowered = _noted("tracing", self.name, lower)
         except Exception:  # of the code of a defense or an attack, which may be tried again
             self.traces = 0
             raise
         work = functools.partial(lowered.compile, compiler_options=self.options)
         if pool is not None:
-            self._compiled = pool.submit(_timed, "compiling", self.name, work).result
+            self._compiled = pool.submit(_noted, "compiling", self.name, work).result
             return
-        compiled = _timed("compiling", self.name, work)
+        compiled = _noted("compiling", self.name, work)
         self._compiled = lambda: compiled
 
     def __call__(
@@ -230,20 +229,17 @@ def _map_into(
 
 
 _TRACES = 0  # of all programs of this process
-_LOCK = threading.Lock()  # of the seconds below, which compiling threads add to
-_SPENT = {"tracing": 0.0, "compiling": 0.0}  # seconds of this process, over all threads
+_LOCK = threading.Lock()  # of the list below, which compiling threads change
 _COMPILING: list[str] = []  # what its threads do now, such as "compiling attack_norm"
 
 
-def _timed(what: str, name: str, do: Callable[[], Any]) -> Any:
-    began = time.monotonic()
+def _noted(what: str, name: str, do: Callable[[], Any]) -> Any:
     with _LOCK:
         _COMPILING.append(f"{what} {name}")
     try:
         return do()
     finally:
         with _LOCK:
-            _SPENT[what] += time.monotonic() - began
             _COMPILING.remove(f"{what} {name}")
 
 
@@ -251,13 +247,6 @@ def compiling() -> list[str]:
     """Returns what the threads of this process trace or compile now, such as "compiling attack_norm"."""
     with _LOCK:
         return list(dict.fromkeys(_COMPILING))
-
-
-def compile_seconds(*what: str) -> float:
-    """Returns the seconds that all threads of this process spent on "tracing", on "compiling", or on both.
-    Every process traces anew; compiled programs are cached for other processes (``use_this_machine``)."""
-    with _LOCK:
-        return sum(_SPENT[name] for name in what or _SPENT)
 
 
 def traces() -> int:
