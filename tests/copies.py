@@ -43,18 +43,9 @@ SPAN = 0.5  # seconds that the copies take together
 def header() -> dict[str, Any]:
     """Returns the header of a sweep of a few shards, with attacks that wait for each other."""
     names = [f"{number:05d}" for number in range(SHARDS)]
-    rest: dict[str, Any] = dict.fromkeys(headers.FIELDS)
     return {
-        **{key: value for key, value in rest.items() if key != headers.ID},
-        "schema": store.SCHEMA,
-        **{
-            "config": CONFIG,
-            "earlier": [],
-            "identity": "",
-            "pretrained": {},
-            "versions": {"jax": ""},
-        },
-        "data": dict.fromkeys(headers.DATA_FIELDS),
+        **{"schema": store.SCHEMA, "config": CONFIG, "earlier": [], "plugins": {}},
+        **{"checksum": "", "identity": "", "pretrained": {}, "trials": SHARDS},
         "shards": [
             {"name": name, "group": f"g{number % 3}", "trials": [number], "capacity": 1}
             for number, name in enumerate(names)

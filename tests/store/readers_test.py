@@ -3,7 +3,7 @@
 import pytest
 
 from tests.sweeps import plan_of, tiny
-from vfljax import datasets, store
+from vfljax import store
 from vfljax.datasets import table
 from vfljax.errors import UserError
 from vfljax.store.sealed import SEAL
@@ -59,18 +59,3 @@ def test_equal_data_continues_whatever_read_it(path, tmp_path):
     assert [found[name] for name in same] == [stored[name] for name in same]
     with pytest.raises(UserError, match="parts, groups or columns|values of the data|reading"):
         store.begin(tmp_path / "w", header(planned(path, categorical=("a",)), ""))
-
-
-def test_what_is_refused_today_is_told_with_the_old_reading(path):
-    path.write_text(TEXT.replace("?", "none"))
-    with (
-        pytest.raises(
-            UserError, match="'a' has 'none', and other rows hold numbers.*reading changed"
-        ),
-        store.explained({"revision": "abc"}, table.READER),
-    ):
-        datasets.load("table", str(path), {"label": "y"})
-    same = store.explained({"reader": table.READER}, table.READER)
-    with pytest.raises(UserError, match=r"categorical= if it holds no numbers\.$"), same:
-        datasets.load("table", str(path), {"label": "y"})
-    assert datasets.reader_of("digits", "") == 1

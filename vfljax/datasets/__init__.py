@@ -46,19 +46,6 @@ def options_of(name: str) -> dict[str, Any]:
     return loader_options.of(TABLE[name])
 
 
-def reader_of(name: str, folder: str) -> int:
-    """Returns the version of a loader's rules; for a prepared folder, the version that it was made with.
-
-    Args:
-      name: a name in ``TABLE``.
-      folder: the folder or file that holds the data set.
-    """
-    if folder and prepared.is_prepared(folder):
-        return prepared.description(folder).get("reader", 1)
-    return READERS.get(name, 1)
-
-
-@permitted()
 def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
     """Reads a data set. A published set is converted by the first call, and then mapped from the cache.
 
@@ -179,5 +166,4 @@ __all__ = [
     "options_of",
     "prepare",
     "prepared_at",
-    "reader_of",
 ]

@@ -16,10 +16,9 @@ Headers of schema 7 stay readable; earlier schemas are not read.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vfljax.config import FREE, resolve
@@ -32,27 +31,6 @@ LONGEST = 200  # characters of a field's value in a message
 # the last commit that reads a schema, and earlier ones
 LAST_READERS = {6: "098fde0c", 5: "4c4d05ea", 4: "97df115"}
 ID = "id"
-# the fields that every sweep.json has; fields that were added later may be absent
-FIELDS = (
-    *("config", "command", "versions", "revision", "backend", "devices"),
-    *(
-        "data",
-        "checksum",
-        "trials",
-        "earlier",
-        "shards",
-        "blocks",
-        "attacks",
-        "local_only",
-        "naming",
-    ),
-    ID,
-)
-DATA_FIELDS = (
-    *("name", "rows", "classes", "class_names", "positive", "balance", "party_shapes"),
-    *("train", "validation", "test"),
-)
-SHARD_FIELDS = ("name", "group", "trials", "capacity")
 # fields that may grow, by which a sweep is extended
 MAY_GROW = (
     *("seeds", "grid", "attacks", "attackers", "federations"),
@@ -93,28 +71,12 @@ def header_of(workdir: pathlib.Path) -> dict[str, Any] | None:
             raise UserError(
                 f"{path} has schema {schema}, this version reads {SCHEMA}: use {reads}."
             )
-        missing = _missing(header)
-        if schema is None or missing or SEAL not in header:
-            why = f"it has no {missing!r}" if missing else "it has no checksum"
-            raise Damaged(workdir, path.name, why)
+        if SEAL not in header:
+            raise Damaged(workdir, path.name, "it has no checksum")
     except Damaged as error:  # no command can mend it, because nothing else describes the sweep
         remedy = "restore it, or start in a new workdir."
         raise UserError(f"{path} is damaged ({error.why}): {remedy}") from error
     return header
-
-
-def _missing(header: Mapping[str, Any]) -> str:
-    """Returns the first field that a header lacks, or '' if none is missing."""
-
-    def parts() -> Iterator[tuple[str, Mapping[str, Any], tuple[str, ...]]]:
-        yield "", header, FIELDS
-        yield "versions.", header["versions"], ("jax",)
-        yield "data.", header["data"], DATA_FIELDS
-        for number, shard in enumerate(header["shards"]):
-            yield f"shards.{number}.", shard, SHARD_FIELDS
-
-    lacks = (part + name for part, fields, names in parts() for name in names if name not in fields)
-    return next(lacks, "")
 
 
 def read_header(workdir: pathlib.Path) -> dict[str, Any]:
@@ -292,14 +254,9 @@ def difference(stored: Mapping[str, Any], header: Mapping[str, Any]) -> str:
     if not values and stored.get("identity", header["identity"]) == header["identity"]:
         return ""
     what = "the values of the data set have" if values else "its parts, groups or columns have"
-    return _reading(stored, header.get("reader", 1)) or f"data: {what} changed"
-
-
-def _reading(stored: Mapping[str, Any], reader: int) -> str:
-    """Returns how to read data as the stored sweep did if its loader's version is not ``reader``, else ''."""
-    old = stored.get("reader", 1)
+    old, reader = stored.get("reader", 1), header.get("reader", 1)
     if old == reader:
-        return ""
+        return f"data: {what} changed"
     revision = str(stored.get("revision", "")).rstrip("+")
     maker = f"vfljax at revision {revision}" if revision else "the vfljax that it was made with"
     return (
@@ -307,22 +264,3 @@ def _reading(stored: Mapping[str, Any], reader: int) -> str:
         f"{reader}; to keep the old reading, prepare the data set with {maker} (`vfljax data --prepare=DIR`) "
         "and give DIR in place of the data, or give `vfljax sweep` options of the loader that read so"
     )
-
-
-@contextlib.contextmanager
-def explained(stored: Mapping[str, Any] | None, reader: int) -> Iterator[None]:
-    """Adds to an error about a stored sweep's data that another version of the loader read them, if so.
-
-    Args:
-      stored: header of the sweep, or None without a stored sweep.
-      reader: version of the loader that reads the data now.
-    """
-    try:
-        yield
-    except UserError as error:
-        why = _reading(stored, reader) if stored else ""
-        if not why:
-            raise
-        raise UserError(
-            f"{error} This was no fault when the sweep was stored, but {why}."
-        ) from error

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import datasets, plugins, store, switches
+from vfljax import plugins, store, switches
 from vfljax.config import Config
 from vfljax.datasets.core import checksum, identity
 from vfljax.datasets.splits import distinct_rows, label_groups
@@ -155,20 +155,16 @@ def plan_of(
 ) -> Plan:
     """Returns the plan of a sweep, divided as it is stored.
 
-    If the data are refused, the error says what changed since the sweep was begun.
-
     Args:
       experiment: what is trained: the sweep as it was begun, or an extension of it.
       stored: the header of the sweep, None before it is begun.
       stages: parts of the sweep, or of its extension, that are made first.
     """
-    data = experiment.data
-    with store.explained(stored, datasets.reader_of(data.name, data.dir)):
-        if stored is None:
-            return make_plan(experiment, stages)
-        every = store.stages(stored, experiment.stored, [stage.stored for stage in stages])
-        earlier = [parse(stage, beyond_limits=True) for stage in every[:-1]]
-        return divided_as(make_plan(experiment, earlier, stored.get("joins", False)), stored)
+    if stored is None:
+        return make_plan(experiment, stages)
+    every = store.stages(stored, experiment.stored, [stage.stored for stage in stages])
+    earlier = [parse(stage, beyond_limits=True) for stage in every[:-1]]
+    return divided_as(make_plan(experiment, earlier, stored.get("joins", False)), stored)
 
 
 def planned(
