@@ -104,15 +104,15 @@ def test_files_of_parties_that_cannot_be_meant(tmp_path, text):
 @pytest.mark.parametrize(
     ("budget", "seconds"),
     [
-        *(("90s", 90), ("10 mins", 600), ("1h30m", 5400), ("600", 600), ("1.5h", 5400), (90, 90)),
-        *((np.int64(5), 5), (0, math.inf), ("0", math.inf), (None, math.inf)),
+        *(("90s", 90), ("10 min", 600), ("1h30m", 5400), ("600", 600), (np.int64(5), 5)),
+        *((0, math.inf), ("0", math.inf), (None, math.inf)),
     ],
 )
 def test_budgets(budget, seconds):
     assert seconds_of(budget) == seconds
 
 
-@pytest.mark.parametrize("budget", ["", "m", "-5m", "1e3", "10 parsecs", "1h30", "nan", -5])
+@pytest.mark.parametrize("budget", ["", "-5m", "10 parsecs", "1h30", "nan", -5])
 def test_budgets_that_are_no_time(budget):
     with refused("budget"):
         seconds_of(budget)

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 Seeds = Annotated[int, msgspec.Meta(ge=1, le=MOST_WHOLE)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 PARTIES = argument("parties")
-# of a budget: seconds of each unit, and how it is written
-UNITS = ((3600.0, "h|hrs?|hours?"), (60.0, "m|mins?|minutes?"), (1.0, "s|secs?|seconds?"))
-NUMBER = r"\d+(?:\.\d*)?|\.\d+"
 EXAMPLE = "'bank: LIMIT_BAL, AGE; telco: PAY_*, BILL_*'"
 
 
@@ -222,29 +219,25 @@ def _attackers(given: Sequence[str], parties: Mapping[str, Any], holder: str) ->
 
 
 def seconds_of(budget: Any) -> float:
-    """Returns the seconds of a budget: a number, or a text such as "90s", "10 min", "1h30m" or "600". 0 and
-    None are without a limit.
+    """Returns the seconds of a budget: a number, or a text such as "90s", "10 min", "1h30m" or "600", which
+    pandas reads. 0 and None are without a limit.
 
-    >>> seconds_of("1h30m"), seconds_of("10 mins"), seconds_of(0)
+    >>> seconds_of("1h30m"), seconds_of("10 min"), seconds_of(0)
     (5400.0, 600.0, inf)
     """
-    field, total = argument("budget"), math.nan
-    if budget is None:
-        return math.inf
-    if isinstance(budget, str):
-        parts = (rf"(?:({NUMBER})\s*(?:{unit}))?" for _, unit in UNITS)
-        alone = re.fullmatch(rf"\s*({NUMBER})\s*", budget)
-        found = alone or re.fullmatch(r"\s*" + r"\s*".join(parts) + r"\s*", budget)
-        counts = [float(count) if count else 0.0 for count in found.groups()] if found else []
-        if alone:
-            total = counts[0]
-        elif found and any(found.groups()):
-            total = sum(count * size for count, (size, _) in zip(counts, UNITS, strict=True))
-    else:
-        total = float(budget)
-    if not total >= 0:
-        raise UserError("is no time", field=field, value=budget, remedy="write 90s, 10m or 1h30m")
-    return total or math.inf
+    import pandas as pd
+
+    try:
+        seconds = float(budget or 0)
+    except ValueError:
+        try:
+            seconds = pd.Timedelta(budget).total_seconds()
+        except ValueError:
+            seconds = math.nan
+    if budget == "" or not seconds >= 0:
+        remedy = "write 90s, 10m or 1h30m"
+        raise UserError("is no time", field=argument("budget"), value=budget, remedy=remedy)
+    return seconds or math.inf
 
 
 def parties_of(parties: Any) -> dict[str, tuple[str, ...]]:

@@ -91,11 +91,15 @@ def experiment_for(
     plugin: Sequence[str] = (),
     command: str = "",
 ) -> tuple[Config, pathlib.Path, str]:
-    """Returns the experiment of the arguments of ``run_sweep``, its folder, and the command that made it."""
+    """Returns the experiment of the arguments of ``run_sweep``, its folder, and the command that made it.
+
+    Without a config they are those of the sweep that is stored in the folder.
+    """
     from ml_collections import ConfigDict
 
+    from vfljax import store
     from vfljax.config import Config
-    from vfljax.launching import running
+    from vfljax.sweep.grid import parse
 
     folder = pathlib.Path(workdir)
     for source in plugin:
@@ -110,8 +114,14 @@ def experiment_for(
         what = f" is of type {type(config).__name__}"
         remedy = "give a mapping of fields, or the path of a config file"
         raise UserError((argument("config"), what), remedy=remedy)
-    made, command = running.experiment_for(config, folder, command, beyond_limits=beyond_limits)
-    return made, folder, command
+    if config is not None:
+        return parse(config, beyond_limits=beyond_limits), folder, command
+    stored = store.header_of(folder)
+    if stored is None:
+        what = f"{folder} holds no sweep: give a --config, for example configs/quickstart.py."
+        raise UserError(what)
+    vfljax.plugins.check_in_use(stored, folder)
+    return parse(stored["config"], beyond_limits=True), folder, stored["command"]
 
 
 def command(*, dry_run: bool = False, print_config: bool = False, **options: Any) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import pathlib
 
 from vfljax.api.arguments import Path, checked
+from vfljax.errors import UserError
 
 
 @checked
@@ -22,6 +24,25 @@ def verify(workdir: Path) -> None:
     Raises:
       UserError: if a part is damaged.
     """
-    from vfljax.launching import running
+    from vfljax import store
+    from vfljax.report.judged import CONFIRMED
+    from vfljax.store.check import DAMAGED
 
-    running.verify(pathlib.Path(workdir))
+    folder = pathlib.Path(workdir)
+    counts: collections.Counter[str] = collections.Counter()
+    damaged = []
+    for finding in store.inspect(folder):
+        counts[finding.state] += 1
+        damaged += [finding] if finding.state == DAMAGED else []
+        print(f"{finding.state:14s} {finding.unit}" + f" ({finding.why})" * bool(finding.why))
+    print(", ".join(f"{count} {state}" for state, count in counts.items()))
+    if damaged:
+        raise UserError(
+            f"{folder} is damaged in {len(damaged)} of {counts.total()} parts, first {damaged[0].unit} "
+            f"({damaged[0].why}): {store.remedy(folder)} sets them aside and makes them again."
+        )
+    for line in store.load(folder).unfinished:
+        print(f"not finished: {line}; `vfljax sweep --workdir={folder}` continues")
+    if (folder / CONFIRMED).is_dir():  # a sweep of its own, with its own remedy
+        print(f"{folder / CONFIRMED}:")
+        verify(folder / CONFIRMED)

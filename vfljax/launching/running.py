@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import pathlib
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -10,7 +9,7 @@ from typing import Any
 
 import jax
 
-from vfljax import papers, plugins, store, testing
+from vfljax import papers, store, testing
 from vfljax.attacking import run
 from vfljax.attacking.jobs import planned
 from vfljax.attacking.planning import extended
@@ -20,10 +19,9 @@ from vfljax.launching.work import Begun, May, Outcome, Say, Work, anything, begi
 from vfljax.papers import reproduction
 from vfljax.report import fresh, page, terminal
 from vfljax.report.judged import CONFIRMED
-from vfljax.store.check import DAMAGED
 from vfljax.store.units import ATTACK, LOCAL_ONLY
 from vfljax.sweep import profile, size, train
-from vfljax.sweep.grid import defense_values, experiment_of, parse
+from vfljax.sweep.grid import defense_values, experiment_of
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.progress import heartbeat
 from vfljax.sweep.variants import static_options
@@ -157,35 +155,6 @@ def counted(experiment: Config, workdir: pathlib.Path) -> str:
 # --- the folder of a sweep before and after it is trained ---
 
 
-def experiment_for(
-    config: Mapping[str, Any] | None,
-    workdir: pathlib.Path,
-    command: str,
-    *,
-    beyond_limits: bool = False,
-) -> tuple[Config, str]:
-    """Returns the experiment of a config, or the stored one, and the command that made it.
-
-    Args:
-      config: the fields of a config; None for the sweep that is stored in ``workdir``.
-      workdir: the folder of the sweep.
-      command: the present command, which makes the sweep of a new config.
-      beyond_limits: whether sizes are allowed that are refused otherwise.
-
-    Raises:
-      UserError: for an invalid config, and if no sweep is stored.
-    """
-    if config is not None:
-        return parse(config, beyond_limits=beyond_limits), command
-    stored = store.header_of(workdir)
-    if stored is None:
-        raise UserError(
-            f"{workdir} holds no sweep: give a --config, for example configs/quickstart.py."
-        )
-    plugins.check_in_use(stored, workdir)
-    return parse(stored["config"], beyond_limits=True), stored["command"]
-
-
 def mend(workdir: pathlib.Path) -> None:
     """Sets the damaged parts of a sweep's folder aside, and prints their names."""
     with store.leading(workdir):
@@ -194,31 +163,6 @@ def mend(workdir: pathlib.Path) -> None:
         print(f"set aside: {unit} ({why})")
     if not damaged:
         print(f"nothing in {workdir} is damaged")
-
-
-def verify(workdir: pathlib.Path) -> None:
-    """Prints the state of every part of a sweep, and of its fresh seeds.
-
-    Raises:
-      UserError: if a part is damaged.
-    """
-    counts: collections.Counter[str] = collections.Counter()
-    damaged = []
-    for finding in store.inspect(workdir):
-        counts[finding.state] += 1
-        damaged += [finding] if finding.state == DAMAGED else []
-        print(f"{finding.state:14s} {finding.unit}" + f" ({finding.why})" * bool(finding.why))
-    print(", ".join(f"{count} {state}" for state, count in counts.items()))
-    if damaged:
-        raise UserError(
-            f"{workdir} is damaged in {len(damaged)} of {counts.total()} parts, first {damaged[0].unit} "
-            f"({damaged[0].why}): {store.remedy(workdir)} sets them aside and makes them again."
-        )
-    for line in store.load(workdir).unfinished:
-        print(f"not finished: {line}; `vfljax sweep --workdir={workdir}` continues")
-    if (workdir / CONFIRMED).is_dir():  # a sweep of its own, with its own remedy
-        print(f"{workdir / CONFIRMED}:")
-        verify(workdir / CONFIRMED)
 
 
 def stored_plan(
