@@ -23,11 +23,9 @@ import signal
 import sys
 import tempfile
 import time
-import traceback
-import warnings
 from typing import Any
 
-from tests.kills import MADE, end, left_over, note_units, wait
+from tests.kills import MADE, end, forked, left_over, note_units, wait
 from vfljax import store
 from vfljax.api import console
 from vfljax.attacks import TABLE
@@ -95,18 +93,8 @@ def rows_of(unit: str) -> list[dict[str, Any]]:
 
 def start(workdir: pathlib.Path, delay: float, locks: bool) -> int:
     """Starts a copy after a delay. Returns its process."""
-    workdir.mkdir(exist_ok=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # JAX warns of forks
-        process = os.fork()
-    if process:
-        return process
-    status = 1
-    try:
-        os.setsid()
-        said = os.open(workdir / "said.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        for stream in (1, 2):
-            os.dup2(said, stream)
+
+    def run() -> int:
         random.seed()
         time.sleep(delay)
         signal.signal(signal.SIGTERM, console._interrupt)
@@ -120,12 +108,10 @@ def start(workdir: pathlib.Path, delay: float, locks: bool) -> int:
             store.clear_failures(workdir)
         status = 2 if work.work(begun, say).given_up else 0
         with store.leading(workdir):
-            pass
-    except KeyboardInterrupt:
-        status = 130
-    except BaseException:
-        traceback.print_exc()
-    os._exit(status)
+            return status
+
+    workdir.mkdir(exist_ok=True)
+    return forked(run, workdir / "said.log")
 
 
 def say(line: str) -> None:

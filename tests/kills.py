@@ -27,8 +27,8 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -66,34 +66,46 @@ def config_file(folder: pathlib.Path) -> pathlib.Path:
 
 
 def start(workdir: pathlib.Path, flags: Sequence[str], log: pathlib.Path | None = None) -> int:
-    """Starts a copy of the command, in a process group of its own. Returns its process.
+    """Starts a copy of the command. Returns its process. What it says goes to ``log``, else to a file in
+    ``workdir``."""
 
-    What it says goes to ``log``, else to a file in ``workdir``.
-
-    The copy is a fork, which has imported everything. Nothing may have begun to use JAX's devices before.
-    """
-    workdir.mkdir(exist_ok=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # JAX warns of forks
-        process = os.fork()
-    if process:
-        return process
-    try:
-        os.setsid()
-        said = os.open(log or workdir / "said.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        for stream in (1, 2):
-            os.dup2(said, stream)
+    def run() -> NoReturn:
         trainer.SAVE_SECONDS = 0.0
         running.report = lambda workdir: str(workdir)  # which reads and takes long
         note_units(workdir)
         given = [f"--workdir={workdir}", *flags]
         console.start(commands.COMMANDS["sweep"], given, "vfljax sweep")
+
+    workdir.mkdir(exist_ok=True)
+    return forked(run, log or workdir / "said.log")
+
+
+def forked(run: Callable[[], int], log: pathlib.Path) -> int:
+    """Runs a function in another process, in a process group of its own. Returns the process.
+
+    It is a fork, which has imported everything. Nothing may have begun to use JAX's devices before. It ends
+    with the status that the function returns, and what it says is appended to ``log``.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # JAX warns of forks
+        process = os.fork()
+    if process:
+        return process
+    status = 1
+    try:
+        os.setsid()
+        said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        for stream in (1, 2):
+            os.dup2(said, stream)
+        status = run()
     except SystemExit as error:
-        sys.stderr.flush()
-        os._exit(error.code if isinstance(error.code, int) else 1)
+        status = error.code if isinstance(error.code, int) else 1
+    except KeyboardInterrupt:
+        status = 130
     except BaseException:
         traceback.print_exc()
-        os._exit(1)
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def note_units(workdir: pathlib.Path) -> None:

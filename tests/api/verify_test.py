@@ -13,16 +13,13 @@ def last_shard(workdir):
     return sorted((workdir / "shards").iterdir())[-1]
 
 
-def test_verify_says_that_a_sweep_is_sound_and_changes_nothing(launch, workdir):
+def test_verify_lists_what_is_sound_damaged_and_not_there_yet_and_changes_nothing(launch, workdir):
     before = {path: path.stat().st_mtime_ns for path in workdir.rglob("*")}
     done = launch("verify", f"--workdir={workdir}")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"sound          shards/{last_shard(workdir).name}\n" in done.stdout
     assert re.search(r"^\d+ sound$", done.stdout, re.MULTILINE)
     assert {path: path.stat().st_mtime_ns for path in workdir.rglob("*")} == before
-
-
-def test_verify_lists_damage_and_what_is_not_there_yet(launch, workdir):
     gone, *_, damaged = sorted((workdir / "shards").iterdir())
     shutil.rmtree(gone)
     done = launch("verify", f"--workdir={workdir}")

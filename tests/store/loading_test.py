@@ -66,20 +66,6 @@ def test_a_part_of_a_sweep_is_read_as_far_as_it_went(workdir):
     assert store.load(workdir).results.num_rows == 0
 
 
-def test_an_attack_that_is_not_run_is_said_and_the_rest_is_read(workdir):
-    assert store.load(workdir).unfinished == ()
-    drop_units(workdir, "passive")
-    stored = store.load(workdir)
-    line = "the attack passive was not run on 1 of 1 blocks of shards"
-    assert stored.unfinished == (line,)
-    with refused(f"is not finished: {line}"):
-        stored.require_finished()
-    assert {*stored.attacks["label"].to_pylist()} == {
-        "direct/first_negative",
-        "direct/most_negative",
-    }
-
-
 def test_an_entry_adds_up_what_its_units_cost(workdir):
     (unit,) = attack_units(workdir, "passive")
     passive = by_label(workdir)["passive"]

@@ -16,19 +16,6 @@ from vfljax.store import atomic, sealed, units
 SHARD, ATTACK = "a", "attacks/norm.rule1/000"
 
 
-def test_the_directory_describes_itself(tiny_sweep):
-    header = store.load(tiny_sweep).header
-    assert header["schema"] == store.SCHEMA
-    assert header["config"]["grid"]["kdk"]["kdk"]["epsilon"] == [0.0, 0.45]
-    assert set(header["versions"]) >= {"jax", "flax", "numpy", "python"}
-    assert sum(len(s["trials"]) for s in header["shards"]) == header["trials"] == 24
-    assert header["data"]["party_shapes"] == [[8, 4], [8, 4]]
-    names = {unit.name for unit in store.units_of(header)}
-    folders = [*tiny_sweep.glob("shards/*"), *tiny_sweep.glob("local_only/*")]
-    folders += tiny_sweep.glob("attacks/*/*")
-    assert {str(path.relative_to(tiny_sweep)) for path in folders} == names
-
-
 def test_an_attack_on_a_damaged_shard_is_refused_with_the_remedy_and_nothing_is_lost(workdir):
     shard = sorted((workdir / "shards").iterdir())[0]
     flip(shard / "exchange.safetensors")
@@ -59,11 +46,6 @@ def test_a_field_that_came_later_had_its_default_then(workdir):
     changed["config"]["training"]["class_weights"] = [1.0] * 10
     with pytest.raises(UserError, match="training.class_weights"):
         store.begin(workdir, changed)
-
-
-def test_a_folder_without_a_sweep_says_so(tmp_path):
-    with pytest.raises(UserError, match="holds no sweep"):
-        store.load(tmp_path)
 
 
 # --- which units there are, and in which order ---
@@ -126,13 +108,6 @@ def test_units_of_attacks_are_read_as_one_table_and_may_have_no_rows(tmp_path):
     (tmp_path / names[0] / "rows.parquet").unlink()
     with pytest.raises(store.Damaged, match=r"rows\.parquet: no such file"):
         store.finished(tmp_path, names[0])  # it is damaged, and not made again
-
-
-def test_a_unit_that_is_there_is_not_replaced(tmp_path):
-    store.write_rows(tmp_path, ATTACK, [{"trial": 1}], cost={"rows": 1})
-    store.write_rows(tmp_path, ATTACK, [{"trial": 2}], cost={"rows": 2})
-    assert store.read_rows(tmp_path, [ATTACK])["trial"].to_pylist() == [1]
-    assert [path.name for path in (tmp_path / ATTACK).parent.iterdir()] == ["000"]
 
 
 def test_a_unit_that_another_process_makes_meanwhile_stays(tmp_path, monkeypatch):
