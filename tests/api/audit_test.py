@@ -27,7 +27,6 @@ OWNERS = {"bank": ("age", "limit"), "telco": ("pay*",), "shop": ("buys",)}
         ({"label_party": "bnak"}, "did you mean 'bank'"),
         ({"attackers": ["telko"]}, "did you mean 'telco'"),
         ({"attackers": "bank"}, "attackers names 'bank', who has the labels"),
-        ({"attackers": "telco,telco"}, "attackers=['telco', 'telco'] names a party twice"),
         ({"federation": "splt"}, "did you mean 'split'"),
         ({"known": -1}, "known=-1"),
         ({"seeds": 0}, "seeds=0"),
@@ -50,7 +49,7 @@ def test_an_argument_that_cannot_be_meant_is_named(tmp_path, monkeypatch, change
 
 
 @pytest.mark.parametrize(
-    ("given", "who"), [((), ("telco", "shop")), (("shop", "telco"), ("shop", "telco"))]
+    ("given", "who"), [((), ("telco", "shop")), (("shop", "telco", "shop"), ("shop", "telco"))]
 )
 def test_the_parties_without_labels_attack_unless_some_are_named(given, who):
     assert _attackers(given, OWNERS, "bank") == who
@@ -82,8 +81,7 @@ def test_awkward_names_of_parties_come_from_a_file(tmp_path):
         ("bank", "'bank' has no colon"),
         ("bank: a; bank: b", "'bank' twice"),
         ("a\x1b: c; d: e", "cannot be printed"),
-        ("a: A, b: B", "part them by semicolons"),
-        ('{"a": ["A"]}', "write that to a file"),
+        ("a: A, b: B", "parted by semicolons"),
     ],
 )
 def test_parties_that_cannot_be_meant(text, says):

@@ -213,9 +213,7 @@ def _attackers(given: Sequence[str], parties: Mapping[str, Any], holder: str) ->
             raise UserError((field, what), remedy="name parties that lack them")
         if name not in passive:
             raise unknown(("party in ", field), name, passive)
-    if len({*given}) < len(given):
-        raise UserError("names a party twice", field=field, value=[*given], remedy="name it once")
-    return tuple(given) or passive
+    return tuple(dict.fromkeys(given)) or passive
 
 
 def seconds_of(budget: Any) -> float:
@@ -253,13 +251,7 @@ def parties_of(parties: Any) -> dict[str, tuple[str, ...]]:
     elif isinstance(parties, str) and parties.strip().lower().endswith(".json"):
         entries = _read_parties(user_path(parties.strip(), PARTIES))
     elif isinstance(parties, str) and parties.strip():
-        if parties.lstrip().startswith(("{", "[")):
-            remedy = "write that to a file, and give the path FILE.json"
-            raise UserError("is given as JSON", field=PARTIES, remedy=remedy)
         entries = [_entry(part) for part in parties.split(";") if part.strip()]
-        if len(entries) == 1 and parties.count(":") > 1:
-            remedy = f"part them by semicolons, such as {EXAMPLE}"
-            raise UserError("names one party", field=PARTIES, remedy=remedy)
     else:
         remedy = f"say who owns which columns, such as {EXAMPLE}"
         raise UserError(field=PARTIES, value=parties, remedy=remedy)
@@ -280,7 +272,8 @@ def parties_of(parties: Any) -> dict[str, tuple[str, ...]]:
         owners[name] = tuple(map(str, columns))
     if len(owners) < 2:
         what = f" names {len(owners)} party"
-        raise UserError((PARTIES, what), remedy=f"give two or more, such as {EXAMPLE}")
+        remedy = f"give two or more, parted by semicolons, such as {EXAMPLE}"
+        raise UserError((PARTIES, what), remedy=remedy)
     return owners
 
 
