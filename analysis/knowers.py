@@ -19,7 +19,7 @@ import pandas as pd
 
 from vfljax import defenses, store
 from vfljax.report import tables
-from vfljax.report.judged import knobs_of, labels, members_of
+from vfljax.report.judged import members_of, points_of
 from vfljax.report.rows import read
 from vfljax.types import NO_SPLIT, SPLIT
 
@@ -40,13 +40,13 @@ def text(workdir: pathlib.Path) -> str:
     attacks = rows[rows["role"] == "attack"]
     entries = store.attack_summary(workdir)
     identities = {key: store.identity_of(entries[key]) for key in attacks["variant"].unique()}
-    names = labels(trials, knobs_of(trials))
     header = ["configuration"]
     for title in ("split", "no split"):
         header += [f"{title}: who knows it", "others"]
     body = []
-    for number, chain in trials.groupby("configuration")["defenses"].first().items():
-        line = [names[number]]
+    points = points_of(trials).sort_index()[["label", "defenses"]]
+    for number, label, chain in points.itertuples(name=None):
+        line = [label]
         every = [defenses.TABLE[name] for name in members_of(str(chain))]
         for kind in (SPLIT, NO_SPLIT):
             of = (attacks["configuration"] == number) & (attacks["federation"] == kind)

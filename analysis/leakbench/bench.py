@@ -46,7 +46,7 @@ from vfljax.launching import running
 from vfljax.report import lower_limits, rows
 from vfljax.report.costs import costs
 from vfljax.report.judge import LOCAL_ONLY
-from vfljax.report.judged import Judged, knobs_of, members_of, values_of
+from vfljax.report.judged import Judged, members_of, points_of
 from vfljax.report.verdicts import EXCESS
 from vfljax.store import StoredSweep
 from vfljax.store.units import SHARD
@@ -259,7 +259,7 @@ def _score(
         board=board,
         gain=gain,
         outcome=SCORED,
-        knobs=knobs_of(judged.trials)[verdict["configuration"]],
+        knobs=points_of(judged.trials).loc[verdict["configuration"], "knobs"],
         reading=Reading(
             leak=round(verdict["leak"], 5),
             limits=_limits(verdict["leak_lower"], verdict["leak_upper"]),
@@ -326,8 +326,6 @@ def _flags(
     taught = bool((means["all_labels_leak"] > verdict["local_only"] + EXCESS).any())
     chain = members_of(verdict["defenses"])
     listed = [defenses.TABLE[name].known_by.get(panel) for name in chain]
-    knobs = knobs_of(judged.trials)[number]
-    claims = [defenses.TABLE[name].remarks.epsilon(*values_of(name, knobs)) for name in chain]
     return [
         ("worse than no federation", verdict["utility"] < verdict["alone"]),
         (
@@ -341,7 +339,7 @@ def _flags(
         ),
         ("some seeds diverge", bool(trials["diverged"].any())),
         ("classes exchanged", bool((trials.get("inverted", pd.Series(dtype=float)) == 1).any())),
-        ("canaries exceed the claimed epsilon", any(c is not None and epsilon > c for c in claims)),
+        ("canaries exceed the claimed epsilon", epsilon > verdict["epsilon claimed"]),
         (
             "nobody who knows it attacked it",
             bool(chain) and not (verdict["known_by"] and all(listed)),

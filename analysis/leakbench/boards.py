@@ -23,8 +23,7 @@ from vfljax import store
 from vfljax.attacks import TABLE
 from vfljax.auditing.suite import KNOWN, UNDEFENDED
 from vfljax.errors import UserError
-from vfljax.report.judge import judge
-from vfljax.report.judged import Judged, with_words
+from vfljax.report.judged import Judged, judge_frames
 from vfljax.report.rows import Frames, read
 from vfljax.store import StoredSweep
 from vfljax.sweep.grid import experiment_of
@@ -97,9 +96,7 @@ class Board(msgspec.Struct, frozen=True):
         rows = rows[attacks | (rows["role"] == "learner")]
         fair = rows.loc[rows["role"] == "attack", "known"]
         frames = Frames(rows, trials, facts._replace(known=int(fair.max()) if len(fair) else 0))
-        summary = store.attack_summary(sweep.workdir)
-        verdicts = with_words(judge(*frames), frames, summary)
-        return Judged(sweep, experiment, *frames, verdicts, verdicts.iloc[:0])
+        return judge_frames(sweep, experiment, frames, store.attack_summary(sweep.workdir))
 
 
 BOARDS = (

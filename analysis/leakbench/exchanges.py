@@ -25,7 +25,7 @@ from vfljax import store
 from vfljax.datasets.wire_checks import EXCHANGED, VERSION, checked
 from vfljax.errors import UserError
 from vfljax.launching import running
-from vfljax.report.judged import knobs_of
+from vfljax.report.judged import points_of
 from vfljax.report.rows import read
 from vfljax.store import StoredSweep
 from vfljax.store.exchange import MATES
@@ -128,7 +128,8 @@ def _is(chain: Mapping[str, Mapping[str, Any]], knobs: Knobs) -> bool:
 def _trials(sweep: StoredSweep, entry: Entry, knobs: Knobs) -> list[dict[str, Any]]:
     """Returns the rows of the trials of a strength."""
     trials = read(sweep).trials
-    of_strength = [number for number, values in knobs_of(trials).items() if values == knobs]
+    every = points_of(trials)["knobs"].to_dict()
+    of_strength = [number for number, values in every.items() if values == knobs]
     right = (trials["method"] == entry.name) & trials["configuration"].isin(of_strength)
     return trials[right & ~trials["diverged"]].to_dict("records")  # pyright: ignore[reportCallIssue]
 

@@ -29,7 +29,7 @@ from vfljax.api.forms import leak_frame
 from vfljax.papers import paper_of
 from vfljax.papers.comparisons import Compared
 from vfljax.report.judge import LOCAL_ONLY
-from vfljax.report.judged import Judged, knobs_of, members_of
+from vfljax.report.judged import Judged, members_of, points_of
 from vfljax.report.limits import SHOWN_LEVEL, limits
 
 SAME = ("table", "dataset", "attack", "split", "metric")  # are equal in compared numbers
@@ -63,7 +63,7 @@ def leak_rows(table: str, judged: Judged) -> list[LeakRow]:
       table: the paper's table that the sweep reproduces.
       judged: the sweep.
     """
-    figures, knobs = seed_figures(judged.sweep), knobs_of(judged.trials)
+    figures, knobs = seed_figures(judged.sweep), points_of(judged.trials)["knobs"]
     excess = leak_frame(judged).set_index(["variant", "trial", "point"])["excess"]
     excess = excess[~excess.index.duplicated()]
     attacks, utility = figures.attacks, figures.trials

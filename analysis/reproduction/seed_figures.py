@@ -14,7 +14,7 @@ import pandas as pd
 
 from vfljax.papers.reproduction import published_figures
 from vfljax.report import rows
-from vfljax.report.judged import knobs_of, labels
+from vfljax.report.judged import points_of
 from vfljax.report.limits import SHOWN_LEVEL, Limits, limits
 from vfljax.store import StoredSweep
 from vfljax.types import SPLIT, federation_of
@@ -50,10 +50,8 @@ class SeedFigures(NamedTuple):
 def seed_figures(sweep: StoredSweep) -> SeedFigures:
     """Returns the figures of a stored sweep."""
     trials = rows.read(sweep).trials
-    knobs = knobs_of(trials)
-    first = trials.drop_duplicates("configuration").set_index("configuration").sort_index()
-    points = first[["method", "defenses"]].assign(label=pd.Series(labels(trials, knobs)))
-    points = points.join(pd.DataFrame.from_dict(knobs, orient="index"))
+    points = points_of(trials).sort_index()
+    points = points.join(pd.DataFrame.from_dict(points.pop("knobs").to_dict(), orient="index"))
     oriented = "oriented_" if "test_oriented_accuracy" in trials else ""
     auc = trials.get("test_oriented_auc", np.nan)
     trials = trials.assign(

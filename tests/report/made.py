@@ -11,8 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from tests.sweeps import columns
-from vfljax.report.judge import judge
-from vfljax.report.judged import Judged, with_words
+from vfljax.report.judged import Judged, judge_frames
 from vfljax.report.rows import Facts, Frames
 from vfljax.store import StoredSweep
 from vfljax.sweep.grid import parse
@@ -27,6 +26,9 @@ ALONE = {"alone_test": 0.80, "alone_validation": 0.80}
 BARE = {"probe/mean": 0.95}
 PROTECTS = {"probe/mean": 0.6, "test_utility": 0.88}
 """Points of ``sweep``: undefended, and one that protects and keeps most of the gain."""
+ENTRY = {"status": "ok", "federations": ["split"], "knobs": [{"known": 40.0}], "steps": 20}
+ENTRY |= {"seconds": 1.0, "compiles": 1, "trials": 5, "diverged": 0, "rows": 5}
+"""What ``store.attack_summary`` has of an attack beside its identity."""
 COMMAND = "vfljax sweep --config=configs/x.py --workdir=runs/x --config.data.dir=D --config.seeds=3"
 CONFIG: dict[str, Any] = {
     "attackers": ((0,),),
@@ -93,6 +95,7 @@ def made(
     config: dict[str, Any] | None = None,
     balance: tuple[int, int] = (300, 700),
     rows: dict[str, Any] | None = None,
+    entries: dict[str, Any] | None = None,
     **values: Any,
 ) -> Judged:
     """Returns a judged sweep.
@@ -108,6 +111,7 @@ def made(
       config: fields of the experiment.
       balance: the number of rows of each class.
       rows: columns of the rows of attacks.
+      entries: further ones of ``store.attack_summary``.
       **values: of ``sweep``.
     """
     made_rows, made_trials = sweep(*configurations, **values)
@@ -119,11 +123,11 @@ def made(
         trials[name] = trials["configuration"].map(dict(enumerate(of)))
     frame = pd.DataFrame(made_rows)
     frame = frame.assign(variant=frame["label"], point=0, adaptive=False).assign(**(rows or {}))
-    summary = {label: columns(label) for label in frame.loc[frame["role"] == "attack", "label"]}
+    attacks = frame.loc[frame["role"] == "attack", "label"].unique()
+    summary = {label: columns(label) | ENTRY for label in attacks} | (entries or {})
     frames = Frames(frame, trials, facts)
     data = {"name": "x", "balance": list(balance), "party_shapes": [[3], [2], [4]], "train": 1000}
     results = pa.table({"seconds": [1.0] * len(trials)})
     header = {"command": command, "data": data, "trials": len(trials)}
     stored = StoredSweep(pathlib.Path(workdir), header, results, pa.table({}))
-    verdicts = with_words(judge(*frames), frames, summary)
-    return Judged(stored, parse(CONFIG | (config or {})), *frames, verdicts, verdicts.iloc[:0])
+    return judge_frames(stored, parse(CONFIG | (config or {})), frames, summary)

@@ -2,19 +2,10 @@
 
 import pytest
 
-from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
+from tests.report.made import BARE, ENTRY, FACTS, NAN, PROTECTS, made
 from tests.sweeps import columns
-from vfljax import store
 from vfljax.report import not_run, threat_model
 from vfljax.sweep.grid import parse
-
-
-@pytest.fixture(autouse=True)
-def summary(monkeypatch):
-    """The entries of the attacks of a sweep."""
-    entries = {}
-    monkeypatch.setattr(store, "attack_summary", lambda workdir: entries)
-    return entries
 
 
 @pytest.mark.parametrize(
@@ -52,12 +43,12 @@ def test_what_was_not_reached_is_named():
     assert any("undefended on 3, noise on 3, max_norm on 3" in line for line in lines)
 
 
-def test_skipped_attacks_have_their_reasons_and_old_rules_are_said(summary):
-    summary["norm"] = {"label": "norm", "status": "skipped", "reason": "it has no gradients"}
-    entry = {"label": "passive", "status": "ok", "steps": 20}
-    summary["passive"] = columns("passive", rule=999) | entry
-    assert not_run.not_attacked(made(BARE)) == ["norm: it has no gradients."]
-    (line,) = not_run.remarks(made(BARE))
+def test_skipped_attacks_have_their_reasons_and_old_rules_are_said():
+    skipped = columns("norm") | {"status": "skipped", "reason": "it has no gradients"}
+    old = columns("passive", rule=999) | ENTRY
+    judged = made(BARE, entries={"norm": skipped, "passive": old})
+    assert not_run.not_attacked(judged) == ["norm: it has no gradients."]
+    (line,) = not_run.remarks(judged)
     assert "passive (rule 999; this version has rule" in line
 
 

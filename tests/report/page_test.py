@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
-from tests.store.header_test import SMALL
 from vfljax import store
 from vfljax.report import frontier, page, tables
 from vfljax.report.answer import Answer, Command, answers
@@ -40,7 +39,7 @@ def written(tmp_path_factory):
 
 def rendered(folder, judged):
     """The page of a sweep that is made."""
-    store.write(folder, {**SMALL, "attacks": {}, "local_only": []})
+    folder.mkdir()
     header = judged.sweep.header | HEADER | {"trials": len(judged.trials), "config": {}}
     sweep = judged.sweep._replace(header=header, workdir=folder)
     header["data"] |= {"rows": 1000, "classes": 2, "validation": 9, "test": 9}

@@ -4,8 +4,6 @@ import pandas as pd
 import pytest
 
 from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
-from tests.store.header_test import SMALL
-from vfljax import store
 from vfljax.config import Goal
 from vfljax.datasets.core import SourceColumn
 from vfljax.report import not_run, page, tables
@@ -86,8 +84,7 @@ def test_leaks_are_means_over_seeds_of_what_is_stored():
     assert tables.csv_text(table).startswith("configuration,panel,attack,federation,known,role")
 
 
-def test_a_settled_attack_is_said_where_its_figure_would_be(monkeypatch):
-    monkeypatch.setattr(store, "attack_summary", lambda workdir: {})
+def test_a_settled_attack_is_said_where_its_figure_would_be():
     leaks = {"direct": [1.0] * 5, "probe/mean": [NAN] * 5, "norm": [0.9, NAN, NAN, 0.7, NAN]}
     by = made(leaks).rows["leak"].isna().map({True: "direct", False: ""})
     judged = made(leaks, rows={"settled_by": by})
@@ -102,9 +99,8 @@ def test_a_settled_attack_is_said_where_its_figure_would_be(monkeypatch):
     assert [*table["settled_by"]] == ["", "direct", "direct"]
 
 
-def test_columns_of_a_user_s_table_are_listed_with_their_owners(tmp_path):
-    judged, title = made(BARE, workdir=str(tmp_path)), "Columns of the table"
-    store.write(tmp_path, {**SMALL, "attacks": {}, "local_only": []})
+def test_columns_of_a_user_s_table_are_listed_with_their_owners():
+    judged, title = made(BARE), "Columns of the table"
     assert title not in [section.title for section in tables.sections(judged)]
     sources = [
         SourceColumn("job", "category", 3, 12, 40, "a note")._asdict() | {"owner": 0},

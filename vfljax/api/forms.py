@@ -17,7 +17,7 @@ import pyarrow as pa
 from vfljax import store
 from vfljax.errors import UnknownError, UserError, imported, short_path, unknown
 from vfljax.report import rows as report_rows
-from vfljax.report.judged import Judged, knobs_of, labels
+from vfljax.report.judged import Judged, points_of
 from vfljax.report.limits import half_row, limits
 from vfljax.report.verdicts import MEANINGS
 from vfljax.store.header import differences
@@ -74,7 +74,12 @@ def verdict_frame(judged: Judged, known: int | None = None) -> pd.DataFrame:
 
 def _knobs(judged: Judged) -> pd.DataFrame:
     """Returns the knobs of each configuration, indexed by it; NaN for those of other methods."""
-    return pd.DataFrame.from_dict(knobs_of(judged.trials), orient="index")
+    return _wide(points_of(judged.trials)["knobs"])
+
+
+def _wide(knobs: pd.Series) -> pd.DataFrame:
+    """Returns dicts of knobs as columns."""
+    return pd.DataFrame.from_dict(knobs.to_dict(), orient="index")
 
 
 def leak_frame(judged: Judged) -> pd.DataFrame:
@@ -92,16 +97,15 @@ def leak_frame(judged: Judged) -> pd.DataFrame:
     alone = np.where(attacks["known"] > 0, reached, judged.facts.chance)
     oracle = attacks["role"] == "oracle"  # no learner knows as much
     excess = np.where(oracle, np.nan, attacks["leak"] - alone)
-    points = trials.drop_duplicates("configuration").set_index("configuration")
-    names = pd.Series(labels(trials, knobs_of(trials)), dtype=object)
+    points = points_of(trials)
     placed = attacks.assign(
         method=attacks["configuration"].map(points["method"]),
-        configuration_label=attacks["configuration"].map(names),
+        configuration_label=attacks["configuration"].map(points["label"]),
         excess=excess,
     )
     options = {key: dict(identity.options) for key, identity in _identities(judged.sweep).items()}
     placed = placed[[*FIRST, *(name for name in placed if name not in FIRST)]]
-    placed = placed.join(_knobs(judged), on="configuration")
+    placed = placed.join(_wide(points["knobs"]), on="configuration")
     if not options:
         return placed
     columns = pd.DataFrame.from_dict(options, orient="index").add_prefix("attack.")
@@ -187,9 +191,7 @@ def _along_knobs(arrays: Any, trials: pd.DataFrame, method: str) -> Any:
     members = trials.loc[trials["method"] == method, "configuration"].unique()
     if not len(members):
         raise unknown("method of this sweep", method, trials["method"].unique())
-    values = pd.DataFrame.from_dict(
-        {place: of for place, of in knobs_of(trials).items() if place in members}, orient="index"
-    ).loc[members]
+    values = _wide(points_of(trials)["knobs"]).loc[members]
     knobs = [name for name in values if values[name].nunique(dropna=False) > 1]
     points = list(values[knobs].itertuples(index=False, name=None))
     if len(members) != math.prod(values[knob].nunique(dropna=False) for knob in knobs):
@@ -263,11 +265,11 @@ def _figures(sweep: store.StoredSweep) -> pd.DataFrame:
     The columns are ``COMPARED``, ``seed``, ``value``, and a ``key`` that matches equal figures of two sweeps.
     """
     rows, trials, facts = report_rows.read(sweep)
-    knobs = knobs_of(trials)
-    names, identities = labels(trials, knobs), _identities(sweep)
+    points, identities = points_of(trials), _identities(sweep)
+    names = points["label"]
     place = {
-        number: (method, tuple(sorted((k, str(v)) for k, v in knobs[number].items())))
-        for number, method in trials.groupby("configuration")["method"].first().items()
+        number: (method, tuple(sorted((k, str(v)) for k, v in knobs.items())))
+        for number, method, knobs in points[["method", "knobs"]].itertuples(name=None)
     }
     records = []
     columns = ["configuration", "federation", "seed", "test_utility"]

@@ -65,6 +65,7 @@ def report(
       UserError: if no trial is finished, or the sweep is not and ``unfinished`` is False.
       UnmetError: if the sweep does not meet the requirements.
     """
+    from vfljax import store
     from vfljax.api.loading import load
     from vfljax.launching import running
     from vfljax.papers import reproduction
@@ -77,7 +78,8 @@ def report(
     if not unfinished:
         sweep.require_finished()
     if times:
-        say(f"{terminal.fitted(tables.seconds(sweep))}\n{tables.SECONDS}")
+        table = tables.seconds(sweep.results, store.attack_summary(folder))
+        say(f"{terminal.fitted(table)}\n{tables.SECONDS}")
         return
     if out is not None and pathlib.Path(out).is_file():
         value = short_path(out)

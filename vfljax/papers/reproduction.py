@@ -25,7 +25,7 @@ from vfljax.config import Config, Reproduces
 from vfljax.papers import Number, comparisons, gafm_gradients
 from vfljax.papers.comparisons import Compared
 from vfljax.report import rows, tables
-from vfljax.report.judged import knobs_of, labels
+from vfljax.report.judged import points_of
 from vfljax.types import NO_SPLIT, SPLIT, federation_of
 
 GAFM = {name: f"gafm.{name}" for name in ("sigma", "delta", "gamma")}
@@ -126,9 +126,7 @@ class _Finder:
     def __init__(self, sweep: store.StoredSweep, reproduces: Reproduces) -> None:
         self._sweep, self._reproduces = sweep, reproduces
         trials = rows.read(sweep).trials
-        self._knobs = knobs_of(trials)
-        self._labels = labels(trials, self._knobs)
-        self._methods = trials.groupby("configuration")["method"].first()
+        self._points = points_of(trials).sort_index()
         self._trials = trials[~trials["diverged"]]
         self._attacks = published_figures(sweep)
 
@@ -140,22 +138,21 @@ class _Finder:
           variant: the sweep's, or a key of ``AVERAGES``.
         """
         blank = Compared(number=number, variant=variant, scale=self._reproduces.scale)
-        matching = [c for c in self._methods.index if self._matches(number, c)]
-        if len({str(self._methods[c]) for c in matching}) < len(
-            matching
-        ):  # several of a method fit
-            several = ", ".join(self._labels[c] for c in matching)
+        matching = [c for c in self._points.index if self._matches(number, c)]
+        fitting = self._points.loc[matching]
+        if fitting["method"].duplicated().any():
+            several = ", ".join(fitting["label"])
             return [blank._replace(figure=f"several: {several}")]
         out = []
         for place, c in enumerate(matching):
             trials = self._trials[self._trials["configuration"] == c]
             federation, figure, by_seed = self._found(number, trials, variant)
             values = (by_seed[seed] for seed in sorted(by_seed))
-            names = (variant, str(self._methods[c]) if place else "")
+            names = (variant, fitting["method"][c] if place else "")
             out.append(
                 blank._replace(
                     variant=" ".join(filter(None, names)),
-                    point=self._labels[c],
+                    point=fitting["label"][c],
                     federation=federation,
                     figure=figure,
                     ours=tuple(filter(math.isfinite, values)),
@@ -165,14 +162,15 @@ class _Finder:
 
     def _matches(self, number: Number, c: int) -> bool:
         """Whether the method stands for the number's defense, and knobs and facts equal its setting."""
-        if self._reproduces.arms.get(self._methods[c]) != number.defense:
+        method, own = self._points.loc[c, ["method", "knobs"]]
+        if self._reproduces.arms.get(method) != number.defense:
             return False
         setting, knobs = self._reproduces.setting, KNOBS.get(number.defense, {})
         facts = {k: v for k, v in setting.items() if not isinstance(v, Mapping)}
-        of_method = setting.get(self._methods[c], {})
+        of_method = setting.get(method, {})
         facts = {**NEUTRAL.get(number.defense, {}), **facts, **of_method}
         first = self._trials[self._trials["configuration"] == c].head(1).to_dict("records")
-        values = {**self._knobs[c], **(first[0] if first else {})}
+        values = {**own, **(first[0] if first else {})}
         return all(
             _same(values.get(knobs[name]) if name in knobs else facts.get(name), value)
             for name, value in number.setting.items()

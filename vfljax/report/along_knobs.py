@@ -17,7 +17,7 @@ from vfljax.errors import slug
 from vfljax.report import words
 from vfljax.report.figures import LOCAL_ONLY_COLOR, hover, logarithmic, style
 from vfljax.report.frontier import WIDTH, hover_lines
-from vfljax.report.judged import Judged, knobs_of
+from vfljax.report.judged import Judged, points_of
 from vfljax.report.rows import PANELS, Facts
 
 LOOKS = {"leak": ("#D55E00", "o"), "utility": ("#0072B2", "s")}
@@ -28,7 +28,7 @@ WIDE = 20.0
 def drawings(judged: Judged) -> dict[str, tuple[str, Callable[[], Figure]]]:
     """Returns a title, and what draws the figure, for each method with one or two knobs that vary, by name."""
     out: dict[str, tuple[str, Callable[[], Figure]]] = {}
-    every = knobs_of(judged.trials)
+    every = points_of(judged.trials)["knobs"]
     leading = judged.leading[judged.leading["leak"].notna() | judged.leading["utility"].notna()]
     for method, members in leading.groupby("method", sort=False):
         of = [every[c] for c in members["configuration"].unique()]

@@ -13,7 +13,7 @@ from typing import Any
 
 from vfljax import defenses
 from vfljax.config import as_axis
-from vfljax.report.judged import judge_sweep, knobs_of
+from vfljax.report.judged import judge_sweep, points_of
 
 SEEDS = 3  # as many as a verdict needs
 NOTHING = "nothing is recommended, so there is nothing to confirm"
@@ -36,7 +36,7 @@ def fields(workdir: pathlib.Path) -> dict[str, Any] | None:
     if not len(chosen):
         return None
     grid, experiment = found.experiment.stored["grid"], found.experiment
-    points = knobs_of(found.trials)
+    points = points_of(found.trials)["knobs"]
     methods = {name: copy.deepcopy(dict(grid[name])) for name in bare["method"].unique()}
     for name, of in chosen.groupby("method", sort=False):
         places = [points[number] for number in of["configuration"].unique()]

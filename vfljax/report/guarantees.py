@@ -25,10 +25,12 @@ import pandas as pd
 
 from vfljax import defenses
 from vfljax.defenses.rows import prior_of
-from vfljax.report.judged import Judged, knobs_of, members_of, values_of
+from vfljax.report.judged import Judged, members, points_of
 from vfljax.report.lower_limits import Guesses, lower_limits
 from vfljax.report.rows import PANELS
 from vfljax.report.words import NONE, apart, figure
+
+PLACE = ["configuration", "defense"]
 
 
 def _accuracy_bound(epsilon: float, without: float) -> float:
@@ -58,17 +60,15 @@ def guarantees(judged: Judged) -> pd.DataFrame:
     guess    how often the best guess from the noisy label alone is right, as text
     epsilon  that is claimed; NaN if it is no label differential privacy
     """
-    knobs, prior = knobs_of(judged.trials), prior_of(judged.sweep.header["data"]["balance"])
-    found = []
-    for of in judged.verdicts.drop_duplicates("configuration").to_dict("records"):
-        for name in members_of(of["defenses"]):
-            remarks = defenses.TABLE[name].remarks
-            values = values_of(name, knobs[of["configuration"]])
-            bound, epsilon = remarks.bound(*values, prior), remarks.epsilon(*values)
-            if bound is not None or epsilon is not None:
-                claim = math.nan if epsilon is None else epsilon
-                place = of["configuration"], of["label"], name
-                found.append((*place, *(bound or (NONE, NONE)), claim))
+    prior, found = prior_of(judged.sweep.header["data"]["balance"]), []
+    for of in members(points_of(judged.trials).sort_index()):
+        remarks = defenses.TABLE[of.defense].remarks
+        bound = remarks.bound(of.knobs, of.options, prior)
+        epsilon = remarks.epsilon(of.knobs, of.options)
+        if bound is not None or epsilon is not None:
+            claim = math.nan if epsilon is None else epsilon
+            place = of.configuration, of.label, of.defense
+            found.append((*place, *(bound or (NONE, NONE)), claim))
     names = ["configuration", "label", "defense", "odds", "guess", "epsilon"]
     return pd.DataFrame(found, columns=names)
 
@@ -138,9 +138,11 @@ def lines(judged: Judged) -> pd.DataFrame:
 def warnings(judged: Judged) -> list[str]:
     """Returns a warning for every accuracy or lower limit of epsilon that is above what a guarantee allows."""
     claimed, found = guarantees(judged).dropna(subset="epsilon"), lines(judged)
+    if not len(claimed):
+        return []
     crossed = found[found["crossed"].astype(bool)].to_dict("records")
-    lower = lower_limits(judged) if len(claimed) else {}
-    return [_crossed(line, _measured_without(judged)) for line in crossed] + [
+    lower, without = lower_limits(judged), _measured_without(judged)
+    return [_crossed(line, without) for line in crossed] + [
         f"WARNING: {of.label}: with a confidence of 95 % ε is at least {guesses.epsilon():.2f}, more than the "
         f"{of.epsilon:g} that {of.defense} claims ({guesses.text} coins of canaries guessed). Do not rely on "
         "its guarantee before the code of the defense is checked."
@@ -187,30 +189,25 @@ def bound_table(judged: Judged) -> pd.DataFrame:
             "beyond M at most": [figure(math.tanh(x / 4), 3) for x in found["epsilon"]],
         }
     )
-    key = ["configuration", "defense"]
-    places = [*found[key].itertuples(index=False, name=None)]
+    table.index = pd.MultiIndex.from_frame(found[PLACE])
     panels = [panel for panel in PANELS if panel in {*judged.leading["panel"]}]
     for panel in panels:
-        of = drawn[drawn["panel"] == panel].set_index(key)
-        texts = {
-            place: f"{figure(x, 3)} {who}"
-            for place, x, who in of[["reached", "whose"]].itertuples()
-        }
-        table[f"most accurate attack, {PANELS[panel]}"] = [texts.get(at, NONE) for at in places]
+        of = drawn[drawn["panel"] == panel].set_index(PLACE)
+        table[f"most accurate attack, {PANELS[panel]}"] = pd.Series(
+            [f"{figure(x, 3)} {who}" for x, who in zip(of["reached"], of["whose"])],
+            of.index,
+            object,
+        )
     for panel in panels:
         of = judged.leading[(judged.leading["panel"] == panel) & (judged.leading["leader"] != "")]
-        of = of.set_index("configuration")[["leak", "leader"]]
-        texts = {place: f"{figure(x)} {leader}" for place, x, leader in of.itertuples()}
-        strongest = [texts.get(place, NONE) for place in found["configuration"]]
-        table[f"strongest attack, {PANELS[panel]}"] = strongest
-    crossed: dict[Any, list[str]] = {}
-    for line in drawn[drawn["crossed"].astype(bool)].to_dict("records"):
-        crossed.setdefault((line["configuration"], line["defense"]), []).append(
-            PANELS[line["panel"]]
-        )
-    warned = (", ".join(crossed.get(at, [])) for at in places)
-    table["crosses the line"] = [f"WARNING: {text}" if text else "no" for text in warned]
-    return table
+        texts = [f"{figure(x)} {leader}" for x, leader in zip(of["leak"], of["leader"])]
+        texts = pd.Series(texts, of["configuration"], object).reindex(found["configuration"])
+        table[f"strongest attack, {PANELS[panel]}"] = texts.to_numpy()
+    crossed = drawn[drawn["crossed"].astype(bool)]
+    where = crossed["panel"].map(PANELS).groupby([crossed[key] for key in PLACE]).agg(", ".join)
+    warned = where.map("WARNING: {}".format)
+    table["crosses the line"] = warned.reindex(table.index, fill_value="no")
+    return table.fillna(NONE).reset_index(drop=True)
 
 
 def caption(judged: Judged) -> str:

@@ -23,10 +23,10 @@ The last three are False but for K = ``facts.known``, the number of known labels
 
 from __future__ import annotations
 
+import functools
 import math
 import pathlib
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +59,7 @@ class Judged(NamedTuple):
     rows: pd.DataFrame  # see ``report.rows``
     trials: pd.DataFrame
     facts: Facts
+    attacks: Mapping[str, Mapping[str, Any]]  # as of ``store.attack_summary``
     verdicts: pd.DataFrame
     confirmed: pd.DataFrame  # verdicts on fresh seeds, by the sweep's numbers of configurations
 
@@ -77,42 +78,44 @@ def judge_sweep(workdir: pathlib.Path) -> Judged:
 
 def judged(sweep: StoredSweep, experiment: Config) -> Judged:
     """Returns a stored sweep with its verdicts, and those of the folder of fresh seeds if that is finished."""
-    frames = read(sweep, experiment)
-    verdicts = with_words(judge(*frames), frames, store.attack_summary(sweep.workdir))
+    frames, attacks = read(sweep, experiment), store.attack_summary(sweep.workdir)
+    found = judge_frames(sweep, experiment, frames, attacks)
     folder = sweep.workdir / CONFIRMED
-    confirmed = verdicts.iloc[:0]
     if (folder / "sweep.json").exists():
         fresh = store.load(folder)
         if not fresh.unfinished:
-            confirmed = on_fresh_seeds(verdicts, frames.trials, judged(fresh, experiment_of(fresh)))
-    return Judged(sweep, experiment, *frames, verdicts, confirmed)
+            again = judged(fresh, experiment_of(fresh))
+            confirmed = on_fresh_seeds(found.verdicts, found.trials, again)
+            return found._replace(confirmed=confirmed)
+    return found
 
 
-def with_words(
-    verdicts: pd.DataFrame, frames: Frames, attacks: Mapping[str, Mapping[str, Any]]
-) -> pd.DataFrame:
-    """Returns the verdicts with the columns of this module.
+def judge_frames(
+    sweep: StoredSweep, experiment: Config, frames: Frames, attacks: Mapping[str, Mapping[str, Any]]
+) -> Judged:
+    """Returns a sweep with the verdicts on its frames, or on a part of them.
 
     Args:
-      verdicts: of ``judge.judge``.
-      frames: of the sweep.
-      attacks: the entries of ``store.attack_summary``, by variant.
+      sweep: the stored sweep.
+      experiment: the sweep's.
+      frames: as ``rows.read`` returns them.
+      attacks: as ``store.attack_summary`` returns them.
     """
-    knobs = knobs_of(frames.trials)
-    chains = frames.trials.drop_duplicates("configuration").set_index("configuration")["defenses"]
-    about = pd.DataFrame(
-        {
-            "label": labels(frames.trials, knobs),
-            "faint": {c: _faint(chain, knobs[c]) for c, chain in chains.items()},
-            "epsilon claimed": {c: _epsilon(chain, knobs[c]) for c, chain in chains.items()},
-        }
+    points = points_of(frames.trials)
+    every = [*members(points)]
+    faint = {of.configuration for of in every if defenses.TABLE[of.defense].faint(of.knobs)}
+    claims = [defenses.TABLE[of.defense].remarks.epsilon(of.knobs, of.options) for of in every]
+    claimed = pd.Series(claims, [of.configuration for of in every], float).groupby(level=0).min()
+    about = points[["label"]].assign(
+        faint=points.index.isin([*faint]), **{"epsilon claimed": claimed}
     )
-    out = verdicts.join(about, on="configuration")
-    out["known_by"], out["author_says"] = _known_by(out, frames.rows, attacks)
+    out = judge(*frames).join(about, on="configuration")
+    out = out.join(_known_by(out, frames.rows, attacks))
     published = _published(out, frames)
     out = out.join(published, on=[*published.index.names])
     out["representative"] = _representative(out, frames.facts)
-    return out.assign(recommended=_recommended(out, frames.facts), confirms=False)
+    out = out.assign(recommended=_recommended(out, frames.facts), confirms=False)
+    return Judged(sweep, experiment, *frames, attacks, out, out.iloc[:0])
 
 
 def _published(verdicts: pd.DataFrame, frames: Frames) -> pd.DataFrame:
@@ -139,28 +142,89 @@ def _published(verdicts: pd.DataFrame, frames: Frames) -> pd.DataFrame:
     return out
 
 
-def knobs_of(trials: pd.DataFrame) -> dict[int, dict[str, Any]]:
-    """Returns the knobs of each configuration, such as {"kdk.epsilon": .45}, by its number. Numbers of training
-    are among them if they vary in the sweep."""
+def points_of(trials: pd.DataFrame) -> pd.DataFrame:
+    """Returns a row for each configuration, by its number, with the columns
+
+        method, defenses
+        knobs    a dict such as {"kdk.epsilon": .45}. Numbers of training are among them if they vary in the
+                 sweep
+        label    the method, with the knobs that vary in it or have no default. Texts that several
+                 configurations would have are followed by the configuration's number
+
+    Args:
+      trials: ``rows.Frames.trials``.
+    """
+    points = trials.drop_duplicates("configuration").set_index("configuration")
     varied = [
         name for name in NUMBERS if name in trials and trials[name].fillna(0).nunique(False) > 1
     ]
-    names = [name for name in trials if "." in name] + varied
-    first = trials.drop_duplicates("configuration").set_index("configuration")[names]
-    first[varied] = first[varied].fillna(0)
-    return {
-        place: {name: value for name, value in values.items() if not _missing(value)}
-        for place, values in first.to_dict("index").items()
-    }
+    values = points[[name for name in trials if "." in name] + varied]
+    values = values.fillna(dict.fromkeys(varied, 0)).to_dict("records")
+    points = points[["method", "defenses"]].assign(
+        knobs=[{name: of[name] for name in of if not pd.isna(of[name])} for of in values]
+    )
+    points["label"] = ""
+    for _, of in points.groupby("method", sort=False):
+        every = {name for knobs in of["knobs"] for name in knobs}
+        in_label = {
+            name
+            for name in every
+            if name in NUMBERS
+            or _required(name)
+            or len({knobs.get(name) for knobs in of["knobs"]}) > 1
+        }
+        given = of[["method", "defenses", "knobs"]].itertuples(index=False, name=None)
+        points.loc[of.index, "label"] = [_label(*point, in_label) for point in given]
+    numbered = points["label"] + " #" + points.index.astype(str)
+    several = points["label"].duplicated(keep=False)
+    return points.assign(label=points["label"].mask(several, numbered))
 
 
-def values_of(defense: str, knobs: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
-    """Returns the knobs and the options of one defense, by their names in the defense.
+def _label(method: str, chain: str, knobs: Mapping[str, Any], in_label: Collection[str]) -> str:
+    """Returns the method with "epsilon=.3" for each knob in the label; with its defense if two have a knob of
+    that name."""
+    named = [name for name in knobs if name in in_label]
+    last = [name.split(".")[-1] for name in named]
+    out = [method]
+    for name, word in zip(named, last):
+        defense, _, knob = name.partition(".")
+        if last.count(word) > 1:
+            word = name
+        elif defense in members_of(chain):
+            options = _values_of(defense, knobs)[1]
+            word = defenses.TABLE[defense].remarks.knob_label(knob, options)
+        value = knobs[name]
+        out.append(value if isinstance(value, str) else f"{word}={number(value)}")
+    return " ".join(out)
 
-    Args:
-      defense: its name.
-      knobs: of a configuration, see ``knobs_of``.
-    """
+
+def _required(name: str) -> bool:
+    """Returns whether a knob has no default, so that a label names it also where it does not vary."""
+    defense, _, knob = name.partition(".")
+    if defense == "model":  # a method has one model, which its name shows
+        return False
+    return bool(knob) and defense in defenses.TABLE and knob in defenses.TABLE[defense].required
+
+
+class Member(NamedTuple):
+    """A defense of a configuration's chain, with its knobs and options by their names in the defense."""
+
+    configuration: int
+    label: str  # of the configuration
+    defense: str
+    knobs: dict[str, float]
+    options: dict[str, Any]
+
+
+def members(points: pd.DataFrame) -> Iterator[Member]:
+    """Yields the defenses of each configuration of ``points_of``."""
+    columns = points[["label", "defenses", "knobs"]]
+    for configuration, label, chain, knobs in columns.itertuples(name=None):
+        for name in members_of(chain):
+            yield Member(configuration, label, name, *_values_of(name, knobs))
+
+
+def _values_of(defense: str, knobs: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
     prefix = f"{defense}."
     values = {k.removeprefix(prefix): v for k, v in knobs.items() if k.startswith(prefix)}
     return defenses.TABLE[defense].knobs_and_options(values)
@@ -171,95 +235,37 @@ def members_of(chain: str) -> list[str]:
     return [name for name in chain.split("+") if name]
 
 
-def labels(trials: pd.DataFrame, knobs: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
-    """Returns a text for each configuration: its method, with the knobs that vary in it or have no default.
-
-    Texts that several configurations would have are followed by the configuration's number.
-    """
-    first = trials.drop_duplicates("configuration").set_index("configuration")
-    out = {}
-    for method, members in first.groupby("method", sort=False):
-        of = [knobs[place] for place in members.index]
-        every = {key for each in of for key in each}
-        in_label = {
-            key
-            for key in every
-            if key in NUMBERS or _required(key) or len({each.get(key) for each in of}) > 1
-        }
-        for place, chain in members["defenses"].items():
-            named = [key for key in knobs[place] if key in in_label]
-            out[place] = " ".join([method, *_words(named, knobs[place], members_of(chain))])
-    counts = Counter(out.values())
-    return {place: text if counts[text] == 1 else f"{text} #{place}" for place, text in out.items()}
-
-
-def _words(named: list[str], knobs: Mapping[str, Any], members: list[str]) -> list[str]:
-    """Returns "epsilon=.3" for each knob that is named; with its defense if two have a knob of that name."""
-    last = [key.split(".")[-1] for key in named]
-    out = []
-    for key in named:
-        defense, _, knob = key.partition(".")
-        word, value = key.split(".")[-1], knobs[key]
-        if last.count(word) > 1:
-            word = key
-        elif defense in members:
-            word = defenses.TABLE[defense].remarks.knob_label(knob, values_of(defense, knobs)[1])
-        out.append(str(value) if isinstance(value, str) else f"{word}={number(value)}")
-    return out
-
-
-def _required(key: str) -> bool:
-    """Returns whether a knob has no default, so that a label names it also where it does not vary."""
-    defense, _, knob = key.partition(".")
-    if defense == "model":  # a method has one model, which its name shows
-        return False
-    return bool(knob) and defense in defenses.TABLE and knob in defenses.TABLE[defense].required
-
-
-def _faint(chain: str, knobs: Mapping[str, Any]) -> bool:
-    return any(defenses.TABLE[name].faint(values_of(name, knobs)[0]) for name in members_of(chain))
-
-
-def _epsilon(chain: str, knobs: Mapping[str, Any]) -> float:
-    claims = [
-        defenses.TABLE[name].remarks.epsilon(*values_of(name, knobs)) for name in members_of(chain)
-    ]
-    return min((claim for claim in claims if claim is not None), default=math.nan)
-
-
 def _known_by(
     verdicts: pd.DataFrame, rows: pd.DataFrame, attacks: Mapping[str, Mapping[str, Any]]
-) -> tuple[pd.Series, pd.Series]:
+) -> pd.DataFrame:
     """Returns the columns ``known_by`` and ``author_says``. A defense for which no attack is listed in a panel
     has none to be tried."""
     scored = rows[(rows["role"] == "attack") & (rows["leak"].notna() | (rows["settled_by"] != ""))]
-    places = scored[["configuration", "panel", "variant", "label"]].drop_duplicates()
-    scored_variants: dict[tuple[int, str], dict[str, str]] = {}
-    for configuration, panel, variant, label in places.itertuples(index=False, name=None):
-        scored_variants.setdefault((configuration, panel), {})[label] = variant
+    variants = {
+        place: dict(zip(of["label"], of["variant"]))
+        for place, of in scored.groupby(["configuration", "panel"])
+    }
     identities = {variant: store.identity_of(entry) for variant, entry in attacks.items()}
     supported = _supported_claims(rows, verdicts, identities)
-    found: dict[tuple[Any, ...], tuple[bool, bool]] = {}
-    out = []
+
+    @functools.cache
+    def known(panel: str, chain: str, run: frozenset[str]) -> tuple[bool, bool]:
+        table = {name: defenses.TABLE[name] for name in members_of(chain)}
+        listed = {name: row for name, row in table.items() if row.known_by.get(panel)}
+        of_run = [identities[variant] for variant in run]
+        tried_on = all(row.known_to(panel, of_run) for row in listed.values())
+        believed = all(
+            _vouched_for(row) or (panel, name) in supported for name, row in listed.items()
+        )
+        return tried_on and believed, tried_on and not believed
+
+    found = []
     columns = verdicts[["configuration", "panel", "defenses", "broken"]]
     for configuration, panel, chain, broken in columns.itertuples(index=False, name=None):
-        of = scored_variants.get((configuration, panel), {})
-        broken_labels = set(broken.split(", "))
-        run = frozenset(variant for label, variant in of.items() if label not in broken_labels)
-        key = panel, chain, run
-        if key not in found:
-            table = {name: defenses.TABLE[name] for name in members_of(chain)}
-            listed = {name: row for name, row in table.items() if row.known_by.get(panel)}
-            of_run = [identities[variant] for variant in run]
-            tried_on = all(row.known_to(panel, of_run) for row in listed.values())
-            believed = all(
-                _vouched_for(row) or (panel, name) in supported for name, row in listed.items()
-            )
-            found[key] = tried_on and believed, tried_on and not believed
-        out.append(found[key])
-    columns = zip(*out) if out else ((), ())
-    known, said = (pd.Series(column, verdicts.index, bool) for column in columns)
-    return known, said
+        of = variants.get((configuration, panel), {})
+        run = frozenset(of[label] for label in {*of} - {*broken.split(", ")})
+        found.append(known(panel, chain, run))
+    return pd.DataFrame(found, verdicts.index, ["known_by", "author_says"])
 
 
 def _vouched_for(row: defenses.DefenseRow) -> bool:
@@ -365,9 +371,5 @@ def same_points(trials: pd.DataFrame, others: pd.DataFrame) -> dict[int, int]:
 
 
 def _key(trial: Mapping[str, Any], names: list[str]) -> tuple[Any, ...]:
-    values = [None if _missing(trial[name]) else trial[name] for name in names]
+    values = [None if pd.isna(trial[name]) else trial[name] for name in names]
     return trial["method"], *values
-
-
-def _missing(value: Any) -> bool:
-    return value is None or (isinstance(value, (float, np.floating)) and math.isnan(value))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from vfljax import defenses, store
+from vfljax import defenses
 from vfljax.report import tables
-from vfljax.report.judged import Judged, knobs_of, members_of, values_of
+from vfljax.report.judged import Judged, members, members_of, points_of
 from vfljax.report.rows import PANELS
 from vfljax.report.templates import paragraphs
 from vfljax.report.words import listed
@@ -27,7 +27,7 @@ class Reached(NamedTuple):
 
 def not_attacked(judged: Judged) -> list[str]:
     """Returns sentences on what was not attacked or not scored, and why."""
-    rows, every = judged.rows, store.attack_summary(judged.sweep.workdir).values()
+    rows, every = judged.rows, judged.attacks.values()
     learned = {*rows.loc[rows["role"] == "learner", "known"]}
     attacked = {*rows.loc[rows["role"] == "attack", "known"]} - {0}
     methods = reached(judged)
@@ -101,12 +101,9 @@ def _without_figures(judged: Judged) -> list[tuple[str, int, int, list[str]]]:
 
 def remarks(judged: Judged) -> list[str]:
     """Returns what else the figures mean, in sentences."""
-    knobs = knobs_of(judged.trials)
-    chains = judged.trials.drop_duplicates("configuration").set_index("configuration")["defenses"]
     bounds = (
-        defenses.TABLE[name].remarks.bound_sentence(values_of(name, knobs[c])[1])
-        for c, chain in chains.items()
-        for name in members_of(chain)
+        defenses.TABLE[of.defense].remarks.bound_sentence(of.options)
+        for of in members(points_of(judged.trials))
     )
     sentences = [*dict.fromkeys(filter(None, bounds)), *_turned(judged)]
     return [*sentences, *_untrained(judged), *_old_rules(judged)]
@@ -146,7 +143,7 @@ def _untrained(judged: Judged) -> Iterator[str]:
 
 
 def _old_rules(judged: Judged) -> Iterator[str]:
-    for entry in store.attack_summary(judged.sweep.workdir).values():
+    for entry in judged.attacks.values():
         if entry["status"] != "skipped" and tables.title(entry) != entry["label"]:
             yield (
                 f"{tables.title(entry)}: `vfljax sweep` attacks with the present rule too, and "

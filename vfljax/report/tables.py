@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from matplotlib.figure import Figure
 from pandas.api.types import is_numeric_dtype
 
@@ -103,7 +104,11 @@ def sections(judged: Judged, extra: Sequence[Section] = ()) -> list[Section]:
         Section("What each attack reads", CONFIGURATIONS, _configurations(judged)),
         Section("Attacks", "", _attacks(judged)),
         Section("Columns of the table", COLUMNS, _columns(judged)),
-        Section("Seconds of training and of each attack", SECONDS, seconds(judged.sweep)),
+        Section(
+            "Seconds of training and of each attack",
+            SECONDS,
+            seconds(judged.sweep.results, judged.attacks),
+        ),
     )
     return [section for section in every if len(section.frame)]
 
@@ -323,7 +328,7 @@ def _attacks(judged: Judged) -> pd.DataFrame:
     """Returns a row for each attack variant: what it was given, and its own and published steps."""
     trained = {KINDS[name.split("-")[0]] for name in judged.trials["federation"].unique()}
     rows = []
-    for entry in store.attack_summary(judged.sweep.workdir).values():
+    for entry in judged.attacks.values():
         if entry["status"] == "skipped":
             rows.append({"attack": entry["label"], "federation": "skipped: " + entry["reason"]})
             continue
@@ -344,7 +349,7 @@ def _attacks(judged: Judged) -> pd.DataFrame:
     return pd.DataFrame(rows).fillna("")
 
 
-def title(entry: dict[str, Any]) -> str:
+def title(entry: Mapping[str, Any]) -> str:
     """Returns an attack's label; with the number of its rule if this version has another one.
 
     Args:
@@ -362,10 +367,15 @@ def steps_published(attack: str) -> int:
     return 0 if attack == store.LOCAL_ONLY else attack_table.TABLE[attack].published_steps
 
 
-def seconds(sweep: store.StoredSweep) -> pd.DataFrame:
+def seconds(results: pa.Table, attacks: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     """Returns rows for training, each attack variant and all attacks: seconds, runs, milliseconds per run, the
-    seconds as a share of training's, and the number of compiled programs."""
-    of_trials = [x or 0.0 for x in sweep.results["seconds"].to_pylist()]
+    seconds as a share of training's, and the number of compiled programs.
+
+    Args:
+      results: of the sweep.
+      attacks: as of ``store.attack_summary``.
+    """
+    of_trials = [x or 0.0 for x in results["seconds"].to_pylist()]
     trained = sum(of_trials)
 
     def line(name: str, seconds: float, runs: int, compiles: str = "") -> list[str]:
@@ -373,8 +383,7 @@ def seconds(sweep: store.StoredSweep) -> pd.DataFrame:
         of_training = f"{seconds / trained:.2f}" if trained else NONE
         return [name, f"{seconds:.1f}", f"{runs:,}", each, of_training, compiles]
 
-    every = store.attack_summary(sweep.workdir).values()
-    ran = [entry for entry in every if entry["status"] != "skipped" and entry["trials"]]
+    ran = [entry for entry in attacks.values() if entry["status"] != "skipped" and entry["trials"]]
     ran.sort(key=lambda entry: -entry["seconds"])
     lines = [
         line("training", trained, len(of_trials)),
