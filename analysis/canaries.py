@@ -39,7 +39,7 @@ def _limits(values: HostArray) -> str:
 
 def table(workdir: pathlib.Path) -> Iterable[list[str]]:
     """A row for each configuration of the sweep in ``workdir``."""
-    rows, trials, _ = read(store.load(workdir))
+    rows, trials, *_ = read(store.load(workdir))
     for number, method in trials.groupby("configuration")["method"].first().items():
         found = rows[rows["configuration"] == number]
         by_seed = [strongest_guesses(of_seed) for _, of_seed in found.groupby("seed")]

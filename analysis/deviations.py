@@ -51,7 +51,7 @@ def _strongest(attacks: pd.DataFrame) -> tuple[float, str]:
 def lines(workdir: pathlib.Path) -> list[Row]:
     """A line for every configuration of a sweep."""
     sweep = store.load(workdir)
-    rows, trials, facts = read(sweep)
+    rows, trials, facts, _ = read(sweep)
     name = sweep.header["config"]["name"].removeprefix("deviations_")
     data, _, upload = name.rpartition("_")
     utility = "auc" if facts.classes == 2 else "accuracy"

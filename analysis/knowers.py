@@ -19,7 +19,7 @@ import pandas as pd
 
 from vfljax import defenses, store
 from vfljax.report import tables
-from vfljax.report.judged import members_of, points_of
+from vfljax.report.points import members_of, points_of
 from vfljax.report.rows import read
 from vfljax.types import NO_SPLIT, SPLIT
 
@@ -36,9 +36,8 @@ def highest(rows: pd.DataFrame) -> tuple[float, str]:
 def text(workdir: pathlib.Path) -> str:
     """The table, as Markdown."""
     sweep = store.load(workdir)
-    rows, trials, _ = read(sweep)
+    rows, trials, _, entries = read(sweep)
     attacks = rows[rows["role"] == "attack"]
-    entries = store.attack_summary(workdir)
     identities = {key: store.identity_of(entries[key]) for key in attacks["variant"].unique()}
     header = ["configuration"]
     for title in ("split", "no split"):

@@ -46,7 +46,8 @@ from vfljax.launching import running
 from vfljax.report import lower_limits, rows
 from vfljax.report.costs import costs
 from vfljax.report.judge import LOCAL_ONLY
-from vfljax.report.judged import Judged, members_of, points_of
+from vfljax.report.judged import Judged
+from vfljax.report.points import members_of, points_of
 from vfljax.report.verdicts import EXCESS
 from vfljax.store import StoredSweep
 from vfljax.store.units import SHARD
@@ -190,7 +191,7 @@ def _claims(chain: Mapping[str, Any]) -> bool:
 
 def _chosen(tuning: StoredSweep, method: str) -> Places:
     """Returns the place of the strongest strength of a method that keeps each share of the gain."""
-    _, trials, facts = rows.read(tuning)
+    _, trials, facts, _ = rows.read(tuning)
     bare = trials.loc[trials["method"] == UNDEFENDED, "configuration"].iloc[0]
     of_method = trials[trials["method"] == method]
     members = sorted(set(of_method["configuration"]))

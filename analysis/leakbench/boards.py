@@ -19,7 +19,6 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from vfljax import store
 from vfljax.attacks import TABLE
 from vfljax.auditing.suite import KNOWN, UNDEFENDED
 from vfljax.errors import UserError
@@ -87,7 +86,7 @@ class Board(msgspec.Struct, frozen=True):
           counted: the names of the attacks that count.
         """
         experiment = experiment_of(sweep)
-        rows, trials, facts = read(sweep, experiment, named=self.known > 0)
+        rows, trials, facts, every = read(sweep, experiment, named=self.known > 0)
         trials = trials[trials["method"].isin((UNDEFENDED, method))]
         if not self.malicious:
             trials = trials[[federation_of(f).kind != MALICIOUS for f in trials["federation"]]]
@@ -95,8 +94,8 @@ class Board(msgspec.Struct, frozen=True):
         attacks &= rows["known"] <= self.known
         rows = rows[attacks | (rows["role"] == "learner")]
         fair = rows.loc[rows["role"] == "attack", "known"]
-        frames = Frames(rows, trials, facts._replace(known=int(fair.max()) if len(fair) else 0))
-        return judge_frames(sweep, experiment, frames, store.attack_summary(sweep.workdir))
+        facts = facts._replace(known=int(fair.max()) if len(fair) else 0)
+        return judge_frames(sweep, experiment, Frames(rows, trials, facts, every))
 
 
 BOARDS = (

@@ -25,7 +25,7 @@ from vfljax import store
 from vfljax.datasets.wire_checks import EXCHANGED, VERSION, checked
 from vfljax.errors import UserError
 from vfljax.launching import running
-from vfljax.report.judged import points_of
+from vfljax.report.points import points_of
 from vfljax.report.rows import read
 from vfljax.store import StoredSweep
 from vfljax.store.exchange import MATES

@@ -29,8 +29,9 @@ from vfljax.api.forms import leak_frame
 from vfljax.papers import paper_of
 from vfljax.papers.comparisons import Compared
 from vfljax.report.judge import LOCAL_ONLY
-from vfljax.report.judged import Judged, members_of, points_of
+from vfljax.report.judged import Judged
 from vfljax.report.limits import SHOWN_LEVEL, limits
+from vfljax.report.points import members_of, points_of
 
 SAME = ("table", "dataset", "attack", "split", "metric")  # are equal in compared numbers
 FIGURES = ("accuracy", "auc", "leak", "success", "excess")

@@ -14,8 +14,8 @@ import pandas as pd
 
 from vfljax.papers.reproduction import published_figures
 from vfljax.report import rows
-from vfljax.report.judged import points_of
 from vfljax.report.limits import SHOWN_LEVEL, Limits, limits
+from vfljax.report.points import points_of
 from vfljax.store import StoredSweep
 from vfljax.types import SPLIT, federation_of
 

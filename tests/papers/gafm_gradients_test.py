@@ -1,12 +1,11 @@
 """GAFM's two gradients, taken apart from what was stored, against their NumPy twin."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from tests.reference import gafm as twin
 from tests.sweeps import tiny, train
-from vfljax import keys, store
+from vfljax import keys
 from vfljax.defenses.gafm import draws
 from vfljax.errors import UserError
 from vfljax.papers import gafm_gradients
@@ -105,24 +104,7 @@ def test_what_is_not_gafm_s_alone_or_not_stored_whole_is_refused(defended):
     gafm = next(r for r in defended.results.to_pylist() if r["defenses"] == "gafm")
     with pytest.raises(UserError, match="label party with columns.*label_features=False"):
         gafm_gradients.parts(defended, gafm["trial"])
-    with pytest.raises(UserError, match="did you mean 'last_batch'"):
-        gafm_gradients.averages(Stored(), 0, "last_batches")
     few = Stored()
     few.order = few.order[:7]
     with pytest.raises(UserError, match="recorded 7 of 10 training rows.*record_rows=0"):
         gafm_gradients.parts(few, 0)
-
-
-def table(rows):
-    return pa.table({name: [row[name] for row in rows] for name in rows[0]})
-
-
-def test_the_ratio_is_the_mean_leak_over_the_oriented_training_auc():
-    results = table([{"trial": 4, "train_auc": 0.2}, {"trial": 7, "train_auc": 0.9}])
-    leaks = {("norm", 4): 0.6, ("norm", 7): 0.9, ("mean/oracle", 4): 0.8, ("mean/oracle", 7): 0.9}
-    rows = [{"label": a, "trial": s, "leak": leak} for (a, s), leak in leaks.items()]
-    sweep = store.StoredSweep(None, {}, results, table(rows))
-    ratios = gafm_gradients.ratios(sweep, ("norm", "mean/oracle"))
-    assert ratios == pytest.approx({4: 0.7 / 0.8, 7: 1.0})
-    with pytest.raises(UserError, match="unknown attack of this sweep 'global_median'"):
-        gafm_gradients.ratios(sweep)

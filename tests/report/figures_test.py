@@ -6,7 +6,6 @@ from xml.etree import ElementTree
 
 from matplotlib.figure import Figure
 
-from vfljax.errors import UserError
 from vfljax.report import figures
 
 NASTY = "<img src=x onerror=alert(1)>\n]]>&amp;\"' \x07 $x$"
@@ -49,16 +48,3 @@ def test_a_figure_has_no_style_of_its_own_and_its_texts_stay_texts():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert figures.png(drawn(["x"])).startswith(b"\x89PNG")
-
-
-def test_a_failure_becomes_a_sentence():
-    def raises(error):
-        def draw():
-            raise error
-
-        return draw
-
-    assert figures.attempted(lambda: 3) == (3, "")
-    assert figures.attempted(raises(UserError("Nothing to draw."))) == (None, "Nothing to draw.")
-    _, why = figures.attempted(raises(ValueError("cannot be\nlog-scaled")))
-    assert why == "This figure could not be drawn (ValueError: cannot be log-scaled)."

@@ -8,7 +8,8 @@ import pytest
 from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from vfljax import defenses
 from vfljax.config import Goal
-from vfljax.report.judged import on_fresh_seeds, same_points
+from vfljax.report.judged import on_fresh_seeds
+from vfljax.report.points import same_points
 from vfljax.types import Origin
 
 

@@ -125,9 +125,9 @@ def made(
     frame = frame.assign(variant=frame["label"], point=0, adaptive=False).assign(**(rows or {}))
     attacks = frame.loc[frame["role"] == "attack", "label"].unique()
     summary = {label: columns(label) | ENTRY for label in attacks} | (entries or {})
-    frames = Frames(frame, trials, facts)
+    frames = Frames(frame, trials, facts, summary)
     data = {"name": "x", "balance": list(balance), "party_shapes": [[3], [2], [4]], "train": 1000}
     results = pa.table({"seconds": [1.0] * len(trials)})
     header = {"command": command, "data": data, "trials": len(trials)}
     stored = StoredSweep(pathlib.Path(workdir), header, results, pa.table({}))
-    return judge_frames(stored, parse(CONFIG | (config or {})), frames, summary)
+    return judge_frames(stored, parse(CONFIG | (config or {})), frames)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from vfljax import store
-from vfljax.report import frontier, page, tables
+from vfljax.report import figures, frontier, page, tables
 from vfljax.report.answer import Answer, Command, answers
 from vfljax.report.judged import judge_sweep
 from vfljax.report.templates import templates
@@ -120,7 +120,7 @@ def test_figures_are_svg_in_the_page_and_png_beside_it_and_every_point_says_its_
 
 def test_whatever_a_user_names_is_shown_as_it_is_named(tmp_path):
     frame = pd.DataFrame({NASTY: [NASTY]})
-    answer = Answer(*[NASTY] * 7, instead=(NASTY,), settle=(Command(NASTY, NASTY),))
+    answer = Answer(*[NASTY] * 6, instead=(NASTY,), settle=(Command(NASTY, NASTY),))
     pieces: list[Any] = [
         piece("answer", answer),
         piece("notes", [NASTY, 40 * NASTY], [NASTY]),
@@ -165,7 +165,7 @@ def test_a_figure_that_cannot_be_drawn_costs_nothing_but_itself(tmp_path):
 
     file = tmp_path / "frontier.png"
     file.touch()  # of an earlier report
-    found = page.picture(page.Drawing("frontier", broken), file)
+    found = page.picture(figures.Drawing("frontier", broken), file)
     assert found.why == "This figure could not be drawn (ValueError: Data cannot be log-scaled)."
     assert found.why in piece("picture", found)
     assert not file.exists()

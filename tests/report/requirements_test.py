@@ -6,7 +6,6 @@ import pytest
 
 from tests.report.made import BARE, PROTECTS, made
 from vfljax.api import console
-from vfljax.api.report import requirement
 from vfljax.errors import UnmetError, UserError
 from vfljax.report import requirements
 from vfljax.report.verdicts import Verdict
@@ -48,5 +47,3 @@ def test_what_is_not_met_ends_with_status_3(capsys):
     assert console.fail(UnmetError("leak AUC may be 0.9.")) == 3
     assert console.fail(UserError("x.")) == 2
     assert capsys.readouterr().err.startswith("error: leak AUC may be 0.9.")
-    with pytest.raises(UserError, match="nothing_to_protect"):
-        requirement(fail_verdict="nothing")

@@ -29,8 +29,3 @@ from vfljax.report import words
 )
 def test_figures_are_rounded_in_one_place(text, expected):
     assert text == expected
-
-
-def test_two_figures_are_shown_with_digits_enough_to_tell_them_apart():
-    assert words.apart(0.99995, 0.99991) == ("1.0000", ".9999")
-    assert words.apart(0.91, 0.87) == (".910", ".870")

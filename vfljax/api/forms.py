@@ -17,8 +17,9 @@ import pyarrow as pa
 from vfljax import store
 from vfljax.errors import UnknownError, UserError, imported, short_path, unknown
 from vfljax.report import rows as report_rows
-from vfljax.report.judged import Judged, points_of
+from vfljax.report.judged import Judged
 from vfljax.report.limits import half_row, limits
+from vfljax.report.points import points_of
 from vfljax.report.verdicts import MEANINGS
 from vfljax.store.header import differences
 from vfljax.store.loading import TIMES
@@ -264,7 +265,7 @@ def _figures(sweep: store.StoredSweep) -> pd.DataFrame:
 
     The columns are ``COMPARED``, ``seed``, ``value``, and a ``key`` that matches equal figures of two sweeps.
     """
-    rows, trials, facts = report_rows.read(sweep)
+    rows, trials, facts, _ = report_rows.read(sweep)
     points, identities = points_of(trials), _identities(sweep)
     names = points["label"]
     place = {

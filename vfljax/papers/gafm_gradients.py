@@ -1,7 +1,7 @@
 """GAFM's figures that no stored column holds (Han and Guan 2023).
 
 ``parts`` are the gradients of the GAN loss and of the cross entropy in the last recorded epoch (figures 2,
-C.1 to C.3), ``averages`` their averages (Table D.3), and ``ratios`` leak AUC over training AUC (Table D.6).
+C.1 to C.3), and ``averages`` their averages (Table D.3).
 
 The label party sends gamma a / |a| + b / |b|, with norms over the batch, of the gradients a of the GAN
 loss and b of the cross entropy with respect to f. The second term is computed from what is stored: f is the
@@ -11,7 +11,6 @@ The first term is the stored gradient less the second.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -19,13 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax.defenses.gafm import draws_of, label_loss
-from vfljax.errors import UserError, unknown
+from vfljax.errors import UserError
 from vfljax.store import StoredSweep
 from vfljax.sweep.grid import experiment_of
 from vfljax.types import HostArray
-
-OVER = ("last_batch", "epoch")
-ATTACKS = ("norm", "mean/oracle", "global_median")  # the three that the released code logs
 
 
 class Parts(NamedTuple):
@@ -120,36 +116,8 @@ def averages(
       oriented: whether both signs are flipped if the trial learned the labels inverted, as is done with
         its predictions. Otherwise averages over seeds are near 0, because both signs are equally likely.
     """
-    if over not in OVER:
-        raise unknown("average", over, OVER)
     both = parts(sweep, trial)
     rows = both.batch == both.batch.max() if over == "last_batch" else slice(None)
     sign = -1.0 if oriented and sweep.trial(trial).row["inverted"] else 1.0
     gan, ce = (sign * float(part[rows].sum(axis=1).mean()) for part in (both.gan, both.ce))
     return gan, ce
-
-
-def ratios(sweep: StoredSweep, attacks: Sequence[str] = ATTACKS) -> dict[int, float]:
-    """Returns leak AUC / oriented training AUC of every trial, averaged over attacks (Table D.6).
-
-    With "median/oracle" for "global_median" these are the ratios that ``defenses.gafm.select_delta``
-    averages over seeds.
-
-    Args:
-      sweep: the stored sweep.
-      attacks: labels of attacks.
-
-    Raises:
-      UserError: if the sweep was not attacked with one of them.
-    """
-    rows = sweep.attacks.to_pylist()
-    labels = sorted({row["label"] for row in rows})
-    for attack in attacks:
-        if attack not in labels:
-            raise unknown("attack of this sweep", attack, labels)
-    leaks: dict[int, list[float]] = {}
-    for row in rows:
-        if row["label"] in attacks:
-            leaks.setdefault(row["trial"], []).append(row["leak"])
-    auc = {row["trial"]: row["train_auc"] for row in sweep.results.to_pylist()}
-    return {t: float(np.mean(leaks[t])) / max(auc[t], 1 - auc[t]) for t in leaks}

@@ -25,7 +25,7 @@ from vfljax.config import Config, Reproduces
 from vfljax.papers import Number, comparisons, gafm_gradients
 from vfljax.papers.comparisons import Compared
 from vfljax.report import rows, tables
-from vfljax.report.judged import points_of
+from vfljax.report.points import points_of
 from vfljax.types import NO_SPLIT, SPLIT, federation_of
 
 GAFM = {name: f"gafm.{name}" for name in ("sigma", "delta", "gamma")}
@@ -107,7 +107,7 @@ def extend(sweep: store.StoredSweep, experiment: Config) -> tables.Extra:
     """
     reproduces = experiment.reproduces
     if reproduces is None:
-        return tables.Extra()
+        return tables.NO_EXTRA
     papers.check(reproduces)
     compared = compare(sweep, reproduces)
     paper = papers.PAPERS[papers.paper_of(reproduces.table)]
@@ -169,10 +169,8 @@ class _Finder:
         facts = {k: v for k, v in setting.items() if not isinstance(v, Mapping)}
         of_method = setting.get(method, {})
         facts = {**NEUTRAL.get(number.defense, {}), **facts, **of_method}
-        first = self._trials[self._trials["configuration"] == c].head(1).to_dict("records")
-        values = {**own, **(first[0] if first else {})}
         return all(
-            _same(values.get(knobs[name]) if name in knobs else facts.get(name), value)
+            _same(own.get(knobs[name]) if name in knobs else facts.get(name), value)
             for name, value in number.setting.items()
         )
 
@@ -202,8 +200,7 @@ class _Finder:
     def _attacked(self, label: str, column: str, trials: pd.DataFrame) -> Found:
         """Returns an attack's figure on the federation that papers attack first."""
         found = self._attacks
-        if len(found):
-            found = found[found["trial"].isin(trials["trial"]) & (found["label"] == label)]
+        found = found[found["trial"].isin(trials["trial"]) & (found["label"] == label)]
         if not len(found):
             return "", f"{label} {column}", {}
         first = found["first"].iloc[0]
@@ -212,12 +209,13 @@ class _Finder:
     def _ratio(self, trials: pd.DataFrame) -> Found:
         """Returns the mean over the norm, mean and median attacks of leak AUC / oriented training AUC."""
         names = [self._reproduces.attacks.get(name, name) for name in AVERAGED]
-        found = self._attacks
-        on = set(found.loc[found["trial"].isin(trials["trial"]), "label"]) if len(found) else set()
-        ratios = gafm_gradients.ratios(self._sweep, names) if on >= set(names) else {}
-        seeds = zip(trials["trial"], trials["seed"])
-        by_seed = {seed: ratios[trial] for trial, seed in seeds if trial in ratios}
-        return SPLIT, f"leak / train_auc, mean of {', '.join(names)}", by_seed
+        found = self._attacks[self._attacks["label"].isin(names)]
+        leaks = found.pivot(index="trial", columns="label", values="leak")
+        leaks = leaks.reindex(index=trials["trial"], columns=names).to_numpy(float)
+        auc = trials["train_auc"].to_numpy()
+        ratios = leaks.mean(axis=1) / np.maximum(auc, 1 - auc)  # NaN without one of the attacks
+        figure = f"leak / train_auc, mean of {', '.join(names)}"
+        return SPLIT, figure, dict(zip(trials["seed"], ratios.tolist()))
 
 
 def published_figures(sweep: store.StoredSweep) -> pd.DataFrame:
@@ -229,7 +227,7 @@ def published_figures(sweep: store.StoredSweep) -> pd.DataFrame:
     """
     found = sweep.attacks.to_pandas()
     if not len(found):
-        return found
+        return pd.DataFrame(columns=["trial", "seed", "label", "leak", "kind", "first"])
     summary = store.attack_summary(sweep.workdir)
     present = {name: row.rule for name, row in attacks.TABLE.items()}
     known = found["attack"].map(present)

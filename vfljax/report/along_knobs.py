@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,11 @@ from matplotlib.patches import Rectangle
 
 from vfljax.errors import slug
 from vfljax.report import words
-from vfljax.report.figures import LOCAL_ONLY_COLOR, hover, logarithmic, style
+from vfljax.report.figures import LOCAL_ONLY_COLOR, Drawing, hover, logarithmic, style
 from vfljax.report.frontier import WIDTH, hover_lines
-from vfljax.report.judged import Judged, points_of
+from vfljax.report.judged import Judged
+from vfljax.report.limits import of_row
+from vfljax.report.points import points_of
 from vfljax.report.rows import PANELS, Facts
 
 LOOKS = {"leak": ("#D55E00", "o"), "utility": ("#0072B2", "s")}
@@ -25,9 +27,9 @@ WIDE = 20.0
 """From this ratio of its largest to its smallest value on, a knob has a logarithmic axis."""
 
 
-def drawings(judged: Judged) -> dict[str, tuple[str, Callable[[], Figure]]]:
-    """Returns a title, and what draws the figure, for each method with one or two knobs that vary, by name."""
-    out: dict[str, tuple[str, Callable[[], Figure]]] = {}
+def drawings(judged: Judged) -> dict[str, Drawing]:
+    """Returns the figure of each method with one or two knobs that vary, by the name of its file."""
+    out: dict[str, Drawing] = {}
     every = points_of(judged.trials)["knobs"]
     leading = judged.leading[judged.leading["leak"].notna() | judged.leading["utility"].notna()]
     for method, members in leading.groupby("method", sort=False):
@@ -38,17 +40,11 @@ def drawings(judged: Judged) -> dict[str, tuple[str, Callable[[], Figure]]]:
             continue
         columns = [[every[c][name] for c in members["configuration"]] for name in varying]
         table = members.assign(**{f"knob{n}": values for n, values in enumerate(columns)})
-        draw = curves if len(varying) == 1 else heat_maps
-        kind = "curve" if len(varying) == 1 else "heat"
+        kind, draw = ("curve", curves) if len(varying) == 1 else ("heat", heat_maps)
         title = f"{method}, along {words.listed([_short(name) for name in varying])}"
-        out[f"{kind}_{slug(method)}"] = title, _drawer(draw, judged, table, varying)
+        drawn = functools.partial(draw, judged, table, varying)
+        out[f"{kind}_{slug(method)}"] = Drawing(title, drawn)
     return out
-
-
-def _drawer(
-    draw: Any, judged: Judged, table: pd.DataFrame, names: list[str]
-) -> Callable[[], Figure]:
-    return lambda: draw(judged, table, names)
 
 
 def curves(judged: Judged, table: pd.DataFrame, names: list[str]) -> Figure:
@@ -62,9 +58,8 @@ def curves(judged: Judged, table: pd.DataFrame, names: list[str]) -> Figure:
     (name,) = names
     panels = [panel for panel in PANELS if panel in {*table["panel"]}]
     facts = judged.facts
-    numeric = all(map(_is_number, table["knob0"]))
     # values of an option are names, so no line joins them
-    values = sorted(table["knob0"].unique(), key=None if numeric else str)
+    numeric, values = all(map(_is_number, table["knob0"])), _ordered(table["knob0"])
     with style():
         figure = Figure(figsize=(WIDTH * len(panels), 3.8), layout="constrained")
         for ax, panel in zip(
@@ -105,13 +100,7 @@ def _marks(ax: Axes, x: list[float], members: pd.DataFrame, column: str, facts: 
     color, marker = LOOKS[column]
     for place, row in zip(x, members.to_dict("records"), strict=True):
         y = row[column]
-        ax.plot(
-            [place, place],
-            [row[f"{column}_lower"], row[f"{column}_upper"]],
-            color=color,
-            lw=0.7,
-            alpha=0.6,
-        )
+        ax.plot([place, place], of_row(row, column)[1:], color=color, lw=0.7, alpha=0.6)
         (mark,) = ax.plot([place], [y], marker, ms=5, color=color, mec="white", mew=0.4)
         hover(mark, hover_lines(row, facts)[:3])
 
@@ -140,7 +129,11 @@ def heat_maps(judged: Judged, table: pd.DataFrame, names: list[str]) -> Figure:
         for panel, of_panel in zip(panels, axes, strict=True):
             rows = table[table["panel"] == panel].to_dict("records")
             for ax, (column, title) in zip(of_panel, figures, strict=True):
-                _heat(ax, len(lines), len(columns))
+                ax.set(
+                    xlim=(-0.5, len(columns) - 0.5), ylim=(-0.5, len(lines) - 0.5), aspect="auto"
+                )
+                ax.spines[:].set_visible(False)
+                ax.tick_params(length=0)
                 for row in rows:
                     place = columns.index(row[f"knob{across}"]), lines.index(row[f"knob{down}"])
                     _cell(ax, *place, row, column, facts)
@@ -149,13 +142,6 @@ def heat_maps(judged: Judged, table: pd.DataFrame, names: list[str]) -> Figure:
                 ax.set(xlabel=_short(names[across]), ylabel=_short(names[down]))
                 ax.set_title(f"{title}, {PANELS[panel]}")
     return figure
-
-
-def _heat(ax: Axes, lines: int, columns: int) -> None:
-    ax.set(xlim=(-0.5, columns - 0.5), ylim=(-0.5, lines - 0.5), aspect="auto")
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    ax.tick_params(length=0)
 
 
 def _cell(ax: Axes, x: int, y: int, row: dict[str, Any], column: str, facts: Facts) -> None:

@@ -9,16 +9,15 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import pandas as pd
-
 from vfljax import attacks, defenses
 from vfljax.plugins import is_recorded
 from vfljax.report import false_rates, records
 from vfljax.report.costs import Cost
 from vfljax.report.decision import Panel, Row, action, gains_nothing, nothing_to_protect, panels
 from vfljax.report.judge import LOCAL_ONLY
-from vfljax.report.judged import Judged, members_of
-from vfljax.report.limits import FEWEST_SEEDS
+from vfljax.report.judged import Judged
+from vfljax.report.limits import FEWEST_SEEDS, of_row
+from vfljax.report.points import members_of
 from vfljax.report.rows import Facts
 from vfljax.report.settle import Command, on_sweep, settle
 from vfljax.report.verdicts import MEANINGS, Verdict
@@ -35,13 +34,12 @@ MOST = 4  # rows that look better are named at most
 class Answer(NamedTuple):
     """What the figures of one panel allow to decide, as text."""
 
-    panel: str  # a key of ``rows.PANELS``; "" if nothing was attacked
-    title: str  # the panel in words; "" if there is only one
     action: str  # a decision, in the imperative
     reads: str  # who can read what, and how much of that needs no federation
-    costs: str  # what the federation gains, and what the defense keeps of it
-    sure: str  # how sure that is
-    coverage: str  # how much of what could be tried was tried
+    title: str = ""  # the panel in words; "" if there is only one
+    costs: str = ""  # what the federation gains, and what the defense keeps of it
+    sure: str = ""  # how sure that is
+    coverage: str = ""  # how much of what could be tried was tried
     instead: tuple[str, ...] = ()  # points that look better, and why they are not recommended
     settle: tuple[Command, ...] = ()  # what would settle what is open
 
@@ -67,25 +65,23 @@ def answers(judged: Judged) -> tuple[Answer, ...]:
 def _nothing(judged: Judged) -> Answer:
     """Returns the answer on a sweep without any figure of an attack."""
     diverged, trials = int(judged.trials["diverged"].sum()), len(judged.trials)
-    blank = Answer("", "", "Undecided: nothing was attacked.", "", "", "", "")
     if trials and diverged == trials:
         why = f"All {trials} trials diverged, so there is nothing to judge."
-        return blank._replace(action="Undecided: lower the learning rate.", reads=why)
+        return Answer("Undecided: lower the learning rate.", why)
     if judged.sweep.unfinished:  # of an audit without time, or of a sweep that was stopped
         settle = Command("The same command goes on", judged.sweep.header["command"])
     else:
         settle = Command("This attacks what was trained", on_sweep(judged, "attack"))
     reads = "No attack has a figure, so nothing is known of what leaks."
-    return blank._replace(reads=reads, settle=(settle,))
+    return Answer("Undecided: nothing was attacked.", reads, settle=(settle,))
 
 
 def _answer(p: Panel, title: str, first: bool) -> Answer:
     decided, closed = action(p)
     return Answer(
-        panel=p.name,
-        title=title,
         action=decided,
         reads=_reads(p, first),
+        title=title,
         costs=_costs(p),
         sure=_sure(p, first),
         coverage=_coverage(p),
@@ -94,18 +90,13 @@ def _answer(p: Panel, title: str, first: bool) -> Answer:
     )
 
 
-def attackers(rows: pd.DataFrame, v: Row, facts: Facts) -> str:
-    """Returns who runs the leading attack, such as "telco and shop together"; "" if none leads.
-
-    Args:
-      rows: ``Judged.rows``.
-      v: a row of the verdict frame.
-      facts: of the sweep.
-    """
+def _attackers(p: Panel, v: Row) -> str:
+    """Returns who runs the leading attack, such as "telco and shop together"; "" if none leads."""
     if v["leader"] in ("", LOCAL_ONLY):
         return ""
-    of = rows[(rows["label"] == v["leader"]) & (rows["panel"] == v["panel"])]
-    names = [facts.parties[int(party)] for party in of["attackers"].iloc[0].split("+")]
+    rows = p.judged.rows
+    of = rows[(rows["label"] == v["leader"]) & (rows["panel"] == p.name)]
+    names = [p.facts.parties[int(party)] for party in of["attackers"].iloc[0].split("+")]
     text = listed(names) + " together" * (len(names) > 1)
     honest = not of["federation"].map(federation_of).map(lambda f: f.malicious).any()
     return text if honest else f"{text}, deviating from the protocol,"
@@ -118,7 +109,7 @@ def _scale(facts: Facts) -> str:
             f"A leak is the share of rows whose class, one of {facts.classes}, is named right, every class "
             f"weighed alike; a guess names {figure(facts.chance)}."
         )
-    positive, other = (facts.class_names[c] for c in (facts.positive, 1 - facts.positive))
+    positive, other = facts.both
     return (
         f"A leak is an AUC: how often, of one row of the class {positive} and one of the class {other}, the "
         "attacker knows which is which; a guess is right in .50."
@@ -129,9 +120,9 @@ def _reads(p: Panel, first: bool) -> str:
     v = p.bare or min(
         p.rows, key=lambda row: row["leak"] if row["leak"] == row["leak"] else math.inf
     )
-    facts, who = p.facts, attackers(p.judged.rows, v, p.facts)
+    facts, who = p.facts, _attackers(p, v)
     scale = [_scale(facts)] * first
-    leak = with_limits(v["leak"], v["leak_lower"], v["leak_upper"])
+    leak = with_limits(*of_row(v, "leak"))
     known = f"{facts.known} known labels" if facts.known else "no known label"
     strongest = (
         f"the strongest of {count(v['variants'], 'attack')} of {count(v['families'], 'family')}"
@@ -178,7 +169,7 @@ def _costs(p: Panel) -> str:
         parts = [f"Undefended reaches {facts.utility} {utility} on test rows."]
         parts.append("What the label party reaches alone is not known.")
     else:
-        gain = points(bare["gain"], bare["gain_lower"], bare["gain_upper"])
+        gain = points(*of_row(bare, "gain"))
         parts = [
             f"The federation reaches {facts.utility} {utility} on test rows, the label party alone "
             f"{figure(bare['alone'], 3)}: a gain of {gain}."
@@ -186,7 +177,7 @@ def _costs(p: Panel) -> str:
         if not gains_nothing(bare) and not bare["gain_lower"] > 0:
             parts.append("With so few seeds it is not established that it gains anything.")
     if best is not None and not gains_nothing(bare) and not nothing_to_protect(bare):
-        leak = with_limits(best["leak"], best["leak_lower"], best["leak_upper"])
+        leak = with_limits(*of_row(best, "leak"))
         parts.append(
             f"With {best['label']}, {leak} can be read. The verdict is '{best['verdict']}': "
             f"{_lower_first(MEANINGS[Verdict(best['verdict'])])} It {_keeps(best, facts)}."
@@ -239,7 +230,7 @@ def _sure(p: Panel, first: bool) -> str:
         rivals = int(((p.every["defenses"] != "") & p.every["leak"].notna()).sum())
         if p.fresh is not None:
             held = "confirm" if p.fresh["confirms"] else "do not confirm"
-            leak = with_limits(p.fresh["leak"], p.fresh["leak_lower"], p.fresh["leak_upper"])
+            leak = with_limits(*of_row(p.fresh, "leak"))
             parts.append(
                 f"{p.fresh['seeds']} fresh seeds {held} it: {p.fresh['verdict']}, {leak} can be read there, "
                 f"{p.fresh['cost']}."

@@ -125,8 +125,6 @@ def costs(trials: pd.DataFrame, order: pd.Index, facts: Facts) -> pd.DataFrame:
     decided &= more > whole.sum(-1, keepdims=True)
     cost = np.select(list(holds.values()), [x.value for x in holds], Cost.UNCLEAR.value)
     kept, of_gain = (limits(np.where(whole, x - alone, np.nan)).mean for x in (utility, undefended))
-    utility_limits = limits(utility, level=SHOWN_LEVEL)
-    change = limits(np.where(whole, utility - undefended, np.nan))
     trained = by_seed(trials.assign(trained=1.0), "trained", order, seeds) == 1
     loss = table["validation_utility"]
     loss = np.where(np.isfinite(loss), loss, facts.guess)
@@ -135,12 +133,10 @@ def costs(trials: pd.DataFrame, order: pd.Index, facts: Facts) -> pd.DataFrame:
     allowed = np.clip((1 - goal.keep_gain) * gained, 0, goal.max_cost)
     allowed = np.where(np.isnan(gained), _max_cost(facts), allowed)
     columns = {
-        **{
-            f"utility{suffix}": x for suffix, x in zip(("", "_lower", "_upper"), utility_limits[1:])
-        },
-        **{f"utility_change{suffix}": x for suffix, x in zip(("", "_lower", "_upper"), change[1:])},
+        **limits(utility, level=SHOWN_LEVEL).columns("utility"),
+        **limits(np.where(whole, utility - undefended, np.nan)).columns("utility_change"),
         "alone": limits(alone).mean,
-        **{f"gain{suffix}": x for suffix, x in zip(("", "_lower", "_upper"), gain[1:])},
+        **gain.columns("gain"),
         "share_kept": kept / np.where(gain.lower > SHOWN_GAIN, of_gain, np.nan),
         "cost": cost,
         "cost_seeds": np.where(cost == Cost.UNCLEAR, deciding_seeds(decided, more), np.nan),

@@ -12,7 +12,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import matplotlib as mpl
@@ -21,8 +21,6 @@ from matplotlib.artist import Artist
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
-from vfljax.errors import UserError
 
 COLORS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000"),
@@ -48,27 +46,12 @@ HREF = "{http://www.w3.org/1999/xlink}href"
 PNG_DPI = 150
 ENLARGED = 1.6  # the most pixels that a point of an SVG may take
 
-T = TypeVar("T")
 
+class Drawing(NamedTuple):
+    """A figure of the report."""
 
-def attempted(draw: Callable[[], T]) -> tuple[T | None, str]:
-    """Returns what ``draw`` returns and "", or None and a sentence on why there is no figure.
-
-    A report is written after hours of training, and no figure in it may cost the others. A figure without
-    anything to show raises a UserError whose text is that sentence.
-    """
-    try:
-        return draw(), ""
-    except UserError as error:
-        return None, str(error)
-    except Exception as error:  # drawing libraries raise nearly every type
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        return None, f"This figure could not be drawn ({reason})."
-
-
-def look(number: int) -> tuple[str, str]:
-    """Returns color and marker of the method of that number; many differ in at least one of the two."""
-    return COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
+    title: str
+    draw: Callable[[], Figure]
 
 
 @contextlib.contextmanager

@@ -13,7 +13,8 @@ from typing import Any
 
 from vfljax import defenses
 from vfljax.config import as_axis
-from vfljax.report.judged import judge_sweep, points_of
+from vfljax.report.judged import judge_sweep
+from vfljax.report.points import points_of
 
 SEEDS = 3  # as many as a verdict needs
 NOTHING = "nothing is recommended, so there is nothing to confirm"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,8 +15,9 @@ from matplotlib.lines import Line2D
 
 from vfljax.errors import UserError
 from vfljax.report import words
-from vfljax.report.figures import LOCAL_ONLY_COLOR, hover, look, style
+from vfljax.report.figures import COLORS, LOCAL_ONLY_COLOR, MARKERS, hover, style
 from vfljax.report.judged import Judged
+from vfljax.report.limits import of_row
 from vfljax.report.rows import PANELS, Facts
 from vfljax.report.tables import leader
 
@@ -32,10 +34,12 @@ NAME: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7, "zorder": 
 GREEN_RING: dict[str, Any] = {**RING, "mec": "#009E73", "mew": 2.2}
 
 
-def numbers(verdicts: pd.DataFrame) -> dict[str, int]:
-    """Returns a number for each defended method: the place of its color and marker in every figure."""
-    defended = verdicts.loc[verdicts["defenses"] != "", "method"]
-    return {method: number for number, method in enumerate(defended.unique())}
+def looks(verdicts: pd.DataFrame) -> dict[str, tuple[str, str]]:
+    """Returns color and marker of each method in every figure. Many differ in at least one of the two."""
+    defended = verdicts.loc[verdicts["defenses"] != "", "method"].unique()
+    colors, markers = itertools.cycle(COLORS), itertools.cycle(MARKERS)
+    undefended = dict.fromkeys(verdicts["method"], ("black", "*"))
+    return undefended | dict(zip(defended, zip(colors, markers)))
 
 
 def plotted(judged: Judged, panel: str) -> pd.DataFrame:
@@ -109,7 +113,7 @@ def alone(drawn: pd.DataFrame, facts: Facts) -> tuple[float, str]:
 
 def _draw(ax: Axes, judged: Judged, panel: str) -> None:
     """Draws a panel. Undefended and what is recommended are named; the legend has the methods."""
-    drawn, facts, places = plotted(judged, panel), judged.facts, numbers(judged.verdicts)
+    drawn, facts, look_of = plotted(judged, panel), judged.facts, looks(judged.verdicts)
     axis = reach(drawn, facts)
     title = PANELS[panel]
     if axis.beyond:
@@ -124,7 +128,7 @@ def _draw(ax: Axes, judged: Judged, panel: str) -> None:
     ax.set_yticks([tick for tick in ax.get_yticks() if axis.bottom <= tick <= 1])
     _lines(ax, drawn, facts)
     for row in drawn[drawn["utility"] >= axis.left].to_dict("records"):
-        color, marker = look(places[row["method"]]) if row["defenses"] else ("black", "*")
+        color, marker = look_of[row["method"]]
         _point(ax, row, color, marker, facts)
         if row["recommended"] or row["undefended"]:
             at = row["utility"], row["leak"]
@@ -160,8 +164,8 @@ def _point(ax: Axes, row: dict[str, Any], color: str, marker: str, facts: Facts)
     x, y = row["utility"], row["leak"]
     if row["chosen"] or row["undefended"]:
         bars = {"color": color, "lw": 0.7, "alpha": 0.6, "zorder": 2}
-        ax.plot([row["utility_lower"], row["utility_upper"]], [y, y], **bars)
-        ax.plot([x, x], [row["leak_lower"], row["leak_upper"]], **bars)
+        ax.plot(of_row(row, "utility")[1:], [y, y], **bars)
+        ax.plot([x, x], of_row(row, "leak")[1:], **bars)
     if row["chosen"]:
         ax.plot([x], [y], ls="none", zorder=4, **(GREEN_RING if row["recommended"] else RING))
     (mark,) = ax.plot(
@@ -184,20 +188,17 @@ def hover_lines(row: dict[str, Any], facts: Facts) -> list[str]:
       row: its verdict.
       facts: of the sweep.
     """
-
-    def of(name: str) -> tuple[float, float, float]:
-        return row[name], row[f"{name}_lower"], row[f"{name}_upper"]
-
     lines = [
         row["label"] + (f" ({RECOMMENDED})" if row["recommended"] else ""),
-        f"leaks {words.with_limits(*of('leak'))}, {words.figure(row['local_only'])} without the federation",
+        f"leaks {words.with_limits(*of_row(row, 'leak'))}, "
+        f"{words.figure(row['local_only'])} without the federation",
         f"strongest attack: {leader(row, brief=False)}",
     ]
     if not row["undefended"]:
         lines.insert(1, row["verdict"])
-        lines.append(f"leak, change to undefended {words.signed(*of('d'))}")
+        lines.append(f"leak, change to undefended {words.signed(*of_row(row, 'd'))}")
     if not math.isnan(row["utility"]):
-        lines.append(f"{facts.utility} {words.with_limits(*of('utility'))}")
+        lines.append(f"{facts.utility} {words.with_limits(*of_row(row, 'utility'))}")
     if not row["undefended"]:
         lines.append(row["cost"])
     if row["seeds_left_out"]:
@@ -208,10 +209,9 @@ def hover_lines(row: dict[str, Any], facts: Facts) -> list[str]:
 def _entries(judged: Judged, names: Sequence[str]) -> list[dict[str, Any]]:
     """Returns the entries of the legend: undefended, every method that is drawn, and the rings."""
     drawn = pd.concat([plotted(judged, panel) for panel in names])
-    places = numbers(judged.verdicts)
-    out = []
+    look_of, out = looks(judged.verdicts), []
     for method, defended in dict(zip(drawn["method"], drawn["defenses"] != "")).items():
-        color, marker = look(places[method]) if defended else ("black", "*")
+        color, marker = look_of[method]
         # a label that starts with an underscore would be left out
         label = f" {method}" if method.startswith("_") else method
         size = 5.5 if defended else 9

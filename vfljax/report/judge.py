@@ -185,8 +185,8 @@ def _judged(panel: _Panel, learners: pd.DataFrame, known: int, facts: Facts) -> 
     }
     of = {"leak": compared.leak, "e": compared.excess, "d": compared.change, "c": compared.rest}
     for name, each in {**of, "undefended_e": compared.undefended}.items():
-        for suffix, values in zip(("", "_lower", "_upper"), each[1:]):
-            columns[name + suffix] = np.broadcast_to(values, len(leaks))
+        for title, values in each.columns(name).items():
+            columns[title] = np.broadcast_to(values, len(leaks))
     columns |= {
         "verdict": np.array([verdict.value for verdict in VERDICTS], object)[codes],
         "verdict_seeds": verdict_seeds(compared, codes),

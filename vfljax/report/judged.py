@@ -26,7 +26,7 @@ from __future__ import annotations
 import functools
 import math
 import pathlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,16 +37,14 @@ from vfljax.config import Config
 from vfljax.plugins.described import is_recorded
 from vfljax.report.costs import Cost
 from vfljax.report.judge import judge
+from vfljax.report.points import members, members_of, points_of, same_points
 from vfljax.report.rows import Facts, Frames, read
 from vfljax.report.verdicts import Verdict
-from vfljax.report.words import number
 from vfljax.store import StoredSweep
 from vfljax.sweep.grid import experiment_of
 
 CONFIRMED = "confirmed"
 """The folder within a sweep's that has the sweep of what is recommended, on fresh seeds."""
-NUMBERS = ("learning_rate", "momentum", "weight_decay", "decay", "strength")
-"""The numbers of training that may be axes of a grid, and are then in labels."""
 LITTLE = 0.005
 """Leaks that differ by no more are treated as equal."""
 
@@ -59,7 +57,7 @@ class Judged(NamedTuple):
     rows: pd.DataFrame  # see ``report.rows``
     trials: pd.DataFrame
     facts: Facts
-    attacks: Mapping[str, Mapping[str, Any]]  # as of ``store.attack_summary``
+    attacks: Mapping[str, Mapping[str, Any]]
     verdicts: pd.DataFrame
     confirmed: pd.DataFrame  # verdicts on fresh seeds, by the sweep's numbers of configurations
 
@@ -78,8 +76,7 @@ def judge_sweep(workdir: pathlib.Path) -> Judged:
 
 def judged(sweep: StoredSweep, experiment: Config) -> Judged:
     """Returns a stored sweep with its verdicts, and those of the folder of fresh seeds if that is finished."""
-    frames, attacks = read(sweep, experiment), store.attack_summary(sweep.workdir)
-    found = judge_frames(sweep, experiment, frames, attacks)
+    found = judge_frames(sweep, experiment, read(sweep, experiment))
     folder = sweep.workdir / CONFIRMED
     if (folder / "sweep.json").exists():
         fresh = store.load(folder)
@@ -90,16 +87,13 @@ def judged(sweep: StoredSweep, experiment: Config) -> Judged:
     return found
 
 
-def judge_frames(
-    sweep: StoredSweep, experiment: Config, frames: Frames, attacks: Mapping[str, Mapping[str, Any]]
-) -> Judged:
+def judge_frames(sweep: StoredSweep, experiment: Config, frames: Frames) -> Judged:
     """Returns a sweep with the verdicts on its frames, or on a part of them.
 
     Args:
       sweep: the stored sweep.
       experiment: the sweep's.
       frames: as ``rows.read`` returns them.
-      attacks: as ``store.attack_summary`` returns them.
     """
     points = points_of(frames.trials)
     every = [*members(points)]
@@ -109,13 +103,14 @@ def judge_frames(
     about = points[["label"]].assign(
         faint=points.index.isin([*faint]), **{"epsilon claimed": claimed}
     )
-    out = judge(*frames).join(about, on="configuration")
-    out = out.join(_known_by(out, frames.rows, attacks))
+    verdicts = judge(frames.rows, frames.trials, frames.facts)
+    out = verdicts.join(about, on="configuration")
+    out = out.join(_known_by(out, frames))
     published = _published(out, frames)
     out = out.join(published, on=[*published.index.names])
     out["representative"] = _representative(out, frames.facts)
     out = out.assign(recommended=_recommended(out, frames.facts), confirms=False)
-    return Judged(sweep, experiment, *frames, attacks, out, out.iloc[:0])
+    return Judged(sweep, experiment, *frames, out, out.iloc[:0])
 
 
 def _published(verdicts: pd.DataFrame, frames: Frames) -> pd.DataFrame:
@@ -126,7 +121,7 @@ def _published(verdicts: pd.DataFrame, frames: Frames) -> pd.DataFrame:
     """
     rows, place, run = frames.rows, ["configuration", "panel"], ["configuration", "panel", "seed"]
     known, adaptive = [*place, "known"], rows["adaptive"].astype(bool)
-    out = judge(rows[~adaptive], *frames[1:]) if adaptive.any() else verdicts
+    out = judge(rows[~adaptive], frames.trials, frames.facts) if adaptive.any() else verdicts
     out = out[[*known, "leak", "leader"]].set_index(known).add_prefix("published_")
     attacked = (rows["role"] == "attack") & adaptive.any()
     for most in verdicts["known"].unique():
@@ -142,110 +137,16 @@ def _published(verdicts: pd.DataFrame, frames: Frames) -> pd.DataFrame:
     return out
 
 
-def points_of(trials: pd.DataFrame) -> pd.DataFrame:
-    """Returns a row for each configuration, by its number, with the columns
-
-        method, defenses
-        knobs    a dict such as {"kdk.epsilon": .45}. Numbers of training are among them if they vary in the
-                 sweep
-        label    the method, with the knobs that vary in it or have no default. Texts that several
-                 configurations would have are followed by the configuration's number
-
-    Args:
-      trials: ``rows.Frames.trials``.
-    """
-    points = trials.drop_duplicates("configuration").set_index("configuration")
-    varied = [
-        name for name in NUMBERS if name in trials and trials[name].fillna(0).nunique(False) > 1
-    ]
-    values = points[[name for name in trials if "." in name] + varied]
-    values = values.fillna(dict.fromkeys(varied, 0)).to_dict("records")
-    points = points[["method", "defenses"]].assign(
-        knobs=[{name: of[name] for name in of if not pd.isna(of[name])} for of in values]
-    )
-    points["label"] = ""
-    for _, of in points.groupby("method", sort=False):
-        every = {name for knobs in of["knobs"] for name in knobs}
-        in_label = {
-            name
-            for name in every
-            if name in NUMBERS
-            or _required(name)
-            or len({knobs.get(name) for knobs in of["knobs"]}) > 1
-        }
-        given = of[["method", "defenses", "knobs"]].itertuples(index=False, name=None)
-        points.loc[of.index, "label"] = [_label(*point, in_label) for point in given]
-    numbered = points["label"] + " #" + points.index.astype(str)
-    several = points["label"].duplicated(keep=False)
-    return points.assign(label=points["label"].mask(several, numbered))
-
-
-def _label(method: str, chain: str, knobs: Mapping[str, Any], in_label: Collection[str]) -> str:
-    """Returns the method with "epsilon=.3" for each knob in the label; with its defense if two have a knob of
-    that name."""
-    named = [name for name in knobs if name in in_label]
-    last = [name.split(".")[-1] for name in named]
-    out = [method]
-    for name, word in zip(named, last):
-        defense, _, knob = name.partition(".")
-        if last.count(word) > 1:
-            word = name
-        elif defense in members_of(chain):
-            options = _values_of(defense, knobs)[1]
-            word = defenses.TABLE[defense].remarks.knob_label(knob, options)
-        value = knobs[name]
-        out.append(value if isinstance(value, str) else f"{word}={number(value)}")
-    return " ".join(out)
-
-
-def _required(name: str) -> bool:
-    """Returns whether a knob has no default, so that a label names it also where it does not vary."""
-    defense, _, knob = name.partition(".")
-    if defense == "model":  # a method has one model, which its name shows
-        return False
-    return bool(knob) and defense in defenses.TABLE and knob in defenses.TABLE[defense].required
-
-
-class Member(NamedTuple):
-    """A defense of a configuration's chain, with its knobs and options by their names in the defense."""
-
-    configuration: int
-    label: str  # of the configuration
-    defense: str
-    knobs: dict[str, float]
-    options: dict[str, Any]
-
-
-def members(points: pd.DataFrame) -> Iterator[Member]:
-    """Yields the defenses of each configuration of ``points_of``."""
-    columns = points[["label", "defenses", "knobs"]]
-    for configuration, label, chain, knobs in columns.itertuples(name=None):
-        for name in members_of(chain):
-            yield Member(configuration, label, name, *_values_of(name, knobs))
-
-
-def _values_of(defense: str, knobs: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
-    prefix = f"{defense}."
-    values = {k.removeprefix(prefix): v for k, v in knobs.items() if k.startswith(prefix)}
-    return defenses.TABLE[defense].knobs_and_options(values)
-
-
-def members_of(chain: str) -> list[str]:
-    """Returns the names of the defenses of a chain, the column ``defenses``."""
-    return [name for name in chain.split("+") if name]
-
-
-def _known_by(
-    verdicts: pd.DataFrame, rows: pd.DataFrame, attacks: Mapping[str, Mapping[str, Any]]
-) -> pd.DataFrame:
+def _known_by(verdicts: pd.DataFrame, frames: Frames) -> pd.DataFrame:
     """Returns the columns ``known_by`` and ``author_says``. A defense for which no attack is listed in a panel
     has none to be tried."""
+    rows = frames.rows
     scored = rows[(rows["role"] == "attack") & (rows["leak"].notna() | (rows["settled_by"] != ""))]
     variants = {
         place: dict(zip(of["label"], of["variant"]))
         for place, of in scored.groupby(["configuration", "panel"])
     }
-    identities = {variant: store.identity_of(entry) for variant, entry in attacks.items()}
+    identities = {variant: store.identity_of(entry) for variant, entry in frames.attacks.items()}
     supported = _supported_claims(rows, verdicts, identities)
 
     @functools.cache
@@ -353,23 +254,3 @@ def on_fresh_seeds(verdicts: pd.DataFrame, trials: pd.DataFrame, fresh: Judged) 
     rank = {verdict: place for place, verdict in enumerate(able)}
     as_strong = out["verdict"].map(rank) <= out["verdict_first"].map(rank)
     return out.assign(confirms=as_strong & out["qualifies"]).drop(columns="verdict_first")
-
-
-def same_points(trials: pd.DataFrame, others: pd.DataFrame) -> dict[int, int]:
-    """Returns the number of the configuration with the same method and knobs, by that of another sweep.
-
-    Args:
-      trials: of a sweep.
-      others: of another sweep; configurations that the first does not have are left out.
-    """
-    names = [name for name in trials if "." in name or name in NUMBERS]
-    first, second = (
-        {_key(of, names): int(of["configuration"]) for of in table.to_dict("records")}
-        for table in (trials, others.reindex(columns=trials.columns))
-    )
-    return {second[key]: number for key, number in first.items() if key in second}
-
-
-def _key(trial: Mapping[str, Any], names: list[str]) -> tuple[Any, ...]:
-    values = [None if pd.isna(trial[name]) else trial[name] for name in names]
-    return trial["method"], *values

@@ -6,7 +6,8 @@ The limits hold for new splits and new initial weights on one data set, not for 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,15 @@ class Limits(NamedTuple):
     mean: Floats
     lower: Floats
     upper: Floats
+
+    def columns(self, name: str) -> dict[str, Floats]:
+        """Returns the mean and its limits by the names of their columns; ``of_row`` reads them back."""
+        return {name: self.mean, f"{name}_lower": self.lower, f"{name}_upper": self.upper}
+
+
+def of_row(row: Mapping[str, Any], name: str) -> tuple[float, float, float]:
+    """Returns a mean of a row of the verdict frame, such as "leak", and its two limits."""
+    return row[name], row[f"{name}_lower"], row[f"{name}_upper"]
 
 
 def half_row(rows: int) -> float:
@@ -63,19 +73,16 @@ def limits(
     return Limits(count, mean, mean - away, mean + away)
 
 
-def projected(
-    found: Limits, seeds: NDArray[np.intp], level: float = LEVEL
-) -> tuple[Floats, Floats]:
+def projected(found: Limits, seeds: NDArray[np.intp]) -> tuple[Floats, Floats]:
     """Returns the limits [..., n] that other numbers of seeds are likely to have: mean and spread stay.
 
     Args:
-      found: limits with ``level``; NaN where there are none.
+      found: limits, of ``LEVEL`` each; NaN where there are none.
       seeds: [n].
-      level: of each limit.
     """
     count = np.maximum(np.asarray(found.count), 2)
-    spread = (found.upper - found.mean) * np.sqrt(count) / special.stdtrit(count - 1, level)
-    away = spread[..., None] * special.stdtrit(seeds - 1, level) / np.sqrt(seeds)
+    spread = (found.upper - found.mean) * np.sqrt(count) / special.stdtrit(count - 1, LEVEL)
+    away = spread[..., None] * special.stdtrit(seeds - 1, LEVEL) / np.sqrt(seeds)
     mean = np.asarray(found.mean)[..., None]
     return mean - away, mean + away
 

@@ -18,7 +18,8 @@ import pandas as pd
 from scipy import special
 
 from vfljax import store
-from vfljax.report.judged import Judged, same_points
+from vfljax.report.judged import Judged
+from vfljax.report.points import same_points
 from vfljax.report.rows import read
 from vfljax.sweep.canaries import HALVES, PREFIX, SHARES
 
@@ -92,7 +93,7 @@ def lower_limits(judged: Judged) -> dict[int, Guesses]:
         folder = judged.sweep.workdir / FOLDER
         if not (folder / "sweep.json").exists():
             return {}
-        rows, trials, _ = read(store.load(folder))
+        rows, trials, *_ = read(store.load(folder))
         number = same_points(judged.trials, trials)
     attacked = rows[rows["role"] == "attack"].groupby("configuration")
     found = {number[c]: strongest_guesses(of) for c, of in attacked if c in number}

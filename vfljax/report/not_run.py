@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import pandas as pd
 
 from vfljax import defenses
 from vfljax.report import tables
-from vfljax.report.judged import Judged, members, members_of, points_of
+from vfljax.report.judged import Judged
+from vfljax.report.points import members, members_of, points_of
 from vfljax.report.rows import PANELS
 from vfljax.report.templates import paragraphs
 from vfljax.report.words import listed
@@ -15,22 +17,14 @@ from vfljax.sweep.grid import configurations
 from vfljax.types import NO_SPLIT
 
 
-class Reached(NamedTuple):
-    """How much of a method a sweep has trained."""
-
-    method: str
-    trained: int  # of its operating points
-    planned: int
-    seeds: int  # the fewest seeds of any of these
-    fewer_seeds: bool  # whether that is fewer than the sweep's
-
-
 def not_attacked(judged: Judged) -> list[str]:
     """Returns sentences on what was not attacked or not scored, and why."""
     rows, every = judged.rows, judged.attacks.values()
     learned = {*rows.loc[rows["role"] == "learner", "known"]}
     attacked = {*rows.loc[rows["role"] == "attack", "known"]} - {0}
-    methods = reached(judged)
+    whole = len(judged.trials) >= judged.sweep.header["trials"]
+    methods = [] if whole else [*reached(judged).itertuples()]
+    seeds = judged.experiment.seeds
     return paragraphs(
         "not_attacked",
         skipped=[entry for entry in every if entry["status"] == "skipped"],
@@ -40,8 +34,8 @@ def not_attacked(judged: Judged) -> list[str]:
             for of in methods
             if 0 < of.trained < of.planned
         ],
-        fewer_seeds=[f"{of.method} on {of.seeds}" for of in methods if of.fewer_seeds],
-        every_seed=judged.experiment.seeds,
+        fewer_seeds=[f"{of.method} on {of.seeds}" for of in methods if 0 < of.seeds < seeds],
+        every_seed=seeds,
         settled=_settled(judged),
         defense_unknown=_defense_unknown(judged),
         without_figures=_without_figures(judged),
@@ -50,19 +44,13 @@ def not_attacked(judged: Judged) -> list[str]:
     )
 
 
-def reached(judged: Judged) -> list[Reached]:
-    """Returns how much of each method is trained, in the config's order, if a sweep is not trained whole."""
-    if len(judged.trials) >= judged.sweep.header["trials"]:
-        return []
+def reached(judged: Judged) -> pd.DataFrame:
+    """Returns a row for each method, in the config's order: ``method``, the ``planned`` and the
+    ``trained`` number of its operating points, and the fewest ``seeds`` of one of the latter."""
+    of = judged.trials.groupby(["method", "configuration"])["seed"].nunique().groupby("method")
     planned = configurations(judged.experiment)["method"].value_counts(sort=False)
-    seeds = judged.trials.groupby(["method", "configuration"])["seed"].nunique()
-    out = []
-    for method, count in planned.items():
-        of = seeds[seeds.index.get_level_values("method") == method]
-        fewest = int(of.min()) if len(of) else 0
-        fewer = 0 < fewest < judged.experiment.seeds
-        out.append(Reached(str(method), len(of), int(count), fewest, fewer))
-    return out
+    out = pd.DataFrame({"planned": planned, "trained": of.size(), "seeds": of.min()})
+    return out.loc[planned.index].fillna(0).astype(int).rename_axis("method").reset_index()
 
 
 def _defense_unknown(judged: Judged) -> Iterator[tuple[str, str, str, str, bool]]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from vfljax import store
-from vfljax.errors import short_path
+from vfljax.errors import UserError, short_path
 from vfljax.report import (
     along_knobs,
     figures,
@@ -27,6 +27,7 @@ from vfljax.report import (
     threat_model,
 )
 from vfljax.report.answer import answers
+from vfljax.report.figures import Drawing
 from vfljax.report.judged import Judged, judged
 from vfljax.report.templates import TEMPLATES, paragraphs, templates
 from vfljax.report.terminal import first_lines, fitted
@@ -39,13 +40,6 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-s
 """The page's content security policy: nothing may come from anywhere else."""
 FEW = 4  # number of notes that are shown unfolded
 BLANK = "\N{NO-BREAK SPACE}"
-
-
-class Drawing(NamedTuple):
-    """A figure of the report."""
-
-    title: str
-    draw: tables.Draw
 
 
 class Picture(NamedTuple):
@@ -70,29 +64,32 @@ def drawings(judged: Judged, extra: tables.Extra = tables.NO_EXTRA) -> dict[str,
         out[CERTAINTY] = Drawing(roc.TITLE, lambda: roc.figure(judged))
     if extra.draw is not None:
         out[PAPER] = Drawing("In the paper's form", extra.draw)
-    return out | {name: Drawing(*of) for name, of in along_knobs.drawings(judged).items()}
+    return out | along_knobs.drawings(judged)
 
 
 def picture(drawing: Drawing, file: pathlib.Path) -> Picture:
     """Draws a figure for the page, and writes it as PNG. If that fails, the picture says why, and an earlier
     file is removed.
 
+    A report is written after hours of training, and no figure in it may cost the others. A figure without
+    anything to show raises a UserError whose text says so.
+
     Args:
       drawing: the figure.
       file: where the PNG is written.
     """
-
-    def drawn() -> str:
+    try:
         figure = drawing.draw()
         svg = figures.svg(figure, drawing.title)
         store.write_bytes(file, figures.png(figure))
-        return svg
-
-    svg, why = figures.attempted(drawn)
-    if svg is None:
-        file.unlink(missing_ok=True)
-        return Picture(drawing.title, why=why)
-    return Picture(drawing.title, svg)
+        return Picture(drawing.title, svg)
+    except UserError as error:
+        why = str(error)
+    except Exception as error:  # drawing libraries raise nearly every type
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        why = f"This figure could not be drawn ({reason})."
+    file.unlink(missing_ok=True)
+    return Picture(drawing.title, why=why)
 
 
 def sections(judged: Judged, extra: tables.Extra) -> list[tables.Section]:
@@ -162,22 +159,21 @@ def _about(judged: Judged) -> str:
     shares = [of / sum(data["balance"]) for of in data["balance"]]
     named = [f"{name} {share(of)}" for name, of in zip(facts.class_names, shares)]
     unnamed = facts.class_names == tuple(map(str, range(facts.classes)))
-    shapes = map(threat_model.shape_text, data["party_shapes"])
+    parties = judged.experiment.parties
+    columns = [
+        f"{parties.name_of(party)} {threat_model.shape_text(shape)}"
+        for party, shape in enumerate(data["party_shapes"])
+    ]
     (text,) = paragraphs(
         "about",
         data=data,
         classes=f"the rarest {share(min(shares))}" if unnamed else ", ".join(named),
-        columns=[f"{name} {shape}" for name, shape in zip(_parties(judged), shapes)],
+        columns=columns,
         trained=len(judged.trials),
         trials=judged.sweep.header["trials"],
         seeds=judged.experiment.seeds,
     )
     return text
-
-
-def _parties(judged: Judged) -> list[str]:
-    parties = judged.experiment.parties
-    return [parties.name_of(party) for party in range(parties.passive + 1)]
 
 
 def _notes(judged: Judged) -> list[str]:
@@ -232,9 +228,7 @@ def excerpt(workdir: pathlib.Path, out: pathlib.Path, extend: tables.Extend | No
     out.mkdir(parents=True, exist_ok=True)
     store.write_text(out / "tables.md", "\n".join(lines) + "\n")
     store.write_text(out / "leaks.csv", tables.csv_text(tables.leaks(judged)))
-    image, _ = figures.attempted(lambda: figures.png(frontier.frontier(judged)))
-    if image is not None:
-        store.write_bytes(out / f"{FRONTIER}.png", image)
+    picture(Drawing(FRONTIER, lambda: frontier.frontier(judged)), out / f"{FRONTIER}.png")
 
 
 @profile.span("report")

@@ -6,7 +6,6 @@ of the others is taken for it. With more classes it is the precision among the r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +14,8 @@ from matplotlib.figure import Figure
 
 from vfljax.errors import UserError
 from vfljax.report import records, words
-from vfljax.report.figures import LOCAL_ONLY_COLOR, logarithmic, look, style
-from vfljax.report.frontier import WIDTH, numbers
+from vfljax.report.figures import LOCAL_ONLY_COLOR, logarithmic, style
+from vfljax.report.frontier import WIDTH, looks
 from vfljax.report.judge import LOCAL_ONLY
 from vfljax.report.judged import Judged
 from vfljax.report.limits import SHOWN_LEVEL, Floats, half_row, limits
@@ -31,9 +30,11 @@ CAPTION = (
 )
 RATES = {"tpr_at_1e-3": "0.1 %", "tpr_at_1e-2": "1 %", "tpr_at_1e-1": "10 %"}
 READ = {"read_99": "read with 99 % precision"}
+RARE = "No ROC is drawn: its rates need ten scored rows of the class {} on every seed, and one seed has fewer."
 FEW = "No precision is drawn: it needs ten scored rows on every seed, and one has fewer."
 AT_LEAST = " At least: an attack that a cheaper one settled may read more with certainty."
 WITHOUT = "without the federation"
+LOCAL_LOOK = {"color": LOCAL_ONLY_COLOR, "label": WITHOUT, "ls": "--"}
 
 
 class Reader(NamedTuple):
@@ -66,55 +67,44 @@ def readers(judged: Judged) -> list[Reader]:
 
     Those without stored figures are left out.
     """
-    return [reader for reader in _readers(judged) if len(reader.rows)]
-
-
-def _readers(judged: Judged) -> Iterator[Reader]:
     if "recall" not in judged.rows:
-        return
-    leading, places = judged.leading, numbers(judged.verdicts)
+        return []
+    leading, look_of = judged.leading, looks(judged.verdicts)
+    settled, out = judged.rows[judged.rows["settled_by"] != ""], []
     for panel in PANELS:
         of = leading[(leading["panel"] == panel) & (leading["leader"] != "")]
         bare = of[of["undefended"]]
         for row in pd.concat([bare, of[of["chosen"] & ~of["undefended"]]]).to_dict("records"):
-            color = look(places[row["method"]])[0] if row["defenses"] else "black"
-            drawn = {"color": color, "label": row["label"]}
-            is_drawn = row["undefended"] or row["recommended"]
-            yield _reader(judged, row, row["leader"], drawn if is_drawn else {})
+            drawn = {"color": look_of[row["method"]][0], "label": row["label"]}
+            shown = drawn if row["undefended"] or row["recommended"] else {}
+            rows = records.rows_of(judged, row, row["leader"])
+            if row["leader"] == LOCAL_ONLY:
+                out.append(Reader(row["label"], panel, WITHOUT, rows, shown))
+                continue
+            hidden = (settled["known"] <= row["known"]) & records.is_on(settled, row)
+            out.append(Reader(row["label"], panel, row["leader"], rows, shown, hidden.any()))
         for row in bare.to_dict("records") if judged.facts.known else ():
-            yield _reader(judged, row, LOCAL_ONLY, LOCAL_LOOK)
-
-
-LOCAL_LOOK = {"color": LOCAL_ONLY_COLOR, "label": WITHOUT, "ls": "--"}
-
-
-def _reader(judged: Judged, row: dict[str, Any], leader: str, drawn: dict[str, Any]) -> Reader:
-    of = records.rows_of(judged, row, leader)
-    if leader == LOCAL_ONLY:
-        return Reader(row["label"], row["panel"], WITHOUT, of, drawn)
-    settled = judged.rows[judged.rows["settled_by"] != ""]
-    settled = settled[(settled["known"] <= row["known"]) & records.is_on(settled, row)]
-    return Reader(row["label"], row["panel"], leader, of, drawn, len(settled) > 0)
+            rows = records.rows_of(judged, row, LOCAL_ONLY)
+            out.append(Reader(row["label"], panel, WITHOUT, rows, LOCAL_LOOK))
+    return [reader for reader in out if len(reader.rows)]
 
 
 def section(judged: Judged) -> Section:
     """Returns the table, with a row for each of ``readers``."""
     facts = judged.facts
-    two, names = facts.classes == 2, facts.class_names
-    columns, judges = (RATES, facts.scored_rows) if two else (READ, facts.scored_rows)
-    of_class = judges if two else max(1, judges // facts.classes)
+    two, scored = facts.classes == 2, facts.scored_rows
+    of_class = scored if two else max(1, scored // facts.classes)
     rows, every = [], readers(judged)
     for reader in every:
         cells = {"configuration": reader.label, "federation": PANELS[reader.panel]}
         cells["attack"] = reader.attack
-        for column, text in columns.items():
-            title = f"TPR of {names[facts.positive]} at {text} FPR" if two else text
-            cell = _cell(reader.figures(column), judges)
+        for column, text in (RATES if two else READ).items():
+            title = f"TPR of {facts.both[0]} at {text} FPR" if two else text
+            cell = _cell(reader.figures(column), scored)
             cells[title] = f"at least {cell}" if reader.at_least and cell != words.NONE else cell
         recall = reader.figures("recall").reshape(-1, facts.classes)
-        cells |= {
-            f"recall of {name}": _cell(recall[:, c], of_class) for c, name in enumerate(names)
-        }
+        for c, name in enumerate(facts.class_names):
+            cells[f"recall of {name}"] = _cell(recall[:, c], of_class)
         cells["all seeds"] = words.figure(records.share_in_every_run(reader.rows["right"]))
         rows.append(cells)
     caption = _caption(facts) + AT_LEAST * any(reader.at_least for reader in every)
@@ -124,7 +114,7 @@ def section(judged: Judged) -> Section:
 def _caption(facts: Facts) -> str:
     if facts.classes > 2:
         return CAPTION
-    positive, other = facts.class_names[facts.positive], facts.class_names[1 - facts.positive]
+    positive, other = facts.both
     return (
         f"{CAPTION} TPR at 1 % FPR: the share of the rows of {positive} that is read if 1 % of the rows of "
         f"{other} are taken for it; {words.NONE} with fewer than ten rows."
@@ -142,17 +132,6 @@ def _cell(values: Floats, rows: int) -> str:
     return words.with_limits(found.mean, *np.clip([found.lower, found.upper], 0, 1))
 
 
-def too_rare(facts: Facts) -> str:
-    """Returns why there is no curve."""
-    if facts.classes > 2:
-        return FEW
-    other = facts.class_names[1 - facts.positive]
-    return (
-        f"No ROC is drawn: its rates need ten scored rows of the class {other} on every seed, and one seed has "
-        "fewer."
-    )
-
-
 def figure(judged: Judged) -> Figure:
     """Draws undefended, the recommendation and the best learner without the federation.
 
@@ -168,7 +147,7 @@ def figure(judged: Judged) -> Figure:
     curves = [(of, curve) for of, curve in curves if np.isfinite(curve).any()]
     panels = [panel for panel in PANELS if panel in {of.panel for of, _ in curves}]
     if not panels:
-        raise UserError(too_rare(facts))
+        raise UserError(RARE.format(facts.both[1]) if two else FEW)
     with style():
         out = Figure(figsize=(WIDTH * len(panels), 4.0), layout="constrained")
         axes = out.subplots(1, len(panels), squeeze=False)[0]
@@ -190,7 +169,7 @@ def figure(judged: Judged) -> Figure:
 def _axes(facts: Facts) -> dict[str, str]:
     if facts.classes > 2:
         return {"xlabel": "share of the rows, most certain first", "ylabel": "share named rightly"}
-    positive, other = facts.class_names[facts.positive], facts.class_names[1 - facts.positive]
+    positive, other = facts.both
     return {
         "xlabel": f"share of {other} taken for {positive} (FPR)",
         "ylabel": f"share of {positive} that is read (TPR)",

@@ -75,6 +75,11 @@ class Facts(NamedTuple):
         """The name of the scale of leaks."""
         return "leak AUC" if self.classes == 2 else "balanced top-1"
 
+    @property
+    def both(self) -> tuple[str, str]:
+        """The names of two classes, the positive one first."""
+        return self.class_names[self.positive], self.class_names[1 - self.positive]
+
 
 class Frames(NamedTuple):
     """A stored sweep as data frames; the module's docstring lists their columns."""
@@ -82,6 +87,7 @@ class Frames(NamedTuple):
     rows: pd.DataFrame
     trials: pd.DataFrame
     facts: Facts
+    attacks: Mapping[str, Mapping[str, Any]]  # by variant, as of ``store.attack_summary``
 
 
 def read(sweep: StoredSweep, experiment: Config | None = None, named: bool = True) -> Frames:
@@ -96,11 +102,12 @@ def read(sweep: StoredSweep, experiment: Config | None = None, named: bool = Tru
     plugins.stand_in(sweep.plugins)
     facts = _facts(sweep, experiment)
     trials = _trials(sweep, facts, experiment)
-    learners = _learners(sweep)
-    rows = _attacks(sweep, trials, learners, named)
+    learners, summary = _learners(sweep), store.attack_summary(sweep.workdir)
+    rows = _attacks(sweep, summary, trials, learners, named)
     rows = pd.concat([part for part in (rows, learners) if len(part)] or [rows], ignore_index=True)
     fair = rows[rows["role"] == "attack"]
-    return Frames(rows, trials, facts._replace(known=int(fair["known"].max()) if len(fair) else 0))
+    facts = facts._replace(known=int(fair["known"].max()) if len(fair) else 0)
+    return Frames(rows, trials, facts, summary)
 
 
 def _facts(sweep: StoredSweep, experiment: Config | None) -> Facts:
@@ -162,10 +169,13 @@ def _trials(sweep: StoredSweep, facts: Facts, experiment: Config | None) -> pd.D
 
 
 def _attacks(
-    sweep: StoredSweep, trials: pd.DataFrame, learners: pd.DataFrame, named: bool
+    sweep: StoredSweep,
+    summary: Mapping[str, Mapping[str, Any]],
+    trials: pd.DataFrame,
+    learners: pd.DataFrame,
+    named: bool,
 ) -> pd.DataFrame:
     """Returns the rows of attacks on trials that did not diverge, stored or only planned."""
-    summary = store.attack_summary(sweep.workdir)
     current = {key: about for key, about in summary.items() if not about.get("outdated")}
     columns = [*PLACE, "trial", "seed"]
     stored = sweep.attacks.to_pandas() if sweep.attacks.num_rows else pd.DataFrame(columns=columns)

@@ -13,8 +13,9 @@ from vfljax import defenses
 from vfljax.errors import short_path
 from vfljax.report.costs import Cost
 from vfljax.report.decision import Panel, Row, is_open
-from vfljax.report.judged import Judged, members_of
-from vfljax.report.limits import FEWEST_SEEDS, MOST_SEEDS, Limits, deciding_seeds, projected
+from vfljax.report.judged import Judged
+from vfljax.report.limits import FEWEST_SEEDS, MOST_SEEDS, Limits, deciding_seeds, of_row, projected
+from vfljax.report.points import members_of
 from vfljax.report.verdicts import EXCESS, Verdict
 from vfljax.report.words import listed
 
@@ -72,10 +73,9 @@ def _open_seeds(p: Panel) -> tuple[int, str]:
         if p.best["cost"] != Cost.UNCLEAR:
             return 0, ""
         return _whole(p.best["cost_seeds"]), f"what {p.best['label']} costs"
-    of = (p.bare[f"undefended_e{suffix}"] for suffix in ("", "_lower", "_upper"))
     if p.bare["undefended_e_lower"] <= EXCESS:
         more = np.arange(FEWEST_SEEDS, MOST_SEEDS + 1)
-        found = Limits(np.array(p.bare["seeds"]), *(np.array(x) for x in of))
+        found = Limits(*map(np.array, (p.bare["seeds"], *of_row(p.bare, "undefended_e"))))
         lower, upper = projected(found, more)
         decided = ((lower > EXCESS) | (upper < EXCESS)) & (more > p.bare["seeds"])
         return _whole(float(deciding_seeds(decided, more))), "whether there is anything to protect"
@@ -117,7 +117,8 @@ def more_seeds(judged: Judged, seeds: int) -> str:
         changed = f'{{**vfljax.load("{folder}").config, "seeds": {seeds}}}'
         return f'vfljax.run_sweep({changed}, "{target}")'
     else:
-        changes = [f"--{name}={value}" for name, value in given.items() if _changes(name)]
+        fields = [name for name in given if name.startswith("config.") and name != "config.seeds"]
+        changes = [f"--{name}={given[name]}" for name in fields]
     words = [f"--config={config}", *changes, f"--config.seeds={seeds}", f"--workdir={target}"]
     return shlex.join(["vfljax", "sweep", *words, *_plugins(given)])
 
@@ -134,11 +135,6 @@ def _confirming(judged: Judged) -> str:
     if judged.sweep.unfinished and "parties" in _flags(command):
         return f"{command} --confirm"
     return f"{on_sweep(judged, 'sweep')} --confirm"
-
-
-def _changes(name: str) -> bool:
-    """Returns whether a flag changes a field of the config, other than the seeds."""
-    return name.startswith("config.") and name != "config.seeds"
 
 
 def on_sweep(judged: Judged, command: str) -> str:

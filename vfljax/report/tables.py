@@ -20,6 +20,7 @@ from vfljax.config import Config
 from vfljax.report import guarantees
 from vfljax.report.judge import LOCAL_ONLY
 from vfljax.report.judged import LITTLE, Judged
+from vfljax.report.limits import of_row
 from vfljax.report.rows import PANELS, settlers
 from vfljax.report.templates import paragraphs
 from vfljax.report.verdicts import MEANINGS, VERDICTS, Verdict
@@ -35,14 +36,11 @@ class Section(NamedTuple):
     frame: pd.DataFrame  # of text
 
 
-Draw = Callable[[], Figure]
-
-
 class Extra(NamedTuple):
     """What the caller of a report adds to it, such as a paper's table (``vfljax.papers``) or figure."""
 
     sections: tuple[Section, ...] = ()
-    draw: Draw | None = None
+    draw: Callable[[], Figure] | None = None
 
 
 NO_EXTRA = Extra()
@@ -166,7 +164,7 @@ def _texts(judged: Judged, verdicts: pd.DataFrame, brief: bool = False) -> pd.Da
         columns["top model"] = lambda v: "yes" if v["panel"] == SPLIT else "no"
     columns |= {
         "verdict": lambda v: NONE if v["undefended"] else v["verdict"],
-        "leaks": lambda v: with_limits(v["leak"], v["leak_lower"], v["leak_upper"]),
+        "leaks": lambda v: with_limits(*of_row(v, "leak")),
         "without the federation": lambda v: figure(v["local_only"]),
     }
     if not brief:
@@ -195,7 +193,7 @@ def _said(column: pd.Series) -> bool:
 
 def _possible(v: dict[str, Any], name: str, base: float) -> tuple[float, float]:
     """Returns the limits of a difference to a figure ``base`` in [0, 1], so that their sums stay in [0, 1]."""
-    lower, upper = v[f"{name}_lower"], v[f"{name}_upper"]
+    _, lower, upper = of_row(v, name)
     return max(lower, -base), min(upper, 1 - base)
 
 
@@ -213,8 +211,7 @@ def _change(v: dict[str, Any]) -> str:
 def _utility(v: dict[str, Any], brief: bool) -> str:
     if brief:
         return figure(v["utility"], 3)
-    limits = np.clip([v["utility_lower"], v["utility_upper"]], 0, 1)
-    return with_limits(v["utility"], *limits, digits=3)
+    return with_limits(*np.clip(of_row(v, "utility"), 0, 1), digits=3)
 
 
 def _points(v: dict[str, Any], brief: bool) -> str:

@@ -50,6 +50,6 @@ def assumptions(judged: Judged) -> list[str]:
         trees=judged.sweep.header["data"].get("trees"),
         gradients="gradients" not in judged.sweep.header["data"].get("missing", ()),
         several=any(len(group) > 1 for group in attackers),
-        positive=facts.class_names[facts.positive] if facts.classes == 2 else "",
+        positive=facts.both[0] if facts.classes == 2 else "",
         guarded=sorted({*claims["defense"]}),
     )

@@ -61,13 +61,13 @@ def share(value: float) -> str:
     return NONE if math.isnan(value) else f"{100 * value:.0f} %"
 
 
-def apart(value: float, bound: float, digits: int = 3) -> tuple[str, str]:
-    """Returns two figures with as many digits as it takes to see which is the larger one, at least ``digits``.
+def apart(value: float, bound: float) -> tuple[str, str]:
+    """Returns two figures with as many digits as it takes to see which is the larger one, at least three.
 
-    >>> apart(0.9996, 0.9994), apart(0.91, 0.87)
-    (('1.000', '.999'), ('.910', '.870'))
+    >>> apart(0.99995, 0.99991), apart(0.91, 0.87)
+    (('1.0000', '.9999'), ('.910', '.870'))
     """
-    for count in range(digits, 16):
+    for count in range(3, 16):
         texts = figure(value, count), figure(bound, count)
         if texts[0] != texts[1] or value == bound:
             return texts
