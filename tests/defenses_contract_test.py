@@ -310,7 +310,15 @@ def test_idle_defenses_beside_one_that_acts_change_no_bit():
 
 @pytest.mark.parametrize(
     ("name", "knob", "value"),
-    [(name, knob, value) for name, row in ROWS.items() for knob, value in row.bad],
+    [
+        *((name, knob, value) for name, row in ROWS.items() for knob, value in row.bad),
+        *(
+            (name, option, "unheard")
+            for name, row in TABLE.items()
+            for option, parameter in row.options.items()
+            if isinstance(parameter.default, str)
+        ),
+    ],
 )
 def test_knobs_and_options_out_of_range_are_refused_by_name_and_value(name, knob, value):
     with pytest.raises(ValueError, match=re.escape(f"{knob}={value!r}")):

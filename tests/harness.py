@@ -10,7 +10,6 @@ import jax
 import numpy as np
 import scipy.stats
 
-from vfljax import defenses as table
 from vfljax import keys, metrics
 from vfljax.federation import protocol
 from vfljax.testing import federations
@@ -25,7 +24,7 @@ from vfljax.testing.federations import (
     make_weights,
 )
 from vfljax.testing.rules import finite, numbers
-from vfljax.types import DefenseSpec, HParams, Spec
+from vfljax.types import HParams, Spec
 
 __all__ = [
     "COLUMNS",
@@ -55,44 +54,13 @@ accuracy, leak = quick_jit(metrics.accuracy), quick_jit(metrics.leak)
 def make_state(spec: Spec, hparams: HParams, seed: int = 0, rows: int | None = None):
     """The protocol's initial state around the weights of a seed."""
     weights = make_weights(dataclasses.replace(spec, defenses=(), optimizers=(), scope="all"), seed)
-    codebooks = make_codebooks(spec, hparams, seed)
-    return _jitted_init(spec, rows)(keys.run_key(seed), weights, hparams, codebooks)
-
-
-def make_codebooks(spec: Spec, hparams: HParams, seed: int):
-    """Those that the spec's defenses train, in a few steps and once for each seed and knobs: tests begin
-    many runs, and few of them ask what a codebook is like."""
-    return {
-        maker.name: _codebook(
-            maker,
-            tuple((knob, float(value)) for knob, value in hparams.defenses[maker.name].items()),
-            spec.num_classes,
-            seed,
-        )
-        for maker in table.having("codebook", spec.defenses)
-    }
-
-
-@functools.cache
-def _codebook(maker: DefenseSpec, knobs, num_classes: int, seed: int):
-    key = keys.fold(keys.run_key(seed), "defense")
-    return _jitted_codebook(maker, num_classes)(key, dict(knobs))
-
-
-@functools.cache
-def _jitted_codebook(maker: DefenseSpec, num_classes: int):
-    maker = DefenseSpec(maker.name, tuple({**dict(maker.options), "steps": 100}.items()))
-
-    def make(key, knobs):
-        return table.build((maker,), {maker.name: knobs}).codebook(key, num_classes)[maker.name]
-
-    return jax.jit(make)
+    return _jitted_init(spec, rows)(keys.run_key(seed), weights, hparams)
 
 
 @functools.cache
 def _jitted_init(spec: Spec, rows: int):
-    def start(key, weights, hparams, codebooks):
-        return federations.make_state(spec, hparams, key, weights, codebooks, rows)
+    def start(key, weights, hparams):
+        return federations.make_state(spec, hparams, key, weights, rows)
 
     return quick_jit(start)
 

@@ -88,20 +88,6 @@ def test_confidence_ranks_where_probabilities_are_all_one():
     np.testing.assert_allclose(odds[3], 3, rtol=1e-6)
 
 
-def test_rows_missing_in_an_epoch_are_scored_and_rows_never_sent_neither_score_nor_teach():
-    sent = np.ones((2, ROWS), bool)
-    _, _, case = run()
-    hidden = cases.known_of(case)[:3]
-    sent[:, hidden], sent[1, 20:30] = False, False
-    *_, one = run(sent=sent)
-    flipped = one.common.labels.copy()
-    flipped[hidden] = (flipped[hidden] + 1) % CLASSES
-    other = one._replace(common=one.common._replace(labels=flipped))
-    for ours, theirs in zip(*(cases.attack_all(FORMS, c, known=KNOWN) for c in (one, other))):
-        np.testing.assert_array_equal(np.isnan(ours).any(axis=1), ~sent.any(axis=0))
-        np.testing.assert_array_equal(ours, theirs)
-
-
 def test_hidden_units_learn_a_rule_that_is_not_linear():
     z = np.random.default_rng(0).normal(size=(2, 300, 2))
     labels = np.int64(z[1, :, 0] * z[1, :, 1] > 0)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.attacks import cases
+from tests.reference import label_dp, vlp
 from tests.reference import posterior as reference
-from tests.reference import vlp
 from tests.reference.fusion import zeta
 from tests.reference.ranks import ranked
 from vfljax.attacks.posterior import posterior
@@ -20,7 +20,7 @@ def columns_and_labels(epsilon, classes):
     labels = np.arange(ROWS) % classes
     x = rng.normal(size=(ROWS, cases.WIDTH))
     x[:, :classes] += 1.5 * np.eye(classes)[labels]
-    law = reference.response(epsilon, classes)
+    law = label_dp.response(classes, epsilon)
     return x, labels, np.array([rng.choice(classes, p=law[y]) for y in labels])
 
 

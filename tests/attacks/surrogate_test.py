@@ -8,6 +8,7 @@ import pytest
 from tests import harness
 from tests.attacks import cases
 from tests.reference import surrogate as reference
+from tests.reference.common import differences
 from vfljax.attacks.surrogate import Seen, make_loss, surrogate
 from vfljax.types import MALICIOUS, SPLIT
 
@@ -43,7 +44,7 @@ def test_the_loss_and_its_gradient_are_those_of_the_numpy_twin(weights):
     in_float32 = [np.float32(part) for part in parameters], np.float32(u)
     value, (by_parameters, by_u) = loss_and_slopes(*in_float32, seen, weights)
     np.testing.assert_allclose(value, reference.loss(parameters, u, *parts, **weights), rtol=1e-5)
-    expected = reference.slopes(lambda u: reference.loss(parameters, u, *parts, **weights), u)
+    expected = differences(lambda u: reference.loss(parameters, u, *parts, **weights), u)
     np.testing.assert_allclose(by_u, expected, atol=1e-5)
     # a known row and one that was not sent have no label to learn
     np.testing.assert_array_equal(np.asarray(by_u)[[NAMED, LOST]], 0)
@@ -53,7 +54,7 @@ def test_the_loss_and_its_gradient_are_those_of_the_numpy_twin(weights):
             other = [*parameters[:place], part, *parameters[place + 1 :]]
             return reference.loss(other, u, *parts, **weights)
 
-        expected = reference.slopes(changed, parameters[place])
+        expected = differences(changed, parameters[place])
         np.testing.assert_allclose(got, expected, atol=1e-4)
 
 

@@ -11,7 +11,7 @@ from analysis.benchmark import grid_speed
 from analysis.benchmark.peers import comparison, workers
 from analysis.benchmark.peers.minimal import Least
 from analysis.benchmark.peers.problem import NETWORKS, Problem, draw
-from tests.reference import grid_step
+from tests.reference import protocol as reference
 from vfljax.models import MLP
 from vfljax.types import Spec
 
@@ -48,14 +48,26 @@ def test_the_least_program_makes_numpy_s_update_and_records_its_exchange(width):
     drawn = draw(TINY)
     for lane in range(least.trials):  # the fourth, on two devices, is the first again
         s = lane % 3
-        given = trial(drawn.weights, s), drawn.features, drawn.labels
-        expected, cut, gradients = grid_step.train(*given, drawn.orders[s], drawn.rates[s])
-        np.testing.assert_allclose(sent[lane], cut, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(received[lane], gradients, rtol=1e-4, atol=1e-6)
+        nets = {
+            name: [reference.Dense(*map(np.float64, layer)) for layer in net]
+            for name, net in trial(drawn.weights, s).items()
+        }
+        bottoms, top = [nets["a"], nets["b"]], nets["top"]
+        state = reference.start([*bottoms, top])
+        for t, rows in enumerate(drawn.orders[s]):
+            features = [np.float64(x[rows]) for x in drawn.features]
+            bottoms, top, state, expected = reference.step(
+                *(bottoms, top, state, features, np.eye(3)[drawn.labels[rows]]),
+                **{"lr": drawn.rates[s], "mu": 0.9, "wd": 5e-4},
+            )
+            np.testing.assert_allclose(sent[lane][t], expected.embeddings[0], rtol=1e-4, atol=1e-5)
+            theirs = expected.gradients[0]
+            np.testing.assert_allclose(received[lane][t], theirs, rtol=1e-4, atol=1e-6)
         ours = trial(weights, lane)
         assert set(ours) == set(NETWORKS)
-        for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+        for name, net in zip(("a", "b", "top"), [*bottoms, top], strict=True):
+            for a, b in zip(jax.tree.leaves(ours[name]), jax.tree.leaves(net), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
 class Silent:

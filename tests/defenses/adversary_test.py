@@ -50,7 +50,7 @@ def test_three_steps_are_the_twins_of_a_network_for_each_party():
     state = before = start()
     assert np.any(before.networks[0][0][0] != before.networks[1][0][0])
     twins = [[tuple(np.float64(x) for x in layer) for layer in n] for n in state.networks[:2]]
-    adams = [reference.start(twin) for twin in twins]
+    adams = [None, None]
     for i in range(3):
         embeddings = [z + np.float32(0.1 * i) for z in Z]
         value, gradients, state, others = step(0.7, 0.05, state, embeddings)

@@ -9,13 +9,14 @@ from tests import harness, sweeps
 from tests.federation.protocol_test import nets_of
 from tests.reference import cae as reference
 from tests.reference import protocol as twin
+from tests.reference.common import softmax
 from vfljax import store
 from vfljax.attacks.direct import RULES
 from vfljax.defenses import cae
 from vfljax.errors import UserError
 from vfljax.federation import protocol, training
 from vfljax.sweep import codebooks
-from vfljax.types import Weights
+from vfljax.types import DefenseSpec, Weights
 
 KEY = jax.random.key(3)
 
@@ -53,7 +54,7 @@ def test_rows_are_sharpened_probabilities():
 
 
 def test_a_step_agrees_with_the_protocols_twin_on_codes():
-    spec = harness.make_spec(5, ("cae",))
+    spec = harness.make_spec(5, (DefenseSpec("cae", (("steps", 100),)),))
     hparams = harness.make_hparams(spec, {"cae": {"confusion": 1.0, "learning_rate": 1e-2}})
     state, batch = harness.make_state(spec, hparams), harness.make_batch(spec, 0)
     book = np.float64(state.defense["cae"]["codebook"])
@@ -67,7 +68,7 @@ def test_a_step_agrees_with_the_protocols_twin_on_codes():
     for p in range(spec.passive):
         np.testing.assert_allclose(exchange.gradients[p], expected.gradients[p], atol=1e-6)
     decoder = state.defense["cae"]["decoder"]
-    scores = reference.logits(decoder, reference.softmax(expected.logits))
+    scores = reference.logits(decoder, softmax(expected.logits))
     assert metrics.correct == np.sum(scores.argmax(axis=1) == np.asarray(batch.labels))
     read = cae.decode(decoder, jnp.asarray(expected.logits, jnp.float32))
     np.testing.assert_allclose(read, scores, rtol=1e-3, atol=1e-4)

@@ -10,6 +10,7 @@ import pytest
 
 from tests import harness
 from tests.reference import dcor as reference
+from tests.reference.common import differences
 from vfljax.defenses.dcor import FLOOR, dcor, penalty
 
 ROWS, COLUMNS = 12, 3
@@ -32,7 +33,7 @@ def test_the_penalty_and_its_gradient_are_the_twins(form):
     np.testing.assert_allclose(value, reference.penalty(z, labels, 3, form), rtol=1e-5)
     # where rows are equal their distance is even in every step, so it counts as 0
     twin = functools.partial(reference.penalty, labels=labels, classes=3, form=form)
-    numeric = reference.differences(twin, z.astype(float), 1e-5)
+    numeric = differences(twin, z.astype(float), 1e-5)
     assert np.abs(numeric).max() > 1e-2
     np.testing.assert_allclose(gradient, numeric, atol=1e-5 * max(1, np.abs(numeric).max()))
 

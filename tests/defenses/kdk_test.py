@@ -30,12 +30,6 @@ def test_targets_agree_with_the_numpy_twin(anchor):
         np.testing.assert_allclose(targets_of(LABELS, k, epsilon, anchor), twin, atol=1e-6)
 
 
-def test_a_teacher_anchor_hides_the_label_altogether():
-    one = targets_of(LABELS, 3, 0.4, "teacher")
-    other = targets_of((LABELS + 1) % CLASSES, 3, 0.4, "teacher")
-    np.testing.assert_array_equal(one, other)
-
-
 def test_more_classes_than_there_are_and_no_teacher_are_refused_with_what_to_change():
     data = TrainingData(jnp.zeros(2, jnp.int32), None, 3)
     with pytest.raises(ValueError, match=r"k=4.*3 classes"):

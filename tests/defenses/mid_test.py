@@ -11,7 +11,7 @@ import scipy.stats
 
 from tests import harness
 from tests.reference import mid as reference
-from tests.reference.dcor import differences
+from tests.reference.common import cross_entropy, differences
 from tests.sweeps import groups_beside
 from vfljax import keys
 from vfljax.defenses.mid import mid
@@ -124,7 +124,7 @@ def test_the_loss_and_its_gradients_are_the_twins(path):
         party = twins[1] if kernel is None else {**twins[1], "law": (kernel, twins[1]["law"][1])}
         changed = [twins[0], party]
         logits = reference.logits(zs, changed, top, xi, 0.5, np.hstack)
-        entropy = reference.cross_entropy(logits, np.asarray(targets))
+        entropy = cross_entropy(logits, np.asarray(targets))
         return entropy + weight * reference.information(zs, changed, 0.5)
 
     np.testing.assert_allclose(value, twin(), rtol=1e-4)

@@ -9,7 +9,7 @@ import pytest
 
 from tests import harness
 from tests.reference import pe_loss as reference
-from tests.reference.dcor import differences
+from tests.reference.common import differences
 from vfljax.defenses.pe_loss import energy, pe_loss
 
 ROWS = 12

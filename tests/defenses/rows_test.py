@@ -1,13 +1,12 @@
 """The row of a defense: what it says of its factory, and which attacks know of it."""
 
-import inspect
 import math
 
 import numpy as np
 import pytest
 
 from tests.sweeps import identity
-from vfljax.defenses import TABLE, Defense, DefenseRow, Knower, Remarks
+from vfljax.defenses import TABLE, Defense, DefenseRow, Knower
 
 
 def factory(strength, size=2.0, *, law="first"):
@@ -15,29 +14,6 @@ def factory(strength, size=2.0, *, law="first"):
 
 
 ROW = DefenseRow(factory, example={"strength": 1.0, "size": 2.0}, known_by={})
-
-
-def test_positional_parameters_are_knobs_and_keyword_only_ones_are_options():
-    assert list(ROW.knobs) == ["strength", "size"]
-    assert list(ROW.options) == ["law"]
-    assert ROW.required == ("strength",)
-    assert ROW.knobs["size"].default == 2.0
-    assert ROW.knobs["strength"].default is inspect.Parameter.empty
-    assert ROW.options["law"].default == "first"
-
-
-@pytest.mark.parametrize(
-    ("name", "option"),
-    [
-        (name, option)
-        for name, row in TABLE.items()
-        for option, parameter in row.options.items()
-        if isinstance(parameter.default, str)
-    ],
-)
-def test_an_unknown_option_is_refused_with_its_value(name, option):
-    with pytest.raises(ValueError, match=f"{option}='unheard'.* choose"):
-        TABLE[name](**TABLE[name].example, **{option: "unheard"})
 
 
 def test_a_mapping_of_both_is_taken_apart_and_what_is_neither_is_left_out():
@@ -63,13 +39,6 @@ def test_advice_names_the_forms_in_a_config_s_words():
     )
     assert row.advice("split") == "probe, spectral gradients"
     assert row.advice("no_split") == ""
-
-
-def test_without_remarks_a_report_says_nothing():
-    remarks = Remarks()
-    assert remarks.bound({"strength": 1.0}, {}, [0.5, 0.5]) is None
-    assert remarks.bound_sentence({}) == ""
-    assert remarks.knob_label("strength", {"law": "first"}) == "strength"
 
 
 RAW = {"mechanism": "rr_with_prior", "prior": "teacher", "guarantee": "none"}

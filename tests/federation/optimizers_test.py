@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from tests.reference.common import adam
 from vfljax.federation import optimizers
 from vfljax.types import HParams
 
@@ -25,12 +26,10 @@ def test_the_rate_is_multiplied_at_each_milestone_reached():
 def test_adam_adds_weight_decay_to_the_gradient():
     """Coupled, as PyTorch's ``weight_decay``; decoupled would be AdamW."""
     optimizer = optimizers.TABLE["adam"](hparams(), jnp.float32(0.1), jnp.float32(0))
-    ours, theta, m, v = jnp.ones(4), np.ones(4), np.zeros(4), np.zeros(4)
+    ours, theta, moments = jnp.ones(4), np.ones(4), None
     state = optimizer.init(ours)
-    for t, gradient in enumerate(GRADIENTS, 1):
-        g = gradient + 0.01 * theta
-        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
-        theta = theta - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    for gradient in GRADIENTS:
+        (theta,), moments = adam([theta], [gradient + 0.01 * theta], moments, 0.1)
         update, state = optimizer.update(gradient, state, ours)
         ours = optax.apply_updates(ours, update)
         np.testing.assert_allclose(ours, theta, rtol=1e-4, atol=1e-5)

@@ -5,8 +5,8 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import softmax
 
+from tests.reference.common import adam, softmax
 from vfljax.config import Parties
 from vfljax.datasets import LOADERS
 from vfljax.datasets.partition import divide
@@ -74,12 +74,10 @@ def test_training_is_adam_s_with_the_rate_of_kdk_on_rows_of_weight_1():
         x = (x - np.asarray(table.mean[-1][seed])) / np.asarray(table.scale[-1][seed])
         x = np.c_[x.reshape(len(x), -1), np.ones(len(x))]  # the last weights are the bias
         x_seen, y = x[weights[seed] > 0], np.eye(10)[labels[seed][weights[seed] > 0]]
-        theta, m, v = np.zeros((3, x.shape[1], 10))
+        theta, state = np.zeros((x.shape[1], 10)), None
         for epoch in range(config.epochs):
-            g = x_seen.T @ (softmax(x_seen @ theta, axis=1) - y) / len(y)
-            m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+            g = x_seen.T @ (softmax(x_seen @ theta) - y) / len(y)
             rate = 0.05 * 0.1 ** ((epoch >= 5) + (epoch >= 8))  # of 10 epochs
-            unbiased = m / (1 - 0.9 ** (epoch + 1)), v / (1 - 0.999 ** (epoch + 1))
-            theta = theta - rate * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-8)
-        expected = softmax(x @ theta / 2.0, axis=1)
+            (theta,), state = adam([theta], [g], state, rate)
+        expected = softmax(x @ theta / 2.0)
         np.testing.assert_allclose(probabilities[seed], expected, atol=1e-3)

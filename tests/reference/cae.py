@@ -10,12 +10,9 @@ Gradients are differences of the loss, so that only the loss is stated.
 
 import numpy as np
 
+from tests.reference.common import adam, differences, softmax
+
 ORDER = ("kernel_0", "bias_0", "kernel_1", "bias_1")
-
-
-def softmax(z):
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
 
 
 def logits(network, x):
@@ -34,36 +31,17 @@ def loss(networks, y, lam):
     return 10 * cross_entropy(decoded, y) - lam * entropy - cross_entropy(code, y)
 
 
-def gradient(networks, y, lam, h=1e-6):
-    out = {}
-    for part, network in networks.items():
-        out[part] = {}
-        for name, array in network.items():
-            slope = np.zeros_like(array)
-            for i in np.ndindex(array.shape):
-                sides = []
-                for sign in (1, -1):
-                    moved = {k: {n: a.copy() for n, a in v.items()} for k, v in networks.items()}
-                    moved[part][name][i] += sign * h
-                    sides.append(loss(moved, y, lam))
-                slope[i] = (sides[0] - sides[1]) / (2 * h)
-            out[part][name] = slope
-    return out
-
-
 def train(networks, batches, lam, learning_rate):
-    """Adam (Kingma and Ba 2015), one step a batch of rows."""
-    networks = {k: {n: np.float64(a) for n, a in v.items()} for k, v in networks.items()}
-    first = {k: {n: np.zeros_like(a) for n, a in v.items()} for k, v in networks.items()}
-    second = {k: {n: np.zeros_like(a) for n, a in v.items()} for k, v in networks.items()}
-    for t, y in enumerate(batches, 1):
-        slopes = gradient(networks, np.float64(y), lam)
-        for part, network in networks.items():
-            for name in network:
-                g = slopes[part][name]
-                first[part][name] = 0.9 * first[part][name] + 0.1 * g
-                second[part][name] = 0.999 * second[part][name] + 0.001 * g * g
-                mean = first[part][name] / (1 - 0.9**t)
-                spread = np.sqrt(second[part][name] / (1 - 0.999**t))
-                network[name] = network[name] - learning_rate * mean / (spread + 1e-8)
-    return networks
+    """By Adam, one step a batch of rows, on one vector of all parameters."""
+    arrays = [np.float64(network[name]) for network in networks.values() for name in ORDER]
+    ends = np.cumsum([array.size for array in arrays])[:-1]
+
+    def networks_of(vector):
+        parts = (x.reshape(a.shape) for x, a in zip(np.split(vector, ends), arrays))
+        return {part: {name: next(parts) for name in ORDER} for part in networks}
+
+    vector, state = np.concatenate([array.ravel() for array in arrays]), None
+    for y in batches:
+        slope = differences(lambda v, y=y: loss(networks_of(v), np.float64(y), lam), vector, 1e-6)
+        (vector,), state = adam([vector], [slope], state, learning_rate)
+    return networks_of(vector)

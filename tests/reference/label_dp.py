@@ -50,6 +50,11 @@ def channel(prior, epsilon, k=None):
     return out
 
 
+def response(classes, epsilon):
+    """P(noisy = column | true = row) of randomized response."""
+    return channel([1 / classes] * classes, epsilon, classes)
+
+
 def best_guess(prior, table):
     """How often the most probable true label, given the noisy one, is right."""
     classes = len(prior)

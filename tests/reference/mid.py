@@ -49,12 +49,6 @@ def logits(embeddings, parties, top, xi, offset, aggregate, final_relu=True):
     return aggregate(out) @ kernel + bias
 
 
-def cross_entropy(values, targets):
-    values = values - values.max(axis=1, keepdims=True)
-    log_q = values - np.log(np.exp(values).sum(axis=1, keepdims=True))
-    return float(-np.mean(np.sum(targets * log_q, axis=1)))
-
-
 def information(embeddings, parties, offset):
     """The divergence summed over the parties that have a bottleneck."""
     return sum(divergence(*law(z, party["law"], offset)) for z, party in zip(embeddings, parties))

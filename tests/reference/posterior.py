@@ -1,4 +1,4 @@
-"""The posterior under randomized response (ours), and AdamW (Loshchilov and Hutter 2019), in NumPy.
+"""The posterior under randomized response (ours), fitted by AdamW, in NumPy.
 
     log P(y = c | noisy, x) = log p_c(x) + epsilon 1[noisy = c] + constant
 
@@ -7,35 +7,19 @@ p is softmax(x W + b), fitted to P(noisy | x) = sum_c p_c(x) P(noisy | c) by max
 
 import numpy as np
 
+from tests.reference import label_dp
+from tests.reference.common import adam, softmax
+
 EPS = 1e-6  # the laboratory's; Loshchilov and Hutter's is 1e-8
-
-
-def response(epsilon, classes):
-    """P(noisy | label) [label, noisy] of randomized response."""
-    likely = np.exp(epsilon) * np.eye(classes) + 1 - np.eye(classes)
-    return likely / likely.sum(axis=1, keepdims=True)
 
 
 def adamw(gradient, parameters, steps, learning_rate, weight_decay):
     """A list of arrays after some steps; ``gradient(parameters)`` is a list of the same shapes."""
-    first = [np.zeros_like(p) for p in parameters]
-    second = [np.zeros_like(p) for p in parameters]
-    for t in range(1, steps + 1):
-        g = gradient(parameters)
-        first = [0.9 * m + 0.1 * d for m, d in zip(first, g)]
-        second = [0.999 * v + 0.001 * d**2 for v, d in zip(second, g)]
-        parameters = [
-            p
-            - learning_rate
-            * (m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + EPS) + weight_decay * p)
-            for p, m, v in zip(parameters, first, second)
-        ]
+    state = None
+    for _ in range(steps):
+        slopes = gradient(parameters)
+        parameters, state = adam(parameters, slopes, state, learning_rate, EPS, weight_decay)
     return parameters
-
-
-def softmax(logits):
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
 
 
 def noisy_by_direction(g):
@@ -72,5 +56,7 @@ def columns(x, likelihood, steps=500, learning_rate=1e-2, weight_decay=1e-2):
 
 def scores(x, noisy, classes, epsilon, steps=500):
     """[N, C] of standardized columns x [N, W] and noisy labels [N]."""
-    to_noisy = response(epsilon, classes)[:, noisy].T  # [N, C]: P(the row's noisy label | class)
+    to_noisy = label_dp.response(classes, epsilon)[
+        :, noisy
+    ].T  # [N, C]: P(the row's noisy label | class)
     return columns(x, to_noisy, steps) + epsilon * np.eye(classes)[noisy]

@@ -6,10 +6,7 @@ label of a known row. The gradient of CE(q_i, h(z_i)) by z_i is a Jacobian's tra
 
 import numpy as np
 
-
-def softmax(x):
-    powers = np.exp(x - x.max())
-    return powers / powers.sum()
+from tests.reference.common import softmax
 
 
 def row_terms(parameters, u, z, g, label):
@@ -33,13 +30,3 @@ def loss(parameters, u, z, g, sent, labels, cross_entropy, balance, anchor):
     mean_p = np.mean([p for *_, p in terms], axis=0)
     divergence = np.sum(np.log(1 / classes / mean_p)) / classes
     return each.mean() + anchor * (each[known].mean() if known.any() else 0) + balance * divergence
-
-
-def slopes(f, x, width=1e-5):
-    """The gradient of a function f of an array x by central differences."""
-    out = np.zeros_like(x)
-    for place in np.ndindex(x.shape):
-        step = np.zeros_like(x)
-        step[place] = width
-        out[place] = (f(x + step) - f(x - step)) / (2 * width)
-    return out

@@ -22,6 +22,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from vfljax import errors
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.types import KINDS, MALICIOUS, SPLIT, Array, Known, Scores, View
@@ -35,7 +36,7 @@ def _centers(
     scores: str,
 ) -> Attack:
     core.check_epoch(epoch)
-    core.check_choice("scores", scores, ("nearest", "distance"))
+    errors.check_choice("scores", scores, ("nearest", "distance"))
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, knobs

@@ -44,7 +44,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from vfljax import keys, machine
+from vfljax import errors, keys, machine
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.mixmatch import Mixing, mixmatch_loss, mixup, permutations, sharpen
@@ -273,7 +273,6 @@ def completion_run(
     num_classes: int,
     finetune_bottom: bool,
     layers: int,
-    head_init: str,
     steps: int,
     batch_size: int,
     threshold: str,
@@ -286,14 +285,13 @@ def completion_run(
         raise ValueError(f"finetune_bottom={finetune_bottom!r} must be True or False.")
     if batch_size == 1:
         raise ValueError("batch_size=1 has no batch statistics: choose 2 or more.")
-    if head_init not in ("", "ones", "default"):
-        raise ValueError(f"head_init={head_init!r} is unknown: choose 'ones' or 'default'.")
-    core.check_choice("threshold", threshold, ("plain", "known_share"))
+    errors.check_choice("threshold", threshold, ("plain", "known_share"))
     if threshold != "plain" and num_classes != 2:
         raise ValueError(
             f"threshold={threshold!r} is for two classes and there are {num_classes}: choose 'plain'."
         )
-    weights = head_init or ("ones" if layers == 1 else "default")
+    # ones, as released, would keep all hidden units of more layers equal
+    weights = "ones" if layers == 1 else "default"
     return functools.partial(
         complete,
         bottom=together([from_module(module) for module in bottoms]),
@@ -312,7 +310,6 @@ def passive(
     *,
     finetune_bottom: bool = False,
     layers: int = 1,
-    head_init: str = "",
     steps: int = PUBLISHED_STEPS,
     batch_size: int = 16,
     threshold: str = "plain",
@@ -324,9 +321,7 @@ def passive(
 
     Args:
       finetune_bottom: whether the bottom is trained with the head.
-      layers: of the head, 1 to 5.
-      head_init: "ones" (released), "default" (flax's initializers), or empty for ones with one layer
-        and the default with more, where ones would keep all hidden units equal.
+      layers: of the head, 1 to 5. A single one starts at ones (released), more as flax initializes them.
       steps: optimizer steps. Published: 25 epochs of 1,024.
       batch_size: labeled rows a step, and as many unlabeled ones.
       threshold: which rows are called positive, for two classes: those more likely so ("plain"), or as
@@ -338,7 +333,7 @@ def passive(
       "known_share", minus and plus half the log odds less their threshold.
     """
     run = completion_run(
-        bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size, threshold
+        bottoms, num_classes, finetune_bottom, layers, steps, batch_size, threshold
     )
     return Attack(
         run,

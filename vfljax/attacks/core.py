@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import chex
@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from vfljax import errors
 from vfljax.types import Array, HostArray, Known, Origin, PyTree, Scores, View
 
 BASELINES = ("untrained", "logistic", "all_labels")
@@ -185,18 +186,12 @@ def check_whole(name: str, value: Any, low: int, high: float = math.inf) -> None
         raise ValueError(f"{name}={value!r} must be a whole number {bounds}.")
 
 
-def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Raise ValueError unless the option ``name`` holds one of its ``choices``."""
-    if value not in choices:
-        raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(choices)}.")
-
-
 def named_by(names: str, knobs: Mapping[str, float]) -> dict[str, Any]:
     """The fields of ``Attack`` that differ with what names the classes: "known" rows, or "none".
 
     ``knobs`` are those besides ``KNOWN``. Raises ValueError for other ``names``.
     """
-    check_choice("names", names, ("known", "none"))
+    errors.check_choice("names", names, ("known", "none"))
     if names == "none":
         return {"knobs": knobs}
     return {"knobs": {**KNOWN, **knobs}, "baselines": ("logistic",)}

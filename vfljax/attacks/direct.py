@@ -39,6 +39,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from vfljax import errors
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.types import NO_SPLIT, Array, Known, Scores, View
@@ -87,7 +88,7 @@ RULES: dict[str, Callable[[Array], Array]] = {
 
 def check_rule(rule: str, num_classes: int) -> None:
     """Raise ValueError unless ``rule`` is a name in ``RULES`` that is defined for so many classes."""
-    core.check_choice("rule", rule, RULES)
+    errors.check_choice("rule", rule, RULES)
     if rule == "largest" and num_classes == 2:
         raise ValueError(
             "rule='largest' is for more than two classes: of two, both entries are equally large."

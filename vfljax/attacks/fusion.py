@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
+from vfljax import errors
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.probe import standardized
@@ -43,7 +44,7 @@ def fusion(bottoms: Bottoms, num_classes: int, *, sign: str = "subtract") -> Att
       epoch is scored by its gradients alone.
     """
     del bottoms
-    core.check_choice("sign", sign, SIGNS)
+    errors.check_choice("sign", sign, SIGNS)
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, known

@@ -39,7 +39,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from vfljax import keys
+from vfljax import errors, keys
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.probe import standardized
@@ -59,7 +59,7 @@ TENTHS = (1, 2, 4, 8)
 
 def check_blocks(bottoms: Bottoms, blocks: str, choices: Blocks = BLOCKS) -> None:
     """Raise ValueError unless ``blocks`` is a name in ``choices`` whose columns are numbers."""
-    core.check_choice("blocks", blocks, choices)
+    errors.check_choice("blocks", blocks, choices)
     if choices[blocks][0]:
         core.check_numeric(bottoms, f"choose blocks='exchange' instead of blocks={blocks!r}")
 
@@ -162,7 +162,7 @@ def joint(
     """
     check_blocks(bottoms, blocks, CHOICES)
     with_columns, with_exchange = CHOICES[blocks]
-    core.check_choice("scale", scale, ("column", "block"))
+    errors.check_choice("scale", scale, ("column", "block"))
     core.check_whole("hidden", hidden, 0)
     core.check_whole("rounds", rounds, 0, len(TENTHS))
     core.check_whole("steps", steps, 1)

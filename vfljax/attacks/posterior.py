@@ -40,6 +40,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from vfljax import errors
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.direct import direct
@@ -103,8 +104,8 @@ def posterior(
       ValueError: where the columns are codes or token ids, for an unknown option, and for a direction of more
         than two classes.
     """
-    core.check_choice("signal", signal, SIGNALS)
-    core.check_choice("columns", columns, COLUMNS)
+    errors.check_choice("signal", signal, SIGNALS)
+    errors.check_choice("columns", columns, COLUMNS)
     if NO_SPLIT not in SIGNALS[signal] and num_classes > 2:
         raise ValueError(f"signal={signal!r} is for two classes: choose 'entries' or 'signs'.")
     core.check_numeric(bottoms, "leave this attack out of config.attacks")

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from vfljax import keys
+from vfljax import errors, keys
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.models import MLP
@@ -66,7 +66,7 @@ def probe(
     """
     del bottoms
     core.check_epoch(epoch)
-    core.check_choice("inputs", inputs, ("both", "embeddings", "gradients"))
+    errors.check_choice("inputs", inputs, ("both", "embeddings", "gradients"))
     core.check_whole("hidden", hidden, 0)
     core.check_whole("steps", steps, 1)
     core.check_whole("batch_size", batch_size, 1)

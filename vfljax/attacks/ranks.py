@@ -29,6 +29,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.sparse.linalg import cg
 
+from vfljax import errors
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.joint import BLOCKS, check_blocks, reads_of
@@ -207,7 +208,7 @@ def ranks(
     Raises:
       ValueError: where columns to be read are codes or token ids.
     """
-    core.check_choice("learner", learner, LEARNERS)
+    errors.check_choice("learner", learner, LEARNERS)
     core.check_whole("most", most, 2)
     check_blocks(bottoms, blocks)
 

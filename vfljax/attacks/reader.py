@@ -7,6 +7,7 @@ columns. What such an attack reads beyond the baseline is the federation's.
 
 from __future__ import annotations
 
+from vfljax import errors
 from vfljax.attacks import core, learners
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.joint import check_blocks, reads_of
@@ -33,7 +34,7 @@ def reader(
       ValueError: where columns to be read are codes or token ids.
     """
     del num_classes
-    core.check_choice("learner", learner, learners.LEARNERS)
+    errors.check_choice("learner", learner, learners.LEARNERS)
     check_blocks(bottoms, blocks)
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:

@@ -34,6 +34,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from vfljax import errors
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.types import KINDS, Array, Known, Scores, View
@@ -133,8 +134,8 @@ def similarity(
     """
     del bottoms
     core.check_epoch(epoch)
-    core.check_choice("signal", signal, ("gradients", "embeddings"))
-    core.check_choice("rule", rule, RULES)
+    errors.check_choice("signal", signal, ("gradients", "embeddings"))
+    errors.check_choice("rule", rule, RULES)
     if isinstance(epoch, str) and signal == "embeddings":
         raise ValueError(
             f"epoch={epoch!r} has no embeddings: choose a number, or signal='gradients'."

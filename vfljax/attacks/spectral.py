@@ -31,6 +31,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from vfljax import errors
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.types import KINDS, SPLIT, Array, Known, Scores, View
@@ -206,8 +207,8 @@ def spectral(
     """
     del bottoms
     core.check_epoch(epoch)
-    core.check_choice("scores", scores, ("signed", "absolute"))
-    core.check_choice("heuristic", heuristic, ("minority", "larger"))
+    errors.check_choice("scores", scores, ("signed", "absolute"))
+    errors.check_choice("heuristic", heuristic, ("minority", "larger"))
     if not isinstance(signal, str) or (signal not in SIGNALS and "." not in signal):
         raise ValueError(
             f"signal={signal!r} is unknown: choose one of {', '.join(SIGNALS)} or a layer such as "

@@ -27,6 +27,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from vfljax import errors
 from vfljax.attacks import core, ranks
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.similarity import COSINE
@@ -64,7 +65,7 @@ def swapping(
     Knobs: how many labels are ``known``, ``theta``, ``mu`` and ``weight``. ``signal`` is "norm" or "direction",
     and ``epoch`` a recorded one. The scores [N, C] are NaN for rows not sent in it.
     """
-    core.check_choice("signal", signal, ("direction", "norm"))
+    errors.check_choice("signal", signal, ("direction", "norm"))
     core.check_whole("epoch", epoch, -1)
     core.check_numeric(bottoms, "leave this attack out of config.attacks")
 

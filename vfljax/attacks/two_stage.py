@@ -24,7 +24,6 @@ def two_stage(
     epoch: int | str = 0,
     finetune_bottom: bool = False,
     layers: int = 1,
-    head_init: str = "",
     steps: int = PUBLISHED_STEPS,
     batch_size: int = 16,
     threshold: str = "plain",
@@ -38,7 +37,7 @@ def two_stage(
     """
     first = direct(bottoms, num_classes, rule=rule, epoch=epoch)
     second = completion_run(
-        bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size, threshold
+        bottoms, num_classes, finetune_bottom, layers, steps, batch_size, threshold
     )
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:

@@ -150,15 +150,14 @@ def make_weights(spec: Spec, seed: int) -> Weights:
         return jax.tree_util.tree_map_with_path(fill, shapes)
 
 
-def training_data(spec: Spec, codebook: Any = None) -> TrainingData:
+def training_data(spec: Spec) -> TrainingData:
     """Returns what a defense's ``init`` sees: the labels of all training rows and a teacher that knows nothing.
 
     Args:
       spec: the federation.
-      codebook: by defense, of those that train one; None: each trains its own.
     """
     scores = jnp.full((spec.num_rows, spec.num_classes), 1 / spec.num_classes)
-    return TrainingData(make_labels(spec), scores, spec.num_classes, spec.cut_layer, codebook)
+    return TrainingData(make_labels(spec), scores, spec.num_classes, spec.cut_layer)
 
 
 def make_state(
@@ -166,7 +165,6 @@ def make_state(
     hparams: HParams,
     key: Any = None,
     weights: Weights | None = None,
-    codebook: Any = None,
     rows: int | None = None,
 ) -> State:
     """Returns the protocol's initial state.
@@ -176,7 +174,6 @@ def make_state(
       hparams: the numbers of the trial.
       key: of the run; None: a fixed one.
       weights: None: fixed random ones (those of flax take long to compile).
-      codebook: see ``training_data``.
       rows: B; None for the federation's batch size.
     """
     rows = spec.batch_size if rows is None else rows
@@ -185,4 +182,4 @@ def make_state(
         weights = make_weights(plain, 0)
     cut = tuple(jnp.zeros((rows, bottom.out)) for bottom in spec.bottoms)
     key = jax.random.key(0) if key is None else key
-    return protocol.make_init(spec)(key, weights, hparams, training_data(spec, codebook), cut)
+    return protocol.make_init(spec)(key, weights, hparams, training_data(spec), cut)

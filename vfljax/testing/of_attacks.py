@@ -244,24 +244,13 @@ def scores_of(
     view, known = seen_of(*case)
     numbers = {knob: jnp.float32(value) for knob, value in knobs.items()}
     scores = jax.device_get(compiled(attack.run)(key, view, known, numbers))
-    return finished(attack, scores, case, classes)
-
-
-def finished(attack: Attack, scores: Scores, case: Case, classes: int) -> Scores:
-    """Returns the scores that the attack's ``host`` function makes of ``scores``, or ``scores`` without one.
-
-    Args:
-      attack: the attack.
-      scores: the result of its ``run`` on the case.
-      case: the stored run.
-      classes: C.
-    """
     if attack.host is None:
         return scores
     rows = np.asarray(case.common.known_order[0])[: int(case.run.knobs["known"])]
     labels = np.asarray(case.common.labels)
-    features = np.asarray(scores.train)
-    return Scores(attack.host(features, rows[None], labels[rows][None], classes, 0)[0])
+    return Scores(
+        attack.host(np.asarray(scores.train), rows[None], labels[rows][None], classes, 0)[0]
+    )
 
 
 def _pure(tested: TestedAttack) -> str:
