@@ -1,11 +1,13 @@
 """The similarity attack: nearest known rows and named clusters, against the twin and at their limits."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from tests.attacks import cases
 from tests.reference import similarity as reference
-from vfljax.attacks.similarity import ROUNDS, similarity
+from vfljax.attacks.similarity import COSINE, ROUNDS, nearest, similarity
+from vfljax.types import Known
 
 ROWS, CLASSES, WIDTH, KNOWN = 120, 4, 3, 12
 RULES = ("nearest", "clusters")
@@ -64,3 +66,10 @@ def test_zero_gradients_are_alike_to_none():
 def test_embeddings_have_no_average_over_epochs():
     with pytest.raises(ValueError, match=r"epoch='mean'.*signal='gradients'"):
         similarity(cases.BOTTOMS, CLASSES, signal="embeddings", epoch="mean")
+
+
+def test_a_known_row_that_was_never_sent_is_no_neighbor():
+    x = jnp.asarray([[1.0, 0.0], [0.0, 0.0], [-1.0, 0.2]])
+    known = Known(jnp.arange(3), jnp.asarray([0, 1, -1]), jnp.int32(2))
+    scores = nearest(COSINE, x, known, jnp.asarray([True, False, True]), 2)
+    assert scores[2].argmax() == 0
