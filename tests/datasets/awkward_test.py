@@ -158,7 +158,10 @@ OPTIONS = (
     (pandas(converters={"a": "eval"}), "unknown option of pandas.read_csv 'converters'"),
     (pandas(engine="pyarrow.evil"), "engine='pyarrow.evil': give 'c' or 'python'"),
     (pandas(on_bad_lines=print), "is no JSON object of options"),
-    (pandas(encoding="klingon"), "encoding='klingon': give an encoding"),
+    (
+        pandas(encoding="klingon"),
+        "unknown encoding: klingon.*give other options= of pandas.read_csv",
+    ),
 )
 
 # of a training and a test file: their content, options, and what they are read as or refused with

@@ -20,9 +20,8 @@ from threadpoolctl import threadpool_limits
 from vfljax import datasets, store
 from vfljax.datasets.columns import csv_option, is_number
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.frames import arrow_of
+from vfljax.datasets.frames import arrow_of, read
 from vfljax.datasets.partition import owned_columns
-from vfljax.datasets.table import read_frame
 from vfljax.datasets.table_errors import one_line
 from vfljax.errors import UserError, argument, options_in, unknown
 
@@ -89,7 +88,7 @@ def survey(
       UserError: for any fault of the table, and for parties whose columns it lacks.
     """
     options = dict(options)
-    names = [*read_frame(data, options.get("options")).columns]  # as the loader's
+    names = [*read(data, options.get("options")).frame.columns]  # as the loader's
     label = one_line(label)
     if label not in names:
         first = (" Where the first line is no header: ", *csv_option(header=None), ".")

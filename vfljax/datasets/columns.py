@@ -122,6 +122,13 @@ class Feature(NamedTuple):
     codes: np.ndarray | None = None  # [R] places in ``values``; -1 is none of them
     values: tuple[str, ...] = ()  # the categories, sorted; OTHER and NONE come last
 
+    @property
+    def column(self) -> np.ndarray:
+        """The numbers, or else the codes [R]."""
+        either = self.codes if self.numbers is None else self.numbers
+        assert either is not None
+        return either
+
 
 def csv_option(**options: Any) -> tuple[str | Field, ...]:
     """Returns the parts of a message that give options of ``pandas.read_csv``: ``options={"sep": ";"}``."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import mmap
 import pathlib
 import re
 import warnings
@@ -128,22 +129,9 @@ def _checked_options(
     for name, value in given.items():
         if name not in allowed:
             raise unknown(f"option of {function}", name, allowed)
-        texts = ("compression", "encoding", "sep", "delimiter", "on_bad_lines")
-        remedy = "give a text" if name in texts and not isinstance(value, str | None) else ""
         if name == "engine" and value not in ("c", "python"):
-            remedy = "give 'c' or 'python'"
-        if name == "encoding" and not remedy and not _is_encoding(value):
-            remedy = "give an encoding that Python knows, such as 'latin-1'"
-        if remedy:
-            raise UserError((OPTIONS, f": {name}={value!r}"), remedy=remedy)
+            raise UserError((OPTIONS, f": engine={value!r}"), remedy="give 'c' or 'python'")
     return given
-
-
-def _is_encoding(name: str | None) -> bool:
-    try:
-        return name is None or bool("a".encode(name))
-    except (LookupError, ValueError):
-        return False
 
 
 def _csv(file: pathlib.Path, path: str, start: bytes, given: dict[str, Any]) -> Read:
@@ -158,6 +146,10 @@ def _csv(file: pathlib.Path, path: str, start: bytes, given: dict[str, Any]) -> 
         warnings.filterwarnings("error", "Length of header", pd.errors.ParserWarning)
         warnings.simplefilter("error", pd.errors.DtypeWarning)
         names = _header(file, path, options)
+        if "skipinitialspace" not in given and "compression" not in options:
+            # pandas takes a fifth longer if it has to look for blanks
+            with file.open("rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as text:
+                options["skipinitialspace"] = text.find(b" ") >= 0
         try:
             frame = pd.read_csv(file, **options)
         except pd.errors.DtypeWarning:  # pieces of a column have different types

@@ -137,11 +137,6 @@ def from_frame(frame: Any, *, label: str, test: Any = None, **options: Any) -> D
     return _dataset(files, {"label": label, **options})
 
 
-def read_frame(path: str, options: Mapping[str, Any] | str | None = None) -> pd.DataFrame:
-    """Reads a file as ``table`` does before it looks at the columns, whose names are as the loader's."""
-    return read(path, options).frame
-
-
 def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
     """Returns the data set of a training file and, if there is one, a test file."""
     o, missing = _checked(given)
@@ -181,15 +176,17 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
     if about.missing:
         notes.append(f"rows without a label, left out: {about.missing:,}")
         frame, place = _without(frame, place, texts.codes < 0)
-    features, groups = [], None
+    groups = None
     for column in used:
         if roles[column] == "groups":
             groups, sources[column] = _groups(frame[column], column, place, rule)
-        elif column != label:
-            feature = read_column(frame[column], column, place, rule, roles[column], frame)
-            features += [feature] if feature else []
-            valueless = SourceColumn("", "left out", len(frame), note="no value")
-            sources[column] = feature.about if feature else valueless
+    others = [column for column in used if roles[column] not in ("label", "groups")]
+    found = _found(frame, others, place, rule, roles)
+    valueless = SourceColumn("", "left out", len(frame), note="no value")
+    sources |= {
+        column: feature.about if feature else valueless for column, feature in found.items()
+    }
+    features = [feature for feature in found.values() if feature]
     if not features:
         raise fault(name, f"has no column with values beside {label!r} left", "drop fewer columns")
     del frame
@@ -203,7 +200,7 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
         notes.append(f"{held} are the published test part, of {short_path(test_name)}")
     columns, matrix = _encode(features, o.encoding, len(labels))
     test = place.test if place.files[1:] else None
-    values = [f.codes if f.numbers is None else f.numbers for f in features]
+    values = [feature.column for feature in features]
     if groups is None and (equal := copies.equal_rows(values, labels)) is not None:
         copied = copies.are_copies(equal, values, labels)
         notes.append(copies.note(equal, copied, test).rstrip("."))
@@ -232,6 +229,19 @@ def _together(files: dict[str, Read], used: Sequence[str]) -> tuple[Any, Place]:
     (text, *_) = (part.text for part in files.values())
     frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
     return frame, Place(tuple(files), test, rows, text)
+
+
+def _found(
+    frame: pd.DataFrame, columns: Sequence[str], place: Place, rule: Rule, roles: Mapping[str, str]
+) -> dict[str, Feature | None]:
+    """Returns what each of some columns is; None for one that has no value at all."""
+
+    def read_one(column: str) -> Feature | None:
+        return read_column(frame[column], column, place, rule, roles[column], frame)
+
+    # NumPy and Arrow mostly compute without Python's lock; each thread needs a few copies of its column
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(columns, pool.map(read_one, columns)))
 
 
 def _without(frame: Any, place: Place, gone: np.ndarray) -> tuple[pd.DataFrame, Place]:
@@ -361,7 +371,7 @@ def _labels(
         texts, note = _binned(texts, o.bins, name, place)
     numeric = not o.bins and all(map(is_number, texts.values))
     spelled = [_whole(value) for value in texts.values] if numeric else texts.values
-    training = {*texts.codes[~place.test & ~gone].tolist()}
+    training = {*pd.unique(texts.codes[~place.test & ~gone]).tolist()}
     present = {value for code, value in enumerate(spelled) if code in training}
     names = texts.values if o.bins else ordered(present)  # bins are in order, and none is empty
     _refuse_labels(texts, names, numeric, name, place)
@@ -482,9 +492,7 @@ def _encode(
         block, first = matrix[start : start + BLOCK], 0
         begin = np.arange(len(block)) * len(columns)  # of each row in the flat block
         for feature in features:
-            values = feature.codes if feature.numbers is None else feature.numbers
-            assert values is not None
-            part = values[start : start + BLOCK]
+            part = feature.column[start : start + BLOCK]
             if feature.codes is not None and encoding == "onehot":
                 places = begin + first + part
                 block.reshape(-1)[places if part.min() >= 0 else places[part >= 0]] = 1
