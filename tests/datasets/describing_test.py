@@ -35,9 +35,3 @@ def test_classes_beyond_counting_are_told_by_their_number():
     assert "  3: 4 (50.00%)" in lines
     assert "  4: 0 (0.00%)" in lines
     assert "  ... and 2,147,483,608 more" in lines
-
-
-def test_what_made_a_prepared_folder_is_told(tmp_path):
-    prepared.write(MADE, tmp_path / "x", {"form": "codes", "rows": 5}, "criteo")
-    line = "prepared by the loader 'criteo' with form='codes', rows=5"
-    assert describing.origin(str(tmp_path / "x")) == line

@@ -56,7 +56,7 @@ class Description(msgspec.Struct):
     columns: tuple[Column, ...]
     classes: tuple[str, ...]
     tokens: Vocabulary | None
-    length: Annotated[int, Meta(ge=1)]
+    length: Annotated[int, Meta(ge=3)]  # two of a party's tokens are special
     notes: tuple[str, ...]
     # an earlier vfljax wrote none of these two
     reader: Annotated[int, Meta(ge=1)] = 1

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from vfljax.datasets.core import Ragged
-from vfljax.errors import UserError
 
 ROWS = 65_536  # rows cut at once: bounds the memory of their indices
 
 
 def spans(
-    ragged: Ragged, parts: int | Sequence[float], length: int, cls: int, sep: int, pad: int
+    ragged: Ragged, shares: Sequence[float], length: int, cls: int, sep: int, pad: int
 ) -> tuple[np.ndarray, ...]:
     """Divides every text between parties. Returns [R, length] int32 per party, each row [CLS] part [SEP].
 
@@ -25,23 +24,13 @@ def spans(
 
     Args:
       ragged: token ids.
-      parts: the number of parties, or their shares of a row's n tokens, in proportion.
-      length: tokens of a row. A part of over ``length - 2`` is cut at its end; an empty one is [CLS] [SEP].
+      shares: the parties' shares of a row's n tokens, in proportion.
+      length: tokens of a row, at least 3. A part of over ``length - 2`` is cut at its end; an empty one is
+        [CLS] [SEP].
       cls, sep, pad: ids of the special tokens; ``pad`` fills a shorter part up.
-
-    Raises:
-      UserError: for shares that are not positive, for offsets that are wrong, and for a length below 3.
     """
-    shares = np.ones(max(parts, 0)) if isinstance(parts, int) else np.asarray(parts, np.float64)
-    if shares.ndim != 1 or not len(shares) or not (np.isfinite(shares) & (shares > 0)).all():
-        what = f"a text cannot be divided into {parts!r}"
-        raise UserError(what, remedy="give a number of parts or positive shares")
-    if length < 3:
-        raise UserError(f"length={length} leaves no room beside [CLS] and [SEP]: give 3 or more.")
     counts = np.diff(ragged.offsets)
-    if ragged.offsets[0] != 0 or ragged.offsets[-1] != len(ragged.values) or (counts < 0).any():
-        raise UserError("the offsets of a Ragged must rise from 0 to the number of its values.")
-    reached = np.cumsum(shares)
+    reached = np.cumsum(np.asarray(shares, np.float64))
     reached = (counts[:, None] * reached[:-1] / reached[-1]).T  # [P - 1, R]
     # shares such as .7, .2, .1 have no exact binary sum: what is whole but for rounding counts as whole
     bounds = [np.zeros_like(counts), *np.floor(reached + 1e-9).astype(np.int64), counts]
