@@ -61,6 +61,13 @@ def test_the_caption_of_the_verdicts_names_scale_chance_and_goal():
     assert "the labels of 50 % of the rows were permuted" in tables.caption(permuted)
 
 
+def test_an_excess_over_the_attack_s_own_learner_lies_between_its_limits():
+    (first, *_) = made(BARE).verdicts.to_dict("records")
+    # the learner with the draws of the leading attack reads less than the best of all, which local_only is
+    v = first | {"local_only": 0.74, "leak": 1.0, "e": 0.272, "e_lower": 0.257, "e_upper": 0.287}
+    assert tables._excess(v) == "+.27 (+.26 to +.29)"
+
+
 TWO = {"probe/mean": 0.95, "norm": 0.8}, {"probe/mean": 0.9, "norm": 0.7}
 
 
