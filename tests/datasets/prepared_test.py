@@ -206,3 +206,11 @@ def test_an_option_that_no_file_can_record_is_refused(tmp_path, value):
     out, options = str(tmp_path / "x"), {"y": value}
     one_line(lambda: datasets.load("npz", "x.npz", options), "options.y=", "give a number, a text")
     one_line(lambda: datasets.prepare("npz", "x.npz", out, options), "options.y=")
+
+
+def test_a_folder_that_may_not_be_read_is_one_line(monkeypatch):
+    def denied(folder):
+        raise PermissionError(13, "Permission denied", folder)
+
+    monkeypatch.setattr(prepared, "is_prepared", denied)
+    one_line(lambda: datasets.load("npz", "set", {}), "set", "may not be read")

@@ -46,6 +46,7 @@ def options_of(name: str) -> dict[str, Any]:
     return loader_options.of(TABLE[name])
 
 
+@permitted()
 def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
     """Reads a data set. A published set is converted by the first call, and then mapped from the cache.
 
