@@ -97,6 +97,8 @@ def readings(file: pathlib.Path, entry: Entry, data: Data, of: Truth) -> dict[Pl
       UserError: of one line, for a file that is not what the module's docstring says.
     """
     scores = figures(entry, data)
+    if not file.is_file():
+        raise UserError(f"there is no file {short_path(file)}", remedy="give the file of scores")
     arrays = arrays_of(file, max_bytes=MOST_BYTES, of_rows=False)
     places = {array_name(*place): place for place in scores}
     if not arrays:

@@ -120,6 +120,7 @@ def run(
                 print(f"written: {short_path(index)}")
     else:
         _run(place, files, attacks, by, how)
+        _show_ranks(files, pathlib.Path(entries), data)
 
 
 def _config(data: str, data_dir: Path | None = None) -> Mapping[str, Any]:
@@ -135,7 +136,12 @@ def _run(place: Bench, files: Files, attacks: Sequence[str], by: str, how: str) 
             boards = len({b.board for b in done.broken[len(before.broken) :]})
             print(f"{done.name}: the attacks read more than is known on {boards} boards")
         for score in done.results[place.data].scores:
-            of, read = score.board, f"{x.leak:.2f}" if (x := score.reading) else score.outcome
+            of, read = score.board, score.outcome
+            if score.reading:
+                knobs = ", ".join(f"{name}={value}" for name, value in score.knobs.items())
+                read = (
+                    f"leak {score.reading.leak:.2f}, utility {score.utility:.3f} {knobs}".rstrip()
+                )
             kind = f"{of.federation}, {of.known} labels{', malicious' * of.malicious}"
             print(f"{done.name}: {kind}, at {score.gain:.0%} of the gain: {read}")
         _write(file, done)
@@ -173,18 +179,21 @@ def _break(place: Bench, files: Files, scores: pathlib.Path, by: str, how: str) 
 
 
 def _show_ranks(files: Files, folder: pathlib.Path, data: Data) -> None:
-    """Prints the ranks of an entry on a data set's boards before and after it was changed."""
+    """Prints the ranks of entries on a data set's boards beside all of a folder, and what they were before."""
     from analysis.leakbench import breaking, entry_files, ranking, tables
     from analysis.leakbench.boards import GAINS
 
-    ((file, before),) = files.items()
-    others = [each for each in tables.stored(folder) if each.name != before.name]
-    of_each = [ranking.rankings([*others, e]) for e in (before, entry_files.read(file))]
-    for old, new in zip(*of_each, strict=True):
-        was, now = (board.ranks.get(before.name) for board in (old, new))
-        if old.data == data and was is not None:
-            name, count = breaking.array_name(old.board, GAINS[0]), len(new.ranks)
-            print(f"{name}: {before.name} had rank {was} and has {now} of {count}")
+    now = {entry.name: entry_files.read(file) for file, entry in files.items()}
+    others = [each for each in tables.stored(folder) if each.name not in now]
+    before = {
+        b.board: b.ranks for b in ranking.rankings([*others, *files.values()]) if b.data == data
+    }
+    for board in ranking.rankings([*others, *now.values()]):
+        for name in (name for name in now if board.data == data and name in board.ranks):
+            was = before.get(board.board, {}).get(name)
+            earlier = "" if was is None else f", had {was}"
+            place = breaking.array_name(board.board, GAINS[0])
+            print(f"{place}: {name} has rank {board.ranks[name]} of {len(board.ranks)}{earlier}")
 
 
 def _verify(files: Files, data: Data | None, config: Mapping[str, Any]) -> None:

@@ -149,21 +149,25 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         scores = self.results[data].scores if data in self.results else ()
         return next((s for s in scores if s.place == (board, gain)), None)
 
-    def best_known(
-        self, data: Data, board: Board, gain: float
-    ) -> tuple[Reading, Break | None] | None:
-        """Returns the largest reading of a score, which ranks entries, and its ``Break`` (None: AutoLeak's).
+    def known(self, data: Data, board: Board, gain: float) -> list[tuple[Reading, Break | None]]:
+        """Returns every reading of a score with its ``Break`` (None: AutoLeak's, the first); [] without one.
 
         Args:
           data, board, gain: as for ``score``.
         """
         score = self.score(data, board, gain)
         if score is None or score.reading is None:
-            return None
+            return []
         same = data, board, gain, score.knobs, self.results[data].plugins
         further = (((b.data, b.board, b.gain, b.knobs, b.plugins), b) for b in self.broken)
-        stronger = ((b.reading, b) for place, b in further if place == same)
-        return max([(score.reading, None), *stronger], key=lambda pair: pair[0].leak)
+        return [(score.reading, None), *((b.reading, b) for place, b in further if place == same)]
+
+    def best_known(
+        self, data: Data, board: Board, gain: float
+    ) -> tuple[Reading, Break | None] | None:
+        """Returns the largest reading of ``known``, which orders entries; None without one."""
+        every = self.known(data, board, gain)
+        return max(every, key=lambda pair: pair[0].leak, default=None)
 
 
 def read(path: pathlib.Path) -> Entry:

@@ -3,8 +3,10 @@
 Entries whose leaks are not shown to differ share a rank. On a board they are ordered by their leak; each shares
 the rank of the first one of its group, until one is shown to leak more than that first one and begins the next
 group. Two leaks are compared seed by seed, because all entries have the same splits: the second is shown to be
-larger if the one-sided 95 % limit of the mean difference is above 0. Results that did not store their leaks by
-seed are compared by their limits, which must not overlap. Without limits either, an entry has no rank.
+larger if the one-sided 95 % limit of the mean difference is above 0. That may be so by any reading of the
+second, of AutoLeak or of a break: a break that reads more, but less evenly over seeds, does not better an
+entry's rank. Results that did not store their leaks by seed are compared by their limits, which must not
+overlap. Without limits either, an entry has no rank.
 """
 
 from __future__ import annotations
@@ -26,7 +28,12 @@ class Standing(NamedTuple):
 
     entry: Entry
     score: Score
-    best: tuple[Reading, Break | None] | None  # what reads most of it; None without a figure
+    known: tuple[tuple[Reading, Break | None], ...]  # all that is read of it; () without a figure
+
+    @property
+    def best(self) -> tuple[Reading, Break | None] | None:
+        """What reads most of it; None without a figure."""
+        return max(self.known, key=lambda pair: pair[0].leak, default=None)
 
     @property
     def leak(self) -> float:
@@ -69,7 +76,7 @@ class Ranking(NamedTuple):
             best = standing.best
             if not standing.entry.method or not best or not _comparable(best[0]):
                 continue
-            if first is None or leaks_more(first[0], best[0]):
+            if first is None or any(leaks_more(first[0], each) for each, _ in standing.known):
                 first = best[0], len(ranks) + 1
             ranks[standing.entry.name] = first[1]
         return ranks
@@ -103,7 +110,7 @@ def rankings(entries: Sequence[Entry]) -> list[Ranking]:
             for entry in of_data:
                 scores = [entry.score(data, board, gain) for gain in GAINS]
                 standings = tuple(
-                    Standing(entry, score, entry.best_known(data, *score.place))
+                    Standing(entry, score, tuple(entry.known(data, *score.place)))
                     for score in scores
                     if score is not None
                 )

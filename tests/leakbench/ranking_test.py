@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from analysis.leakbench.boards import BOARDS, GAINS
-from analysis.leakbench.entry_files import NOT_KEPT, Entry, Reading, Result, Score
+from analysis.leakbench.entry_files import NOT_KEPT, Break, Entry, Reading, Result, Score
 from analysis.leakbench.ranking import leaks_more, overall, rankings
 from tests.leakbench.entry_files_test import entry
 
@@ -64,6 +64,21 @@ EVERY = [
 
 def test_ties_share_a_rank_and_a_group_begins_behind_all_before_it():
     assert rankings(EVERY)[0].ranks == {"best": 1, "near": 1, "worst": 3}
+
+
+def test_a_break_that_is_uneven_over_seeds_does_not_better_a_rank():
+    undefended, best, second = EVERY[0], EVERY[3], of("second", reading(0.72, spread=WAVE))
+    result = second.results["digits"]
+    uneven = Break(
+        **{"data": "digits", "board": BOARDS[0], "gain": GAINS[0], "plugins": result.plugins},
+        knobs=result.scores[0].knobs,
+        reading=reading(0.73, spread=(-0.16, 0.04, 0.04, 0.04, 0.04)),
+        **{"sha256": "", "by": "Eve", "how": "so", "date": "d"},
+    )
+    broken = msgspec.structs.replace(second, broken=(uneven,))
+    before, after = (rankings([undefended, best, each])[0] for each in (second, broken))
+    assert [board.lines[-1][0].leak for board in (before, after)] == [0.72, 0.73]
+    assert before.ranks == after.ranks == {"best": 1, "second": 2}
 
 
 def test_the_mean_rank_says_what_is_missing():
