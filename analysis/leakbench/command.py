@@ -138,10 +138,8 @@ def _run(place: Bench, files: Files, attacks: Sequence[str], by: str, how: str) 
         for score in done.results[place.data].scores:
             of, read = score.board, score.outcome
             if score.reading:
-                knobs = ", ".join(f"{name}={value}" for name, value in score.knobs.items())
-                read = (
-                    f"leak {score.reading.leak:.2f}, utility {score.utility:.3f} {knobs}".rstrip()
-                )
+                knobs = "".join(f", {name}={value}" for name, value in score.knobs.items())
+                read = f"leak {score.reading.leak:.2f}, utility {score.utility:.3f}{knobs}"
             kind = f"{of.federation}, {of.known} labels{', malicious' * of.malicious}"
             print(f"{done.name}: {kind}, at {score.gain:.0%} of the gain: {read}")
         _write(file, done)
