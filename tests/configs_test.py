@@ -57,7 +57,7 @@ def one_step(path):
     # any weights will do, and drawing them takes a program a config
     rng, shapes = np.random.default_rng(0), initial.weight_shapes(spec, plan.seeds, plan.table)
     weights = jax.tree.map(lambda a: rng.uniform(0.01, 0.2, a.shape).astype(a.dtype), shapes)
-    now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
+    now = training.epoch_of(0, plan.seeds, rows)
     shared = batch_layout.share((table, weights, now))
     arguments = (member, layout.pad(trainer.empty_snapshot(spec, member, *shared[:2]))), shared
     return (spec, training.unobserved), layout, arguments

@@ -84,13 +84,14 @@ def epoch_shapes(
       columns: the number of columns of every party, or the shape of its images.
       knobs: of the defenses.
     """
-    member, seeds = _members_of(spec, trials, knobs), jnp.arange(SEEDS, dtype=jnp.uint32)
+    member = _members_of(spec, trials, knobs)
+    seeds: HostArray = np.arange(SEEDS, dtype=np.uint32)
+    now = training.epoch_of(0, seeds, spec.num_rows)
 
     def begun(member: training.Member) -> tuple[PyTree, PyTree]:
         table = _table(spec, columns)
         initial = training.make_initial(spec)(seeds, table)
         start = jax.vmap(training.make_start(spec), in_axes=(0, None, None))
-        now = training.epoch_of(jnp.int32(0), seeds, spec.num_rows)
         return (member, start(member, table, initial)), (table, initial, now)
 
     return jax.eval_shape(begun, member)
@@ -112,7 +113,7 @@ class TimedStep:
         self.program = programs.Program(training.make_run(spec), layout)
         member = layout.pad(_members_of(spec, trials, knobs))
         table = _table(spec, columns)
-        self.seeds = jnp.arange(SEEDS, dtype=jnp.uint32)
+        self.seeds: HostArray = np.arange(SEEDS, dtype=np.uint32)
         initial = jax.jit(training.make_initial(spec))(self.seeds, table)
         self.weights = sum(a[0].size for a in jax.tree.leaves(initial))
         self.member, self.shared = member, batch_layout.share((table, initial))
@@ -143,7 +144,7 @@ class TimedStep:
         state, finite, earlier = self.state, None, None
         for number in range(self.spec.epochs):
             if not queued or number not in self.orders:
-                order = training.epoch_of(jnp.int32(number), self.seeds, self.spec.num_rows)
+                order = training.epoch_of(number, self.seeds, self.spec.num_rows)
                 self.orders[number] = batch_layout.share(order)
             shared, place = (*self.shared, self.orders[number]), number % 2
             state, finite = ended = self.program((self.member, state), shared, self.results[place])

@@ -56,7 +56,7 @@ def truth(config: Mapping[str, Any]) -> Truth:
         plan.dataset.labels, plan.splits, experiment.known_draws, plan.candidates, groups
     )
     width = experiment.execution.width or None
-    scorer = Scorer(arrays, width, KNOWN, plan.effort.attacks, plan.positive)
+    scorer = Scorer(arrays, width, KNOWN, plan.effort.scoring, plan.positive)
     return Truth(scorer, (*arrays["train"].shape, plan.dataset.num_classes), rows)
 
 

@@ -2,7 +2,6 @@
 
 import re
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -56,7 +55,7 @@ def test_a_recording_in_pytorch_holds_what_vfljax_exchanges(tmp_path, monkeypatc
     parts = [network(variables) for variables in (*weights.bottoms, weights.active)]
 
     def order(epoch):
-        orders = epoch_of(jnp.int32(epoch), jnp.asarray(plan.seeds), len(rows)).order
+        orders = epoch_of(epoch, plan.seeds, len(rows)).order
         return torch.tensor(np.asarray(orders[0]))
 
     x, own = (scaled(owner.features, rows) for owner in plan.party_columns)

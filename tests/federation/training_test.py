@@ -27,7 +27,6 @@ SMALL = {
 }
 MEMBERS = 3
 auc = harness.quick_jit(metrics.auc)
-epoch_of = harness.quick_jit(training.epoch_of, static_argnums=2)
 
 
 @functools.cache
@@ -45,7 +44,7 @@ def run(spec, epochs, observe=training.unobserved):
     table, weights = batch_layout.share((plan.table, weights))
     snapshot = layout.pad(trainer.empty_snapshot(spec, member, table, weights))
     for number in range(epochs):
-        now = epoch_of(jnp.int32(number), jnp.asarray(plan.seeds), spec.num_rows)
+        now = training.epoch_of(number, plan.seeds, spec.num_rows)
         arguments = (member, snapshot), (table, weights, batch_layout.share(now))
         program = programs.program(training.make_run, (spec, observe), layout, *arguments)
         snapshot, _ = program(*arguments)
@@ -54,10 +53,17 @@ def run(spec, epochs, observe=training.unobserved):
 
 
 def test_every_epoch_and_seed_has_its_own_order():
-    first, second = (epoch_of(jnp.int32(n), jnp.arange(2), 50) for n in (0, 1))
+    first, second = (training.epoch_of(n, np.arange(2), 50) for n in (0, 1))
     assert (first.order[0] != first.order[1]).any()
     assert (first.order[0] != second.order[0]).any()
     np.testing.assert_array_equal(first.order[0][first.place[0]], np.arange(50))
+
+
+@pytest.mark.parametrize("rows", [1, 50, 2000])  # the last is sorted twice
+def test_an_order_is_a_permutation_of_jax(rows):
+    key = keys.fold(keys.run_key(1), "order", 3)
+    order = training.epoch_of(3, np.arange(2), rows).order[1]
+    np.testing.assert_array_equal(order, jax.random.permutation(key, rows))
 
 
 def jitted_parts(spec):
@@ -90,7 +96,7 @@ def alone(spec, jitted, trial, epochs):
     state = start(member, plan.table, weights).state
     figures, received, sent = [], [], []
     for number in range(epochs):
-        now = epoch_of(jnp.int32(number), jnp.asarray(plan.seeds), spec.num_rows)
+        now = training.epoch_of(number, plan.seeds, spec.num_rows)
         order = np.asarray(now.order)
         margins, labels, of_steps = [], [], []
         gradients, embeddings = (np.zeros((spec.num_rows, 4), np.float32) for _ in range(2))
@@ -202,7 +208,7 @@ def test_a_trial_learns_from_its_own_teacher():
     scores = jnp.stack([jnp.full(certain.shape, 1 / classes), certain])
     table, member = plan.table._replace(scores=scores), member_of(group, 0)
     begun = training.make_start(group.spec)(member, table, weights)
-    now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
+    now = training.epoch_of(0, plan.seeds, rows)
     epoch = harness.quick_jit(training.make_epoch(group.spec))
     first, second = (
         epoch(begun, member._replace(teacher=jnp.int32(teacher)), table, now).record.loss[0]

@@ -229,22 +229,23 @@ def test_widths_are_those_of_the_machine_that_planned_a_sweep():
 
 
 def test_small_plans_compile_quickly_and_long_kinds_of_programs_do_not(monkeypatch):
-    assert plan_of(tiny()).effort == Effort(plan.QUICK, 0)
-    with monkeypatch.context() as patched:
-        patched.setattr(plan, "FEW_ROWS", 0)
-        assert plan_of(tiny()).effort == Effort(plan.QUICK, plan.QUICK)
+    assert plan_of(tiny()).effort == Effort(plan.QUICK, 0, 0, 0)
     long_attack = tiny(attacks={"passive": {"known": 20, "steps": 1_000_000}})
-    assert plan_of(long_attack).effort == Effort(plan.QUICK, None)
+    assert plan_of(long_attack).effort == Effort(plan.QUICK, None, 0, 0)
     long_training = tiny(**{"training.epochs": 1_000_000}, attacks={"norm": {}})
-    assert plan_of(long_training).effort == Effort(None, 0)
+    assert plan_of(long_training).effort == Effort(None, 0, None, 0)
+    monkeypatch.setattr(plan, "FEW_ROWS", 0)
+    monkeypatch.setattr(plan, "FEW_SCORED", 0)
+    assert plan_of(tiny()).effort == Effort(plan.QUICK, plan.QUICK, 0, plan.QUICK)
 
 
 def test_a_stored_choice_stays_whatever_is_planned_now(tiny_sweep):
     planned, stored = plan_of(tiny()), store.load(tiny_sweep).header
-    assert stored["effort"] == {"training": plan.QUICK, "attacks": 0}
     assert planned.effort._asdict() == stored["effort"]
-    changed = {**stored, "effort": {"training": None, "attacks": 1}}
-    assert plan.divided_as(planned, changed).effort == Effort(None, 1)
+    changed = {**stored, "effort": Effort(None, 1, 1, 0)._asdict()}
+    assert plan.divided_as(planned, changed).effort == Effort(None, 1, 1, 0)
+    before = {**stored, "effort": {"training": None, "attacks": 1}}  # of an older sweep
+    assert plan.divided_as(planned, before).effort == Effort(None, 1, None, 1)
     older = {name: value for name, value in stored.items() if name != "effort"}
     assert plan.divided_as(planned, older).effort == Effort(None, None)
     newer = {**stored, "shards": [{**shard, "new": 1} for shard in stored["shards"]]}

@@ -64,7 +64,7 @@ def opened(plan: Plan, workdir: pathlib.Path, header: Mapping[str, Any]) -> Stor
     )
     if plan.dataset.recording is not None and plan.dataset.recording.rows is not None:
         arrays["rows"] = plan.dataset.recording.rows
-    scorer = Scorer(arrays, width or None, header["naming"], plan.effort.attacks, plan.positive)
+    scorer = Scorer(arrays, width or None, header["naming"], plan.effort.scoring, plan.positive)
     return Stored(plan, workdir, header, arrays, scorer, variants)
 
 

@@ -50,6 +50,9 @@ PAYS = 60.0
 # attacks on at most so many rows of all trials, of at most so many estimated seconds, are compiled with the
 # least effort: compiling them is quicker by more than running them is slower
 FEW_ROWS, MOMENT = 20_000, 2.0
+# so are evaluation of networks that train for a short time, and scoring of at most so many rows of all attacks
+# together: in the quickstart, with three times as many, scoring takes longer than its compiling saves
+FEW_SCORED = 2_000_000
 # a group's later shards take as many trials as its first ones, so that no program is compiled again, unless
 # there would be more of them than this
 ALIKE = 4
@@ -176,7 +179,7 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = 
         teachers={},
         codebooks={},
         devices=jax.device_count(),
-        effort=_effort(groups, attacked, dataset.recording is None),
+        effort=_effort(groups, attacked, dataset.recording is None, experiment.known_draws),
         earlier=tuple(earlier),
         stage_ends=tuple(ends.tolist()),
         joins=joins,
@@ -342,11 +345,14 @@ def trial_seconds(group: grouping.Group) -> float:
 
 
 def _effort(
-    groups: Sequence[grouping.Group], attacked: Sequence[AttackVariant], trained: bool
+    groups: Sequence[grouping.Group],
+    attacked: Sequence[AttackVariant],
+    trained: bool,
+    known_draws: int,
 ) -> Effort:
     """Chooses the effort of compiling each kind of program by the estimated time of its longest program, and
-    that of attacks also by the rows that they read. A step of an attack is assumed to take as long as a step of
-    training. Of a recording only initial weights are computed, with the least effort."""
+    that of attacks and scoring also by the rows that they read. A step of an attack is assumed to take as long
+    as a step of training. Of a recording only initial weights are computed, with the least effort."""
     training, attacks = [0.0], [0.0]
     for group in groups:
         spec = group.spec
@@ -356,10 +362,15 @@ def _effort(
             bottoms = tuple(spec.bottoms[p] for p in variant.attackers)
             attack = variants.make_attack(variant, bottoms, spec.num_classes)
             attacks.append(step * attack.steps * len(variant.knobs))
-    chosen = Effort(*(QUICK if max(of) < PAYS else None for of in (training, attacks)))
-    chosen = chosen if trained else chosen._replace(training=0)
     rows = sum(len(group.trials) * group.spec.recorded_rows for group in groups)
-    return chosen._replace(attacks=0) if rows <= FEW_ROWS and max(attacks) < MOMENT else chosen
+    scored = rows * known_draws * sum(len(variant.knobs) for variant in attacked)
+    of_training, of_attacks = (QUICK if max(of) < PAYS else None for of in (training, attacks))
+    return Effort(
+        training=of_training if trained else 0,
+        attacks=0 if rows <= FEW_ROWS and max(attacks) < MOMENT else of_attacks,
+        evaluation=None if of_training is None else 0,
+        scoring=0 if scored <= FEW_SCORED else of_attacks,
+    )
 
 
 def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
@@ -389,6 +400,8 @@ def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
     same = header.get("backend") == jax.default_backend()
     devices = header["devices"] if same else jax.device_count()
     effort = Effort(**header.get("effort", {}))
+    if "scoring" not in header.get("effort", {}):  # an older sweep had one level for both
+        effort = effort._replace(evaluation=effort.training, scoring=effort.attacks)
     return plan._replace(shards=shards, devices=devices, effort=effort)
 
 

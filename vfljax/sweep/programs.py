@@ -51,8 +51,10 @@ class Effort(NamedTuple):
     without stored levels are older than this choice, and were compiled with full effort.
     """
 
-    training: int | None = None  # also of initial weights and evaluation
-    attacks: int | None = None  # also of scoring them
+    training: int | None = None  # also of initial weights
+    attacks: int | None = None
+    evaluation: int | None = None  # of trained networks
+    scoring: int | None = None  # of attacks
 
 
 def compiler_options(level: int | None) -> dict[str, Any]:

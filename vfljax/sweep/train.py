@@ -12,7 +12,7 @@ import pathlib
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from typing import Any
 
 import jax
@@ -243,13 +243,13 @@ def _program(shard: Shard) -> tuple[int, int]:
 class Training:
     """Trains shards in this process, one after the other, and keeps the programs of the present group.
 
-    While a shard trains, the programs of another group may be compiled on other cores.
+    While a shard trains, the programs of another group may be traced and compiled on other cores.
     """
 
     def __init__(self, plan: Plan, workdir: pathlib.Path, pool: Executor) -> None:
         """``plan`` is as ``ready`` returns it."""
         self.plan, self.workdir, self._pool = plan, workdir, pool
-        self._orders, self._trainers = Orders(plan), dict[tuple[int, int], Trainer]()
+        self._orders, self._trainers = Orders(plan), dict[tuple[int, int], Future[Trainer]]()
 
     @profile.span("training, the host's work")
     def train(self, shard: Shard, following: Shard | None, progress: Progress) -> None:
@@ -257,7 +257,7 @@ class Training:
 
         Args:
           shard: one of the plan's.
-          following: a shard that will probably be trained next, whose programs are compiled meanwhile.
+          following: a shard that will probably be trained next, whose programs are made meanwhile.
           progress: counts steps and trials.
         """
         shards = [shard] if following is None else [shard, following]
@@ -265,26 +265,31 @@ class Training:
             del self._trainers[key]  # frees its tables, which are not needed any more
         for each in shards:
             if _program(each) not in self._trainers:
-                try:
-                    trainer = self._trainer(each, self._stored_width(each.group))
-                except Exception:  # of a defense's code
-                    if each is shard:
-                        raise
-                else:  # a fault of the following shard is its own
-                    self._trainers[_program(each)] = trainer
+                self._make(each, self._stored_width(each.group))
+            if each is shard:  # the following may share some of its programs
+                self._made(shard)
         need = size.bytes_of(self.plan, shard)
         if need > free_disk(self.workdir):
             raise store.full(self.workdir / "shards" / shard.name, need)
         while width := self._try(shard, progress):
             del self._trainers[_program(shard)]
-            self._trainers[_program(shard)] = self._trainer(shard, width)
+            self._make(shard, width)
 
-    def _trainer(self, shard: Shard, width: int | None) -> Trainer:
-        return Trainer(self.plan, shard, self._pool, self._orders, width)
+    def _make(self, shard: Shard, width: int | None) -> None:
+        made = self._pool.submit(Trainer, self.plan, shard, self._pool, self._orders, width)
+        self._trainers[_program(shard)] = made
+
+    def _made(self, shard: Shard) -> Trainer:
+        """Waits for the programs of a shard, and raises what a defense's code raised in them."""
+        try:
+            return self._trainers[_program(shard)].result()
+        except Exception:
+            del self._trainers[_program(shard)]  # the shard may be tried again
+            raise
 
     def _try(self, shard: Shard, progress: Progress) -> int:
         """Trains a shard. Returns 0, or a smaller width to try again with if a device's memory is exhausted."""
-        trainer = self._trainers[_program(shard)]
+        trainer = self._made(shard)
         try:
             train_shard(trainer, shard, self.workdir, progress)
             return 0

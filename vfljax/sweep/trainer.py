@@ -45,7 +45,7 @@ class Orders:
     time than sorting the rows."""
 
     def __init__(self, plan: Plan) -> None:
-        self._seeds, self._rows = jnp.asarray(plan.seeds), len(plan.splits[0].train)
+        self._seeds, self._rows = plan.seeds, len(plan.splits[0].train)
         each = 8 * len(plan.seeds) * self._rows * jax.device_count()  # order and place, int32
         self._most = ORDER_BYTES // each
         self._kept: dict[int, training.Epoch] = {}
@@ -54,7 +54,7 @@ class Orders:
         """The orders of one epoch, as ``batch_layout.share`` places them."""
         if epoch in self._kept:
             return self._kept[epoch]
-        orders = batch_layout.share(training.epoch_of(jnp.int32(epoch), self._seeds, self._rows))
+        orders = batch_layout.share(training.epoch_of(epoch, self._seeds, self._rows))
         if len(self._kept) < self._most:
             self._kept[epoch] = orders
         return orders
@@ -159,7 +159,7 @@ class Trainer:
         trained = self.evaluation_layout.pad((seeds, weights, states))
         bare = self.table._replace(scores=None)  # evaluation has no teacher
         static = (initial.models(self.group.spec, self.readers),)
-        layout, level = self.evaluation_layout, self.level
+        layout, level = self.evaluation_layout, self.plan.effort.evaluation
         program = programs.program(
             make_evaluate, static, layout, trained, bare, level=level, fitting=True
         )
