@@ -6,8 +6,9 @@
     defenses/ attacks/ datasets/    tables, like models/: a new entry takes one file and one row
     plugins/         a user's own rows in those tables
     testing/         the contract that every row of the tables keeps, and what it is tried on
-    sweep/           the training of a config's trials: ``grid`` makes the table of trials, ``specs`` groups it
-                     by program, ``plan`` puts data on the device, ``train`` trains
+    config/          every field and its default (``records``), and how files and flags fill them
+    sweep/           the training of a config's trials: ``grid`` makes the table of trials, ``grouping`` groups
+                     it by program, ``plan`` puts data on the device, ``train`` trains
     store/           reading and writing a sweep on disk
     attacking/       attacks on a stored sweep: ``view`` builds what attackers see, only ``scoring`` compares
                      scores with true labels, ``cascade`` says which attacks cheaper ones settle
@@ -18,9 +19,8 @@
     api/             what Python programs and notebooks call, and the commands, with flags from its signatures
 
     types.py         records, symbols and the glossary       errors.py      one-line errors for users
-    config.py        every field and its default             metrics.py     accuracy, AUC, leak
+    switches.py      JAX's own switches                      metrics.py     accuracy, AUC, leak
     machine.py       devices, memory, compiled programs      keys.py        random keys by name
-    switches.py      JAX's own switches
 
 Reading order: README, ``federation.protocol``, one defense (``defenses.kdk``), one attack (``attacks.direct``),
 ``federation.training``, ``config``, ``sweep.grid``, ``sweep.train``, ``attacking.view``,
