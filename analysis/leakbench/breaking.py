@@ -29,7 +29,8 @@ from vfljax.report.limits import SHOWN_LEVEL, half_row, limits
 from vfljax.report.rows import scored_rows
 from vfljax.sweep import train
 from vfljax.sweep.grid import parse
-from vfljax.sweep.plan import make_plan, recorded, split_arrays
+from vfljax.sweep.known import split_arrays
+from vfljax.sweep.plan import make_plan, recorded
 from vfljax.types import HostArray, Scores
 
 MOST_BYTES = 64 << 20  # of the arrays of a file

@@ -29,7 +29,8 @@ from vfljax.report.points import points_of
 from vfljax.report.rows import read
 from vfljax.store import StoredSweep
 from vfljax.store.exchange import MATES
-from vfljax.sweep.plan import Plan, recorded, split_arrays
+from vfljax.sweep.known import split_arrays
+from vfljax.sweep.plan import Plan, recorded
 from vfljax.types import HostArray, federation_of
 
 FOLDER = "exchange"

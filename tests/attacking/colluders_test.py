@@ -11,7 +11,7 @@ from tests.sweeps import attack, plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import batching, view
 from vfljax.store import exchange as wire
-from vfljax.sweep import plan as planning
+from vfljax.sweep.known import split_arrays
 from vfljax.types import Agreed
 
 BOTH = (0, 1)
@@ -66,7 +66,7 @@ def test_what_crossed_the_wire_is_concatenated_and_what_is_shared_is_not(attacke
 def test_a_view_of_colluders_holds_each_ones_columns_as_its_bottom_reads_them(attacked):
     stored, row, _, _ = attacked
     plan = plan_of(CONFIG)
-    arrays = planning.split_arrays(plan.dataset.labels, plan.splits)
+    arrays = split_arrays(plan.dataset.labels, plan.splits)
     one = view.attack_input(stored.workdir, row, "mean", {}, BOTH, False)
     seen = view.view_of(one, view.common_data(plan.table, arrays, BOTH), Agreed(64))
     assert seen.gradients.shape == (2, 320, 20)

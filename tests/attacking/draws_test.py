@@ -12,7 +12,7 @@ from vfljax.attacking import batching, jobs, local_only, processes, scoring, vie
 from vfljax.attacks.learners import learn
 from vfljax.models import MLP
 from vfljax.store import exchange as wire
-from vfljax.sweep.plan import split_arrays
+from vfljax.sweep.known import split_arrays
 from vfljax.types import Agreed, Scores
 
 DRAWS, KNOWN, SEEDS = 3, 20, 2

@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from vfljax.attacking.view import CommonData, known_rows
 from vfljax.datasets.splits import Split
-from vfljax.sweep.plan import split_arrays
+from vfljax.sweep.known import split_arrays
 
 ROWS, KNOWN = 4000, 40
 

@@ -12,8 +12,8 @@ from vfljax.attacking.local_only import _numbers_of, _width_of, own_columns
 from vfljax.attacking.view import common_data
 from vfljax.attacks.learners import learn
 from vfljax.models import parties
-from vfljax.sweep import plan as planning
 from vfljax.sweep.initial import initial_weights
+from vfljax.sweep.known import split_arrays
 from vfljax.types import Input, Scores
 
 ATTACKERS = (0, 2)  # of three passive parties
@@ -39,7 +39,7 @@ def columns(plan, seed, rows):
 
 @pytest.mark.usefixtures("real_learners")
 def test_the_baseline_without_a_federation_is_each_seed_s_own_fitted_to_the_known_rows(plan):
-    arrays = planning.split_arrays(plan.dataset.labels, plan.splits)
+    arrays = split_arrays(plan.dataset.labels, plan.splits)
     labels = plan.dataset.labels
     common = jax.device_get(common_data(plan.table, arrays, ATTACKERS))
     for seed, count in ((0, 5), (1, 40)):

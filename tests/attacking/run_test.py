@@ -17,7 +17,7 @@ from vfljax.report.judged import judge_sweep
 from vfljax.sweep import batch_layout, programs, variants
 from vfljax.sweep.grid import parse
 from vfljax.sweep.initial import plain
-from vfljax.sweep.plan import split_arrays
+from vfljax.sweep.known import split_arrays
 
 DIRECT = "direct/most_negative"
 

@@ -15,8 +15,8 @@ from vfljax.attacking import diagnostics, view
 from vfljax.federation.training import rows_of
 from vfljax.launching import running
 from vfljax.report.judged import judge_sweep
-from vfljax.sweep import plan as planning
 from vfljax.sweep.initial import plain
+from vfljax.sweep.known import split_arrays
 
 ATTACKS = {
     "norm": {},
@@ -49,7 +49,7 @@ def test_diagnostics_are_computed_after_training_and_are_no_candidates_for_the_s
     found = {r["attack"]: r for r in stored.attacks.to_pylist() if r["trial"] == row["trial"]}
     # the oracle's hint is the clean gradient of a known positive
     g = np.asarray(stored.trial(row["trial"]).exchange()["party0_gradients"][-1], np.float64)
-    order = planning.split_arrays(plan.dataset.labels, plan.splits)["known_order"][seed]
+    order = split_arrays(plan.dataset.labels, plan.splits)["known_order"][seed]
     first = next(i for i in order if labels[i] == 1)
     for name, score in (
         ("cosine", reference.cosine(g, np.float64(clean[first]))),

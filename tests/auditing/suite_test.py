@@ -9,7 +9,8 @@ from vfljax import defenses
 from vfljax.auditing import suite
 from vfljax.sweep import grid
 from vfljax.sweep.grid import parse
-from vfljax.sweep.plan import check_attacks, make_plan
+from vfljax.sweep.known import check_attacks
+from vfljax.sweep.plan import make_plan
 from vfljax.types import Federation
 
 GOAL = {"max_leak": 1.0, "max_cost": 1.0, "keep_gain": 0.5}

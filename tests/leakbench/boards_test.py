@@ -7,7 +7,7 @@ from tests.sweeps import train
 from vfljax.attacking import view
 from vfljax.attacks.core import FEW_DRAWS
 from vfljax.config import from_file
-from vfljax.sweep import plan
+from vfljax.sweep import sharding
 
 VERSION = "2.0"
 LAYOUT = {"places": 8, "draws": 2, "quick": 1, "pays": 60.0}
@@ -29,7 +29,7 @@ FIGURES = {
 def test_layout_and_compiler_are_those_of_the_version():
     assert boards.autoleak().version == VERSION
     boards.autoleak().require_current()
-    levels = {"quick": plan.QUICK, "pays": plan.PAYS}
+    levels = {"quick": sharding.QUICK, "pays": sharding.PAYS}
     assert {"places": view.PLACES, "draws": FEW_DRAWS, **levels} == LAYOUT
 
 

@@ -13,7 +13,8 @@ from analysis.leakbench.entry_files import Entry, Reading, Result, Score
 from tests.sweeps import tiny
 from vfljax.errors import UserError
 from vfljax.sweep.grid import parse
-from vfljax.sweep.plan import make_plan, split_arrays
+from vfljax.sweep.known import split_arrays
+from vfljax.sweep.plan import make_plan
 
 SEEDS = 5
 CONFIG = tiny(

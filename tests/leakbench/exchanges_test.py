@@ -16,7 +16,8 @@ from vfljax.datasets.wire import read
 from vfljax.datasets.wire_checks import checked
 from vfljax.errors import packaged
 from vfljax.sweep.grid import parse
-from vfljax.sweep.plan import make_plan, split_arrays
+from vfljax.sweep.known import split_arrays
+from vfljax.sweep.plan import make_plan
 
 STORED = packaged("analysis/leakbench/exchange")
 E, N, D, ROWS = 2, 60, 3, 90

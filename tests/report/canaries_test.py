@@ -19,7 +19,8 @@ from vfljax.report import guarantees
 from vfljax.report.judged import judge_sweep
 from vfljax.report.lower_limits import strongest_guesses
 from vfljax.sweep.canaries import HALVES, PREFIX, SHARES, coins, guess_figures
-from vfljax.sweep.plan import known_error, recorded, split_arrays
+from vfljax.sweep.known import known_error, split_arrays
+from vfljax.sweep.plan import recorded
 
 COUNT, KNOWN = 120, 20
 

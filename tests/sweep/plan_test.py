@@ -18,7 +18,7 @@ from vfljax.datasets.core import Dataset, SourceColumn
 from vfljax.datasets.splits import Split, label_groups
 from vfljax.launching import work
 from vfljax.models import ResNet
-from vfljax.sweep import batch_layout, plan, train
+from vfljax.sweep import batch_layout, known, plan, sharding, train
 from vfljax.sweep.canaries import NONE
 from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import Plan
@@ -101,7 +101,7 @@ def test_known_rows_come_class_by_class():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 90)
     splits = [Split(rng.permutation(90)[:60], np.arange(5), np.arange(5, 9)) for _ in range(2)]
-    arrays = plan.split_arrays(labels, splits)
+    arrays = known.split_arrays(labels, splits)
     for seed, split in enumerate(splits):
         order = arrays["known_order"][seed]
         assert sorted(order) == list(range(60))
@@ -125,7 +125,7 @@ def copied(tmp_path_factory):
 
 def test_groups_of_copies_are_numbered_by_seed_and_canaries_have_their_own(copied):
     labels, groups = copied.dataset.labels, label_groups(copied.dataset)
-    arrays = plan.split_arrays(labels, copied.splits, 1, copied.candidates, groups)
+    arrays = known.split_arrays(labels, copied.splits, 1, copied.candidates, groups)
     for of_seed, split in zip(arrays["groups"], copied.splits, strict=True):
         assert of_seed.max() < len(of_seed)
         names = groups[split.train]
@@ -134,8 +134,8 @@ def test_groups_of_copies_are_numbered_by_seed_and_canaries_have_their_own(copie
         assert len({*of_seed[is_canary]}) == is_canary.sum() == 20
         assert not {*of_seed[is_canary]} & {*of_seed[~is_canary]}
     # of each class the training part has some 18 different rows, and 20 labels of each are more
-    assert plan.known_error("mean", 30, copied) is None
-    error = plan.known_error("mean", 40, copied)
+    assert known.known_error("mean", 30, copied) is None
+    error = known.known_error("mean", 40, copied)
     assert error is not None
     assert "different groups" in str(error)
 
@@ -154,10 +154,10 @@ def test_large_networks_are_mapped_one_at_a_time_on_a_cpu_unless_a_width_is_name
     planned = plan_of(tiny(attacks={}, grid={"undefended": {}}))
     light = planned.groups[0].spec
     heavy = dataclasses.replace(light, bottoms=(ResNet(out=4, width=2, blocks=(1,)),) * 2)
-    assert plan.width_of(planned.experiment, light) is None
-    assert plan.width_of(planned.experiment, heavy) == 1
+    assert sharding.width_of(planned.experiment, light) is None
+    assert sharding.width_of(planned.experiment, heavy) == 1
     wide = parse(tiny(**{"attacks": {}, "execution.width": 3}))
-    assert plan.width_of(wide, light) == plan.width_of(wide, heavy) == 3
+    assert sharding.width_of(wide, light) == sharding.width_of(wide, heavy) == 3
 
 
 @pytest.fixture(scope="module")
@@ -172,25 +172,25 @@ def test_on_an_accelerator_a_shard_holds_what_its_memory_does(forty, monkeypatch
 
     def capacity(seconds=1e-3, epochs=2, **fields):
         monkeypatch.setattr(machine, "offered", lambda: machine.Offered(**fields))
-        shards = [*plan._shards([group], [40], seconds, epochs, ())]
+        shards = [*sharding.shards_of([group], [40], seconds, epochs, ())]
         places = [place for shard in shards for place in shard.trials]
         assert places == list(range(40))
         return shards[0].capacity
 
     assert capacity(cpu=True) == devices  # each trial takes 900 us on a core
     assert capacity(cpu=False) == 40
-    state = plan.STATES * group.weights + 8 * 5 * cuts
+    state = sharding.STATES * group.weights + 8 * 5 * cuts
     for held in (4, 8, 20):
-        memory = held * state / plan.STATE_SHARE
+        memory = held * state / sharding.STATE_SHARE
         assert capacity(cpu=False, memory=memory / devices) == held
         assert capacity(cpu=False, memory=0.99 * memory / devices) < held
     # what is recorded is never less than on CPU, and as much more as device and host allow
     recorded = 4 * (2 * 1000 + 3) * cuts
-    monkeypatch.setattr(plan, "MEMORY", 4 * recorded)
+    monkeypatch.setattr(sharding, "MEMORY", 4 * recorded)
     assert capacity(1e3, 1000, cpu=True) == capacity(1e3, 1000, cpu=False) == 4
     assert capacity(1e3, 1000, cpu=False, memory=1e12) == 40
-    assert capacity(1e3, 1000, cpu=False, memory=8 * recorded / plan.RECORD_SHARE) == 8
-    assert capacity(1e3, 1000, cpu=False, memory=1e12, host=8 * recorded / plan.HOST_SHARE) == 8
+    assert capacity(1e3, 1000, cpu=False, memory=8 * recorded / sharding.RECORD_SHARE) == 8
+    assert capacity(1e3, 1000, cpu=False, memory=1e12, host=8 * recorded / sharding.HOST_SHARE) == 8
     assert capacity(1e3, 1000, cpu=False, memory=1e12, host=1.0) == 4
 
 
@@ -229,14 +229,14 @@ def test_widths_are_those_of_the_machine_that_planned_a_sweep():
 
 
 def test_small_plans_compile_quickly_and_long_kinds_of_programs_do_not(monkeypatch):
-    assert plan_of(tiny()).effort == Effort(plan.QUICK, 0, 0, 0)
+    assert plan_of(tiny()).effort == Effort(sharding.QUICK, 0, 0, 0)
     long_attack = tiny(attacks={"passive": {"known": 20, "steps": 1_000_000}})
-    assert plan_of(long_attack).effort == Effort(plan.QUICK, None, 0, 0)
+    assert plan_of(long_attack).effort == Effort(sharding.QUICK, None, 0, 0)
     long_training = tiny(**{"training.epochs": 1_000_000}, attacks={"norm": {}})
     assert plan_of(long_training).effort == Effort(None, 0, None, 0)
-    monkeypatch.setattr(plan, "FEW_ROWS", 0)
-    monkeypatch.setattr(plan, "FEW_SCORED", 0)
-    assert plan_of(tiny()).effort == Effort(plan.QUICK, plan.QUICK, 0, plan.QUICK)
+    monkeypatch.setattr(sharding, "FEW_ROWS", 0)
+    monkeypatch.setattr(sharding, "FEW_SCORED", 0)
+    assert plan_of(tiny()).effort == Effort(sharding.QUICK, sharding.QUICK, 0, sharding.QUICK)
 
 
 def test_a_stored_choice_stays_whatever_is_planned_now(tiny_sweep):
@@ -280,7 +280,7 @@ def test_what_no_setting_could_serve_is_one_line_before_anything_is_written(
 def test_what_can_be_served_or_is_for_two_classes_passes():
     """The norm attack, which is for two classes, is skipped and not refused."""
     attacks = {"norm": {}, "mean": {"known": 10}, "probe": {}}
-    plan.check_attacks(plan_of(tiny(attacks=attacks, federations=("split",))))
+    known.check_attacks(plan_of(tiny(attacks=attacks, federations=("split",))))
 
 
 def test_a_stored_sweep_is_never_asked(tiny_sweep, monkeypatch):

@@ -38,7 +38,8 @@ from vfljax.models.rows import over_chunks
 from vfljax.store.exchange import INPUTS, NODES
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.initial import initial_weights
-from vfljax.sweep.plan import Plan, width_of
+from vfljax.sweep.plan import Plan
+from vfljax.sweep.sharding import width_of
 from vfljax.sweep.variants import AttackVariant, make_attack
 from vfljax.types import Agreed, Array, HostArray, Scores, Spec, Weights
 

@@ -18,7 +18,8 @@ from vfljax.attacks.core import CLEAN, READS, Attack
 from vfljax.config import Config
 from vfljax.datasets.core import Recording
 from vfljax.sweep.initial import plain, weight_shapes
-from vfljax.sweep.plan import Plan, known_error, recorded
+from vfljax.sweep.known import known_error
+from vfljax.sweep.plan import Plan, recorded
 from vfljax.sweep.specs import knowers
 from vfljax.sweep.variants import AttackVariant, attack_variants, attackers_of, make_attack
 from vfljax.types import Spec

@@ -40,7 +40,8 @@ from vfljax.store.units import ATTACK as ATTACKS
 from vfljax.store.units import LOCAL_ONLY
 from vfljax.sweep import batch_layout, profile, programs, trainer
 from vfljax.sweep.grid import defense_values
-from vfljax.sweep.plan import Plan, recorded, split_arrays
+from vfljax.sweep.known import split_arrays
+from vfljax.sweep.plan import Plan, recorded
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.variants import attackers_of
 

@@ -204,7 +204,7 @@ class Scorer:
         level: int | None,
         positive: int = 1,
     ) -> None:
-        """``arrays`` are the plan's splits (``plan.split_arrays``), ``naming`` is the number of known labels
+        """``arrays`` are the plan's splits (``known.split_arrays``), ``naming`` is the number of known labels
         that name the classes of an attack that knows none, ``level`` that of ``compiler_options``, and
         ``positive`` the class that an ROC is of (``Plan.positive``)."""
         labels = arrays["labels"].astype(np.int32)

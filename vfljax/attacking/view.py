@@ -90,7 +90,7 @@ def common_data(
 
     Args:
       table: the data.
-      arrays: the plan's splits (``plan.split_arrays``).
+      arrays: the plan's splits (``known.split_arrays``).
       attackers: whose columns are taken.
     """
     features, mean, scale = (

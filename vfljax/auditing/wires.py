@@ -38,7 +38,9 @@ from vfljax.store.exchange import NODES
 from vfljax.sweep import train
 from vfljax.sweep.grid import knobs_of, parse, rows_of
 from vfljax.sweep.initial import initial_weights
-from vfljax.sweep.plan import Plan, Shard, divided_as, split_arrays
+from vfljax.sweep.known import split_arrays
+from vfljax.sweep.plan import Plan, divided_as
+from vfljax.sweep.sharding import Shard
 from vfljax.types import NO_SPLIT, SPLIT, HostArray, Sums
 
 DEFENDED = "defended"

@@ -38,7 +38,7 @@ def numbers_of_rows(arrays: Mapping[str, Any]) -> np.ndarray:
     one number.
 
     Args:
-      arrays: of the splits, ``plan.split_arrays``; "rows" are the numbers, by default 0, 1, ....
+      arrays: of the splits, ``known.split_arrays``; "rows" are the numbers, by default 0, 1, ....
     """
     return np.asarray(arrays.get("rows", np.arange(len(arrays["labels"]))))
 

@@ -5,9 +5,8 @@ Everything that can be refused is refused by the end of ``make_plan``, before an
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -15,57 +14,24 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from vfljax import datasets, machine, switches
+from vfljax import datasets, switches
 from vfljax.config import Config
 from vfljax.datasets.core import Dataset, PartyColumns
 from vfljax.datasets.label_permutation import permute_labels
 from vfljax.datasets.partition import divide
 from vfljax.datasets.scaling import statistics
-from vfljax.datasets.splits import Split, distinct_rows, split_rows
+from vfljax.datasets.splits import Split, split_rows
 from vfljax.errors import UserError
 from vfljax.federation.training import Table
 from vfljax.machine import bytes_text, free_memory
-from vfljax.models.last_layer import recorded_width
 from vfljax.models.making import tuples
 from vfljax.models.rows import Streamed
 from vfljax.sweep import codebooks, grid, grouping, initial, specs, teachers, variants
-from vfljax.sweep.canaries import NONE, plant
+from vfljax.sweep.canaries import plant
 from vfljax.sweep.programs import Effort
+from vfljax.sweep.sharding import Shard, effort_of, shards_of
 from vfljax.sweep.variants import AttackVariant
-from vfljax.types import HostArray, PyTree, Spec, federation_of
-
-SHARDS = (
-    32  # of some thirteen files each, so that the folder of a large sweep has hundreds of files
-)
-LONGEST = 600.0  # seconds of a shard of such a sweep
-MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
-# on an accelerator: shares of the host's and of a device's memory that recorded exchange may take, and the
-# share of a device's memory for a shard's members (JAX keeps them before and after an epoch)
-HOST_SHARE, RECORD_SHARE, STATE_SHARE = 1 / 16, 1 / 8, 0.5
-STATES = 2 * 4 * 4  # bytes per weight: it, its gradient and two moments, before and after an epoch
-# LLVM's -O1: compiling takes a quarter less, and the quickstart's programs run as fast as with full effort
-QUICK = 1
-# estimated seconds of running from which full effort pays; it takes about a second longer to compile
-PAYS = 60.0
-# attacks on at most so many rows of all trials, of at most so many estimated seconds, are compiled with the
-# least effort: compiling them is quicker by more than running them is slower
-FEW_ROWS, MOMENT = 20_000, 2.0
-# so are evaluation of networks that train for a short time, and scoring of at most so many rows of all attacks
-# together: in the quickstart, with three times as many, scoring takes longer than its compiling saves
-FEW_SCORED = 2_000_000
-# a group's later shards take as many trials as its first ones, so that no program is compiled again, unless
-# there would be more of them than this
-ALIKE = 4
-
-
-class Shard(NamedTuple):
-    """At most about ``execution.shard_seconds`` of work: some trials of one group."""
-
-    name: str
-    group: int
-    trials: tuple[int, ...]  # places in the group
-    capacity: int  # members of the program
-    stage: int = 0  # of the sweep that adds the trials; units of earlier stages are made first
+from vfljax.types import HostArray, PyTree, Spec
 
 
 class Plan(NamedTuple):
@@ -175,11 +141,11 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = 
         seeds=np.arange(seeds, dtype=np.uint32),
         attack_variants=tuple(attacked),
         groups=groups,
-        shards=list(_shards(groups, ends, experiment.execution.shard_seconds, epochs, ())),
+        shards=list(shards_of(groups, ends, experiment.execution.shard_seconds, epochs, ())),
         teachers={},
         codebooks={},
         devices=jax.device_count(),
-        effort=_effort(groups, attacked, dataset.recording is None, experiment.known_draws),
+        effort=effort_of(groups, attacked, dataset.recording is None, experiment.known_draws),
         earlier=tuple(earlier),
         stage_ends=tuple(ends.tolist()),
         joins=joins,
@@ -278,101 +244,6 @@ def _weights_size(spec: Spec, table: Table) -> int:
     return sum(math.prod(a.shape[1:]) for a in jax.tree.leaves(weights))
 
 
-def _shards(
-    groups: Sequence[grouping.Group],
-    ends: Sequence[int] | np.ndarray,
-    seconds: float,
-    epochs: int,
-    stored: Sequence[Shard],
-) -> Iterator[Shard]:
-    """Yields shards of all trials that are in no stored one, stage by stage (``Plan.stage_ends``). By rough
-    estimates for this backend a shard takes about ``seconds`` (``trial_seconds``), and the exchange of its
-    recorded ``epochs`` fits into memory (``_held_members``). If a sweep would have more than ``SHARDS`` of
-    them, they take longer, up to ``LONGEST``.
-
-    Unfinished shards are saved every 5 s, which bounds the work that a kill can lose.
-    """
-    devices, name = jax.device_count(), len(stored)
-    total = sum(len(group.trials) * trial_seconds(group) for group in groups)
-    seconds = max(seconds, min(total / devices / SHARDS, LONGEST))
-    last = {shard.group: shard.capacity for shard in stored}  # of each group's last shard
-    begun = [sum(len(s.trials) for s in stored if s.group == n) for n in range(len(groups))]
-    for (stage, end), (number, group) in itertools.product(enumerate(ends), enumerate(groups)):
-        # trials of later stages come after those of earlier ones in their group
-        begin = begun[number]
-        stop = int(np.sum(group.trials["trial"].to_numpy() < end))
-        begun[number] = max(begin, stop)
-        if (left := stop - begin) <= 0:
-            continue
-        most = int(seconds * devices / trial_seconds(group))
-        most = max(devices, min(most, _held_members(group, epochs)))
-        capacity = -(-left // -(-left // most))
-        capacity = -(-capacity // devices) * devices
-        if left <= ALIKE * last.get(number, 0):
-            capacity = last[number]
-        last[number] = capacity
-        for first in range(begin, stop, capacity):
-            places = tuple(range(first, min(first + capacity, stop)))
-            yield Shard(f"{name:05d}-{group.name}", number, places, capacity, stage)
-            name += 1
-
-
-def _held_members(group: grouping.Group, epochs: int) -> int:
-    """Returns how many trials a shard may have so that their recorded exchange fits into memory. On an
-    accelerator their weights, and exchange and sums of an epoch, must also fit into the devices' memory."""
-    spec, offer = group.spec, machine.offered()
-    cuts, inputs = sum(module.out for module in spec.bottoms[: spec.passive]), recorded_width(spec)
-    # z and g of each epoch, three sums, and inputs of last layers
-    exchange = 4 * spec.recorded_rows * ((2 * epochs + 3) * cuts + epochs * inputs)
-    if offer.cpu:
-        return MEMORY // exchange
-    most = int(min(HOST_SHARE * offer.host, offer.part(RECORD_SHARE, MEMORY)))
-    held = max(MEMORY, most) // exchange
-    if math.isinf(offer.memory):
-        return held
-    each = STATES * group.weights + 2 * 4 * spec.recorded_rows * (5 * cuts + inputs)
-    return min(held, jax.device_count() * (offer.part(STATE_SHARE, 0) // each))
-
-
-def trial_seconds(group: grouping.Group) -> float:
-    """Estimates a trial's training time. On a CPU core a step takes 60 us and 6 operations per weight and row
-    at 20 GFLOP/s. On accelerators, where trials share calls, it takes the operations alone, at 2 TFLOP/s; an
-    H100 reaches 14 with 1,024 small networks."""
-    spec = group.spec
-    call, rate = (60e-6, 20e9) if machine.offered().cpu else (0.0, 2e12)
-    step = call + 6 * group.weights * spec.batch_size / rate
-    return step * spec.epochs * spec.steps_per_epoch
-
-
-def _effort(
-    groups: Sequence[grouping.Group],
-    attacked: Sequence[AttackVariant],
-    trained: bool,
-    known_draws: int,
-) -> Effort:
-    """Chooses the effort of compiling each kind of program by the estimated time of its longest program, and
-    that of attacks and scoring also by the rows that they read. A step of an attack is assumed to take as long
-    as a step of training. Of a recording only initial weights are computed, with the least effort."""
-    training, attacks = [0.0], [0.0]
-    for group in groups:
-        spec = group.spec
-        training.append(trial_seconds(group) * len(group.trials) / jax.device_count())
-        step = training[-1] / (spec.epochs * spec.steps_per_epoch)  # of all its trials
-        for variant in attacked:
-            bottoms = tuple(spec.bottoms[p] for p in variant.attackers)
-            attack = variants.make_attack(variant, bottoms, spec.num_classes)
-            attacks.append(step * attack.steps * len(variant.knobs))
-    rows = sum(len(group.trials) * group.spec.recorded_rows for group in groups)
-    scored = rows * known_draws * sum(len(variant.knobs) for variant in attacked)
-    of_training, of_attacks = (QUICK if max(of) < PAYS else None for of in (training, attacks))
-    return Effort(
-        training=of_training if trained else 0,
-        attacks=0 if rows <= FEW_ROWS and max(attacks) < MOMENT else of_attacks,
-        evaluation=None if of_training is None else 0,
-        scoring=0 if scored <= FEW_SCORED else of_attacks,
-    )
-
-
 def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
     """Returns the plan with the shards, devices and effort of a stored sweep, so that any resume keeps them.
 
@@ -396,7 +267,7 @@ def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
     ]
     epochs = len(plan.experiment.training.recorded_epochs)
     seconds = plan.experiment.execution.shard_seconds
-    shards += _shards(plan.groups, plan.stage_ends, seconds, epochs, shards)
+    shards += shards_of(plan.groups, plan.stage_ends, seconds, epochs, shards)
     same = header.get("backend") == jax.default_backend()
     devices = header["devices"] if same else jax.device_count()
     effort = Effort(**header.get("effort", {}))
@@ -415,140 +286,3 @@ def recorded(plan: Plan) -> Plan:
     splits = [s._replace(train=s.train[:rows], test=s.test[:held]) for s in plan.splits]
     table = plan.table._replace(train=plan.table.train[:, :rows], test=plan.table.test[:, :held])
     return plan._replace(splits=splits, table=table)
-
-
-def check_attacks(plan: Plan) -> None:
-    """Checks, before anything is trained, whether attacks can be run.
-
-    On a stored sweep an attack that cannot be run is skipped. Attacks for two classes are always skipped on
-    data of more classes, so that one list of attacks serves several data sets.
-
-    Args:
-      plan: of the sweep.
-
-    Raises:
-      UserError: for an attack that is defined on none of the federations that the config names, and for one
-        with a number of known labels that is not available.
-    """
-    classes, known_to = plan.dataset.num_classes, recorded(plan)
-    names = {name for group in plan.groups for name in group.trials["federation"].unique()}
-    trained = {federation_of(name).kind for name in names}
-    named = plan.experiment.federations
-    for variant in plan.attack_variants:
-        for known in (point["known"] for point in variant.knobs if "known" in point):
-            if error := known_error(variant.name, known, known_to):
-                raise error
-        bottoms = tuple(plan.groups[0].spec.bottoms[party] for party in variant.attackers)
-        attack = variants.make_attack(variant, bottoms, classes)
-        skipped = attack.binary and classes > 2
-        if named and not skipped and not trained.intersection(attack.federations):
-            raise UserError(
-                f"config.federations={list(named)} has none of the federations that the attack {variant.label} "
-                f"is defined on: add {' or '.join(map(repr, attack.federations))}, or leave {variant.name!r} "
-                "out of config.attacks."
-            )
-
-
-def known_error(name: str, known: float, plan: Plan) -> UserError | None:
-    """Returns why an attack cannot know so many labels of the training rows; None if it can.
-
-    Known rows are balanced (``plan.split_arrays``): an attacker knows as many labels of every class, or all
-    labels. No attacker knows a canary's label. Of a group of one label, such as copies of a row, one row
-    counts, because attacks are not scored on rows whose group has a known one.
-
-    Args:
-      name: the attack.
-      known: the number of labels that it asks for.
-      plan: has the training rows. The rarest class is that of all seeds.
-    """
-    canary = len(plan.dataset.labels) - plan.experiment.canaries * len(plan.splits)  # the first
-    dataset, free = plan.dataset, [s.train[s.train < canary] for s in plan.splits]
-    classes, different = dataset.num_classes, [distinct_rows(dataset, rows) for rows in free]
-    counts = [np.bincount(dataset.labels[rows], minlength=classes) for rows in different]
-    rows = len(free[0])
-    rarest = int(min(count.min() for count in counts))
-    remedy, given = "ask for one a class or more, up to all", len(plan.splits[0].known)
-    if given and known == given:
-        return None
-    if given:
-        what = "labels are asked for"
-        remedy = f"the recording gives the labels of {given} rows: ask for those"
-    elif known < classes:
-        what = f"labels are fewer than the {classes} classes"
-    elif known > rows:
-        what = f"labels are more than the {rows} training rows"
-    elif classes * rarest < known < rows:
-        each = -(-known // classes)
-        what = f"labels ask for {each:g} of each class and the rarest has {rarest} training rows"
-        what += " of different groups" * (len(different[0]) < rows)
-        remedy = f"ask for at most {classes * rarest}, or for all {rows}"
-    else:
-        return None
-    return UserError(what, field=f"attacks.{name}.known", value=known, remedy=remedy)
-
-
-def most_known(plan: Plan) -> int:
-    """Returns the largest number of known labels among the attacks' first knob values, which the report leads
-    with; 0 if no attack knows any. So many labels name the classes of attacks that cannot name them."""
-    known = [(variant.name, variant.knobs[0].get("known", 0)) for variant in plan.attack_variants]
-    rows = len(plan.splits[0].train) - plan.experiment.canaries
-    possible = (int(k) for name, k in known if k < rows and not known_error(name, k, plan))
-    return max(possible, default=0)
-
-
-def split_arrays(
-    labels: np.ndarray,
-    splits: Sequence[Split],
-    draws: int = 1,
-    candidates: HostArray = NONE,
-    groups: np.ndarray | None = None,
-) -> dict[str, np.ndarray]:
-    """Returns the arrays of splits that are stored, with each seed's orders of known rows. If there are
-    canaries, ``selects`` has the half of each seed's rows on which attacks on them are chosen. If there are
-    groups of one label each, ``groups`` numbers those of each seed's training rows from 0.
-
-    Args:
-      labels: [R] int32.
-      splits: one per seed.
-      draws: number of draws of known rows. With Q seeds, draw r of seed s is row r Q + s of ``known_order``.
-      candidates: of the last rows, which are canaries, as ``plant`` returns them.
-      groups: [R] of ``splits.label_groups``.
-    """
-    orders, halves = [], []
-    first = len(labels) - (len(candidates) - 1)
-    pairs = candidates[[np.maximum(s.train - first, -1) for s in splits]]
-    for draw, (seed, split) in itertools.product(range(draws), enumerate(splits)):
-        rng = np.random.default_rng([seed, 7919, draw] if draw else [seed, 7919])
-        classes = labels[split.train]
-        queue = rng.permutation(len(classes))
-        # the j-th row of every class precedes the (j+1)-th of any: the first n are balanced; canaries last
-        turn, free = np.full(len(classes), len(classes)), split.train < first
-        for c in np.unique(classes):
-            of_class = queue[(classes[queue] == c) & free[queue]]
-            turn[of_class] = np.arange(len(of_class))
-        turn[split.known] = -1
-        orders.append(queue[np.argsort(turn[queue], kind="stable")])
-        if not draw:
-            halves.append(rng.permutation(len(classes)) < len(classes) // 2)
-    of_train = [] if groups is None else [groups[s.train] for s in splits]
-    numbered = [np.unique(part, return_inverse=True)[1].astype(np.int32) for part in of_train]
-    return {
-        "labels": labels,
-        **{part: np.stack([getattr(s, part) for s in splits]) for part in Split._fields[:3]},
-        "known_order": np.stack(orders).astype(np.int32),
-        **({"candidates": pairs, "selects": np.stack(halves)} if len(candidates) > 1 else {}),
-        **({"groups": np.stack(numbered)} if numbered else {}),
-    }
-
-
-def width_of(experiment: Config, spec: Spec) -> int | None:
-    """Returns how many trials are mapped at once; None: as many as the backend chooses.
-
-    On a CPU it is 1 for large networks: vmapped convolutions are slower there than single ones (measured).
-
-    Args:
-      experiment: the config, which may name a width.
-      spec: of the trials.
-    """
-    heavy = not spec.light and machine.offered().cpu
-    return experiment.execution.width or (1 if heavy else None)

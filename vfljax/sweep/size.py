@@ -16,7 +16,8 @@ import jax
 from vfljax.machine import bytes_text, free_disk, free_memory
 from vfljax.models.last_layer import recorded_width
 from vfljax.sweep import teachers
-from vfljax.sweep.plan import Plan, Shard, check_free
+from vfljax.sweep.plan import Plan, check_free
+from vfljax.sweep.sharding import Shard
 from vfljax.types import Spec
 
 NUMBER = 4  # bytes of a float32 or int32

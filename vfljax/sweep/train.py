@@ -28,17 +28,10 @@ from vfljax.machine import free_disk
 from vfljax.models import weights as pretrained
 from vfljax.sweep import batch_layout, codebooks, profile, size, teachers
 from vfljax.sweep.grid import defense_values, parse
-from vfljax.sweep.plan import (
-    Plan,
-    Shard,
-    check_attacks,
-    divided_as,
-    make_plan,
-    most_known,
-    recorded,
-    split_arrays,
-)
+from vfljax.sweep.known import check_attacks, most_known, split_arrays
+from vfljax.sweep.plan import Plan, divided_as, make_plan, recorded
 from vfljax.sweep.progress import Progress
+from vfljax.sweep.sharding import Shard
 from vfljax.sweep.trainer import Orders, Trainer, train_shard
 
 TEACHERS = "teachers"  # the kind of shared arrays that hold teachers' scores

@@ -28,9 +28,10 @@ from vfljax.federation.evaluation import make_evaluate, pooled_auc
 from vfljax.models.rows import Streamed
 from vfljax.store import exchange
 from vfljax.sweep import batch_layout, grid, grouping, initial, programs, saving, specs
-from vfljax.sweep.plan import Plan, Shard, width_of
+from vfljax.sweep.plan import Plan
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.saving import Saved
+from vfljax.sweep.sharding import Shard, width_of
 from vfljax.types import HONEST, HostArray, PyTree, Spec, State, Weights
 
 ORDER_BYTES = 256 << 20  # orders of rows kept for the next group and shard
