@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import vfljax
 
-SEPARATE = ("defenses", "attacks", "models", "datasets")
+SEPARATE = ("config", "defenses", "attacks", "models", "datasets")
 """Packages with a page for each module and its functions. Others have one page of docstrings."""
 
 

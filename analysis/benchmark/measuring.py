@@ -85,11 +85,11 @@ def epoch_shapes(
       knobs: of the defenses.
     """
     member = _members_of(spec, trials, knobs)
-    seeds: HostArray = np.arange(SEEDS, dtype=np.uint32)
-    now = training.epoch_of(0, seeds, spec.num_rows)
 
     def begun(member: training.Member) -> tuple[PyTree, PyTree]:
-        table = _table(spec, columns)
+        table, seeds = _table(spec, columns), jnp.arange(SEEDS, dtype=jnp.uint32)
+        order = jnp.zeros((SEEDS, spec.num_rows), jnp.int32)
+        now = training.Epoch(jnp.int32(0), order, order)
         initial = training.make_initial(spec)(seeds, table)
         start = jax.vmap(training.make_start(spec), in_axes=(0, None, None))
         return (member, start(member, table, initial)), (table, initial, now)

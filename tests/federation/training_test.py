@@ -10,7 +10,7 @@ import pytest
 
 from tests import harness
 from tests.sweeps import plan_of, tiny
-from vfljax import keys, metrics
+from vfljax import keys, machine, metrics
 from vfljax.federation import evaluation, training
 from vfljax.federation.evaluation import pooled_auc
 from vfljax.federation.protocol import make_predict, make_step
@@ -60,10 +60,14 @@ def test_every_epoch_and_seed_has_its_own_order():
 
 
 @pytest.mark.parametrize("rows", [1, 50, 2000])  # the last is sorted twice
-def test_an_order_is_a_permutation_of_jax(rows):
-    key = keys.fold(keys.run_key(1), "order", 3)
-    order = training.epoch_of(3, np.arange(2), rows).order[1]
-    np.testing.assert_array_equal(order, jax.random.permutation(key, rows))
+def test_an_order_is_a_permutation_of_jax_wherever_it_is_drawn(rows, monkeypatch):
+    orders = [training.epoch_of(3, np.arange(2), rows)]
+    monkeypatch.setattr(machine, "offered", lambda: machine.Offered(cpu=False))
+    orders.append(training.epoch_of(3, np.arange(2), rows))
+    expected = jax.random.permutation(keys.fold(keys.run_key(1), "order", 3), rows)
+    for drawn in orders:
+        np.testing.assert_array_equal(drawn.order[1], expected)
+        np.testing.assert_array_equal(drawn.place[1][expected], np.arange(rows))
 
 
 def jitted_parts(spec):

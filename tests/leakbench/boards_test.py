@@ -10,7 +10,15 @@ from vfljax.config import from_file
 from vfljax.sweep import sharding
 
 VERSION = "2.0"
-LAYOUT = {"places": 8, "draws": 2, "quick": 1, "pays": 60.0}
+LAYOUT = {
+    "places": 8,
+    "draws": 2,
+    "quick": 1,
+    "pays": 60.0,
+    "few_rows": 20_000,
+    "moment": 2.0,
+    "few_scored": 2_000_000,
+}
 # the mean leak over two seeds and three epochs; another CPU moves last bits, which exchange few ranks
 NEAR = 0.01
 FIGURES = {
@@ -29,7 +37,8 @@ FIGURES = {
 def test_layout_and_compiler_are_those_of_the_version():
     assert boards.autoleak().version == VERSION
     boards.autoleak().require_current()
-    levels = {"quick": sharding.QUICK, "pays": sharding.PAYS}
+    names = ("quick", "pays", "few_rows", "moment", "few_scored")
+    levels = {name: getattr(sharding, name.upper()) for name in names}
     assert {"places": view.PLACES, "draws": FEW_DRAWS, **levels} == LAYOUT
 
 

@@ -1,5 +1,8 @@
 """The main job: one compile a structure, pairing by seed, resume, divergence, exhausted memory."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import numpy as np
 import pytest
@@ -39,6 +42,33 @@ def test_the_order_of_rows_is_made_once_an_epoch_for_all_groups(monkeypatch):
     np.testing.assert_array_equal(scarce.of(1).place, first.place)
     np.testing.assert_array_equal(scarce.of(1).order, first.order)
     assert len(drawn) == 3
+
+
+@pytest.mark.parametrize(
+    ("precision", "fails", "in_its_turn"),
+    [(None, False, [False]), (None, True, [False, True]), ("highest", False, [True])],
+)
+def test_what_fails_ahead_or_would_miss_a_context_is_made_in_its_own_turn(
+    precision, fails, in_its_turn, tmp_path, monkeypatch
+):
+    planned, made, trained = plan_of(tiny()), [], []
+    first, second = planned.shards[0], next(s for s in planned.shards if s.group)
+
+    def trainer_of(plan, shard, *_):
+        made.append((shard, threading.current_thread() is threading.main_thread()))
+        if fails and len(made) == 2:
+            raise ValueError("as the code of a defense")
+        return shard
+
+    monkeypatch.setattr(train, "Trainer", trainer_of)
+    monkeypatch.setattr(train, "train_shard", lambda made, *_: trained.append(made))
+    monkeypatch.setattr(train.Training, "_stored_width", lambda *_: None)
+    with ThreadPoolExecutor(1) as pool, jax.default_matmul_precision(precision):
+        training = train.Training(planned, tmp_path, pool)
+        training.train(first, second, Progress("", 1, 1))
+        training.train(second, None, Progress("", 1, 1))
+    assert made == [(first, True), *((second, turn) for turn in in_its_turn)]
+    assert trained == [first, second]
 
 
 def test_epsilon_zero_and_k_one_are_the_undefended_run_bit_for_bit(tiny_sweep):

@@ -1,4 +1,4 @@
-"""Fields of a config that may have several values, each of which is trained: the axes of a grid."""
+"""The values of fields that may have several, each of which is trained: the axes of a grid."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Config files, and the texts by which flags change their fields.
-
-A config file's ``get_config()`` returns ``ordered({...})`` with any of the fields of ``Config``.
-"""
+"""Config files, and the texts by which flags change their fields."""
 
 from __future__ import annotations
 

@@ -132,13 +132,16 @@ def work(begun: Begun, say: Say = print, may: May = anything) -> Outcome:
       UserError: if a unit cannot be made by a fault of the user or the machine, such as a full disk.
     """
     queue = Queue(begun)
-    with ThreadPoolExecutor(max_workers=cores()) as pool:
+    pool = ThreadPoolExecutor(max_workers=cores())
+    try:
         maker = _Maker(begun, queue, pool, may)
         with heartbeat(say, maker.doing):
             while queue.left(may):
                 if not any(_try(unit, maker, say) for unit in queue.preferred(maker.program, may)):
                     time.sleep(POLL)
         maker.close()
+    finally:
+        pool.shutdown(cancel_futures=True)  # nothing more is compiled after an interrupt
     return Outcome(queue.given_up)
 
 
@@ -337,7 +340,9 @@ class _Maker:
 
     def close(self) -> None:
         """Frees what training needs, and ends its progress line."""
-        self._training = None
+        if self._training is not None:
+            self._training.close()
+            self._training = None
         if self._progress is not None:
             self._progress.close()
             self._progress = None

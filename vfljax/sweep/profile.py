@@ -118,7 +118,7 @@ def table(recorded: Sequence[Span]) -> list[tuple[str, str, str, str, str]]:
 
     Args:
       recorded: of one process. Seconds and shares are those of the first span's thread, and add up. "beside
-        it" are the seconds of other threads, which compile while that thread works.
+        it" are the seconds of other threads, which trace and compile while that thread works.
     """
     whole = max(span.end for span in recorded) - min(span.start for span in recorded)
     count, here, beside = (collections.defaultdict[str, float](float) for _ in range(3))

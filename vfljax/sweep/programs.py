@@ -96,9 +96,8 @@ class Program:
         def over_local_members(
             members: PyTree, shared: PyTree, into: PyTree, real: Array
         ) -> PyTree:
-            global _TRACES
             self.traces += 1
-            _TRACES += 1
+            _OF_THREAD.traces = traces() + 1
             if self.traces > 1:
                 raise AssertionError("a program was traced twice: a knob became a static value")
 
@@ -125,6 +124,7 @@ class Program:
             check_vma=False,
         )
         self._call = jax.jit(over_devices, donate_argnums=2)
+        self._lock = threading.Lock()  # so that only one of several threads traces it
         self._signature: Hashable = None
         self._compiled: Callable[[], Any] | None = None  # waits for another thread, if one compiles
         self._fits = False  # whether it is known to fit into the devices' memory
@@ -138,8 +138,14 @@ class Program:
           members, shared, into: arguments of a call, or their shapes.
           pool: compiles the program in the background; None: it is compiled before this returns.
         """
-        if self._compiled is not None:
-            return
+        with self._lock:
+            if self._compiled is None:
+                self._compiled = self._compiling(members, shared, into, pool)
+
+    def _compiling(
+        self, members: PyTree, shared: PyTree, into: PyTree, pool: Executor | None
+    ) -> Callable[[], Any]:
+        """Traces the program. Returns what waits for its compiling, and returns it compiled."""
         self._signature = _abstract((members, shared, into))
         real = self.layout.on_each(self.layout.capacity)
         try:
@@ -150,10 +156,9 @@ class Program:
             raise
         work = functools.partial(lowered.compile, compiler_options=self.options)
         if pool is not None:
-            self._compiled = pool.submit(_noted, "compiling", self.name, work).result
-            return
+            return pool.submit(_noted, "compiling", self.name, work).result
         compiled = _noted("compiling", self.name, work)
-        self._compiled = lambda: compiled
+        return lambda: compiled
 
     def __call__(
         self, members: PyTree, shared: PyTree, into: PyTree = None, count: int | None = None
@@ -230,8 +235,8 @@ def _map_into(
     return jax.lax.fori_loop(0, count, write, into)
 
 
-_TRACES = 0  # of all programs of this process
-_LOCK = threading.Lock()  # of the list below, which compiling threads change
+_OF_THREAD = threading.local()
+_LOCK = threading.Lock()  # of the list below and of the programs, which several threads change
 _COMPILING: list[str] = []  # what its threads do now, such as "compiling attack_norm"
 
 
@@ -252,8 +257,8 @@ def compiling() -> list[str]:
 
 
 def traces() -> int:
-    """Returns how many programs of trials this process has traced."""
-    return _TRACES
+    """Returns how many programs of trials this thread has traced."""
+    return getattr(_OF_THREAD, "traces", 0)
 
 
 _PROGRAMS: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
@@ -314,12 +319,14 @@ def compiled(
 
 
 def _cached(key: Hashable, build: Callable[[], Any]) -> Any:
-    if key in _PROGRAMS:
-        _PROGRAMS.move_to_end(key)
-        return _PROGRAMS[key]
+    with _LOCK:
+        if key in _PROGRAMS:
+            _PROGRAMS.move_to_end(key)
+            return _PROGRAMS[key]
     make_room()
-    built = _PROGRAMS[key] = build()
-    return built
+    built = build()
+    with _LOCK:
+        return _PROGRAMS.setdefault(key, built)  # another thread may have built it meanwhile
 
 
 def make_room() -> None:
@@ -327,8 +334,9 @@ def make_room() -> None:
     was used least recently, and all of JAX's own. A caller that still holds a program keeps it."""
     if _memory_maps() < MOST_MAPS:
         return
-    for _ in range((len(_PROGRAMS) + 1) // 2):
-        _PROGRAMS.popitem(last=False)
+    with _LOCK:
+        for _ in range((len(_PROGRAMS) + 1) // 2):
+            _PROGRAMS.popitem(last=False)
     jax.clear_caches()
     gc.collect()
 

@@ -35,8 +35,8 @@ PAYS = 60.0
 # attacks on at most so many rows of all trials, of at most so many estimated seconds, are compiled with the
 # least effort: compiling them is quicker by more than running them is slower
 FEW_ROWS, MOMENT = 20_000, 2.0
-# so are evaluation of networks that train for a short time, and scoring of at most so many rows of all attacks
-# together: in the quickstart, with three times as many, scoring takes longer than its compiling saves
+# likewise evaluation after short training, and scoring of at most so many rows over all attacks; the quickstart
+# scores three times as many, and there least effort costs more than it saves
 FEW_SCORED = 2_000_000
 # a group's later shards take as many trials as its first ones, so that no program is compiled again, unless
 # there would be more of them than this
@@ -157,5 +157,5 @@ def effort_of(
         training=of_training if trained else 0,
         attacks=0 if rows <= FEW_ROWS and max(attacks) < MOMENT else of_attacks,
         evaluation=None if of_training is None else 0,
-        scoring=0 if scored <= FEW_SCORED else of_attacks,
+        scoring=0 if attacked and scored <= FEW_SCORED else of_attacks,
     )

@@ -12,14 +12,14 @@ import pathlib
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, wait
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import plugins, store, switches
+from vfljax import machine, plugins, store, switches
 from vfljax.config import Config
 from vfljax.datasets.core import checksum, identity
 from vfljax.datasets.splits import distinct_rows, label_groups
@@ -242,7 +242,8 @@ class Training:
     def __init__(self, plan: Plan, workdir: pathlib.Path, pool: Executor) -> None:
         """``plan`` is as ``ready`` returns it."""
         self.plan, self.workdir, self._pool = plan, workdir, pool
-        self._orders, self._trainers = Orders(plan), dict[tuple[int, int], Future[Trainer]]()
+        self._orders, self._trainers = Orders(plan), dict[tuple[int, int], Trainer]()
+        self._ahead: dict[tuple[int, int], Future[Trainer | None]] = {}  # at most one
 
     @profile.span("training, the host's work")
     def train(self, shard: Shard, following: Shard | None, progress: Progress) -> None:
@@ -253,36 +254,57 @@ class Training:
           following: a shard that will probably be trained next, whose programs are made meanwhile.
           progress: counts steps and trials.
         """
-        shards = [shard] if following is None else [shard, following]
-        for key in self._trainers.keys() - {_program(each) for each in shards}:
+        program = _program(shard)
+        for key in self._trainers.keys() - {program}:
             del self._trainers[key]  # frees its tables, which are not needed any more
-        for each in shards:
-            if _program(each) not in self._trainers:
-                self._make(each, self._stored_width(each.group))
-            if each is shard:  # the following may share some of its programs
-                self._made(shard)
+        if program not in self._trainers:
+            trainer = self._made_ahead(program)
+            self._trainers[program] = trainer or self._trainer(
+                shard, self._stored_width(shard.group)
+            )
+        if following is not None and _program(following) not in self._ahead:
+            self.close()
+            self._make_ahead(following)
         need = size.bytes_of(self.plan, shard)
         if need > free_disk(self.workdir):
             raise store.full(self.workdir / "shards" / shard.name, need)
         while width := self._try(shard, progress):
-            del self._trainers[_program(shard)]
-            self._make(shard, width)
+            del self._trainers[program]
+            self._trainers[program] = self._trainer(shard, width)
 
-    def _make(self, shard: Shard, width: int | None) -> None:
-        made = self._pool.submit(Trainer, self.plan, shard, self._pool, self._orders, width)
-        self._trainers[_program(shard)] = made
+    def close(self) -> None:
+        """Gives up what is made ahead, unless it has begun."""
+        for future in self._ahead.values():
+            future.cancel()
+        self._ahead = {}
 
-    def _made(self, shard: Shard) -> Trainer:
-        """Waits for the programs of a shard, and raises what a defense's code raised in them."""
-        try:
-            return self._trainers[_program(shard)].result()
-        except Exception:
-            del self._trainers[_program(shard)]  # the shard may be tried again
-            raise
+    def _trainer(self, shard: Shard, width: int | None) -> Trainer:
+        return Trainer(self.plan, shard, self._pool, self._orders, width)
+
+    def _make_ahead(self, shard: Shard) -> None:
+        """Begins to make the trainer of another group in the background."""
+        width, expected = self._stored_width(shard.group), switches.changed()
+
+        def make() -> Trainer | None:
+            # contexts such as ``jax.default_matmul_precision`` hold for one thread
+            return self._trainer(shard, width) if switches.changed() == expected else None
+
+        future = self._ahead[_program(shard)] = self._pool.submit(make)
+        if not machine.offered().cpu:
+            wait([future])  # it needs memory of the devices while it traces
+
+    def _made_ahead(self, program: tuple[int, int]) -> Trainer | None:
+        """Returns the trainer of a program that was made in the background, None if none was or it failed: what
+        a defense's code raises then, it raises again in the shard's own turn."""
+        future = self._ahead.pop(program, None)
+        if future is None:
+            return None
+        with profile.span("wait for a trace"):
+            return None if future.exception() else future.result()
 
     def _try(self, shard: Shard, progress: Progress) -> int:
         """Trains a shard. Returns 0, or a smaller width to try again with if a device's memory is exhausted."""
-        trainer = self._made(shard)
+        trainer = self._trainers[_program(shard)]
         try:
             train_shard(trainer, shard, self.workdir, progress)
             return 0
