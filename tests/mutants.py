@@ -8,10 +8,10 @@ names. Which tests are to catch it comes from a run of the whole suite with cove
 did not pass there take no part.
 
 Mutants are applied one at a time in a temporary copy of the checkout. Each is tried by tests that run a line
-of ``before``, then by others that run its file: of what tests share, such as a trained sweep or a traced
-function, coverage knows only the first test that ran a line. A module that no test runs in its own process is
-tried by the test files that name it. A run that exceeds ``--limit`` seconds of processor time counts as
-caught, but is told apart.
+of ``before``, then by others that run its file, or that its test file has: of what tests share, such as a
+trained sweep or a traced function, coverage knows only the first test that ran a line. A module that no test
+runs in its own process is tried by the test files that name it. A run that exceeds ``--limit`` seconds of
+processor time counts as caught, but is told apart.
 """
 
 from __future__ import annotations
@@ -240,7 +240,9 @@ def tests_of(
     lines = range(begin, begin + mutant.before.rstrip("\n").count("\n") + 1)
     by_line = suite.by_line(path.relative_to(root).as_posix())
     running = {test for line in lines for test in by_line.get(line, ())}
-    others = set().union(*by_line.values()) - running
+    # a test of the module's own file may run only what an earlier one has traced
+    own = {test for test in suite.seconds if file_of(test).endswith(f"/{path.stem}_test.py")}
+    others = own.union(*by_line.values()) - running
     for tests in filter(None, (running, others)):
         yield suite.chosen(tests, path.stem)
     if not running | others:
