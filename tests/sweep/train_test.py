@@ -51,23 +51,23 @@ def test_the_order_of_rows_is_made_once_an_epoch_for_all_groups(monkeypatch):
 def test_what_fails_ahead_or_would_miss_a_context_is_made_in_its_own_turn(
     precision, fails, in_its_turn, tmp_path, monkeypatch
 ):
-    planned, made, trained = plan_of(tiny()), [], []
+    planned, calls, trained = plan_of(tiny()), [], []
     first, second = planned.shards[0], next(s for s in planned.shards if s.group)
 
     def trainer_of(plan, shard, *_):
-        made.append((shard, threading.current_thread() is threading.main_thread()))
-        if fails and len(made) == 2:
+        calls.append((shard, threading.current_thread() is threading.main_thread()))
+        if fails and len(calls) == 2:
             raise ValueError("as the code of a defense")
         return shard
 
     monkeypatch.setattr(train, "Trainer", trainer_of)
-    monkeypatch.setattr(train, "train_shard", lambda made, *_: trained.append(made))
+    monkeypatch.setattr(train, "train_shard", lambda shard, *_: trained.append(shard))
     monkeypatch.setattr(train.Training, "_stored_width", lambda *_: None)
     with ThreadPoolExecutor(1) as pool, jax.default_matmul_precision(precision):
         training = train.Training(planned, tmp_path, pool)
         training.train(first, second, Progress("", 1, 1))
         training.train(second, None, Progress("", 1, 1))
-    assert made == [(first, True), *((second, turn) for turn in in_its_turn)]
+    assert calls == [(first, True), *((second, turn) for turn in in_its_turn)]
     assert trained == [first, second]
 
 
