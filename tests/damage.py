@@ -4,9 +4,9 @@
 
 Each trial copies a sweep that is finished, or was killed in training or in attacks, and damages one file or
 folder of it: a flipped bit, a truncation, a deletion, a new name, or two that are exchanged. Tables and arrays
-that are read then must be those of the undamaged sweep, unless one line refuses them. The command of the sweep,
-after ``--mend`` if a line asks for it, must end in the undamaged tables, bit for bit but for times. The exit
-status is 0 if all is well.
+that are read then must be those of the undamaged sweep, unless one line refuses them. The command of the sweep
+must end in the undamaged tables, bit for bit but for times, once all that is named as damaged is deleted. The
+exit status is 0 if all is well.
 """
 
 from __future__ import annotations
@@ -53,11 +53,9 @@ CONFIG = tiny(
 )
 
 
-def finish(workdir: pathlib.Path, mend: bool = False) -> None:
-    """Does what ``vfljax sweep`` does, with or without ``--mend``, but for the report."""
+def finish(workdir: pathlib.Path) -> None:
+    """Does what ``vfljax sweep`` does, but for the report."""
     with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
-        if mend:
-            running.mend(workdir)
         running.finish(parse(CONFIG), workdir, "test", silent).check()
 
 
@@ -100,7 +98,7 @@ def half_attacked(workdir: pathlib.Path) -> None:
 # --- damage: each changes one file or folder and says what it did ---
 
 # for people: nothing reads them
-IGNORED = ("results.parquet", "results.csv", "attacks.parquet", "attacks.csv", "damaged")
+IGNORED = ("results.parquet", "results.csv", "attacks.parquet", "attacks.csv")
 
 
 def flip(path: pathlib.Path, rng: random.Random) -> str:
@@ -230,6 +228,15 @@ def trial(state: State, path: pathlib.Path, damage: Any, rng: random.Random) -> 
     return wrong, f"{what}: {next(filter(None, lines), 'unnoticed')[:200]}"
 
 
+def delete_damaged(workdir: pathlib.Path) -> None:
+    """Deletes what is named as damaged, as a user does; what another damage had hidden is named next."""
+    while damaged := [f.unit for f in store.inspect(workdir) if f.state == "damaged"]:
+        for part in (workdir / unit for unit in damaged):
+            shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
+        if {*damaged} <= {"sweep.json", "sweep.copy.json"}:
+            return  # the command writes it again from the other copy
+
+
 def _judged(state: State, workdir: pathlib.Path) -> tuple[str, list[str]]:
     """Returns what a damaged sweep's commands do wrong, and what they say."""
     found, line = said(lambda: bits(figures(workdir)))
@@ -242,13 +249,14 @@ def _judged(state: State, workdir: pathlib.Path) -> tuple[str, list[str]]:
         if read is not None and read != arrays:
             return f"other arrays of trial {number}", lines
     findings, line = said(lambda: list(store.inspect(workdir)))
-    lines += [line, *(f"{f.unit}: {f.why} --mend" for f in findings or () if f.state == "damaged")]
+    lines += [line, *(f"{f.unit}: {f.why}" for f in findings or () if f.state == "damaged")]
     _, line = said(lambda: finish(workdir))
     lines.append(line)
-    if line and "--mend" not in line:
+    if line and ": delete it, and" not in line:
         return f"no remedy in {line!r}", lines
-    if any("--mend" in line for line in lines):
-        finish(workdir, mend=True)
+    if any(lines):
+        delete_damaged(workdir)
+        finish(workdir)
     if bits(figures(workdir)) != state.tables:
         return "other tables after the remedy", lines
     damaged = [f for f in store.inspect(workdir) if f.state == "damaged"]

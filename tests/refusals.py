@@ -28,5 +28,5 @@ def damaged(workdir: pathlib.Path, unit: str, why: str) -> Iterator[None]:
     line = str(error.value)
     assert error.value.unit == unit
     assert line.startswith(f"{workdir / unit} is damaged (")
-    assert f"`vfljax sweep --workdir={workdir} --mend`" in line
+    assert f"`vfljax sweep --workdir={workdir}`" in line
     assert len(line.splitlines()) == 1

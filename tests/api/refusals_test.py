@@ -22,7 +22,7 @@ REFUSED = [
     ("sweep", ["--config=nowhere.py", W], "nowhere.py"),
     ("sweep", [QUICK, W, "--launcher=ssh"], "unknown launcher 'ssh'"),
     ("sweep", [QUICK, W, "--jobs=2"], "inline uses all"),
-    ("sweep", [QUICK, W, "--dry_run", "--mend"], "leave --mend and --confirm out"),
+    ("sweep", [QUICK, W, "--dry_run", "--confirm"], "leave --confirm out"),
     ("sweep", [QUICK, W, "--config.seeds=100000"], "beyond the limit of 10,000: choose"),
     ("sweep", [QUICK, W, "--config.seeds=100000000000", "--beyond_limits"], "to 2,147,483,647"),
     ("sweep", [QUICK, W, "--config.\x1b[2J=1"], r"\x1b[2J"),

@@ -36,7 +36,7 @@ def test_a_damaged_checkpoint_read_by_setting_is_one_clear_line(workdir):
     for path in (setting.shard / "checkpoint").rglob("*"):
         if path.is_file():
             path.write_bytes(b"")
-    with refused(f"{setting.shard} is damaged", "--mend` sets it aside"):
+    with refused(f"{setting.shard} is damaged", ": delete it, and"):
         setting.weights()
 
 

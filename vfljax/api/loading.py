@@ -191,7 +191,6 @@ def load(workdir: Path) -> Sweep:
       workdir: the folder of a sweep.
 
     Raises:
-      UserError: of one line, if there is no sweep, or a file is not as it was written, with the command that
-        mends it.
+      UserError: of one line, if there is no sweep, or a file is not as it was written, with the remedy.
     """
     return Sweep(*store.load(workdir))

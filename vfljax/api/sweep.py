@@ -26,7 +26,6 @@ def run_sweep(
     *,
     confirm: bool = False,
     beyond_limits: bool = False,
-    mend: bool = False,
     plugin: Sequence[str] = (),
     launcher: str = "inline",
     jobs: Whole = 0,
@@ -47,7 +46,6 @@ def run_sweep(
       workdir: the folder of the sweep: new, or the one to continue.
       confirm: judge what is recommended again, on three fresh seeds.
       beyond_limits: plan sizes that are refused otherwise.
-      mend: set aside what is damaged, in WORKDIR/damaged, and make it again.
       plugin: a Python file, or the name of a module, with defenses or attacks of your own, which configs name
         'file:row'.
       launcher: where shards are trained and attacked: inline, in this process; local, in processes of this
@@ -70,8 +68,6 @@ def run_sweep(
     experiment, folder, command = experiment_for(
         config, workdir, beyond_limits=beyond_limits, plugin=plugin, command=command
     )
-    if mend:
-        running.mend(folder)
     with chosen(launcher, jobs, launcher_options or {}, plugin) as make:
         outcomes = [running.finish(experiment, folder, command, say, make)]
         if confirm:
@@ -134,7 +130,6 @@ def command(*, dry_run: bool = False, print_config: bool = False, **options: Any
         vfljax sweep --config=CONFIG --workdir=DIR --dry_run    # prints what it would take
         vfljax sweep --config=CONFIG --workdir=DIR --launcher=slurm --launcher_options=slurm_partition=gpu
         vfljax sweep --workdir=DIR                   # continues what is there
-        vfljax sweep --workdir=DIR --mend            # likewise, and makes what is damaged again
         vfljax sweep --workdir=DIR --confirm         # judges what is recommended again, on three fresh seeds
 
     The same command again continues a sweep that was stopped or killed, and ends with the same table. The
@@ -157,10 +152,9 @@ def command(*, dry_run: bool = False, print_config: bool = False, **options: Any
     if dry_run:
         from vfljax.launching import running
 
-        if options.get("mend") or options.get("confirm"):
-            parts = argument("mend"), " and ", argument("confirm"), " out"
+        if options.get("confirm"):
             what = argument("dry_run"), " changes nothing"
-            raise UserError(what, remedy=("leave ", *parts))
+            raise UserError(what, remedy=("leave ", argument("confirm"), " out"))
         experiment, folder, _ = experiment_for(**taken(experiment_for, options))
         print(running.counted(experiment, folder))
         return

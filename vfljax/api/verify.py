@@ -16,7 +16,7 @@ def verify(workdir: Path) -> None:
         vfljax verify --workdir=runs/quickstart
 
     Nothing is changed. The exit status is 0 where everything that is there is sound, and 2 where something
-    is damaged; `vfljax sweep --workdir=DIR --mend` then sets that aside and makes it again.
+    is damaged. Delete what is damaged, and `vfljax sweep --workdir=DIR` makes it again.
 
     Args:
       workdir: the folder of a sweep.
@@ -39,7 +39,7 @@ def verify(workdir: Path) -> None:
     if damaged:
         raise UserError(
             f"{folder} is damaged in {len(damaged)} of {counts.total()} parts, first {damaged[0].unit} "
-            f"({damaged[0].why}): {store.remedy(folder)} sets them aside and makes them again."
+            f"({damaged[0].why}): delete them, and `vfljax sweep --workdir={folder}` makes them again."
         )
     for line in store.load(folder).unfinished:
         print(f"not finished: {line}; `vfljax sweep --workdir={folder}` continues")

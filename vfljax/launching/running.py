@@ -155,16 +155,6 @@ def counted(experiment: Config, workdir: pathlib.Path) -> str:
 # --- the folder of a sweep before and after it is trained ---
 
 
-def mend(workdir: pathlib.Path) -> None:
-    """Sets the damaged parts of a sweep's folder aside, and prints their names."""
-    with store.leading(workdir):
-        damaged = store.mend(workdir)
-    for unit, _, why in damaged:
-        print(f"set aside: {unit} ({why})")
-    if not damaged:
-        print(f"nothing in {workdir} is damaged")
-
-
 def stored_plan(
     workdir: pathlib.Path, *, data_dir: str | None = None, unfinished: bool = False
 ) -> Plan:

@@ -12,7 +12,6 @@
     failures/<unit>.<id>.json    why a unit failed
     results.parquet, attacks.parquet, *.csv   the same tables in one piece, for people
     report.html, figures/        the report
-    damaged/                     what ``vfljax sweep --mend`` has set aside
 
 ``sweep.json`` has a copy beside it, which is read if the original is damaged. Every folder is built under
 another name and moved into place, so that it exists if and only if it is complete, and has a ``manifest.json``
@@ -22,7 +21,7 @@ if a file is not what was written. This is schema 7: sweeps that were written wi
 """
 
 from vfljax.store.atomic import full, write_bytes, write_table, write_text
-from vfljax.store.check import inspect, mend
+from vfljax.store.check import inspect
 from vfljax.store.claims import attempt, claim, claimed, clear_failures, failed, failures, leading
 from vfljax.store.header import (
     SCHEMA,
@@ -44,7 +43,7 @@ from vfljax.store.rows import (
     learner_of,
     variant_of,
 )
-from vfljax.store.sealed import Damaged, remedy
+from vfljax.store.sealed import Damaged
 from vfljax.store.units import (
     Unit,
     finished,
@@ -93,7 +92,6 @@ __all__ = [
     "leading",
     "learner_of",
     "load",
-    "mend",
     "read_header",
     "read_keyed",
     "read_partial",
@@ -102,7 +100,6 @@ __all__ = [
     "read_rows",
     "read_shared",
     "refuse_another",
-    "remedy",
     "shared_names",
     "splits_name",
     "stages",

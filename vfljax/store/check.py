@@ -1,18 +1,15 @@
-"""Finds the damaged parts of a sweep and sets them aside.
+"""Finds the damaged parts of a sweep: ``inspect`` checks every file that the commands of a sweep read.
 
-``inspect`` checks every file that the commands of a sweep read. ``mend`` moves damaged parts to the folder
-``damaged``, from which nothing is read. The command of the sweep then finds these parts missing and makes
-them again.
+Once the user has deleted a damaged part, the command of the sweep finds it missing and makes it again.
 """
 
 from __future__ import annotations
 
-import os
 import pathlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from vfljax.store.header import read_header, write
+from vfljax.store.header import read_header
 from vfljax.store.sealed import Damaged, damaged_roots
 from vfljax.store.units import SHARED, shared_names, units_of, verify
 
@@ -63,29 +60,3 @@ def _checked(workdir: pathlib.Path, unit: str) -> Finding:
     except Damaged as error:
         return Finding(error.unit, DAMAGED, error.why)
     return Finding(unit, SOUND)
-
-
-def mend(workdir: pathlib.Path) -> list[Finding]:
-    """Sets aside damaged parts and returns the findings. The caller holds the lock, and makes them again."""
-    damaged: list[Finding] = []
-    # a part that was set aside may have hidden damage of another
-    while new := [f for f in inspect(workdir) if f.state == DAMAGED and f not in damaged]:
-        for finding in new:
-            if finding.unit in damaged_roots(workdir):
-                write(workdir, read_header(workdir))  # from the other copy
-            else:
-                _move(workdir, finding.unit)
-        damaged += new
-    return damaged
-
-
-def _move(workdir: pathlib.Path, unit: str) -> None:
-    """Moves a folder, if it exists, to ``damaged``. Earlier versions that are there are kept."""
-    if not (workdir / unit).exists():
-        return
-    folder = workdir / "damaged"
-    folder.mkdir(exist_ok=True)
-    name, number = unit.replace("/", "_"), 0
-    while (folder / f"{name}.{number}").exists():
-        number += 1
-    os.replace(workdir / unit, folder / f"{name}.{number}")

@@ -21,19 +21,14 @@ SEAL, KIND = "sha256", "of"  # the keys of a record's checksum, and of the name 
 
 
 class Damaged(UserError):
-    """A file or folder of a sweep is not what was written. ``unit`` is the part that must be made again."""
+    """A file or folder of a sweep is not what was written. ``unit`` is the part to delete and make again."""
 
     def __init__(self, workdir: pathlib.Path, unit: str, why: str) -> None:
         self.unit, self.why = unit, why
         super().__init__(
-            f"{workdir / unit} is damaged ({why}): {remedy(workdir)} sets it aside and makes it "
-            "again; all else is kept."
+            f"{workdir / unit} is damaged ({why}): delete it, and `vfljax sweep --workdir={workdir}` "
+            "makes it again; all else is kept."
         )
-
-
-def remedy(workdir: pathlib.Path) -> str:
-    """Returns the command that mends a damaged sweep."""
-    return f"`vfljax sweep --workdir={workdir} --mend`"
 
 
 def reason(error: Exception) -> str:
