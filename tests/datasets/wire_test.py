@@ -1,5 +1,7 @@
 """Wires: three forms of file that read alike, and one line for whatever is none."""
 
+import pathlib
+
 import ml_dtypes
 import numpy as np
 import pyarrow as pa
@@ -87,6 +89,65 @@ def test_batches_of_different_sizes_have_no_order(tmp_path):
     assert (other.batch_size, alike(other)) == (8, alike(wire))
     sent = np.array([np.arange(N) < 7] * E)  # rows that were not sent count in no size
     assert read(written(tmp_path, "npz", arrays(**changes, sent=sent))).batch_size == 7
+
+
+def test_rows_that_were_not_sent_are_in_no_batch(tmp_path):
+    random = np.random.default_rng(2)
+    sent = np.stack([random.permutation(np.arange(N) < 15) for _ in range(E)])
+    batch = np.full((E, N), -1)
+    for epoch in range(E):
+        batch[epoch, sent[epoch]] = random.permutation(np.arange(15) // 6)  # 6, 6 and 3
+    ways = [  # the numbers of the other rows
+        batch,
+        np.where(sent, batch, 7),
+        np.where(sent, batch, random.integers(0, 9, batch.shape)),
+    ]
+    wires = []
+    for numbers in ways:
+        changes = {"order": None, "batch": numbers, "sent": sent, "batch_size": np.array(6)}
+        wires.append(read(written(tmp_path, "npz", arrays(**changes))))
+        changes["batch_size"] = None
+        assert read(written(tmp_path, "npz", arrays(**changes))).batch_size == 6
+    places = wires[0].order
+    for wire in wires:
+        assert (wire.batch_size, wire.equal_batches) == (6, True)
+        np.testing.assert_array_equal(wire.order, places)
+        for was, of, mine in zip(sent, places, batch):
+            assert sorted(of[was]) == [*range(15)]
+            assert all(len({*mine[was & (of // 6 == b)]}) == 1 for b in range(3))
+
+
+def test_an_order_has_no_places_amid_a_batch_for_rows_that_were_not_sent(tmp_path):
+    sent = np.array([np.arange(N) % 12 < 6] * E)
+    order = np.array([np.arange(N)] * E)  # places of whole batches of 6 that were not sent
+    changes = {"sent": sent, "order": order, "batch_size": np.array(6)}
+    wire = read(written(tmp_path, "npz", arrays(**changes)))
+    assert wire.order[0].tolist() == [*range(6), *range(12, 18), *range(6, 12), *range(18, 24)]
+    amid = written(tmp_path, "npz", arrays(**changes | {"batch_size": np.array(8)}))
+    one_line(lambda: read(amid), "order has places for rows that were not sent amid a batch")
+
+
+def test_a_batch_size_that_is_not_that_of_batches_is_what_the_loss_was_divided_by(tmp_path):
+    batch = np.array([np.arange(N) // 6] * E)
+    changes = {"order": None, "batch": batch, "batch_size": np.array(8)}
+    wire = read(written(tmp_path, "npz", arrays(**changes)))
+    assert (wire.order, wire.batch_size, wire.equal_batches) == (None, 8, False)
+
+
+def test_a_wire_is_read_by_its_content(tmp_path):
+    for form in ("npz", "parquet"):
+        path = pathlib.Path(written(tmp_path, form, arrays()))
+        for name in ("w.pq", "w.bin", "wire"):
+            read(str(path.rename(tmp_path / name)))
+            path = tmp_path / name
+    for name, content, said in (
+        ("w.safetensors", b"\x10\0\0\0\0\0\0\0{}              ", "a safetensors file"),
+        ("w.npy", b"\x93NUMPY\1\0", "an array of numpy.save"),
+        ("w.npz", b"\x1f\x8b\x08", "compressed by gzip"),
+        ("w.csv", b"a,b\n1,2\n", "of an unknown format"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        assert said in refused(read, str(tmp_path / name))
 
 
 def test_bfloat16_is_read_though_numpy_drops_its_name(tmp_path):

@@ -45,7 +45,9 @@ from vfljax.types import NO_SPLIT, SPLIT, HostArray, Sums
 
 DEFENDED = "defended"
 NOBODY = (Knower(""),)  # no attack that is run
-UNEQUAL = "Batches differ in size ({} rows on average): attacks that read which rows shared one are not run."
+UNEQUAL = (
+    "Batches have not all the same size ({}): attacks that read which rows shared one are not run."
+)
 CUT = "Labels are numbers, and classes are made of them by quantiles of all runs: {}."
 BINS = argument("bins")
 PREDICTIONS = "predictions.parquet"

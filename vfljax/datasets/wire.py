@@ -1,7 +1,8 @@
 """Reads a wire: the exchange of a federation that was trained elsewhere, recorded to be attacked.
 
-A wire is an .npz file, a folder of .npy files or a Parquet file (``analysis/reference/wire_format.md``) with
-these arrays of N rows and E epochs. One of the first two may be missing, and so may all others:
+A wire is an .npz file, a folder of .npy files or a Parquet file (``analysis/reference/wire_format.md``), by its
+content and not by its name. It has these arrays of N rows and E epochs. One of the first two may be missing,
+and so may all others:
 
     party<p>_embeddings  [E, N, D] or [N, D] of passive party p as the label party received them
     party<p>_gradients   likewise, the cut gradients that came back, of the mean loss of a batch
@@ -9,7 +10,8 @@ these arrays of N rows and E epochs. One of the first two may be missing, and so
     order, batch_size    [E, N] place of a row in its epoch's sending order, 0..N-1; [] rows of a batch
     batch                [E, N] number of a row's batch, in place of ``order``. Attacks that read which rows
                          shared a batch need batches of one size, of which one an epoch may be smaller
-    sent                 [E, N] whether the row was sent; all rows by default
+    sent                 [E, N] whether the row was sent; all rows by default. A row that was not sent is in no
+                         batch, whatever ``batch`` holds for it
     epochs               [E] which epochs those are; 0, 1, ... by default
     labels               [N] true classes 0..C-1, to score with; with ``bins``, any numbers
     known_rows, known_labels  [K] rows whose labels the attackers know
@@ -34,6 +36,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from vfljax.datasets import formats
 from vfljax.datasets.bins import MOST_CLASSES, classes_of, most_often, names_of, thresholds
 from vfljax.datasets.core import Column, Dataset, Recording
 from vfljax.datasets.npz import arrays as arrays_of
@@ -175,9 +178,12 @@ def _arrays(path: str) -> dict[str, Any]:
             files = sorted(f for f in place.glob("*.npy") if not f.name.startswith("."))
             arrays = {f.stem: np.load(f, mmap_mode="r", allow_pickle=False) for f in files}
         else:
-            arrays = (
-                _parquet(place) if place.suffix == ".parquet" else arrays_of(place, of_rows=False)
-            )
+            what = formats.named(formats.start_of(place))
+            if what not in (formats.PARQUET, formats.ZIP):
+                what = f"is {what or 'of an unknown format'} and no wire"
+                raise fault(path, what, f"{remedy} (numpy.savez writes one)")
+            parquet = what == formats.PARQUET
+            arrays = _parquet(place) if parquet else arrays_of(place, of_rows=False)
     return arrays
 
 
