@@ -39,12 +39,17 @@ ROWS = {
         ((("anchor", "teacher"),),),
     ),
     "label_dp": Row(
-        {"epsilon": 0.0},
-        (("epsilon", -0.5), ("epsilon", nan)),
+        {"epsilon": 0.0, "sigma": 0.5, "ell": 2.0, "fold": 0.5},
         (
+            *(("epsilon", -0.5), ("epsilon", nan), ("sigma", -1.0), ("sigma", nan)),
+            *(("ell", -1.0), ("ell", 1.5), ("fold", -0.1), ("fold", 1.1)),
+        ),
+        (
+            (("mechanism", "block_rr"),),
             (("mechanism", "rr_with_prior"),),
             (("guarantee", "none"), ("mechanism", "rr_with_prior"), ("prior", "teacher")),
         ),
+        unread=("sigma", "ell", "fold"),
     ),
     "grad_perturb": Row(
         {"epsilon": 0.5},

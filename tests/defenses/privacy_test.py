@@ -42,9 +42,15 @@ def over_steps(name, options):
     return map(np.asarray, harness.quick_jit(run)())
 
 
-@pytest.mark.parametrize("name", ["label_dp", "grad_perturb", "alibi", "vlp", "class_splitting"])
-def test_under_the_guarantee_a_row_is_drawn_once_and_nobody_sees_more_than_the_draw(name):
-    targets, seen, taught, later = over_steps(name, {})
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *(("label_dp", {}), ("label_dp", {"mechanism": "block_rr"}), ("grad_perturb", {})),
+        *(("alibi", {}), ("vlp", {}), ("class_splitting", {})),
+    ],
+)
+def test_under_the_guarantee_a_row_is_drawn_once_and_nobody_sees_more_than_the_draw(name, options):
+    targets, seen, taught, later = over_steps(name, options)
     np.testing.assert_array_equal(targets[0], targets[1])
     np.testing.assert_array_equal(seen, [later, later])
     assert np.any(later != LABELS)

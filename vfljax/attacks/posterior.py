@@ -15,7 +15,8 @@ fitted to it through the mechanism, by the likelihood
 (loss correction: Patrini et al. "Making Deep Neural Networks Robust to Label Noise", CVPR 2017, section 4.)
 epsilon is a public parameter of the mechanism (``vfljax.defenses.label_dp``). At 0 all scores are equal; at
 infinity, which no knob takes, the attack is ``direct``. For RRWithPrior, which responds among a row's
-likeliest classes only, the odds are the same within those.
+likeliest classes only, the odds are the same within those. Under BlockRR they are at most e^epsilon: a report
+of its Delta says less than is assumed here.
 
 Under VLP a vector Z of one bit a class takes the place of y~ (``vfljax.defenses.vlp``). A received entry is
 the sigmoid of a logit less Z_c, whose sign names Z_c in every epoch (``signal="signs"``). If c is the label, Z

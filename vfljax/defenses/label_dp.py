@@ -4,6 +4,8 @@
     rr_with_prior        with k* = argmax_k e^eps / (e^eps + k - 1) * sum of the top-k prior:
                          y in the top k*: kept with e^eps / (e^eps + k* - 1), else uniform over the
                          other k* - 1;  y outside: uniform over the top k*
+    block_rr             rare classes are replaced by frequent ones more often
+                         (``vfljax.defenses.block_rr``, which has the equations and the reference)
 
 A row's label is drawn ONCE for the whole training: fresh draws in every epoch would spend eps in every epoch.
 Later slots and the label party's teacher see the randomized labels only; metrics alone see the true ones.
@@ -43,9 +45,11 @@ import jax
 import jax.numpy as jnp
 
 from vfljax import errors, keys
-from vfljax.defenses import core
+from vfljax.defenses import block_rr, core
 from vfljax.defenses.rows import LEARNS, DefenseRow, Knower, Strengths, private_remarks
 from vfljax.types import Array, Context, HostArray, PyTree
+
+MECHANISMS = ("randomized_response", "rr_with_prior", "block_rr")
 
 
 def _other(key: Array, position: Array, count: Array | int) -> Array:
@@ -156,6 +160,9 @@ def first_half(key: Array, rows: int) -> Array:
 
 def label_dp(
     epsilon: Array | float,
+    sigma: Array | float = 1.0,
+    ell: Array | float = 1.0,
+    fold: Array | float = 0.01,
     *,
     mechanism: str = "randomized_response",
     prior: str = "two_stage",
@@ -165,12 +172,18 @@ def label_dp(
 
     With mechanism="randomized_response" it reduces to no defense at infinity. It must be listed before other
     defenses on targets. mechanism="rr_with_prior" needs a teacher, hence a label party that owns columns.
+    mechanism="block_rr" alone reads ``sigma`` in [0, inf], where 0 leaves no class to the minority; ``ell``, a
+    whole number of classes that replace those of the minority; and ``fold`` in [0, 1], the share of rows
+    that the prior is estimated from.
 
-    Raises ``ValueError`` for an epsilon out of range, an unknown option, and a teacher of raw labels
+    Raises ``ValueError`` for a knob out of range, an unknown option, and a teacher of raw labels
     whose guarantee is not given up; ``init`` does where a teacher is needed and there is none.
     """
     errors.check("epsilon", epsilon, 0.0, jnp.inf, infinite=True)
-    errors.check_choice("mechanism", mechanism, ("randomized_response", "rr_with_prior"))
+    errors.check("sigma", sigma, 0.0, jnp.inf, infinite=True)
+    errors.check("ell", ell, 0, whole=True)
+    errors.check("fold", fold, 0.0, 1.0)
+    errors.check_choice("mechanism", mechanism, MECHANISMS)
     errors.check_choice("prior", prior, ("two_stage", "teacher"))
     errors.check_choice("guarantee", guarantee, ("epsilon", "none"))
     reads_scores, raw_teacher = mechanism == "rr_with_prior", prior == "teacher"
@@ -182,6 +195,8 @@ def label_dp(
         )
 
     def plain(key: Array, labels: Array, num_classes: int) -> Array:
+        if mechanism == "block_rr":
+            return block_rr.randomize(key, labels, num_classes, epsilon, sigma, ell, fold)
         return randomized_response(keys.fold(key, "plain"), labels, num_classes, epsilon)
 
     def teach(key: Array, labels: Array, num_classes: int) -> tuple[Array, Array]:
@@ -230,6 +245,8 @@ def guess_text(epsilon: float, options: Mapping[str, Any], prior: Array | HostAr
     shares."""
     if options.get("mechanism") == "rr_with_prior":
         return "differs from row to row"
+    if options.get("mechanism") == "block_rr":
+        return "differs from seed to seed"  # with the estimated prior
     uniform = jnp.full(len(prior), 1 / len(prior))
     guess = best_guess(jnp.asarray(prior, jnp.float32), channel(uniform, epsilon))
     return f"{float(guess):.3f}"
@@ -237,7 +254,7 @@ def guess_text(epsilon: float, options: Mapping[str, Any], prior: Array | HostAr
 
 ROW = DefenseRow(
     factory=label_dp,
-    example={"epsilon": 1.0},
+    example={"epsilon": 1.0, "sigma": 1.0, "ell": 1.0, "fold": 0.01},
     known_by={
         # the likeliest label given the noisy one is the noisy one: to read it is the best guess
         # (label-only); model completion and the posterior add what the columns predict
@@ -248,7 +265,7 @@ ROW = DefenseRow(
             Knower("posterior", "direction"),
         ),
     },
-    neutral={"epsilon": math.inf},
+    neutral={"epsilon": math.inf, "sigma": 1.0, "ell": 1.0, "fold": 0.01},
     strengths=Strengths("epsilon", (8.0, 4.0, 2.0, 1.0, 0.5)),
     remarks=private_remarks(
         lambda options: options.get("guarantee") != "none",
