@@ -1,0 +1,163 @@
+"""Propagation of labels on a graph of nearest neighbors (Zhou et al. 2004).
+
+    s <- alpha S s + (1 - alpha) Y,   S = D^-1/2 W D^-1/2
+
+W is symmetric: W_ij = 1 if row j is among the k nearest of row i, or row i among those of row j, else 0, and
+D is diagonal with the sums of W's rows. The limit is
+
+    s = (1 - alpha) (I - alpha S)^-1 Y
+
+Y is the one-hot class of a known row less the mean over known rows, and 0 for other rows. A row with s = 0 is
+therefore no likelier of one class than known rows are; so are all rows of a component of the graph without
+a known row. ``graph`` is made once for all Y, whose columns may be those of many draws of known rows.
+
+The columns of x are weighed as they come: a caller scales them, by ``block`` for example.
+
+Reference: Zhou, Bousquet, Lal, Weston, Schoelkopf. "Learning with Local and Global Consistency", NIPS 2003,
+whose graph is complete and has Gaussian weights. The sparse graph and the centered Y are ours. The limit is
+found by Chebyshev's semi-iteration (Golub, Varga 1961), which needs an eighth of the products at alpha = .97.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from vfljax.attacks import core
+from vfljax.types import Array
+
+NEAREST = 7
+PRODUCTS = 50  # with S; leaves 1e-5 of s at alpha = .97
+MOST_ROWS = 20_000  # that neighbors are chosen among
+AT_ONCE = 256  # rows whose distances to all others are held
+
+
+class Graph(NamedTuple):
+    """S of n rows. An edge is held by a row that has the other one among its nearest."""
+
+    ends: Array  # [n, k] int32: the nearest rows of each
+    there: Array  # [n, k] S from each row to them; 0 where a row has fewer
+    back: Array  # [n, k] S from them to the row; 0 if they hold the edge themselves
+
+
+def block(x: Array, usable: Array) -> Array:
+    """The columns of x [n, W], centered and divided by one number, so that their variances over the rows
+    ``usable`` [n] bool sum to 1. Other rows, and columns that are all constant, are 0."""
+    chex.assert_rank([x, usable], [2, 1])
+    count = jnp.maximum(jnp.sum(usable), 1)
+    x = jnp.where(usable[:, None], x, 0.0)
+    largest = jnp.max(jnp.abs(x))
+    x = x / jnp.where(largest > 0, largest, 1.0)
+    x = jnp.where(usable[:, None], x - jnp.sum(x, axis=0, keepdims=True) / count, 0.0)
+    spread = jnp.sqrt(jnp.sum(x * x) / count)
+    return jnp.where(spread > 1e-6, x / jnp.maximum(spread, 1e-6), 0.0)
+
+
+def nearest(
+    x: Array, usable: Array, k: int = NEAREST, among: Array | None = None
+) -> tuple[Array, Array]:
+    """The k nearest other rows of each row by Euclidean distance, exactly.
+
+    Args:
+      x: [n, W].
+      usable: [n] bool. Other rows have no neighbors, and are none.
+      k: how many. Of equally near rows those of least number are taken.
+      among: [m] int32, the rows that may be neighbors; all by default.
+
+    Returns:
+      Their numbers [n, k] int32, and which of them [n, k] bool are neighbors, as there may be fewer.
+    """
+    chex.assert_rank([x, usable], [2, 1])
+    among = jnp.arange(len(x), dtype=jnp.int32) if among is None else among
+    others, squares = x[among], jnp.sum(x * x, axis=1)
+    k = min(k, len(among))
+
+    def of_row(row: Array) -> tuple[Array, Array]:
+        # |x_i - x_j|^2 less |x_i|^2, which moves no order
+        apart = squares[among] - 2 * core.multiply(others, x[row])
+        apart = jnp.where(usable[among] & (among != row), apart, jnp.inf)
+        negative, places = jax.lax.top_k(-apart, k)
+        return among[places], jnp.isfinite(negative) & usable[row]
+
+    return jax.lax.map(of_row, jnp.arange(len(x), dtype=jnp.int32), batch_size=AT_ONCE)
+
+
+def drawn(key: Array, rows: int) -> Array | None:
+    """The rows that may be neighbors (``nearest``): all, or a drawn ``MOST_ROWS`` of more, for which each row
+    has its nearest among the drawn ones alone."""
+    if rows <= MOST_ROWS:
+        return None
+    return jnp.sort(jax.random.choice(key, rows, (MOST_ROWS,), replace=False)).astype(jnp.int32)
+
+
+def graph(x: Array, usable: Array, k: int = NEAREST, among: Array | None = None) -> Graph:
+    """The symmetric graph of the k ``nearest`` rows of x [n, W]; rows that are not usable are isolated."""
+    ends, real = nearest(x, usable, k, among)
+    rows = jnp.arange(len(x), dtype=jnp.int32)[:, None]
+    # whether the row at the other end holds the edge too
+    mutual = jnp.any((ends[ends] == rows[..., None]) & real[ends], axis=-1) & real
+    one_way = real & ~mutual
+    degree = jnp.sum(real, axis=1) + jnp.zeros(len(x)).at[ends].add(one_way)
+    root = jax.lax.rsqrt(jnp.maximum(degree, 1.0))
+    weights = root[:, None] * root[ends]
+    return Graph(ends, weights * real, weights * one_way)
+
+
+@jax.custom_batching.custom_vmap
+def multiply(graph: Graph, s: Array) -> Array:
+    """S s [n, C] of s [n, C]."""
+    chex.assert_rank(s, 2)
+    received = jnp.sum(graph.there[..., None] * s[graph.ends], axis=1)
+    return received.at[graph.ends].add(graph.back[..., None] * s[:, None])
+
+
+@multiply.def_vmap
+def _multiply_mapped(size: int, mapped: tuple[Graph, bool], graph: Graph, s: Array) -> Any:
+    """``multiply`` under vmap. Several s of one graph become columns of one, because the time of a product is
+    that of its edges, whatever the number of columns."""
+    if not any(mapped[0]):
+        columns = jnp.moveaxis(s, 0, 1).reshape(s.shape[1], -1)
+        product = multiply(graph, columns).reshape(s.shape[1], size, -1)
+        return jnp.moveaxis(product, 1, 0), True
+    axes = jax.tree.map(lambda each: 0 if each else None, tuple(mapped))
+    return jax.vmap(multiply.fun, axes)(graph, s), True
+
+
+def propagate(graph: Graph, y: Array, alpha: Array | float, products: int = PRODUCTS) -> Array:
+    """(1 - alpha) (I - alpha S)^-1 y [n, C] of y [n, C], after a fixed number of ``products`` with S.
+
+    Args:
+      graph: S.
+      y: any number of columns, of several draws of known rows for example.
+      alpha: from 0, which returns y, to less than 1.
+      products: at least 1.
+    """
+    chex.assert_rank(y, 2)
+    start = (1 - alpha) * y
+
+    def step(carry: tuple[Array, Array, Array], _: None) -> tuple[tuple[Array, Array, Array], None]:
+        s, before, factor = carry
+        factor = 1 / (1 - alpha**2 * factor / 4)
+        return (factor * (alpha * multiply(graph, s) + start - before) + before, s, factor), None
+
+    # the first product has factor 1, and the second, of the recursion, 1 / (1 - alpha^2 / 2)
+    first = alpha * multiply(graph, start) + start, start, jnp.full((), 2.0)
+    return jax.lax.scan(step, first, None, length=products - 1)[0][0]
+
+
+def seeds(classes: Array) -> Array:
+    """Y [n, C] of the one-hot classes [n, C] of known rows, whose other rows are 0. Rows may also have shares
+    of classes that sum to a weight."""
+    weights = jnp.sum(classes, axis=1, keepdims=True)
+    total = jnp.maximum(jnp.sum(weights), 1e-12)
+    return classes - weights * jnp.sum(classes, axis=0, keepdims=True) / total
+
+
+def scores(graph: Graph, classes: Array, alpha: Array | float) -> Array:
+    """The scores [n, C] that ``propagate`` gives ``seeds``; a class of which no row is known scores least."""
+    s = propagate(graph, seeds(classes), alpha)
+    present = jnp.sum(classes, axis=0, keepdims=True) > 0
+    return jnp.where(present, s, jnp.min(s, axis=1, keepdims=True) - 1.0)
