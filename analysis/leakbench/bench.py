@@ -48,6 +48,7 @@ from vfljax.report.costs import costs
 from vfljax.report.judge import LOCAL_ONLY
 from vfljax.report.judged import Judged
 from vfljax.report.points import members_of, points_of
+from vfljax.report.strongest import by_run
 from vfljax.report.verdicts import EXCESS
 from vfljax.store import StoredSweep
 from vfljax.store.units import SHARD
@@ -266,7 +267,7 @@ def _score(
             limits=_limits(verdict["leak_lower"], verdict["leak_upper"]),
             attack=attack,
             variant=verdict["leader"],
-            **_by_seed(verdict, of_point, judged),
+            **_by_seed(verdict, judged),
         ),
         local_only=_number(verdict["local_only"]),
         certain=_number(float(certain.mean())) if certain is not None and measured else None,
@@ -279,18 +280,10 @@ def _score(
     )
 
 
-def _by_seed(verdict: Mapping[str, Any], of_point: pd.DataFrame, judged: Judged) -> dict[str, Any]:
-    """Returns the fields of a ``Reading`` by which it is compared with others seed by seed.
-
-    The leak of a run is the largest of its attacks and of its attackers' local-only learners.
-    """
-    attacks = of_point[(of_point["role"] == "attack") & of_point["leak"].notna()]
-    learners = judged.rows[judged.rows["role"] == "learner"]
-    learners = learners[learners["known"] == verdict["known"]]
-    most = learners.groupby(["seed", "attackers"])["leak"].max()
-    matched = pd.MultiIndex.from_frame(attacks[["seed", "attackers"]])
-    local = most.reindex(matched).to_numpy() if verdict["known"] else judged.facts.chance
-    leaks = np.fmax(attacks["leak"], local).groupby(attacks["seed"]).max()
+def _by_seed(verdict: Mapping[str, Any], judged: Judged) -> dict[str, Any]:
+    """Returns the fields of a ``Reading`` by which it is compared with others seed by seed."""
+    runs = by_run(judged.rows, judged.facts, verdict["known"])
+    leaks = runs.loc[verdict["configuration"], verdict["panel"]]
     if not abs(leaks.mean() - verdict["leak"]) <= ROUNDED:
         return {}  # on some seed only attacks that the judge counts as broken have figures
     of_seed = leaks.reindex(sorted(judged.trials["seed"].unique()))

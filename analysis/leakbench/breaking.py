@@ -1,4 +1,4 @@
-"""Entries are broken by files that hold the scores of an attack, whose code is not run.
+"""Entries are broken by files that hold the scores of an attack, whose code is not run to check them.
 
 A file is an .npz as ``numpy.savez`` writes it, like a wire, and nothing in it is executed. It has an array [5,
 N, C] for each place that it breaks, named by ``array_name``: for each of the five seeds the scores of every
@@ -6,6 +6,8 @@ recorded training row, in the rows' order in the recorded exchange, for every cl
 with the true labels by ``attacking.scoring``, as those of every attack are. On boards whose attackers know
 labels, the attack knew those of the recorded exchange: it names its classes itself, and these rows are not
 scored. On boards without them, the names of the classes are granted, as to attacks that know no label.
+
+A reader (``analysis.readers``) is run on the bench's own sweeps, and its scores become such a file.
 """
 
 from __future__ import annotations
@@ -18,9 +20,12 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from analysis.leakbench.bench import NOISE
-from analysis.leakbench.boards import KNOWN, Board
+from analysis.leakbench import exchanges
+from analysis.leakbench.bench import NOISE, TRAINED, Bench
+from analysis.leakbench.boards import BOARDS, KNOWN, Board
 from analysis.leakbench.entry_files import Break, Data, Entry, Reading, Score, sha256_of
+from analysis.readers import protocol
+from analysis.readers.protocol import Reader
 from vfljax.attacking.scoring import AttackOutput, Scorer
 from vfljax.datasets.npz import arrays as arrays_of
 from vfljax.datasets.splits import label_groups
@@ -31,7 +36,7 @@ from vfljax.sweep import train
 from vfljax.sweep.grid import parse
 from vfljax.sweep.known import split_arrays
 from vfljax.sweep.plan import make_plan, recorded
-from vfljax.types import HostArray, Scores
+from vfljax.types import MALICIOUS, HostArray, Scores, federation_of
 
 MOST_BYTES = 64 << 20  # of the arrays of a file
 AGREES = 1e-3  # more than another machine moves the leak of the same scores
@@ -69,6 +74,44 @@ def array_name(board: Board, gain: float) -> str:
     """
     kind = f"{board.federation}{'_malicious' * board.malicious}"
     return f"{kind}_known{board.known}_kept{100 * gain:.0f}"
+
+
+def arrays_by(name: str, reader: Reader, place: Bench, entry: Entry) -> dict[str, HostArray]:
+    """Returns the scores [seeds, N, C] that a reader gives wherever an entry has a figure, by array name.
+
+    Args:
+      name: of the reader.
+      reader: the function.
+      place: the data set and its sweeps; strengths that these lack are trained.
+      entry: with its results on the data set. Where a seed diverged, there are no scores.
+    """
+    found: dict[str, dict[int, HostArray]] = {}
+    for federation in TRAINED:
+        strengths = exchanges.chosen(entry, place.data, federation)
+        if not strengths:
+            continue
+        sweep = exchanges.sweep_of(place, entry, federation, [knobs for knobs, _ in strengths])
+        stored = protocol.opened(sweep.workdir)
+        classes = stored.plan.dataset.num_classes
+        for knobs, gains in strengths:
+            for of in protocol.seen(stored, exchanges.trials_of(sweep, entry, knobs)):
+                malicious = federation_of(of.row["federation"]).kind == MALICIOUS
+                for board in BOARDS:
+                    if (board.federation, board.malicious) != (federation, malicious):
+                        continue
+                    known = protocol.known_of(of, board.known)
+                    scores = protocol.scores_of(name, reader, of, known, classes)
+                    for gain in gains:
+                        score = entry.score(place.data, board, gain)
+                        if score is not None and score.reading and score.knobs == knobs:
+                            by_seed = found.setdefault(array_name(board, gain), {})
+                            by_seed[int(of.row["seed"])] = scores
+    seeds = int(place.config["seeds"])
+    return {
+        array: np.stack([by_seed[seed] for seed in range(seeds)])
+        for array, by_seed in found.items()
+        if len(by_seed) == seeds
+    }
 
 
 def figures(entry: Entry, data: Data) -> dict[Place, Score]:

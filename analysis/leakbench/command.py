@@ -30,6 +30,7 @@ def run(
     workdir: Path | None = None,
     attacks: Sequence[str] = (),
     scores: Path | None = None,
+    readers: Path | None = None,
     by: str = "",
     how: str = "",
     exchange: Path | None = None,
@@ -45,15 +46,18 @@ def run(
             --by=NAME --how="what it does" --workdir=runs/mine
         python -m launch.leakbench --data=digits --entry=FILE --exchange=FOLDER --workdir=runs/exchange
         python -m launch.leakbench --data=digits --entry=FILE --break=SCORES --by=NAME --how="what it does"
+        python -m launch.leakbench --data=digits --entry=FILE --readers=mine.py --by=NAME \\
+            --how="what it does" --workdir=runs/mine
         python -m launch.leakbench --verify
         python -m launch.leakbench --verify --retrain --data=digits --entry=FILE --workdir=runs/anew
 
     The first trains every strength of the entry, chooses by cost alone, attacks with AutoLeak and writes the
     scores into the entry's file; several entries between commas share a sweep, and without --entry all of
     --entries are run. The second runs further attacks, and records where they read more than known ones. The
-    third writes what crossed between the parties at the chosen strengths, and the fourth scores what somebody
-    read from that. --verify checks stored entries and scores the files of breaks again; with --retrain it makes
-    the scores anew. An entry is data: only plugins that the command names are run. Rules:
+    third writes what crossed between the parties at the chosen strengths, the fourth scores what somebody
+    read from that, and the fifth what the functions of a file read (analysis/guide/write_a_reader.md). --verify
+    checks stored entries and scores the files of breaks again; with --retrain it makes the scores anew. An
+    entry is data: only plugins and readers that the command names are run. Rules:
     analysis/applications/leakbench.md.
 
     Args:
@@ -64,6 +68,7 @@ def run(
       workdir: folder of the sweep; the same command continues it.
       attacks: further attacks than AutoLeak's, to break the entry.
       scores: an .npz file of scores of each row, to break the entry.
+      readers: a Python file of functions that read labels, to break the entry.
       by: who breaks the entry.
       how: what the attack does, in a sentence.
       exchange: folder that the recorded exchanges are written to.
@@ -86,7 +91,7 @@ def run(
     if len({each.name for each in files.values()}) < len(named):
         what = argument("entry"), " names two entries of one name"
         raise UserError(what, remedy="rename a file")
-    breaks = bool(attacks) or scores is not None
+    breaks = bool(attacks) or scores is not None or readers is not None
     for name, value, what in (
         ("data", data or (verify and not retrain), "a data set of LeakBench"),
         ("workdir", workdir or verify or scores, "the folder of the entries' sweeps"),
@@ -94,7 +99,7 @@ def run(
         ("by", by or not breaks, "who breaks the entry"),
         ("how", how or not breaks, "what the attack does, in a sentence"),
         ("verify", verify or not retrain, "it is what --retrain is of"),
-        ("entry", len(named) == 1 or scores is None, "the one entry that the scores break"),
+        ("entry", len(named) == 1 or not (scores or readers), "the one entry that is broken"),
     ):
         if not value:
             raise UserError("is needed", field=argument(name), remedy=what)
@@ -111,6 +116,9 @@ def run(
         _retrain(place, files)
     elif scores is not None:
         _break(place, files, pathlib.Path(scores), by, how)
+        _show_ranks(files, pathlib.Path(entries), data)
+    elif readers is not None:
+        _break_by_readers(place, files, pathlib.Path(readers), by, how)
         _show_ranks(files, pathlib.Path(entries), data)
     elif exchange is not None:
         from analysis.leakbench import exchanges
@@ -174,6 +182,24 @@ def _break(place: Bench, files: Files, scores: pathlib.Path, by: str, how: str) 
     shutil.copy(scores, file.parent / new[0].scores)  # before the entry that names it
     print(f"{entry.name} is broken at {len(new)} places; {new[0].scores} is kept beside it")
     _write(file, broken)
+
+
+def _break_by_readers(place: Bench, files: Files, readers: pathlib.Path, by: str, how: str) -> None:
+    """Writes the scores of each reader of a file to the bench's folder, and scores them as any file."""
+    import numpy as np
+
+    from analysis.leakbench import breaking, entry_files
+    from analysis.readers import protocol
+
+    found = protocol.readers_of(readers)
+    (file, entry), folder = next(iter(files.items())), place.workdir / "readers"
+    breaking.figures(entry, place.data)  # before anything is trained
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, reader in found.items():
+        scores = folder / f"{entry.name}.{name}.npz"
+        np.savez_compressed(scores, **breaking.arrays_by(name, reader, place, entry))
+        print(f"{name}: its scores are in {short_path(scores)}")
+        _break(place, {file: entry_files.read(file)}, scores, by, how)
 
 
 def _show_ranks(files: Files, folder: pathlib.Path, data: Data) -> None:

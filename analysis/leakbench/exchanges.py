@@ -77,29 +77,33 @@ def rebuild(place: Bench, entry: Entry, folder: pathlib.Path) -> list[pathlib.Pa
         what = f"{entry.name} has no figure on {place.data}"
         raise UserError(what, remedy="run the entry first")
     for federation in TRAINED:
-        chosen: list[tuple[Knobs, set[float]]] = []
-        for score in result.scores:
-            if score.board.federation != federation or score.reading is None:
-                continue
-            if gains := next((gains for knobs, gains in chosen if knobs == score.knobs), None):
-                gains.add(score.gain)
-            else:
-                chosen.append((score.knobs, {score.gain}))
-        if chosen:
-            sweep = _sweep(place, entry, federation, [knobs for knobs, _ in chosen])
-            about = [(knobs, tuple(sorted(gains))) for knobs, gains in chosen]
-            out += _write(sweep, entry, place.data, about, folder / entry.name)
+        if strengths := chosen(entry, place.data, federation):
+            sweep = sweep_of(place, entry, federation, [knobs for knobs, _ in strengths])
+            out += _write(sweep, entry, place.data, strengths, folder / entry.name)
     return out
 
 
-def _sweep(place: Bench, entry: Entry, federation: str, strengths: list[Knobs]) -> StoredSweep:
+def chosen(entry: Entry, data: Data, federation: str) -> list[tuple[Knobs, tuple[float, ...]]]:
+    """Returns the strengths of an entry that were chosen in a federation, each with its shares of the gain."""
+    found: list[tuple[Knobs, set[float]]] = []
+    for score in entry.results[data].scores:
+        if score.board.federation != federation or score.reading is None:
+            continue
+        if gains := next((gains for knobs, gains in found if knobs == score.knobs), None):
+            gains.add(score.gain)
+        else:
+            found.append((score.knobs, {score.gain}))
+    return [(knobs, tuple(sorted(gains))) for knobs, gains in found]
+
+
+def sweep_of(place: Bench, entry: Entry, federation: str, strengths: list[Knobs]) -> StoredSweep:
     """Returns a sweep that has the strengths of an entry, which is trained if the bench has none."""
     if (place.workdir / federation / "sweep.json").exists():
         sweep = store.load(place.workdir / federation)
         same = {n: about["sha256"] for n, about in sweep.plugins.items() if n in entry.method}
         if same == entry.results[place.data].plugins and all(
             len(trials) == sweep.config["seeds"] * len(TRAINED[federation])
-            for trials in (_trials(sweep, entry, knobs) for knobs in strengths)
+            for trials in (trials_of(sweep, entry, knobs) for knobs in strengths)
         ):
             return sweep
     whole = entry.chain(place.data)
@@ -126,7 +130,7 @@ def _is(chain: Mapping[str, Mapping[str, Any]], knobs: Knobs) -> bool:
     )
 
 
-def _trials(sweep: StoredSweep, entry: Entry, knobs: Knobs) -> list[dict[str, Any]]:
+def trials_of(sweep: StoredSweep, entry: Entry, knobs: Knobs) -> list[dict[str, Any]]:
     """Returns the rows of the trials of a strength."""
     trials = read(sweep).trials
     every = points_of(trials)["knobs"].to_dict()
@@ -148,7 +152,7 @@ def _write(
     by_kind: dict[str, list[Wires]] = {}
     for number, (knobs, gains) in enumerate(strengths):
         files: dict[str, dict[str, str]] = {}
-        for trial in _trials(sweep, entry, knobs):
+        for trial in trials_of(sweep, entry, knobs):
             kind, seed = federation_of(trial["federation"]).kind, int(trial["seed"])
             name = f"{number}/seed{seed}.npz"
             wire = _wire(sweep.trial(trial["trial"]).exchange(), plan, arrays, seed)

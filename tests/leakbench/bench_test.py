@@ -4,12 +4,14 @@ import dataclasses
 import sys
 
 import msgspec
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
 import vfljax
-from analysis.leakbench import bench, boards, exchanges, retraining
+from analysis.leakbench import bench, boards, breaking, exchanges, retraining
 from analysis.leakbench.boards import BOARDS, Board, Suite
+from analysis.leakbench.breaking import array_name
 from analysis.leakbench.entry_files import Entry
 from tests.sweeps import tiny
 from vfljax import attacks, defenses, store
@@ -134,6 +136,22 @@ def test_an_exchange_is_that_of_the_chosen_strength(place, ran, tmp_path):
     assert (stored.known_rows == retrained.known_rows).all()
     assert stored.parties[0].gradients == pytest.approx(retrained.parties[0].gradients, abs=1e-4)
     assert store.load(elsewhere.workdir / "exchange/mild/split").attacks.num_rows == 0
+
+
+def test_a_reader_breaks_an_entry_by_its_scores(place, ran, tmp_path):
+    def others_fall(view, known, num_classes):
+        """Minus the first gradients, which at first are negative for a row's own class alone."""
+        return -view.gradients[0]
+
+    mild = ran["mild"]
+    arrays = breaking.arrays_by("others_fall", others_fall, place, mild)
+    read = {array_name(s.board, s.gain) for s in mild.results["digits"].scores if s.reading}
+    assert {*arrays} == read
+    np.savez(tmp_path / "scores.npz", **arrays)
+    of = breaking.truth(CONFIG)
+    found = breaking.readings(tmp_path / "scores.npz", mild, "digits", of)
+    assert found[NO_LABELS, 0.5].leak > 0.95
+    assert found[HONEST, 0.5].leak < 0.5  # ten entries of an embedding's gradient are no classes
 
 
 def test_typed_in_scores_cannot_be_made_anew(place, ran, tmp_path, monkeypatch):

@@ -34,6 +34,15 @@ def folder(launch, tmp_path, monkeypatch):  # ``launch`` changes the folder too
             "mine has no figure on digits that could be broken",
         ),
         (
+            ["--entry=mine.json", "--data=digits", "--readers=r.py", "--by=Eve", "--how=so"],
+            "--workdir is needed",
+        ),
+        (
+            [*("--entry=mine.json", "--data=digits", "--readers=r.py", "--by=Eve", "--how=so")]
+            + ["--workdir=w"],
+            "there is no file r.py",
+        ),
+        (
             ["--entry=mine.json", "--data=digits", "--exchange=e", "--workdir=w"],
             "mine has no figure on digits",
         ),
