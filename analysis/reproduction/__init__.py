@@ -3,7 +3,7 @@
     command             the command
     comparison_csv      stored comparisons with printed numbers
     evidence, claims    stored figures of attacks, and what they show of the papers' claims
-    coverage, causes    how all 549 printed numbers compare; why a number differs, and what shows it
+    coverage, causes    how all 869 printed numbers compare; why a number differs, and what shows it
     paper_figures       figures in the papers' form
     scatter             our figures against a paper's printed numbers
     reproduction_page   renders the pages of analysis/results/papers from templates

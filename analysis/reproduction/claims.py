@@ -32,6 +32,7 @@ TEST_AUC: dict[str, Any] = {"metric": "auc", "split": "test"}
 TITLES = {"leak": "leak AUC", "auc": "test AUC"}
 BENCHMARKS = ("noise", "compression", "ppdl", "discrete_sgd")
 EVERY_K = 0.6  # the largest epsilon at which KDk's Figure 6 has every k
+NORM = "norm/epoch=-1"  # the attack of the notebooks' points, on the last epoch
 LARGE_ALPHA = 0.005  # weight of dCor above which the claim on a larger model is tested
 
 
@@ -265,6 +266,30 @@ def _bounded_by_utility(evidence: Evidence) -> Iterator[Weighed]:
                 yield Weighed(_holds(row.leak <= row.auc + 0.01), f"{where}: {figures}.")
 
 
+def _norm_reads(evidence: Evidence) -> Iterator[Weighed]:
+    """Weighs the claim that undefended gradients give the labels to the norm attack."""
+    for name, rows in evidence.sweeps("li"):
+        if (undefended := _undefended(rows, NORM)) is not None:
+            leak = undefended.leak
+            yield Weighed(_holds(leak >= 0.9), f"{name}: leak AUC {leak:.3f}.")
+
+
+def _marvell_trades_better(evidence: Evidence) -> Iterator[Weighed]:
+    """Compares the leak under each ratio of isotropic noise with that under Marvell at the same test AUC, which
+    is interpolated between strengths."""
+    for name, rows in evidence.sweeps("li"):
+        curve = sorted((row.auc, row.leak) for row in _attacked(rows, NORM, "marvell"))
+        for noise in _attacked(rows, NORM, "noise") if curve else ():
+            figures = f"{name}, {noise.configuration}: leak AUC {noise.leak:.3f} at test AUC {noise.auc:.3f}"
+            if not curve[0][0] <= noise.auc <= curve[-1][0]:
+                text = f"{figures}, which no strength of Marvell that was run has."
+                yield Weighed(Support.OPEN, text)
+                continue
+            aucs, leaks = np.array(curve).T
+            leak = float(np.interp(noise.auc, aucs, leaks))
+            yield Weighed(_holds(leak < noise.leak), f"{figures}, under Marvell {leak:.3f}.")
+
+
 def _strongest(table: str) -> Weigh:
     """Lists the strongest attack on every configuration of the sweeps of a table, or of a paper."""
 
@@ -323,6 +348,9 @@ WEIGHED: dict[tuple[str, str], Weigh] = {
     ("sun", "bounded"): _bounded_by_utility,
     ("sun", "larger"): _larger_loses_less,
     ("sun", "strongest"): _strongest("sun"),
+    ("li", "norm"): _norm_reads,
+    ("li", "tradeoff"): _marvell_trades_better,
+    ("li", "strongest"): _strongest("li"),
 }
 
 

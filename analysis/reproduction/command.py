@@ -29,7 +29,7 @@ def run(
         python -m launch.reproduce --table=gafm/2 --data_dir=DIR --attacks=residual,probe,spectral
         python -m launch.reproduce --workdir=DIR    # its report again, with its paper's figure
         python -m launch.reproduce --list      # every table and figure: time and needs
-        python -m launch.reproduce --status    # how each of the 549 printed numbers stands
+        python -m launch.reproduce --status    # how each of the 869 printed numbers stands
         python -m launch.reproduce --write     # the pages of analysis/results/papers again
 
     The first trains or resumes, in --workdir, and prints our mean over seeds with its 95 % interval, the

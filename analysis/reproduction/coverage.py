@@ -1,4 +1,4 @@
-"""How each of the 549 printed numbers compares with our runs; each number counts once.
+"""How each of the 869 printed numbers compares with our runs; each number counts once.
 
 Only runs without a variant decide a number's status. An equivalent variant shows which rule would give the
 printed number. It is listed with the other variants that were tried.

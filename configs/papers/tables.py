@@ -2,8 +2,8 @@
 
 ``TABLES[table][data set]`` lists the runs of a data set's numbers, the published setting first. A run is a
 config of this folder and its variant; ``hours`` are those of the published setting on the ``device``:
-settings times the hours of one, which the docstrings of ``gafm``, ``kdk``, ``fu`` and ``sun`` say were
-measured or estimated from what.
+settings times the hours of one, which the docstrings of ``gafm``, ``kdk``, ``fu``, ``sun`` and ``li`` say
+were measured or estimated from what.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from configs.papers import (
     kdk_9,
     kdk_figure6,
     kdk_figure7,
+    li,
     sun,
 )
 
@@ -145,6 +146,11 @@ def _kdk(
     }
 
 
+def _li(dataset: str, hours: float) -> dict[str, tuple[Run, ...]]:
+    rules = [v.partition("-")[2] for v in li.VARIANTS if v.startswith(f"{dataset}-")]
+    return {SOURCES[dataset].name: _runs("li", dataset, rules, TWO_CORES, hours)}
+
+
 def _sun(config: str, hours: float, dataset: str = "criteo") -> dict[str, tuple[Run, ...]]:
     rules = (rule for rule in sun.VARIANTS[dataset] if rule)
     device = f"{TWO_CORES} or {GPU}"
@@ -184,4 +190,6 @@ TABLES: dict[str, dict[str, tuple[Run, ...]]] = {
     "sun/figure5": _sun("sun_figure5", 595),
     "sun/figure6": _sun("sun_figure6", 115),
     "sun/figure7": _sun("sun_figure7", 215),
+    "li/criteo": _li("criteo", 50),
+    "li/avazu": _li("avazu", 320),
 }

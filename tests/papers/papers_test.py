@@ -14,9 +14,9 @@ from vfljax.sweep.grid import parse
 
 def test_every_number_is_there_once_and_its_text_is_its_value():
     numbers = papers.numbers()
-    assert len({number.id for number in numbers}) == len(numbers) == 549
+    assert len({number.id for number in numbers}) == len(numbers) == 869
     by_paper = Counter(number.table.split("/")[0] for number in numbers)
-    assert by_paper == {"kdk": 196, "fu": 24, "gafm": 294, "sun": 35}
+    assert by_paper == {"kdk": 196, "fu": 24, "gafm": 294, "sun": 35, "li": 320}
     assert set(by_paper) == set(papers.PAPERS)
     for number in numbers:
         value = float(number.printed.rstrip("%")) / (100 if number.printed[-1] == "%" else 1)

@@ -127,6 +127,22 @@ def test_sun_s_claims_are_of_small_weights_and_the_signed_spectral_attack():
     assert support(("sun", "dcor_leak"), *two) == []
 
 
+def test_marvell_s_claims_are_of_the_norm_attack_on_the_last_epoch():
+    def of(method, auc, leak, attack="norm/epoch=-1"):
+        chain = {"undefended": (), "isotropic": ("noise",)}.get(method, (method,))
+        return row("li/criteo", method, chain, {}, attack, auc=auc, leak=leak)
+
+    curve = [
+        of("marvell", 0.7, 0.6),
+        of("marvell", 0.8, 0.8),
+        of("marvell", 0.75, 0.99, "norm/mean"),
+    ]
+    for auc, leak, expected in ((0.75, 0.71, FOR), (0.75, 0.69, AGAINST), (0.69, 0.9, OPEN)):
+        assert support(("li", "tradeoff"), *curve, of("isotropic", auc, leak)) == [expected]
+    for leak, expected in ((0.91, FOR), (0.89, AGAINST)):
+        assert support(("li", "norm"), of("undefended", 0.8, leak)) == [expected]
+
+
 def test_every_claim_is_weighed_and_says_where_the_paper_makes_it():
     every = claims.claims()
     assert [(claim.paper, claim.id) for claim in every] == list(claims.WEIGHED)

@@ -1,7 +1,8 @@
 """The numbers that papers print, and how our runs compare with them.
 
-    numbers.json        549 numbers of KDk (196), Fu et al. (24), GAFM (294) and Sun et al. (35), as printed,
-                        with their settings; notes where a paper contradicts itself or leaves something out
+    numbers.json        869 numbers of KDk (196), Fu et al. (24), GAFM (294), Sun et al. (35) and of Li et
+                        al.'s notebooks (320), as printed, with their settings; notes where a paper contradicts
+                        itself or leaves something out
     __init__            reads them: ``tables``, ``numbers`` and ``numbers_of``
     reproduction        finds the figures of a sweep that are compared with the numbers of a table
     agreement           verdicts on single numbers
@@ -31,6 +32,7 @@ PAPERS = {
     "fu": "Fu et al. 2022",
     "gafm": "Han and Guan 2023 (GAFM)",
     "sun": "Sun et al. 2022",
+    "li": "Li et al. 2022 (Marvell)",
 }
 FIGURES = {
     "kdk": ("figure6", "figure7"),

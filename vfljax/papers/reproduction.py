@@ -41,6 +41,7 @@ KNOBS: dict[str, dict[str, str]] = {
     "dcor": {"alpha_d": "dcor.alpha"},
     "label_dp": {"epsilon": "label_dp.epsilon"},
     "marvell": {"s": "marvell.power"},
+    "isotropic": {"ratio": "noise.scale"},
 }  # a paper's defense -> its setting's name -> our column
 NEUTRAL = {"none": {"alpha_d": 0.0}}  # settings that mean no defense
 
