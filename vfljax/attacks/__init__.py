@@ -6,7 +6,8 @@ a defense into account, that defense's row names it in ``known_by``. An attack n
 defined on and runs on each that was trained (``config.federations``). ``config.attackers`` names who
 attacks, ``config.malicious.parties`` who also trains maliciously or deviates in what it sends, and an option
 ``known`` how many labels it is given. An attack that a sweep cannot serve is skipped, and the report gives
-the reason. ``divisions``, ``learners`` and ``mixmatch`` are helpers of attacks.
+the reason. ``divisions``, ``learners``,
+``mixmatch`` and ``neighbors`` are helpers of attacks.
 """
 
 from vfljax.attacks import (
@@ -29,6 +30,7 @@ from vfljax.attacks import (
     residual,
     similarity,
     spectral,
+    spreading,
     surrogate,
     swapping,
     two_stage,
@@ -56,6 +58,7 @@ TABLE: dict[str, AttackRow] = {
     "joint": joint.ROW,
     "ranks": ranks.ROW,
     "reader": reader.ROW,
+    "spreading": spreading.ROW,
     "surrogate": surrogate.ROW,
     "enumeration": enumeration.ROW,
     "clusters": clusters.ROW,

@@ -1,0 +1,134 @@
+"""Propagation of labels among rows that are near in all that an attacker has (ours, after Zhou et al. 2004).
+
+    x_i = [columns_i, z_i, g mean_i],   s = (1 - alpha) (I - alpha S)^-1 Y
+
+S is the normalized symmetric graph of the 7 nearest neighbors of x, and Y has the known labels
+(``vfljax.attacks.neighbors``, which also says what ties and rows far from all others mean). Each of the three
+blocks has variances that sum to 1: z of the last epoch and the mean gradient are standardized by column, and
+the attacker's own columns are divided by one number, so that a column of little variance stays one. In ten
+classes a defense that mixes a few of them leaves rows of a class near each other, and no linear reader
+separates them.
+
+The graph reads no label and is made once for all draws of known ones. Of more than 20,000 rows each row's
+neighbors are chosen among a drawn 20,000.
+
+Without known labels Y is what another attack names: the class to which ``enumeration``, ``spectral`` or
+``direct`` gives the largest score, of every row that has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from vfljax import errors, keys
+from vfljax.attacks import core, neighbors
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
+from vfljax.attacks.direct import direct
+from vfljax.attacks.enumeration import enumeration
+from vfljax.attacks.probe import standardized
+from vfljax.attacks.spectral import spectral
+from vfljax.types import KINDS, Array, Known, Scores, View
+
+BLOCKS: Mapping[str, tuple[str, ...]] = {
+    "all": ("columns", "embeddings", "gradients"),
+    "columns": ("columns",),
+    "embeddings": ("columns", "embeddings"),
+    "exchange": ("embeddings", "gradients"),
+}
+"""What of a view is read (``Attack.reads``)."""
+
+NAMING: Mapping[str, Callable[[Bottoms, int], Attack]] = {
+    "enumeration": lambda bottoms, classes: enumeration(bottoms, classes, names="none"),
+    "spectral": lambda bottoms, classes: spectral(bottoms, classes, whole=True),
+    "direct": lambda bottoms, classes: direct(bottoms, classes, rule="most_negative", epoch="mean"),
+}
+"""The attacks that name classes without known labels."""
+
+
+def features(view: View, blocks: str, scale: str) -> Array:
+    """x [N, W]; 0 where a row was not sent.
+
+    Args:
+      view: what the attacker sees.
+      blocks: what is read of it, a name in ``BLOCKS``.
+      scale: whether the columns are on their own scale ("block") or standardized ("column").
+    """
+    mean, sent = core.received(view, "mean")
+    columns = core.columns_of(view.features)
+    parts = {
+        "columns": columns if scale == "block" else standardized(columns, sent),
+        "embeddings": standardized(view.embeddings[-1], view.sent[-1]),
+        "gradients": standardized(mean, sent),
+    }
+    return jnp.concatenate([neighbors.block(parts[name], sent) for name in BLOCKS[blocks]], axis=1)
+
+
+def spreading(
+    bottoms: Bottoms,
+    num_classes: int,
+    *,
+    names: str = "known",
+    blocks: str = "all",
+    scale: str = "block",
+) -> Attack:
+    """Spread the known labels, or those that another attack names, to near rows, and score all rows sent.
+
+    Knobs: how many labels are ``known``, and ``alpha``.
+
+    Args:
+      names: "known" for labels of known rows, or the attack that names classes for an attacker without any:
+        "enumeration", "spectral" (two classes) or "direct" (without a top model).
+      blocks: what is read, a name in ``BLOCKS``.
+      scale: "block" to read the attacker's own columns on their own scale, "column" standardized.
+
+    Returns:
+      An attack whose scores [N, C] are of either sign, NaN for rows never sent. Those rows teach nothing.
+
+    Raises:
+      ValueError: where columns to be read are codes or token ids.
+    """
+    errors.check_choice("names", names, ("known", *NAMING))
+    errors.check_choice("blocks", blocks, BLOCKS)
+    errors.check_choice("scale", scale, ("block", "column"))
+    reads = BLOCKS[blocks]
+    if "columns" in reads:
+        core.check_numeric(bottoms, f"choose blocks='exchange' instead of blocks={blocks!r}")
+    naming = None if names == "known" else NAMING[names](bottoms, num_classes)
+
+    def classes_of(key: Array, view: View, known: Known) -> Array:
+        """The classes [N, C] that are spread, one-hot; 0 for rows without one."""
+        if naming is None:
+            labels = core.labels_by_row(known, len(view.sums.count))
+        else:
+            knobs = {name: jnp.float32(value) for name, value in naming.knobs.items()}
+            named = naming.run(keys.fold(key, "naming"), view, known, knobs).train
+            labels = jnp.where(jnp.isfinite(named).all(axis=1), jnp.argmax(named, axis=1), -1)
+        return jax.nn.one_hot(labels, num_classes)
+
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
+        sent = view.sums.count > 0
+        among = neighbors.drawn(keys.fold(key, "among"), len(sent))
+        graph = neighbors.graph(features(view, blocks, scale), sent, among=among)
+        classes = classes_of(key, view, known) * sent[:, None]
+        return core.scored(neighbors.scores(graph, classes, knobs["alpha"]), sent)
+
+    fields: dict[str, Any] = {"knobs": core.KNOWN, "baselines": ("logistic",)}
+    if naming is not None:
+        reads = tuple(dict.fromkeys((*reads, *naming.reads)))
+        # of more classes spectral reads known labels
+        fields = {"federations": naming.federations, "binary": names == "spectral", "knobs": {}}
+    fields["knobs"] = {**fields["knobs"], "alpha": 0.97}
+    return Attack(
+        **{"run": run, "federations": KINDS, **fields},
+        ranges={"alpha": (0.0, 0.99)},
+        adaptive=True,
+        reads=reads,
+        epoch=None,
+    )
+
+
+ROW = AttackRow(spreading, cost=core.SOLVE)
