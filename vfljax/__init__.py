@@ -15,6 +15,7 @@
     launching/       the units of a sweep made in this process, and in others beside it
     report/          what leaks and what it costs, judged once per configuration, then shown
     papers/          the numbers that papers print, and their comparison with ours
+    recorder/        records a federation of any framework as a wire, with NumPy alone
     auditing/        the audit of a user's table, and attacks on a recorded wire
     api/             what Python programs and notebooks call, and the commands, with flags from its signatures
 
@@ -77,9 +78,11 @@ if TYPE_CHECKING:
     from vfljax.api.verify import verify
     from vfljax.defenses import chain
     from vfljax.machine import use_this_machine
+    from vfljax.recorder import Recorder
 
 __all__ = [
     "VERDICTS",
+    "Recorder",
     "attack",
     "attack_wire",
     "attacks",
@@ -103,6 +106,7 @@ __all__ = [
 
 # public names that are not modules, and where each is defined
 _NAMES = {
+    "Recorder": "vfljax.recorder",
     "VERDICTS": "vfljax.api.forms",
     "attack": "vfljax.api.attack",
     "attack_wire": "vfljax.api.attack",

@@ -22,7 +22,7 @@ from analysis.leakbench.bench import TRAINED, Bench
 from analysis.leakbench.boards import KNOWN
 from analysis.leakbench.entry_files import Data, Entry, Knobs, sha256_of
 from vfljax import store
-from vfljax.datasets.wire_checks import EXCHANGED, VERSION, checked
+from vfljax.datasets.wire_checks import EXCHANGED, GRID, checked
 from vfljax.errors import UserError
 from vfljax.launching import running
 from vfljax.report.points import points_of
@@ -185,8 +185,7 @@ def _wire(
     """Returns the arrays of a wire for one trial."""
     rows = plan.splits[seed].train
     labels = plan.dataset.labels[rows]
-    wire: dict[str, Any] = {"version": 1, "epochs": exchange["epochs"], "labels": labels}
-    assert wire["version"] == VERSION
+    wire: dict[str, Any] = {"version": GRID, "epochs": exchange["epochs"], "labels": labels}
     if MATES + "order" not in exchange:  # else batches have rows that attackers are not scored on
         wire |= {"order": exchange["order"], "batch_size": plan.experiment.training.batch_size}
     if not exchange["sent"].all():

@@ -1,23 +1,17 @@
-"""The recorder of ``guide/record_a_wire.md``, run as it stands there on a federation in plain PyTorch."""
-
-import re
+"""Hooks of a recorder in PyTorch, in the recipe for plain PyTorch and where other systems need them."""
 
 import numpy as np
 import pytest
 
 import vfljax
-from tests.conftest import ROOT
 from tests.sweeps import plan_of, tiny, train
 from vfljax.datasets.wire import read
+from vfljax.errors import UserError
 from vfljax.federation.training import epoch_of
 from vfljax.sweep.initial import initial_weights
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.slow
-PAGE = ROOT / "analysis" / "guide" / "record_a_wire.md"
-RECORDER, LOOP = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)[
-    :2
-]
 CONFIG = tiny(
     data={
         **{"name": "breast_cancer", "scaling": "standard"},
@@ -48,56 +42,71 @@ def scaled(columns, rows):
     return torch.tensor((x - x.mean(axis=0)) / np.where(spread > 0, spread, 1)).float()
 
 
-def test_a_recording_in_pytorch_holds_what_vfljax_exchanges(tmp_path, monkeypatch):
+def test_a_recording_in_pytorch_holds_what_vfljax_exchanges(tmp_path):
+    recipe = pytest.importorskip("analysis.recipes.plain_torch")
     plan = plan_of(CONFIG)
     training, rows = plan.experiment.training, plan.splits[0].train
     weights = initial_weights(plan.groups[0].spec, plan.experiment, plan.seeds, plan.table)
     parts = [network(variables) for variables in (*weights.bottoms, weights.active)]
 
-    def order(epoch):
+    def batches(epoch):
         orders = epoch_of(epoch, plan.seeds, len(rows)).order
-        return torch.tensor(np.asarray(orders[0]))
+        return torch.tensor(np.asarray(orders[0])).split(training.batch_size)
 
     x, own = (scaled(owner.features, rows) for owner in plan.party_columns)
     optimizer = torch.optim.SGD(
         [p for part in parts for p in part.parameters()],
-        lr=training.learning_rate[0],
-        momentum=training.momentum[0],
-        weight_decay=training.weight_decay[0],
+        lr=training.learning_rate,
+        momentum=training.momentum,
+        weight_decay=training.weight_decay,
     )
-    names = {
-        **dict(zip(("bottom", "own_bottom", "top"), parts)),
-        **{"torch": torch, "x": x, "own": own, "order": order, "optimizer": optimizer},
-        "labels": torch.tensor(plan.dataset.labels[rows]).long(),
-        **{"epochs": training.epochs, "batch_size": training.batch_size},
-    }
-    monkeypatch.chdir(tmp_path)
-    exec(RECORDER, names)
-    exec(LOOP, names)
+    labels, every = (
+        torch.tensor(plan.dataset.labels[rows]).long(),
+        map(batches, range(training.epochs)),
+    )
+    recipe.train(*parts, optimizer, x, own, labels, every, tmp_path / "run0.npz")
     train(tmp_path / "sweep", CONFIG)
-    wire = np.load(tmp_path / "run0.npz")
-    exchange = vfljax.load(tmp_path / "sweep").trial(0).exchange()
-    for name in ("party0_embeddings", "party0_gradients"):
-        scale = np.abs(exchange[name]).max()
-        np.testing.assert_allclose(wire[name], exchange[name], atol=1e-4 * scale)
-    np.testing.assert_array_equal(wire["batch"], exchange["order"] // training.batch_size)
-    assert wire["sent"].all()
-
-
-def test_rows_that_were_not_sent_are_marked(tmp_path):
-    """Of an incomplete last batch that is left out, and of an evaluation between two batches."""
-    x, bottom, names = torch.randn(50, 6), torch.nn.Linear(6, 3), {}
-    exec(RECORDER, names)
-    recorder = names["Recorder"]([bottom], 50)
-    for epoch in (0, 4):
-        for rows in torch.arange(50).split(16)[:3]:
-            with recorder.batch(epoch, rows):
-                bottom(x[rows]).mean().backward()
-            bottom(x).mean().backward()
-    recorder.save(tmp_path / "run0.npz", labels=np.arange(50) % 2)
     wire = read(str(tmp_path / "run0.npz"))
-    assert (wire.epochs.tolist(), wire.batch_size) == ([0, 4], 16)
-    assert wire.sent.tolist() == [[True] * 48 + [False] * 2] * 2
-    np.testing.assert_array_equal(wire.order, [range(50)] * 2)
-    assert not wire.parties[0].embeddings[:, 48:].any()
-    np.testing.assert_allclose(wire.parties[0].gradients[:, :48], 1 / 48)
+    exchange = vfljax.load(tmp_path / "sweep").trial(0).exchange()
+    for name in ("embeddings", "gradients"):
+        expected = exchange[f"party0_{name}"]
+        found, scale = getattr(wire.parties[0], name), np.abs(expected).max()
+        np.testing.assert_allclose(found, expected, atol=1e-4 * scale)
+    assert wire.batch_size == training.batch_size
+    np.testing.assert_array_equal(
+        wire.order // training.batch_size, exchange["order"] // training.batch_size
+    )
+    assert wire.sent.all()
+
+
+def test_only_batches_are_recorded_and_their_answers_may_come_late(tmp_path):
+    """An incomplete last batch is left out, there is evaluation, and gradients are scaled and of bfloat16."""
+    x, bottom = torch.randn(50, 6), torch.nn.Linear(6, 3)
+    wire, labels = vfljax.Recorder(), np.arange(50) % 2
+    cut = torch.nn.Identity()  # what is sent is rounded
+    handle = wire.torch(cut, party="bank")
+    for _ in range(2):
+        losses = []
+        for rows in torch.arange(50).split(16)[:3]:
+            with wire.batch(rows, scale=8.0):
+                losses.append(cut(bottom(x[rows]).bfloat16()).float().mean())
+            cut(bottom(x))
+        (8.0 * torch.stack(losses).sum()).backward()  # of all micro-batches at once
+        wire.epoch()
+    handle.remove()
+    with wire.batch([0]):
+        cut(bottom(x))
+    wire.save(tmp_path / "run0.npz", labels=labels, say=lambda line: None)
+    found = read(str(tmp_path / "run0.npz"))
+    assert (found.epochs.tolist(), found.batch_size, found.names) == ([0, 1], 16, ("bank",))
+    assert found.sent.tolist() == [[True] * 48 + [False] * 2] * 2
+    sent = bottom(x[:48]).bfloat16().float().detach().numpy()
+    np.testing.assert_array_equal(found.parties[0].embeddings[1, :48], sent)
+    np.testing.assert_allclose(found.parties[0].gradients[:, :48], 1 / 48, rtol=1e-2)
+
+
+def test_what_returns_no_tensor_is_refused():
+    wire, module = vfljax.Recorder(), torch.nn.LSTM(3, 2)
+    wire.torch(module, party=0)
+    with wire.batch(range(4)), pytest.raises(UserError, match="returns a tuple"):
+        module(torch.ones(4, 3))

@@ -8,6 +8,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import vfljax
+from tests.conftest import ROOT
 from vfljax import defenses
 from vfljax.auditing import suite, wires
 from vfljax.auditing.wires import Recorded, Utility, WireRequest
@@ -71,6 +72,16 @@ def test_each_run_leaks_what_its_own_gradients_tell(attacked):
         scored = orders[seed][18:]  # the rows before them name the classes
         auc = roc_auc_score(run["labels"][scored], norms[scored])
         assert leak == pytest.approx(auc, abs=1e-5)
+
+
+def test_a_wire_of_version_1_has_the_figures_that_it_had_before_version_2(tmp_path, monkeypatch):
+    """The figures are those of the last revision that read version 1 alone."""
+    monkeypatch.setattr(running, "report", lambda folder: "")
+    wire = ROOT / "tests" / "fixtures" / "wire_version1.npz"
+    asked = {"attacks": ("norm", "mean", "global_median"), "say": quiet}
+    leaks = vfljax.attack_wire(wire, tmp_path, **asked).leaks().set_index("attack")["leak"]
+    expected = {"norm": 0.569231, "mean": 0.828846, "global_median": 0.734615}
+    assert leaks.to_dict() == pytest.approx(expected, abs=2e-3)  # less than two pairs of rows
 
 
 def test_methods_are_told_apart_and_their_knobs_are_columns(tmp_path, monkeypatch):

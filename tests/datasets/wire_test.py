@@ -275,8 +275,8 @@ TWICE[0, :2] = 5
         ({"batch": FIVES}, "has both order and batch"),
         ({"known_rows": np.arange(N)}, "names all rows"),
         ({"labels": None, "known_labels": np.array([0, 1, 3])}, "known_labels lack a class"),
-        ({"version": np.array(2)}, "this vfljax reads version 1"),
-        ({"rows": np.zeros(N, int)}, "rows has a number twice"),
+        ({"version": np.array(3)}, "reads the versions 1 and 2"),
+        ({"rows": np.zeros(N, int)}, "rows has an id twice"),
     ],
 )  # fmt: skip
 def test_what_is_no_wire_gives_one_line(changes, line, tmp_path):

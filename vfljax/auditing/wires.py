@@ -50,6 +50,7 @@ UNEQUAL = (
 )
 CUT = "Labels are numbers, and classes are made of them by quantiles of all runs: {}."
 BINS = argument("bins")
+LABEL_PARTY = "the label party"
 PREDICTIONS = "predictions.parquet"
 
 
@@ -112,6 +113,7 @@ class _Checked(NamedTuple):
     digests: dict[str, str]  # of each run's exchange, by method, knobs and run
     cut: HostArray | None  # the thresholds of ``bins``
     paths: int  # the most nodes that all trees of a recording have; 0 for networks
+    epochs: tuple[int, ...]  # of the recording that has most; packed ones are brought to as many
 
 
 def written(runs: Any, path: pathlib.Path, bins: int = 0) -> tuple[str, ...]:
@@ -232,13 +234,14 @@ def _checked(request: WireRequest) -> _Checked:
             _must(right, name, values, "is no utility", remedy)
     cut = cut_at(runs, request.bins, BINS)
     first, paths, digests = read(runs[0], cut), 0, {}
+    epochs = first.epochs
     every = [(name, point) for name, points in request.methods.items() for point in points]
     for number, path in enumerate(runs):
         bare = read(path, cut)
         for method, point in every:
             run = bare if point is request.bare else read(point.runs[number], cut)
             _must_be_alike(point.runs[number], run, bare)
-            paths = max(paths, _paths(run))
+            paths, epochs = max(paths, _paths(run)), max(epochs, run.epochs, key=len)
             digests[json.dumps([method, dict(point.knobs), number])] = _digest(run)
     rows, width, classes = *first.shape[1:], first.classes
     right, remedy = (
@@ -250,7 +253,7 @@ def _checked(request: WireRequest) -> _Checked:
     remedy = "without a top model they are logits, of one number a class"
     right = request.federation == SPLIT or width == classes
     _must(right, "federation", request.federation, what, remedy)
-    return _Checked(first, digests, cut, paths)
+    return _Checked(first, digests, cut, paths, tuple(epochs.tolist()))
 
 
 def _digest(wire: Wire) -> str:
@@ -296,7 +299,7 @@ def _must(right: Any, name: str, value: Any, what: str, remedy: Text) -> None:
 def _config(request: WireRequest, found: _Checked) -> dict[str, Any]:
     """Returns the config of the sweep."""
     first, cut, runs = found.first, found.cut, request.bare.runs
-    passive, classes, epochs = len(first.parties), first.classes, first.epochs.tolist()
+    passive, classes, epochs = len(first.parties), first.classes, found.epochs
     known = request.known or len(first.known_rows)
     if not known and first.labels is not None:
         known = suite.known_labels(first.labels, classes)
@@ -324,13 +327,10 @@ def _config(request: WireRequest, found: _Checked) -> dict[str, Any]:
             "passive": passive,
             "label_features": False,
             "columns": tuple((f"party {p} column *",) for p in range(passive)),
+            "names": (*first.names, LABEL_PARTY) if first.names else (),
         },
         "model": suite.model(classes) | {"cut": first.shape[2], "top": "mlp", "top_hidden": ()},
-        "training": {
-            "epochs": epochs[-1] + 1,
-            "batch_size": first.batch_size,
-            "record": tuple(epochs),
-        },
+        "training": {"epochs": epochs[-1] + 1, "batch_size": first.batch_size, "record": epochs},
         "known_draws": 1 if len(first.known_rows) or first.shape[1] > MANY_ROWS else suite.DRAWS,
         "attackers": tuple((p,) for p in range(passive)),
         "federations": (federation,),
@@ -373,7 +373,7 @@ def _write(
     tree = {"bottoms": {str(p): bottom for p, bottom in enumerate(bottoms)}, "active": active}
     every = rows_of(trials)
     wires = (read(request.point(trial).runs[trial["seed"]], found.cut) for trial in every)
-    members = [_exchange(wire, found.paths) for wire in wires]
+    members = [_exchange(wire, found.paths, len(found.epochs)) for wire in wires]
     arrays = {name: np.stack([member[name] for member in members]) for name in members[0]}
     rows = [
         _row(row, request, plan) | {"shard": shard.name, "member": i} for i, row in enumerate(every)
@@ -381,7 +381,7 @@ def _write(
     store.write_shard(workdir, shard.name, rows, tree, arrays)
 
 
-def _exchange(wire: Wire, paths: int = 0) -> dict[str, HostArray]:
+def _exchange(wire: Wire, paths: int = 0, epochs: int = 0) -> dict[str, HostArray]:
     """Returns the arrays of a trial's exchange, named as in ``store.exchange``, without the member axis.
 
     Of trees the recorded gradients are those of the first round in which any were sent, and the sums are over
@@ -390,16 +390,21 @@ def _exchange(wire: Wire, paths: int = 0) -> dict[str, HostArray]:
     Args:
       wire: the recording.
       paths: the width to which the paths of trees are padded by zeros, so that all trials have it.
+      epochs: the number of epochs to which a packed recording is brought, by some before the last in which
+        nothing was sent; 0: as many as it has.
     """
     sent, rows = wire.sent, np.arange(wire.shape[1], dtype=np.int32)
     places = np.tile(rows, (len(sent), 1)) if wire.order is None else wire.order
     arrays: dict[str, HostArray] = {"epochs": wire.epochs, "order": places, "sent": sent}
     for p, party in enumerate(wire.parties):
+        mine = sent if party.sent is None else party.sent
+        if party.sent is not None:
+            arrays[f"party{p}_sent"] = mine
         for name in EXCHANGED:
             array = getattr(party, name)
-            array = np.zeros(wire.shape) if array is None else np.where(sent[..., None], array, 0)
+            array = np.zeros(wire.shape) if array is None else np.where(mine[..., None], array, 0)
             arrays[f"party{p}_{name}"] = array.astype(np.float32)
-        g, count = arrays[f"party{p}_gradients"], sent.sum(axis=0, dtype=np.float32)
+        g, count = arrays[f"party{p}_gradients"], mine.sum(axis=0, dtype=np.float32)
         if party.nodes is not None:
             z = arrays[f"party{p}_embeddings"]
             padding = (0, 0), (0, 0), (0, paths - z.shape[2])
@@ -409,6 +414,13 @@ def _exchange(wire: Wire, paths: int = 0) -> dict[str, HostArray]:
             arrays[f"party{p}_{NODES}"] = np.moveaxis(party.nodes, 1, 2)
         sums = Sums(g.sum(0), np.sign(g).sum(0), np.square(g).sum(0), count)
         arrays |= {f"party{p}_sum_{name}": array for name, array in sums._asdict().items()}
+    if epochs > len(wire.epochs):
+        added = np.full(epochs - len(wire.epochs), len(wire.epochs) - 1)
+        for name, array in arrays.items():
+            if name.endswith(("sent", "order", *EXCHANGED)):
+                blank = np.zeros((len(added), *array.shape[1:]), array.dtype)
+                arrays[name] = np.insert(array, added, blank, axis=0)
+        arrays["epochs"] = np.arange(epochs, dtype=np.int32)
     return arrays
 
 

@@ -1,25 +1,38 @@
 """Reads a wire: the exchange of a federation that was trained elsewhere, recorded to be attacked.
 
 A wire is an .npz file, a folder of .npy files or a Parquet file (``analysis/reference/wire_format.md``), by its
-content and not by its name. It has these arrays of N rows and E epochs. One of the first two may be missing,
-and so may all others:
+content and not by its name. Of N rows, version 2 has these arrays, which ``vfljax.Recorder`` writes. An *entry*
+is a row in a message, and party p has M of them. One of the first two may be missing, and all others but steps
+and rows may be:
 
-    party<p>_embeddings  [E, N, D] or [N, D] of passive party p as the label party received them
+    party<p>_embeddings  [M, D] of passive party p as the label party received them
     party<p>_gradients   likewise, the cut gradients that came back, of the mean loss of a batch
+    party<p>_steps       [M] the number of the entry's message, rising in time
+    party<p>_rows        [M] the entry's row, 0..N-1
+    party<p>_epochs      [M] the entry's epoch. Without it an epoch ends once the party has sent N rows
+    party<p>_answered    [M] whether gradients came back; by default all did
     party<p>_columns     [N, F] the party's own columns, NaN where a number is missing
+    batch_size           [] the number that losses were divided by, if messages differ in size
+    parties              [P] names of the parties
+    row_ids              [N] numbers or texts, the same for the same person in all runs (``records``)
+    labels               [N] true classes 0..C-1, to score with; with ``bins``, any numbers
+    known_rows, known_labels  [K] rows whose labels the attackers know
+    version              [] 2
+
+Version 1 has arrays by epoch and row in their place, of E epochs, beside columns, labels and known rows:
+
+    party<p>_embeddings  [E, N, D] or [N, D], and likewise party<p>_gradients
     order, batch_size    [E, N] place of a row in its epoch's sending order, 0..N-1; [] rows of a batch
     batch                [E, N] number of a row's batch, in place of ``order``. Attacks that read which rows
                          shared a batch need batches of one size, of which one an epoch may be smaller
     sent                 [E, N] whether the row was sent; all rows by default. A row that was not sent is in no
                          batch, whatever ``batch`` holds for it
     epochs               [E] which epochs those are; 0, 1, ... by default
-    labels               [N] true classes 0..C-1, to score with; with ``bins``, any numbers
-    known_rows, known_labels  [K] rows whose labels the attackers know
-    rows                 [N] whole numbers, the same one for the same person in all runs (``records``)
+    rows                 [N] whole numbers, the same one for the same person in all runs
     version              [] 1
 
-A federation of trees has these arrays of T trees and L levels in place of embeddings, gradients and order, and
-none of epochs, batches and rows sent:
+A federation of trees has these arrays of T trees and L levels in place of embeddings, gradients, messages and
+epochs, in both versions:
 
     party<p>_nodes       [T, L, N] node of each row at each level, any whole numbers, -1 where it is not told
     party<p>_gradients   [T, N, 1 or 2] of first (and second) order, if they were sent without encryption
@@ -70,7 +83,7 @@ def wire(folder: str, *, runs: tuple[str, ...] = (), bins: int = 0) -> Dataset:
         values = [run.parties[number].columns for run in wires]
         parts.append([np.zeros((first.shape[1], 1)) if v is None else v for v in values])
     features = np.concatenate([np.concatenate(of_run, axis=1) for of_run in zip(*parts)])
-    numbers = [run.rows for run in wires if run.rows is not None]
+    ids = [run.rows for run in wires if run.rows is not None]
     return Dataset(
         name=first.name,
         features=features.astype(np.float32),
@@ -84,9 +97,16 @@ def wire(folder: str, *, runs: tuple[str, ...] = (), bins: int = 0) -> Dataset:
             missing=first.missing,
             labeled=first.labels is not None,
             trees=first.trees is not None,
-            rows=np.concatenate(numbers) if numbers else None,
+            rows=_persons(np.concatenate(ids)) if ids else None,
         ),
     )
+
+
+def _persons(ids: np.ndarray) -> np.ndarray:
+    """Returns a number for each person [R] int32, of ids that are numbers or texts."""
+    if ids.dtype.kind in "iu" and ids.min() >= 0 and ids.max() <= np.iinfo(np.int32).max:
+        return ids.astype(np.int32)
+    return np.unique(ids, return_inverse=True)[1].astype(np.int32)
 
 
 def _labels(run: Wire) -> np.ndarray:
@@ -99,18 +119,20 @@ def _labels(run: Wire) -> np.ndarray:
 
 
 def alike(run: Wire) -> dict[str, Any]:
-    """Returns what must be equal in all runs, by its name in messages."""
+    """Returns what must be equal in all runs, by its name in messages. How often rows were sent need not be, if
+    the view is packed."""
     widths = [0 if p.columns is None else p.columns.shape[1] for p in run.parties]
     return {
-        "its shape": run.shape,
+        "its shape": run.shape[run.packed :],
         "its parties": len(run.parties),
         "its trees and levels": run.trees,
         "what is recorded": (*run.missing, run.labels is None),
         "the width of its columns": widths,
         "its classes": run.classes,
         "its batch size": run.batch_size if run.equal_batches else None,
-        "its epochs": run.epochs.tolist(),
+        "its epochs": "packed" if run.packed else run.epochs.tolist(),
         "its known labels": len(run.known_rows),
+        "the names of its parties": run.names,
         "whether its rows have numbers": run.rows is not None,
     }
 

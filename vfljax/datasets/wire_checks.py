@@ -12,12 +12,20 @@ import numpy as np
 
 from vfljax.datasets.npz import labels_of
 from vfljax.datasets.table_errors import fault, quoted
+from vfljax.datasets.wire_messages import Count, Entries, by_epoch
 from vfljax.datasets.wire_trees import by_round, dense, one_hot
 from vfljax.errors import Text, argument
 
-VERSION = 1
+GRID, MESSAGES = 1, 2
+"""The versions of the format: arrays by epoch and row, and arrays by message."""
 EXCHANGED = ("embeddings", "gradients")
-OF_PARTY = re.compile(rf"party(\d|[1-9]\d)_({'|'.join(EXCHANGED)}|columns|nodes)")
+OF_MESSAGES = ("steps", "rows", "epochs", "answered")
+"""The arrays of a party that say which message each of its entries is of."""
+PARTS = {
+    GRID: (*EXCHANGED, "columns", "nodes"),
+    MESSAGES: (*EXCHANGED, *OF_MESSAGES, "columns", "nodes"),
+}
+"""The arrays of each party, by version."""
 LEAST, LARGEST = 1e-12, 1e12  # bounds of an epoch's largest number: float32 holds its square
 FEWEST = 10  # rows of a wire
 AGAIN = "record the wire again"
@@ -26,8 +34,8 @@ AGAIN = "record the wire again"
 class Form(NamedTuple):
     """What an array of a wire holds."""
 
-    # epochs E, rows N, width D, columns F, known rows K, trees T, levels L, orders O; E may be left out where
-    # it is 1
+    # epochs E, rows N, entries M, width D, columns F, known rows K, trees T, levels L, orders O; E may be left
+    # out where it is 1
     axes: str
     low: float  # the least whole number
     most: str  # the largest whole number, or the axis that bounds it; "": any numbers
@@ -49,7 +57,21 @@ FORMS = {
     "rows": Form("N", 0, "2147483647"),
     "version": Form("", 1, "999"),
 }
-SHARED = tuple(FORMS)[4:]  # the first four are of each party
+LABELS = ("labels", "known_rows", "known_labels", "version")
+SHARED = {
+    GRID: ("order", "batch", "sent", "epochs", "batch_size", "rows", *LABELS),
+    MESSAGES: ("parties", "row_ids", "batch_size", *LABELS),
+}
+"""The arrays of all parties together, by version."""
+BY_ENTRY = {
+    "steps": Form("M", 0, "2147483647"),
+    "rows": Form("M", 0, "2147483647"),
+    "epochs": Form("M", 0, "99999"),
+    "answered": Form("M", 0, "1"),
+    "embeddings": Form("MD", 0, ""),
+    "gradients": Form("MD", 0, ""),
+}
+"""The forms of a party's arrays in version 2, of M entries."""
 OF_TREES = Form("TNO", 0, "")
 """The form of the gradients of a federation of trees, of first and perhaps second order."""
 OF_NETWORKS = ("order", "batch", "sent", "epochs", "batch_size")
@@ -64,6 +86,7 @@ class WireParty(NamedTuple):
     gradients: np.ndarray | None  # [E, N, D]
     columns: np.ndarray | None  # [N, F]
     nodes: np.ndarray | None = None  # [T, L, N] int32 of trees, numbered by ``wire_trees.dense``
+    sent: np.ndarray | None = None  # [E, N] bool; None: what was sent is ``Wire.sent``
 
 
 class Wire(NamedTuple):
@@ -80,12 +103,18 @@ class Wire(NamedTuple):
     known_rows: np.ndarray  # [K] int32
     known_labels: np.ndarray  # [K] int32
     equal_batches: bool = True  # all but one an epoch
-    rows: np.ndarray | None = None  # [N] int32 the number of the row's person in all runs
+    rows: np.ndarray | None = None  # [N] numbers or texts, the same for the same person in all runs
+    names: tuple[str, ...] = ()  # of the parties; () if they have none
+    counts: tuple[
+        Count, ...
+    ] = ()  # of each party's messages; () if they were not recorded one by one
+    packed: bool = False  # whether epochs are ``wire_messages.by_epoch``'s own
+    silent: int = 0  # epochs without any gradient, which are left out
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """E, N and D; 1, N and C in a federation of trees."""
-        embeddings, gradients, _, nodes = self.parties[0]
+        embeddings, gradients, _, nodes, _ = self.parties[0]
         if nodes is not None:
             return 1, nodes.shape[2], self.classes
         either = gradients if embeddings is None else embeddings
@@ -175,15 +204,14 @@ def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
       UserError: with one line, for anything that is no wire.
     """
     raw = _Arrays(place, {name: np.asanyarray(array) for name, array in arrays.items()}, {})
-    matches = {name: OF_PARTY.fullmatch(name) for name in arrays}
+    version = _version(raw)
+    parts, shared = PARTS[version], SHARED[version]
+    of_party = re.compile(rf"party(\d|[1-9]\d)_({'|'.join(parts)})")
+    matches = {name: of_party.fullmatch(name) for name in arrays}
     for name, match in matches.items():
-        parts = (*EXCHANGED, "columns", "nodes")
-        known = ", ".join((*(f"party0_{part}" for part in parts), *SHARED))
-        remedy = f"rename it, or leave it out; there are {known}"
-        raw.must(match or name in SHARED, "", f"has an unknown array {quoted(name)}", remedy)
-    version = raw.get("version")
-    reads = f"this vfljax reads version {VERSION} of the format"
-    raw.must(version in (None, VERSION), "version", f"is {version}", reads)
+        known = ", ".join((*(f"party0_{part}" for part in parts), *shared))
+        remedy = f"rename it, or leave it out; in version {version} there are {known}"
+        raw.must(match or name in shared, "", f"has an unknown array {quoted(name)}", remedy)
     numbers = sorted({int(match[1]) for match in matches.values() if match})
     remedy = "record one of them, or party0_nodes of a federation of trees"
     present = any(f"_{part}" in name for part in (*EXCHANGED, "nodes") for name in arrays)
@@ -196,9 +224,28 @@ def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
         raw.must(has in (0, len(numbers)), "", what, "of every party, or of none")
     if "party0_nodes" in arrays:
         return _of_trees(raw, len(numbers))
+    if version == MESSAGES:
+        return _of_messages(raw, len(numbers))
+    return _of_grid(raw, len(numbers))
+
+
+def _version(raw: _Arrays) -> int:
+    """Returns the version of a wire; one that does not say it has that of its arrays."""
+    version = raw.get("version")
+    if version is None:
+        return MESSAGES if any(name.endswith("_steps") for name in raw.by_name) else GRID
+    reads = f"this vfljax reads the versions {GRID} and {MESSAGES} of the format"
+    raw.must(int(version) in PARTS, "version", f"is {version}", reads)
+    return int(version)
+
+
+def _of_grid(raw: _Arrays, count: int) -> Wire:
+    """Returns the wire of arrays by epoch and row, of so many passive parties."""
     parties = tuple(
-        WireParty(*(_real(raw, f"party{p}_{part}", part) for part in (*EXCHANGED, "columns")))
-        for p in numbers
+        WireParty(
+            *(_real(raw, f"party{p}_{part}", part) for part in EXCHANGED), columns=_columns(raw, p)
+        )
+        for p in range(count)
     )
     epochs, rows = raw.sizes["E"], raw.sizes["N"]
     raw.must(rows >= FEWEST, "", f"has {rows} rows", f"give at least {FEWEST}")
@@ -209,18 +256,98 @@ def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
     numbered = np.arange(epochs, dtype=np.int32) if numbered is None else numbered
     raw.must((np.diff(numbered) > 0).all(), "epochs", "do not rise", "give them in order")
     order, size, equal = _order(raw, sent)
-    return Wire(place.stem, parties, order, sent, numbered, size, *_labels(raw), equal, _rows(raw))
+    found = raw.place.stem, parties, order, sent, numbered, size, *_labels(raw), equal, _rows(raw)
+    return _answered(raw, Wire(*found))
+
+
+def _answered(raw: _Arrays, wire: Wire) -> Wire:
+    """Returns a wire without the epochs of which all gradients are 0: their messages were never answered."""
+    if wire.parties[0].gradients is None:
+        return wire
+    received = [g for g in (party.gradients for party in wire.parties) if g is not None]
+    kept = np.array([any(np.any(g[e]) for g in received) for e in range(len(wire.epochs))])
+    raw.must(kept.any(), "party0_gradients", "holds nothing but 0", "leave gradients out")
+    if kept.all():
+        return wire
+
+    def among(array: np.ndarray | None) -> np.ndarray | None:
+        return None if array is None else array[kept]
+
+    parties = tuple(
+        party._replace(embeddings=among(party.embeddings), gradients=among(party.gradients))
+        for party in wire.parties
+    )
+    return wire._replace(
+        parties=parties,
+        order=among(wire.order),
+        sent=wire.sent[kept],
+        epochs=wire.epochs[kept],
+        silent=int((~kept).sum()),
+    )
+
+
+def _of_messages(raw: _Arrays, count: int) -> Wire:
+    """Returns the wire of arrays by message, of so many passive parties."""
+    entries, columns = [], {}
+    for p in range(count):
+        for axis in "MDF":  # parties differ in them
+            raw.sizes.pop(axis, None)
+        of = {part: raw.get(f"party{p}_{part}", form) for part, form in BY_ENTRY.items()}
+        for part in ("steps", "rows"):
+            raw.must(of[part] is not None, "", f"has no party{p}_{part}", "version 2 needs it")
+        for part in EXCHANGED:
+            finite = of[part] is None or np.isfinite(np.asarray(of[part], np.float32)).all()
+            raw.must(finite, f"party{p}_{part}", "holds NaN or infinity", "leave such entries out")
+        answered = None if of["answered"] is None else of["answered"].astype(bool)
+        steps, rows, epochs, _, z, g = of.values()
+        entries.append(Entries(steps, rows, epochs, z, g, answered))
+        if f"party{p}_columns" in raw.by_name:
+            columns[f"party{p}_columns"] = raw.by_name[f"party{p}_columns"]
+    most = max(int(of.rows.max()) for of in entries)
+    of_rows = [raw.by_name[name] for name in ("labels", "row_ids") if name in raw.by_name]
+    rows = next((len(a) for a in (*of_rows, *columns.values()) if a.ndim), most + 1)
+    raw.sizes["N"] = rows
+    raw.must(most < rows, "", f"has a message of row {most} and {rows} rows", "count them from 0")
+    grids, epochs, counts, packed = by_epoch(entries, rows)
+    sent = [grid.sent for grid in grids]
+    kept = (*LABELS[:-1], "batch_size")
+    arrays = {name: raw.by_name[name] for name in kept if name in raw.by_name} | columns
+    arrays |= {"epochs": epochs, "sent": np.any(sent, axis=0)}
+    together = all(np.array_equal(of, sent[0]) for of in sent)
+    batch = [grid.batch for grid in grids if grid.batch is not None]
+    if together and batch and all(np.array_equal(of, batch[0]) for of in batch):
+        arrays["batch"] = batch[0]
+    widest = max(a.shape[2] for grid in grids for a in grid[:2] if a is not None)
+    for p, grid in enumerate(grids):
+        for name, values in zip(EXCHANGED, grid[:2], strict=True):
+            if values is not None:  # columns of zeros tell an attack nothing
+                padding = (0, 0), (0, 0), (0, widest - values.shape[2])
+                arrays[f"party{p}_{name}"] = np.pad(values, padding)
+    wire = _of_grid(_Arrays(raw.place, arrays, {"N": rows}), count)
+    if not together:
+        parties = zip(wire.parties, sent, strict=True)
+        wire = wire._replace(parties=tuple(party._replace(sent=of) for party, of in parties))
+    names = _names(raw, count)
+    return wire._replace(rows=_rows(raw), names=names, counts=tuple(counts), packed=packed)
+
+
+def _names(raw: _Arrays, count: int) -> tuple[str, ...]:
+    """Returns the names of the parties; () if they have none."""
+    names = tuple(map(str, raw.by_name.get("parties", ())))
+    right = len(names) in (0, count) and len(set(names)) == len(names)
+    raw.must(right, "parties", f"are {list(names)}", "give each party a name of its own")
+    return names
 
 
 def _of_trees(raw: _Arrays, count: int) -> Wire:
     """Returns the wire of a federation of trees with so many passive parties."""
-    for name in ("party0_embeddings", *OF_NETWORKS):
+    for name in ("party0_embeddings", *(f"party0_{of}" for of in OF_MESSAGES), *OF_NETWORKS):
         raw.must(name not in raw.by_name, name, "is beside nodes of trees", "leave it out")
     nodes = [dense(raw.get(f"party{p}_nodes", "nodes")) for p in range(count)]
     rows = raw.sizes["N"]
     raw.must(rows >= FEWEST, "", f"has {rows} rows", f"give at least {FEWEST}")
     gradients = [raw.get(f"party{p}_gradients", OF_TREES) for p in range(count)]
-    columns = [_real(raw, f"party{p}_columns", "columns") for p in range(count)]
+    columns = [_columns(raw, p) for p in range(count)]
     labels = _labels(raw)
     given = labels[2] if labels[0] is None else labels[0]
     classes, trees = int(given.max(initial=1)) + 1, raw.sizes["T"]
@@ -241,27 +368,43 @@ def _of_trees(raw: _Arrays, count: int) -> Wire:
     )
     sent, first = np.ones((1, rows), bool), np.zeros(1, np.int32)
     size = min(32, rows)
-    return Wire(raw.place.stem, parties, None, sent, first, size, *labels, True, _rows(raw))
+    found = Wire(raw.place.stem, parties, None, sent, first, size, *labels, True, _rows(raw))
+    return found._replace(names=_names(raw, count))
 
 
 def _real(raw: _Arrays, name: str, part: str) -> np.ndarray | None:
-    """Returns the checked array of what a party sent, received or owns; None if it was not recorded."""
+    """Returns the checked array of what a party sent or received; None if it was not recorded."""
     array = raw.get(name, part)
-    for epoch, numbers in enumerate(array if part in EXCHANGED and array is not None else ()):
+    nothing = part == "embeddings" and array is not None and not np.any(array)
+    raw.must(not nothing, name, "holds nothing but 0", f"leave {part} out")
+    for epoch, numbers in enumerate(() if array is None else array):
         with np.errstate(over="ignore"):
             values = np.asarray(numbers, np.float32)
         finite = np.isfinite(values).all(axis=1)
         what = f"holds NaN or infinity in epoch {epoch}, row {np.argmin(finite)}, counted from 0"
         raw.must(finite.all(), name, what, "give numbers, 0 where none was sent")
+        if not np.any(numbers):
+            continue  # the party sent nothing, or its messages had no answer
         largest = float(np.abs(values).max())
         remedy = f"rescale all by one factor, to between {LEAST:g} and {LARGEST:g}"
         what = f"has {largest:.3g} as its largest number in epoch {epoch}"
         raw.must(LEAST < largest < LARGEST, name, what, remedy)
-    if part == "columns" and array is not None:
-        wrong = (np.abs(array) >= LARGEST).any(axis=1)
-        remedy = f"give numbers below {LARGEST:g}, or NaN for missing ones"
-        where = f"holds a large number in row {int(np.argmax(wrong))}, counted from 0"
-        raw.must(not wrong.any(), name, where, remedy)
+    return array
+
+
+def _columns(raw: _Arrays, party: int) -> np.ndarray | None:
+    """Returns the checked columns of a party, which has a number of them of its own; None if they were not
+    recorded."""
+    name = f"party{party}_columns"
+    raw.sizes.pop("F", None)
+    array = raw.get(name, "columns")
+    if array is None:
+        return None
+    array = np.asarray(array, np.float64)
+    wrong = (np.abs(array) >= LARGEST).any(axis=1)
+    remedy = f"give numbers below {LARGEST:g}, or NaN for missing ones"
+    where = f"holds a large number in row {int(np.argmax(wrong))}, counted from 0"
+    raw.must(not wrong.any(), name, where, remedy)
     return array
 
 
@@ -319,11 +462,19 @@ def _in_order(*keys: np.ndarray) -> np.ndarray:
 
 
 def _rows(raw: _Arrays) -> np.ndarray | None:
-    """Returns the number of each row's person; None if it was not recorded."""
-    rows = raw.get("rows")
-    once = rows is None or len(np.unique(rows)) == len(rows)
-    raw.must(once, "rows", "has a number twice", "give the rows of a run different numbers")
-    return rows
+    """Returns what identifies each row's person in all runs, numbers or texts; None if it was not recorded."""
+    name, ids = "rows", raw.get("rows")
+    if "row_ids" in raw.by_name:
+        name, ids = "row_ids", raw.by_name["row_ids"]
+        raw.must(ids.dtype.kind in "iuU", name, f"holds {ids.dtype}", "give whole numbers or texts")
+        what, remedy = (
+            f"is of shape {list(ids.shape)}",
+            f"give one for each of {raw.sizes['N']} rows",
+        )
+        raw.must(ids.shape == (raw.sizes["N"],), name, what, remedy)
+    once = ids is None or len(np.unique(ids)) == len(ids)
+    raw.must(once, name, "has an id twice", "give the rows of a run different ids")
+    return ids
 
 
 def _labels(raw: _Arrays) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:

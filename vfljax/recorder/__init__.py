@@ -1,0 +1,467 @@
+"""Records what crosses between the parties of a running federation, in any framework.
+
+    wire = vfljax.Recorder()
+    message = wire.sent(party, rows, array)  # what the receiver gets; rows are any ids
+    wire.received(party, message, gradient)  # the answer to that message, later
+    wire.told(party, tree, node, rows)       # of boosted trees, in place of both
+    wire.save("run0.npz", labels=y, columns=[x], row_ids=ids)
+
+``vfljax attack --wire=run0.npz`` attacks what was saved. This package needs NumPy alone, and imports neither
+JAX nor the framework that is recorded. ``trees`` brings nodes into the form of a wire, and ``remarks`` says
+what makes the figures of a wire wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vfljax.errors import UserError, user_path
+from vfljax.recorder import remarks, trees
+from vfljax.recorder.remarks import Remark
+
+__all__ = ["VERSION", "Message", "Recorder", "Remark"]
+
+VERSION = 2
+"""The version of the wire format that is written (``analysis/reference/wire_format.md``)."""
+MOST_NAMED = 3  # ids that a message names at most
+
+
+class Message(NamedTuple):
+    """What ``Recorder.sent`` returns: which message it was."""
+
+    party: Hashable
+    number: int
+
+
+@dataclasses.dataclass
+class _Kept:
+    """A message as it is kept until ``Recorder.save``."""
+
+    party: Hashable
+    rows: np.ndarray  # [m] ids
+    embeddings: np.ndarray | None  # [m, D] float32
+    epoch: int
+    gradients: np.ndarray | None = None  # [m, D] float32
+
+
+class Recorder:
+    """Records messages, and their answers, and writes them as a wire.
+
+    A *message* is what a passive party sends at once: an array with one row for each person, under the ids of
+    these persons. Everything is kept in memory until ``save``, 4 D bytes for a row of an array.
+    """
+
+    def __init__(self, parties: Sequence[Hashable] = ()) -> None:
+        """Begins an empty recording.
+
+        Args:
+          parties: names of the passive parties, in the order in which the wire numbers them. By default they
+            are those that sent anything, sorted.
+        """
+        if len(set(parties)) != len(parties):
+            raise UserError("names a party twice", field="parties", value=[*parties])
+        self._parties = tuple(parties)
+        self._messages: list[_Kept] = []
+        self._told: list[trees.Told] = []
+        self._epoch = 0
+        self._shapes: dict[Hashable, tuple[int, ...]] = {}  # of a row of each party's arrays
+        self._batch: tuple[Any, float] | None = None
+
+    def sent(self, party: Hashable, rows: Any, array: Any = None) -> Message:
+        """Records a message.
+
+        Args:
+          party: who sent it.
+          rows: the ids of its rows [m], whole numbers or texts, the same one for the same person throughout.
+            A row may be in a message twice.
+          array: [m, ...] as the receiver got it, after all noise and rounding, of any library and numeric type;
+            None if only answers are recorded.
+
+        Returns:
+          The message, for ``received``.
+
+        Raises:
+          UserError: for what no wire can hold. Nothing is recorded then.
+        """
+        self._check_party(party)
+        ids = ids_of(rows, party)
+        values = None if array is None else self._values(party, ids, array, "sends")
+        self._messages.append(_Kept(party, ids, values, self._epoch))
+        return Message(party, len(self._messages) - 1)
+
+    def received(self, party: Hashable, message: Any, array: Any, scale: float = 1.0) -> None:
+        """Records the answer to a message: the gradients of the mean loss of its batch, by row.
+
+        Args:
+          party: who receives it.
+          message: which ``sent`` returned, or ids of rows [m]: then the answer is to the message of these rows
+            that has none yet. Gradients of rows in another order are sorted.
+          array: [m, ...] as the party got it.
+          scale: a factor of the loss, as of mixed precision, by which the gradients are divided.
+
+        Raises:
+          UserError: if there is no such message, or more than one, or if it has an answer already.
+        """
+        if not (isinstance(scale, int | float | np.number) and 0 < float(scale) < np.inf):
+            raise UserError("is no factor", field="scale", value=scale, remedy="give one above 0")
+        order: Any = slice(None)
+        if isinstance(message, Message):
+            if message.party != party:
+                what = f"is of party {message.party!r}"
+                raise UserError(what, field="message", value=message, remedy=f"answer {party!r}'s")
+            kept = self._messages[message.number]
+        else:
+            kept, order = self._open(party, ids_of(message, party))
+        if kept.gradients is not None:
+            what = f"party {party!r} receives a second answer to a message of {len(kept.rows)} rows"
+            raise UserError(what, remedy="record a message before each answer")
+        values = self._values(party, kept.rows, array, "receives")
+        kept.gradients = (values / np.float32(scale))[order]
+
+    def epoch(self) -> None:
+        """Ends an epoch. If this is never called, an epoch of a party ends once it has sent as many rows as
+        there are."""
+        self._epoch += 1
+
+    def told(self, party: Hashable, tree: int, node: Any, rows: Any, gradients: Any = None) -> None:
+        """Records that a party is told which rows are in a node of a boosted tree.
+
+        Nodes of a tree may come level by level or depth first, but a node before those below it.
+
+        Args:
+          party: who is told.
+          tree: its number, 0 for the first. With more than two classes a round has a tree a class.
+          node: any number or name, another for each node of the tree.
+          rows: the ids of its rows.
+          gradients: of these rows [m, 1 or 2], of first and second order, if they are sent without encryption.
+        """
+        self._check_party(party)
+        if not isinstance(tree, int | np.integer) or tree < 0:
+            raise UserError(
+                "is no number of a tree", field="tree", value=tree, remedy="give 0, 1, ..."
+            )
+        ids = ids_of(rows, party)
+        g = None if gradients is None else numbers(gradients, f"party {party!r} is told")
+        if g is not None and (g.ndim != 2 or len(g) != len(ids) or g.shape[1] not in (1, 2)):
+            what = f"party {party!r} is told gradients of shape {list(g.shape)} of {len(ids)} rows"
+            raise UserError(what, remedy="give one or two numbers a row")
+        self._told.append(trees.Told(party, int(tree), node, ids, g))
+
+    def torch(self, module: Any, party: Hashable) -> Any:
+        """Records what a PyTorch module returns within ``batch``, and the gradients that come back there.
+
+        Args:
+          module: whose output is what the label party gets. If noise is added to what a bottom model returns,
+            or it is rounded, give a module that returns the result, such as a ``torch.nn.Identity`` behind it.
+          party: whose module it is.
+
+        Returns:
+          The handle of the hook; its ``remove()`` ends the recording.
+        """
+
+        def record(_module: Any, _inputs: Any, output: Any) -> None:
+            if self._batch is None:
+                return
+            rows, scale = self._batch
+            if not hasattr(output, "register_hook"):
+                what = f"the module of party {party!r} returns a {type(output).__name__}"
+                raise UserError(what, remedy="give a module that returns the tensor that is sent")
+            message = self.sent(party, rows, output)
+            if output.requires_grad:
+                # a hook of the tensor: its gradient may come after the ``with``, and after other messages
+                output.register_hook(lambda g: self.received(party, message, g, scale))
+
+        return module.register_forward_hook(record)
+
+    @contextlib.contextmanager
+    def batch(self, rows: Any, scale: float = 1.0) -> Iterator[None]:
+        """Within it, the modules of ``torch`` are recorded. Their gradients may come later.
+
+        Args:
+          rows: the ids of the batch.
+          scale: the factor of the loss, ``GradScaler.get_scale()`` with mixed precision.
+        """
+        if self._batch is not None:
+            raise UserError("a batch is begun within another one.")
+        self._batch = rows, scale
+        try:
+            yield
+        finally:
+            self._batch = None
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        labels: Any = None,
+        columns: Sequence[Any] | Mapping[Hashable, Any] = (),
+        row_ids: Any = None,
+        known_rows: Any = None,
+        known_labels: Any = None,
+        batch_size: int | None = None,
+        drop_unanswered: bool = False,
+        say: Callable[[str], Any] = print,
+    ) -> tuple[Remark, ...]:
+        """Writes the recording to a file of exactly this name, in the form of an .npz file.
+
+        Args:
+          path: of the file.
+          labels: the true label of each row [N], to score with.
+          columns: each party's own columns [N, F] as numbers, by party or in the order of the parties; None or
+            nothing for a party of which they are not known.
+          row_ids: the id of each row of ``labels`` and ``columns`` [N]. By default ids are 0..N-1.
+          known_rows: ids of the rows whose labels the attackers know.
+          known_labels: their labels; by default those of ``labels``.
+          batch_size: the number that the loss of each message was divided by, if they differ in size.
+          drop_unanswered: leave out messages that were never answered, such as those of evaluation.
+          say: is given each remark.
+
+        Returns:
+          What may make figures wrong, which ``say`` was given too.
+
+        Raises:
+          UserError: for what no wire can hold. The recording stays, and no file is written.
+        """
+        place = user_path(path)
+        messages = [m for m in self._messages if m.gradients is not None or not drop_unanswered]
+        parties = self._numbered(messages)
+        ids = self._rows(row_ids, labels, columns, messages)
+        arrays: dict[str, np.ndarray] = {"version": np.array(VERSION)}
+        if any(party != number for number, party in enumerate(parties)):
+            arrays["parties"] = np.array([str(party) for party in parties])
+        if row_ids is not None or not np.array_equal(ids, np.arange(len(ids))):
+            arrays["row_ids"] = ids
+        if labels is not None:
+            arrays["labels"] = _of_rows("labels", labels, len(ids), 1)
+        owned = columns if isinstance(columns, Mapping) else dict(zip(parties, columns))
+        if strangers := [party for party in owned if party not in parties]:
+            raise UserError("names a party that sent nothing", field="columns", value=strangers[0])
+        if not isinstance(columns, Mapping) and len(columns) > len(parties):
+            what = f"are of {len(columns)} parties, and {len(parties)} sent something"
+            raise UserError(("columns ", what), remedy="give them by party")
+        for number, party in enumerate(parties):
+            if owned.get(party) is not None:
+                name = f"columns of party {party!r}"
+                arrays[f"party{number}_columns"] = _of_rows(name, owned[party], len(ids), 2)
+        if batch_size is not None:
+            arrays["batch_size"] = np.array(batch_size)
+        if known_rows is not None:
+            arrays["known_rows"] = _places(ids_of(known_rows), ids, "known_rows")
+        if known_labels is not None:
+            arrays["known_labels"] = numbers(known_labels, "known_labels")
+        found: list[Remark] = []
+        broken: dict[Hashable, int] = {}  # answers that are not finite
+        for number, party in enumerate(parties):
+            if self._told:
+                of_party = [told for told in self._told if told.party == party]
+                arrays |= trees.arrays(number, of_party, ids, 1 + max(t.tree for t in self._told))
+            else:
+                of_party = [(k, m) for k, m in enumerate(messages) if m.party == party]
+                entries, lost = self._entries(of_party, ids)
+                arrays |= {f"party{number}_{name}": array for name, array in entries.items()}
+                found, broken[party] = found + remarks.not_finite(party, *lost), lost[1]
+        if self._told:
+            arrays = trees.padded(arrays)
+        found += remarks.of_wire(arrays, parties, len(self._messages) - len(messages), broken)
+        found += remarks.flattened(parties, self._shapes)
+        partial = place.with_name(f"{place.name}.partial")
+        with partial.open("wb") as file:  # a name would be given the ending .npz
+            np.savez(file, allow_pickle=False, **arrays)
+        os.replace(partial, place)
+        for remark in found:
+            say(f"{pathlib.Path(path).name}: {remark.text}")
+        return tuple(found)
+
+    def _check_party(self, party: Hashable) -> None:
+        if self._parties and party not in self._parties:
+            remedy = f"choose one of {', '.join(map(repr, self._parties))}"
+            raise UserError(
+                "is no party of this recorder", field="party", value=party, remedy=remedy
+            )
+
+    def _values(self, party: Hashable, ids: np.ndarray, array: Any, verb: str) -> np.ndarray:
+        """Returns an array of a party as [m, D], and keeps the shape of its rows."""
+        who = f"party {party!r} {verb}"
+        values = numbers(array, who)
+        if not values.ndim or len(values) != len(ids):
+            what = f"{who} an array of shape {list(values.shape)} for {len(ids)} rows"
+            raise UserError(what, remedy="its first axis must be that of the rows")
+        shape = self._shapes.setdefault(party, values.shape[1:])
+        if int(np.prod(values.shape[1:])) != int(np.prod(shape)):
+            what = f"{who} rows of shape {list(values.shape[1:])} after rows of shape {list(shape)}"
+            raise UserError(what, remedy="record cuts of several shapes by recorders of their own")
+        return values.reshape(len(ids), int(np.prod(shape)))
+
+    def _open(self, party: Hashable, ids: np.ndarray) -> tuple[_Kept, np.ndarray]:
+        """Returns the message of these rows that has no answer, and the places of its rows among ``ids``."""
+        waiting = [m for m in self._messages if m.party == party and m.gradients is None]
+        key = np.sort(ids)
+        fit = [m for m in waiting if np.array_equal(np.sort(m.rows), key)]
+        if len(fit) != 1:
+            what = f"party {party!r} receives an answer for {len(ids)} rows, and "
+            what += f"{len(fit) or 'no'} messages of these rows have none yet"
+            raise UserError(what, remedy="give what ``sent`` returned in place of the rows")
+        if len(np.unique(ids)) < len(ids) and not np.array_equal(ids, fit[0].rows):
+            what = f"party {party!r} receives an answer for rows that are in it twice, in another order"
+            raise UserError(what, remedy="give them in the order of the message")
+        order = np.argsort(ids, kind="stable")[np.argsort(np.argsort(fit[0].rows, kind="stable"))]
+        return fit[0], order
+
+    def _numbered(self, messages: Sequence[_Kept]) -> list[Hashable]:
+        """Returns the parties in the order in which they are numbered."""
+        found = {m.party for m in messages} | {told.party for told in self._told}
+        if not found:
+            raise UserError("nothing was recorded, so that there is no wire to save.")
+        if self._told and messages:
+            raise UserError("nodes of trees and embeddings are recorded: a wire holds one of both.")
+        if not self._parties:
+            return sorted(found, key=lambda party: (isinstance(party, str), party))
+        if silent := [party for party in self._parties if party not in found]:
+            what = f"party {silent[0]!r} sent nothing"
+            raise UserError(what, remedy="leave it out of the recorder's parties")
+        return list(self._parties)
+
+    def _rows(
+        self, row_ids: Any, labels: Any, columns: Any, messages: Sequence[_Kept]
+    ) -> np.ndarray:
+        """Returns the ids of all rows [N], which every recorded row is among."""
+        recorded = [m.rows for m in messages] + [told.rows for told in self._told]
+        kinds = {rows.dtype.kind for rows in recorded if len(rows)}
+        if len(kinds) > 1:
+            raise UserError("ids of rows are numbers and texts: use one kind.")
+        every = np.unique(np.concatenate(recorded))
+        if row_ids is not None:
+            ids = ids_of(row_ids)
+            if len(np.unique(ids)) < len(ids):
+                raise UserError("row_ids has an id twice: give every row its own.")
+        else:
+            tables = columns.values() if isinstance(columns, Mapping) else columns
+            given = [x for x in (labels, *tables) if x is not None]
+            if not given:
+                return every
+            ids = np.arange(len(given[0]))
+        if ids.dtype.kind != every.dtype.kind and len(every):
+            kind = "numbers" if every.dtype.kind == "i" else "texts"
+            raise UserError(f"recorded rows have ids that are {kind}: give such row_ids.")
+        _places(every, ids, "the recording")
+        return ids
+
+    def _entries(
+        self, messages: Sequence[tuple[int, _Kept]], ids: np.ndarray
+    ) -> tuple[dict[str, np.ndarray], tuple[int, int]]:
+        """Returns the arrays of a party's messages, of M rows in all, and how many rows were left out because
+        what was sent, or received, is not finite."""
+        kept = [m for _, m in messages]
+        party, counts = kept[0].party, [len(m.rows) for m in kept]
+        arrays: dict[str, np.ndarray] = {
+            "steps": np.repeat([k for k, _ in messages], counts),
+            "rows": _places(np.concatenate([m.rows for m in kept]), ids, "the recording"),
+        }
+        if self._epoch:
+            arrays["epochs"] = np.repeat([m.epoch for m in kept], counts)
+        bare = [m.embeddings is None for m in kept]
+        if any(bare) and not all(bare):
+            raise UserError(f"party {party!r} sends messages with and without an array.")
+        with_answers = any(m.gradients is not None for m in self._messages)
+        if party not in self._shapes or (bare[0] and not with_answers):
+            raise UserError(f"of party {party!r} neither arrays nor answers are recorded.")
+        whole = np.ones(sum(counts), bool)
+        if not bare[0]:
+            z = np.concatenate([m.embeddings for m in kept if m.embeddings is not None])
+            arrays["embeddings"], whole = z, np.asarray(np.isfinite(z).all(axis=1))
+        lost = 0
+        if with_answers:
+            width = int(np.prod(self._shapes[party]))
+            nothing = [np.zeros((count, width), np.float32) for count in counts]
+            parts = [m.gradients for m in kept]
+            g = np.concatenate([n if part is None else part for n, part in zip(nothing, parts)])
+            finite = np.asarray(np.isfinite(g).all(axis=1))
+            answered = np.asarray(np.repeat([part is not None for part in parts], counts))
+            lost = int((answered & whole & ~finite).sum())
+            arrays["gradients"] = np.where(finite[:, None], g, 0)
+            arrays["answered"] = np.logical_and(answered, finite)
+        kept_entries = np.flatnonzero(whole)
+        if not len(kept_entries):
+            raise UserError(f"all that party {party!r} sends holds NaN or infinity.")
+        left_out = len(whole) - len(kept_entries)
+        return {name: array[kept_entries] for name, array in arrays.items()}, (left_out, lost)
+
+
+def numbers(values: Any, who: str) -> np.ndarray:
+    """Returns an array of any library and numeric type as float32.
+
+    Args:
+      values: an array or tensor, also one of bfloat16, on a GPU, or with a gradient.
+      who: begins the message of an error.
+    """
+    if hasattr(values, "detach"):  # of PyTorch, whose bfloat16 and GPU tensors NumPy refuses
+        values = values.detach().float().cpu()
+    try:
+        array = np.asarray(values)
+    except TypeError:
+        array = np.from_dlpack(values)
+    if array.dtype.kind not in "biuf" and "float" not in array.dtype.name:
+        raise UserError(f"{who} {array.dtype}", remedy="give numbers")
+    with np.errstate(over="ignore"):  # what float32 cannot hold is found by ``remarks``
+        return array.astype(np.float32)
+
+
+def ids_of(rows: Any, party: Hashable = None) -> np.ndarray:
+    """Returns ids of rows [m], int64 or texts."""
+    if hasattr(rows, "detach"):
+        rows = rows.detach().cpu()
+    ids = np.asarray(rows)
+    if ids.dtype.kind == "O" and all(isinstance(i, str) for i in ids.ravel()):
+        ids = ids.astype(str)
+    who = "" if party is None else f"party {party!r}: "
+    if ids.ndim != 1:
+        what = f"{who}ids of rows have the shape {list(ids.shape)}"
+        raise UserError(what, remedy="give one for each row")
+    if not ids.size:
+        return ids.astype(np.int64)
+    if ids.dtype.kind == "U":
+        return ids
+    if ids.dtype.kind not in "iu" or int(ids.max()) > np.iinfo(np.int64).max:
+        what = f"{who}ids of rows are {ids.dtype}, such as {ids.flat[0]!r}"
+        raise UserError(what, remedy="give whole numbers or texts")
+    return ids.astype(np.int64)
+
+
+def _places(rows: np.ndarray, ids: np.ndarray, where: str) -> np.ndarray:
+    """Returns the place of each of the ``rows`` [m] among the ``ids`` [N], which are all different."""
+    order = np.argsort(ids, kind="stable")
+    at = np.minimum(np.searchsorted(ids, rows, sorter=order), len(ids) - 1)
+    found = order[at]
+    same_kind = rows.dtype.kind == ids.dtype.kind
+    lost = rows[np.not_equal(ids[found], rows)] if same_kind else rows
+    if len(lost):
+        named = ", ".join(map(repr, np.unique(lost)[:MOST_NAMED].tolist()))
+        what = (
+            f"{where} has rows that are not among the {len(ids)} rows of the wire, such as {named}"
+        )
+        raise UserError(what, remedy="give row_ids, the id of each row of labels and columns")
+    return found
+
+
+def _of_rows(name: str, values: Any, rows: int, axes: int) -> np.ndarray:
+    """Returns labels or columns as an array with one entry for each row."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+    array = np.asarray(values)
+    if array.dtype.kind == "O":
+        with contextlib.suppress(TypeError, ValueError):
+            array = array.astype(np.float64)
+    if array.dtype.kind not in "biuf":
+        raise UserError(f"{name} holds {array.dtype}", remedy="give numbers")
+    if axes == 2 and array.ndim != 2:
+        array = array.reshape(len(array), -1) if array.ndim else array
+    if array.ndim != axes or len(array) != rows:
+        remedy = f"give {'one number' if axes == 1 else 'F numbers'} for each of the {rows} rows"
+        raise UserError(f"{name} has the shape {list(array.shape)}", remedy=remedy)
+    return array
