@@ -18,12 +18,11 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 from vfljax import datasets, store
-from vfljax.datasets.columns import csv_option, is_number
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.frames import arrow_of, read
 from vfljax.datasets.partition import owned_columns
 from vfljax.datasets.table_errors import one_line
-from vfljax.errors import UserError, argument, options_in, unknown
+from vfljax.errors import UnknownError, UserError, argument, options_in, unknown
 
 FRAME = "table.parquet"  # the file of an audit's folder to which a data frame is written
 REVEALING = 0.5  # advantage over chance (``above_chance``) from which a column is reported
@@ -88,17 +87,19 @@ def survey(
       UserError: for any fault of the table, and for parties whose columns it lacks.
     """
     options = dict(options)
-    names = [*read(data, options.get("options")).frame.columns]  # as the loader's
-    label = one_line(label)
+    table = read(data, options.get("options"))
+    names, label = [*table.frame.columns], one_line(label)  # as the loader's
     if label not in names:
-        first = (" Where the first line is no header: ", *csv_option(header=None), ".")
-        hint = first if any(map(is_number, names)) else ""
-        raise unknown(("column in ", argument("label")), label, names, hint)
-    dropped = _dropped(options.get("drop", ()), names)
-    groups = options.get("groups", "")
-    features = [name for name in names if name not in {label, groups, *dropped}]
-    reasons = dict.fromkeys({*dropped, groups} - {""}, "is dropped or names groups")
-    owners = _owned(parties, features, reasons | {label: "is the label and no feature"})
+        raise unknown(("column in ", argument("label")), label, names, table.hint)
+    try:
+        dropped = _dropped(options.get("drop", ()), names)
+        groups = options.get("groups", "")
+        features = [name for name in names if name not in {label, groups, *dropped}]
+        reasons = dict.fromkeys({*dropped, groups} - {""}, "is dropped or names groups")
+        owners = _owned(parties, features, reasons | {label: "is the label and no feature"})
+    except UnknownError as error:
+        raise UnknownError((*error.parts, *table.hint)) from None
+    del table
     taken = {name for columns in owners.values() for name in columns}
     unowned = tuple(name for name in features if name not in taken)
     options = {"label": label, **options, "drop": (*sorted(dropped), *unowned)}

@@ -33,13 +33,28 @@ FEW = 20  # a column of at most so many distinct whole numbers may hold codes
 SAMPLE = 10_000  # rows in which a column is looked at before all of it is
 DAY = 86_400_000_000  # microseconds
 
+WHOLE = 2**53  # above it, float64 does not hold every whole number
+PLAIN = re.compile(r"0|-?[1-9]\d*", re.ASCII)  # a whole number as Python writes it
+PADDED = re.compile(r"0\d+", re.ASCII)
+EXPONENT = re.compile(r"\d+[eE]\d+", re.ASCII)  # as codes have it; programs write 1e+20
+CLOCK = re.compile(  # 20200131235959 and further digits
+    r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])([01]\d|2[0-3])[0-5]\d[0-5]\d+", re.ASCII
+)
+MOST_DIGITS = 40  # of a whole number that is written without an exponent
+TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+"""The words that ``pandas.read_csv`` reads as booleans."""
+
 END = r"([-+]?(?:inf|\d+\.?\d*(?:e[-+]?\d+)?))"
 INTERVAL = re.compile(rf"[\[(]{END}, {END}[\])]", re.ASCII)  # as pandas writes one
 SIGNS = "$\u20ac\u00a3\u00a5\u2212%"  # currencies, U+2212 (a minus sign) and the percent sign
 GROUPED = (
     r"(\d{1,3}([.,' \u00a0\u202f]\d{3})+([.,]\d+)?|\d*[.,]?\d+)"  # 1,000 or 1 000.5, 0,5; 7 too
 )
-NOTED = re.compile(rf"[-+{SIGNS}]{{0,2}} ?[-+{SIGNS}]?{GROUPED} ?[{SIGNS}]?")
+NOTED = re.compile(  # (1,000.50) and 1,000.50- are negative amounts of accountants
+    rf"[-+{SIGNS}]{{0,2}} ?[-+{SIGNS}]?{GROUPED} ?[{SIGNS}]? ?-?"
+    rf"|[{SIGNS}]? ?\( ?[{SIGNS}]? ?{GROUPED} ?[{SIGNS}]? ?\) ?[{SIGNS}]?"
+)
+SIGNED = set(SIGNS + "()")  # marks of numbers that no option of pandas reads
 NOTATION = {"decimal": ".", "thousands": ""}  # as ``pandas.read_csv`` reads without options
 NOTATIONS = (  # options of ``pandas.read_csv`` that read such numbers
     {"decimal": "."},
@@ -183,16 +198,17 @@ def read_column(
         gone = [float(word) for word in rule.missing if is_number(word)]
         x = np.where(np.isin(x, gone), np.nan, x) if gone else x
         return _numbers(x, name, place, read_as, "", kind == "number")
-    texts = texts_of(column, name, place, rule.missing)
+    texts = texts_of(column, name, place, rule.missing, spelled=False)
     if not texts.values:
         return None
     if all(value.lower() in ("true", "false") for value in texts.values):
         truth = [float(value.lower() == "true") for value in texts.values]
         return _numbers(np.asarray([*truth, np.nan])[texts.codes], name, place, "boolean")
-    options = place.text or {}
-    notation = {**NOTATION, **{k: options[k] for k in NOTATION if options.get(k)}}
+    notation = _notation(place.text or {})
     numbers = _numbers_of(texts.values, notation)
     if not np.isnan(numbers).any():
+        if kind != "number" and (note := codes_note(texts.values)):
+            return _category(texts, name, place, rule, False, note)
         x = np.append(numbers, np.nan)[texts.codes]
         return _numbers(x, name, place, "number", "", kind == "number")
     dated = np.asarray([DATE.fullmatch(value) is not None for value in texts.values])
@@ -207,27 +223,35 @@ def read_column(
     return _category(texts, name, place, rule, False)
 
 
-def texts_of(column: Series, name: str, place: Place, missing: frozenset[str]) -> Texts:
+def texts_of(
+    column: Series, name: str, place: Place, missing: frozenset[str], spelled: bool = True
+) -> Texts:
     """Returns a column as texts without blanks around them. Whole numbers have no decimal point.
 
     Args:
       column: its values [R].
       name, place: as of ``read_column``.
       missing: texts that stand for missing values.
+      spelled: whether equal numbers of a text file become one text (``_one_spelling``).
 
     Raises:
       UserError: for values that are neither texts, numbers, booleans nor dates.
     """
     try:
         codes, distinct = pd.factorize(column)
-        odd = [type(value) for value in distinct if not isinstance(value, CELLS)]
+        odd = [k for k, value in enumerate(distinct) if not isinstance(value, CELLS)]
+        rows = np.flatnonzero(np.isin(codes, odd[:1]))
     except TypeError:  # values without a hash, such as lists
-        codes, distinct, odd = np.zeros(0, int), [], [type(column.dropna().iloc[0])]
-    if odd or isinstance(column.dtype, pd.PeriodDtype):
-        kind = str(column.dtype) if not odd else odd[0].__name__
+        codes, distinct = np.zeros(0, int), []
+        rows = np.flatnonzero([not isinstance(value, CELLS) for value in column])
+    if len(rows):
+        kind = type(column.iloc[rows[0]]).__name__
         remedy = "name it in {drop}=, or write it as columns of numbers or texts"
-        raise place.fault(name, f"holds values of type {kind}, neither number nor text", remedy)
+        what = f"holds values of type {kind}, neither number nor text"
+        raise place.fault(name, what, remedy, int(rows[0]))
     words = [_text(value) for value in distinct]
+    if spelled and place.text is not None:
+        words = _one_spelling(words, missing, place.text)
     inner, values = pd.factorize(np.asarray([None if w in missing else w for w in words], object))
     return Texts(np.append(inner, -1)[codes], list(values))
 
@@ -238,6 +262,70 @@ def _text(value: Any) -> str:
     if isinstance(value, datetime.datetime):
         return str(value).removesuffix(" 00:00:00")
     return str(value).strip()
+
+
+def _one_spelling(
+    words: list[str], missing: Iterable[str], options: Mapping[str, Any]
+) -> list[str]:
+    """Returns the words of a text file's column. If all are truth values, or all are numbers, equal ones are
+    spelled alike, as they are when pandas reads them. Codes stay as they are: whole numbers with leading
+    zeros and such as 1E2 make all numbers of their column codes.
+
+    Args:
+      words: the distinct texts, missing values among them.
+      missing: texts that stand for missing values.
+      options: of ``pandas.read_csv``.
+    """
+    missing = {*missing}
+    present = [word for word in words if word not in missing]
+    truth = {**TRUTH, **dict.fromkeys(options.get("true_values") or (), True)}
+    truth |= dict.fromkeys(options.get("false_values") or (), False)
+    if present and all(word in truth for word in present):
+        return [word if word in missing else str(truth[word]) for word in words]
+    notation = _notation(options)
+    if any(PADDED.fullmatch(word) or EXPONENT.fullmatch(word) for word in present):
+        return words
+    spelled = {word: _digits(word, notation) for word in present}
+    if not all(spelled.values()):
+        return words
+    return [_shortest(spelled[word]) if word in spelled else word for word in words]
+
+
+def _shortest(number: str) -> str:
+    """Returns a decimal number as Python writes it, or as it is if no float is exactly this number."""
+    if PLAIN.fullmatch(number):
+        return number
+    exact = decimal.Decimal(number)
+    if exact == exact.to_integral_value() and exact.adjusted() < MOST_DIGITS:
+        return str(int(exact))
+    shortest = repr(float(number))
+    return shortest if decimal.Decimal(shortest) == exact else number
+
+
+def codes_note(values: Sequence[str]) -> str:
+    """Returns why the numbers of a column are codes or identifiers; "" if they are numbers.
+
+    They are codes if all are whole and some begin with zeros, or are so large that different ones could be
+    equal as float64. Numbers that are all multiples of 1,000, or are written as 20200131235959, are times.
+
+    Args:
+      values: distinct texts, all of them numbers.
+    """
+    override = "numeric= reads numbers"
+    if any(PADDED.fullmatch(value) for value in values):
+        whole = all(float(value).is_integer() for value in values if is_number(value))
+        return f"codes with leading zeros ({override})" if whole else ""
+    if not all(PLAIN.fullmatch(value) for value in values):
+        return ""
+    large = [int(value) for value in values if len(value) > 15 and abs(int(value)) > WHOLE]
+    if not any(value % 1000 for value in large) or all(map(CLOCK.fullmatch, values)):
+        return ""
+    return f"whole numbers beyond 2^53 ({override})"
+
+
+def _notation(options: Mapping[str, Any]) -> dict[str, str]:
+    """Returns how numbers are written in a file that ``pandas.read_csv`` reads with these options."""
+    return {**NOTATION, **{k: options[k] for k in NOTATION if options.get(k)}}
 
 
 def _numbers_of(texts: Sequence[str], notation: Mapping[str, str]) -> np.ndarray:
@@ -350,18 +438,19 @@ def _days_of(texts: Texts, name: str, place: Place) -> np.ndarray:
     """Reads dates that are texts, as microseconds since 1970 [R]; raises UserError if formats differ."""
     values = pd.Series(texts.values, dtype=object)
     zoned = np.asarray([ZONE.search(value) is not None for value in values])
+    mixed = bool(zoned.any() and not zoned.all())
     readings: dict[bytes, tuple[str, np.ndarray]] = {}  # of each result, the first format
-    formats = [] if zoned.any() and not zoned.all() else ["ISO8601", *FORMATS]
-    for form in formats:
-        if not pd.isna(pd.to_datetime(values[:1], format=form, errors="coerce", utc=True)).any():
-            times: Any = pd.to_datetime(values, format=form, errors="coerce", utc=True)
+    for form in () if mixed else ("ISO8601", *FORMATS):
+        if not _read_as(form, values[:1]).isna().any():
+            times = _read_as(form, values)
             if not times.isna().any():
                 ticks = _microseconds(times)
                 readings.setdefault(ticks.tobytes(), (form, ticks))
                 if form == "ISO8601":
                     break
-    if len(readings) != 1:
-        how = "can be read in several ways" if readings else "no format reads in all rows"
+    if not readings:
+        raise _no_date(texts, values, zoned if mixed else None, name, place)
+    if len(readings) > 1:
         remedy: list[str | Field] = ["write all as 2020-01-31"]
         for form, _ in readings.values():
             if place.text is None:
@@ -369,10 +458,50 @@ def _days_of(texts: Texts, name: str, place: Place) -> np.ndarray:
             else:
                 remedy += [" or give ", *csv_option(parse_dates=[name], date_format=form)]
         remedy += options_in(", or name it in {drop}= or {categorical}=")
-        what = f"holds dates ({quoted(values[0])}) that {how}"
+        what = f"holds dates ({quoted(values[0])}) that can be read in several ways"
         raise place.fault(name, what, remedy, texts.row(0))
     ((_, ticks),) = readings.values()
     return np.append(ticks, np.nan)[texts.codes]
+
+
+def _read_as(form: str, values: Series) -> Series:
+    """Returns texts as times in UTC, NaT for one that is not of this format or is no day."""
+    return pd.to_datetime(values, format=form, errors="coerce", utc=True)
+
+
+def _no_date(
+    texts: Texts, values: Series, zoned: np.ndarray | None, name: str, place: Place
+) -> UserError:
+    """Returns the error of dates that no one format reads. It quotes a value that the format of most values
+    does not read, or that has a zone, or none, unlike most.
+
+    Args:
+      texts, values: the dates, and their distinct texts.
+      zoned: which of ``values`` have a zone, if only some have; else None.
+      name, place: the column.
+    """
+    if zoned is None:
+        unread = [_read_as(form, values).isna().to_numpy() for form in ("ISO8601", *FORMATS)]
+        odd = min(unread, key=np.count_nonzero)
+        known = np.flatnonzero(~odd)
+        why = "is no day of the calendar, or is written in another way"
+    else:
+        odd = zoned if 2 * zoned.sum() <= len(zoned) else ~zoned
+        known = np.flatnonzero(~odd)
+        why = f"has {'a' if odd is zoned else 'no'} time zone"
+    code = int(np.argmax(odd))
+    others = f", unlike {quoted(values[known[0]])} of row {_row_of(texts, known[0], place)}"
+    what = f"has {quoted(values[code])}, which {why}{others if len(known) else ''}"
+    remedy = (
+        "write all as 2020-01-31, name it in {na_values}= if it stands for a missing date, or name the column "
+        "in {drop}= or {categorical}="
+    )
+    return place.fault(name, what, remedy, texts.row(code))
+
+
+def _row_of(texts: Texts, code: int, place: Place) -> int:
+    """Returns the number of the first row with a value, in its file."""
+    return int(place.rows[texts.row(code)])
 
 
 # ------------------------------------------------------------- categories
@@ -399,6 +528,9 @@ def _refuse_mixture(
     values = texts.values
     numeric = ~np.isnan(numbers)
     noted = np.asarray([NOTED.fullmatch(value) is not None for value in values])
+    bracketed = np.asarray(["(" in value for value in values])
+    if not (noted & ~bracketed).any():  # (1), (2) and (3) are no negative amounts
+        noted &= ~bracketed
     if (
         (noted & ~numeric).any()
         and 2 * noted.sum() >= len(values)
@@ -431,8 +563,11 @@ def _notation_remedy(
     """Returns what to do about numbers in a notation that is not read. An option is for a whole file: it is
     advised only if every other column can be read with it."""
     other = options_in(", or name it in {categorical}= if they are no numbers")
-    if place.text is None or any(set(value) & set(SIGNS) for value in values):
-        plain = "write them as plain numbers, such as 1000.5 or -0.05, without signs of a currency or a %"
+    if place.text is None or any(set(value) & SIGNED for value in values):
+        plain = (
+            "write them as plain numbers, such as 1000.5 or -0.05, without parentheses and signs of a "
+            "currency or a %"
+        )
         return (plain, *other)
     fitting: dict[tuple[float, ...], dict[str, str]] = {}  # of each reading, the first notation
     for notation in NOTATIONS:
@@ -454,6 +589,11 @@ def _notation_remedy(
 
 def _number_of(text: str, notation: Mapping[str, str]) -> float:
     """Returns the number that a text is in a notation; NaN if it is none."""
+    return float(_digits(text, notation) or math.nan)
+
+
+def _digits(text: str, notation: Mapping[str, str]) -> str:
+    """Returns the number that a text is in a notation, with a point and without marks; "" if it is none."""
     point = re.escape(notation.get("decimal", "."))
     mark = re.escape(notation.get("thousands", ""))
     whole = (
@@ -461,9 +601,9 @@ def _number_of(text: str, notation: Mapping[str, str]) -> float:
     )  # 0,123 is no way to write 123
     number = rf"[+-]?({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?"
     if not re.fullmatch(number, text, re.ASCII):
-        return math.nan
+        return ""
     plain = text.replace(notation["thousands"], "") if mark else text
-    return float(plain.replace(notation.get("decimal", "."), "."))
+    return plain.replace(notation.get("decimal", "."), ".")
 
 
 def _readable(column: Series, notation: Mapping[str, str], now: Mapping[str, str]) -> bool:
@@ -475,13 +615,22 @@ def _readable(column: Series, notation: Mapping[str, str], now: Mapping[str, str
     if not pd.api.types.is_string_dtype(column.dtype) and column.dtype != object:
         return True
     values = [str(value).strip() for value in pd.unique(column.dropna())]
-    noted = [value for value in values if NOTED.fullmatch(value) and not set(value) & set(SIGNS)]
+    noted = [value for value in values if NOTED.fullmatch(value) and not set(value) & SIGNED]
     few = 2 * len(noted) < len(values)
     return few or not any(math.isnan(_number_of(value, notation)) for value in noted)
 
 
-def _category(texts: Texts, name: str, place: Place, rule: Rule, named: bool) -> Feature:
-    """Returns a column of categories; ``named``: as the user asks, whatever they look like."""
+def _category(
+    texts: Texts, name: str, place: Place, rule: Rule, named: bool, note: str = ""
+) -> Feature:
+    """Returns a column of categories.
+
+    Args:
+      texts: the column.
+      name, place, rule: as of ``read_column``.
+      named: whether the user names it a category, whatever its values look like.
+      note: what is said of the column.
+    """
     of_all, of_test = (
         np.bincount(codes + 1, minlength=len(texts.values) + 1)  # the first counts missing values
         for codes in (texts.codes, texts.codes[place.test])
@@ -492,11 +641,16 @@ def _category(texts: Texts, name: str, place: Place, rule: Rule, named: bool) ->
     present = int(counts.sum())
     if not named and len(values) > NEARLY[0] and len(values) >= NEARLY[1] * present:
         what = f"has {len(values):,} distinct texts in {present:,} rows, like an identifier"
-        remedy = (
-            "name it in {drop}=, or in {categorical}= if its values are categories; numbers with a unit are "
-            "to be written without it"
-        )
-        raise place.fault(name, f"{what} (the first is {quoted(texts.values[0])})", remedy)
+        remedy = "name it in {drop}=, or in {categorical}= if its values are categories"
+        first = 0
+        if note:
+            what, remedy = f"{what}, {note}", f"{remedy}, or in {{numeric}}= if they are numbers"
+        else:  # what keeps a column from being numbers is none
+            first = next((k for k, v in enumerate(texts.values) if not is_number(v)), 0)
+            remedy += "; numbers with a unit are to be written without it"
+        example = "the first" if first == 0 else "one"
+        what = f"{what} ({example} is {quoted(texts.values[first])})"
+        raise place.fault(name, what, remedy, texts.row(first) if first else None)
     pooled, rest = 0, -1
     number = dict(zip(texts.values, counts.tolist()))
     if not rule.codes and len(values) + missing > rule.most:  # of equal counts, the last are pooled
@@ -512,7 +666,7 @@ def _category(texts: Texts, name: str, place: Place, rule: Rule, named: bool) ->
     absent = len(values) - 1 if values and values[-1] == NONE else -1
     none = absent if rule.codes else rest
     codes = np.asarray([*(code.get(v, none) for v in texts.values), absent], np.int32)[texts.codes]
-    notes = []
+    notes = [note] if note else []
     if unknown:
         notes.append(f"{unknown:,} test rows have a category that no training row has")
     if len(texts.values) <= SAMPLE and len(set(map(alike, texts.values))) < len(texts.values):

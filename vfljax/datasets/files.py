@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import functools
-import gzip
 import itertools
 import math
 import mmap
@@ -17,12 +17,13 @@ import zipfile
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from vfljax.datasets import formats
+from vfljax.datasets.formats import HIDDEN
 from vfljax.datasets.table_errors import fault, reading
 from vfljax.errors import Field, UserError, short_path
 
-ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
+ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".zip")
 DAMAGED = "the archive is damaged or cut off; fetch it again"
-HIDDEN = (".", "__MACOSX")
 MAX_BYTES = 8 << 30  # of one data set in memory
 FOLDER, FILE = Field("data.dir"), Field("data.options.file")
 
@@ -150,9 +151,10 @@ class Member(NamedTuple):
 
 
 def members(path: pathlib.Path) -> list[Member]:
-    """Returns the plain files of an archive; raises UserError if the archive is damaged or cut off."""
+    """Returns the plain files of an archive, whose form its content says; raises UserError if the archive is
+    damaged or cut off."""
     with reading(path, DAMAGED):
-        return (_zip if path.name.lower().endswith(".zip") else _tar)(path)
+        return (_zip if formats.named(formats.start_of(path)) == formats.ZIP else _tar)(path)
 
 
 def _zip(path: pathlib.Path) -> list[Member]:
@@ -164,8 +166,11 @@ def _zip(path: pathlib.Path) -> list[Member]:
 def _tar(path: pathlib.Path) -> list[Member]:
     with open(path, "rb") as file, tempfile.TemporaryFile() as unpacked:
         plain: Any = file
-        if path.name.lower().endswith("gz"):  # only an unpacked file can be read in any order
-            shutil.copyfileobj(gzip.GzipFile(fileobj=file), unpacked, 1 << 20)
+        start = file.read(formats.BYTES)
+        file.seek(0)
+        if packing := formats.compression(start):  # only an unpacked file can be read in any order
+            with formats.decompressed(packing, lambda: contextlib.nullcontext(file)) as stream:
+                shutil.copyfileobj(stream, unpacked, 1 << 20)
             unpacked.flush()
             plain = unpacked
         # a mapping stays when its file is closed

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vfljax.datasets import formats
 from vfljax.datasets.core import Block
-from vfljax.datasets.files import ARCHIVES, HIDDEN, below, content, inside, members
+from vfljax.datasets.files import ARCHIVES, below, content, inside, members
 from vfljax.datasets.table_errors import fault, reading
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
@@ -71,8 +72,7 @@ def _loose(folder: pathlib.Path, name: str) -> Image:
 def _packed(archive: pathlib.Path) -> Iterator[Image]:
     for name, read in members(archive):
         parts = tuple(part for part in name.split("/") if part not in ("", "."))
-        hidden = any(part.startswith(HIDDEN) for part in parts)
-        if name.lower().endswith(SUFFIXES) and not hidden:
+        if name.lower().endswith(SUFFIXES) and not formats.hidden(name):
             yield Image(parts, f"{archive}: {name}", read)
 
 

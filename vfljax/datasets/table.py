@@ -7,9 +7,9 @@ categories that are read as 0 come from each seed's training rows (``scaling``).
 
 from __future__ import annotations
 
+import decimal
 import fnmatch
 import pathlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -22,6 +22,7 @@ from vfljax.datasets import copies
 from vfljax.datasets import options as loader_options
 from vfljax.datasets.bins import MOST_CLASSES, classes_of, most_often, names_of, spelled, thresholds
 from vfljax.datasets.columns import (
+    PADDED,
     Feature,
     Place,
     Rule,
@@ -46,6 +47,10 @@ WORDS = (  # which pandas 3.1 reads as missing; here also with blanks around the
     *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )  # fmt: skip
 BLOCK = 4096  # rows
+TRUTHS = {  # word, as ``alike`` returns it -> the truth value that it may stand for
+    **dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True),
+    **dict.fromkeys(("0", "false", "f", "no", "n", "off"), False),
+}
 TEST = Field("data.options.test_file")
 LIMITS = {
     "encoding": ("onehot", "codes"),
@@ -74,15 +79,18 @@ def table(
 ) -> Dataset:
     """Reads a table's file as a data set; a fault of the file is one clear line.
 
-    A column is a number if its values are all numbers, or all true and false, also as texts. A column of
-    dates becomes the days since its first one. A column that pandas or Arrow marks as categories is a
-    category, also of whole numbers, and so is a column of other words. Three kinds of columns are refused,
-    with the options that settle them: half numbers and half words, numbers in another notation, and texts
-    that differ in nearly all rows (90 %, and more than 20). Rows and columns without any value are left out.
+    A column is a number if its values are all numbers, or all true and false, also as texts. Texts of whole
+    numbers that begin with zeros or are beyond 2^53 are codes, and so a category. A column of dates becomes the
+    days since its first one. A column that pandas or Arrow marks as categories is a category, also of whole
+    numbers, and so is a column of other words. The label, the groups and the columns of ``categorical`` keep
+    what a text file says, and equal numbers, such as 1 and 1.0, are one value. Three kinds of columns are
+    refused, with the options that settle them: half numbers and half words, numbers in another notation, and
+    texts that differ in nearly all rows (90 %, and more than 20). Rows and columns without any value are left
+    out.
 
     Args:
-        path: delimited text of any ending (also compressed), Parquet (a file, or a folder of parts), or
-            ``.npz`` of 1-d columns or of ``x`` [R, F] and ``y``.
+        path: delimited text of any ending (also compressed, or the only file of a zip or tar archive), Parquet
+            (a file, or a folder of parts), or ``.npz`` of 1-d columns or of ``x`` [R, F] and ``y``.
         label: the column of the classes, texts or whole numbers, sorted into 0..C-1.
         drop: columns to leave out; like the next two options, it takes names and globs.
         categorical: columns that are categories whatever they look like.
@@ -106,20 +114,25 @@ def table(
         encoding: "onehot" makes a column of 0 and 1 for each category; "codes" makes one column of codes
             0, 1, ... for each source column, for networks that embed them.
         options: keyword options of ``pandas.read_csv``, such as {"sep": ";", "decimal": ",", "header": None},
-            or "columns" and "filters" of ``pandas.read_parquet``; a text is read as JSON. Without "sep", the
-            header line decides among , ; tab and |.
+            or "columns" and "filters" of ``pandas.read_parquet``; a text is read as JSON. Without "sep", a
+            first line such as Excel's "sep=;" decides, else the first lines decide among , ; tab and |.
     """
     given = {name: value for name, value in locals().items() if name not in OF_FILE}
     loader_options.check(TEST, test_file, str)
-    files = {path: read(path, options)}
+    o, missing = _checked(given)
+
+    def as_texts(names: Sequence[str]) -> list[str]:
+        return _matching(names, o.groups, o.categorical)
+
+    files = {path: read(path, options, as_texts)}
     if test_file:
         beside, here = pathlib.Path(path).parent / test_file, user_path(test_file, TEST)
         place = beside if beside.exists() or not here.exists() else here
         if place.exists() and place.samefile(path):
             remedy = "give another file, or leave it out"
             raise UserError("is the table itself", field=TEST, value=str(place), remedy=remedy)
-        files[str(place)] = read(str(place), options)
-    return _dataset(files, given)
+        files[str(place)] = read(str(place), options, as_texts)
+    return _dataset(files, o, missing)
 
 
 def from_frame(frame: Any, *, label: str, test: Any = None, **options: Any) -> Dataset:
@@ -134,12 +147,16 @@ def from_frame(frame: Any, *, label: str, test: Any = None, **options: Any) -> D
     files = {"the frame": framed(frame, "the frame")}
     if test is not None:
         files["the test frame"] = framed(test, "the test frame")
-    return _dataset(files, {"label": label, **options})
+    return _dataset(files, *_checked({"label": label, **options}))
 
 
-def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
-    """Returns the data set of a training file and, if there is one, a test file."""
-    o, missing = _checked(given)
+def _dataset(files: dict[str, Read], o: SimpleNamespace, missing: set[str]) -> Dataset:
+    """Returns the data set of a training file and, if there is one, a test file.
+
+    Args:
+      files: by their names.
+      o, missing: of ``_checked``.
+    """
     (name, training), *tested = files.items()
     roles = _roles(name, [*training.frame.columns], o, training.hint)
     used = [column for column, role in roles.items() if role != "left out"]
@@ -150,9 +167,9 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
             what = [f"lacks {', '.join(lacking[:5])}"] if lacking else []
             what += [f"has also {', '.join(more[:5])}"] if more else []
             remedy = f"give it the columns of {name}, in any order"
-            raise fault(test_name, " and ".join(what), remedy)
+            raise fault(test_name, " and ".join(what), (f"{remedy}.", *test.hint))
     frame, place = _together(files, used)
-    index, text = training.index, training.text
+    index, text, hint = training.index, training.text, training.hint
     # the frames are let go, so that their memory is free before that of the features is taken
     files.clear()
     del training, tested
@@ -188,7 +205,8 @@ def _dataset(files: dict[str, Read], given: dict[str, Any]) -> Dataset:
     }
     features = [feature for feature in found.values() if feature]
     if not features:
-        raise fault(name, f"has no column with values beside {label!r} left", "drop fewer columns")
+        what = f"has no column with values beside {label!r} left"
+        raise fault(name, what, ("drop fewer columns.", *hint))
     del frame
     listed = [about._replace(name=column) for column, about in sources.items()]
     listed += [SourceColumn(level, "left out", note="the frame's index") for level in index]
@@ -317,6 +335,13 @@ def _roles(file: str, names: Sequence[str], o: SimpleNamespace, hint: Text) -> d
     return roles
 
 
+def _matching(names: Sequence[str], *patterns: Any) -> list[str]:
+    """Returns the names that are equal to a pattern, or to one of several, or that match it as a glob."""
+    several = (p if isinstance(p, Iterable) and not isinstance(p, str) else [p] for p in patterns)
+    texts = [one_line(pattern) for group in several for pattern in group]
+    return [n for n in names if any(n == text or fnmatch.fnmatch(n, text) for text in texts)]
+
+
 def _refuse_headers(frame: pd.DataFrame, label: str, place: Place) -> None:
     """Raises UserError for a row that repeats the header, as in two files that were put together."""
     same: Any = frame[label] == label
@@ -371,6 +396,7 @@ def _labels(
         texts, note = _binned(texts, o.bins, name, place)
     numeric = not o.bins and all(map(is_number, texts.values))
     spelled = [_whole(value) for value in texts.values] if numeric else texts.values
+    _refuse_spellings(texts.values, spelled, name, place)
     training = {*pd.unique(texts.codes[~place.test & ~gone]).tolist()}
     present = {value for code, value in enumerate(spelled) if code in training}
     names = texts.values if o.bins else ordered(present)  # bins are in order, and none is empty
@@ -436,19 +462,42 @@ def _binned(texts: Texts, bins: int, name: str, place: Place) -> tuple[Texts, st
 
 
 def _whole(value: str) -> str:
-    """Returns a whole number as plain digits ("+1", "01" and "1e0" as "1"), and any other text as it is."""
-    if not is_number(value) or len(value) > 30 or not float(value).is_integer():
+    """Returns a whole number as plain digits ("+1" and "1e0" as "1"), and any other text as it is, also a code
+    that begins with a zero, such as "01"."""
+    if PADDED.fullmatch(value) or not is_number(value) or len(value) > 30:
         return value
-    return str(int(value) if re.fullmatch(r"[+-]?\d+", value) else int(float(value)))
+    exact = decimal.Decimal(value)
+    whole = exact == exact.to_integral_value() and exact.adjusted() < 30
+    return str(int(exact)) if whole else value
+
+
+def _refuse_spellings(
+    values: Sequence[str], spelled: Sequence[str], name: str, place: Place
+) -> None:
+    """Raises UserError for two labels that are probably one class: that look alike, that are one number with
+    and without leading zeros, or that are two words for a truth value where all labels are such words.
+
+    Args:
+      values: the distinct labels as they are in the file.
+      spelled: the same, equal numbers as one text.
+      name, place: the label's column.
+    """
+    truths = {value: TRUTHS.get(alike(text)) for value, text in zip(values, spelled)}
+    of_truth = None not in truths.values()
+    first: dict[Any, tuple[str, str]] = {}
+    for value, text in zip(values, spelled):
+        form: Any = truths[value] if of_truth else alike(text)
+        if PADDED.fullmatch(text):
+            form = text.lstrip("0") or "0"
+        other, other_text = first.setdefault(form, (value, text))
+        letters = len(other_text) == len(text) == 1 and other_text.isalpha() and text.isalpha()
+        if other_text != text and not (letters and alike(text) != alike(other_text)):
+            what = f"has the labels {quoted(other)} and {quoted(value)}, which look alike or mean the same"
+            raise place.fault(name, what, "write one class in one way")
 
 
 def _refuse_labels(texts: Texts, names: list[str], numeric: bool, name: str, place: Place) -> None:
-    same = {}
     distinct = f"is the label and has {len(names):,} distinct values"
-    for value in () if numeric else names:
-        if (other := same.setdefault(alike(value), value)) != value:
-            what = f"has the labels {quoted(other)} and {quoted(value)}, which look alike"
-            raise place.fault(name, what, "write one class in one way")
     if numeric and not all(float(value).is_integer() for value in names):
         what = f"{distinct} that are not all whole numbers, a regression target"
         raise place.fault(name, what, "give {bins}=2, or more, or cut it into classes first")

@@ -114,13 +114,14 @@ def narrow(file: Any, columns: int) -> None:
         raise fault(file, what, "choose some, or correct the delimiter")
 
 
-def all_different(names: Sequence[str], file: Any) -> None:
+def all_different(names: Sequence[str], file: Any, hint: Text = ()) -> None:
     """Raises UserError if columns have the same name; it names the most frequent name.
 
     Args:
       names: of all columns.
       file: as of ``fault``.
+      hint: a further sentence.
     """
     if len(set(names)) < len(names):
         name = collections.Counter(names).most_common(1)[0][0]
-        raise UserError(f"{file}: two columns are named {name!r}: rename one.")
+        raise UserError((f"{file}: two columns are named {name!r}: rename one.", *hint))

@@ -97,8 +97,8 @@ def _reviews(folder: str) -> Iterator[Review]:
         if (root / "train").is_dir():
             yield from _official(root)
             return
-    path = find(folder, SOURCE, ["aclimdb_v1.tar.gz"], ["*.csv", "*.csv.gz"])
-    if path.name.endswith(".tar.gz"):
+    path = find(folder, SOURCE, ["aclimdb_v1.tar.gz", "aclimdb_v1.tar"], ["*.csv", "*.csv.gz"])
+    if path.name.lower().endswith((".tar.gz", ".tgz", ".tar")):
         yield from _official(path)
         return
     for line, row in texts.csv_rows(path, COLUMNS, header=True):

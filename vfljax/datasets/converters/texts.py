@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import collections
 import csv
-import gzip
+import io
 import itertools
 import pathlib
 import re
@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
+from vfljax.datasets import formats
 from vfljax.datasets.core import Block, Column, Conversion, Ragged, Vocabulary
 from vfljax.datasets.table_errors import fault, reading
 from vfljax.errors import Field, check, imported, user_path
@@ -57,7 +58,7 @@ Labeled = tuple[int, str]  # a label and a text
 def csv_rows(
     path: pathlib.Path, columns: Sequence[str], *, header: bool
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yields the rows of a CSV file of UTF-8, plain or gzip.
+    """Yields the rows of a CSV file of UTF-8, plain or compressed.
 
     Args:
       path: the file.
@@ -67,8 +68,8 @@ def csv_rows(
     Yields:
       The number of the line on which a row ends, and the row's values by column.
     """
-    opener: Any = gzip.open if path.suffix == ".gz" else open
-    with reading(path), opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+    with reading(path), formats.content(path).open() as raw:
+        file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
         rows = csv.DictReader(file, None if header else columns, strict=True)
         if lacking := [column for column in columns if column not in (rows.fieldnames or ())]:
             raise fault(
