@@ -77,6 +77,7 @@ def get_config():
                 # the last epoch knows KDk, with model splitting; the mean over epochs knows noise
                 "probe": {"known": 40, "epoch": (-1, "mean")},
             },
+            "decide": True,
             "execution": {"width": 0, "shard_seconds": 20.0},
         }
     )

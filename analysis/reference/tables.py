@@ -19,6 +19,7 @@ from typing import Any
 import vfljax
 from vfljax import attacks, config, datasets, defenses, models, types
 from vfljax.api.commands import COMMANDS
+from vfljax.report import requirements
 from vfljax.types import NO_SPLIT, SPLIT, DefenseSpec
 
 FOLDER = pathlib.Path(__file__).parent
@@ -206,6 +207,14 @@ A verdict is about one configuration, with or without a top model. It follows fr
 seeds, and the first line that holds is given. Every verdict is about the attacks that were run.
 
 {table(("verdict", "meaning"), rows)}
+
+## Answers
+
+An answer is given on each panel, with and without a top model. It rests on limits that are corrected for the
+choice among points (the docstring of [`decision.py`](../../vfljax/report/decision.py) is the rule).
+`--fail_above` and `--fail_verdict` end a command with status 3 if what follows from the answer is not met:
+
+{table(("answer", "--fail_above compares", "--fail_verdict compares"), requirements.FOLLOWS.values())}
 """
 
 

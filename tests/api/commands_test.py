@@ -191,10 +191,10 @@ def test_a_finished_sweep_is_reported_attacked_verified_and_cleared(
     )
     done = launch("sweep", f"--config={config}", f"--workdir={workdir}", "--config.seeds=2")
     assert done.returncode == 0, done.stderr
-    assert "can read the labels" in done.stdout
+    assert "Open: 2 seeds allow no limits" in done.stdout
     arguments = f"--workdir={workdir}", "--attacks=direct,norm,active", f"--profile={trace}"
     with monkeypatch.context() as patch:
-        patch.setattr(running, "report", lambda folder: "")
+        patch.setattr(running, "report", lambda folder, verbose=False: "")
         done = launch("attack", *arguments)
         dropped = launch("attack", f"--workdir={workdir}", "--drop=direct,passive")
     assert done.returncode == 0, done.stderr
@@ -213,7 +213,7 @@ def test_a_finished_sweep_is_reported_attacked_verified_and_cleared(
 
 def test_a_sweep_with_malicious_parties_is_attacked_by_others(launch, tmp_path, monkeypatch):
     """Its plan has the federations that were trained, not those that the attacks would need."""
-    monkeypatch.setattr(running, "report", lambda folder: "")
+    monkeypatch.setattr(running, "report", lambda folder, verbose=False: "")
     workdir = shutil.copytree(FIXTURE, tmp_path / "w")
     done = launch("attack", f"--workdir={workdir}", "--attacks=norm", "--unfinished")
     assert done.returncode == 0, done.stderr

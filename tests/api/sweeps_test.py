@@ -33,7 +33,9 @@ def sweep(tiny_sweep):
 
 def test_a_finished_sweep_goes_on_with_more_attacks(workdir, monkeypatch):
     reported = []
-    monkeypatch.setattr(running, "report", lambda folder: reported.append(folder) or "")
+    monkeypatch.setattr(
+        running, "report", lambda folder, verbose=False: reported.append(folder) or ""
+    )
     sweep = vfljax.run_sweep(tiny(), workdir, **QUIET)
     sweep.require_finished()
     done = sweep.run_attacks({"direct": {"epoch": "mean"}}, **QUIET)
@@ -68,7 +70,7 @@ def test_a_config_may_be_a_mapping_its_records_or_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(
         running, "finish", lambda experiment, *_: trained.append(experiment) or Outcome({})
     )
-    monkeypatch.setattr(running, "report", lambda folder: "")
+    monkeypatch.setattr(running, "report", lambda folder, verbose=False: "")
     monkeypatch.setattr("vfljax.api.loading.load", lambda folder: folder)
     config, file = tiny(seeds=4), tmp_path / "mine.py"
     file.write_text(f"def get_config():\n    return {config!r}\n")

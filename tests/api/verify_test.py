@@ -70,7 +70,7 @@ def test_what_is_not_finished_is_refused_unless_asked_for(launch, refused, workd
 def test_the_printed_remedy_helps_and_needs_no_config(
     launch, refused, workdir, tiny_sweep, monkeypatch
 ):
-    monkeypatch.setattr(running, "report", lambda folder: "")
+    monkeypatch.setattr(running, "report", lambda folder, verbose=False: "")
     damaged = attack_units(workdir, "direct/most_negative")[0]
     (file,) = (workdir / damaged).glob("*.parquet")
     flip(file)

@@ -41,7 +41,7 @@ def small() -> Iterator[None]:
         patch.setattr(survey, "_revealing", lambda dataset, owners: [])
         patch.setattr(survey, "_reach", lambda dataset, owners: ({}, ()))
         patch.setattr(suite, "FEWEST_SEEDS", 1)
-        patch.setattr(running, "report", lambda folder: "")
+        patch.setattr(running, "report", lambda folder, verbose=False: "")
         yield
 
 

@@ -29,7 +29,7 @@ def small():
         patch.setattr(suite, "OF_TREES", of_trees)
         patch.setattr(survey, "_revealing", lambda dataset, owners: [])
         patch.setattr(survey, "_reach", lambda dataset, owners: ({}, ()))
-        patch.setattr(running, "report", lambda folder: "")
+        patch.setattr(running, "report", lambda folder, verbose=False: "")
         yield
     for name in [name for name in defenses.TABLE if name.startswith("wire:")]:
         defenses.TABLE.pop(name)

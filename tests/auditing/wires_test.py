@@ -85,7 +85,7 @@ def test_a_wire_of_version_1_has_the_figures_that_it_had_before_version_2(tmp_pa
 
 
 def test_methods_are_told_apart_and_their_knobs_are_columns(tmp_path, monkeypatch):
-    monkeypatch.setattr(running, "report", lambda folder: "")
+    monkeypatch.setattr(running, "report", lambda folder, verbose=False: "")
     told = {"undefended": {0.0: 2.0}, "dial": {1.0: 1.0, 2.0: 0.3}, "other": {0.0: 0.6}}
     methods = {
         name: [
@@ -160,7 +160,9 @@ def test_without_labels_there_are_predictions_alone(tmp_path):
 
 
 def test_without_a_top_model_every_party_reads_the_sign_of_its_gradients(tmp_path, monkeypatch):
-    monkeypatch.setattr(running, "report", lambda folder: "")  # takes longer than the attack
+    monkeypatch.setattr(
+        running, "report", lambda folder, verbose=False: ""
+    )  # takes longer than the attack
     random = np.random.default_rng(0)
     labels = np.arange(ROWS) % 2
     received = random.uniform(0.1, 0.9, size=(1, ROWS, 1)) * (1 - 2 * np.eye(2)[labels])
@@ -177,7 +179,7 @@ def test_without_a_top_model_every_party_reads_the_sign_of_its_gradients(tmp_pat
 def test_nodes_of_trees_are_read_without_gradients_and_gradients_by_their_sign(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(running, "report", lambda folder: "")
+    monkeypatch.setattr(running, "report", lambda folder, verbose=False: "")
     random = np.random.default_rng(0)
     labels = random.permutation(np.arange(ROWS) % 2)
     nodes = 5 + np.stack([[labels ^ (random.uniform(size=ROWS) < 0.2)] for _ in range(6)])

@@ -1,4 +1,4 @@
-"""What is recommended, judged again on fresh seeds."""
+"""What is switched on, judged again on fresh seeds."""
 
 import shutil
 
@@ -8,36 +8,51 @@ from vfljax.errors import UserError
 from vfljax.launching import running
 from vfljax.launching.work import Outcome
 from vfljax.report import fresh
+from vfljax.report.decision import LOOKS, Answer
 from vfljax.report.judged import judge_sweep
 
 
 @pytest.fixture
-def recommending(monkeypatch):
-    """Makes the configurations with these labels the recommended ones."""
+def switching_on(monkeypatch):
+    """Makes the configuration with this label the one that is switched on, without a top model."""
 
-    def recommend(*labels):
+    def switch_on(label=None):
         def judge(workdir):
             found = judge_sweep(workdir)
-            chosen = found.verdicts["label"].isin(labels)
-            assert chosen.any() == bool(labels)
-            return found._replace(verdicts=found.verdicts.assign(recommended=chosen))
+            rows = found.leading[found.leading["label"] == label].to_dict("records")
+            point = rows[-1] if rows else None
+            decisions = {
+                panel: of._replace(
+                    answer=Answer.SWITCH_ON if point else of.answer, point=point, leading=None
+                )
+                for panel, of in found.decisions.items()
+            }
+            return found._replace(decisions=decisions)
 
-        monkeypatch.setattr(fresh, "judge_sweep", judge)
+        for module in (fresh, running):
+            monkeypatch.setattr(module, "judge_sweep", judge)
 
-    return recommend
+    return switch_on
 
 
-def test_fresh_seeds_follow_those_of_the_sweep_and_have_its_points_alone(tiny_sweep, recommending):
-    recommending()
+def test_fresh_seeds_follow_all_that_a_decision_may_use_and_have_one_point_alone(
+    tiny_sweep, switching_on
+):
+    switching_on()
     assert fresh.fields(tiny_sweep) is None
-    recommending("kdk epsilon=.45 k=3")
+    assert not running.can_confirm(tiny_sweep)
+    switching_on("kdk epsilon=.45 k=3")
+    assert running.can_confirm(tiny_sweep)
     fields = fresh.fields(tiny_sweep)
-    assert (fields["first_seed"], fields["seeds"]) == (2, fresh.SEEDS)
-    assert fields["grid"] == {"undefended": {}, "kdk": {"kdk": {"epsilon": (0.45,), "k": (3,)}}}
+    assert (fields["first_seed"], fields["seeds"]) == (2 + LOOKS[-1], fresh.SEEDS)
+    assert fields["grid"] == {
+        "undefended": {},
+        "kdk epsilon=.45 k=3": {"kdk": {"epsilon": 0.45, "k": 3}},
+    }
 
 
-def test_what_is_recommended_is_trained_beside_undefended_and_judged(
-    tiny_sweep, workdir, recommending, monkeypatch
+def test_what_is_switched_on_is_trained_beside_undefended_and_judged(
+    tiny_sweep, workdir, switching_on, monkeypatch
 ):
     said, asked = [], []
 
@@ -47,16 +62,16 @@ def test_what_is_recommended_is_trained_beside_undefended_and_judged(
         return Outcome({})
 
     monkeypatch.setattr(running, "finish", finish)
-    recommending()
+    switching_on()
     running.confirm(workdir, "test", said.append)
     assert said == [fresh.NOTHING]
     assert not len(judge_sweep(workdir).confirmed)
-    recommending("noise scale=.01")
+    switching_on("noise scale=.01")
     running.confirm(workdir, "test", said.append)
     (experiment,) = asked
-    assert ([*experiment.grid], experiment.first_seed) == (["undefended", "noise"], 2)
+    assert [*experiment.grid] == ["undefended", "noise scale=.01"]
     confirmed = judge_sweep(workdir).confirmed
     assert {"undefended", "noise scale=.01"} <= {*confirmed["label"]}
-    # the folder has other seeds and another grid than are recommended
-    with pytest.raises(UserError, match="confirmed has the fresh seeds of another recommendation"):
+    # the folder has other seeds and another grid than what is switched on
+    with pytest.raises(UserError, match="has the fresh seeds of another configuration"):
         running.confirm(workdir, "test", said.append)

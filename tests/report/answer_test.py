@@ -1,4 +1,4 @@
-"""The first screen: the decision, what it rests on, and the command that would settle what is open."""
+"""The first screen: the answer, what it rests on, and the command that goes on."""
 
 import pathlib
 import shlex
@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 
 from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
-from vfljax import defenses, store
+from vfljax import store
 from vfljax.api.commands import COMMANDS
 from vfljax.config import Goal
 from vfljax.report import terminal
 from vfljax.report.answer import answers
+from vfljax.report.decision import Answer, Reason
 from vfljax.report.settle import more_seeds
 from vfljax.sweep.grid import parse
 
@@ -20,15 +21,20 @@ SMALL = [0.6, 0.75, 0.62, 0.7, 0.61]
 WIDE = [0.95, 0.6, 0.95, 0.65, 0.9]
 UNCLEAR_COST = {"probe/mean": 0.6, "test_utility": [0.8, 0.9, 0.95, 0.8, 0.9]}
 UNKNOWING = {"norm": 0.95}, {"norm": 0.6, "test_utility": 0.88}
+LEFT_OUT = {"test_utility": 0.82, "validation_utility": 0.82}
 
 
 def the(judged):
-    (answer,) = answers(judged)
-    return answer
+    (screen,) = answers(judged)
+    return screen
+
+
+def row(screen, name):
+    return dict(screen.rows)[name]
 
 
 @pytest.mark.parametrize(
-    ("points", "values", "action"),
+    ("points", "values", "sentence"),
     [
         ((BARE, PROTECTS), {"knobs": {"noise.scale": [NAN, 0.1]}}, "Switch on noise at scale=.1."),
         (
@@ -41,134 +47,183 @@ def the(judged):
             {},
             "Switch on noise.",
         ),
-        (({"probe/mean": 0.61}, PROTECTS), {}, "Nothing to protect from what was tried: no de"),
+        (({"probe/mean": 0.61}, PROTECTS), {}, "Nothing to protect: no attack reads more than"),
         (({"probe/mean": 0.61, "norm": [NAN] * 5}, PROTECTS), {}, "Switch on noise."),
-        (({"probe/mean": SMALL}, BARE), {}, "Undecided: whether more leaks than without the"),
-        ((BARE, PROTECTS), {"seeds": 1}, "Undecided: 1 seed allows no verdict."),
-        ((BARE,), {}, "Undecided: no defense was tried."),
-        ((BARE, {"probe/mean": WIDE}), {}, "Undecided: whether noise helps is open."),
-        (UNKNOWING, {}, "Undecided: whether noise helps is open."),
-        ((BARE, BARE), {}, "Do not federate yet: noise does not meet the goal."),
-        (({"test_utility": 0.9},), {}, "Undecided: nothing was attacked."),
-        (({"probe/mean": NAN, "test_utility": NAN},), {}, "Undecided: lower the learning rate."),
+        (({"probe/mean": SMALL}, BARE), {}, "No defense that was tried protects and keeps the"),
+        ((BARE, PROTECTS), {"seeds": 1}, "Open: 1 seed allows no limits."),
+        ((BARE,), {}, "Open: no defense was tried."),
+        (
+            (BARE, {"probe/mean": WIDE}),
+            {},
+            "Open: no seeds were set aside to decide among 1 point.",
+        ),
+        (UNKNOWING, {}, "Open: no seeds were set aside"),
+        ((BARE, BARE), {}, "No defense that was tried protects and keeps the gain (1 defense, 1 p"),
+        ((BARE, PROTECTS), {"every_family": False}, "Open: 1 of 18 families of attacks that apply"),
+        ((BARE, BARE), {"every_family": False}, "Open: 1 of 18 families of attacks that apply"),
+        (({"test_utility": 0.9},), {}, "Open: nothing was attacked."),
+        (({"probe/mean": NAN, "test_utility": NAN},), {}, "Open: all trials diverged."),
     ],
 )
-def test_a_case_for_each_decision(points, values, action):
-    assert the(made(*points, **values)).action.startswith(action)
+def test_a_case_for_each_answer(points, values, sentence):
+    assert the(made(*points, **values)).answer.startswith(sentence)
 
 
-def test_what_protects_says_what_it_rests_on():
-    answer = the(made(BARE, PROTECTS))
-    assert "telco can read the labels" in answer.reads
-    assert "1 attack of 1 family reads .95" in answer.reads
-    assert "probe/mean leads on 5 of 5 seeds" in answer.reads
-    assert "Without the federation the same party reads .60" in answer.reads
-    assert "keeps 80 % of that gain (asked: 50 %" in answer.costs
-    assert f"1 of {len(defenses.TABLE)} defenses" in answer.coverage
-    assert "5 seeds" in answer.coverage
+def test_the_first_screen_says_who_reads_what_and_what_it_costs_in_120_words():
+    screen = the(made(BARE, PROTECTS))
+    assert row(screen, "Reads") == (
+        "telco .95 (.95 to .95); .60 without the federation; with noise .60 (.60 to .60) (a guess .50)."
+    )
+    assert "gains +10.0 points" in row(screen, "Costs")
+    assert "noise keeps 80 % (asked 50 %)" in row(screen, "Costs")
+    assert "5 seeds" in row(screen, "Sure")
+    assert "1 attack of all 1 family that apply on noise" in row(screen, "Tried")
+    assert screen.words <= 120
+    assert len(screen.rows) <= 5
+
+
+def test_a_leak_that_is_accepted_may_be_switched_on_without_protecting():
+    point = {"probe/mean": 0.7, "test_utility": 0.88}
+    open_ = the(made(BARE, point))
+    assert open_.answer.startswith("No defense that was tried protects")
+    accepted = the(made(BARE, point, facts=FACTS._replace(goal=Goal(max_leak=0.75))))
+    assert accepted.answer == (
+        "Switch on noise: it does not protect, but at most the accepted .75 leaks."
+    )
 
 
 def test_an_attack_that_reads_no_more_than_the_baseline_is_no_leader():
-    answer = the(made({"probe/mean": 0.58}, PROTECTS))
-    assert "no attack reads more than can be read without the federation" in answer.reads
-    assert "local-only" not in " ".join(answer.sentences)
+    screen = the(made({"probe/mean": 0.58}, PROTECTS))
+    assert "no attack reads more than the same party without" in row(screen, "Reads")
+    assert "local-only" not in " ".join(text for _, text in screen.rows)
 
 
-def test_each_reason_for_which_a_point_that_leaks_less_is_not_recommended():
-    lost = {"test_utility": 0.82, "validation_utility": 0.82}
+def test_deviation_is_blamed_only_if_it_reads_more():
+    def reads(honest, deviating):
+        judged = made(BARE | {"norm": deviating, "probe/mean": honest}, PROTECTS)
+        malicious = judged.rows["label"] == "norm"
+        federation = judged.rows["federation"].mask(malicious, "malicious-0")
+        judged = judged._replace(rows=judged.rows.assign(federation=federation))
+        return row(the(judged), "Reads")
+
+    assert "by deviating" not in reads(0.95, 0.95)
+    assert "telco .90 (.90 to .90), by deviating .95 (.95 to .95)" in reads(0.9, 0.95)
+
+
+def test_each_reason_for_which_a_point_that_leaks_less_is_not_switched_on():
     cases = {
-        "costs too much": ({"probe/mean": 0.6, "test_utility": 0.82}, {}),
-        "lost on validation rows": ({"probe/mean": 0.6, **lost}, {}),
-        "no attack that knows it was run": ({"norm": 0.6}, {}),
-        "the most that is accepted": (PROTECTS, {"max_leak": 0.55}),
+        "it costs too much on test rows": {"probe/mean": 0.6, "test_utility": 0.82},
+        "no attack that knows it was run": {"norm": 0.6, "test_utility": 0.88},
+        "leaks beyond what can be read without the federation (e)": {
+            "probe/mean": 0.7,
+            "test_utility": 0.88,
+        },
     }
-    for reason, (point, goal) in cases.items():
-        bare = {name: 0.95 for name in point if "utility" not in name}
-        answer = the(made(bare, point, facts=FACTS._replace(goal=Goal(**goal))))
-        assert reason in answer.instead[0], reason
+    for reason, point in cases.items():
+        bare = BARE | {name: 0.95 for name in point if "utility" not in name}
+        judged = made(bare, point, PROTECTS, defenses=("ppdl", "max_norm"))
+        details = dict(the(judged).details)
+        assert reason in details["Why not the others"], reason
 
 
-def test_of_two_defenses_the_one_that_may_help_no_more_has_its_reason():
-    noise = {"probe/mean": 0.85, "test_utility": [0.84, 0.87, 0.84, 0.88, 0.86]}
-    wide = {"probe/mean": [0.5, 1.0, 1.0, 0.5, 1.0], "test_utility": 0.874}
-    answer = the(made(BARE, noise, wide, defenses=("noise", "max_norm")))
-    assert answer.action.startswith("Switch on noise")
-    (why,) = answer.instead
-    assert why == (
-        "max_norm (leaks .84, keeps 74 %): the limits are too wide to say whether less leaks than "
-        "undefended."
-    )
-    assert "the best of 2 operating points" in answer.sure
+def test_a_reason_is_made_of_the_limit_that_failed_and_shows_it():
+    # d is -.026 (-.032 to -.020): less leaks, and what fails is e
+    point = {"probe/mean": [0.924, 0.926, 0.922, 0.928, 0.92], "test_utility": 0.88}
+    bare = BARE | {"probe/mean": [0.95] * 5}
+    text = dict(the(made(bare, point, PROTECTS, defenses=("ppdl", "max_norm"))).details)
+    (why,) = [of for of in text["Why not the others"].split("\n\n") if of.startswith("ppdl")]
+    assert "more than .05 leaks beyond" in why
+    assert "e +.32 (" in why
+    assert "do not establish" not in why
 
 
-def test_each_panel_has_an_answer_and_terms_are_explained_on_the_first_alone():
+def test_a_gain_that_is_lost_is_said_in_words():
+    point = {"probe/mean": 0.6, "test_utility": 0.7, "validation_utility": 0.7}
+    judged = made(BARE, point)
+    text = " ".join(text for _, text in the(judged).details)
+    assert "loses more than the gain" in text
+    assert "-100" not in text
+
+
+def test_each_panel_has_a_screen():
     judged = made(BARE, PROTECTS)
     other = judged.verdicts.assign(panel="no_split", recommended=False)
     both = judged._replace(
         verdicts=pd.concat([judged.verdicts, other], ignore_index=True),
         rows=pd.concat([judged.rows, judged.rows.assign(panel="no_split")], ignore_index=True),
+        decisions=judged.decisions | {"no_split": judged.decisions["split"]},
     )
-    first, second = answers(both)
-    assert first.title.startswith("With model splitting")
-    assert ["A leak is an AUC" in of.reads for of in (first, second)] == [True, False]
+    assert [of.title for of in answers(both)] == ["With a top model", "Without a top model"]
 
 
-def test_fresh_seeds_confirm_or_contradict():
+def test_fresh_seeds_agree_leave_open_or_deny():
     judged = made(BARE, PROTECTS)
-    point = judged.leading[judged.leading["recommended"]]
-    good, bad = (
-        the(judged._replace(confirmed=point.assign(confirms=confirms, seeds=3)))
-        for confirms in (True, False)
-    )
-    assert (good.action, bad.action) == (
-        "Switch on noise.",
-        "Undecided: fresh seeds do not confirm noise.",
-    )
-    assert "3 fresh seeds confirm it" in good.sure
-    assert "3 fresh seeds do not confirm it" in bad.sure
-    assert not bad.settle
+    decided = judged.decisions["split"]
+
+    def told(**values):
+        fresh = dict(decided.point) | {"seeds": 7} | values
+        denied = decided._replace(
+            answer=Answer.OPEN, reason=Reason.CONTRADICTED, point=None, leading=decided.point
+        )
+        of = decided if values.get("e_lower", 0) < 0.05 else denied
+        return the(judged._replace(decisions={"split": of._replace(fresh=fresh)}))
+
+    assert "7 fresh seeds agree" in row(told(), "Sure")
+    open_ = row(told(verdict="cannot say", e=0.04, e_lower=0.01, e_upper=0.07), "Sure")
+    assert "7 fresh seeds leave open" in open_
+    assert "+.04 (+.01 to +.07)" in open_
+    deny = told(verdict="still leaks, less", e=0.2, e_lower=0.1, e_upper=0.3)
+    assert deny.answer.startswith("Open: fresh seeds deny noise: ")
+    assert "+.20 (+.10 to +.30)" in deny.answer
+    assert not deny.settle
 
 
 def test_without_undefended_nothing_is_compared():
     judged = made(BARE, PROTECTS)
-    kept = judged.verdicts[~judged.verdicts["undefended"]].assign(recommended=False)
-    answer = the(judged._replace(verdicts=kept))
-    assert answer.action.startswith("Undecided: without undefended nothing shows")
-    assert answer.reads.startswith("With noise, telco")
-
-
-def test_what_is_open_comes_with_the_seeds_that_would_decide_it():
-    (command,) = the(made(BARE, {"probe/mean": WIDE})).settle
-    words = shlex.split(command.command)
-    assert words[:3] == ["vfljax", "sweep", "--config=configs/x.py"]
-    seeds = int(words[-2].removeprefix("--config.seeds="))
-    assert f"{seeds} seeds would decide whether noise helps" in command.why
-    assert words[-1] == f"--workdir=runs/x-{seeds}-seeds"  # a stored sweep has its number of seeds
-    assert "--config.data.dir=D" in words
-    assert "--config.seeds=3" not in words  # of the command that is repeated
-    flags = {*COMMANDS["sweep"].flags}
-    assert {word.split("=")[0].strip("-").split(".")[0] for word in words[2:]} <= flags
+    decided = judged.decisions["split"]._replace(
+        answer=Answer.OPEN,
+        reason=Reason.NO_UNDEFENDED,
+        bare=None,
+        point=None,
+        leading=judged.decisions["split"].point,
+    )
+    kept = judged.verdicts[~judged.verdicts["undefended"]]
+    screen = the(judged._replace(verdicts=kept, decisions={"split": decided}))
+    assert screen.answer.startswith("Open: without undefended nothing shows")
 
 
 @pytest.mark.parametrize(
     ("points", "values", "command"),
     [
         ((BARE, PROTECTS), {}, "vfljax sweep --workdir=runs/x --confirm"),
-        (UNKNOWING, {}, "vfljax attack --workdir=runs/x --attacks="),
+        ((BARE, {"probe/mean": WIDE}), {}, "vfljax sweep --workdir=runs/x --decide"),
+        ((BARE, PROTECTS), {"every_family": False}, "vfljax sweep --workdir=runs/x --decide"),
         (({"test_utility": 0.9},), {}, "vfljax attack --workdir=runs/x"),
     ],
 )
-def test_other_commands_that_settle_what_is_open(points, values, command):
-    assert the(made(*points, **values)).settle[0].command.startswith(command)
+def test_commands_that_settle_what_is_open_are_for_what_they_are_about(points, values, command):
+    (of,) = the(made(*points, **values)).settle
+    assert of.command == command
+    flags = {*COMMANDS[command.split()[1]].flags}
+    words = shlex.split(of.command)[2:]
+    assert {word.split("=")[0].strip("-") for word in words} <= flags
 
 
-def test_an_audit_whose_budget_is_spent_confirms_within_a_budget():
+def test_commands_are_spelled_as_the_user_spelled_his():
+    module = "python -m launch.sweep --config=configs/x.py --workdir=runs/x"
+    (of,) = the(made(BARE, PROTECTS, command=module)).settle
+    assert of.command == "python -m launch.sweep --workdir=runs/x --confirm"
+    assert "7 fresh seeds (14 trials, about 1 min)" in of.why
+    (of,) = the(made(BARE, PROTECTS, command="vfljax.run_sweep")).settle
+    assert of.command == 'vfljax.run_sweep(None, "runs/x", confirm=True)'
+
+
+def test_an_audit_whose_budget_is_spent_goes_on_with_its_own_command():
     command = "vfljax audit --data=t.csv --parties='a: x; b: y' --workdir=w"
-    judged = made(BARE, PROTECTS, command=command)
-    assert the(judged).settle[0].command == "vfljax sweep --workdir=runs/x --confirm"
-    left = judged.sweep._replace(unfinished=("2 of 9 shards are not trained",))
-    (confirm,) = the(judged._replace(sweep=left)).settle
-    assert confirm.command == f"{command} --confirm"
+    judged = made(BARE, {"probe/mean": WIDE}, command=command)
+    decided = judged.decisions["split"]._replace(reason=Reason.UNFINISHED)
+    (of,) = the(judged._replace(decisions={"split": decided})).settle
+    assert of.command == command
 
 
 def test_commands_of_sweeps_from_python_and_of_audits(tmp_path):
@@ -191,12 +246,14 @@ def test_a_terminal_shows_answers_and_verdicts_within_its_width(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     judged = made(BARE, UNCLEAR_COST, knobs={"noise.scale": [NAN, 0.1]})
     text = terminal.first_lines(judged)
-    assert text.startswith("Switch on noise at scale=.1.")
     assert "cost unclear" in text
     commands = {command.command for command in the(judged).settle}
-    assert len(commands) == 2  # fresh seeds, and more of them to know the cost
     lines = [line for line in text.splitlines() if line.strip() not in commands]
     assert max(map(len, lines)) <= 80
+    assert text.index("configuration") < 25 * 80
+    assert len(text.split("configuration")[0].splitlines()) <= 25
+    assert "A leak is an AUC" not in text
+    assert "A leak is an AUC" in terminal.first_lines(judged, verbose=True).replace("\n", " ")
 
 
 def test_a_table_for_a_terminal_drops_columns_and_cuts_cells(monkeypatch):

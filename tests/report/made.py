@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import pathlib
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from tests.sweeps import columns
-from vfljax.report.judged import Judged, judge_frames
+from vfljax.report.families import Applying
+from vfljax.report.judged import Judged, decided, judge_frames
 from vfljax.report.rows import Facts, Frames
 from vfljax.store import StoredSweep
 from vfljax.sweep.grid import parse
@@ -96,6 +99,7 @@ def made(
     balance: tuple[int, int] = (300, 700),
     rows: dict[str, Any] | None = None,
     entries: dict[str, Any] | None = None,
+    every_family: bool = True,
     **values: Any,
 ) -> Judged:
     """Returns a judged sweep.
@@ -112,6 +116,7 @@ def made(
       balance: the number of rows of each class.
       rows: columns of the rows of attacks.
       entries: further ones of ``store.attack_summary``.
+      every_family: whether no other family of attacks applies.
       **values: of ``sweep``.
     """
     made_rows, made_trials = sweep(*configurations, **values)
@@ -130,4 +135,7 @@ def made(
     results = pa.table({"seconds": [1.0] * len(trials)})
     header = {"command": command, "data": data, "trials": len(trials)}
     stored = StoredSweep(pathlib.Path(workdir), header, results, pa.table({}))
-    return judge_frames(stored, parse(CONFIG | (config or {})), frames)
+    found = judge_frames(stored, parse(CONFIG | (config or {})), frames)
+    none = mock.patch.object(Applying, "families", return_value=frozenset())
+    with none if every_family else contextlib.nullcontext():
+        return decided(found)

@@ -14,8 +14,9 @@ import pytest
 from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from vfljax import store
 from vfljax.report import figures, frontier, page, tables
-from vfljax.report.answer import Answer, Command, answers
+from vfljax.report.answer import Command, Screen, answers
 from vfljax.report.judged import judge_sweep
+from vfljax.report.ruler import Mark, Ruler
 from vfljax.report.templates import templates
 
 FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"
@@ -78,14 +79,14 @@ def test_it_has_answers_verdicts_every_table_and_its_origin_in_order(written):
     workdir, said, text = written
     judged = judge_sweep(workdir)
     titles = (
-        *("What can be read", "What each defense leaves, and what it costs"),
+        *("With a top model", "What can be read", "What each defense leaves, and what it costs"),
         *("What leaks against utility", "All figures", "What was assumed", "How this was made"),
     )
     places = [text.index(f">{words}") for words in titles]
     assert places == sorted(places)
     for of in answers(judged):
-        assert f'<p class="action">{markupsafe.escape(of.action)}</p>' in text
-        assert of.action in said.replace("\n", " ")
+        assert f'<p class="action">{markupsafe.escape(of.answer)}</p>' in text
+        assert of.answer in said.replace("\n", " ")
     assert said.endswith(f"all tables and figures: {workdir / 'report.html'}")
     assert "of a paper" in said
     for section in tables.sections(judged, EXTRA.sections):
@@ -120,9 +121,12 @@ def test_figures_are_svg_in_the_page_and_png_beside_it_and_every_point_says_its_
 
 def test_whatever_a_user_names_is_shown_as_it_is_named(tmp_path):
     frame = pd.DataFrame({NASTY: [NASTY]})
-    answer = Answer(*[NASTY] * 6, instead=(NASTY,), settle=(Command(NASTY, NASTY),))
+    ruler = Ruler(0.5, (Mark(NASTY, "undefended", 0.9),))
+    twice = ((NASTY, NASTY),)
+    answer = Screen(NASTY, twice, NASTY, ruler, (Command(NASTY, NASTY),), twice)
     pieces: list[Any] = [
         piece("answer", answer),
+        piece("details", answer),
         piece("notes", [NASTY, 40 * NASTY], [NASTY]),
         piece("listed", [NASTY]),
         piece("paragraphs", NASTY),
@@ -155,7 +159,7 @@ def test_limits_and_units_stay_on_one_line():
 def test_a_sweep_without_attacks_has_a_page(tmp_path):
     text = rendered(tmp_path / "w", made({"test_utility": 0.9}))
     assert "No attack has a figure, so nothing is known of what leaks" in text
-    assert "Undecided: nothing was attacked" in text
+    assert "Open: nothing was attacked" in text
     assert 'id="frontier"' not in text
 
 

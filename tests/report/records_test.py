@@ -36,12 +36,13 @@ def test_a_row_is_counted_in_the_runs_that_score_it(judged):
 
 
 def test_the_answer_says_what_share_is_read_in_every_run_and_without_the_federation(judged):
-    (answer,) = answers(judged)
-    assert "67 % of the rows" in answer.reads
-    assert "(0 % without" in answer.reads
+    (screen,) = answers(judged)
+    text = dict(screen.details)["What can be read"]
+    assert "67 % of the rows" in text
+    assert "(0 % without the federation; a guess 50 %)" in text
     few = judged.rows.assign(right=[marks[:99] for marks in judged.rows["right"]])
-    (answer,) = answers(judged._replace(rows=few))
-    assert "every run that scores" not in answer.reads
+    (screen,) = answers(judged._replace(rows=few))
+    assert "every run that scores" not in dict(screen.details)["What can be read"]
 
 
 def test_no_marks_are_no_records(judged):

@@ -22,9 +22,9 @@ def unmet(monkeypatch):
     return asked
 
 
-def test_what_is_recommended_is_held_to_the_most_and_to_verdicts(unmet):
+def test_what_is_switched_on_is_held_to_the_most_and_to_verdicts(unmet):
     judged = made(BARE, PROTECTS)
-    (upper,) = judged.leading.loc[judged.leading["recommended"], "leak_upper"]
+    upper = judged.decisions["split"].point["leak_upper"]
     assert unmet(judged, most=upper) == ""
     sentence = unmet(judged, most=upper - 1e-5)
     assert "with noise, leak AUC may be" in sentence
@@ -34,13 +34,19 @@ def test_what_is_recommended_is_held_to_the_most_and_to_verdicts(unmet):
     assert "the verdict is 'protects" in unmet(judged, refused={Verdict.PROTECTS})
 
 
-def test_undefended_is_asked_where_nothing_is_recommended(unmet):
-    judged = made(BARE)
-    assert "with no defense, leak AUC may be .9" in unmet(judged, most=0.9)
-    assert unmet(judged, most=1.0) == ""
-    assert "no defense is recommended" in unmet(judged, refused={Verdict.CANNOT_SAY})
+def test_each_answer_has_its_requirements(unmet):
+    none = made(BARE, BARE)
+    assert "with no defense, leak AUC may be .9" in unmet(none, most=0.9)
+    assert unmet(none, most=1.0) == ""
+    assert "No defense that was tried" in unmet(none, refused={Verdict.CANNOT_SAY})
+    nothing = made({"probe/mean": 0.61})
+    assert unmet(nothing, most=0.7, refused={Verdict.CANNOT_SAY}) == ""
+    assert "is 'nothing to protect'" in unmet(nothing, refused={Verdict.NOTHING_TO_PROTECT})
+    assert "Open: no defense" in unmet(made(BARE), most=1.0)
+    assert "1 seed allows" in unmet(made(BARE, seeds=1), most=1.0)
+    no_gain = made(BARE | {"test_utility": 0.8}, PROTECTS)
+    assert "Do not federate" in unmet(no_gain, most=1.0)
     assert "no attack has any figure" in unmet(made({"test_utility": 0.9}), most=0.9)
-    assert unmet(made(BARE, seeds=1), most=0.951) == ""  # without limits the mean counts
 
 
 def test_what_is_not_met_ends_with_status_3(capsys):

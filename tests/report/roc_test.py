@@ -31,7 +31,7 @@ def judged():
     """Undefended, noise, which is recommended, and max_norm, which is its method's operating point."""
     judged = made(
         BARE,
-        {"probe/mean": 0.7, "test_utility": 0.88},
+        {"probe/mean": 0.61, "test_utility": 0.88},
         {"probe/mean": 0.9, "test_utility": 0.89},
         defenses=("noise", "max_norm"),
     )

@@ -44,8 +44,10 @@ def audit(
     max_cost: Share = 1.0,
     keep_gain: Share = 0.5,
     seeds: Seeds = 5,
+    decide: bool = True,
     confirm: bool = False,
     canaries: bool = False,
+    verbose: bool = False,
     trees: bool = False,
     plain: bool = False,
     trees_config: Path | None = None,
@@ -82,12 +84,17 @@ def audit(
       bins: of a label of numbers: how many classes its quantiles make of it; 2: above the median or not.
       budget: how long it may take: 90s, 10m, 1h30m; 0: without a limit. What is begun is finished; ``confirm``
         and ``canaries`` come after it.
-      max_leak: the most that may leak, on the report's scale, such as 0.6; any by default.
+      max_leak: the leak that is accepted of a defense that does not protect, on the report's scale, such as
+        0.6; none by default.
       max_cost: the most test accuracy or AUC that a defense may cost; 1: any.
       keep_gain: the share of the gain over the label party alone that is to be kept.
       seeds: seeds of each configuration; verdicts need 3.
-      confirm: judge what is recommended again, on three fresh seeds.
+      decide: train and attack the leading points again on 4 to 12 seeds of their own, to decide what to switch
+        on; a third of the budget is kept for it.
+      confirm: judge what is switched on, or nearest to be, again on fresh seeds, and do nothing else if the
+        audit is there.
       canaries: audit claimed epsilons with labels that are coins.
+      verbose: say what the answers rest on too, as the report does.
       trees: audit boosted trees in place of networks, such as those of SecureBoost (extra trees).
       plain: of trees: gradients are sent without encryption; by default they are encrypted.
       trees_config: of trees: a file with their rounds, levels, defenses and strengths; by default
@@ -133,7 +140,7 @@ def audit(
 
     from vfljax import plugins
     from vfljax.api.loading import load
-    from vfljax.auditing import run, suite, trees_grid
+    from vfljax.auditing import deciding, run, suite, trees_grid
     from vfljax.auditing import trees as boosted
     from vfljax.auditing.survey import AuditRequest, written_frame
     from vfljax.launching import running
@@ -155,16 +162,23 @@ def audit(
         if trees:
             grid = trees_grid.grid_of(str(trees_config or trees_grid.CONFIG))
             boosted.audit(asked, grid, folder, command, say, plain=plain, end=end)
-            say(run.report(folder, say))
+            say(run.report(folder, say, verbose))
+            return load(folder)
+        if confirm and running.can_confirm(folder):
+            running.confirm(folder, command, say).check()
+            say(run.report(folder, say, verbose))
             return load(folder)
         values = run.config_of(asked, federation, folder, say)
-        outcomes = [run.within(end, values, folder, command, say)]
-        text = run.report(folder, say)
+        kept = (end - time.monotonic()) / 3 if decide and math.isfinite(end) else 0.0
+        outcomes = [run.within(end - kept, values, folder, command, say)]
+        if decide:
+            outcomes += deciding.decide(folder, command, say, end=end)
+        text = run.report(folder, say, verbose)
         if confirm:
             outcomes.append(running.confirm(folder, command, say))
         if canaries:
             outcomes.append(run.with_canaries(values, folder, command, say))
-        say(run.report(folder, say) if confirm or canaries else text)
+        say(run.report(folder, say, verbose) if confirm or canaries else text)
         for outcome in outcomes:
             outcome.check()
     except UserError as error:  # it may name fields of a config, and this function has none

@@ -17,8 +17,9 @@ def requirement(
     """Returns ``require(workdir)``, which raises UnmetError if the sweep there does not meet the requirements.
 
     Args:
-      fail_above: exit with status 3 if more may leak of what is recommended, or of undefended where nothing is.
-      fail_verdict: likewise for these verdicts, such as cannot_say,unclear.
+      fail_above: exit with status 3 if more may leak by the answer on some panel, or if it is open.
+      fail_verdict: likewise if what is to be switched on has one of these verdicts, such as cannot_say,unclear,
+        or if nothing is to be switched on.
     """
     from vfljax.report import requirements
 
@@ -42,6 +43,7 @@ def report(
     out: Path | None = None,
     times: bool = False,
     unfinished: bool = False,
+    verbose: bool = False,
     fail_above: float | None = None,
     fail_verdict: Sequence[str] = (),
     say: Callable[[str], None] = print,
@@ -57,8 +59,10 @@ def report(
       out: also write every table (Markdown) and the frontier to this folder.
       times: print what training and each attack took, and write nothing.
       unfinished: report what there is of a sweep that is not finished.
-      fail_above: exit with status 3 if more may leak of what is recommended, or of undefended where nothing is.
-      fail_verdict: likewise for these verdicts, such as cannot_say,unclear.
+      verbose: say what the answers rest on too.
+      fail_above: exit with status 3 if more may leak by the answer on some panel, or if it is open.
+      fail_verdict: likewise if what is to be switched on has one of these verdicts, such as cannot_say,unclear,
+        or if nothing is to be switched on.
       say: is given the answers and verdicts, or the table of times.
 
     Raises:
@@ -84,7 +88,7 @@ def report(
     if out is not None and pathlib.Path(out).is_file():
         value = short_path(out)
         raise UserError("is a file", field=argument("out"), value=value, remedy="name a folder")
-    say(running.report(folder))
+    say(running.report(folder, verbose))
     if out is not None:
         page.excerpt(folder, pathlib.Path(out), reproduction.extend)
         say(f"tables and figure: {short_path(out)}")

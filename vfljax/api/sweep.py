@@ -24,7 +24,9 @@ def run_sweep(
     config: Any,
     workdir: Path,
     *,
+    decide: bool | None = None,
     confirm: bool = False,
+    verbose: bool = False,
     beyond_limits: bool = False,
     plugin: Sequence[str] = (),
     launcher: str = "inline",
@@ -44,7 +46,11 @@ def run_sweep(
         fields of ``vfljax.config.DEFAULT``, or a ``vfljax.config.Config``. None continues what is stored in
         the folder.
       workdir: the folder of the sweep: new, or the one to continue.
-      confirm: judge what is recommended again, on three fresh seeds.
+      decide: train and attack the leading points again on 4 to 12 seeds of their own, under every attack that
+        applies, to decide what to switch on; by default what the config says.
+      confirm: judge what is switched on, or nearest to be, again on fresh seeds, and do nothing else if the
+        sweep is there.
+      verbose: say what the answers rest on too, as the report does.
       beyond_limits: plan sizes that are refused otherwise.
       plugin: a Python file, or the name of a module, with defenses or attacks of your own, which configs name
         'file:row'.
@@ -63,16 +69,24 @@ def run_sweep(
         little memory or disk. The error is one line that says what to do.
     """
     from vfljax.api.loading import load
+    from vfljax.auditing import deciding
     from vfljax.launching import chosen, running
 
     experiment, folder, command = experiment_for(
         config, workdir, beyond_limits=beyond_limits, plugin=plugin, command=command
     )
+    deciding_too = experiment.decide if decide is None else decide
+    if deciding_too:
+        deciding.check(experiment)
     with chosen(launcher, jobs, launcher_options or {}, plugin) as make:
-        outcomes = [running.finish(experiment, folder, command, say, make)]
+        outcomes = []
+        if not (confirm and running.can_confirm(folder)):
+            outcomes = [running.finish(experiment, folder, command, say, make)]
+            if deciding_too:
+                outcomes += deciding.decide(folder, command, say, make)
         if confirm:
             outcomes.append(running.confirm(folder, command, say, make))
-        say(running.report(folder))
+        say(running.report(folder, verbose))
     for outcome in outcomes:
         outcome.check()
     return load(folder)
@@ -130,7 +144,8 @@ def command(*, dry_run: bool = False, print_config: bool = False, **options: Any
         vfljax sweep --config=CONFIG --workdir=DIR --dry_run    # prints what it would take
         vfljax sweep --config=CONFIG --workdir=DIR --launcher=slurm --launcher_options=slurm_partition=gpu
         vfljax sweep --workdir=DIR                   # continues what is there
-        vfljax sweep --workdir=DIR --confirm         # judges what is recommended again, on three fresh seeds
+        vfljax sweep --workdir=DIR --decide          # decides on seeds of their own, under every attack
+        vfljax sweep --workdir=DIR --confirm         # judges what is switched on again, on fresh seeds
 
     The same command again continues a sweep that was stopped or killed, and ends with the same table. The
     exit status is 0 where all is done, 2 after a mistake, 130 on Ctrl-C and 143 on SIGTERM, which save what
@@ -152,9 +167,10 @@ def command(*, dry_run: bool = False, print_config: bool = False, **options: Any
     if dry_run:
         from vfljax.launching import running
 
-        if options.get("confirm"):
+        for name in (name for name in ("confirm", "decide") if options.get(name)):
             what = argument("dry_run"), " changes nothing"
-            raise UserError(what, remedy=("leave ", argument("confirm"), " out"))
+            raise UserError(what, remedy=("leave ", argument(name), " out"))
+        options.pop("decide", None)
         experiment, folder, _ = experiment_for(**taken(experiment_for, options))
         print(running.counted(experiment, folder))
         return

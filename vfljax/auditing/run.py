@@ -98,10 +98,10 @@ def with_canaries(
     return running.finish(parse(planted), folder / lower_limits.FOLDER, command, say)
 
 
-def report(folder: pathlib.Path, say: Say) -> str:
-    """Writes the report, and returns it for a terminal."""
+def report(folder: pathlib.Path, say: Say, verbose: bool = False) -> str:
+    """Writes the report, and returns it for a terminal; see ``running.report``."""
     with heartbeat(say, lambda: "writing the report"):
-        return running.report(folder)
+        return running.report(folder, verbose)
 
 
 def _refuse_other_known(

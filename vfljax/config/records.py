@@ -248,7 +248,9 @@ class Teacher(Struct, frozen=True):
 class Goal(Struct, frozen=True):
     """The requirements of a defense. No result depends on them."""
 
-    max_leak: Annotated[Share, "largest leak that the report accepts of a defense; 1: any"] = 1.0
+    max_leak: Annotated[
+        Share, "leak that is accepted of a defense that does not protect; 1: none is"
+    ] = 1.0
     max_cost: Annotated[Share, "largest loss of test utility that the report accepts; 1: any"] = 1.0
     keep_gain: Annotated[
         Share, "share of the gain over the label party alone that is to be kept"
@@ -318,6 +320,9 @@ class Config(Struct, frozen=True):
         "trained: of split, malicious, no_split; (): what the attacks are for",
     ] = ()
     goal: Goal = Goal()
+    decide: Annotated[
+        bool, "whether candidates get seeds of their own, under every attack, to decide what to do"
+    ] = False
     reproduces: Annotated[
         Reproduces | None, "the paper's table that this is a run of: vfljax.config.Reproduces"
     ] = None

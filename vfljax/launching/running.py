@@ -18,7 +18,7 @@ from vfljax.errors import UserError, unknown
 from vfljax.launching.work import Begun, May, Outcome, Say, Work, anything, begin, work
 from vfljax.papers import reproduction
 from vfljax.report import fresh, page, terminal
-from vfljax.report.judged import CONFIRMED
+from vfljax.report.judged import CONFIRMED, judge_sweep
 from vfljax.store.units import ATTACK, LOCAL_ONLY
 from vfljax.sweep import profile, size, train
 from vfljax.sweep.grid import defense_values, experiment_of
@@ -80,8 +80,16 @@ def _made(begun: Begun, say: Say, make: Work, may: May = anything) -> Outcome:
     return outcome
 
 
+def can_confirm(workdir: pathlib.Path) -> bool:
+    """Returns whether a stored sweep names something that can be judged again at once."""
+    if store.header_of(workdir) is None or not store.load(workdir).results.num_rows:
+        return False
+    return bool(fresh.named(judge_sweep(workdir)))
+
+
 def confirm(workdir: pathlib.Path, command: str, say: Say = print, make: Work = work) -> Outcome:
-    """Trains and attacks undefended and what is recommended on fresh seeds, in ``WORKDIR/confirmed``.
+    """Trains and attacks undefended and what is switched on, or nearest to be, on fresh seeds, in
+    ``WORKDIR/confirmed``.
 
     Args:
       workdir: the folder of a sweep that is trained and attacked.
@@ -90,7 +98,7 @@ def confirm(workdir: pathlib.Path, command: str, say: Say = print, make: Work = 
       make: makes the units, in this process or by workers elsewhere.
 
     Raises:
-      UserError: if the folder holds the fresh seeds of another recommendation.
+      UserError: if the folder holds the fresh seeds of another configuration.
     """
     fields, folder = fresh.fields(workdir), workdir / CONFIRMED
     if fields is None:
@@ -101,15 +109,16 @@ def confirm(workdir: pathlib.Path, command: str, say: Say = print, make: Work = 
     same = ("grid", "seeds", "first_seed")
     if stored is not None and any(stored["config"][n] != experiment.stored[n] for n in same):
         raise UserError(
-            f"{folder} has the fresh seeds of another recommendation",
+            f"{folder} has the fresh seeds of another configuration",
             remedy="remove that folder, and the same command makes it anew",
         )
     return finish(experiment, folder, command, say, make)
 
 
-def report(workdir: pathlib.Path) -> str:
-    """Writes a sweep's report, with the table of a paper that it reproduces; returns it for a terminal."""
-    return page.present(workdir, reproduction.extend)
+def report(workdir: pathlib.Path, verbose: bool = False) -> str:
+    """Writes a sweep's report, with the table of a paper that it reproduces; returns it for a terminal, with
+    what the answers rest on if ``verbose``."""
+    return page.present(workdir, reproduction.extend, verbose)
 
 
 def counted(experiment: Config, workdir: pathlib.Path) -> str:

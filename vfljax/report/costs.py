@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from vfljax.report.limits import (
     FEWEST_SEEDS,
+    LEVEL,
     MOST_SEEDS,
     SHOWN_LEVEL,
     Floats,
@@ -74,7 +75,9 @@ def by_seed(trials: pd.DataFrame, column: str, order: pd.Index, seeds: NDArray) 
     return out
 
 
-def costs(trials: pd.DataFrame, order: pd.Index, facts: Facts) -> pd.DataFrame:
+def costs(
+    trials: pd.DataFrame, order: pd.Index, facts: Facts, level: float = LEVEL
+) -> pd.DataFrame:
     """Returns utility and cost of each configuration of a panel, indexed by ``order``. The columns:
 
         utility             mean on test rows, with _lower and _upper (at 97.5 % each)
@@ -92,6 +95,7 @@ def costs(trials: pd.DataFrame, order: pd.Index, facts: Facts) -> pd.DataFrame:
       trials: of the panel's honest federation, ``rows.Frames.trials``.
       order: the configurations, undefended first.
       facts: of the sweep.
+      level: of each limit of gain and cost.
     """
     seeds, goal = np.sort(trials["seed"].unique()), facts.goal
     first = trials[trials["configuration"] == order[0]]
@@ -103,7 +107,7 @@ def costs(trials: pd.DataFrame, order: pd.Index, facts: Facts) -> pd.DataFrame:
         by_seed(first, name, order[:1], seeds) for name in ("alone_test", "alone_validation")
     )
     alone_known = bool(np.isfinite(alone).any())
-    gain = limits(undefended - alone)
+    gain = limits(undefended - alone, level=level)
     whole = np.isfinite(utility) & np.isfinite(undefended)
     if alone_known:
         whole &= np.isfinite(alone)
@@ -112,7 +116,7 @@ def costs(trials: pd.DataFrame, order: pd.Index, facts: Facts) -> pd.DataFrame:
         contrasts.append(utility - alone - goal.keep_gain * (undefended - alone))
     if goal.max_cost < 1 or not alone_known:
         contrasts.append(utility - undefended + _max_cost(facts))
-    found = [limits(np.where(whole, contrast, np.nan)) for contrast in contrasts]
+    found = [limits(np.where(whole, x, np.nan), level=level) for x in contrasts]
     lower, upper = (np.stack([getattr(x, side) for x in found]) for side in ("lower", "upper"))
     holds = {
         Cost.UNKNOWN: np.isnan(lower).any(0),
@@ -120,7 +124,7 @@ def costs(trials: pd.DataFrame, order: pd.Index, facts: Facts) -> pd.DataFrame:
         Cost.KEPT: (lower >= 0).all(0),
     }
     more = np.arange(FEWEST_SEEDS, MOST_SEEDS + 1)
-    then = [projected(x, more) for x in found]
+    then = [projected(x, more, level) for x in found]
     decided = np.any([x[1] < 0 for x in then], axis=0) | np.all([x[0] >= 0 for x in then], axis=0)
     decided &= more > whole.sum(-1, keepdims=True)
     cost = np.select(list(holds.values()), [x.value for x in holds], Cost.UNCLEAR.value)

@@ -1,104 +1,143 @@
-"""What the verdicts of a panel allow to decide. The first of these that holds:
+"""What may be decided on a panel, as a record. Texts are made of it in ``answer``.
 
-| action             | when                                                                     |
-|--------------------|--------------------------------------------------------------------------|
-| undecided          | no attack has a figure, or nothing undefended was attacked               |
-| do not federate    | the gain is below a point on average, its lower limit at or below 0      |
-| nothing to protect | the upper limit of undefended's excess is below .05, no figure missing   |
-| switch on X at Y   | a point is recommended (``judged``), and fresh seeds do not contradict   |
-| undecided          | fewer than three seeds, no defense was tried, or limits leave it open    |
-| do not federate yet| all else: no defense that was tried meets the goal                       |
+Choosing among verdicts costs truth: the best of many points, on the seeds on which it was found, flatters
+itself. So a decision has limits of its own. Of the k points that compete for it and j looks at growing numbers
+of seeds,
+
+    level = 1 - .05 / (j k)    of each limit (Bonferroni),
+
+so that it is false for any of them, at any look, with a probability of .05 at most. If seeds were set aside for
+it (``stage2``), k are the points that were trained on them, and j is the number of ``LOOKS``; otherwise all
+points of the sweep compete at one look. Let *holds* be said of a point that at this level protects from what
+was tried, or whose leak is at most what the user accepts, and whose cost is kept or cannot be known. It is
+*denied* if one of the limits contradicts that, or if it is undefended.
+
+| answer                                | when, the first that holds                                           |
+|---------------------------------------|----------------------------------------------------------------------|
+| open                                  | no attack has a figure, or nothing undefended was attacked           |
+| do not federate                       | the gain is below a point on average, its lower limit 0 or below     |
+| open                                  | fewer than three seeds                                               |
+| nothing to protect                    | the upper limit of undefended's e is below .05; all families that    |
+|                                       | apply were tried on it, and no figure is missing                     |
+| switch on X at Y                      | X at Y holds; an attack that knows it and all families that apply    |
+|                                       | were tried on it, no figure is missing, and no fresh seeds deny it   |
+| no defense protects and keeps the gain| there are points, and all are denied; all families that apply were   |
+|                                       | tried on undefended                                                  |
+| open                                  | all else; ``Reason`` says why                                        |
+
+A point that limits left open, and that alone is judged again on fresh seeds, holds if it holds on these, at one
+look and with limits of .95. Of several points that hold, the one of lowest mean leak is switched on, then of
+highest utility.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import enum
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
+from scipy import special
 
+from vfljax.config import Goal
 from vfljax.report.costs import SHOWN_GAIN, Cost
-from vfljax.report.judged import Judged
-from vfljax.report.limits import FEWEST_SEEDS
-from vfljax.report.rows import PANELS, Facts
+from vfljax.report.limits import FEWEST_SEEDS, LEVEL
 from vfljax.report.verdicts import EXCESS, Verdict
-from vfljax.report.words import count
+
+LOOKS = (4, 8, 12)
+"""Numbers of a decision's own seeds after which its limits are looked at."""
+CANDIDATES = 3
+"""Points of a panel that get seeds of their own, at most."""
+ERROR = 0.05
+"""The largest probability that a decision is false where the limits hold."""
 
 Row = Mapping[str, Any]
 """A row of the verdict frame."""
 
 
-class Panel(NamedTuple):
-    """What is decided on, of one panel."""
+class Answer(enum.StrEnum):
+    """What to do about a panel."""
 
-    name: str  # a key of ``rows.PANELS``
-    judged: Judged
-    facts: Facts
-    every: pd.DataFrame  # its verdicts, at the headline's K
-    bare: Row | None  # undefended's
-    best: Row | None  # what is recommended
-    fresh: Row | None  # what is recommended, on fresh seeds
-    rows: tuple[Row, ...]  # the verdict that represents each method; none for undefended
+    SWITCH_ON = "switch_on"
+    NONE_PROTECTS = "none_protects"
+    OPEN = "open"
+    NOTHING_TO_PROTECT = "nothing_to_protect"
+    NO_GAIN = "no_gain"
+
+
+class Reason(enum.StrEnum):
+    """Why an answer is open."""
+
+    NO_FIGURES = "no attack has a figure"
+    DIVERGED = "all trials diverged"
+    NO_UNDEFENDED = "nothing undefended was attacked"
+    FEW_SEEDS = "fewer than three seeds"
+    CONTRADICTED = "fresh seeds deny what was to be switched on"
+    NO_DEFENSE = "no defense was tried"
+    FAMILIES = "not all families of attacks that apply were tried"
+    UNFINISHED = "points or attacks were not reached"
+    NOT_ASKED = "no seeds were set aside for a decision"
+    LIMITS = "limits leave points open"
+
+
+class Criterion(enum.StrEnum):
+    """What a point must meet to be switched on; the first that is not met, by its limits, is named."""
+
+    EXCESS = "e"  # less than .05 beyond what can be read without the federation
+    SHARE = "c"  # less than a quarter of what undefended adds
+    CHANGE = "d"  # less than undefended
+    COST = "cost"
+    UNDEFENDED = "undefended"  # it is no other than undefended
+    KNOWN = "known_by"  # an attack that knows it was tried
+    INCOMPLETE = "incomplete"
+    SEEDS = "seeds"
+
+
+class Evidence(NamedTuple):
+    """What is decided on, of one panel, at the headline's number of known labels."""
+
+    points: Sequence[Row]  # of the sweep, at the table's limits; undefended among them
+    final: Sequence[Row]  # those that compete, and undefended, at the decision's limits
+    goal: Goal
+    untried: Mapping[
+        int, frozenset[str]
+    ] = {}  # families that apply and lack, by configuration of ``final``
+    stage2: bool = False  # whether ``final`` is of seeds that were set aside for the decision
+    unfinished: bool = False
+    fresh: Sequence[Row] = ()  # on fresh seeds, by ``--confirm``
+    diverged: bool = False  # whether all trials did
+    level: float = LEVEL  # of the limits of ``final``
+
+
+class Decided(NamedTuple):
+    """The decision on one panel."""
+
+    answer: Answer
+    reason: Reason | None = None  # of an open answer
+    bare: Row | None = None  # undefended, at the limits of the decision
+    point: Row | None = None  # what is switched on, likewise
+    rival: Row | None = None  # another point that could be chosen as well, see ``_rival``
+    keeps: Row | None = (
+        None  # of the points that keep the gain on average, the one of lowest mean leak
+    )
+    protects: Row | None = None  # of those that protect on average, the one that loses least
+    leading: Row | None = None  # of an open answer, the point that is nearest to hold
+    fresh: Row | None = None  # ``point`` or what was contradicted, on fresh seeds
+    undecided: tuple[Row, ...] = ()  # points that are neither denied nor hold
+    untried: frozenset[str] = frozenset()  # families that lack on what is decided on
+    stage2: bool = False
+    candidates: int = 0  # points that competed
 
     @property
-    def seeds(self) -> int:
-        """The number of seeds of the recommended point, else of undefended, else of the first of ``rows``."""
-        return int((self.best or self.bare or self.rows[0])["seeds"])
+    def closed(self) -> bool:
+        """Whether no more seeds or attacks could change the answer."""
+        return self.answer is not Answer.OPEN
 
 
-def panels(judged: Judged) -> list[Panel]:
-    """Returns the panels in which an attack has a figure."""
-    every = {name: judged.leading[judged.leading["panel"] == name] for name in PANELS}
-    return [_panel(judged, name, of) for name, of in every.items() if of["leak"].notna().any()]
-
-
-def _panel(judged: Judged, name: str, every: pd.DataFrame) -> Panel:
-    def first(rows: pd.DataFrame) -> Row | None:
-        return next(iter(rows.to_dict("records")), None)
-
-    best, fresh = first(every[every["recommended"]]), None
-    if best is not None:
-        of = judged.confirmed
-        fresh = first(of[(of["panel"] == name) & (of["configuration"] == best["configuration"])])
-    bare = first(every[every["undefended"] & every["leak"].notna()])
-    rows = every[every["representative"] & ~every["undefended"]].to_dict("records")
-    return Panel(name, judged, judged.facts, every, bare, best, fresh, tuple(rows))
-
-
-def action(p: Panel) -> tuple[str, bool]:
-    """Returns the decision, and whether it leaves nothing open that a defense could change."""
-    if p.bare is None:
-        return "Undecided: without undefended nothing shows what a defense takes away.", False
-    if gains_nothing(p.bare):
-        return "Do not federate: it gains nothing.", True
-    if nothing_to_protect(p.bare):
-        return "Nothing to protect from what was tried: no defense is needed.", True
-    if p.best is not None:
-        name, method = p.best["label"], p.best["method"]
-        knobs = name.removeprefix(method).strip()
-        if p.fresh is not None and not p.fresh["confirms"]:
-            return f"Undecided: fresh seeds do not confirm {name}.", False
-        unknown = p.best["cost"] == Cost.UNKNOWN
-        provided = " if its cost, which is not known, is acceptable" if unknown else ""
-        unproven = p.best["verdict"] != Verdict.PROTECTS
-        found = (
-            f". It is the best that was found; its verdict is not '{Verdict.PROTECTS}'"
-            if unproven
-            else ""
-        )
-        return f"Switch on {method}{f' at {knobs}' if knobs else ''}{provided}{found}.", False
-    if p.seeds < FEWEST_SEEDS:
-        return f"Undecided: {count(p.seeds, 'seed')} allow{'s' * (p.seeds == 1)} no verdict.", False
-    if not p.rows:
-        return "Undecided: no defense was tried.", False
-    if p.bare["undefended_e_lower"] <= EXCESS:
-        return "Undecided: whether more leaks than without the federation is open.", False
-    one = len(p.rows) == 1
-    if any(is_open(v, p.facts) for v in p.rows):
-        who = p.rows[0]["label"] if one else f"one of the {len(p.rows)} defenses that were tried"
-        return f"Undecided: whether {who} helps is open.", False
-    who = f"{p.rows[0]['label']} does not meet" if one else f"none of {len(p.rows)} defenses meets"
-    return f"Do not federate yet: {who} the goal.", False
+def level(candidates: int, looks: int = 1) -> float:
+    """Returns the level of each limit of a decision among candidates, after several looks."""
+    return 1 - ERROR / (looks * max(candidates, 1))
 
 
 def gains_nothing(bare: Row) -> bool:
@@ -106,14 +145,148 @@ def gains_nothing(bare: Row) -> bool:
     return bare["gain"] < SHOWN_GAIN and bare["gain_lower"] <= 0
 
 
-def nothing_to_protect(bare: Row) -> bool:
-    """Returns whether undefended adds hardly anything to what can be read without the federation."""
-    return bare["undefended_e_upper"] < EXCESS and not bare["incomplete"]
+def accepted(v: Row, goal: Goal) -> bool:
+    """Returns whether a point's leak is at most what the user accepts; by default nothing is accepted."""
+    return goal.max_leak < 1 and v["leak_upper"] <= goal.max_leak + 1e-12
 
 
-def is_open(v: Row, facts: Facts) -> bool:
-    """Returns whether more seeds, or an attack that knows it, may lead to a recommendation of a point."""
-    if v["verdict"] in (Verdict.CANNOT_SAY, Verdict.NO_VERDICT):
-        return True
-    able = Verdict(v["verdict"]).helps and v["cost"] != Cost.TOO_MUCH and v["chosen"]
-    return able and not (v["known_by"] and v["leak_upper"] > facts.goal.max_leak)
+def failed(v: Row, goal: Goal) -> Criterion | None:
+    """Returns the first criterion that a point's limits do not show to be met; None if it holds."""
+    if v["verdict"] == Verdict.IS_UNDEFENDED:
+        return Criterion.UNDEFENDED
+    if v["verdict"] == Verdict.NO_VERDICT:
+        return Criterion.SEEDS
+    if not accepted(v, goal):
+        for criterion, most in _MOST:
+            if not v[f"{criterion}_upper"] < most:
+                return criterion
+    if v["cost"] not in (Cost.KEPT, Cost.UNKNOWN):
+        return Criterion.COST
+    if v["incomplete"]:
+        return Criterion.INCOMPLETE
+    return None if v["known_by"] else Criterion.KNOWN
+
+
+_MOST = ((Criterion.EXCESS, EXCESS), (Criterion.SHARE, 0.0), (Criterion.CHANGE, 0.0))
+
+
+def denied(v: Row, goal: Goal) -> Criterion | None:
+    """Returns the criterion that a point's limits contradict; None if they contradict none."""
+    if v["verdict"] == Verdict.IS_UNDEFENDED:
+        return Criterion.UNDEFENDED
+    if not (goal.max_leak < 1 and v["leak_lower"] <= goal.max_leak):
+        for criterion, most in _MOST:
+            if v[f"{criterion}_lower"] > most:
+                return criterion
+    return Criterion.COST if v["cost"] == Cost.TOO_MUCH else None
+
+
+def candidates(points: Sequence[Row], goal: Goal) -> list[Row]:
+    """Returns the points that are to get seeds of their own: of those that qualify by their means, no limit
+    contradicts, and no other dominates, the ``CANDIDATES`` of lowest mean leak.
+
+    Args:
+      points: of a panel, at the table's limits.
+      goal: of the sweep.
+    """
+    able = [
+        v for v in points if v["defenses"] and v["qualifies"] and _known(v) and not denied(v, goal)
+    ]
+    able = [v for v in able if v["d"] < 0 or accepted(v, goal)]
+    able = [v for v in able if not any(dominates(other, v) for other in able)]
+    return sorted(able, key=lambda v: (v["leak"], -v["utility"]))[:CANDIDATES]
+
+
+def _known(v: Row) -> bool:
+    return not math.isnan(v["leak"]) and not math.isnan(v["d"])
+
+
+def dominates(one: Row, other: Row) -> bool:
+    """Returns whether a point is no worse than another in leak and utility, and better in one."""
+    worse = one["leak"] > other["leak"] + 1e-12 or one["utility"] < other["utility"] - 1e-12
+    better = one["leak"] < other["leak"] - 1e-12 or one["utility"] > other["utility"] + 1e-12
+    return better and not worse
+
+
+def decide(of: Evidence) -> Decided:
+    """Returns the decision on a panel; the module's docstring is the rule."""
+    goal, final = of.goal, [v for v in of.final if v["defenses"]]
+    bare = next((v for v in of.final if v["undefended"] and not math.isnan(v["leak"])), None)
+    known = {v["configuration"] for v in final}
+    points = [*final, *(v for v in of.points if v["defenses"] and v["configuration"] not in known)]
+    points = [v for v in points if not math.isnan(v["leak"])]
+    out = Decided(Answer.OPEN, bare=bare, stage2=of.stage2, candidates=len(final))
+    if of.diverged or (bare is None and not points):
+        return out._replace(reason=Reason.DIVERGED if of.diverged else Reason.NO_FIGURES)
+    if bare is None:
+        return out._replace(reason=Reason.NO_UNDEFENDED)
+    if gains_nothing(bare):
+        return out._replace(answer=Answer.NO_GAIN)
+    lacking = of.untried.get(bare["configuration"], frozenset())
+    out = out._replace(untried=lacking, **_nearest(points, goal))
+    if bare["seeds"] < FEWEST_SEEDS:
+        return out._replace(reason=Reason.FEW_SEEDS)
+    if bare["undefended_e_upper"] < EXCESS and not bare["incomplete"] and not lacking:
+        return out._replace(answer=Answer.NOTHING_TO_PROTECT)
+    holding = [v for v in final if failed(v, goal) is None]
+    holding = sorted(holding, key=lambda v: (v["leak"], -v["utility"]))
+    whole = [v for v in holding if not of.untried.get(v["configuration"])]
+    for v in whole[:1]:
+        fresh = next((f for f in of.fresh if f["configuration"] == v["configuration"]), None)
+        if fresh is not None and denied(fresh, goal):
+            return out._replace(reason=Reason.CONTRADICTED, leading=v, fresh=fresh)
+        rival = _rival(v, whole, final, of)
+        return out._replace(answer=Answer.SWITCH_ON, point=v, rival=rival, fresh=fresh)
+    if not points:
+        return out._replace(reason=Reason.NO_DEFENSE)
+    undecided = tuple(v for v in points if not denied(v, goal))
+    if not undecided and not lacking:
+        return out._replace(answer=Answer.NONE_PROTECTS)
+    leading = (candidates(undecided, goal) or [*undecided, None])[0]
+    out = out._replace(undecided=undecided, leading=leading)
+    again = [f for f in of.fresh if leading and f["configuration"] == leading["configuration"]]
+    if again and not lacking:
+        out = out._replace(fresh=again[0])
+        if failed(again[0], goal) is None:
+            return out._replace(answer=Answer.SWITCH_ON, point=again[0], undecided=())
+    if lacking or holding:
+        lacks = lacking or of.untried.get(holding[0]["configuration"], frozenset())
+        leading = holding[0] if holding else leading
+        return out._replace(reason=Reason.FAMILIES, untried=lacks, leading=leading)
+    if of.unfinished:
+        return out._replace(reason=Reason.UNFINISHED)
+    return out._replace(reason=Reason.LIMITS if of.stage2 else Reason.NOT_ASKED)
+
+
+def _rival(best: Row, whole: Sequence[Row], final: Sequence[Row], of: Evidence) -> Row | None:
+    """Returns the point to show beside the one that is switched on; None if the choice is clear.
+
+    That is a point that dominates it by its means but does not hold, or one that holds, keeps more utility, and
+    leaks more by at most the standard error of that difference.
+    """
+    for other in final:
+        if not denied(other, of.goal) and dominates(other, best):
+            return other
+    quantile = float(special.stdtrit(max(best["paired_seeds"] - 1, 1), of.level))
+    error = (best["d_upper"] - best["d"]) / quantile
+    close = [
+        v for v in whole if v["utility"] > best["utility"] and v["leak"] <= best["leak"] + error
+    ]
+    return max(close, key=lambda v: v["utility"], default=None)
+
+
+def _nearest(points: Sequence[Row], goal: Goal) -> dict[str, Row | None]:
+    """Returns the fields ``keeps`` and ``protects``."""
+    attacked = [v for v in points if v["verdict"] != Verdict.IS_UNDEFENDED]
+    keep = [v for v in attacked if v["cost"] != Cost.TOO_MUCH and v["qualifies"]]
+    shield = [v for v in attacked if v["e"] < EXCESS and v["c"] < 0 and v["d"] < 0]
+    return {
+        "keeps": min(keep, key=lambda v: (v["leak"], -v["utility"]), default=None),
+        "protects": max(shield, key=lambda v: (v["utility"], -v["leak"]), default=None),
+    }
+
+
+def of_panel(verdicts: pd.DataFrame, known: int, panel: str) -> list[Row]:
+    """Returns the rows of a panel at the headline's number of known labels."""
+    of = verdicts[(verdicts["known"] == known) & (verdicts["panel"] == panel)]
+    return of.to_dict("records")

@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vfljax.report.costs import by_seed, costs
-from vfljax.report.limits import Bools, Floats, half_row, limits
+from vfljax.report.limits import LEVEL, Bools, Floats, half_row, limits
 from vfljax.report.rows import Facts
 from vfljax.report.verdicts import VERDICTS, Verdict, compare, verdict_codes, verdict_seeds
 
@@ -31,7 +31,9 @@ LOCAL_ONLY = "local-only"
 """The leader of runs in which no attack reads more than the local-only learners."""
 
 
-def judge(rows: pd.DataFrame, trials: pd.DataFrame, facts: Facts) -> pd.DataFrame:
+def judge(
+    rows: pd.DataFrame, trials: pd.DataFrame, facts: Facts, level: float = LEVEL
+) -> pd.DataFrame:
     """Returns one row for each configuration, panel and K.
 
     K is each positive number of labels that attacks know, descending, or 0 if none knows any. A panel without
@@ -47,6 +49,7 @@ def judge(rows: pd.DataFrame, trials: pd.DataFrame, facts: Facts) -> pd.DataFram
         incomplete, missing  whether attacks lack figures, and which: labels, joined by ", "
         broken               labels likewise
         variants, families   how many attacks were tried, by label and by name
+        tried                the names of the latter, a frozenset
         leader, leader_seeds the attack that leads, and on how many seeds
         local_only           the mean leak of the best local-only learner in each run; chance with K = 0
 
@@ -59,6 +62,7 @@ def judge(rows: pd.DataFrame, trials: pd.DataFrame, facts: Facts) -> pd.DataFram
       rows: ``rows.Frames.rows``.
       trials: ``rows.Frames.trials``.
       facts: of the sweep.
+      level: of each limit on which a verdict or a cost rests.
     """
     attacks, learners = (rows[rows["role"] == role] for role in ("attack", "learner"))
     known = sorted({int(k) for k in attacks["known"].unique()} - {0}, reverse=True) or [0]
@@ -66,8 +70,8 @@ def judge(rows: pd.DataFrame, trials: pd.DataFrame, facts: Facts) -> pd.DataFram
     for panel, of_panel in trials.groupby("panel", sort=False):
         table = _panel(attacks[attacks["panel"] == panel], of_panel, str(panel), facts)
         order = table.methods.index
-        cost = costs(of_panel[of_panel["federation"] == panel], order, facts)
-        found = (_judged(table, learners, k, facts).join(cost) for k in known)
+        cost = costs(of_panel[of_panel["federation"] == panel], order, facts, level)
+        found = (_judged(table, learners, k, facts, level).join(cost) for k in known)
         # without an undefended configuration the first row is of none, and is left out
         parts += [verdicts.loc[order[not table.has_undefended :]] for verdicts in found]
     if not parts:
@@ -165,13 +169,16 @@ def _broken(leaks: Floats, facts: Facts) -> Bools:
     return (constant | below) & ~missing.all(-1)
 
 
-def _judged(panel: _Panel, learners: pd.DataFrame, known: int, facts: Facts) -> pd.DataFrame:
+def _judged(
+    panel: _Panel, learners: pd.DataFrame, known: int, facts: Facts, level: float
+) -> pd.DataFrame:
     """Returns a row for each configuration, without costs, indexed by configuration."""
     fair = (panel.about["known"] <= known).to_numpy()
     about, leaks, had = panel.about[fair], panel.leaks[:, fair], panel.had[:, fair]
     missing, broken = panel.missing[:, fair], panel.broken[:, fair]
     matched, most = _learners(learners, about, panel.seeds, known, facts)
-    compared = compare(leaks, had, matched[None], most[None], half_row(facts.scored_rows))
+    least = half_row(facts.scored_rows)
+    compared = compare(leaks, had, matched[None], most[None], least, level)
     complete, tried = ~missing.any(-1), had.any(-1)
     codes = verdict_codes(compared, panel.same, complete)
     families = pd.get_dummies(about["attack"], dtype=np.float32).to_numpy()
@@ -189,7 +196,7 @@ def _judged(panel: _Panel, learners: pd.DataFrame, known: int, facts: Facts) -> 
             columns[title] = np.broadcast_to(values, len(leaks))
     columns |= {
         "verdict": np.array([verdict.value for verdict in VERDICTS], object)[codes],
-        "verdict_seeds": verdict_seeds(compared, codes),
+        "verdict_seeds": verdict_seeds(compared, codes, level),
         "seeds": compared.excess.count,
         "paired_seeds": compared.change.count,
         "seeds_left_out": len(panel.seeds) - compared.leak.count,
@@ -198,6 +205,7 @@ def _judged(panel: _Panel, learners: pd.DataFrame, known: int, facts: Facts) -> 
         "broken": _joined(broken, about.index),
         "variants": tried.sum(-1),
         "families": (tried.astype(np.float32) @ families > 0).sum(-1),
+        "tried": [frozenset(about["attack"][of]) for of in tried],
         **_leaders(leaks, most, about.index),
     }
     return pd.DataFrame(columns, panel.methods.index)

@@ -15,10 +15,9 @@ To the columns of ``judge.judge`` the verdicts add
     published_leader the attack that then leads
     representative   whether it represents its method in tables: the operating point that is chosen; if none is,
                      the one that loses least utility on validation rows
-    recommended      whether to switch it on: at most one in a panel, see ``_recommended``
-    confirms         of a verdict on fresh seeds: whether it helps as much there
+    recommended      whether to switch it on: at most one in a panel, see ``decision``
 
-The last three are False but for K = ``facts.known``, the number of known labels that the report leads with.
+The last two are False but for K = ``facts.known``, the number of known labels that the report leads with.
 """
 
 from __future__ import annotations
@@ -35,16 +34,20 @@ import pandas as pd
 from vfljax import defenses, store
 from vfljax.config import Config
 from vfljax.plugins.described import is_recorded
-from vfljax.report.costs import Cost
+from vfljax.report import decision
+from vfljax.report.decision import LOOKS, Decided, Evidence
+from vfljax.report.families import Applying
 from vfljax.report.judge import judge
+from vfljax.report.limits import LEVEL
 from vfljax.report.points import members, members_of, points_of, same_points
 from vfljax.report.rows import Facts, Frames, read
-from vfljax.report.verdicts import Verdict
 from vfljax.store import StoredSweep
+from vfljax.store.units import LOCAL_ONLY
 from vfljax.sweep.grid import experiment_of
 
-CONFIRMED = "confirmed"
-"""The folder within a sweep's that has the sweep of what is recommended, on fresh seeds."""
+CONFIRMED, STAGE2 = "confirmed", "decided"
+"""The folders within a sweep's that have the sweep of what an answer names, on fresh seeds, and for each panel
+that of the candidates of its decision, on seeds of their own."""
 LITTLE = 0.005
 """Leaks that differ by no more are treated as equal."""
 
@@ -60,6 +63,13 @@ class Judged(NamedTuple):
     attacks: Mapping[str, Mapping[str, Any]]
     verdicts: pd.DataFrame
     confirmed: pd.DataFrame  # verdicts on fresh seeds, by the sweep's numbers of configurations
+    decisions: Mapping[str, Decided]  # by panel
+    stage2: Mapping[str, Judged]  # on the decision's own seeds, by panel, at the decision's limits
+
+    @property
+    def frames(self) -> Frames:
+        """The frames of which the verdicts are made."""
+        return Frames(self.rows, self.trials, self.facts, self.attacks)
 
     @property
     def leading(self) -> pd.DataFrame:
@@ -75,25 +85,120 @@ def judge_sweep(workdir: pathlib.Path) -> Judged:
 
 
 def judged(sweep: StoredSweep, experiment: Config) -> Judged:
-    """Returns a stored sweep with its verdicts, and those of the folder of fresh seeds if that is finished."""
+    """Returns a stored sweep with its verdicts, and what its folders of further seeds have."""
     found = judge_frames(sweep, experiment, read(sweep, experiment))
     folder = sweep.workdir / CONFIRMED
     if (folder / "sweep.json").exists():
         fresh = store.load(folder)
         if not fresh.unfinished:
-            again = judged(fresh, experiment_of(fresh))
-            confirmed = on_fresh_seeds(found.verdicts, found.trials, again)
-            return found._replace(confirmed=confirmed)
-    return found
+            again = experiment_of(fresh)
+            again = judge_frames(fresh, again, read(fresh, again))
+            found = found._replace(confirmed=elsewhere(found, again))
+    stage2 = {}
+    for panel in found.trials["panel"].unique():
+        if of_panel := _stage2(sweep.workdir / STAGE2 / panel):
+            stage2[panel] = of_panel
+    return decided(found._replace(stage2=stage2))
 
 
-def judge_frames(sweep: StoredSweep, experiment: Config, frames: Frames) -> Judged:
+def _stage2(folder: pathlib.Path) -> Judged | None:
+    """Returns the sweep of a decision after the last look that is complete, at its limits; None before."""
+    header = store.header_of(folder)
+    seeds = seeds_looked_at(folder, header) if header is not None else 0
+    if not seeds:
+        return None
+    sweep = store.load(folder)
+    experiment = experiment_of(sweep)
+    frames = read(sweep, experiment)
+    end = experiment.first_seed + seeds
+    rows, trials = (of[of["seed"] < end] for of in (frames.rows, frames.trials))
+    frames = frames._replace(rows=rows, trials=trials)
+    plain = judge_frames(sweep, experiment, frames, published=False)
+    return judge_frames(
+        sweep, experiment, frames, level_of(plain, folder.name, len(LOOKS)), published=False
+    )
+
+
+def level_of(competing: Judged, panel: str, looks: int) -> float:
+    """Returns the level of the limits of a decision among the points of a sweep that were attacked."""
+    of = competing.leading
+    points = (of["panel"] == panel) & (of["defenses"] != "") & of["leak"].notna()
+    return decision.level(int(points.sum()), looks)
+
+
+def seeds_looked_at(folder: pathlib.Path, header: Mapping[str, Any]) -> int:
+    """Returns the largest of ``LOOKS`` whose seeds are all trained and attacked in the folder of a decision, 0
+    before the first."""
+    seeds = [stage["seeds"] for stage in (*header["earlier"], header["config"])]
+    undone = {
+        seeds[unit.stage]
+        for unit in store.units_of(header)
+        if unit.kind != LOCAL_ONLY and not store.finished(folder, unit.name)
+    }
+    return max((look for look in LOOKS if look < min(undone, default=math.inf)), default=0)
+
+
+def decided(found: Judged) -> Judged:
+    """Returns a judged sweep with the decision on each panel, and what is recommended."""
+    decisions, facts = {}, found.facts
+    diverged = bool(len(found.trials)) and bool(found.trials["diverged"].all())
+    for panel in found.trials["panel"].unique():
+        competing = found.stage2.get(panel, found)
+        level = level_of(competing, panel, len(LOOKS) if panel in found.stage2 else 1)
+        if panel in found.stage2:
+            final = elsewhere(found, competing)
+        else:
+            parts = found.sweep, found.experiment, found.frames
+            final = judge_frames(*parts, level, published=False).verdicts
+        applying = Applying(
+            competing.experiment,
+            competing.sweep.header,
+            [*competing.trials["federation"].unique()],
+            competing.attacks,
+        )
+        rows = decision.of_panel(final, facts.known, panel)
+        untried = {
+            v["configuration"]: applying.families(panel, v["defenses"]) - v["tried"] for v in rows
+        }
+        decisions[panel] = decision.decide(
+            Evidence(
+                points=decision.of_panel(found.verdicts, facts.known, panel),
+                final=rows,
+                goal=facts.goal,
+                untried=untried,
+                stage2=panel in found.stage2,
+                unfinished=bool(found.sweep.unfinished),
+                fresh=decision.of_panel(found.confirmed, facts.known, panel),
+                diverged=diverged,
+                level=level,
+            )
+        )
+    chosen = {(panel, of.point["configuration"]) for panel, of in decisions.items() if of.point}
+    verdicts = found.verdicts
+    places = zip(verdicts["panel"], verdicts["configuration"], strict=True)
+    recommended = np.array([place in chosen for place in places], bool)
+    recommended &= (verdicts["known"] == facts.known).to_numpy(bool)
+    return found._replace(verdicts=verdicts.assign(recommended=recommended), decisions=decisions)
+
+
+def judge_frames(
+    sweep: StoredSweep,
+    experiment: Config,
+    frames: Frames,
+    level: float = LEVEL,
+    published: bool = True,
+) -> Judged:
     """Returns a sweep with the verdicts on its frames, or on a part of them.
 
     Args:
       sweep: the stored sweep.
       experiment: the sweep's.
       frames: as ``rows.read`` returns them.
+      level: of each limit on which a verdict or a cost rests.
+      published: whether the columns of published attacks are computed.
+
+    Returns:
+      The sweep, without any decision.
     """
     points = points_of(frames.trials)
     every = [*members(points)]
@@ -103,14 +208,14 @@ def judge_frames(sweep: StoredSweep, experiment: Config, frames: Frames) -> Judg
     about = points[["label"]].assign(
         faint=points.index.isin([*faint]), **{"epsilon claimed": claimed}
     )
-    verdicts = judge(frames.rows, frames.trials, frames.facts)
+    verdicts = judge(frames.rows, frames.trials, frames.facts, level)
     out = verdicts.join(about, on="configuration")
     out = out.join(_known_by(out, frames))
-    published = _published(out, frames)
-    out = out.join(published, on=[*published.index.names])
+    if published:
+        of_published = _published(out, frames)
+        out = out.join(of_published, on=[*of_published.index.names])
     out["representative"] = _representative(out, frames.facts)
-    out = out.assign(recommended=_recommended(out, frames.facts), confirms=False)
-    return Judged(sweep, experiment, *frames, out, out.iloc[:0])
+    return Judged(sweep, experiment, *frames, out.assign(recommended=False), out.iloc[:0], {}, {})
 
 
 def _published(verdicts: pd.DataFrame, frames: Frames) -> pd.DataFrame:
@@ -209,48 +314,16 @@ def _representative(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:
     return pd.Series(verdicts.index.isin(representatives), verdicts.index)
 
 
-def _recommended(verdicts: pd.DataFrame, facts: Facts) -> pd.Series:
-    """Returns which configurations to switch on [verdicts], at most one in a panel, at K = ``facts.known``.
-
-    A candidate is the operating point of its method, which keeps the utility on validation rows; its verdict
-    helps; all attacks on it have figures, and one that knows it was tried; it does not cost too much on test
-    rows; and the upper limit of its leak is at most the goal's. Of these the one of lowest mean leak is
-    recommended, then of lowest upper limit of e, then of lowest loss.
-    """
-    able = [verdict.value for verdict in Verdict if verdict.helps]
-    candidates = verdicts[
-        verdicts["chosen"]
-        & verdicts["verdict"].isin(able)
-        & verdicts["known_by"]
-        & ~verdicts["incomplete"]  # an attack that was not reached may be the one that reads most
-        & (verdicts["cost"] != Cost.TOO_MUCH)
-        & (verdicts["leak_upper"] <= facts.goal.max_leak + 1e-12)
-        & (verdicts["known"] == facts.known)
-    ]
-    first = candidates.sort_values(["leak", "e_upper", "validation_loss"], kind="stable")
-    best = first.drop_duplicates("panel").index
-    return pd.Series(verdicts.index.isin(best), verdicts.index)
-
-
-def on_fresh_seeds(verdicts: pd.DataFrame, trials: pd.DataFrame, fresh: Judged) -> pd.DataFrame:
-    """Returns the verdicts of a sweep on fresh seeds, with the first sweep's numbers and labels of
-    configurations. ``confirms`` is whether a verdict helps at least as much as the first one, and the utility
-    is kept on validation rows.
+def elsewhere(found: Judged, other: Judged) -> pd.DataFrame:
+    """Returns the verdicts of another sweep of some of the same configurations, with the first sweep's numbers
+    and labels of these, at its headline's number of known labels.
 
     Args:
-      verdicts: of the first sweep.
-      trials: of the first sweep.
-      fresh: the sweep on fresh seeds. Configurations that the first does not have are left out.
+      found: the first sweep.
+      other: the other one; configurations that the first does not have are left out.
     """
-    number_of = same_points(trials, fresh.trials)
-    out = fresh.leading[fresh.leading["configuration"].isin(number_of)]
-    out = out.assign(configuration=out["configuration"].map(number_of), known=fresh.facts.known)
-    first = verdicts.drop_duplicates(["configuration", "panel"])  # of the headline's K
-    first = first[["configuration", "panel", "label", "verdict"]]
-    out = out.drop(columns="label").merge(
-        first, on=["configuration", "panel"], suffixes=("", "_first")
-    )
-    able = [verdict.value for verdict in Verdict if verdict.helps]
-    rank = {verdict: place for place, verdict in enumerate(able)}
-    as_strong = out["verdict"].map(rank) <= out["verdict_first"].map(rank)
-    return out.assign(confirms=as_strong & out["qualifies"]).drop(columns="verdict_first")
+    number_of = same_points(found.trials, other.trials)
+    out = other.leading[other.leading["configuration"].isin(number_of)]
+    out = out.assign(configuration=out["configuration"].map(number_of), known=found.facts.known)
+    first = found.verdicts.drop_duplicates("configuration")[["configuration", "label", "method"]]
+    return out.drop(columns=["label", "method"]).merge(first, on="configuration")

@@ -73,16 +73,19 @@ def limits(
     return Limits(count, mean, mean - away, mean + away)
 
 
-def projected(found: Limits, seeds: NDArray[np.intp]) -> tuple[Floats, Floats]:
+def projected(
+    found: Limits, seeds: NDArray[np.intp], level: float = LEVEL
+) -> tuple[Floats, Floats]:
     """Returns the limits [..., n] that other numbers of seeds are likely to have: mean and spread stay.
 
     Args:
-      found: limits, of ``LEVEL`` each; NaN where there are none.
+      found: limits; NaN where there are none.
       seeds: [n].
+      level: of each limit, found or projected.
     """
     count = np.maximum(np.asarray(found.count), 2)
-    spread = (found.upper - found.mean) * np.sqrt(count) / special.stdtrit(count - 1, LEVEL)
-    away = spread[..., None] * special.stdtrit(seeds - 1, LEVEL) / np.sqrt(seeds)
+    spread = (found.upper - found.mean) * np.sqrt(count) / special.stdtrit(count - 1, level)
+    away = spread[..., None] * special.stdtrit(seeds - 1, level) / np.sqrt(seeds)
     mean = np.asarray(found.mean)[..., None]
     return mean - away, mean + away
 

@@ -232,12 +232,15 @@ def excerpt(workdir: pathlib.Path, out: pathlib.Path, extend: tables.Extend | No
 
 
 @profile.span("report")
-def present(workdir: pathlib.Path, extend: tables.Extend | None = None) -> str:
+def present(
+    workdir: pathlib.Path, extend: tables.Extend | None = None, verbose: bool = False
+) -> str:
     """Writes ``report.html`` and ``figures/*.png`` from what is stored.
 
     Args:
       workdir: the folder of the sweep.
       extend: makes the sections and the figure that are added to the report's own.
+      verbose: whether what the answers rest on is returned too.
 
     Returns:
       The answers, verdicts, added tables and warnings for a terminal, and where the report is.
@@ -245,7 +248,7 @@ def present(workdir: pathlib.Path, extend: tables.Extend | None = None) -> str:
     judged, extra = _read(workdir, extend)
     path = workdir / "report.html"
     store.write_text(path, rendered(judged, extra))
-    parts = [first_lines(judged)]
+    parts = [first_lines(judged, verbose)]
     for section in extra.sections:
         parts.append(f"{fitted(section.frame)}\n{section.caption}")
     parts += guarantees.warnings(judged)

@@ -108,13 +108,13 @@ def members_of(chain: str) -> list[str]:
 
 
 def same_points(trials: pd.DataFrame, others: pd.DataFrame) -> dict[int, int]:
-    """Returns the number of the configuration with the same method and knobs, by that of another sweep.
+    """Returns the number of the configuration with the same defenses and knobs, by that of another sweep.
 
     Args:
       trials: of a sweep.
       others: of another sweep; configurations that the first does not have are left out.
     """
-    names = ["method", *(name for name in trials if "." in name or name in NUMBERS)]
+    names = ["defenses", *(name for name in trials if "." in name or name in NUMBERS)]
     first, second = (
         table.drop_duplicates("configuration").astype(dict.fromkeys(names, object))
         for table in (trials, others.reindex(columns=trials.columns))

@@ -1,28 +1,16 @@
-"""What would settle what is open on a panel: commands that work as they stand."""
+"""The command that would settle what is open on a panel: for what it is about, and it works as it stands."""
 
 from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator
 from typing import NamedTuple
 
-import numpy as np
-
-from vfljax import defenses
 from vfljax.errors import short_path
-from vfljax.report.costs import Cost
-from vfljax.report.decision import Panel, Row, is_open
+from vfljax.report.decision import CANDIDATES, LOOKS, Answer, Decided, Reason
+from vfljax.report.fresh import SEEDS, seeds_for
 from vfljax.report.judged import Judged
-from vfljax.report.limits import FEWEST_SEEDS, MOST_SEEDS, Limits, deciding_seeds, of_row, projected
-from vfljax.report.points import members_of
-from vfljax.report.verdicts import EXCESS, Verdict
-from vfljax.report.words import listed
-
-SEEDS = 5
-"""The seeds that are proposed if a sweep has too few for any verdict."""
-
-NAMED = 4  # configurations in one sentence at most
+from vfljax.report.words import count
 
 
 class Command(NamedTuple):
@@ -32,70 +20,50 @@ class Command(NamedTuple):
     command: str
 
 
-def settle(p: Panel) -> Iterator[Command]:
-    """Yields what is open with the command that would settle it."""
-    if p.bare is None:
-        return
-    if p.best is not None and p.fresh is None and not _of_recordings(p.judged):
-        why = f"This judges {p.best['label']} again, on {FEWEST_SEEDS} seeds on which nothing was chosen"
-        yield Command(why, _confirming(p.judged))
-    seeds, what = _open_seeds(p)
-    if seeds:
-        command = more_seeds(p.judged, seeds)
-        if command:
-            yield Command(f"{seeds} seeds would decide {what} if means and spreads stay", command)
-    elif what:
-        yield Command(
-            f"{MOST_SEEDS} seeds are not likely to decide {what}: try other strengths or attacks",
-            on_sweep(p.judged, "report"),
-        )
-    unknown = [
-        v for v in p.rows if not v["known_by"] and Verdict(v["verdict"]).helps and v["chosen"]
-    ]
-    names = {
-        knower.attack
-        for v in unknown
-        for name in members_of(v["defenses"])
-        for knower in defenses.TABLE[name].known_by.get(v["panel"], ())[:1]
-        if knower.attack  # of a recording there may be none
-    }
-    if names:
-        why = f"This attacks {listed([v['label'] for v in unknown], NAMED)} by who knows it"
-        yield Command(why, f"{on_sweep(p.judged, 'attack')} --attacks={','.join(sorted(names))}")
+def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Command, ...]:
+    """Returns the command that goes on from a decision; () where there is none."""
+    if _recorded(judged):  # more runs must be recorded
+        return ()
+    reason = decided.reason
+    if decided.answer is Answer.SWITCH_ON and decided.point and not decided.fresh:
+        what = f"This judges {decided.point['label']} alone again on {count(SEEDS, 'fresh seed')}"
+        return (Command(what + _takes(judged, panel, 2, SEEDS), on_sweep(judged, "confirm")),)
+    if decided.answer is not Answer.OPEN:
+        return ()
+    if reason is Reason.UNFINISHED:
+        return (Command("The same command goes on", judged.sweep.header["command"]),)
+    if reason is Reason.FEW_SEEDS:
+        more = more_seeds(judged, 5)
+        return (Command("5 seeds would allow limits", more),) if more else ()
+    if reason in (Reason.NOT_ASKED, Reason.FAMILIES) and not decided.stage2:
+        points = 1 + CANDIDATES
+        takes = _takes(judged, panel, points, LOOKS[0])
+        what = f"This sets {LOOKS[0]} to {LOOKS[-1]} seeds aside to decide, under all attacks"
+        return (Command(what + takes, on_sweep(judged, "decide")),)
+    if reason is Reason.LIMITS and decided.leading and not decided.fresh:
+        seeds = seeds_for(decided)
+        what = f"This judges {decided.leading['label']} alone on {count(seeds, 'fresh seed')}"
+        return (Command(what + _takes(judged, panel, 2, seeds), on_sweep(judged, "confirm")),)
+    return ()
 
 
-def _open_seeds(p: Panel) -> tuple[int, str]:
-    """Returns the fewest seeds that would decide what is open, 0 if none do, and what that is; "" for none."""
-    assert p.bare is not None
-    if p.seeds < FEWEST_SEEDS:
-        return SEEDS, "the verdicts"
-    if p.best is not None:
-        if p.best["cost"] != Cost.UNCLEAR:
-            return 0, ""
-        return _whole(p.best["cost_seeds"]), f"what {p.best['label']} costs"
-    if p.bare["undefended_e_lower"] <= EXCESS:
-        more = np.arange(FEWEST_SEEDS, MOST_SEEDS + 1)
-        found = Limits(*map(np.array, (p.bare["seeds"], *of_row(p.bare, "undefended_e"))))
-        lower, upper = projected(found, more)
-        decided = ((lower > EXCESS) | (upper < EXCESS)) & (more > p.bare["seeds"])
-        return _whole(float(deciding_seeds(decided, more))), "whether there is anything to protect"
-    undecided = [v for v in p.rows if is_open(v, p.facts) and v["known_by"]]
-    if not undecided:
-        return 0, ""
-    needed = {v["label"]: _needed(v) for v in undecided}
-    label = min(needed, key=lambda name: needed[name] or math.inf)
-    return needed[label], f"whether {label} helps" if needed[label] else "whether a defense helps"
+def seconds_of_a_trial(judged: Judged) -> float:
+    """Returns the seconds of training and attacking one trial, as measured in a sweep; NaN if nothing was."""
+    trained = [x for x in judged.sweep.results["seconds"].to_pylist() if x is not None]
+    if not trained:
+        return math.nan
+    attacked = sum(e["seconds"] for e in judged.attacks.values() if e["status"] != "skipped")
+    return (sum(trained) + attacked) / len(trained)
 
 
-def _needed(v: Row) -> int:
-    """Returns the seeds that would decide a point's verdict and cost; 0 if none do."""
-    still_open = v["verdict"] in (Verdict.CANNOT_SAY, Verdict.UNCLEAR)
-    needed = [v["verdict_seeds"]] * still_open + [v["cost_seeds"]] * (v["cost"] == Cost.UNCLEAR)
-    return 0 if any(map(math.isnan, needed)) else _whole(max(needed, default=math.nan))
-
-
-def _whole(seeds: float) -> int:
-    return 0 if math.isnan(seeds) else int(seeds)
+def _takes(judged: Judged, panel: str, points: int, seeds: int) -> str:
+    """Returns how many trials a command makes, and about how many minutes that takes."""
+    of = judged.stage2.get(panel, judged)
+    federations = of.trials.loc[of.trials["panel"] == panel, "federation"].nunique()
+    trials = points * seeds * federations
+    minutes = trials * seconds_of_a_trial(of) / 60
+    about = "" if math.isnan(minutes) else f", about {max(1, math.ceil(minutes))} min"
+    return f" ({count(trials, 'trial')}{about})"
 
 
 def more_seeds(judged: Judged, seeds: int) -> str:
@@ -106,7 +74,7 @@ def more_seeds(judged: Judged, seeds: int) -> str:
     Python, the config is read from the stored sweep.
     """
     sweep = judged.sweep
-    if _of_recordings(judged):
+    if _recorded(judged):
         return ""
     folder, given = str(short_path(sweep.workdir)), _flags(sweep.header["command"])
     target = f"{folder}-{seeds}-seeds"
@@ -120,28 +88,31 @@ def more_seeds(judged: Judged, seeds: int) -> str:
         fields = [name for name in given if name.startswith("config.") and name != "config.seeds"]
         changes = [f"--{name}={given[name]}" for name in fields]
     words = [f"--config={config}", *changes, f"--config.seeds={seeds}", f"--workdir={target}"]
-    return shlex.join(["vfljax", "sweep", *words, *_plugins(given)])
+    return shlex.join([*_program(judged, "sweep"), *words, *_plugins(given)])
 
 
-def _of_recordings(judged: Judged) -> bool:
+def _recorded(judged: Judged) -> bool:
     """Returns whether nothing can be trained, because the federation is recorded."""
     return judged.experiment.data.name == "wire"
 
 
-def _confirming(judged: Judged) -> str:
-    """Returns the command that judges what is recommended on fresh seeds. An audit whose budget is spent is
-    asked again, because ``vfljax sweep`` would first train what it has not reached, without a budget."""
-    command = judged.sweep.header["command"]
-    if judged.sweep.unfinished and "parties" in _flags(command):
-        return f"{command} --confirm"
-    return f"{on_sweep(judged, 'sweep')} --confirm"
+def _program(judged: Judged, command: str) -> list[str]:
+    """Returns the words that start a command, as the user started the one that made the sweep."""
+    words = shlex.split(judged.sweep.header["command"])
+    module = "-m" in words and words[words.index("-m") + 1].startswith("launch.")
+    return ["python", "-m", f"launch.{command}"] if module else ["vfljax", command]
 
 
-def on_sweep(judged: Judged, command: str) -> str:
-    """Returns a command on the stored sweep."""
-    workdir = f"--workdir={short_path(judged.sweep.workdir)}"
-    plugins = _plugins(_flags(judged.sweep.header["command"]))
-    return shlex.join(["vfljax", command, workdir, *plugins])
+def on_sweep(judged: Judged, what: str) -> str:
+    """Returns a command on the stored sweep: to "attack" or "report" it, or to "decide" or "confirm"."""
+    folder, given = short_path(judged.sweep.workdir), judged.sweep.header["command"]
+    flags = _flags(given)
+    if what in ("decide", "confirm"):
+        if given.startswith("vfljax.run_sweep"):
+            return f'vfljax.run_sweep(None, "{folder}", {what}=True)'
+        words = [f"--workdir={folder}", *_plugins(flags), f"--{what}"]
+        return shlex.join([*_program(judged, "sweep"), *words])
+    return shlex.join([*_program(judged, what), f"--workdir={folder}", *_plugins(flags)])
 
 
 def _plugins(given: dict[str, str]) -> list[str]:

@@ -18,14 +18,21 @@ OPTIONAL = ("remark", "strongest attack", "change", "gain kept", "accuracy", "AU
 """Columns of the verdicts that are left out, in this order, until the others fit."""
 
 
-def first_lines(judged: Judged) -> str:
-    """Returns the answer on each panel, and the verdict on each method."""
-    parts = []
+def first_lines(judged: Judged, verbose: bool = False) -> str:
+    """Returns the answer on each panel, and the verdict on each method.
+
+    Args:
+      judged: the sweep.
+      verbose: whether what the answers rest on is added.
+    """
+    parts, verdicts = [], tables.methods(judged)
     for of in answers(judged):
-        parts.append(filled(f"{of.title}: {of.action}" if of.title else of.action))
-        parts += [filled(sentence) for sentence in of.sentences]
-        parts += ["\n".join(f"  {each.why}:\n    {each.command}" for each in of.settle)]
-    verdicts = tables.methods(judged)
+        lines = [filled(f"{of.title}: {of.answer}" if of.title else of.answer)]
+        lines += [filled(text, f"  {name:7}", " " * 9) for name, text in of.rows]
+        lines += [f"         {each.command}" for each in of.settle]
+        parts.append("\n".join(lines))
+        if verbose:
+            parts += [filled(f"{name}: {text}") for name, text in of.details]
     if len(verdicts):
         parts.append(fitted(verdicts, OPTIONAL, left=len(verdicts.columns)))
     return "\n\n".join(filter(None, parts))
@@ -36,9 +43,16 @@ def width() -> int:
     return shutil.get_terminal_size((120, 24)).columns
 
 
-def filled(text: str) -> str:
-    """Returns a paragraph in lines of at most the terminal's width."""
-    return textwrap.fill(text, width(), break_on_hyphens=False, break_long_words=False)
+def filled(text: str, first: str = "", rest: str = "") -> str:
+    """Returns a paragraph in lines of at most the terminal's width.
+
+    Args:
+      text: the paragraph.
+      first: begins its first line.
+      rest: begins every other line.
+    """
+    of = {"break_on_hyphens": False, "break_long_words": False}
+    return textwrap.fill(text, width(), initial_indent=first, subsequent_indent=rest, **of)
 
 
 def fitted(table: pd.DataFrame, optional: Collection[str] = (), left: int = 1) -> str:

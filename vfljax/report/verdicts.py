@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 
 from vfljax.report.limits import (
     FEWEST_SEEDS,
+    LEVEL,
     MOST_SEEDS,
     SHOWN_LEVEL,
     Bools,
@@ -123,7 +124,9 @@ class Compared(NamedTuple):
     undefended: Limits  # e of undefended with all its attacks, [..., 1]
 
 
-def compare(leaks: Floats, had: Bools, matched: Floats, most: Floats, least: float) -> Compared:
+def compare(
+    leaks: Floats, had: Bools, matched: Floats, most: Floats, least: float, level: float = LEVEL
+) -> Compared:
     """Returns the limits of all points of a panel for one K.
 
     Args:
@@ -131,19 +134,20 @@ def compare(leaks: Floats, had: Bools, matched: Floats, most: Floats, least: flo
       had: which attacks were scored or settled, likewise.
       matched, most: see ``runs``.
       least: ``half_row`` of the scored rows.
+      level: of each limit; those of the leak are at least of ``SHOWN_LEVEL``.
     """
     leak, excess = runs(leaks, matched, most)
     beside = np.where(had, leaks[..., :1, :, :], np.nan)
     undefended, excess_u = runs(beside, matched, most)
-    of_leak = limits(leak, least, SHOWN_LEVEL)
+    of_leak = limits(leak, least, max(level, SHOWN_LEVEL))
     return Compared(
         leak=of_leak._replace(
             lower=np.clip(of_leak.lower, 0, 1), upper=np.clip(of_leak.upper, 0, 1)
         ),
-        excess=limits(excess, least),
-        change=limits(leak - undefended, least),
-        rest=limits(excess - SHARE * excess_u, least),
-        undefended=limits(excess[..., :1, :], least),
+        excess=limits(excess, least, level),
+        change=limits(leak - undefended, least, level),
+        rest=limits(excess - SHARE * excess_u, least, level),
+        undefended=limits(excess[..., :1, :], least, level),
     )
 
 
@@ -177,17 +181,18 @@ def verdict_codes(
     return np.select(list(holds.values()), codes, VERDICTS.index(Verdict.CANNOT_SAY))
 
 
-def verdict_seeds(compared: Compared, codes: NDArray[np.intp]) -> Floats:
+def verdict_seeds(compared: Compared, codes: NDArray[np.intp], level: float = LEVEL) -> Floats:
     """Returns the numbers of seeds [points] that would decide the verdicts that are open, if means and spreads
     stay; NaN where the verdict is not open, or ``MOST_SEEDS`` would not decide it.
 
     Args:
       compared: see ``compare``, of one panel.
       codes: of ``verdict_codes``.
+      level: of the limits.
     """
     more = np.arange(FEWEST_SEEDS, MOST_SEEDS + 1)
     of_excess, of_change, of_rest = (
-        projected(x, more) for x in (compared.excess, compared.change, compared.rest)
+        projected(x, more, level) for x in (compared.excess, compared.change, compared.rest)
     )
     protects = (of_excess[1] < EXCESS) & (of_rest[1] < 0) & (of_change[1] < 0)
     decided = (of_excess[0] > EXCESS) | protects

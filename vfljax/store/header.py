@@ -46,6 +46,7 @@ MAY_CHANGE = (
     "teacher.pretrained",
     "reproduces",  # the paper's table that it is compared with
     "goal",
+    "decide",
     "parties.names",
     "name",
     "notes",

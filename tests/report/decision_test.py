@@ -1,0 +1,203 @@
+"""The decision: five answers, what denies a point, who competes, and how the error is held."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
+from vfljax import attacks
+from vfljax.config import Goal
+from vfljax.report import decision
+from vfljax.report.costs import Cost
+from vfljax.report.decision import Answer, Criterion, Evidence, Reason, decide
+from vfljax.report.families import Applying
+from vfljax.report.verdicts import Verdict
+
+GOAL = Goal()
+
+
+def point(number, leak, utility=0.88, e=0.0, **values):
+    """A row of the verdict frame whose limits are .01 away from its means."""
+    of = {"leak": leak, "e": e, "d": leak - 0.95, "c": e - 0.09, "undefended_e": 0.35, "gain": 0.1}
+    out = {"configuration": number, "label": f"p{number}", "method": f"p{number}"}
+    out |= {"defenses": "noise" if number else "", "undefended": not number, "utility": utility}
+    for name, mean in of.items():
+        out |= {name: mean, f"{name}_lower": mean - 0.01, f"{name}_upper": mean + 0.01}
+    out |= {"verdict": Verdict.PROTECTS.value, "cost": Cost.KEPT.value, "qualifies": True}
+    out |= {"known_by": True, "incomplete": False, "seeds": 5, "paired_seeds": 5}
+    return out | {"tried": frozenset({"probe"})} | values
+
+
+BARE_ROW = point(0, 0.95, 0.9, e=0.35, verdict=Verdict.LEAKS_AS_BEFORE.value)
+
+
+def decided(*points, **values):
+    rows = [BARE_ROW, *points]
+    return decide(Evidence(points=rows, final=rows, goal=GOAL, **values))
+
+
+def test_the_error_of_a_decision_is_divided_among_looks_and_candidates():
+    assert decision.level(1) == pytest.approx(0.95)
+    assert decision.level(3, 3) == pytest.approx(1 - 0.05 / 9)
+    assert decision.level(0) == pytest.approx(0.95)
+
+
+def test_leak_decides_first_and_no_shown_point_dominates_what_is_switched_on():
+    low, useful = point(1, 0.60, 0.87), point(2, 0.63, 0.90)
+    found = decided(useful, low)
+    assert (found.answer, found.point["label"]) == (Answer.SWITCH_ON, "p1")
+    assert found.rival is None  # .63 is further away than the standard error
+    equal = decided(point(1, 0.60, 0.87), point(2, 0.60, 0.90))
+    assert equal.point["label"] == "p2"
+    better = point(
+        3, 0.59, 0.9, e=0.02, e_upper=0.06
+    )  # better by its means, and its limits do not hold
+    assert decided(low, better).rival["label"] == "p3"
+
+
+def test_a_choice_that_hangs_on_less_than_its_standard_error_shows_both():
+    # d's limit of 95 % of five seeds is .01 away, so that the standard error is .0047
+    found = decided(point(1, 0.600, 0.87), point(2, 0.604, 0.90))
+    assert (found.point["label"], found.rival["label"]) == ("p1", "p2")
+    assert decided(point(1, 0.600, 0.87), point(2, 0.606, 0.90)).rival is None
+
+
+def test_families_that_apply_and_were_not_tried_leave_a_point_open():
+    holds = point(1, 0.6)
+    assert decided(holds).answer is Answer.SWITCH_ON
+    lacking = frozenset({"joint"})
+    found = decided(holds, untried={1: lacking})
+    assert (found.answer, found.reason, found.untried) == (Answer.OPEN, Reason.FAMILIES, lacking)
+    # another point on which all were tried may be switched on
+    found = decided(holds, point(2, 0.62), untried={1: lacking})
+    assert found.point["label"] == "p2"
+    leaks = point(1, 0.9, e=0.3)
+    assert decided(leaks).answer is Answer.NONE_PROTECTS
+    assert decided(leaks, untried={0: lacking}).reason is Reason.FAMILIES
+
+
+@pytest.mark.parametrize(
+    ("values", "criterion"),
+    [
+        ({"verdict": Verdict.IS_UNDEFENDED.value}, Criterion.UNDEFENDED),
+        ({"e_lower": 0.06, "e_upper": 0.08}, Criterion.EXCESS),
+        ({"c_lower": 0.01, "c_upper": 0.03}, Criterion.SHARE),
+        ({"d_lower": 0.01, "d_upper": 0.03}, Criterion.CHANGE),
+        ({"cost": Cost.TOO_MUCH.value}, Criterion.COST),
+        ({"e_upper": 0.06}, None),
+        ({"cost": Cost.UNCLEAR.value}, None),
+        ({"known_by": False}, None),
+        ({"incomplete": True}, None),
+    ],
+)
+def test_no_defense_protects_only_where_limits_deny_each(values, criterion):
+    v = point(1, 0.6, **values)
+    assert decision.denied(v, GOAL) is criterion
+    found = decided(v)
+    if criterion is None:
+        assert (found.answer, found.reason) == (Answer.OPEN, Reason.NOT_ASKED)
+        assert decided(v, stage2=True).reason is Reason.LIMITS
+        assert decided(v, unfinished=True).reason is Reason.UNFINISHED
+        assert found.leading["label"] == "p1"
+    else:
+        assert found.answer is Answer.NONE_PROTECTS
+    assert decided(v, point(2, 0.9, e=0.3)).closed == (criterion is not None)
+
+
+def test_the_nearest_point_on_each_side_stands_beside_no_defense():
+    keeps = point(1, 0.8, 0.9, e=0.2)
+    leaks_more = point(2, 0.9, 0.91, e=0.3)
+    protects = point(3, 0.6, 0.7, cost=Cost.TOO_MUCH.value, qualifies=False)
+    loses_more = point(4, 0.6, 0.6, cost=Cost.TOO_MUCH.value, qualifies=False)
+    found = decided(keeps, leaks_more, protects, loses_more)
+    assert found.answer is Answer.NONE_PROTECTS
+    assert (found.keeps["label"], found.protects["label"]) == ("p1", "p3")
+
+
+def test_fresh_seeds_that_deny_open_the_answer_and_wide_ones_do_not():
+    holds = point(1, 0.6)
+    wide = decided(holds, fresh=[point(1, 0.6, e_upper=0.08)])
+    assert (wide.answer, wide.fresh["e_upper"]) == (Answer.SWITCH_ON, 0.08)
+    denied = decided(holds, fresh=[point(1, 0.8, e=0.2)])
+    assert (denied.answer, denied.reason) == (Answer.OPEN, Reason.CONTRADICTED)
+
+
+def test_a_point_that_was_left_open_holds_by_fresh_seeds_of_its_own():
+    wide = point(1, 0.6, e_upper=0.06)
+    found = decided(wide, fresh=[point(1, 0.61)], stage2=True)
+    assert (found.answer, found.point["leak"]) == (Answer.SWITCH_ON, 0.61)
+    assert decided(wide, fresh=[wide], stage2=True).reason is Reason.LIMITS
+
+
+def test_candidates_qualify_by_their_means_and_none_dominates_another():
+    rows = [
+        point(1, 0.60, 0.85),
+        point(2, 0.60, 0.88),  # dominates the first
+        point(3, 0.58, 0.80, qualifies=False),
+        point(4, 0.62, 0.89),
+        point(5, 0.64, 0.90),
+        point(6, 0.66, 0.91),
+        point(7, 0.59, 0.86, e_lower=0.06),  # denied
+        point(8, 0.97, 0.95, d=0.02),  # leaks more than undefended
+    ]
+    assert [v["label"] for v in decision.candidates(rows, GOAL)] == ["p2", "p4", "p5"]
+
+
+def test_the_limits_of_a_decision_are_wider_than_those_of_the_table():
+    one = made(BARE, PROTECTS)
+    many = made(BARE, *[PROTECTS] * 12, knobs={"noise.scale": [NAN, *range(1, 13)]})
+    widths = []
+    for judged in (one, many):
+        v = judged.decisions["split"].undecided or (judged.decisions["split"].point,)
+        widths.append(v[0]["e_upper"] - v[0]["e"])
+    assert widths[1] > 2 * widths[0]
+    table = many.leading.set_index("configuration")
+    assert table.loc[1, "e_upper"] - table.loc[1, "e"] == pytest.approx(widths[0])
+
+
+def test_which_families_apply(monkeypatch):
+    experiment = made(BARE).experiment
+    header = {"data": {"balance": [300, 700], "train": 1000}}
+
+    def families(federations, chain="", data=None, entries=None):
+        of = Applying(
+            experiment, {"data": header["data"] | (data or {})}, federations, entries or {}
+        )
+        panel = "no_split" if federations == ["no_split"] else "split"
+        return of.families(panel, chain)
+
+    split, both = families(["split"]), families(["split", "malicious-0"])
+    assert "passive" in split
+    assert both - split == {"active"}
+    assert "direct" in families(["no_split"])
+    assert "norm" in split
+    assert "norm" not in families(["split"], data={"balance": [10] * 3})
+    assert not {"swapping", "cohabitation", "batch_inversion", "charge"} & both
+    known = families(["split"], chain="label_dp") - split
+    assert all(attacks.TABLE[name].whole_batches for name in known)
+    skipped = {"x": {"attack": "passive", "status": "skipped"}}
+    assert "passive" not in families(["split"], entries=skipped)
+    assert "passive" not in families(["split"], data={"missing": ["bottoms"]})
+
+
+def test_a_sweep_without_figures_of_defenses_is_open():
+    rows = [BARE_ROW, point(1, math.nan)]
+    assert decide(Evidence(rows, rows, GOAL)).reason is Reason.NO_DEFENSE
+    few = [BARE_ROW | {"seeds": 2}]
+    assert decide(Evidence(few, few, GOAL)).reason is Reason.FEW_SEEDS
+    assert decide(Evidence([], [], GOAL)).reason is Reason.NO_FIGURES
+    assert decide(Evidence([], [point(1, 0.6)], GOAL)).reason is Reason.NO_UNDEFENDED
+    gains = BARE_ROW | {"gain": 0.002, "gain_lower": -0.01}
+    assert decide(Evidence([gains], [gains], GOAL)).answer is Answer.NO_GAIN
+
+
+def test_the_leak_that_is_accepted_is_none_by_default():
+    v = point(1, 0.7, e=0.1, verdict=Verdict.LEAKS_MUCH_LESS.value)
+    assert decided(v).answer is Answer.NONE_PROTECTS
+    rows = [BARE_ROW, v]
+    assert decide(Evidence(rows, rows, Goal(max_leak=0.72))).answer is Answer.SWITCH_ON
+    assert decide(Evidence(rows, rows, Goal(max_leak=0.705))).answer is Answer.OPEN
+    assert decide(Evidence(rows, rows, Goal(max_leak=0.6))).answer is Answer.NONE_PROTECTS
+    assert FACTS.goal.max_leak == 1
+    assert np.isfinite(v["leak"])

@@ -1,0 +1,183 @@
+"""Decides on a sweep: the candidates of each panel, on seeds of their own, under every attack that applies.
+
+``report.decision`` has the rule. A panel's candidates and undefended are a sweep in ``WORKDIR/decided/PANEL``,
+whose
+seeds follow those of the sweep and whose stages are the looks: it ends at the first look that closes the
+  answer. The same command again continues it. If the sweep has been extended and has other candidates, these
+  are added.
+"""
+
+from __future__ import annotations
+
+import math
+import pathlib
+import time
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from vfljax import attacks, store
+from vfljax.auditing import suite
+from vfljax.config import Config, as_axis, changed
+from vfljax.errors import UserError, argument
+from vfljax.launching import running
+from vfljax.launching.work import May, Outcome, Say, Work, work
+from vfljax.report import decision, fresh
+from vfljax.report.decision import LOOKS, Answer, Reason
+from vfljax.report.families import Applying
+from vfljax.report.judged import Judged, judge_sweep
+from vfljax.store import Unit
+from vfljax.store.units import LOCAL_ONLY
+from vfljax.types import NO_SPLIT, SPLIT, federation_of
+
+READ_EPOCHS = (0, 1, -1)  # epochs that attacks of the suite read
+
+
+def check(experiment: Config) -> None:
+    """Raises UserError for a sweep on which nothing can be decided."""
+    what = ""
+    if experiment.reproduces:
+        what = "reproduces a paper's table"
+    elif experiment.data.name == "wire":
+        what = "has recorded runs alone"
+    if what:
+        remedy = "leave it out"
+        raise UserError(
+            (argument("decide"), " trains on further seeds, and this sweep ", what), remedy=remedy
+        )
+
+
+def decide(
+    workdir: pathlib.Path, command: str, say: Say = print, make: Work = work, end: float = math.inf
+) -> list[Outcome]:
+    """Trains and attacks what the answers on a stored sweep need, until they are closed or all looks are taken.
+
+    Args:
+      workdir: the folder of a sweep that is trained and attacked.
+      command: the command that makes the sweep, for headers.
+      say: is given each line of progress.
+      make: makes the units, in this process or by workers elsewhere.
+      end: of ``time.monotonic``; no unit is begun after it.
+
+    Returns:
+      What each look did.
+    """
+    found, outcomes = judge_sweep(workdir), []
+    for panel in _panels(found):
+        experiment = experiment_of_panel(found, panel)
+        if experiment is None:
+            continue
+        folder = fresh.stage2_folder(workdir, panel)
+        stages = [changed(experiment, {"seeds": look}) for look in LOOKS[:-1]]
+        for look in LOOKS:
+            if time.monotonic() >= end:
+                break
+            names = [name for name in experiment.grid if name != suite.UNDEFENDED]
+            say(
+                f"deciding ({panel}): {', '.join(names) or 'undefended'} on {look} seeds of their own"
+            )
+            may = _until(folder, experiment.first_seed, look, end)
+            outcome = running.finish(experiment, folder, command, say, make, may, stages)
+            outcomes.append(outcome)
+            found = judge_sweep(workdir)
+            if _settled(found, panel):
+                break
+    return outcomes
+
+
+def _panels(found: Judged) -> Iterator[str]:
+    """Yields the panels on which more seeds may decide something."""
+    hopeless = (Reason.NO_FIGURES, Reason.DIVERGED, Reason.NO_UNDEFENDED, Reason.FEW_SEEDS)
+    for panel, of in found.decisions.items():
+        if of.answer is Answer.OPEN and of.reason not in (*hopeless, Reason.CONTRADICTED):
+            yield panel
+
+
+def _settled(found: Judged, panel: str) -> bool:
+    """Returns whether the next look could change nothing."""
+    of, goal = found.decisions[panel], found.facts.goal
+    if of.answer is not Answer.OPEN:
+        return True
+    competing = found.stage2.get(panel)
+    if competing is None:
+        return False
+    points = decision.of_panel(competing.verdicts, competing.facts.known, panel)
+    points = [v for v in points if v["defenses"]]
+    return bool(points) and all(decision.denied(v, goal) for v in points)
+
+
+def _until(folder: pathlib.Path, first: int, look: int, end: float) -> May:
+    """Returns which units may be begun: those of the seeds of a look, before ``end``."""
+    seeds: list[int] = []  # of each stage, once the header is written
+
+    def may(unit: Unit) -> bool:
+        if not seeds:
+            header = store.read_header(folder)
+            seeds.extend(of["seeds"] for of in (*header["earlier"], header["config"]))
+        local_only = unit.kind == LOCAL_ONLY
+        begins = min(unit.of["seeds"]) - first < look if local_only else seeds[unit.stage] <= look
+        return begins and time.monotonic() < end
+
+    return may
+
+
+def experiment_of_panel(found: Judged, panel: str) -> Config | None:
+    """Returns what is trained to decide on a panel: undefended and its candidates, those of an earlier call
+    too; None if there is nothing that could be decided.
+
+    Args:
+      found: the sweep.
+      panel: of the federations.
+    """
+    points = decision.of_panel(found.verdicts, found.facts.known, panel)
+    chosen = [v["configuration"] for v in decision.candidates(points, found.facts.goal)]
+    grid, first = fresh.grid_of(found, chosen), found.experiment.trained_seeds.stop
+    stored = store.header_of(fresh.stage2_folder(found.sweep.workdir, panel))
+    if stored is not None:
+        grid, first = {**stored["config"]["grid"], **grid}, stored["config"]["first_seed"]
+    elif not chosen and not found.decisions[panel].untried:
+        return None
+    trained = [federation_of(name).kind for name in found.trials["federation"].unique()]
+    kinds = [kind for kind in dict.fromkeys(trained) if (kind == NO_SPLIT) == (panel == NO_SPLIT)]
+    record = dict.fromkeys((*found.experiment.training.record, *READ_EPOCHS))
+    epochs = found.experiment.training.epochs
+    return changed(
+        found.experiment,
+        {
+            "name": f"{found.experiment.name}: decision",
+            "seeds": LOOKS[-1],
+            "first_seed": first,
+            "grid": grid,
+            "federations": kinds,
+            "attacks": attacks_of(found, kinds),
+            "training.record": [epoch for epoch in record if epoch < epochs],
+            "skip_settled": True,
+            "decide": False,
+        },
+    )
+
+
+def attacks_of(found: Judged, kinds: Collection[str]) -> dict[str, Mapping[str, Any]]:
+    """Returns the attacks of a decision: the sweep's own, and of every other family that applies the first
+    variant of an audit's suite.
+
+    Args:
+      found: the sweep.
+      kinds: of the federations.
+    """
+    facts, stored = found.facts, found.experiment.stored["attacks"]
+    names = [*found.trials["federation"].unique()]
+    names = [name for name in names if federation_of(name).kind in kinds]
+    applying = Applying(found.experiment, found.sweep.header, names, {})
+    panel = SPLIT if SPLIT in kinds else NO_SPLIT
+    wanted = {
+        name
+        for chain in found.trials["defenses"].unique()
+        for name in applying.families(panel, chain)
+    }
+    others = {
+        name: {option: as_axis(axis)[0] for option, axis in suite.ATTACKS.get(name, {}).items()}
+        for name in attacks.TABLE
+        if name in wanted and name not in stored
+    }
+    known = facts.known or suite.KNOWN
+    return suite.suited({**stored, **others}, [*kinds], known, facts.classes)
