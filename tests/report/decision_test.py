@@ -19,7 +19,15 @@ GOAL = Goal()
 
 def point(number, leak, utility=0.88, e=0.0, **values):
     """A row of the verdict frame whose limits are .01 away from its means."""
-    of = {"leak": leak, "e": e, "d": leak - 0.95, "c": e - 0.09, "undefended_e": 0.35, "gain": 0.1}
+    of = {
+        "reached": leak,
+        "leak": leak,
+        "e": e,
+        "d": leak - 0.95,
+        "c": e - 0.09,
+        "undefended_e": 0.35,
+        "gain": 0.1,
+    }
     out = {"configuration": number, "label": f"p{number}", "method": f"p{number}"}
     out |= {"defenses": "noise" if number else "", "undefended": not number, "utility": utility}
     for name, mean in of.items():

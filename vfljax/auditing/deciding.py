@@ -9,6 +9,7 @@ seeds follow those of the sweep and whose stages are the looks: it ends at the f
 
 from __future__ import annotations
 
+import itertools
 import math
 import pathlib
 import time
@@ -24,11 +25,12 @@ from vfljax.launching.work import May, Outcome, Say, Work, work
 from vfljax.report import decision, fresh
 from vfljax.report.decision import LOOKS, Answer, Reason
 from vfljax.report.families import Applying
-from vfljax.report.judged import Judged, judge_sweep
+from vfljax.report.judged import Judged, judge_sweep, seeds_looked_at
 from vfljax.store import Unit
 from vfljax.store.units import LOCAL_ONLY
 from vfljax.types import NO_SPLIT, SPLIT, federation_of
 
+ROUNDS = 2  # of candidates that one call tries on a panel
 READ_EPOCHS = (0, 1, -1)  # epochs that attacks of the suite read
 
 
@@ -62,9 +64,9 @@ def decide(
       What each look did.
     """
     found, outcomes = judge_sweep(workdir), []
-    for panel in _panels(found):
+    for panel, _ in itertools.product([*_panels(found)], range(ROUNDS)):
         experiment = experiment_of_panel(found, panel)
-        if experiment is None:
+        if experiment is None or _settled(found, panel):
             continue
         folder = fresh.stage2_folder(workdir, panel)
         stages = [changed(experiment, {"seeds": look}) for look in LOOKS[:-1]]
@@ -79,7 +81,7 @@ def decide(
             outcome = running.finish(experiment, folder, command, say, make, may, stages)
             outcomes.append(outcome)
             found = judge_sweep(workdir)
-            if _settled(found, panel):
+            if _settled(found, panel) or found.decisions[panel].reason is Reason.NEXT:
                 break
     return outcomes
 
@@ -93,16 +95,15 @@ def _panels(found: Judged) -> Iterator[str]:
 
 
 def _settled(found: Judged, panel: str) -> bool:
-    """Returns whether the next look could change nothing."""
-    of, goal = found.decisions[panel], found.facts.goal
+    """Returns whether no more could be decided: the answer is closed, or all looks at its candidates are
+    taken."""
+    of = found.decisions[panel]
     if of.answer is not Answer.OPEN:
         return True
-    competing = found.stage2.get(panel)
-    if competing is None:
-        return False
-    points = decision.of_panel(competing.verdicts, competing.facts.known, panel)
-    points = [v for v in points if v["defenses"]]
-    return bool(points) and all(decision.denied(v, goal) for v in points)
+    folder = fresh.stage2_folder(found.sweep.workdir, panel)
+    header = store.header_of(folder)
+    every = header is not None and seeds_looked_at(folder, header) == LOOKS[-1]
+    return every and of.reason is not Reason.NEXT
 
 
 def _until(folder: pathlib.Path, first: int, look: int, end: float) -> May:
@@ -129,11 +130,16 @@ def experiment_of_panel(found: Judged, panel: str) -> Config | None:
       panel: of the federations.
     """
     points = decision.of_panel(found.verdicts, found.facts.known, panel)
+    if found.decisions[panel].reason is Reason.NEXT:  # those that competed are denied
+        left = {v["configuration"] for v in found.decisions[panel].undecided}
+        points = [v for v in points if v["configuration"] in left]
     chosen = [v["configuration"] for v in decision.candidates(points, found.facts.goal)]
     grid, first = fresh.grid_of(found, chosen), found.experiment.trained_seeds.stop
     stored = store.header_of(fresh.stage2_folder(found.sweep.workdir, panel))
     if stored is not None:
         grid, first = {**stored["config"]["grid"], **grid}, stored["config"]["first_seed"]
+        if found.decisions[panel].reason is Reason.NEXT and not chosen:
+            return None
     elif not chosen and not found.decisions[panel].untried:
         return None
     trained = [federation_of(name).kind for name in found.trials["federation"].unique()]

@@ -200,6 +200,9 @@ def _why_open(of: Decided, judged: Judged) -> str:
         return f"the budget was spent, and {undone} were not reached"
     if reason is Reason.NOT_ASKED:
         return f"no seeds were set aside to decide among {count(of.candidates, 'point')}"
+    if reason is Reason.NEXT:
+        denied_ = count(of.candidates, "candidate")
+        return f"{denied_} denied, and {count(len(of.undecided), 'point')} not judged on seeds of their own"
     if leading is not None:
         return f"limits leave open whether {leading['label']} protects and keeps the gain"
     return "limits leave points open"

@@ -78,6 +78,7 @@ class Reason(enum.StrEnum):
     FAMILIES = "not all families of attacks that apply were tried"
     UNFINISHED = "points or attacks were not reached"
     NOT_ASKED = "no seeds were set aside for a decision"
+    NEXT = "all points that competed are denied, and others are left"
     LIMITS = "limits leave points open"
 
 
@@ -183,7 +184,10 @@ def denied(v: Row, goal: Goal) -> Criterion | None:
 
 def candidates(points: Sequence[Row], goal: Goal) -> list[Row]:
     """Returns the points that are to get seeds of their own: of those that qualify by their means, no limit
-    contradicts, and no other dominates, the ``CANDIDATES`` of lowest mean leak.
+    contradicts, and no other dominates, the ``CANDIDATES`` of which attacks read least.
+
+    Where no attack reads more than can be read without the federation, leaks are equal. The strongest attack
+    then tells which point is further from leaking, because attacks that were not tried yet may read more.
 
     Args:
       points: of a panel, at the table's limits.
@@ -193,18 +197,18 @@ def candidates(points: Sequence[Row], goal: Goal) -> list[Row]:
         v for v in points if v["defenses"] and v["qualifies"] and _known(v) and not denied(v, goal)
     ]
     able = [v for v in able if v["d"] < 0 or accepted(v, goal)]
-    able = [v for v in able if not any(dominates(other, v) for other in able)]
-    return sorted(able, key=lambda v: (v["leak"], -v["utility"]))[:CANDIDATES]
+    able = [v for v in able if not any(dominates(other, v, "reached") for other in able)]
+    return sorted(able, key=lambda v: (v["reached"], -v["utility"]))[:CANDIDATES]
 
 
 def _known(v: Row) -> bool:
     return not math.isnan(v["leak"]) and not math.isnan(v["d"])
 
 
-def dominates(one: Row, other: Row) -> bool:
-    """Returns whether a point is no worse than another in leak and utility, and better in one."""
-    worse = one["leak"] > other["leak"] + 1e-12 or one["utility"] < other["utility"] - 1e-12
-    better = one["leak"] < other["leak"] - 1e-12 or one["utility"] > other["utility"] + 1e-12
+def dominates(one: Row, other: Row, by: str = "leak") -> bool:
+    """Returns whether a point is no worse than another in utility and the column ``by``, and better in one."""
+    worse = one[by] > other[by] + 1e-12 or one["utility"] < other["utility"] - 1e-12
+    better = one[by] < other[by] - 1e-12 or one["utility"] > other["utility"] + 1e-12
     return better and not worse
 
 
@@ -242,7 +246,8 @@ def decide(of: Evidence) -> Decided:
     undecided = tuple(v for v in points if not denied(v, goal))
     if not undecided and not lacking:
         return out._replace(answer=Answer.NONE_PROTECTS)
-    leading = (candidates(undecided, goal) or [*undecided, None])[0]
+    nearest = [v for v in undecided if v["configuration"] in known] or undecided
+    leading = (candidates(nearest, goal) or [*nearest, None])[0]
     out = out._replace(undecided=undecided, leading=leading)
     again = [f for f in of.fresh if leading and f["configuration"] == leading["configuration"]]
     if again and not lacking:
@@ -255,6 +260,8 @@ def decide(of: Evidence) -> Decided:
         return out._replace(reason=Reason.FAMILIES, untried=lacks, leading=leading)
     if of.unfinished:
         return out._replace(reason=Reason.UNFINISHED)
+    if of.stage2 and final and all(denied(v, goal) for v in final):
+        return out._replace(reason=Reason.NEXT)
     return out._replace(reason=Reason.LIMITS if of.stage2 else Reason.NOT_ASKED)
 
 

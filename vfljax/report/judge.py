@@ -51,6 +51,7 @@ def judge(
         variants, families   how many attacks were tried, by label and by name
         tried                the names of the latter, a frozenset
         leader, leader_seeds the attack that leads, and on how many seeds
+        reached              the mean leak of the strongest attack in each run, whatever the learners read
         local_only           the mean leak of the best local-only learner in each run; chance with K = 0
 
     and those of ``costs.costs``, then ``chosen``: whether it is the operating point of its method in its panel.
@@ -257,5 +258,6 @@ def _leaders(leaks: Floats, most: Floats, labels: pd.Index) -> dict[str, NDArray
     return {
         "leader": np.where(seeds > 0, names[first], ""),
         "leader_seeds": seeds,
+        "reached": limits(np.fmax.reduce(leaks, axis=-2, initial=np.nan)).mean,
         "local_only": limits(local[:, 0]).mean,
     }

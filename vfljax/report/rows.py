@@ -43,6 +43,7 @@ import pyarrow as pa
 from vfljax import attacks, plugins, store
 from vfljax.config import Config, Goal
 from vfljax.store import StoredSweep
+from vfljax.sweep.alone import LEARNERS
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, AttackIdentity, federation_of
 
 PANELS = {SPLIT: "with model splitting", NO_SPLIT: "without model splitting"}
@@ -50,6 +51,7 @@ PANELS = {SPLIT: "with model splitting", NO_SPLIT: "without model splitting"}
 utility of a panel is that of its honest federation, which has the panel's name."""
 RARE = 0.3
 """If the rarer of two classes has a smaller share of the rows, utility is AUC."""
+
 PLACE = ["variant", "attack_configuration", "federation"]
 """The columns that identify an attack at one point of its knobs in one federation."""
 ABOUT = ["attackers", "known", "draws", "attack", "point", "label", "role", "adaptive"]
@@ -159,12 +161,27 @@ def _trials(sweep: StoredSweep, facts: Facts, experiment: Config | None) -> pd.D
     for name, part in of.items():
         stored = trials.get(f"{part}_{figure}", pd.Series(np.nan, trials.index))
         trials[name] = stored.astype(float)
+    trials = _best_alone(trials, "auc" if facts.utility == "AUC" else "accuracy")
     parties = experiment.parties.label_features if experiment else True
     # a recorded exchange states it in its header
     if not sweep.header["data"].get("label_columns", parties):
         for name in ("alone_test", "alone_validation"):
             if trials[name].isna().all():  # without columns the label party guesses
                 trials[name] = facts.guess
+    return trials
+
+
+def _best_alone(trials: pd.DataFrame, figure: str) -> pd.DataFrame:
+    """Returns the trials with the figures of the best that the label party reaches alone: of the network of the
+    shard and of other learners, the one that is best on the validation rows of the seed."""
+    for name in LEARNERS:
+        validation, test = (f"alone_{name}_{part}_{figure}" for part in ("validation", "test"))
+        if validation in trials and test in trials:
+            better = (
+                ~(trials["alone_validation"] >= trials[validation]) & trials[validation].notna()
+            )
+            for of, stored in (("alone_validation", validation), ("alone_test", test)):
+                trials[of] = trials[of].mask(better, trials[stored].astype(float))
     return trials
 
 

@@ -40,6 +40,13 @@ def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Command, ...]:
         takes = _takes(judged, panel, points, LOOKS[0])
         what = f"This sets {LOOKS[0]} to {LOOKS[-1]} seeds aside to decide, under all attacks"
         return (Command(what + takes, on_sweep(judged, "decide")),)
+    if reason is Reason.NEXT:
+        takes = _takes(judged, panel, CANDIDATES, LOOKS[0])
+        return (
+            Command(
+                "The same goes on with the next candidates" + takes, on_sweep(judged, "decide")
+            ),
+        )
     if reason is Reason.LIMITS and decided.leading and not decided.fresh:
         seeds = seeds_for(decided)
         what = f"This judges {decided.leading['label']} alone on {count(seeds, 'fresh seed')}"

@@ -27,6 +27,7 @@ from vfljax.defenses.rows import prior_of
 from vfljax.machine import free_disk
 from vfljax.models import weights as pretrained
 from vfljax.sweep import batch_layout, codebooks, profile, size, teachers
+from vfljax.sweep.alone import Alone
 from vfljax.sweep.grid import defense_values, parse
 from vfljax.sweep.known import check_attacks, most_known, split_arrays
 from vfljax.sweep.plan import Plan, divided_as, make_plan, recorded
@@ -242,7 +243,11 @@ class Training:
     def __init__(self, plan: Plan, workdir: pathlib.Path, pool: Executor) -> None:
         """``plan`` is as ``ready`` returns it."""
         self.plan, self.workdir, self._pool = plan, workdir, pool
-        self._orders, self._trainers = Orders(plan), dict[tuple[int, int], Trainer]()
+        self._alone, self._orders, self._trainers = (
+            Alone(plan),
+            Orders(plan),
+            dict[tuple[int, int], Trainer](),
+        )
         self._ahead: dict[tuple[int, int], Future[Trainer | None]] = {}  # at most one
 
     @profile.span("training, the host's work")
@@ -306,7 +311,7 @@ class Training:
         """Trains a shard. Returns 0, or a smaller width to try again with if a device's memory is exhausted."""
         trainer = self._trainers[_program(shard)]
         try:
-            train_shard(trainer, shard, self.workdir, progress)
+            train_shard(trainer, shard, self.workdir, progress, self._alone)
             return 0
         except jax.errors.JaxRuntimeError as error:
             return batch_layout.fewer(trainer.layout, trainer.group.name, error, progress.say)

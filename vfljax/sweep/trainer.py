@@ -28,6 +28,7 @@ from vfljax.federation.evaluation import make_evaluate, pooled_auc
 from vfljax.models.rows import Streamed
 from vfljax.store import exchange
 from vfljax.sweep import batch_layout, grid, grouping, initial, programs, saving, specs
+from vfljax.sweep.alone import Alone
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.saving import Saved
@@ -194,7 +195,13 @@ def empty_snapshot(
     return jax.tree.map(zeros, shapes)
 
 
-def train_shard(trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress: Progress) -> None:
+def train_shard(
+    trainer: Trainer,
+    shard: Shard,
+    workdir: pathlib.Path,
+    progress: Progress,
+    learned: Alone | None = None,
+) -> None:
     """Trains one shard epoch by epoch, saves its progress now and then, and writes it when it is finished.
 
     Args:
@@ -202,6 +209,7 @@ def train_shard(trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress:
       shard: has the trials.
       workdir: the folder of the sweep.
       progress: counts steps and trials.
+      learned: other learners of the label party; without it undefended trials have no figures of these.
     """
     trials = trainer.trials(shard)
     count, training_config = len(trials), trainer.plan.experiment.training
@@ -211,9 +219,12 @@ def train_shard(trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress:
     record = batch_layout.unpad(record, count)
     figures, tree = trainer.evaluate(trials, state)
     alone = _alone_figures(trainer, shard, trials)
+    seeds = dict(zip(trials["trial"], trials["seed"], strict=True))
+    others = {trial: learned.figures(seeds[trial]) for trial in alone} if learned else {}
     rows = [
         _row(row, shard.name, i, figures, record, bool(finite[i]), seconds / count)
         | alone.get(row["trial"], {})
+        | others.get(row["trial"], {})
         for i, row in enumerate(grid.rows_of(trials))
     ]
     scored = training_config.scored_rows(trainer.group.spec.num_rows)
