@@ -152,6 +152,18 @@ def test_candidates_qualify_by_their_means_and_none_dominates_another():
     assert [v["label"] for v in decision.candidates(rows, GOAL)] == ["p2", "p4", "p5"]
 
 
+def test_a_look_is_not_taken_where_it_is_not_likely_to_settle_anything():
+    wide = {"verdict": Verdict.CANNOT_SAY.value, "e_upper": 0.06, "cost_seeds": NAN}
+    for seeds, likely in ((8.0, True), (12.0, True), (20.0, False), (NAN, False)):
+        found = decided(point(1, 0.6, verdict_seeds=seeds, **wide), stage2=True)
+        assert decision.may_settle(found.undecided[0], found) == likely
+    unclear = {"cost": Cost.UNCLEAR.value, "verdict_seeds": NAN, "cost_seeds": 9.0}
+    found = decided(point(1, 0.6, **unclear), stage2=True)
+    assert decision.may_settle(found.undecided[0], found)
+    other = point(2, 0.6, **unclear)  # of the sweep, which did not compete
+    assert not decision.may_settle(other, found)
+
+
 def test_the_limits_of_a_decision_are_wider_than_those_of_the_table():
     one = made(BARE, PROTECTS)
     many = made(BARE, *[PROTECTS] * 12, knobs={"noise.scale": [NAN, *range(1, 13)]})

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from tests.reference import label_dp as twin
 from tests.report.made import BARE, NAN, PROTECTS, made
@@ -104,9 +105,26 @@ def test_a_figure_beyond_the_line_is_a_warning_with_digits_that_show_it(monkeypa
     monkeypatch.setattr(guarantees, "_measured_without", lambda _: nearly)
     allowed = guarantees._accuracy_bound(8.0, 0.9999)
     assert not guarantees.warnings(claiming((8.0,), success_unlabeled=allowed))
-    (line,) = guarantees.warnings(claiming((8.0,), success_unlabeled=1.0))
-    names, bound = line.split("names ")[1].split()[0], line.split("more than the ")[1].split()[0]
+    names, bound = first.split("names ")[1].split()[0], first.split("more than the ")[1].split()[0]
     assert float(names) > float(bound)
+    # of 960 rows of a run .0001 are allowed to be wrong: no error at all is what is expected
+    nearly = guarantees.Measured(0.99999, "undefended")
+    assert not guarantees.warnings(claiming((8.0,), success_unlabeled=1.0))
+
+
+def test_a_line_is_crossed_if_a_binomial_of_one_runs_rows_rules_it_out(monkeypatch):
+    low = guarantees.Measured(0.5, "majority guess")
+    monkeypatch.setattr(guarantees, "_measured_without", lambda _: low)
+    judged = claiming((1.0,))
+    allowed, rows = guarantees._accuracy_bound(1.0, 0.5), guarantees.attacked_rows(judged)
+    assert rows == 1000 - 40
+    # five seeds and draws of the same rows are no more evidence than one
+    worst = stats.binom.isf(guarantees.CROSSING, rows, allowed) + 1
+    for right, crossed in ((worst - 1, False), (worst, True)):
+        of = claiming((1.0,), success_unlabeled=right / rows)
+        assert bool(guarantees.lines(of)["crossed"].item()) == crossed, right
+    # .02 above the line is chance among so many rows
+    assert not guarantees.warnings(claiming((1.0,), success_unlabeled=allowed + 0.02))
 
 
 @pytest.mark.parametrize(("right", "text", "warned"), [(250, "0.00", 0), (450, "1.95", 1)])

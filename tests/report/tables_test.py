@@ -7,6 +7,7 @@ from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from vfljax.config import Goal
 from vfljax.datasets.core import SourceColumn
 from vfljax.report import not_run, page, tables
+from vfljax.report.answer import answers
 from vfljax.report.verdicts import Verdict
 
 
@@ -128,3 +129,32 @@ def test_every_form_escapes_what_users_name():
     assert "&lt;b&gt;|a &amp; b_c" in page._html(table)
     assert "x" * 80 in page._html(table)
     assert tables.markdown(table).splitlines()[2] == "| <b>/a & b_c |"
+
+
+def test_a_defense_that_no_attack_reached_is_not_said_to_cost_too_much():
+    judged = made(BARE, {"probe/mean": NAN}, PROTECTS, defenses=("noise", "max_norm"))
+    table = tables.methods(judged).set_index("configuration")
+    assert table.loc["noise", "remark"].startswith("not attacked")
+    assert "no operating point" not in table.loc["noise", "remark"]
+
+
+def test_rows_of_different_seeds_say_how_many_they_have():
+    few = [0.6, 0.604, 0.596, NAN, NAN]
+    judged = made(BARE, PROTECTS | {"probe/mean": few})
+    table = tables.methods(judged).set_index("configuration")
+    assert [*table["seeds"]] == ["5", "3"]
+    assert "seeds" not in tables.methods(made(BARE, PROTECTS))
+    (screen,) = answers(judged)
+    assert dict(screen.rows)["Sure"].startswith("3 seeds")
+
+
+def test_what_loses_more_than_the_gain_is_said_in_words_and_long_remarks_are_cut():
+    judged = made(BARE, {"probe/mean": 0.6, "test_utility": -0.24, "validation_utility": -0.24})
+    table = tables.methods(judged).set_index("configuration")
+    assert table.loc["noise", "gain kept"] == "loses more than the gain"
+    long = pd.DataFrame({"remark": ["word " * 30, "short"]})
+    first, second = tables.shortened(long)["remark"]
+    assert len(first) <= tables.REMARK
+    assert second == "short"
+    shown = page._html(long)
+    assert f'<td title="{"word " * 30}">{first}</td>' in shown

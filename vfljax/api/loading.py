@@ -142,7 +142,7 @@ class Sweep(store.StoredSweep):
 
     def to_latex(self) -> str:
         """Returns the verdict on every method as a ``tabular`` of the LaTeX package booktabs."""
-        return tables.methods(self.judged).to_latex(index=False, escape=True)
+        return tables.shortened(tables.methods(self.judged)).to_latex(index=False, escape=True)
 
     def to_xarray(self, method: str | None = None) -> Any:
         """Returns the figures as an xarray Dataset, NaN where nothing was trained or attacked.

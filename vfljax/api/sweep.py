@@ -170,7 +170,6 @@ def command(*, dry_run: bool = False, print_config: bool = False, **options: Any
         for name in (name for name in ("confirm", "decide") if options.get(name)):
             what = argument("dry_run"), " changes nothing"
             raise UserError(what, remedy=("leave ", argument(name), " out"))
-        options.pop("decide", None)
         experiment, folder, _ = experiment_for(**taken(experiment_for, options))
         print(running.counted(experiment, folder))
         return

@@ -30,7 +30,8 @@ from vfljax.store import Unit
 from vfljax.store.units import LOCAL_ONLY
 from vfljax.types import NO_SPLIT, SPLIT, federation_of
 
-ROUNDS = 2  # of candidates that one call tries on a panel
+DRAWS = 2  # of known labels over which figures are averaged, as costly attacks are run anyway
+ROUNDS = 3  # of candidates that one call with a budget tries on a panel
 READ_EPOCHS = (0, 1, -1)  # epochs that attacks of the suite read
 
 
@@ -64,7 +65,8 @@ def decide(
       What each look did.
     """
     found, outcomes = judge_sweep(workdir), []
-    for panel, _ in itertools.product([*_panels(found)], range(ROUNDS)):
+    rounds = ROUNDS if math.isfinite(end) else 1
+    for _, panel in itertools.product(range(rounds), [*_panels(found)]):
         experiment = experiment_of_panel(found, panel)
         if experiment is None or _settled(found, panel):
             continue
@@ -102,8 +104,10 @@ def _settled(found: Judged, panel: str) -> bool:
         return True
     folder = fresh.stage2_folder(found.sweep.workdir, panel)
     header = store.header_of(folder)
-    every = header is not None and seeds_looked_at(folder, header) == LOOKS[-1]
-    return every and of.reason is not Reason.NEXT
+    if header is None or of.reason is Reason.NEXT:
+        return False
+    futile = of.stage2 and not any(decision.may_settle(v, of) for v in of.undecided)
+    return futile or seeds_looked_at(folder, header) == LOOKS[-1]
 
 
 def _until(folder: pathlib.Path, first: int, look: int, end: float) -> May:
@@ -156,13 +160,14 @@ def experiment_of_panel(found: Judged, panel: str) -> Config | None:
             "federations": kinds,
             "attacks": attacks_of(found, kinds),
             "training.record": [epoch for epoch in record if epoch < epochs],
+            "known_draws": min(found.experiment.known_draws, DRAWS),
             "skip_settled": True,
             "decide": False,
         },
     )
 
 
-def attacks_of(found: Judged, kinds: Collection[str]) -> dict[str, Mapping[str, Any]]:
+def attacks_of(found: Judged, kinds: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
     """Returns the attacks of a decision: the sweep's own, and of every other family that applies the first
     variant of an audit's suite.
 

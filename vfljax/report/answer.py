@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from vfljax.report import false_rates, records
+from vfljax.report import false_rates, records, tables
 from vfljax.report.costs import Cost
 from vfljax.report.decision import (
     LOOKS,
@@ -46,6 +46,9 @@ CRITERIA = {
     Criterion.SEEDS: "fewer than three seeds have figures",
 }
 """What is said of a point of which a criterion is not met; {} is its figure."""
+
+
+MEASURED = (Criterion.EXCESS, Criterion.SHARE, Criterion.CHANGE)
 
 
 class Screen(NamedTuple):
@@ -221,7 +224,7 @@ def why(criterion: Criterion, v: Row, facts: Facts) -> str:
     text = CRITERIA[criterion]
     if criterion is Criterion.COST:
         return f"it {_keeps(v, facts)}"
-    if criterion in (Criterion.EXCESS, Criterion.SHARE, Criterion.CHANGE):
+    if criterion in MEASURED:
         return text.format(signed(*of_row(v, criterion.value)))
     return text
 
@@ -288,10 +291,8 @@ def _keeps(v: Row, facts: Facts) -> str:
     goal, kept = facts.goal, v["share_kept"]
     if math.isnan(kept):
         text = f"changes {facts.utility} by {points(v['utility_change'])}"
-    elif kept < 0:
-        text = "loses more than the gain"
     else:
-        text = f"keeps {share(kept)}"
+        text = tables.gain_kept(kept) if kept < 0 else f"keeps {share(kept)}"
     asked = [share(goal.keep_gain)] * bool(goal.keep_gain and not math.isnan(kept))
     if goal.max_cost < 1:
         asked.append(f"at most {points(goal.max_cost).removeprefix('+')} lost")
@@ -302,7 +303,8 @@ def _keeps(v: Row, facts: Facts) -> str:
 
 
 def _seeds(p: _Panel) -> int:
-    v = p.decided.bare or p.shown
+    """Returns the seeds of the point that is shown, which may be fewer than undefended's."""
+    v = p.shown or p.decided.bare
     return int(v["seeds"]) if v else 0
 
 
@@ -479,8 +481,8 @@ def _with_figures(v: Row, facts: Facts) -> str:
     criterion, kept = denied(v, facts.goal) or failed(v, facts.goal), v["share_kept"]
     parts = [f"leaks {figure(v['leak'])}"]
     if not math.isnan(kept):
-        parts.append("loses more than the gain" if kept < 0 else f"keeps {share(kept)}")
-    if criterion in (Criterion.EXCESS, Criterion.SHARE, Criterion.CHANGE):
+        parts.append(tables.gain_kept(kept) if kept < 0 else f"keeps {share(kept)}")
+    if criterion and criterion in MEASURED:
         parts.append(f"{criterion.value} {signed(*of_row(v, criterion.value))}")
     return f"{v['label']} ({', '.join(parts)})"
 

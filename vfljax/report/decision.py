@@ -129,6 +129,7 @@ class Decided(NamedTuple):
     untried: frozenset[str] = frozenset()  # families that lack on what is decided on
     stage2: bool = False
     candidates: int = 0  # points that competed
+    competing: frozenset[int] = frozenset()  # their configurations
 
     @property
     def closed(self) -> bool:
@@ -220,6 +221,7 @@ def decide(of: Evidence) -> Decided:
     points = [*final, *(v for v in of.points if v["defenses"] and v["configuration"] not in known)]
     points = [v for v in points if not math.isnan(v["leak"])]
     out = Decided(Answer.OPEN, bare=bare, stage2=of.stage2, candidates=len(final))
+    out = out._replace(competing=frozenset(v["configuration"] for v in final))
     if of.diverged or (bare is None and not points):
         return out._replace(reason=Reason.DIVERGED if of.diverged else Reason.NO_FIGURES)
     if bare is None:
@@ -291,6 +293,16 @@ def _nearest(points: Sequence[Row], goal: Goal) -> dict[str, Row | None]:
         "keeps": min(keep, key=lambda v: (v["leak"], -v["utility"]), default=None),
         "protects": max(shield, key=lambda v: (v["utility"], -v["leak"]), default=None),
     }
+
+
+def may_settle(v: Row, of: Decided) -> bool:
+    """Returns whether the last look is likely to settle an undecided point that competes, if means and spreads
+    stay. To stop where none is makes no decision false more often."""
+    if v["configuration"] not in of.competing:
+        return False
+    verdict_open = v["verdict"] in (Verdict.CANNOT_SAY, Verdict.UNCLEAR)
+    needed = [v["verdict_seeds"]] * verdict_open + [v["cost_seeds"]] * (v["cost"] == Cost.UNCLEAR)
+    return all(seeds <= LOOKS[-1] for seeds in needed)  # NaN is never likely
 
 
 def of_panel(verdicts: pd.DataFrame, known: int, panel: str) -> list[Row]:

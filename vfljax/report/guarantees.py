@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from vfljax import defenses
 from vfljax.defenses.rows import prior_of
@@ -32,6 +33,8 @@ from vfljax.report.rows import PANELS
 from vfljax.report.words import NONE, apart, figure
 
 PLACE = ["configuration", "defense"]
+CROSSING = 0.001
+"""The probability below which an accuracy is said to be above what a guarantee allows."""
 
 
 def _accuracy_bound(epsilon: float, without: float) -> float:
@@ -110,14 +113,15 @@ def _most_accurate(judged: Judged) -> pd.DataFrame:
     """Returns the attack of the highest top-1 accuracy on rows whose labels it does not know.
 
     There is one for each configuration and panel, among the attacks that know at most as many labels as the
-    report leads with. The columns are ``configuration, panel, whose, reached``.
+    report leads with. The columns are ``configuration, panel, whose, reached``, and their number, ``attacks``.
     """
     rows, place = judged.rows, ["configuration", "panel"]
     fair = rows[(rows["role"] == "attack") & (rows["known"] <= judged.facts.known)]
     if "success_unlabeled" not in fair:
-        return pd.DataFrame(columns=[*place, "whose", "reached"])
+        return pd.DataFrame(columns=[*place, "whose", "reached", "attacks"])
     means = fair.groupby([*place, "label"])["success_unlabeled"].mean().dropna()
     first = means.sort_values(ascending=False, kind="stable").reset_index().drop_duplicates(place)
+    first = first.join(means.groupby(place).size().rename("attacks"), on=place)
     return first.rename(columns={"label": "whose", "success_unlabeled": "reached"})
 
 
@@ -125,7 +129,9 @@ def lines(judged: Judged) -> pd.DataFrame:
     """Returns a row for each claimed epsilon and panel with a figure.
 
     To the columns of ``guarantees`` it adds ``panel``, the accuracy that is ``allowed``, the one that is
-    ``reached``, ``whose`` it is, and whether the line is ``crossed``.
+    ``reached``, ``whose`` it is, of how many ``attacks``, and whether the line is ``crossed``. It is if so many
+    labels would be named right with a probability below ``CROSSING``, divided by the number of attacks on all
+    these configurations, were each named right with a probability of ``allowed``.
     """
     claimed = guarantees(judged).dropna(subset="epsilon")
     without = _measured_without(judged).accuracy if len(claimed) else 1.0
@@ -133,7 +139,20 @@ def lines(judged: Judged) -> pd.DataFrame:
     found = claimed.assign(allowed=allowed).merge(_most_accurate(judged), on="configuration")
     order = found["panel"].map([*PANELS].index)
     found = found.iloc[np.lexsort((order, found["configuration"]))]
-    return found.assign(crossed=found["reached"] > found["allowed"] + 1e-9)
+    rows = attacked_rows(judged)
+    right = np.round(found["reached"].to_numpy(float) * rows)
+    chance = stats.binom.sf(right - 1, rows, found["allowed"].to_numpy(float))
+    # the most accurate attack is the first of all on the configuration and panel
+    level = CROSSING / np.maximum(found["attacks"].to_numpy(float) * len(found), 1)
+    return found.assign(crossed=chance < level)
+
+
+def attacked_rows(judged: Judged) -> int:
+    """Returns the number of different rows whose labels an attack names in one run and draw of known labels.
+    Other seeds and draws name the labels of the same rows again."""
+    data = judged.sweep.header["data"]
+    rows = data.get("distinct", data.get("recorded", data["train"]))
+    return max(1, int(rows) - judged.facts.known)
 
 
 def warnings(judged: Judged) -> list[str]:

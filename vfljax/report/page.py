@@ -7,6 +7,7 @@ policy forbids it. Without its script all of it is there; the script only sorts 
 
 from __future__ import annotations
 
+import html
 import json
 import pathlib
 import re
@@ -146,8 +147,17 @@ def _context(judged: Judged, extra: tables.Extra) -> dict[str, Any]:
 
 def _html(frame: pd.DataFrame) -> str:
     """Returns a table as HTML, escaped, in which a figure stays on one line with its limits."""
+    shortened = {}
+    if "remark" in frame:  # which stays whole where the mouse rests on it
+        short = tables.shortened(frame)["remark"]
+        shortened = {
+            html.escape(s): html.escape(of) for s, of in zip(short, frame["remark"]) if s != of
+        }
+        frame = frame.assign(remark=short)
     with pd.option_context("display.max_colwidth", None):
         text = frame.to_html(index=False, border=0, na_rep="")
+    for short, of in shortened.items():
+        text = text.replace(f"<td>{short}</td>", f'<td title="{of}">{short}</td>')
     text = re.sub(r"(?<=\d) (%|points)(?=[ <])", f"{BLANK}\\1", text)
     limits = f"\\1{BLANK}(\\2{BLANK}to{BLANK}\\3)"
     return re.sub(r"(\d|%|points) \((\S+) to (\S+)\)", limits, text)
@@ -167,6 +177,7 @@ def _about(judged: Judged) -> str:
     (text,) = paragraphs(
         "about",
         data=data,
+        recorded=judged.experiment.data.name == "wire",
         classes=f"the rarest {share(min(shares))}" if unnamed else ", ".join(named),
         columns=columns,
         trained=len(judged.trials),

@@ -5,6 +5,8 @@ Only these frames are rendered, as HTML, Markdown, LaTeX, or for a terminal.
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -52,6 +54,8 @@ ORDER = (
     *(Verdict.LEAKS_AS_BEFORE, Verdict.IS_UNDEFENDED),
 )
 """The verdicts in the order in which tables list them."""
+REMARK = 60
+"""The characters of a remark that the page and LaTeX show."""
 NO_ATTACK = "no attack reads more"
 """Stands for the leading attack if none reads more than can be read without the federation."""
 FIGURES = (
@@ -173,12 +177,14 @@ def _texts(judged: Judged, verdicts: pd.DataFrame, brief: bool = False) -> pd.Da
     columns |= {
         facts.utility: lambda v: _utility(v, brief),
         "change": lambda v: _points(v, brief),
-        "gain kept": lambda v: share(v["share_kept"]),
+        "gain kept": lambda v: gain_kept(v["share_kept"]),
         "cost": lambda v: NONE if v["undefended"] else v["cost"],
         "strongest attack": lambda v: leader(v, brief),
     }
+    several_seeds = brief and verdicts["seeds"].nunique() > 1
     if not brief:
         columns["attacks tried"] = lambda v: f"{v['variants']} of {v['families']} families"
+    if several_seeds or not brief:
         columns["seeds"] = lambda v: str(v["seeds"])
     columns["remark"] = lambda v: remark(v, facts.utility)
     rows = verdicts.to_dict("records")
@@ -222,6 +228,11 @@ def _points(v: dict[str, Any], brief: bool) -> str:
     return points(change, *limits)
 
 
+def gain_kept(value: float) -> str:
+    """Returns the share of the gain that is kept as text; where less than nothing is, it is said in words."""
+    return "loses more than the gain" if value < 0 else share(value)
+
+
 def leader(v: dict[str, Any], brief: bool = True) -> str:
     """Returns the attack that leads a configuration; with the number of its seeds unless ``brief``."""
     if not v["leader"]:
@@ -238,7 +249,9 @@ def remark(v: dict[str, Any], utility: str) -> str:
       utility: the name of the utility.
     """
     parts = ["recommended"] * v["recommended"]
-    if v["defenses"] and not v["chosen"] and v["representative"]:
+    if math.isnan(v["leak"]):
+        parts.append("not attacked")
+    elif v["defenses"] and not v["chosen"] and v["representative"]:
         parts.append(f"no operating point keeps enough {utility} on validation rows")
     if not v["recommended"] and v["chosen"]:
         parts.append("operating point")
@@ -255,6 +268,14 @@ def remark(v: dict[str, Any], utility: str) -> str:
     if v["seeds_left_out"]:
         parts.append(f"{count(v['seeds_left_out'], 'seed')} left out")
     return "; ".join(parts)
+
+
+def shortened(table: pd.DataFrame) -> pd.DataFrame:
+    """Returns a table whose remarks have at most ``REMARK`` characters."""
+    if "remark" not in table:
+        return table
+    short = [textwrap.shorten(text, REMARK, placeholder=" …") for text in table["remark"]]
+    return table.assign(remark=short)
 
 
 def _meanings(judged: Judged) -> pd.DataFrame:

@@ -1,0 +1,195 @@
+"""How often a whole decision is right, open and wrong: ``python -m analysis.deciding --workdir=runs/deciding``.
+
+A sweep of 60 seeds is trained for each of ``CASES``, with few points and cheap attacks. Its first 30 seeds are
+the truth: a point is good if by their means it protects and keeps the gain. From the other 30 seeds, 15 are
+drawn again and again: three to explore, by which candidates are chosen, and twelve to decide, after each of the
+looks. A decision to switch on is right if its point is good, and *no defense* is right if none is; all else is
+open. The rules that are compared differ in the seeds that decide, and in the correction:
+
+    fresh      the twelve, corrected for looks and candidates: what ``vfljax`` does
+    pooled     the twelve and the three that explored, likewise
+    plain      the twelve, uncorrected
+    explored   the best point by its verdict on the three seeds that explored, as before there were decisions
+
+All rules judge all points under the same attacks, so that no family is missing.
+"""
+
+# pandas annotates results as unions of all that an operation may return
+# pyright: reportArgumentType=false, reportReturnType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import argparse
+import collections
+import pathlib
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import vfljax
+from vfljax import store
+from vfljax.config import from_file
+from vfljax.report import decision
+from vfljax.report.costs import Cost
+from vfljax.report.decision import LOOKS, Answer, Evidence, Row
+from vfljax.report.judge import judge
+from vfljax.report.limits import LEVEL
+from vfljax.report.points import points_of
+from vfljax.report.rows import Frames, read
+from vfljax.report.verdicts import EXCESS, Verdict
+from vfljax.sweep.grid import experiment_of
+
+SEEDS, TRUTH, EXPLORED, DRAWS = 60, 30, 3, 200
+RULES = ("fresh", "pooled", "plain", "explored")
+ATTACKS = {"probe": {"known": 40, "epoch": (-1, "mean")}, "ranks": {"learner": "lda", "known": 40}}
+CASES: dict[str, tuple[str, Mapping[str, Any]]] = {
+    "digits": (
+        "configs/quickstart.py",
+        {
+            "undefended": {},
+            "kdk": {"kdk": {"epsilon": (0.05, 0.15, 0.3), "k": 2}},
+            "noise": {"noise": {"scale": (3e-3, 1e-2, 3e-2)}},
+        },
+    ),
+    "breast_cancer": (
+        "configs/breast_cancer.py",
+        {
+            "undefended": {},
+            "kdk": {"kdk": {"epsilon": (0.1, 0.3), "k": 2}},
+            "noise": {"noise": {"scale": (1e-2, 1e-1)}},
+            "compression": {"compression": {"keep_rate": (0.5, 0.1)}},
+        },
+    ),
+}
+"""A config, and the grid in place of its own."""
+
+
+def config_of(case: str) -> dict[str, Any]:
+    """Returns the config of a case's sweep: honest federations with a top model, under ``ATTACKS``."""
+    path, grid = CASES[case]
+    values = from_file(path)
+    return {
+        **values,
+        "name": f"deciding: {case}",
+        "seeds": SEEDS,
+        "known_draws": 2,
+        "federations": ("split",),
+        "malicious": {"parties": ()},
+        "grid": grid,
+        "attacks": ATTACKS,
+        "decide": False,
+    }
+
+
+def good(points: list[Row]) -> set[int]:
+    """Returns the configurations that protect and keep the gain by the means of their seeds."""
+    return {
+        v["configuration"]
+        for v in points
+        if v["defenses"]
+        and v["verdict"] != Verdict.IS_UNDEFENDED
+        and v["e"] < EXCESS
+        and v["c"] < 0
+        and v["d"] < 0
+        and v["kept"] >= 0
+    }
+
+
+def of_seeds(frames: Frames, seeds: np.ndarray, level: float = LEVEL) -> list[Row]:
+    """Returns the verdicts on some seeds, at a level, as rows with the mean of ``kept``, the first contrast of
+    ``costs``."""
+    rows, trials = (of[of["seed"].isin(seeds)] for of in (frames.rows, frames.trials))
+    out = judge(rows, trials, frames.facts, level)
+    out = out[out["known"] == frames.facts.known].merge(
+        points_of(frames.trials)["label"], left_on="configuration", right_index=True
+    )
+    keep = frames.facts.goal.keep_gain
+    kept = out["utility"] - out["alone"] - keep * out["gain"]
+    return out.assign(known_by=True, kept=kept).to_dict("records")
+
+
+def answer(rule: str, frames: Frames, explored: np.ndarray, own: np.ndarray) -> decision.Decided:
+    """Returns what a rule decides, by the seeds that explored and those that were set aside for it."""
+    goal, points = frames.facts.goal, of_seeds(frames, explored)
+    if rule == "explored":
+        return decision.decide(Evidence(points, points, goal))
+    chosen = {v["configuration"] for v in decision.candidates(points, goal)}
+    level = LEVEL if rule == "plain" else decision.level(len(chosen), len(LOOKS))
+    out = decision.Decided(Answer.OPEN)
+    for look in LOOKS:
+        seeds = own[:look] if rule != "pooled" else np.concatenate([explored, own[:look]])
+        rows = of_seeds(frames, seeds, level)
+        final = [v for v in rows if v["configuration"] in chosen or v["undefended"]]
+        out = decision.decide(Evidence(points, final, goal, stage2=True, level=level))
+        if out.closed:
+            break
+    return out
+
+
+def outcomes(frames: Frames, draws: int, random: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """Yields what each rule decides on each draw of seeds, and whether that is right, open or wrong."""
+    every = np.sort(frames.trials["seed"].unique())
+    truth, rest = every[:TRUTH], every[TRUTH:]
+    is_good = good(of_seeds(frames, truth))
+    for draw in range(draws):
+        seeds = random.permutation(rest)[: EXPLORED + LOOKS[-1]]
+        for rule in RULES:
+            found = answer(rule, frames, seeds[:EXPLORED], seeds[EXPLORED:])
+            said = found.point["label"] if found.point else ""
+            if found.answer is Answer.SWITCH_ON:
+                right = found.point is not None and found.point["configuration"] in is_good
+            else:
+                right = not is_good
+            kind = "open" if not found.closed else "right" if right else "wrong"
+            about = {"draw": draw, "rule": rule, "answer": found.answer.value, "point": said}
+            yield about | {"outcome": kind, "seeds": int(found.bare["seeds"]) if found.bare else 0}
+
+
+def summary(found: pd.DataFrame) -> pd.DataFrame:
+    """Returns the share of each outcome by case and rule, and of *wrong* a bootstrap limit of 95 %."""
+    random, lines = np.random.default_rng(0), []
+    for key, of in found.groupby(["case", "rule"], sort=False):
+        case, rule = key  # pyright: ignore
+        counts = collections.Counter(of["outcome"])
+        wrong = (of["outcome"] == "wrong").to_numpy(float)
+        again = random.choice(wrong, (2000, len(wrong))).mean(1)
+        shares = {kind: counts[kind] / len(of) for kind in ("right", "open", "wrong")}
+        upper = {"wrong at most": float(np.quantile(again, 0.95))}
+        lines.append({"case": case, "rule": rule, **shares, **upper, "seeds": of["seeds"].mean()})
+    return pd.DataFrame(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Repeat whole decisions on sweeps of many seeds.")
+    parser.add_argument("--workdir", type=pathlib.Path, required=True, help="folder of the sweeps")
+    parser.add_argument("--cases", nargs="*", default=[*CASES], choices=[*CASES])
+    parser.add_argument("--draws", type=int, default=DRAWS, help="draws of seeds")
+    parser.add_argument("--out", type=pathlib.Path, help="folder of deciding.csv")
+    arguments = parser.parse_args()
+    vfljax.use_this_machine()
+    parts = []
+    for case in arguments.cases:
+        began, folder = time.monotonic(), arguments.workdir / case
+        vfljax.run_sweep(config_of(case), folder)
+        hours = (time.monotonic() - began) / 3600
+        sweep = store.load(folder)
+        frames = read(sweep, experiment_of(sweep))
+        rows = [*outcomes(frames, arguments.draws, np.random.default_rng(0))]
+        every = np.sort(frames.trials["seed"].unique())
+        truth = of_seeds(frames, every[:TRUTH])
+        names = [v["label"] for v in truth if v["configuration"] in good(truth)]
+        kept = [v["label"] for v in truth if v["cost"] == Cost.KEPT]
+        print(f"{case}: {hours:.2f} h; good: {', '.join(names) or 'none'}; kept: {', '.join(kept)}")
+        parts.append(pd.DataFrame(rows).assign(case=case))
+    table = summary(pd.concat(parts)).round(3)
+    print(table.to_string(index=False))
+    if arguments.out:
+        store.write_text(arguments.out / "deciding.csv", table.to_csv(index=False))
+
+
+if __name__ == "__main__":
+    main()
