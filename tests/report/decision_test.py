@@ -123,6 +123,17 @@ def test_the_nearest_point_on_each_side_stands_beside_no_defense():
     assert (found.keeps["label"], found.protects["label"]) == ("p1", "p3")
 
 
+def test_where_all_candidates_are_denied_the_next_ones_follow():
+    denied, left = point(1, 0.9, e=0.3), point(2, 0.6, 0.9)
+    rows = [BARE_ROW, denied, left]
+    of = Evidence(points=rows, final=[BARE_ROW, denied], goal=GOAL, stage2=True)
+    found = decide(of)
+    assert (found.answer, found.reason) == (Answer.OPEN, Reason.NEXT)
+    assert [v["label"] for v in found.undecided] == ["p2"]
+    # figures of the seeds that explored do not stand beside those that decide
+    assert (found.leading, found.keeps["label"]) == (None, "p1")
+
+
 def test_fresh_seeds_that_deny_open_the_answer_and_wide_ones_do_not():
     holds = point(1, 0.6)
     wide = decided(holds, fresh=[point(1, 0.6, e_upper=0.08)])

@@ -104,7 +104,7 @@ def _settled(found: Judged, panel: str) -> bool:
         return True
     folder = fresh.stage2_folder(found.sweep.workdir, panel)
     header = store.header_of(folder)
-    if header is None or of.reason is Reason.NEXT:
+    if header is None or of.reason in (Reason.NEXT, Reason.FAMILIES):
         return False
     futile = of.stage2 and not any(decision.may_settle(v, of) for v in of.undecided)
     return futile or seeds_looked_at(folder, header) == LOOKS[-1]

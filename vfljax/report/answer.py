@@ -197,7 +197,8 @@ def _why_open(of: Decided, judged: Judged) -> str:
     if reason is Reason.FAMILIES:
         lacking, bare = len(of.untried), of.bare
         tried = len(bare["tried"]) if bare else 0
-        return f"{tried} of {tried + lacking} families of attacks that apply were tried"
+        names = f" (not {listed(sorted(of.untried))})" if lacking <= 2 else ""
+        return f"{tried} of {tried + lacking} families of attacks that apply were tried{names}"
     if reason is Reason.UNFINISHED:
         undone = _unreached(judged)
         return f"the budget was spent, and {undone} were not reached"
@@ -314,7 +315,7 @@ def _sure(p: _Panel) -> str:
         return f"{count(seeds, 'seed')}: no limits; {FEWEST_SEEDS} give some."
     if d.stage2:
         text = (
-            f"{count(seeds, 'seed')} of its own decide; limits are corrected for "
+            f"{count(seeds, 'seed')} were set aside to decide; limits are corrected for "
             f"{count(d.candidates, 'candidate')} and {len(LOOKS)} looks (at most 5 % false)"
         )
     else:
@@ -334,9 +335,9 @@ def _tried(p: _Panel) -> str:
     v = p.shown or p.decided.bare
     if v is None:
         return ""
-    lacking = len(p.decided.untried)
-    families = len(v["tried"])
-    whole = f"{families} of {families + lacking} families that apply" if lacking else ""
+    bare, families = p.decided.bare, len(v["tried"])
+    every = max(families, len((bare or v)["tried"] | p.decided.untried))
+    whole = f"{families} of {every} families that apply" if families < every else ""
     text = whole or f"all {count(families, 'family')} that apply"
     on = "undefended" if v["undefended"] else v["label"]
     return f"{count(int(v['variants']), 'attack')} of {text} on {on}; {_numbers(p.judged)} in all."

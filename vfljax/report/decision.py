@@ -229,7 +229,7 @@ def decide(of: Evidence) -> Decided:
     if gains_nothing(bare):
         return out._replace(answer=Answer.NO_GAIN)
     lacking = of.untried.get(bare["configuration"], frozenset())
-    out = out._replace(untried=lacking, **_nearest(points, goal))
+    out = out._replace(untried=lacking, **_nearest(final if of.stage2 and final else points, goal))
     if bare["seeds"] < FEWEST_SEEDS:
         return out._replace(reason=Reason.FEW_SEEDS)
     if bare["undefended_e_upper"] < EXCESS and not bare["incomplete"] and not lacking:
@@ -248,7 +248,8 @@ def decide(of: Evidence) -> Decided:
     undecided = tuple(v for v in points if not denied(v, goal))
     if not undecided and not lacking:
         return out._replace(answer=Answer.NONE_PROTECTS)
-    nearest = [v for v in undecided if v["configuration"] in known] or undecided
+    # figures of the seeds that explored do not stand beside those of the seeds that decide
+    nearest = [v for v in undecided if v["configuration"] in known] if of.stage2 else undecided
     leading = (candidates(nearest, goal) or [*nearest, None])[0]
     out = out._replace(undecided=undecided, leading=leading)
     again = [f for f in of.fresh if leading and f["configuration"] == leading["configuration"]]

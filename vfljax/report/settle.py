@@ -35,7 +35,9 @@ def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Command, ...]:
     if reason is Reason.FEW_SEEDS:
         more = more_seeds(judged, 5)
         return (Command("5 seeds would allow limits", more),) if more else ()
-    if reason in (Reason.NOT_ASKED, Reason.FAMILIES) and not decided.stage2:
+    if reason is Reason.FAMILIES and decided.stage2:
+        return (Command("This tries them", on_sweep(judged, "decide")),)
+    if reason in (Reason.NOT_ASKED, Reason.FAMILIES):
         points = 1 + CANDIDATES
         takes = _takes(judged, panel, points, LOOKS[0])
         what = f"This sets {LOOKS[0]} to {LOOKS[-1]} seeds aside to decide, under all attacks"
