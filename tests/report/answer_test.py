@@ -222,8 +222,17 @@ def test_an_audit_whose_budget_is_spent_goes_on_with_its_own_command():
     command = "vfljax audit --data=t.csv --parties='a: x; b: y' --workdir=w"
     judged = made(BARE, {"probe/mean": WIDE}, command=command)
     decided = judged.decisions["split"]._replace(reason=Reason.UNFINISHED)
-    (of,) = the(judged._replace(decisions={"split": decided})).settle
+    planned = judged.sweep.header | {"trials": 34}
+    left = judged._replace(
+        decisions={"split": decided},
+        sweep=judged.sweep._replace(header=planned),
+        experiment=parse({"grid": {"undefended": {}, "noise": {"noise": {"scale": (0.1, 1.0)}}}}),
+    )
+    screen = the(left)
+    (of,) = screen.settle
     assert of.command == command
+    # 24 trials at one second, and as many seconds of the attack's as there are
+    assert screen.answer == "Open: the time was over, and 1 of 3 points remain, about 1 min."
 
 
 def test_commands_of_sweeps_from_python_and_of_audits(tmp_path):

@@ -44,6 +44,7 @@ def audit(
     max_cost: Share = 1.0,
     keep_gain: Share = 0.5,
     seeds: Seeds = 5,
+    first_seed: Whole = 0,
     decide: bool = True,
     confirm: bool = False,
     canaries: bool = False,
@@ -89,6 +90,7 @@ def audit(
       max_cost: the most test accuracy or AUC that a defense may cost; 1: any.
       keep_gain: the share of the gain over the label party alone that is to be kept.
       seeds: seeds of each configuration; verdicts need 3.
+      first_seed: the first of these seeds.
       decide: train and attack the leading points again on 4 to 12 seeds of their own, to decide what to switch
         on; a third of the budget is kept for it.
       confirm: judge what is switched on, or nearest to be, again on fresh seeds, and do nothing else if the
@@ -127,6 +129,7 @@ def audit(
         remedy = ("name the column by ", argument("label"))
         raise UserError((argument("option"), " names a label"), remedy=remedy)
     given = {"federation": federation != "split", "confirm": confirm, "canaries": canaries}
+    given |= {"first_seed": first_seed > 0}
     for name in (name for name in given if trees and given[name]):
         what = argument(name), " is of networks"
         raise UserError(what, remedy=("leave it out, or leave ", argument("trees"), " out"))
@@ -168,7 +171,7 @@ def audit(
             running.confirm(folder, command, say).check()
             say(run.report(folder, say, verbose))
             return load(folder)
-        values = run.config_of(asked, federation, folder, say)
+        values = run.config_of(asked, federation, folder, say, first_seed)
         kept = (end - time.monotonic()) / 3 if decide and math.isfinite(end) else 0.0
         outcomes = [run.within(end - kept, values, folder, command, say)]
         if decide:

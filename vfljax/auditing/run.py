@@ -16,9 +16,11 @@ from vfljax.errors import UserError, argument
 from vfljax.launching import running
 from vfljax.launching.work import Outcome, Say
 from vfljax.report import lower_limits
+from vfljax.report.judged import judged
+from vfljax.report.settle import remaining
 from vfljax.store import Unit
 from vfljax.sweep import train
-from vfljax.sweep.grid import parse
+from vfljax.sweep.grid import experiment_of, parse
 from vfljax.sweep.plan import make_plan
 from vfljax.sweep.progress import clock, heartbeat
 
@@ -26,7 +28,7 @@ READING = "reading the table, and learning from each of its columns"
 
 
 def config_of(
-    asked: AuditRequest, federation: str, folder: pathlib.Path, say: Say
+    asked: AuditRequest, federation: str, folder: pathlib.Path, say: Say, first_seed: int = 0
 ) -> dict[str, Any]:
     """Surveys a table, and returns the config of the sweep that audits it.
 
@@ -35,6 +37,7 @@ def config_of(
       federation: a key of ``suite.FEDERATIONS``.
       folder: of the audit; what is stored there is continued, or refused if it is something else.
       say: is given each line of progress.
+      first_seed: the first of the seeds.
 
     Raises:
       UserError: for a table that cannot be audited, and a folder of something else. Nothing is written.
@@ -47,6 +50,7 @@ def config_of(
         found = survey(asked.data, asked.label, asked.parties, asked.options)
         attackers = asked.label_party, asked.attackers, federation
         base = suite.config(found, *attackers, asked.known, asked.seeds, asked.goal)
+        base["first_seed"] = first_seed
         plan = make_plan(parse(base))
         if header is not None:
             store.refuse_another(folder, header, train.header(plan, ""))
@@ -83,7 +87,8 @@ def within(
         what = " ended before anything was trained"
         raise UserError(("the ", argument("budget"), what), remedy="give more, such as 10m")
     if sweep.unfinished:
-        say("The budget is spent, and the report says what was not reached. The same call goes on.")
+        left = remaining(judged(sweep, experiment_of(sweep)))
+        say(f"The budget of this part is spent: {left}. The same call goes on.")
     return outcome
 
 

@@ -28,7 +28,7 @@ from vfljax.report.judged import Judged
 from vfljax.report.limits import FEWEST_SEEDS, of_row
 from vfljax.report.rows import Facts
 from vfljax.report.ruler import Conduct, Mark, Ruler, by_conduct, mark
-from vfljax.report.settle import Command, on_sweep, settle
+from vfljax.report.settle import Command, on_sweep, remaining, settle
 from vfljax.report.verdicts import EXCESS, MEANINGS, Verdict
 from vfljax.report.words import count, figure, listed, points, share, signed, with_limits
 from vfljax.types import NO_SPLIT, SPLIT
@@ -200,8 +200,7 @@ def _why_open(of: Decided, judged: Judged) -> str:
         names = f" (not {listed(sorted(of.untried))})" if lacking <= 2 else ""
         return f"{tried} of {tried + lacking} families of attacks that apply were tried{names}"
     if reason is Reason.UNFINISHED:
-        undone = _unreached(judged)
-        return f"the budget was spent, and {undone} were not reached"
+        return f"the time was over, and {remaining(judged)}"
     if reason is Reason.NOT_ASKED:
         return f"no seeds were set aside to decide among {count(of.candidates, 'point')}"
     if reason is Reason.NEXT:
@@ -210,14 +209,6 @@ def _why_open(of: Decided, judged: Judged) -> str:
     if leading is not None:
         return f"limits leave open whether {leading['label']} protects and keeps the gain"
     return "limits leave points open"
-
-
-def _unreached(judged: Judged) -> str:
-    from vfljax.report.not_run import reached
-
-    of = reached(judged)
-    left = int((of["planned"] - of["trained"]).sum())
-    return f"{left} of {count(int(of['planned'].sum()), 'point')}" if left else "some attacks"
 
 
 def why(criterion: Criterion, v: Row, facts: Facts) -> str:

@@ -10,6 +10,7 @@ from vfljax.errors import short_path
 from vfljax.report.decision import CANDIDATES, LOOKS, Answer, Decided, Reason
 from vfljax.report.fresh import SEEDS, seeds_for
 from vfljax.report.judged import Judged
+from vfljax.report.not_run import reached
 from vfljax.report.words import count
 
 
@@ -31,7 +32,8 @@ def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Command, ...]:
     if decided.answer is not Answer.OPEN:
         return ()
     if reason is Reason.UNFINISHED:
-        return (Command("The same command goes on", judged.sweep.header["command"]),)
+        text = f"{remaining(judged)}: the same command goes on"
+        return (Command(text, judged.sweep.header["command"]),)
     if reason is Reason.FEW_SEEDS:
         more = more_seeds(judged, 5)
         return (Command("5 seeds would allow limits", more),) if more else ()
@@ -73,6 +75,18 @@ def _takes(judged: Judged, panel: str, points: int, seeds: int) -> str:
     minutes = trials * seconds_of_a_trial(of) / 60
     about = "" if math.isnan(minutes) else f", about {max(1, math.ceil(minutes))} min"
     return f" ({count(trials, 'trial')}{about})"
+
+
+def remaining(judged: Judged) -> str:
+    """Returns how many operating points of a sweep are not trained yet, and about how many minutes all trials
+    that are left take, by what the others took."""
+    of = reached(judged)
+    planned, left = int(of["planned"].sum()), int((of["planned"] - of["trained"]).sum())
+    trials = judged.sweep.header["trials"] - judged.sweep.results.num_rows
+    minutes = trials * seconds_of_a_trial(judged) / 60
+    about = "" if math.isnan(minutes) else f", about {max(1, math.ceil(minutes))} min"
+    what = f"{left} of {count(planned, 'point')} remain" if left else "seeds and attacks remain"
+    return what + about
 
 
 def more_seeds(judged: Judged, seeds: int) -> str:
