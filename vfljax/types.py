@@ -173,13 +173,15 @@ class Context(NamedTuple):
     run_key: Array  # the run's key, the same at every step, folded by the defense's name
     train: bool
     cut_layer: CutLayer = CutLayer()  # static
+    epochs: int = 1  # of the whole run, static
 
 
 class Exchange(NamedTuple):
     """Everything that the passive parties send and receive in one batch."""
 
     embeddings: tuple[Array, ...]  # [B, D] as sent by each passive party
-    gradients: tuple[Array, ...]  # [B, D] as received, of the batch-MEAN loss (1/B inside)
+    # [B, D] as received, of the batch-MEAN loss (1/B inside); where none are sent, the party's own estimates
+    gradients: tuple[Array, ...]  # (``vfljax.defenses.link``)
     index: Array  # [B] int32
 
 
@@ -215,7 +217,7 @@ class View(NamedTuple):
     parties are concatenated (D is the sum of their widths); their columns and bottoms stay separate."""
 
     embeddings: Array  # [E, N, D] as sent
-    gradients: Array  # [E, N, D] as received
+    gradients: Array  # [E, N, D] as received, or as the party estimates them (``Exchange``)
     order: Array  # [E, N] place of the row in its epoch's sending order: batch = order // B
     sent: Array  # [E, N] bool, False where the row was never sent in that epoch
     sums: Sums

@@ -34,6 +34,7 @@ ABOUT = {
     "fedpass": ("FedPass", "Gu et al., IJCAI 2023", ()),
     "p3eft": ("P3EFT", "Zmushko et al. 2024", ()),
     "gafm": ("GAFM", "Han, Guan 2023", ("undefended", "similar", "above_marvell_2")),
+    "dpzv": ("DPZV", "Zhang et al. 2025", ()),
     "noise": ("Noisy gradients", FU, ()),
     "compression": ("Gradient compression", FU, ()),
     "discrete_sgd": ("DiscreteSGD", FU, ()),

@@ -14,6 +14,7 @@ from vfljax.defenses import (
     compression,
     dcor,
     discrete_sgd,
+    dpzv,
     fedpass,
     gafm,
     grad_perturb,
@@ -55,6 +56,7 @@ TABLE: dict[str, DefenseRow] = {
     "fedpass": fedpass.ROW,
     "p3eft": p3eft.ROW,
     "adversary": adversary.ROW,
+    "dpzv": dpzv.ROW,
 }
 
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import optax
 
 from vfljax import keys
+from vfljax.defenses.link import Link
 from vfljax.types import Array, Context, CutLayer, PyTree
 
 LossFn = Callable[..., tuple[Array, tuple[Array, PyTree, PyTree]]]
@@ -96,6 +97,10 @@ class Defense(NamedTuple):
     likelier the class. ``read`` may use the state but no knob, because only the state is stored with the
     weights. The state is then a mapping of names to arrays, or to such mappings."""
 
+    link: Link = Link()
+    """What the parties and the label party exchange in a batch: embeddings and gradients by default. A defense
+    with another link is the only one of its chain."""
+
     reads_scores: bool = False
     """Whether the defense needs the teacher's scores."""
 
@@ -156,8 +161,9 @@ def chain(**defenses: Defense) -> Defense:
     removing one leaves the others' draws as they were.
 
     Raises ``ValueError`` if a member that replaces what reaches its slot (label DP the targets, GAFM the
-    loss) is listed after another member of that slot or makes another member useless, and if a member that
-    acts on targets or predictions is listed after one that ``widens`` the targets.
+    loss) is listed after another member of that slot or makes another member useless, if a member that
+    acts on targets or predictions is listed after one that ``widens`` the targets, and if there is another
+    member beside one with a ``link`` of its own.
     """
     _check_order(defenses)
 
@@ -211,11 +217,18 @@ def chain(**defenses: Defense) -> Defense:
         loss=loss,
         gradient=optax.chain(optax.identity(), *transforms),  # optax refuses an empty chain
         read=read,
+        link=next((m.link for m in defenses.values()), IDLE.link),
         reads_scores=any(member.reads_scores for member in defenses.values()),
     )
 
 
 def _check_order(defenses: Mapping[str, Defense]) -> None:
+    for name, member in defenses.items():
+        others = [other for other in defenses if other != name]
+        if member.link is not IDLE.link and others:
+            raise ValueError(
+                f"{name} answers by one number a batch, and its guarantee holds alone: drop {others[0]}."
+            )
     wide = ""
     for name, member in defenses.items():
         if wide and (member.targets is not IDLE.targets or member.read is not IDLE.read):

@@ -6,7 +6,8 @@
  3 loss           the top model reads all embeddings; gradients with respect to its own
                   parameters and to every embedding, from the top model BEFORE its update
  4 defend         the defenses treat the cut gradients
- 5 exchange       what each passive party sent and received: all that crosses the wire
+ 5 exchange       what each passive party sent and received: all that crosses the wire, by default
+                  embeddings and gradients (``vfljax.defenses.link``)
  6 backpropagate  each party pulls what it received back through its own bottom model
  7 update         each party applies its own optimizer; malicious parties have another
 
@@ -221,6 +222,7 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
             run_key=state.run_key,
             train=True,
             cut_layer=spec.cut_layer,
+            epochs=spec.epochs,
         )
 
         # 1 embed
@@ -238,7 +240,11 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
                 )
                 return send(keys.fold(key, "upload", p), z, anchor, hparams.strength[p]), aux
 
-            sent, pullback, (after, _) = jax.vjp(forward, variables["params"], has_aux=True)
+            sent, pullback, (after, _) = defense.link.send(
+                forward, variables["params"], keys.fold(key, "direction", p)
+            )
+            # a link may have tried other parameters: what moves on are the party's own
+            after = _with_params(after, variables["params"])
             cut, moved, pullbacks = [*cut, sent], [*moved, after], [*pullbacks, pullback]
         cut = tuple(cut)
         chex.assert_rank(cut, 2)
@@ -255,11 +261,11 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
             f, sent = aggregate(cut), cut[: spec.passive]
             return loss_fn(active, f, sent, targets, context, defense_state)
 
-        (value, (logits, active, defense_state)), (active_gradient, cut_gradients) = (
-            jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(
-                state.weights.active.get("params", {}), cut
-            )
+        own = state.weights.active.get("params", {})
+        (value, (logits, active, defense_state)), active_gradient, cut_gradients = (
+            defense.link.answer(loss, own, cut, targets, context)
         )
+        active = _with_params(active, own)
 
         # 4 defend
         gradient_slot = optax.with_extra_args_support(defense.gradient)
@@ -270,10 +276,12 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
         received = (*treated, *cut_gradients[len(treated) :])
 
         # 5 exchange
-        exchange = Exchange(cut[: spec.passive], received[: spec.passive], batch.index)
+        crossed = map(defense.link.seen, cut[: spec.passive], received)
+        embeddings, gradients = zip(*crossed, strict=True)
+        exchange = Exchange(embeddings, gradients, batch.index)
 
         # 6 backpropagate
-        gradients = [pullback(g)[0] for pullback, g in zip(pullbacks, received, strict=True)]
+        gradients = [pullback(g) for pullback, g in zip(pullbacks, received, strict=True)]
 
         # 7 update
         rate = optimizers.learning_rate(hparams, epoch)
