@@ -8,9 +8,10 @@ from sklearn.metrics import roc_auc_score
 
 from tests.sweeps import plan_of, tiny
 from vfljax.attacking.batching import _untrained_cut
-from vfljax.attacking.local_only import _numbers_of, _width_of, own_columns
+from vfljax.attacking.local_only import own_columns
 from vfljax.attacking.view import common_data
 from vfljax.attacks.learners import learn
+from vfljax.datasets.numbers import numbers_of, width_of
 from vfljax.models import parties
 from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.known import split_arrays
@@ -79,12 +80,12 @@ def test_the_untrained_cut_is_that_of_each_seed_s_initial_bottoms_of_the_attacke
 
 def test_numbers_stay_codes_become_one_hot_and_a_text_is_a_bag_of_its_tokens():
     x = np.array([[0.5, 2, 0], [-1.0, 0, 1]], np.float32)
-    coded = _numbers_of(x, Input("table", (3,), (0, 3, 2))).toarray()
-    assert coded.shape[1] == _width_of(Input("table", (3,), (0, 3, 2)))
+    coded = numbers_of(x, Input("table", (3,), (0, 3, 2))).toarray()
+    assert coded.shape[1] == width_of(Input("table", (3,), (0, 3, 2)))
     # codes first, then numbers
     np.testing.assert_array_equal(coded, [[0, 0, 1, 1, 0, 0.5], [1, 0, 0, 0, 1, -1.0]])
-    np.testing.assert_array_equal(_numbers_of(x, Input("table", (3,))).toarray(), x)
+    np.testing.assert_array_equal(numbers_of(x, Input("table", (3,))).toarray(), x)
     texts, reads = np.array([[2, 5, 5, 0], [2, 3, 0, 0]], np.float32), Input("text", (4,), (7,), 0)
-    bags = _numbers_of(texts, reads).toarray()
+    bags = numbers_of(texts, reads).toarray()
     np.testing.assert_array_equal(bags, [[1, 0, 1, 0, 0, 1, 0], [1, 0, 1, 1, 0, 0, 0]])
-    assert _width_of(reads) == 7
+    assert width_of(reads) == 7

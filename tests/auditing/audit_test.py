@@ -100,7 +100,9 @@ def test_it_is_one_sweep_of_three_strengths_whose_config_is_a_file(finished):
     assert len(shards) > len(programs)
 
 
-def test_the_same_call_trains_nothing_again_but_fresh_seeds_and_canaries(finished, monkeypatch):
+def test_the_same_call_trains_nothing_again_but_fresh_seeds_canaries_and_controls(
+    finished, monkeypatch
+):
     finish, beside = running.finish, []
 
     def of_the_audit(experiment: Any, workdir: pathlib.Path, *rest: Any, **more: Any) -> Outcome:
@@ -111,15 +113,16 @@ def test_the_same_call_trains_nothing_again_but_fresh_seeds_and_canaries(finishe
 
     monkeypatch.setattr(running, "finish", of_the_audit)
     monkeypatch.setattr(running, "confirm", lambda *_: beside.append("confirmed") or Outcome({}))
+    monkeypatch.setattr(running, "control", lambda *_: beside.append("controls") or [Outcome({})])
     planted = {**store.load(finished / "out").config, "canaries": 7}
     monkeypatch.setattr(suite, "canaries", lambda values, rows: planted)
     before, lines = units(finished), []
-    again(finished, confirm=True, canaries=True, say=lines.append)
+    again(finished, confirm=True, canaries=True, controls=True, say=lines.append)
     assert units(finished) == before
     assert "  telco: 3 columns" in lines
     assert "undefended and 1 defense at 3 operating points, 2 seeds" in lines
     assert "  attackers: telco, who know 32 labels; federations: split, malicious" in lines
-    assert beside == ["confirmed", ("canaries", 7)]
+    assert beside == ["confirmed", ("canaries", 7), "controls"]
 
 
 def test_an_audit_that_is_killed_or_out_of_time_goes_on_and_ends_the_same(

@@ -48,6 +48,7 @@ def audit(
     decide: bool = True,
     confirm: bool = False,
     canaries: bool = False,
+    controls: bool = False,
     verbose: bool = False,
     trees: bool = False,
     plain: bool = False,
@@ -83,8 +84,8 @@ def audit(
       attackers: who attacks, each alone: telco,shop; all but the label party by default.
       known: labels that attackers know; 0 is 40, or two a class.
       bins: of a label of numbers: how many classes its quantiles make of it; 2: above the median or not.
-      budget: how long it may take: 90s, 10m, 1h30m; 0: without a limit. What is begun is finished; ``confirm``
-        and ``canaries`` come after it.
+      budget: how long it may take: 90s, 10m, 1h30m; 0: without a limit. What is begun is finished; ``confirm``,
+        ``canaries`` and ``controls`` come after it.
       max_leak: the leak that is accepted of a defense that does not protect, on the report's scale, such as
         0.6; none by default.
       max_cost: the most test accuracy or AUC that a defense may cost; 1: any.
@@ -96,6 +97,7 @@ def audit(
       confirm: judge what is switched on, or nearest to be, again on fresh seeds, and do nothing else if the
         audit is there.
       canaries: audit claimed epsilons with labels that are coins.
+      controls: train and attack again on permuted labels, to see what comes from columns.
       verbose: say what the answers rest on too, as the report does.
       trees: audit boosted trees in place of networks, such as those of SecureBoost (extra trees).
       plain: of trees: gradients are sent without encryption; by default they are encrypted.
@@ -129,7 +131,7 @@ def audit(
         remedy = ("name the column by ", argument("label"))
         raise UserError((argument("option"), " names a label"), remedy=remedy)
     given = {"federation": federation != "split", "confirm": confirm, "canaries": canaries}
-    given |= {"first_seed": first_seed > 0}
+    given |= {"controls": controls, "first_seed": first_seed > 0}
     for name in (name for name in given if trees and given[name]):
         what = argument(name), " is of networks"
         raise UserError(what, remedy=("leave it out, or leave ", argument("trees"), " out"))
@@ -181,7 +183,10 @@ def audit(
             outcomes.append(running.confirm(folder, command, say))
         if canaries:
             outcomes.append(run.with_canaries(values, folder, command, say))
-        say(run.report(folder, say, verbose) if confirm or canaries else text)
+        if controls:
+            outcomes += running.control(folder, command, say)
+        again = confirm or canaries or controls
+        say(run.report(folder, say, verbose) if again else text)
         for outcome in outcomes:
             outcome.check()
     except UserError as error:  # it may name fields of a config, and this function has none

@@ -8,14 +8,13 @@ labels and the learner, but on no trial. Its rows, of the variant ``LABEL``, the
 from __future__ import annotations
 
 import itertools
-import math
 import time
 from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
-from scipy.sparse import csr_matrix, hstack
+from scipy.sparse import hstack
 
 from vfljax import store
 from vfljax.attacking.batching import Stored
@@ -23,9 +22,10 @@ from vfljax.attacking.processes import in_processes
 from vfljax.attacking.scoring import AttackOutput
 from vfljax.attacking.view import CommonData, common_data
 from vfljax.attacks.learners import OwnColumns, learn_draws, learners_of
+from vfljax.datasets.numbers import numbers_of, width_of
 from vfljax.store import LOCAL_ONLY as LABEL
 from vfljax.sweep.plan import Plan
-from vfljax.types import AttackIdentity, HostArray, Input, Scores
+from vfljax.types import AttackIdentity, HostArray, Scores
 
 
 def run(unit: store.Unit, stored: Stored) -> None:
@@ -38,7 +38,7 @@ def run(unit: store.Unit, stored: Stored) -> None:
     plan, arrays, began = stored.plan, stored.arrays, time.monotonic()
     attackers, points = tuple(unit.of["attackers"]), [(k, n) for k, n in unit.of["points"]]
     common = jax.device_get(common_data(plan.table, arrays, attackers))
-    width = sum(_width_of(plan.party_columns[party].input) for party in attackers)
+    width = sum(width_of(plan.party_columns[party].input) for party in attackers)
     learners = learners_of(width, len(plan.splits[0].train))
     # by the number of draws, because outputs are scored together if their shapes are equal
     found: dict[int, list[tuple[dict[str, Any], AttackOutput]]] = {}
@@ -119,7 +119,7 @@ def own_columns(
     parts = [np.asarray(part) for part in common.columns(seed, raw)]
     inputs = [plan.party_columns[p].input for p in attackers]
     if any(any(reads.vocabulary) for reads in inputs):
-        numbers = hstack([_numbers_of(*pair) for pair in zip(parts, inputs, strict=True)], "csr")
+        numbers = hstack([numbers_of(*pair) for pair in zip(parts, inputs, strict=True)], "csr")
     else:
         numbers = np.concatenate([part.reshape(len(raw), -1) for part in parts], axis=1)
     labeled = _known(common, known, seed)
@@ -131,31 +131,3 @@ def _known(common: CommonData, known: int, seed: int, draw: int = 0) -> dict[str
     rows = np.asarray(common.known_order[draw * len(common.train) + seed][:known])
     labels = np.asarray(common.labels)[np.asarray(common.train[seed])[rows]]
     return {"known": rows, "labels": labels}
-
-
-def _numbers_of(x: np.ndarray, reads: Input) -> Any:
-    """Returns a party's columns [n, ...] as sparse numbers [n, W] that a linear model can read: numbers stay
-    as they are, codes become one-hot, and texts become bags of tokens (0 or 1)."""
-    x = x.reshape(len(x), -1)
-    if not any(reads.vocabulary):
-        return csr_matrix(x)
-    sizes = np.asarray(reads.vocabulary)
-    if reads.kind == "text":  # one vocabulary for all places
-        starts, coded = np.zeros(x.shape[1], int), np.ones(x.shape[1], bool)
-    else:
-        coded = sizes > 0
-        starts = (np.cumsum(sizes) - sizes)[coded]
-    places = x[:, coded].astype(np.int64) + starts
-    rows = np.repeat(np.arange(len(x)), places.shape[1])
-    ones = np.ones(places.size, np.float32)
-    codes = csr_matrix((ones, (rows, places.ravel())), shape=(len(x), int(sizes.sum())))
-    codes.data[:] = 1.0  # a token that occurs twice was summed to 2
-    return hstack([codes, x[:, ~coded]], "csr") if (~coded).any() else codes
-
-
-def _width_of(reads: Input) -> int:
-    """Returns the number of columns of ``_numbers_of``."""
-    if not any(reads.vocabulary):
-        return math.prod(reads.shape)
-    numbers = 0 if reads.kind == "text" else sum(size == 0 for size in reads.vocabulary)
-    return sum(reads.vocabulary) + numbers

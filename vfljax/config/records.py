@@ -85,6 +85,9 @@ class Data(Struct, frozen=True):
     permute_labels: Annotated[
         Share, "share of rows whose labels are permuted; 1 leaves no signal"
     ] = 0.0
+    permute_groups: Annotated[
+        Whole, "groups a class of equal columns-only scores, within which they are; 0: all rows"
+    ] = 0
     resident_gb: Annotated[
         Annotated[float, Meta(ge=0)],
         "features larger than this stay on the host; batches are fetched",

@@ -1,21 +1,34 @@
-"""Permutes the labels of a share of the rows: a control in which there is nothing to learn (ours).
+"""Permutes labels, as a control of what an attack reads: from the columns, or through the federation (ours).
 
 If every label is permuted, the columns are independent of the labels. The local-only baseline is then at
-chance, and any label that an attack still reads has reached the attacker through the federation. Labels are
-permuted before splits, training and attacks, which take the permuted labels for the true ones. A permutation
-keeps the number of rows of each class, and it is the same for all seeds.
+chance, and any label that an attack still reads has reached the attacker through the federation.
+
+If labels are permuted among rows of equal scores of the passive parties' columns, these columns predict the
+labels as well as before, as far as the scores go, and nothing else does: neither finer structure of these
+columns nor the label party's. What an attack then reads beyond the local-only baseline has reached the
+attacker through the federation.
+
+Labels are permuted before splits, training and attacks, which take the permuted labels for the true ones. A
+permutation keeps the number of rows of each class, and it is the same for all seeds.
+
+arXiv 2603.18680 reassigns labels to show what attacks owe to the alignment of columns and labels; we know its
+abstract alone, and not its rule.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from vfljax.datasets.core import Dataset
+from vfljax.datasets.core import Dataset, PartyColumns
+from vfljax.datasets.numbers import FOLDS, out_of_fold
+from vfljax.errors import UserError
 
 SALT = 15485863
 
 
-def permute_labels(dataset: Dataset, share: float) -> Dataset:
+def permute_labels(dataset: Dataset, share: float, groups: np.ndarray | None = None) -> Dataset:
     """Permutes the labels of a random share of the rows among these rows.
 
     The published test part is permuted apart from the rest, so that each keeps its classes' counts. The rows
@@ -25,6 +38,7 @@ def permute_labels(dataset: Dataset, share: float) -> Dataset:
     Args:
       dataset: of any kind.
       share: in [0, 1].
+      groups: [R] whole numbers; labels are permuted within each. None: among all rows.
 
     Returns:
       The data set with other labels.
@@ -37,5 +51,38 @@ def permute_labels(dataset: Dataset, share: float) -> Dataset:
         random = np.random.default_rng([SALT, number])
         rows = random.permutation(np.flatnonzero(part))
         chosen = rows[: round(share * len(rows))]
-        labels[chosen] = labels[random.permutation(chosen)]
+        drawn = random.permutation(chosen)
+        if groups is not None:
+            # the rows of a group, in their own order and in a random one
+            chosen = chosen[np.argsort(groups[chosen], kind="stable")]
+            drawn = drawn[np.argsort(groups[drawn], kind="stable")]
+        labels[chosen] = labels[drawn]
     return dataset._replace(labels=labels)
+
+
+def equal_scores(dataset: Dataset, columns: Sequence[PartyColumns], count: int) -> np.ndarray:
+    """Returns groups [R] of rows whose columns predict the labels alike.
+
+    The probabilities are those of a logistic regression on the rows of other folds (``numbers.out_of_fold``).
+    The rows of each likeliest class are divided into ``count`` groups of equally many rows, in the order of
+    that class's probability.
+
+    Args:
+      dataset: whose labels are read.
+      columns: of the parties whose scores they are.
+      count: groups a class.
+
+    Raises:
+      UserError: if a class has fewer rows than there are folds.
+    """
+    rarest = int(np.bincount(dataset.labels, minlength=dataset.num_classes).min())
+    if rarest < FOLDS:
+        what = f"needs {FOLDS} rows of each class, and the rarest has {rarest}"
+        raise UserError(what, field="data.permute_groups", value=count, remedy="choose 0")
+    chances = out_of_fold(columns, dataset.labels)
+    likeliest, groups = chances.argmax(1), np.zeros(len(chances), int)
+    for label in range(dataset.num_classes):
+        rows = np.flatnonzero(likeliest == label)
+        rows = rows[np.argsort(chances[rows, label], kind="stable")]
+        groups[rows] = label * count + np.arange(len(rows)) * count // max(len(rows), 1)
+    return groups

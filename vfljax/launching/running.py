@@ -17,7 +17,7 @@ from vfljax.config import Config, changed
 from vfljax.errors import UserError, unknown
 from vfljax.launching.work import Begun, May, Outcome, Say, Work, anything, begin, work
 from vfljax.papers import reproduction
-from vfljax.report import fresh, page, terminal
+from vfljax.report import controls, fresh, page, terminal
 from vfljax.report.judged import CONFIRMED, judge_sweep
 from vfljax.store.units import ATTACK, LOCAL_ONLY
 from vfljax.sweep import profile, size, train
@@ -100,16 +100,53 @@ def confirm(workdir: pathlib.Path, command: str, say: Say = print, make: Work = 
     Raises:
       UserError: if the folder holds the fresh seeds of another configuration.
     """
-    fields, folder = fresh.fields(workdir), workdir / CONFIRMED
+    fields = fresh.fields(workdir)
     if fields is None:
         say(fresh.NOTHING)
         return Outcome({})
+    folder = workdir / CONFIRMED
+    return _beside(workdir, folder, fields, "the fresh seeds", command, say, make)
+
+
+def control(
+    workdir: pathlib.Path, command: str, say: Say = print, make: Work = work
+) -> list[Outcome]:
+    """Trains and attacks undefended and what is switched on, or nearest to be, on permuted labels, in
+    ``WORKDIR/controls``.
+
+    Args:
+      workdir: the folder of a sweep that is trained and attacked.
+      command: the command that makes the sweep, for its header.
+      say: is given each line of progress.
+      make: makes the units, in this process or by workers elsewhere.
+
+    Raises:
+      UserError: if the folder holds the controls of another configuration.
+    """
+    found, outcomes = judge_sweep(workdir), []
+    for name in controls.CONTROLS:
+        folder, fields = workdir / controls.FOLDER / name, controls.fields(found, name)
+        say(f"a control, labels {controls.LABELS[name]}:")
+        outcomes.append(_beside(workdir, folder, fields, "a control", command, say, make))
+    return outcomes
+
+
+def _beside(
+    workdir: pathlib.Path,
+    folder: pathlib.Path,
+    fields: Mapping[str, Any],
+    what: str,
+    command: str,
+    say: Say,
+    make: Work,
+) -> Outcome:
+    """Trains and attacks what a sweep names in a folder of that sweep. ``what`` names that in an error."""
     experiment = changed(experiment_of(store.load(workdir)), fields)
     stored = store.header_of(folder)
     same = ("grid", "seeds", "first_seed")
     if stored is not None and any(stored["config"][n] != experiment.stored[n] for n in same):
         raise UserError(
-            f"{folder} has the fresh seeds of another configuration",
+            f"{folder} has {what} of another configuration",
             remedy="remove that folder, and the same command makes it anew",
         )
     return finish(experiment, folder, command, say, make)

@@ -19,7 +19,7 @@ from pandas.api.types import is_numeric_dtype
 from vfljax import attacks as attack_table
 from vfljax import store
 from vfljax.config import Config
-from vfljax.report import guarantees
+from vfljax.report import controls, guarantees
 from vfljax.report.judge import LOCAL_ONLY
 from vfljax.report.judged import LITTLE, Judged
 from vfljax.report.limits import of_row
@@ -103,6 +103,7 @@ def sections(judged: Judged, extra: Sequence[Section] = ()) -> list[Section]:
         Section("Published attacks, and those that know more", UNPUBLISHED, _published(judged)),
         *extra,
         Section(bound, guarantees.caption(judged), guarantees.bound_table(judged)),
+        Section("Controls: permuted labels", controls.CAPTION, controls.control_table(judged)),
         Section("What each attack reads", CONFIGURATIONS, _configurations(judged)),
         Section("Attacks", "", _attacks(judged)),
         Section("Columns of the table", COLUMNS, _columns(judged)),
@@ -124,12 +125,17 @@ def caption(judged: Judged) -> str:
     (text,) = paragraphs(
         "verdicts", scale=facts.scale, chance=figure(facts.chance), asked=" and ".join(asked)
     )
-    permuted = judged.experiment.data.permute_labels
-    if permuted:
-        text += (
-            f"\n\nControl: the labels of {share(permuted)} of the rows were permuted before the split. "
-            "Columns carry no information on these, so that what is read above chance came through the "
-            "federation."
+    data = judged.experiment.data
+    if data.permute_labels:
+        of_rows = (
+            f"\n\nControl: the labels of {share(data.permute_labels)} of the rows were permuted "
+        )
+        text += of_rows + (
+            "before the split, among rows of equal scores of the passive parties' columns, so that what is "
+            "read beyond the local-only baseline came through the federation."
+            if data.permute_groups
+            else "before the split. Columns carry no information on these, so that what is read above chance "
+            "came through the federation."
         )
     return text
 

@@ -17,7 +17,7 @@ import pandas as pd
 from vfljax import datasets, switches
 from vfljax.config import Config
 from vfljax.datasets.core import Dataset, PartyColumns
-from vfljax.datasets.label_permutation import permute_labels
+from vfljax.datasets.label_permutation import equal_scores, permute_labels
 from vfljax.datasets.partition import divide
 from vfljax.datasets.scaling import statistics
 from vfljax.datasets.splits import Split, split_rows
@@ -93,7 +93,11 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = 
     switches.check()
     data = experiment.data
     dataset = datasets.load(data.name, data.dir, {k: tuples(v) for k, v in data.options.items()})
-    dataset = permute_labels(dataset, data.permute_labels)  # from here on these are the true labels
+    party_columns = divide(dataset, experiment.parties)
+    scored, count = party_columns[: experiment.parties.passive], data.permute_groups
+    alike = equal_scores(dataset, scored, count) if data.permute_labels and count else None
+    # from here on these are the true labels
+    dataset = permute_labels(dataset, data.permute_labels, alike)
     everything, seeds = len(dataset.labels), experiment.trained_seeds.stop
     check_free(
         experiment,
@@ -105,7 +109,7 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = 
     splits = [
         split_rows(dataset, seed, data.train, data.validation, data.test) for seed in range(seeds)
     ]
-    party_columns, rows = divide(dataset, experiment.parties), len(splits[0].train)
+    rows = len(splits[0].train)
     if experiment.training.batch_size > rows:
         raise UserError(
             f"config.training.batch_size={experiment.training.batch_size} is more than the {rows} "
