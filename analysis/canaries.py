@@ -20,7 +20,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from vfljax import store
-from vfljax.report.lower_limits import strongest_guesses
+from vfljax.report.lower_limits import strongest_guesses, told_by_columns
 from vfljax.report.rows import read
 from vfljax.types import HostArray
 
@@ -39,11 +39,13 @@ def _limits(values: HostArray) -> str:
 
 def table(workdir: pathlib.Path) -> Iterable[list[str]]:
     """A row for each configuration of the sweep in ``workdir``."""
-    rows, trials, *_ = read(store.load(workdir))
+    sweep = store.load(workdir)
+    rows, trials, *_ = read(sweep)
+    columns = told_by_columns(sweep.header["data"].get("told", {}))
     for number, method in trials.groupby("configuration")["method"].first().items():
         found = rows[rows["configuration"] == number]
-        by_seed = [strongest_guesses(of_seed) for _, of_seed in found.groupby("seed")]
-        runs, whole = [run for run in by_seed if run], strongest_guesses(found)
+        by_seed = [strongest_guesses(of_seed, columns) for _, of_seed in found.groupby("seed")]
+        runs, whole = [run for run in by_seed if run], strongest_guesses(found, columns)
         assert whole is not None
         limits = [np.array([run.epsilon(level) for run in runs]) for level in LEVELS]
         yield [

@@ -14,6 +14,7 @@ from vfljax.auditing import suite, wires
 from vfljax.auditing.wires import Recorded, Utility, WireRequest
 from vfljax.errors import UserError
 from vfljax.launching import running
+from vfljax.report import guarantees
 
 ROWS, EPOCHS, WIDTH = 60, 2, 4
 NAMES = ("norm", "mean", "joint", "global_median", "passive")
@@ -116,6 +117,27 @@ def test_methods_are_told_apart_and_their_knobs_are_columns(tmp_path, monkeypatc
         wires.attack(WireRequest(other, attacks=("norm",)), folder, "test", quiet)
     for name in ("dial", "other"):
         defenses.TABLE.pop(f"wire:{name}")
+
+
+def test_a_claimed_epsilon_is_audited_without_a_change_of_labels(tmp_path):
+    random, rows = np.random.default_rng(0), 600
+    labels = np.arange(rows) % 2
+    run = {"party0_columns": random.normal(size=(rows, 3)), "labels": labels}
+    bare = {**run, "party0_gradients": random.normal(size=(1, rows, 2)) + labels[:, None]}
+    # randomized response with an epsilon of 4
+    sent = labels ^ (random.random(rows) > 1 / (1 + np.exp(-4.0)))
+    after = {**run, "party0_gradients": random.normal(size=(1, rows, 2)) / 9 - sent[:, None]}
+    given = {"after": after, "after_epsilon": 0.5, "known": 20, "attacks": ["mean"]}
+    found = vfljax.attack_wire(bare, tmp_path, **given, say=quiet)
+    defenses.TABLE.pop("wire:defended")
+    (cell,) = guarantees.bound_table(found.judged)["ε at least (95 %), from canaries"]
+    at_least, told = float(cell.split()[0]), float(cell.split("at most ")[1].rstrip(")"))
+    assert 0.5 < told < 0.7  # the columns say nothing, but there are few pairs
+    assert 1.0 < at_least < 4.0
+    warned = f"ε is at least {at_least:.2f}, more than the 0.5"
+    assert any(warned in warning for warning in guarantees.warnings(found.judged))
+    with pytest.raises(UserError, match="after_epsilon is of no recording"):
+        vfljax.attack_wire(bare, tmp_path / "alone", after_epsilon=1.0, say=quiet)
 
 
 def test_attackers_know_half_of_the_rarest_class_by_default_if_it_is_small(attacked):

@@ -141,7 +141,8 @@ def test_an_exchange_is_that_of_the_chosen_strength(place, ran, tmp_path):
 def test_a_reader_breaks_an_entry_by_its_scores(place, ran, tmp_path):
     def others_fall(view, known, num_classes):
         """Minus the first gradients, which at first are negative for a row's own class alone."""
-        return -view.gradients[0]
+        g = -view.gradients[0]
+        return g if g.shape[1] == num_classes else np.zeros((len(g), num_classes))
 
     mild = ran["mild"]
     arrays = breaking.arrays_by("others_fall", others_fall, place, mild)
@@ -151,7 +152,7 @@ def test_a_reader_breaks_an_entry_by_its_scores(place, ran, tmp_path):
     of = breaking.truth(CONFIG)
     found = breaking.readings(tmp_path / "scores.npz", mild, "digits", of)
     assert found[NO_LABELS, 0.5].leak > 0.95
-    assert found[HONEST, 0.5].leak < 0.5  # ten entries of an embedding's gradient are no classes
+    assert found[HONEST, 0.5].leak == pytest.approx(0.1, abs=0.01)  # nothing is read there
 
 
 def test_typed_in_scores_cannot_be_made_anew(place, ran, tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ def test_controls_train_undefended_on_permuted_labels_and_stand_beside_the_true_
     running.control(workdir, "test", lambda line: None)
     data = {name: (of.data.permute_labels, of.data.permute_groups) for name, of in asked}
     assert data == {"scores": (1.0, controls.GROUPS), "all": (1.0, 0)}
-    assert all([*of.grid][0] == "undefended" for _, of in asked)
+    assert all(next(iter(of.grid)) == "undefended" for _, of in asked)
     assert all(of.seeds == 2 for _, of in asked)
     table = controls.control_table(judge_sweep(workdir))
     panel = table[table["configuration"] == "undefended"].groupby("federation")

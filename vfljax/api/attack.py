@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
 
 import vfljax
 from vfljax.api.arguments import Options, Path, Whole, arguments_of, checked
@@ -81,6 +83,7 @@ def attack_wire(
     utility: Sequence[float] = (),
     alone: Sequence[float] = (),
     after_utility: Sequence[float] = (),
+    after_epsilon: Annotated[float, msgspec.Meta(ge=0)] = 0.0,
     command: str = "vfljax.attack_wire",
     say: Callable[[str], None] = print,
 ) -> Sweep:
@@ -98,6 +101,8 @@ def attack_wire(
       utility: of a wire: test accuracy (AUC of rare classes), of all runs or one each.
       alone: of a wire: the same of the label party without the others.
       after_utility: of a wire: the same of the runs under a defense.
+      after_epsilon: of a wire: the ε of label differential privacy that the defense claims, to be audited from
+        below on half of the rows; 0: none.
       command: the command that the report names as the sweep's origin.
       say: is given each line of progress, and at the end what the report says.
 
@@ -111,17 +116,23 @@ def attack_wire(
     folder = pathlib.Path(workdir)
     runs = wires.written(wire, folder / "wire.npz", bins)
     defended = wires.written(after, folder / "after.npz", bins)
-    if after_utility and not defended:
-        remedy = ("give ", argument("after"), ", or leave it out")
-        raise UserError("is of no recording", field=argument("after_utility"), remedy=remedy)
+    for name, value in {"after_utility": after_utility, "after_epsilon": after_epsilon}.items():
+        if value and not defended:
+            remedy = ("give ", argument("after"), ", or leave it out")
+            raise UserError("is of no recording", field=argument(name), remedy=remedy)
     methods = {suite.UNDEFENDED: runs, wires.DEFENDED: defended}
     utilities = {suite.UNDEFENDED: utility, wires.DEFENDED: after_utility}
+    knobs = {wires.DEFENDED: {"epsilon": after_epsilon}} if after_epsilon else {}
     request = wires.WireRequest(
         methods={
-            name: (wires.Recorded(paths, wires.Utility(tuple(utilities[name]))),)
+            name: (
+                wires.Recorded(paths, wires.Utility(tuple(utilities[name])), knobs.get(name, {})),
+            )
             for name, paths in methods.items()
             if paths or name == suite.UNDEFENDED
         },
+        remarks=dict.fromkeys(knobs, wires.CLAIMED),
+        observed=bool(knobs),
         federation=federation,
         known=known,
         bins=bins,

@@ -30,10 +30,12 @@ from vfljax.datasets.core import sum_of_arrays
 from vfljax.datasets.wire import alike, cut_at, read
 from vfljax.datasets.wire_checks import EXCHANGED, Wire, checked
 from vfljax.defenses import Knower, Remarks
+from vfljax.defenses.rows import LEARNS, private_remarks
 from vfljax.errors import Text, UserError, argument, unknown, user_path
 from vfljax.launching import running
 from vfljax.launching.work import May, anything
 from vfljax.report.rows import utility_of
+from vfljax.report.words import NONE
 from vfljax.store.exchange import NODES
 from vfljax.sweep import train
 from vfljax.sweep.grid import knobs_of, parse, rows_of
@@ -52,6 +54,10 @@ CUT = "Labels are numbers, and classes are made of them by quantiles of all runs
 BINS = argument("bins")
 LABEL_PARTY = "the label party"
 PREDICTIONS = "predictions.parquet"
+CLAIMED = private_remarks(
+    lambda options: True, lambda epsilon, options, prior: NONE, f"label DP {LEARNS}"
+)
+"""The remarks of a recorded defense whose knob epsilon is what it claims."""
 
 
 class Utility(NamedTuple):
@@ -80,6 +86,8 @@ class WireRequest(NamedTuple):
     known: int = 0  # labels that attackers know; 0: those recorded, else ``suite.known_labels``
     attacks: tuple[str, ...] = ()  # names; (): all
     alone: Utility = Utility()  # of the label party without the other parties
+    # whether an epsilon that a method claims is audited on half of the rows (``sweep.counterfactuals``)
+    observed: bool = False
     # by method, the attacks that take its defense into account, by default none, and what a report remarks
     known_by: Mapping[str, tuple[Knower, ...]] = {}
     remarks: Mapping[str, Remarks] = {}
@@ -179,7 +187,8 @@ def attack(
         header = store.begin(workdir, header)
         header = store.write(workdir, header | {"recordings": recordings})
         plan = divided_as(plan, header)
-        arrays = split_arrays(plan.dataset.labels, plan.splits, experiment.known_draws)
+        of_labels = plan.dataset.labels, plan.splits, experiment.known_draws, plan.candidates
+        arrays = split_arrays(*of_labels)
         if recording.rows is not None:
             arrays["rows"] = recording.rows
         store.write_shared(workdir, store.splits_name(header), arrays)
@@ -314,6 +323,7 @@ def _config(request: WireRequest, found: _Checked) -> dict[str, Any]:
     names = request.attacks or [n for n in options if not attacks.TABLE[n].whole_batches]
     if not known:  # attacks that know labels are left out
         names = [n for n in names if "known" not in options.get(n, {})]
+    canaries = (first.shape[1] - len(first.known_rows)) // 2  # the other half fits the proxy
     values = {
         "name": f"{pathlib.Path(runs[0]).stem}: a recorded exchange",
         "notes": (
@@ -339,6 +349,7 @@ def _config(request: WireRequest, found: _Checked) -> dict[str, Any]:
             **{m: {name: _axes(request.methods[m])} for m, name in request.chains.items()},
         },
         "attacks": {name: _of_epochs(options.get(name, {}), epochs) for name in names},
+        **({"canaries": canaries, "canary_labels": "observed"} if request.observed else {}),
     }
     parties = {**values["parties"], **request.fields.get("parties", {})}
     return {**values, **request.fields, "parties": parties}

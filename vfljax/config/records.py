@@ -312,8 +312,12 @@ class Config(Struct, frozen=True):
         Count, "draws of the known labels for each seed: figures are means over them"
     ] = 1
     canaries: Annotated[
-        Whole, "training rows per seed whose labels are coins, to audit a claimed epsilon"
+        Whole, "training rows per seed whose labels are guessed, to audit a claimed epsilon"
     ] = 0
+    canary_labels: Annotated[
+        Literal["coins", "observed"],
+        "their labels: coins, or observed, each beside one that a proxy draws",
+    ] = "coins"
     attackers: Annotated[
         tuple[tuple[Whole, ...], ...],
         "an axis: who attacks where all parties were honest; several collude",

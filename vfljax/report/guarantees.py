@@ -164,7 +164,7 @@ def warnings(judged: Judged) -> list[str]:
     lower, without = lower_limits(judged), _measured_without(judged)
     return [_crossed(line, without) for line in crossed] + [
         f"WARNING: {of.label}: with a confidence of 95 % ε is at least {guesses.epsilon():.2f}, more than the "
-        f"{of.epsilon:g} that {of.defense} claims ({guesses.text} coins of canaries guessed). Do not rely on "
+        f"{of.epsilon:g} that {of.defense} claims ({guesses.text}, canaries guessed). Do not rely on "
         "its guarantee before the code of the defense is checked."
         for of in claimed.itertuples()
         if (guesses := lower.get(of.configuration)) and guesses.epsilon() > of.epsilon
@@ -242,5 +242,6 @@ def caption(judged: Judged) -> str:
         "whose labels it does not know. The measured M is a lower bound of the true one, so a figure that "
         "crosses the line convicts this M or the code. ε at least: from rows whose labels were coins, in runs "
         "of their own; the strongest attack, chosen on half of them, guesses so many of the others (Steinke, "
-        "Nasr, Jagielski 2023)."
+        "Nasr, Jagielski 2023). Where a cell says what columns alone are assumed to tell, labels were no "
+        "coins: attacks told them from labels that a proxy drew, and the limit rests on that assumption."
     )

@@ -8,10 +8,14 @@ The candidates are all attacks in every federation, in two directions, with seve
 guesses. The one that reaches most on half of the canaries is counted on the other half. This needs no
 correction: given the exchange and the coins of one half, the odds of the others are still at most e^epsilon.
 Bonferroni's would cost more. A seed's noise is the same in all federations, so these are no second query.
+
+Where labels were not replaced by coins but stand beside counterfactual ones (``sweep.counterfactuals``),
+columns alone may tell the pairs, at a rate of at most M. The limit is then lower by logit M.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import pandas as pd
@@ -21,8 +25,10 @@ from vfljax import store
 from vfljax.report.judged import Judged
 from vfljax.report.points import same_points
 from vfljax.report.rows import read
+from vfljax.report.words import figure
 from vfljax.sweep.canaries import HALVES, PREFIX, SHARES
 
+COIN = 0.5  # the rate at which anybody guesses a coin
 FOLDER = "canaries"  # within an audit's folder, of the sweep that was trained with canaries
 
 
@@ -33,15 +39,20 @@ class Guesses(NamedTuple):
     label: str  # of the attack
     guessed: int  # r
     right: int  # v
+    columns: float = COIN  # M, the rate at which columns alone may tell the labels; 1/2 for coins
 
     @property
     def text(self) -> str:
         """The guesses as text, such as 'direct/votes: 366 of 500'."""
-        return f"{self.label}: {self.right} of {self.guessed}"
+        text = f"{self.label}: {self.right} of {self.guessed}"
+        if self.columns == COIN:
+            return text
+        return f"{text}; assumed: columns alone tell at most {figure(self.columns, 3)}"
 
     def epsilon(self, level: float = 0.95) -> float:
         """Returns the lower limit of epsilon."""
-        return epsilon_at_least(self.guessed, self.right, level)
+        found = epsilon_at_least(self.guessed, self.right, level)
+        return max(0.0, found - float(special.logit(self.columns)))
 
 
 def epsilon_at_least(guessed: int, right: int, level: float = 0.95) -> float:
@@ -57,7 +68,40 @@ def epsilon_at_least(guessed: int, right: int, level: float = 0.95) -> float:
     return max(0.0, float(special.logit(p)))
 
 
-def strongest_guesses(rows: pd.DataFrame) -> Guesses | None:
+def told_by_columns(
+    told: Mapping[str, Mapping[str, float]], level: float = 0.95
+) -> dict[int, float]:
+    """Returns M by the share of the pairs that are guessed: the largest upper limit of the rate at which an
+    opponent of the proxy tells its surest guesses; {} for coins.
+
+    Args:
+      told: of the header of a sweep, ``canaries.Told``.
+      level: of the upper limits.
+    """
+    if not told:
+        return {}
+    return {
+        n: max(
+            COIN,
+            *(
+                _rate_at_most(of[f"{PREFIX}guessed_{n}"], of[f"{PREFIX}right_{n}"], level)
+                for of in told.values()
+            ),
+        )
+        for n in SHARES
+    }
+
+
+def _rate_at_most(guessed: float, right: float, level: float) -> float:
+    """Returns the upper limit of a rate of which ``right`` of ``guessed`` are a sample (Clopper-Pearson)."""
+    if right >= guessed:
+        return 1.0
+    return float(special.betaincinv(right + 1, guessed - right, level))
+
+
+def strongest_guesses(
+    rows: pd.DataFrame, columns: Mapping[int, float] | None = None
+) -> Guesses | None:
     """Returns the guesses of the strongest attack on a configuration, summed over seeds.
 
     Oracles, attacks that diverged, and attacks that are settled on a seed do not count. Without canaries the
@@ -65,6 +109,7 @@ def strongest_guesses(rows: pd.DataFrame) -> Guesses | None:
 
     Args:
       rows: of ``report.rows``, of one configuration.
+      columns: of ``told_by_columns``.
     """
     names = [
         f"{half}{count}_{n}" for n in SHARES for half in HALVES for count in ("guessed", "right")
@@ -79,22 +124,28 @@ def strongest_guesses(rows: pd.DataFrame) -> Guesses | None:
     for (panel, label), total in (
         counted.groupby(["panel", "label"], sort=False)[names].sum().iterrows()
     ):
-        for guessed, right, r, v in total.to_numpy(int).reshape(-1, 4).tolist():
+        by_share = total.to_numpy(int).reshape(-1, 4).tolist()
+        for share, (guessed, right, r, v) in zip(SHARES, by_share, strict=True):
+            most = (columns or {}).get(share, COIN)
             for chosen, count in [(right, v), (guessed - right, r - v)]:  # in both directions
-                reached = epsilon_at_least(guessed, chosen), chosen / max(guessed, 1)
-                found.append((reached, Guesses(panel, label, r, count)))
+                select = Guesses(panel, label, guessed, chosen, most)
+                reached = select.epsilon(), chosen / max(guessed, 1)
+                found.append((reached, Guesses(panel, label, r, count, most)))
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
 def lower_limits(judged: Judged) -> dict[int, Guesses]:
     """Returns the guesses on each configuration, by its number, from the sweep or its folder of canaries."""
     rows, number = judged.rows, {c: c for c in judged.trials["configuration"].unique()}
+    header = judged.sweep.header
     if f"{PREFIX}right_100" not in rows:
         folder = judged.sweep.workdir / FOLDER
         if not (folder / "sweep.json").exists():
             return {}
-        rows, trials, *_ = read(store.load(folder))
+        planted = store.load(folder)
+        header, (rows, trials, *_) = planted.header, read(planted)
         number = same_points(judged.trials, trials)
+    columns = told_by_columns(header["data"].get("told", {}))
     attacked = rows[rows["role"] == "attack"].groupby("configuration")
-    found = {number[c]: strongest_guesses(of) for c, of in attacked if c in number}
+    found = {number[c]: strongest_guesses(of, columns) for c, of in attacked if c in number}
     return {c: guesses for c, guesses in found.items() if guesses}

@@ -196,10 +196,12 @@ def _notes(judged: Judged) -> list[str]:
             f"{diverged} of {trials} trials diverged: their figures are left out, not zero."
         )
     if canaries := judged.experiment.canaries:
-        what = (
-            f"{count(canaries, 'training row')} of each seed are canaries, whose labels are coins"
+        rows = f"{count(canaries, 'training row')} of each seed are canaries"
+        notes.append(
+            f"{rows}, whose labels are coins: utility and leaks of this sweep contain them."
+            if judged.experiment.canary_labels == "coins"
+            else f"{rows}: attacks tell their labels from those that a proxy draws. No attacker knows them."
         )
-        notes.append(f"{what}: utility and leaks of this sweep contain them.")
     return [*notes, *judged.experiment.notes]
 
 

@@ -1,4 +1,6 @@
-"""Label canaries: training rows whose labels are fair coins, to audit a claimed epsilon from below.
+"""Label canaries: training rows whose labels are guessed, to audit a claimed epsilon from below.
+
+Their labels are fair coins, or stay as they are and a proxy draws a second label (``sweep.counterfactuals``).
 
 Before any label is used, a coin that depends on the seed alone gives each canary one of two candidate labels.
 Of more than two classes, two are drawn without reading the row's label, so that its columns favor neither.
@@ -10,6 +12,8 @@ decides whether a row is included, here which label it has; the proof is the sam
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +23,7 @@ from vfljax.config import Config
 from vfljax.datasets.core import Dataset, PartyColumns
 from vfljax.datasets.splits import Split
 from vfljax.errors import UserError
+from vfljax.sweep import counterfactuals
 from vfljax.types import Array, HostArray
 
 SHARES = (100, 50, 25)  # percent of the canaries that are guessed, those with the surest guesses
@@ -26,6 +31,18 @@ PREFIX = "canaries_"  # of columns
 HALVES = (f"{PREFIX}select_", PREFIX)  # of the half on which attacks are chosen, and of the other
 NONE = np.full((1, 2), -1, np.int32)  # candidates of a row that is no canary
 Columns = tuple[PartyColumns, ...]
+Told = dict[str, dict[str, float]]
+"""For each opponent of a proxy the figures of ``guess_figures``, summed over seeds."""
+
+
+class Planted(NamedTuple):
+    """A data set whose last rows are copies of training rows, the canaries of each seed."""
+
+    dataset: Dataset
+    columns: Columns
+    splits: list[Split]
+    candidates: HostArray  # [copies + 1, 2] labels that each may have; -1 for none, and at the end
+    told: Told  # what columns alone tell of counterfactual labels; {} for coins
 
 
 def coins(seed: int, rows: int, count: int, num_classes: int) -> tuple[Array, Array, Array]:
@@ -40,12 +57,12 @@ def coins(seed: int, rows: int, count: int, num_classes: int) -> tuple[Array, Ar
     return places, pairs, jnp.where(heads, pairs[:, 1], pairs[:, 0])
 
 
-def plant(
-    dataset: Dataset, columns: Columns, splits: list[Split], experiment: Config
-) -> tuple[Dataset, Columns, list[Split], HostArray]:
-    """Replaces training rows of every seed by copies whose labels are coins. The copies are the last rows.
+def plant(dataset: Dataset, columns: Columns, splits: list[Split], experiment: Config) -> Planted:
+    """Replaces training rows of every seed by copies, whose labels are coins or stay. The copies are the last
+    rows.
 
-    A row may therefore have different labels under different seeds. All features are copied in memory.
+    A row may therefore have different labels under different seeds. All features are copied in memory. Rows
+    whose labels a recording gives to attackers are not replaced.
 
     Args:
       dataset: the data set, whose labels are read.
@@ -53,19 +70,28 @@ def plant(
       splits: one per seed.
       experiment: has the number of canaries per seed, of rows whose exchange is recorded; 0 changes nothing.
 
-    Returns:
-      The data set, columns and splits with the copies, and their candidates [copies + 1, 2], the last -1.
-
     Raises:
-      UserError: if the canaries leave no recorded row for known labels.
+      UserError: if the canaries leave no recorded row for known labels, or none for a proxy.
     """
     count, recorded = experiment.canaries, experiment.training.scored_rows(len(splits[0].train))
     if not count:
-        return dataset, columns, splits, NONE
-    if count >= recorded:
-        what = f"leaves none of the {recorded} recorded training rows for known labels"
+        return Planted(dataset, columns, splits, NONE, {})
+    given = len(splits[0].known)
+    if count >= recorded - given:
+        what = f"leaves none of the {recorded - given} recorded training rows for known labels"
         raise UserError(what, field="canaries", value=count, remedy="choose fewer")
-    drawn = [coins(seed, recorded, count, dataset.num_classes) for seed in range(len(splits))]
+    observed = experiment.canary_labels == "observed"
+    told: Told = {}
+    drawn = []
+    for seed, split in enumerate(splits):
+        free = np.setdiff1d(np.arange(recorded), split.known)
+        found = coins(seed, len(free), count, dataset.num_classes)
+        places, pairs, labels = map(np.asarray, found)
+        places = free[places]
+        if observed:
+            labels = dataset.labels[split.train[places]]
+            pairs = _beside_counterfactuals(seed, dataset, columns, split, places, told)
+        drawn.append((places, pairs, labels))
     places, pairs, labels = (np.stack(parts) for parts in zip(*drawn, strict=True))
     rows = np.concatenate([s.train[at] for s, at in zip(splits, places, strict=True)])
     copies = len(dataset.labels) + np.arange(len(rows)).reshape(places.shape)
@@ -78,12 +104,33 @@ def plant(
     )
     labels = np.concatenate([dataset.labels, labels.ravel()]).astype(dataset.labels.dtype)
     candidates = np.concatenate([*pairs, NONE]).astype(np.int32)
-    groups = dataset.groups
+    groups, recording = dataset.groups, dataset.recording
     if groups is not None:
         # a coin is independent of the row that was copied, so each has a group of its own
-        own = groups.max() + 1 + np.arange(len(rows))
+        own = groups[rows] if observed else groups.max() + 1 + np.arange(len(rows))
         groups = np.concatenate([groups, own]).astype(np.int32)
-    return dataset._replace(labels=labels, groups=groups), columns, splits, candidates
+    if recording is not None and recording.rows is not None:
+        persons = np.concatenate([recording.rows, recording.rows[rows]])
+        recording = recording._replace(rows=persons)
+    dataset = dataset._replace(labels=labels, groups=groups, recording=recording)
+    return Planted(dataset, columns, splits, candidates, told)
+
+
+def _beside_counterfactuals(
+    seed: int, dataset: Dataset, columns: Columns, split: Split, places: HostArray, told: Told
+) -> HostArray:
+    """Returns the pairs [n, 2] of ``counterfactuals.pairs_of``, and adds to ``told`` what opponents guess."""
+    pairs, scores = counterfactuals.pairs_of(seed, dataset, columns, split, places)
+    labels, nobody = (
+        dataset.labels[split.train[places]],
+        jnp.zeros(len(places)),
+    )  # none is chosen on
+    for name, of in scores.items():
+        figures = guess_figures(jnp.asarray(of), jnp.asarray(labels), jnp.asarray(pairs), nobody)
+        total = told.setdefault(name, {})
+        for title in (title for title in figures if not title.startswith(HALVES[0])):
+            total[title] = total.get(title, 0.0) + float(figures[title])
+    return pairs
 
 
 def guess_figures(scores: Array, labels: Array, candidates: Array, half: Array) -> dict[str, Array]:

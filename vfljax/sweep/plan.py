@@ -27,7 +27,7 @@ from vfljax.machine import bytes_text, free_memory
 from vfljax.models.making import tuples
 from vfljax.models.rows import Streamed
 from vfljax.sweep import codebooks, grid, grouping, initial, specs, teachers, variants
-from vfljax.sweep.canaries import plant
+from vfljax.sweep.canaries import Told, plant
 from vfljax.sweep.programs import Effort
 from vfljax.sweep.sharding import Shard, effort_of, shards_of
 from vfljax.sweep.variants import AttackVariant
@@ -44,6 +44,7 @@ class Plan(NamedTuple):
     table: Table
     splits: list[Split]
     candidates: HostArray  # [copies + 1, 2] of canaries, the last rows of the data set
+    told: Told  # what columns alone tell of the canaries
     seeds: HostArray  # [Q] uint32
     attack_variants: tuple[AttackVariant, ...]
     groups: list[grouping.Group]
@@ -115,7 +116,8 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = 
             f"config.training.batch_size={experiment.training.batch_size} is more than the {rows} "
             f"training rows of {dataset.name}: choose at most {rows}, or more rows."
         )
-    dataset, party_columns, splits, candidates = plant(dataset, party_columns, splits, experiment)
+    planted = plant(dataset, party_columns, splits, experiment)
+    dataset, party_columns, splits, candidates, told = planted
     scaling = data.scaling, data.scaling_rows, data.resident_gb * 1e9
     table = make_table(party_columns, dataset.labels, splits, *scaling)
     shape = specs.DataShape(dataset.num_classes, rows, tuple(c.input for c in party_columns))
@@ -142,6 +144,7 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = 
         table=table,
         splits=splits,
         candidates=candidates,
+        told=told,
         seeds=np.arange(seeds, dtype=np.uint32),
         attack_variants=tuple(attacked),
         groups=groups,

@@ -114,6 +114,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
             ),
             "validation": len(plan.splits[0].validation),
             "test": len(plan.splits[0].test),
+            **({"told": plan.told} if plan.told else {}),
         },
         "checksum": values,
         "reader": dataset.reader,
