@@ -3,15 +3,18 @@
 A sweep of 60 seeds is trained for each of ``CASES``, with few points and cheap attacks. Its first 30 seeds are
 the truth: a point is good if by their means it protects and keeps the gain. From the other 30 seeds, 15 are
 drawn again and again: three to explore, by which candidates are chosen, and twelve to decide, after each of the
-looks. A decision to switch on is right if its point is good, and *no defense* is right if none is; all else is
-open. The rules that are compared differ in the seeds that decide, and in the correction:
+looks. A decision to switch on is right if its point is good, *no defense* if none is, and *nothing to protect*
+if undefended's mean excess is below .05; all else is open. The rules that are compared differ in the seeds that
+decide, and in the correction:
 
     fresh      the twelve, corrected for looks and candidates: what ``vfljax`` does
     pooled     the twelve and the three that explored, likewise
     plain      the twelve, uncorrected
     explored   the best point by its verdict on the three seeds that explored, as before there were decisions
 
-All rules judge all points under the same attacks, so that no family is missing.
+All rules judge all points under the same attacks, so that no family is missing. ``--simulate`` trains nothing,
+and draws the leaks of points from ``simulation`` in place of sweeps; a defense is then switched on if it
+protects, whatever it costs. Where the truth is at an edge of *protects*, each such decision is false.
 """
 
 # pandas annotates results as unions of all that an operation may return
@@ -22,6 +25,8 @@ from __future__ import annotations
 
 import argparse
 import collections
+import itertools
+import math
 import pathlib
 import time
 from collections.abc import Iterator, Mapping
@@ -31,19 +36,21 @@ import numpy as np
 import pandas as pd
 
 import vfljax
+from analysis import simulation
 from vfljax import store
 from vfljax.config import from_file
-from vfljax.report import decision
+from vfljax.report import decision, verdicts
 from vfljax.report.costs import Cost
 from vfljax.report.decision import LOOKS, Answer, Evidence, Row
 from vfljax.report.judge import judge
-from vfljax.report.limits import LEVEL
+from vfljax.report.limits import LEVEL, Floats, half_row
 from vfljax.report.points import points_of
 from vfljax.report.rows import Frames, read
 from vfljax.report.verdicts import EXCESS, Verdict
 from vfljax.sweep.grid import experiment_of
 
 SEEDS, TRUTH, EXPLORED, DRAWS = 60, 30, 3, 200
+SIMULATED = ("e = .05", "e = e_u / 4", "protected")
 RULES = ("fresh", "pooled", "plain", "explored")
 ATTACKS = {"probe": {"known": 40, "epoch": (-1, "mean")}, "ranks": {"learner": "lda", "known": 40}}
 CASES: dict[str, tuple[str, Mapping[str, Any]]] = {
@@ -134,7 +141,9 @@ def outcomes(frames: Frames, draws: int, random: np.random.Generator) -> Iterato
     """Yields what each rule decides on each draw of seeds, and whether that is right, open or wrong."""
     every = np.sort(frames.trials["seed"].unique())
     truth, rest = every[:TRUTH], every[TRUTH:]
-    is_good = good(of_seeds(frames, truth))
+    rows = of_seeds(frames, truth)
+    is_good = good(rows)
+    nothing = next(v for v in rows if v["undefended"])["undefended_e"] < EXCESS
     for draw in range(draws):
         seeds = random.permutation(rest)[: EXPLORED + LOOKS[-1]]
         for rule in RULES:
@@ -142,8 +151,10 @@ def outcomes(frames: Frames, draws: int, random: np.random.Generator) -> Iterato
             said = found.point["label"] if found.point else ""
             if found.answer is Answer.SWITCH_ON:
                 right = found.point is not None and found.point["configuration"] in is_good
+            elif found.answer is Answer.NOTHING_TO_PROTECT:
+                right = nothing
             else:
-                right = not is_good
+                right = not is_good and not nothing
             kind = "open" if not found.closed else "right" if right else "wrong"
             about = {"draw": draw, "rule": rule, "answer": found.answer.value, "point": said}
             yield about | {"outcome": kind, "seeds": int(found.bare["seeds"]) if found.bare else 0}
@@ -163,13 +174,63 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
+def simulated(runs: int) -> pd.DataFrame:
+    """Returns how often each rule switches a defense on, by truth, number of points and spread, in the first
+    world of ``simulation``.
+
+    All points have the same truth. The three of which attacks read least on the seeds that explore compete.
+    """
+    lines = []
+    for truth, points, spread in itertools.product(SIMULATED, (4, 30), (0.02, 0.05)):
+        cell = simulation.Cell(EXPLORED + LOOKS[-1], 10, 12, spread)
+        of, random = simulation.TRUTHS[truth], np.random.default_rng([1, round(1000 * spread)])
+        world = simulation.WORLDS["equal spreads"]
+        leaks, learned, _ = simulation.figures_of(cell, world, of, runs, random, points)
+        reached = leaks[:, 1:, :, :EXPLORED].max(2).mean(-1)  # [runs, points]
+        order = np.argsort(reached, axis=1)[:, : decision.CANDIDATES] + 1
+        places = np.concatenate([np.zeros((runs, 1), int), order], axis=1)[..., None, None]
+        chosen = np.take_along_axis(leaks, places, axis=1)
+        for rule in RULES:
+            switched = _switched_on(rule, chosen, learned)
+            error = switched.std() / math.sqrt(runs)
+            about = {"truth": truth, "points": points, "spread": spread, "rule": rule}
+            false = Verdict.PROTECTS in of.false
+            lines.append(about | {"false": false, "switched on": switched.mean(), "error": error})
+    return pd.DataFrame(lines)
+
+
+def _switched_on(rule: str, leaks: Floats, learned: Floats) -> Floats:
+    """Returns on which simulated sweeps [runs] a rule finds that a point protects."""
+    level, protects = LEVEL, verdicts.VERDICTS.index(Verdict.PROTECTS)
+    if rule in ("fresh", "pooled"):
+        level = decision.level(decision.CANDIDATES, len(LOOKS))
+    ends = [EXPLORED] if rule == "explored" else [EXPLORED + look for look in LOOKS]
+    first = 0 if rule in ("pooled", "explored") else EXPLORED
+    out = np.zeros(len(leaks), bool)
+    for end in ends:
+        of, learner = leaks[..., first:end], learned[..., first:end]
+        least = half_row(simulation.ROWS)
+        compared = verdicts.compare(of, np.isfinite(of), learner, learner, least, level)
+        out |= (verdicts.verdict_codes(compared)[:, 1:] == protects).any(1)
+    return out.astype(float)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Repeat whole decisions on sweeps of many seeds.")
-    parser.add_argument("--workdir", type=pathlib.Path, required=True, help="folder of the sweeps")
+    parser.add_argument(
+        "--workdir", type=pathlib.Path, default="runs/deciding", help="folder of the sweeps"
+    )
     parser.add_argument("--cases", nargs="*", default=[*CASES], choices=[*CASES])
     parser.add_argument("--draws", type=int, default=DRAWS, help="draws of seeds")
     parser.add_argument("--out", type=pathlib.Path, help="folder of deciding.csv")
+    parser.add_argument("--simulate", type=int, default=0, help="simulated sweeps of each truth")
     arguments = parser.parse_args()
+    if arguments.simulate:
+        table = simulated(arguments.simulate).round(3)
+        print(table.to_string(index=False))
+        if arguments.out:
+            store.write_text(arguments.out / "deciding.csv", table.to_csv(index=False))
+        return
     vfljax.use_this_machine()
     parts = []
     for case in arguments.cases:
@@ -188,7 +249,7 @@ def main() -> None:
     table = summary(pd.concat(parts)).round(3)
     print(table.to_string(index=False))
     if arguments.out:
-        store.write_text(arguments.out / "deciding.csv", table.to_csv(index=False))
+        store.write_text(arguments.out / "decided_sweeps.csv", table.to_csv(index=False))
 
 
 if __name__ == "__main__":

@@ -161,23 +161,28 @@ def _chunks(runs: int) -> Iterator[int]:
 
 
 def figures_of(
-    cell: Cell, world: World, truth: Truth, runs: int, random: np.random.Generator
+    cell: Cell,
+    world: World,
+    truth: Truth,
+    runs: int,
+    random: np.random.Generator,
+    points: int = POINTS,
 ) -> tuple[Floats, Floats, Floats]:
-    """Returns leaks [runs, 1 + POINTS, attacks, seeds], the best learner's [runs, 1, 1, seeds] and the true
-    means of the strongest [1 + POINTS].
+    """Returns leaks [runs, 1 + points, attacks, seeds], the best learner's [runs, 1, 1, seeds] and the true
+    means of the strongest [1 + points].
 
     The first point is undefended. Where attacks fail, the truth includes failures, unless the world is judged
     by its successes: a deployment is one run, on which the leader most often does not fail.
     """
-    strongest = np.array([truth.undefended] + [truth.leaks] * POINTS)
-    rest = strongest[:, None] if truth.all else np.full((1 + POINTS, 1), AWAY - BEHIND)
+    strongest = np.array([truth.undefended] + [truth.leaks] * points)
+    rest = strongest[:, None] if truth.all else np.full((1 + points, 1), AWAY - BEHIND)
     means = np.repeat(np.minimum(rest, strongest[:, None]), cell.attacks, axis=1)
     means[:, 0] = strongest
     spreads = np.exp(world.unequal * random.standard_normal(cell.attacks))
-    spreads = spreads * np.exp(world.uneven * random.standard_normal((1 + POINTS, 1)))
+    spreads = spreads * np.exp(world.uneven * random.standard_normal((1 + points, 1)))
     spreads[:, random.random(cell.attacks) < world.erratic] *= 5
     spreads[:, 0] *= world.leader
-    of_learners = np.full((1 + POINTS, cell.learners), AWAY)
+    of_learners = np.full((1 + points, cell.learners), AWAY)
     means = np.concatenate([means, of_learners], axis=1)
     spreads = np.concatenate([spreads, np.ones_like(of_learners)], axis=1)
     every = draw(random, means, cell, runs + CENTERING, spreads)

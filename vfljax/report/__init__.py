@@ -2,8 +2,9 @@
 
 ``rows`` reads a stored sweep into two frames, the rows of attacks and the trials. ``judge`` turns them into one
 frame of verdicts, by the rule in ``verdicts`` with the limits of ``limits`` and the costs of ``costs``.
-``judged`` adds what is recommended, and the labels that ``points`` gives configurations. All else is made of
-these frames: ``tables``, ``answer`` (with ``decision`` and ``settle``), the figures, and ``page`` and
-``terminal``, which put them together. If a verdict looks wrong, begin with the table in ``verdicts``. A new
-table is an entry of ``tables.sections``.
+``judged`` adds the labels that ``points`` gives configurations, and the ``decision`` on each panel, by what the
+folders of further seeds have (``fresh``) and by which ``families`` of attacks apply. All else is made of
+these: ``tables``, ``answer`` (with ``ruler`` and ``settle``), the figures, and ``page`` and ``terminal``, which
+put them together. If a verdict looks wrong, begin with the table in ``verdicts``. A new table is an entry of
+``tables.sections``.
 """

@@ -1,0 +1,53 @@
+"""Whole decisions that are repeated: what counts as right, and how often simulated ones are false."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import deciding
+from tests.report.made import BARE, NAN, PROTECTS, SEEDS, WOBBLE, made
+from vfljax.report.decision import Answer
+
+
+@pytest.fixture(scope="module")
+def frames():
+    """Fifteen seeds of undefended, a point that protects and one that leaks."""
+    rng = np.random.default_rng(0)
+    leaks = {"probe/mean": 0.9, "test_utility": 0.89}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.report.made.WOBBLE", rng.normal(0, 0.004, 3 * SEEDS))
+        judged = made(
+            BARE, PROTECTS, leaks, knobs={"noise.scale": [NAN, 1.0, 0.1]}, seeds=3 * SEEDS
+        )
+    assert len(WOBBLE) == SEEDS
+    return judged.frames
+
+
+def test_a_point_is_good_by_the_means_of_its_seeds(frames):
+    rows = deciding.of_seeds(frames, np.arange(15))
+    assert deciding.good(rows) == {1}
+    kept = {row["label"]: row["kept"] for row in rows}
+    assert kept["noise scale=1"] == pytest.approx(0.88 - 0.8 - 0.5 * 0.1)
+
+
+@pytest.mark.parametrize("rule", deciding.RULES)
+def test_every_rule_switches_on_what_clearly_protects(frames, rule):
+    found = deciding.answer(rule, frames, np.arange(3), np.arange(3, 15))
+    assert (found.answer, found.point["configuration"]) == (Answer.SWITCH_ON, 1)
+    seeds = {"fresh": 4, "pooled": 7, "plain": 4, "explored": 3}
+    assert found.point["seeds"] == seeds[rule]
+
+
+def test_outcomes_are_summed_up_by_case_and_rule():
+    rows = [{"outcome": of, "seeds": 4} for of in ("right", "right", "open", "wrong")]
+    (line,) = deciding.summary(pd.DataFrame(rows).assign(case="a", rule="fresh")).to_dict("records")
+    assert (line["right"], line["open"], line["wrong"]) == (0.5, 0.25, 0.25)
+    assert line["wrong at most"] > 0.25
+
+
+def test_fresh_seeds_that_are_corrected_are_less_often_false_than_those_that_explored(monkeypatch):
+    monkeypatch.setattr(deciding, "SIMULATED", ("e = .05",))
+    found = deciding.simulated(40).groupby("rule")["switched on"].mean()
+    assert found["fresh"] < 0.12
+    assert found["explored"] > found["fresh"]
+    assert found["plain"] > found["fresh"]
