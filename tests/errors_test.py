@@ -116,3 +116,14 @@ def test_a_slug_is_the_name_of_a_file_in_its_folder(name, tmp_path):
 
 def test_a_goal_that_is_not_met_exits_otherwise_than_a_mistake():
     assert (UserError("a").status, UnmetError("a").status) == (2, 3)
+
+
+def test_paths_are_named_where_the_current_folder_was_removed(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert errors.short_path(tmp_path / "a") == str(tmp_path / "a")
+    assert errors.user_path(tmp_path / "a") == tmp_path / "a"
+    with refused("path='a' is relative to the current folder, which was removed"):
+        errors.user_path("a")

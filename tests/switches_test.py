@@ -8,6 +8,7 @@ import pytest
 from tests.refusals import refused
 from tests.sweeps import tiny
 from vfljax import switches
+from vfljax.machine import use_this_machine
 from vfljax.store import header
 from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
@@ -67,3 +68,14 @@ def test_a_sweep_does_not_go_on_with_another_generator(tmp_path):
     for stored, asked, says in ((older, other, "True -> False"), (other, older, "False -> True")):
         with refused(f"another sweep (jax_threefry_partitionable: {says})"):
             header.refuse_another(tmp_path, stored, asked)
+
+
+def test_a_platform_that_is_not_there_is_one_line(monkeypatch):
+    for error in (RuntimeError("Unable to initialize backend 'tpu'"), AssertionError()):
+
+        def missing(error=error):
+            raise error
+
+        monkeypatch.setattr(jax, "default_backend", missing)
+        with refused("JAX_PLATFORMS=", "names no devices that JAX finds here", "give cpu"):
+            use_this_machine()

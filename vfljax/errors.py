@@ -213,8 +213,12 @@ def slug(name: str) -> str:
 def short_path(path: str | os.PathLike[str]) -> str:
     """Returns a path as messages name it: relative to the current folder if it lies below that."""
     whole = pathlib.Path(path)
-    below = whole.is_absolute() and whole.is_relative_to(pathlib.Path.cwd())
-    return str(whole.relative_to(pathlib.Path.cwd()) if below else whole)
+    try:
+        here = pathlib.Path.cwd()
+    except OSError:  # it was removed
+        return str(whole)
+    below = whole.is_absolute() and whole.is_relative_to(here)
+    return str(whole.relative_to(here) if below else whole)
 
 
 def writable(text: str) -> bool:
@@ -239,7 +243,8 @@ def user_path(path: str | os.PathLike[str], field: Field | str = "path") -> path
       field: what messages call the path.
 
     Raises:
-      UserError: for a URI, for the home folder of an unknown user, and for a name that no file can have.
+      UserError: for a URI, for the home folder of an unknown user, for a name that no file can have, and for a
+        relative path if the current folder was removed.
     """
     text = os.fsdecode(path)
     field = Field(field, field) if isinstance(field, str) else field
@@ -254,7 +259,12 @@ def user_path(path: str | os.PathLike[str], field: Field | str = "path") -> path
     if expanded.startswith("~") and not os.path.lexists(expanded):
         what = "begins with a home folder of no known user"
         raise UserError(what, field=field, value=text, remedy=f"correct it, or give ./{text}")
-    return pathlib.Path(expanded).absolute()
+    try:
+        return pathlib.Path(expanded).absolute()
+    except OSError as error:
+        remedy = "give an absolute path, or go to a folder that exists"
+        what = "is relative to the current folder, which was removed"
+        raise UserError(what, field=field, value=text, remedy=remedy) from error
 
 
 def check_call(what: str, function: Any, *names: str) -> None:

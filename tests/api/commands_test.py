@@ -16,6 +16,7 @@ from jax.experimental.buffer_callback import buffer_callback
 
 import vfljax
 from tests.stored_sweep import FIXTURE
+from vfljax.api import commands
 from vfljax.api.commands import COMMANDS
 from vfljax.api.console import start as start_command
 from vfljax.api.flags import Command
@@ -274,3 +275,13 @@ for name in {LAUNCHED}:
     assert errors == ""
     ended = [line for line in said.splitlines() if line in {f"{name} 0" for name in LAUNCHED}]
     assert ended == [f"{name} 0" for name in LAUNCHED]
+
+
+def test_help_needs_no_docstrings(monkeypatch, capsys):
+    """As ``python -OO`` strips them."""
+    monkeypatch.setattr(commands.inspect, "getdoc", lambda of: None)
+    monkeypatch.setattr(sys, "argv", ["vfljax", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        commands.main()
+    assert ended.value.code == 0
+    assert "sweep" in capsys.readouterr().out

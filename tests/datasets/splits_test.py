@@ -159,3 +159,22 @@ def test_a_count_of_rows_that_is_not_whole_is_refused():
     for size in (20.7, float("nan")):
         refused(split_rows, made(), 0, size, 5, 5, match="rows is no whole number: give a share")
     assert [len(part) for part in split_rows(made(), 0, 20.0, 5.0, 5)[:3]] == [20, 5, 5]
+
+
+def test_every_row_is_in_a_part_or_counted_among_those_left_out():
+    held = np.arange(200) % 4 == 0
+    for changes, shares, why in (
+        ({}, (0.6, 0.2, 0.2), set()),
+        ({}, (0.5, 0.2, 0.2), {"shares"}),
+        ({}, (100, 20, 20), {"shares"}),
+        ({"groups": FIVES}, (0.6, 0.2, 0.2), {"groups"}),
+        ({"groups": FIVES}, (0.5, 0.2, 0.2), {"shares"}),
+        ({"test": held}, (0.8, 0.2, 0.5), {"published"}),
+        ({"test": np.arange(200) < 52, "groups": FIVES}, (0.8, 0.2, 1.0), {"groups", "tested"}),
+    ):
+        dataset = few([100, 100], **changes)
+        split = split_rows(dataset, 0, *shares)
+        left = splits.unused(dataset, split, *shares)
+        assert {name for name, rows in left._asdict().items() if rows} == why
+        assert sum(map(len, split[:3])) + sum(left) == 200
+        assert split_rows(dataset, 1, *shares).train.shape == split.train.shape

@@ -1,9 +1,14 @@
 """How figures are drawn: as SVG with texts on hover, and as PNG."""
 
+import io
+import os
 import re
+import subprocess
+import sys
 import warnings
 from xml.etree import ElementTree
 
+import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from vfljax.report import figures
@@ -48,3 +53,29 @@ def test_a_figure_has_no_style_of_its_own_and_its_texts_stay_texts():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert figures.png(drawn(["x"])).startswith(b"\x89PNG")
+
+
+def test_a_users_style_changes_no_figure():
+    theirs = {"text.usetex": True, "savefig.bbox": "tight", "lines.linewidth": 9, "font.size": 20}
+
+    def made():
+        with figures.style():
+            figure = Figure(figsize=(3, 2))
+            figure.subplots().set(title="a $title$", xlim=(0, 3))
+        return figures.png(figure), figures.svg(figure, "a figure"), figures.complete(figure)
+
+    png, svg, _ = made()
+    with mpl.rc_context(theirs):
+        assert made()[:2] == (png, svg)
+        made()[2].savefig(io.BytesIO(), format="png")  # which LaTeX would draw
+        assert mpl.rcParams["font.size"] == 20
+
+
+def test_a_backend_that_is_not_installed_stops_nothing():
+    """A Jupyter kernel passes its backend on to the commands that it starts."""
+    code = "import os, vfljax.report.figures; print(os.environ['MPLBACKEND'])"
+    for name in ("module://nowhere.backend", "Nowhere"):
+        run = [sys.executable, "-c", code]
+        env = {**os.environ, "MPLBACKEND": name}
+        out = subprocess.run(run, env=env, capture_output=True, text=True, check=True)
+        assert out.stdout.strip() == name

@@ -170,9 +170,12 @@ def test_a_figure_that_cannot_be_drawn_costs_nothing_but_itself(tmp_path):
     file = tmp_path / "frontier.png"
     file.touch()  # of an earlier report
     found = page.picture(figures.Drawing("frontier", broken), file)
-    assert found.why == "This figure could not be drawn (ValueError: Data cannot be log-scaled)."
+    why = "This figure could not be drawn (ValueError: Data cannot be log-scaled)."
+    assert found.why == f"{why} frontier.png is of an earlier report."
     assert found.why in piece("picture", found)
-    assert not file.exists()
+    assert file.exists()
+    file.unlink()
+    assert page.picture(figures.Drawing("frontier", broken), file).why == why
 
 
 def test_an_excerpt_holds_every_table_and_the_command(written, tmp_path):

@@ -1,13 +1,17 @@
 """What ``inspect`` says of every part of a sweep."""
 
+import errno
+import os
 import shutil
+import stat
 
 import numpy as np
 import pytest
 
 from tests.sweeps import attack_units, flip
 from vfljax import store
-from vfljax.store import check
+from vfljax.errors import UserError
+from vfljax.store import check, exchange, manifest, units
 
 
 def damaged(workdir):
@@ -81,3 +85,43 @@ def test_saved_progress_of_missing_units_is_checked_too(workdir):
         assert (states[unit], states[save]) == (check.MISSING, check.SOUND)
         flip(workdir / save / "manifest.json")
     assert damaged(workdir) == saves
+
+
+def test_a_file_that_may_not_be_read_is_not_damaged(workdir, monkeypatch):
+    """Permissions do not hold for root, so that the reader of files is replaced."""
+    place = sorted(workdir.glob("shards/*/exchange.safetensors"))[0]
+    digest, tables = manifest.digest, units.pq.read_table
+    unit = str(place.parent.relative_to(workdir))
+
+    def forbidden(path):
+        if path == place:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return digest(path)
+
+    monkeypatch.setattr(manifest, "digest", forbidden)
+    monkeypatch.setattr(manifest, "_CHECKED", {})
+    states = {finding.unit: finding for finding in store.inspect(workdir)}
+    assert states[unit].state == check.UNREADABLE
+    assert {of.state for name, of in states.items() if name != unit} == {check.SOUND}
+    with pytest.raises(UserError, match="may not be read .*chmod -R g") as error:
+        manifest.open_folder(workdir, unit).check_all()
+    assert not isinstance(error.value, store.Damaged)
+
+    def tensors(path):
+        raise ValueError("cannot open: Permission denied")
+
+    monkeypatch.setattr(units.pq, "read_table", tensors)
+    monkeypatch.setattr(units.pa, "ArrowException", ValueError)
+    with pytest.raises(UserError, match="may not be read"):
+        store.load(workdir)
+    monkeypatch.setattr(units.pq, "read_table", tables)
+
+
+def test_every_file_has_the_mode_of_the_umask(tmp_path):
+    before = os.umask(0o002)
+    try:
+        exchange.write(tmp_path / "exchange.safetensors", {"a": np.zeros((1, 2))})
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "exchange.safetensors").stat().st_mode) == 0o664
+    assert [path.name for path in tmp_path.iterdir()] == ["exchange.safetensors"]

@@ -42,3 +42,24 @@ def test_what_is_being_done_is_said_while_nothing_else_is(monkeypatch):
     with progress.heartbeat(say, lambda: "compiling"):
         assert heard.wait(30)
     assert {*said} == {"compiling"}
+
+
+class NoStream:
+    """What programs put in place of a stream: it only writes, and the console may be gone."""
+
+    def write(self, text):
+        raise OSError("the console is gone")
+
+    def flush(self):
+        pass
+
+
+def test_a_program_without_a_console_trains_all_the_same(monkeypatch):
+    closed = io.StringIO()
+    closed.close()
+    for stream in (None, closed, NoStream()):
+        monkeypatch.setattr(progress.sys, "stderr", stream)
+        line = progress.Progress("train", trials=1, steps=1)
+        line.update(1, 1)
+        line.say("another")
+        line.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import resource
@@ -81,12 +82,16 @@ USAGE = """Measure label leakage in vertical federated learning, and what defens
 
 def main() -> NoReturn:
     """Runs the installed command ``vfljax``."""
-    sys.path.insert(0, os.getcwd())  # as ``python -m`` does, for plugins and configs of this folder
+    if not sys.flags.safe_path:
+        with contextlib.suppress(OSError):  # the current folder was removed
+            sys.path.insert(
+                0, os.getcwd()
+            )  # as ``python -m`` does, for plugins and configs of this folder
     name, *rest = sys.argv[1:] or ["--help"]
     if name in COMMANDS:
         console.start(COMMANDS[name], rest, f"vfljax {name}")
     if console.HELP.fullmatch(name):
-        heads = {n: (inspect.getdoc(of.run) or "").splitlines()[0] for n, of in COMMANDS.items()}
+        heads = {n: (inspect.getdoc(of.run) or "").partition("\n")[0] for n, of in COMMANDS.items()}
         lines = [f"{known:10s} {head}" for known, head in heads.items()]
         console.end_with_help(USAGE.format(commands="\n".join(lines)))
     if name == "--version":

@@ -6,10 +6,9 @@ import functools
 import html
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from vfljax import store
 from vfljax.api import forms
@@ -17,10 +16,14 @@ from vfljax.api.arguments import Path, checked, converted
 from vfljax.errors import UserError, argument, unknown
 from vfljax.launching import running
 from vfljax.report import not_run, page, records, tables
+from vfljax.report.figures import complete
 from vfljax.report.judged import Judged, judged
 from vfljax.store.rows import numbers_of_rows
 from vfljax.sweep.grid import experiment_of
 from vfljax.sweep.plan import Plan
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 WIDTH = 110  # characters of a line of ``repr``
 
@@ -138,7 +141,7 @@ class Sweep(store.StoredSweep):
         drawings = page.drawings(self.judged)
         if name not in drawings:
             raise unknown("figure", name, drawings)
-        return drawings[name][1]()
+        return complete(drawings[name].draw())
 
     def to_latex(self) -> str:
         """Returns the verdict on every method as a ``tabular`` of the LaTeX package booktabs."""

@@ -16,7 +16,7 @@ import json
 import os
 import pathlib
 import shutil
-import tempfile
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
@@ -98,8 +98,9 @@ def write(
     path, rows = place(folder), _blocks_of(data)
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent))
-        os.chmod(partial, 0o755)  # mkdtemp gives access to the owner alone
+        # unlike tempfile.mkdtemp, which gives access to the owner alone
+        partial = path.parent / f".{path.name}.partial-{uuid.uuid4().hex[:12]}"
+        partial.mkdir()
     files: dict[str, Growing] = {}
     present: set[int] = set()
     try:

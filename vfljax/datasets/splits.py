@@ -110,6 +110,41 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
     return _complete(dataset, present, Split(*parts))
 
 
+class Unused(NamedTuple):
+    """How many rows are in no part of a seed, and why; the numbers are equal for all seeds."""
+
+    shares: int = 0  # the sizes of the parts ask for fewer rows
+    groups: int = (
+        0  # of a part's last group: groups stay together, and parts have one size on all seeds
+    )
+    tested: int = 0  # they belong to groups that are in the published test part
+    published: int = 0  # of the published test part, of which the test part is a share
+
+
+def unused(dataset: Dataset, split: Split, train: float, validation: float, test: float) -> Unused:
+    """Returns how many rows a split leaves out, and why.
+
+    Args:
+      dataset: the data set.
+      split: of any seed.
+      train, validation, test: as of ``split_rows``.
+    """
+    if dataset.recording is not None:
+        return Unused()  # all rows of a run are attacked
+    held = np.zeros(len(dataset.labels), bool) if dataset.test is None else dataset.test
+    tested = np.zeros_like(held)
+    if dataset.groups is not None:
+        tested = ~held & np.isin(dataset.groups, np.unique(dataset.groups[held]))
+    drawn = [train, validation] if dataset.test is not None else [train, validation, test]
+    rest = int((~held & ~tested).sum())
+    left = rest - len(split.train) - len(split.validation)
+    left -= len(split.test) if dataset.test is None else 0
+    all_asked = all(map(_is_share, drawn)) and abs(sum(drawn) - 1) < 1e-6
+    grouped = all_asked and dataset.groups is not None
+    published = int(held.sum()) - len(split.test) if dataset.test is not None else 0
+    return Unused(0 if grouped else left, left if grouped else 0, int(tested.sum()), published)
+
+
 def _complete(dataset: Dataset, present: np.ndarray, split: Split) -> Split:
     """Returns the split; raises UserError if a part lacks one of the ``present`` classes. A test part that is
     drawn from the published one needs only the classes of the latter."""

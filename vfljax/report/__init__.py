@@ -8,3 +8,16 @@ these: ``tables``, ``answer`` (with ``ruler`` and ``settle``), the figures, and 
 put them together. If a verdict looks wrong, begin with the table in ``verdicts``. A new table is an entry of
 ``tables.sections``.
 """
+
+import contextlib as _contextlib
+import os as _os
+import sys as _sys
+
+if "matplotlib" not in _sys.modules and (_backend := _os.environ.pop("MPLBACKEND", "")):
+    # Matplotlib's import would fail if the variable names a backend that is not installed, as that which a
+    # Jupyter kernel passes on to commands may not be. No figure of a report needs a backend.
+    import matplotlib as _matplotlib
+
+    _os.environ["MPLBACKEND"] = _backend
+    with _contextlib.suppress(ValueError):
+        _matplotlib.rcParams["backend"] = _backend

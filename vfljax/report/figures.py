@@ -56,8 +56,10 @@ class Drawing(NamedTuple):
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """Sets the style of figures."""
-    with mpl.rc_context(STYLE), _no_glyph_warnings():
+    """Sets the style of figures, whatever the user's matplotlibrc says; the backend stays."""
+    with mpl.rc_context(), _no_glyph_warnings():
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE)
         yield
 
 
@@ -96,7 +98,7 @@ def svg(figure: Figure, title: str) -> str:
     """
     buffer = io.BytesIO()
     # clip paths and markers have identifiers made from the salt, which differ between the figures of a page
-    with mpl.rc_context({**STYLE, "svg.hashsalt": f"vfljax {title}"}), _no_glyph_warnings():
+    with style(), mpl.rc_context({"svg.hashsalt": f"vfljax {title}"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     root = ElementTree.fromstring(buffer.getvalue())
     *_, width, _ = map(float, root.attrib["viewBox"].split())
@@ -135,6 +137,13 @@ def _mended(element: ElementTree.Element) -> None:
 def png(figure: Figure) -> bytes:
     """Returns a figure as the bytes of a PNG file."""
     buffer = io.BytesIO()
-    with _no_glyph_warnings():
+    with style():
         figure.savefig(buffer, format="png", dpi=PNG_DPI)
     return buffer.getvalue()
+
+
+def complete(figure: Figure) -> Figure:
+    """Returns a figure whose ticks are made, in our style: a user's own style would otherwise apply to them."""
+    with style():
+        figure.draw_without_rendering()
+    return figure

@@ -36,6 +36,12 @@ from vfljax.report.words import count, listed, share
 from vfljax.sweep import profile
 from vfljax.sweep.grid import experiment_of
 
+UNUSED = {  # of ``datasets.splits.Unused``
+    "shares": "the shares of the parts ask for fewer",
+    "groups": "groups, such as equal rows, stay together, and parts have one size on all seeds",
+    "tested": "their groups are in the published test part",
+    "published": "the test part is a share of the published one",
+}
 FRONTIER, CERTAINTY, PAPER = "frontier", "certainty", "paper"  # figures, one in a paper's form
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """The page's content security policy: nothing may come from anywhere else."""
@@ -70,10 +76,10 @@ def drawings(judged: Judged, extra: tables.Extra = tables.NO_EXTRA) -> dict[str,
 
 def picture(drawing: Drawing, file: pathlib.Path) -> Picture:
     """Draws a figure for the page, and writes it as PNG. If that fails, the picture says why, and an earlier
-    file is removed.
+    file stays.
 
     A report is written after hours of training, and no figure in it may cost the others. A figure without
-    anything to show raises a UserError whose text says so.
+    anything to show raises a UserError whose text says so; an earlier file is then removed.
 
     Args:
       drawing: the figure.
@@ -86,10 +92,11 @@ def picture(drawing: Drawing, file: pathlib.Path) -> Picture:
         return Picture(drawing.title, svg)
     except UserError as error:
         why = str(error)
+        file.unlink(missing_ok=True)
     except Exception as error:  # drawing libraries raise nearly every type
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         why = f"This figure could not be drawn ({reason})."
-    file.unlink(missing_ok=True)
+        why += f" {file.name} is of an earlier report." * file.exists()
     return Picture(drawing.title, why=why)
 
 
@@ -180,6 +187,7 @@ def _about(judged: Judged) -> str:
         recorded=judged.experiment.data.name == "wire",
         classes=f"the rarest {share(min(shares))}" if unnamed else ", ".join(named),
         columns=columns,
+        unused=[(UNUSED[why], number) for why, number in data.get("unused", {}).items() if number],
         trained=len(judged.trials),
         trials=judged.sweep.header["trials"],
         seeds=judged.experiment.seeds,

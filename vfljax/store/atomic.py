@@ -13,6 +13,7 @@ import pathlib
 import platform
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -114,6 +115,16 @@ def remove_at_once(folder: pathlib.Path) -> None:
     with contextlib.suppress(OSError):  # another process was faster
         os.replace(folder, temporary)
     remove(temporary)
+
+
+def give_usual_mode(path: pathlib.Path) -> None:
+    """Gives a file the mode that a new one has in its folder, by the umask and the folder's own rules."""
+    new = _temporary(path)
+    try:
+        new.touch()
+        path.chmod(stat.S_IMODE(new.stat().st_mode))
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def write_bytes(path: pathlib.Path, content: bytes) -> None:

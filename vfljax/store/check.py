@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from vfljax.store.header import read_header
-from vfljax.store.sealed import Damaged, damaged_roots
+from vfljax.store.sealed import Damaged, Unreadable, damaged_roots
 from vfljax.store.units import SHARED, shared_names, units_of, verify
 
 SOUND, DAMAGED, MISSING = "sound", "damaged", "not there yet"
+UNREADABLE = "may not be read"
 
 
 class Finding(NamedTuple):
@@ -59,4 +60,6 @@ def _checked(workdir: pathlib.Path, unit: str) -> Finding:
         verify(workdir, unit)
     except Damaged as error:
         return Finding(error.unit, DAMAGED, error.why)
+    except Unreadable as error:
+        return Finding(error.unit, UNREADABLE, error.why)
     return Finding(unit, SOUND)

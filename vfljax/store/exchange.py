@@ -28,6 +28,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
+from vfljax.store.atomic import give_usual_mode
 from vfljax.types import HostArray, Mates, Sums
 
 FILE = "exchange.safetensors"
@@ -84,6 +85,7 @@ def all_arrays(
 def write(path: pathlib.Path, arrays: Mapping[str, HostArray]) -> None:
     """Writes arrays by name to one file."""
     save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
+    give_usual_mode(path)  # safetensors gives it to its owner alone
 
 
 def read(path: pathlib.Path) -> dict[str, Any]:

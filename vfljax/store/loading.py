@@ -32,7 +32,7 @@ from vfljax.store.rows import (
     learner_of,
     local_only_key,
 )
-from vfljax.store.sealed import Damaged, reason
+from vfljax.store.sealed import Damaged, unsound
 from vfljax.store.units import Unit, shard_unit, table_of
 from vfljax.types import PyTree
 
@@ -93,7 +93,7 @@ class StoredTrial(NamedTuple):
         try:
             arrays = read()
         except Exception as error:  # NumPy raises many kinds for a damaged header
-            raise Damaged(self.workdir, unit, reason(error)) from error
+            raise unsound(self.workdir, unit, error) from error
         digests = open_folder(self.workdir, unit).record["trials"][self.member]
         if digest_of_arrays(arrays) != digests[part]:
             why = f"the {part} of trial {self.row['trial']} do not match their checksum"

@@ -21,7 +21,7 @@ import numpy as np
 
 from vfljax.store.atomic import replacing
 from vfljax.store.header import identity
-from vfljax.store.sealed import KIND, SEAL, Damaged, read_record, reason, write_record
+from vfljax.store.sealed import KIND, SEAL, read_record, unsound, write_record
 from vfljax.types import PyTree
 
 MANIFEST = "manifest.json"
@@ -59,7 +59,7 @@ class Folder(NamedTuple):
         return self.record["files"]
 
     def file(self, name: str) -> pathlib.Path:
-        """Returns the path of a file, whose SHA-256 is checked once per process. Raises Damaged."""
+        """Returns the path of a file, whose SHA-256 is checked once a process. Raises Damaged or Unreadable."""
         path = self.workdir / self.unit / name
         try:
             if name not in self.files:
@@ -73,7 +73,7 @@ class Folder(NamedTuple):
                     raise ValueError(f"{name} does not match its checksum")
                 _CHECKED[place] = expected
         except (ValueError, OSError) as error:
-            raise _damaged(self.workdir, self.unit, name, error) from error
+            raise unsound(self.workdir, self.unit, error, name) from error
         return path
 
     def check_all(self) -> None:
@@ -87,12 +87,6 @@ def _check_size(name: str, size: int, expected: Mapping[str, Any]) -> None:
         raise ValueError(f"{name} has not the {expected['bytes']} bytes it was written with")
 
 
-def _damaged(workdir: pathlib.Path, unit: str, name: str, error: Exception) -> Damaged:
-    """Returns the error of a damaged file. What must be made again is its whole folder."""
-    why = f"{name}: {reason(error)}" if isinstance(error, OSError) else reason(error)
-    return Damaged(workdir, unit, why)
-
-
 def open_folder(workdir: pathlib.Path, unit: str, sizes: bool = True) -> Folder:
     """Returns a folder of a sweep after checking its manifest. Files are checked when they are asked for.
 
@@ -104,6 +98,7 @@ def open_folder(workdir: pathlib.Path, unit: str, sizes: bool = True) -> Folder:
     Raises:
       Damaged: if the manifest is missing, is damaged, or belongs to another folder or sweep, or if files are
         missing or have other sizes.
+      Unreadable: if a permission is missing.
     """
     sweep, blamed = identity(workdir), MANIFEST
     try:
@@ -117,7 +112,7 @@ def open_folder(workdir: pathlib.Path, unit: str, sizes: bool = True) -> Folder:
             expected, blamed = files[name], name
             _check_size(name, (workdir / unit / name).stat().st_size, expected)
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-        raise _damaged(workdir, unit, blamed, error) from error
+        raise unsound(workdir, unit, error, blamed) from error
     return Folder(workdir, unit, record)
 
 

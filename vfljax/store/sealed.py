@@ -31,6 +31,39 @@ class Damaged(UserError):
         )
 
 
+class Unreadable(UserError):
+    """A file or folder of a sweep may not be read, which says nothing against it."""
+
+    def __init__(self, workdir: pathlib.Path, unit: str, why: str) -> None:
+        self.unit, self.why = unit, why
+        remedy = f"ask its owner for it, who may `chmod -R g+rwX {workdir}`"
+        super().__init__(f"{workdir / unit} may not be read ({why})", remedy=remedy)
+
+
+def unsound(workdir: pathlib.Path, unit: str, error: Exception, name: str = "") -> UserError:
+    """Returns the error of a part of a sweep that could not be read: ``Unreadable`` if a permission is missing,
+    else ``Damaged``.
+
+    Args:
+      workdir: the folder of the sweep.
+      unit: the part.
+      error: what its reader raised.
+      name: the file of the part that is to be named.
+    """
+    why = f"{name}: {reason(error)}" if name and isinstance(error, OSError) else reason(error)
+    return (Unreadable if _forbidden(error) else Damaged)(workdir, unit, why)
+
+
+def _forbidden(error: BaseException | None) -> bool:
+    """Returns whether an error, or any error in its chain of causes, is a missing permission. Readers of arrays
+    raise errors without a number."""
+    while error is not None:
+        if isinstance(error, PermissionError) or "permission denied" in str(error).lower():
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def reason(error: Exception) -> str:
     """Returns the short reason of an exception that a reader of files raised."""
     if isinstance(error, OSError) and error.strerror:
@@ -109,7 +142,8 @@ def write_root(workdir: pathlib.Path, content: Mapping[str, Any]) -> None:
 
 
 def read_root(workdir: pathlib.Path) -> dict[str, Any] | None:
-    """Returns a sweep's record or else its copy, None if neither exists. Raises Damaged if neither is sound."""
+    """Returns a sweep's record or else its copy, None if neither exists. Raises Damaged if neither is sound,
+    and Unreadable if they may not be read."""
     main, copy = _places(workdir)
     for path in (main, copy):
         record = _read(path)
@@ -120,7 +154,7 @@ def read_root(workdir: pathlib.Path) -> dict[str, Any] | None:
     try:
         record = read_record(main)
     except (ValueError, OSError) as error:
-        raise Damaged(workdir, main.name, reason(error)) from error
+        raise unsound(workdir, main.name, error) from error
     if SEAL in record:
         raise Damaged(workdir, main.name, f"it is {record.get(KIND)}.json")
     return record

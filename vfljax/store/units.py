@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from vfljax.store import checkpoint, exchange
 from vfljax.store.atomic import remove_at_once, write_table
 from vfljax.store.manifest import MANIFEST, digest_of_arrays, new_folder, open_folder
-from vfljax.store.sealed import Damaged, reason
+from vfljax.store.sealed import Damaged, unsound
 from vfljax.types import PyTree
 
 SHARD, LOCAL_ONLY, ATTACK = "shards", "local_only", "attacks"
@@ -139,7 +139,7 @@ def read_tables(paths: Iterable[pathlib.Path], workdir: pathlib.Path) -> pa.Tabl
             with path.open("rb") as file:  # a path with a colon would be taken for a URI
                 tables.append(pq.read_table(file))
         except (pa.ArrowException, OSError) as error:
-            raise Damaged(workdir, str(path.parent.relative_to(workdir)), reason(error)) from error
+            raise unsound(workdir, str(path.parent.relative_to(workdir)), error) from error
     return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
 
 
@@ -309,7 +309,7 @@ def read_partial(workdir: pathlib.Path, name: str) -> tuple[int, PyTree] | None:
         try:
             return done, checkpoint.load(workdir / partial / "checkpoint")
         except (ValueError, OSError) as error:
-            raise Damaged(workdir, partial, reason(error)) from error
+            raise unsound(workdir, partial, error) from error
 
     return _last_save(workdir, shard_unit(name), read)
 
@@ -368,7 +368,7 @@ def read_shared(workdir: pathlib.Path, name: str) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as archive:
             return dict(archive)
     except Exception as error:  # faults of the archive and of its arrays alike
-        raise Damaged(workdir, unit, reason(error)) from error
+        raise unsound(workdir, unit, error) from error
 
 
 def write_keyed(workdir: pathlib.Path, kind: str, arrays: Mapping[str, np.ndarray]) -> None:

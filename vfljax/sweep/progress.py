@@ -54,14 +54,23 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Returns whether a stream is a terminal; one that a program put in its place need not say."""
+    try:
+        return stream is not None and stream.isatty()
+    except (AttributeError, ValueError):
+        return False
+
+
 class Progress:
     """The progress line of one phase of work. A terminal's line is rewritten; elsewhere lines are added."""
 
     def __init__(self, phase: str, trials: int, steps: int, stream: TextIO | None = None) -> None:
         self.phase, self.trials, self.steps = phase, trials, max(1, steps)
         self.stream = sys.stderr if stream is None else stream
+        self.terminal = _is_terminal(self.stream)
         self.started = self.printed_at = time.monotonic()
-        self.interval = 0.2 if self.stream.isatty() else 5.0
+        self.interval = 0.2 if self.terminal else 5.0
         self.done_trials, self.done_steps, self.skipped = 0, 0, 0
         self.warm: tuple[float, int] | None = None  # time and steps done at the first update
 
@@ -106,17 +115,22 @@ class Progress:
             f"{self.phase}: {self.done_trials}/{self.trials} trials, "
             f"{rate:,.0f} steps/s, {clock(elapsed)} elapsed, {left} {note}"
         )
-        if self.stream.isatty():
-            self.stream.write("\r\x1b[2K" + line + ("\n" if end else ""))
+        if self.terminal:
+            self._write("\r\x1b[2K" + line + ("\n" if end else ""))
         else:
-            self.stream.write(line.rstrip() + "\n")
-        self.stream.flush()
+            self._write(line.rstrip() + "\n")
 
     def say(self, line: str) -> None:
         """Shows another text on a line of its own."""
         note_line()
-        self.stream.write("\r\x1b[2K" * self.stream.isatty() + line + "\n")
-        self.stream.flush()
+        self._write("\r\x1b[2K" * self.terminal + line + "\n")
+
+    def _write(self, text: str) -> None:
+        """Writes to the stream, if it can: a program without a console has none, or a closed one."""
+        if self.stream is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self.stream.write(text)
+                self.stream.flush()
 
     def close(self) -> None:
         """Show the line for the last time."""

@@ -22,7 +22,7 @@ import numpy as np
 from vfljax import machine, plugins, store, switches
 from vfljax.config import Config
 from vfljax.datasets.core import checksum, identity
-from vfljax.datasets.splits import distinct_rows, label_groups
+from vfljax.datasets.splits import distinct_rows, label_groups, unused
 from vfljax.defenses.rows import prior_of
 from vfljax.machine import free_disk
 from vfljax.models import weights as pretrained
@@ -82,7 +82,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
       plan: of the sweep.
       command: the command line that begins it.
     """
-    experiment, dataset = plan.experiment, plan.dataset
+    experiment, dataset, of = plan.experiment, plan.dataset, plan.experiment.data
     values = checksum(dataset)
     values_of = defense_values(experiment)
     files = {"model": experiment.model.pretrained, "teacher": experiment.teacher.pretrained}
@@ -115,6 +115,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
             "validation": len(plan.splits[0].validation),
             "test": len(plan.splits[0].test),
             **({"told": plan.told} if plan.told else {}),
+            "unused": unused(dataset, plan.splits[0], of.train, of.validation, of.test)._asdict(),
         },
         "checksum": values,
         "reader": dataset.reader,
