@@ -8,7 +8,6 @@ import pytest
 from tests.refusals import refused
 from tests.sweeps import tiny
 from vfljax import switches
-from vfljax.machine import use_this_machine
 from vfljax.store import header
 from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
@@ -78,4 +77,4 @@ def test_a_platform_that_is_not_there_is_one_line(monkeypatch):
 
         monkeypatch.setattr(jax, "default_backend", missing)
         with refused("JAX_PLATFORMS=", "names no devices that JAX finds here", "give cpu"):
-            use_this_machine()
+            switches.check()

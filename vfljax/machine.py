@@ -26,8 +26,6 @@ from typing import Any, NamedTuple
 import jax
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
-from vfljax import switches
-
 CACHE_BYTES = 2 << 30
 FITS = 0.8  # share of a device's memory that a program may need; other arrays take the rest
 CHUNK_MEMORY = 8 << 30  # bytes of an accelerator's memory per chunk of rows (``rows_at_once``)
@@ -212,12 +210,8 @@ def use_this_machine(
     Returns:
       The folder of the cache, or None if there is none: either the folder cannot be created or written
       (one warning says so), or ``jax_enable_compilation_cache`` is off.
-
-    Raises:
-      UserError: if JAX finds no device of the platform that it is told to use.
     """
     _host_devices(cores() if devices is None else devices)
-    switches.check_platform()
     if jax.default_backend() != "cpu" and _configured("jax_default_matmul_precision") is None:
         jax.config.update("jax_default_matmul_precision", "float32")
     if not _configured("jax_enable_compilation_cache"):

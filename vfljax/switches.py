@@ -50,7 +50,10 @@ FLAGS = "XLA_FLAGS"  # of the environment
 
 def check() -> None:
     """Raises UserError if a switch of JAX has a value with which no sweep can be trained."""
-    check_platform()
+    try:
+        jax.default_backend()
+    except (RuntimeError, AssertionError) as error:
+        raise no_platform(error) from error
     for name, values, why in NEEDED:
         value = getattr(jax.config, name)
         value = getattr(value, "value", value)  # of an enumeration
@@ -59,17 +62,16 @@ def check() -> None:
             raise UserError(why, field=Field(name, name), value=value, remedy=remedy)
 
 
-def check_platform() -> None:
-    """Raises UserError if JAX finds none of the devices that ``jax_platforms`` names."""
-    try:
-        jax.default_backend()
-    except (
-        RuntimeError,
-        AssertionError,
-    ) as error:  # an assertion if the plugin of a GPU is not installed
-        what = f"names no devices that JAX finds here ({' '.join(str(error).split())[:160] or 'no plugin'})"
-        field, remedy = Field("JAX_PLATFORMS", "JAX_PLATFORMS"), "unset it, or give cpu"
-        raise UserError(what, field=field, value=jax.config.jax_platforms, remedy=remedy) from error
+def no_platform(error: Exception) -> UserError:
+    """Returns the error of a platform without devices here.
+
+    Args:
+      error: what JAX raised: a RuntimeError, or an AssertionError if the plugin of a GPU is not installed.
+    """
+    what = f"names no devices that JAX finds here ({' '.join(str(error).split())[:160] or 'no plugin'})"
+    name, remedy = "jax_platforms", "unset it, or give cpu"
+    field = Field(name.upper(), name.upper())
+    return UserError(what, field=field, value=getattr(jax.config, name), remedy=remedy)
 
 
 def changed() -> dict[str, Any]:

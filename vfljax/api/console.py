@@ -123,7 +123,7 @@ def _status(command: flags.Command, arguments: Sequence[str], line: str) -> int:
     """Runs a command; prints an error that the user can mend as one line; returns the exit status."""
     try:
         given = flags.parsed(command, arguments)
-        vfljax.use_this_machine(min_compile_seconds=0.1)
+        _use_this_machine()
         if "command" in command.arguments:
             given["command"] = line
         with profiled(**flags.taken(profiled, given)):
@@ -143,6 +143,15 @@ def _status(command: flags.Command, arguments: Sequence[str], line: str) -> int:
         fewer = "fewer trials a shard, or config.execution.width=1"
         return fail(UserError(what, remedy=f"choose a smaller network or batch, {fewer}"))
     return 0
+
+
+def _use_this_machine() -> None:
+    try:
+        vfljax.use_this_machine(min_compile_seconds=0.1)
+    except (RuntimeError, AssertionError) as error:
+        from vfljax import switches
+
+        raise switches.no_platform(error) from error
 
 
 @contextlib.contextmanager
