@@ -69,6 +69,8 @@ ROWS = {
     "enumeration": Row("tops", perfect=0.9),
     "clusters": Row("tops_and_features", knobs={"gradient": 0.5}),
     "cohabitation": Row("nodes"),
+    "node_posterior": Row("signs", ({}, {"smooth": "graph"})),
+    "node_spreading": Row("nodes"),
     "swapping": Row("swaps", ({"signal": "norm"},), (2,), {"weight": 10.0}, 1e-3),
     "batch_inversion": Row("sums", tolerance=1e-3),
     "charge": Row("charges", classes=(2,), tolerance=1e-3),
@@ -107,10 +109,8 @@ BAD = {
 FEDERATIONS = {
     **dict.fromkeys(("passive", "charge", "correlation"), (SPLIT, NO_SPLIT)),
     **dict.fromkeys(("global_median", "surrogate", "enumeration", "clusters"), (SPLIT, MALICIOUS)),
-    **dict.fromkeys(
-        ("direct", "two_stage", "fusion", "posterior", "batch_inversion", "cohabitation"),
-        (NO_SPLIT,),
-    ),
+    **dict.fromkeys(("direct", "two_stage", "fusion", "posterior", "batch_inversion"), (NO_SPLIT,)),
+    **dict.fromkeys(("cohabitation", "node_posterior", "node_spreading"), (NO_SPLIT,)),
     **dict.fromkeys(("active", "swapping"), (MALICIOUS,)),
 }
 EVERY_ROW_SCORED = ("passive", "active", "two_stage")  # whether it was sent or not: by its columns
@@ -118,7 +118,10 @@ EVERY_ROW_TEACHES = (*EVERY_ROW_SCORED, "swapping")  # by its columns too
 # scores here are of a member among several. That they equal those alone JAX sees to, but for a rule of batching
 # that is this attack's own
 MAPPED_OTHERWISE = ("charge",)
-DRAWN = (*EVERY_ROW_SCORED, "probe", "surrogate", "enumeration", "clusters")  # from the key
+DRAWN = (  # from the key
+    *EVERY_ROW_SCORED,
+    *("probe", "surrogate", "enumeration", "clusters", "node_posterior"),
+)
 every_row = pytest.mark.parametrize("name", attacks.TABLE)
 every_form = pytest.mark.parametrize(
     ("name", "options", "classes"),

@@ -36,6 +36,7 @@ CUDA = "cuda"
 LOOPS = {
     "attacks.cohabitation.cohabitation": "rounds of the iteration",
     "attacks.cohabitation.means": "over the trees and their levels",
+    "attacks.node_posterior.likeliest": "one factor after the other",
     "federation.hoisting.scan": "over the batches of an epoch",
     "federation.teacher.make_teachers": "over teachers, epochs and batches",
     "defenses.cae.train": "the steps of an optimizer",

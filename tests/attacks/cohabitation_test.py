@@ -41,6 +41,22 @@ def test_agrees_with_the_numpy_twin(labels):
     np.testing.assert_allclose(cases.attack(SPREAD, case, **knobs).train, expected, atol=1e-6)
 
 
+def test_of_three_classes_the_three_trees_of_a_round_count_alike(labels):
+    nodes = np.concatenate([trees(labels, 0.2, seed) for seed in range(2)])  # two rounds of three
+    three = labels + (np.arange(ROWS) % 5 == 1)
+    case = cases.make_case(three, 3, known=KNOWN, nodes=np.moveaxis(nodes, 1, 2))
+    known, knobs = cases.known_of(case), {"first": 0.5, "deep": 2.0}
+    joined = reference.joined(nodes, **knobs, a_round=3)
+    expected = reference.spread(joined, known, three[known], 3, 4)
+    attack = cases.build(module.ROW, 3, rounds=4)
+    found = cases.attack(attack, case, **knobs).train
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    turned = cases.make_case(
+        three, 3, known=KNOWN, nodes=np.moveaxis(nodes[[2, 0, 1, 4, 5, 3]], 1, 2)
+    )
+    np.testing.assert_allclose(cases.attack(attack, turned, **knobs).train, found, atol=1e-6)
+
+
 def test_without_labels_it_finds_the_sides_of_the_second_eigenvector(labels):
     nodes = trees(labels, wrong=0.2)
     found = cases.attack(SIDES, case_of(labels, nodes)).train[:, 1]

@@ -140,6 +140,24 @@ def test_more_defenses_are_added_and_other_trees_are_refused(finished):
     assert "purity" in {*sweep.results.to_pandas()["method"]}
 
 
+def test_who_is_told_all_nodes_has_what_he_is_told_of_his_own_beside_it(tmp_path):
+    written(tmp_path / "t.csv", values())
+    grid = {"first_trees": {"alone": 1}}
+    sweep = again(tmp_path, grid, told="all", plain=False, seeds=1)
+    wires = {
+        path.name.split("-")[0]: np.load(path / "party0_nodes.npy")
+        for path in (tmp_path / "out" / "wires").iterdir()
+        if (path / "party0_nodes.npy").exists()
+    }
+    told = {method: np.mean(nodes >= 0, axis=(1, 2)) for method, nodes in wires.items()}
+    assert (told["undefended"] == 1).all()
+    assert (told["first_trees"] == 1).all()
+    assert (told["told_own"] < 1).any()
+    methods = sweep.verdicts().set_index("method")
+    assert methods.loc["told_own", "utility"] == methods.loc["undefended", "utility"]
+    assert methods["known_by"].all()
+
+
 @pytest.mark.parametrize(
     ("grid", "says"),
     [
@@ -149,7 +167,9 @@ def test_more_defenses_are_added_and_other_trees_are_refused(finished):
         ({"first": {"depth": ()}}, "is empty"),
         ({"first": 3}, "is no group"),
         ([1, 2], "is no group"),
-        ({"undefended": {"alone": 3}}, "is always grown"),
+        ({"undefended": {"alone": 3}}, "is a name that every audit gives"),
+        ({"told_own": {"alone": 3}}, "is a name that every audit gives"),
+        ({"first": {"told": "all"}}, "told"),
         ({"first trees": {"alone": 1}}, "is no name"),
     ],
 )
@@ -170,6 +190,8 @@ def test_the_grid_that_comes_with_the_package_has_three_strengths_at_most():
     [
         ({"trees": False}, "plain"),
         ({"trees": False, "plain": False}, "trees_config"),
+        ({"trees": False, "plain": False, "trees_config": None, "told": "all"}, "told"),
+        ({"told": "some"}, "told"),
         ({"confirm": True}, "confirm"),
         ({"federation": "both"}, "federation"),
     ],

@@ -59,6 +59,22 @@ def test_while_the_label_party_trains_alone_nothing_is_told_and_its_own_columns_
     np.testing.assert_array_equal(before, after)
 
 
+def test_who_is_told_all_nodes_knows_every_leaf_of_every_tree(table):
+    columns, _ = table
+    federation = grown(table, alone=2, told=trees.ALL)
+    by_party = [trees.nodes(federation, columns, p) for p in (PASSIVE, HOLDER)]
+    np.testing.assert_array_equal(*by_party)
+    told = by_party[0]
+    assert (told >= 0).all()
+    own = trees.nodes(grown(table, alone=2), columns, PASSIVE)
+    np.testing.assert_array_equal(told[own >= 0], own[own >= 0])
+    # with the weight of each leaf, nodes at the last level add up to the federation's scores
+    weights = federation.booster.trees_to_dataframe().set_index(["Tree", "Node"])["Gain"]
+    scores = sum(weights.loc[tree].loc[of[-1]].to_numpy() for tree, of in enumerate(told))
+    p = trees.probabilities(federation, columns)[:, 1]
+    np.testing.assert_allclose(1 / (1 + np.exp(-scores)), p, atol=1e-5)
+
+
 def test_fewer_levels_and_heavier_nodes_show_less(table):
     assert trees.nodes(grown(table, depth=1), table[0], PASSIVE).shape[1] == 1
     heavy = trees.nodes(grown(table, cover=0.3), table[0], HOLDER)

@@ -3,13 +3,13 @@
 import numpy as np
 
 
-def joined(nodes, first, deep):
-    """A [N, N] from nodes [T, L, N], negative where they are not told."""
+def joined(nodes, first, deep, a_round=1):
+    """A [N, N] from nodes [T, L, N], negative where they are not told, of ``a_round`` trees a round."""
     trees, levels, rows = nodes.shape
     a, told = np.zeros((rows, rows)), np.zeros(rows)
     for t in range(trees):
         for level in range(levels):
-            weight = first**t * deep**level
+            weight = first ** (t // a_round) * deep**level
             for i in range(rows):
                 if nodes[t, level, i] >= 0:
                     same = nodes[t, level] == nodes[t, level, i]

@@ -52,6 +52,7 @@ def audit(
     verbose: bool = False,
     trees: bool = False,
     plain: bool = False,
+    told: str = "own",
     trees_config: Path | None = None,
     option: Options | None = None,
     options: Options | None = None,
@@ -101,6 +102,9 @@ def audit(
       verbose: say what the answers rest on too, as the report does.
       trees: audit boosted trees in place of networks, such as those of SecureBoost (extra trees).
       plain: of trees: gradients are sent without encryption; by default they are encrypted.
+      told: of trees: which nodes passive parties are told: their own part in the protocol, as in SecureBoost
+        (own), or those of all trees and levels, as in XGBoost's federated mode and NVFlare (all). With all the
+        report has their own part beside it, as the method told_own.
       trees_config: of trees: a file with their rounds, levels, defenses and strengths; by default
         configs/trees.py.
       option: name=value of the table's loader, such as drop=ID; see vfljax data.
@@ -135,7 +139,7 @@ def audit(
     for name in (name for name in given if trees and given[name]):
         what = argument(name), " is of networks"
         raise UserError(what, remedy=("leave it out, or leave ", argument("trees"), " out"))
-    of_trees = {"plain": plain, "trees_config": trees_config is not None}
+    of_trees = {"plain": plain, "told": told != "own", "trees_config": trees_config is not None}
     for name in (name for name in of_trees if not trees and of_trees[name]):
         what = argument(name), " is of trees"
         raise UserError(what, remedy=("leave it out, or give ", argument("trees")))
@@ -148,10 +152,13 @@ def audit(
     from vfljax.auditing import deciding, run, suite, trees_grid
     from vfljax.auditing import trees as boosted
     from vfljax.auditing.survey import AuditRequest, written_frame
+    from vfljax.federation.trees import TOLD
     from vfljax.launching import running
 
     if federation not in suite.FEDERATIONS:
         raise unknown(argument("federation"), federation, suite.FEDERATIONS)
+    if told not in TOLD:
+        raise unknown(argument("told"), told, TOLD)
     for source in plugin:
         plugins.use(source)
     own = {name: of for name, of in {"options": options, "bins": bins}.items() if of}
@@ -165,7 +172,7 @@ def audit(
             *(str(path), str(label), owners, loader, holder, attacking, known, seeds, goal)
         )
         if trees:
-            grid = trees_grid.grid_of(str(trees_config or trees_grid.CONFIG))
+            grid = trees_grid.grid_of(str(trees_config or trees_grid.CONFIG), told)
             boosted.audit(asked, grid, folder, command, say, plain=plain, end=end)
             say(run.report(folder, say, verbose))
             return load(folder)

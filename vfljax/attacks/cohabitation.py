@@ -4,11 +4,12 @@ In a federation of trees (``vfljax.federation.trees``) encryption hides gradient
 node. Splits part rows by their labels, so that rows that often share a node have alike labels. With n_tl(i) the
 node of row i at level l of tree t, and m_tl(i) the number of rows in it, rows i and j are joined by
 
-    A_ij = sum_tl w_tl [n_tl(i) = n_tl(j)] / m_tl(i) / sum_tl w_tl,   w_tl = first^t deep^l,
+    A_ij = sum_tl w_tl [n_tl(i) = n_tl(j)] / m_tl(i) / sum_tl w_tl,   w_tl = first^r(t) deep^l,
 
-both sums over the nodes of row i that the attacker is told. Early trees count more if ``first`` is below 1:
-later ones correct what is left. Deep nodes count more if ``deep`` is above 1. A s averages s over the rows of
-each node.
+both sums over the nodes of row i that the attacker is told. r(t) is the tree's round of boosting. Early rounds
+count more if ``first`` is below 1: later ones correct what is left. The trees of a round, one a class where
+there are more than two, are grown from the same predictions and count alike. Deep nodes count more if ``deep``
+is above 1. A s averages s over the rows of each node.
 
     known   s <- A s~, from s = 0, where s~ is s with y_i - mean_known(y) in the place of each known row i
     none    s <- A s less its mean, at length 1, from a random s: towards the second eigenvector of A. Its two
@@ -64,6 +65,28 @@ def means(s: Array, nodes: Array, weights: Array) -> Array:
     return total / jnp.where(weight > 0, weight, 1.0)
 
 
+def told_nodes(view: View) -> Array:
+    """The nodes [T, N, L] that the attackers are told; -1 where they are not, or the row was never sent."""
+    assert view.nodes is not None
+    return jnp.where((view.sums.count > 0)[None, :, None], view.nodes, -1)
+
+
+def weights_of(nodes: Array, parties: int, num_classes: int, first: Array, deep: Array) -> Array:
+    """w [T, L]: ``first`` to the power of a tree's round, times ``deep`` to that of the level.
+
+    Args:
+      nodes: [T, N, L]; a round has one tree a class if there are more than two classes, and else one.
+      parties: how many collude, whose levels follow each other.
+      num_classes: C.
+      first: [] the base of rounds.
+      deep: [] the base of levels.
+    """
+    trees, _, levels = nodes.shape
+    rounds = jnp.arange(trees) // (1 if num_classes == 2 else num_classes)
+    level = jnp.arange(levels) % (levels // parties)
+    return first ** rounds[:, None] * deep ** level[None]
+
+
 def cohabitation(
     bottoms: Bottoms, num_classes: int, *, names: str = "known", rounds: int = 20
 ) -> Attack:
@@ -86,14 +109,10 @@ def cohabitation(
         raise ValueError(f"names='none' is for two classes, and there are {num_classes}.")
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
-        assert view.nodes is not None
-        ever = view.sums.count > 0
-        nodes = jnp.where(ever[None, :, None], view.nodes, -1)
+        nodes = told_nodes(view)
         told = jnp.any(nodes >= 0, axis=(0, 2))
-        trees, rows, levels = nodes.shape
-        # of colluders, one after the other
-        level = jnp.arange(levels) % (levels // len(view.features))
-        weights = knobs["first"] ** jnp.arange(trees)[:, None] * knobs["deep"] ** level[None]
+        parties, rows = len(view.features), nodes.shape[1]
+        weights = weights_of(nodes, parties, num_classes, knobs["first"], knobs["deep"])
         if names == "none":
 
             def turn(s: Array, _: None) -> tuple[Array, None]:
@@ -128,4 +147,4 @@ def cohabitation(
     )
 
 
-ROW = AttackRow(cohabitation, cost=core.SOLVE)
+ROW = AttackRow(cohabitation, cost=core.SOLVE, rule=2)

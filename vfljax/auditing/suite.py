@@ -109,11 +109,14 @@ federations or the number of classes rule out."""
 OF_TREES: Mapping[str, Mapping[str, Any]] = {
     "direct": {"rule": "most_negative", "epoch": (0, "mean")},
     "cohabitation": {"names": ("known", "none")},
+    "node_posterior": {"smooth": ("nodes", "graph")},
+    "node_spreading": {"blocks": ("all", "exchange")},
     "probe": {"inputs": "embeddings"},
     "ranks": {"learner": ("kernel", "lda"), "blocks": ("all", "exchange")},
     "reader": {"learner": ("extra trees", "logistic"), "blocks": ("all", "exchange")},
 }
-"""The attacks on a federation of trees, of which paths through nodes are the embeddings."""
+"""The attacks on a federation of trees, of which paths through nodes are the embeddings. An audit of trees
+gives ``node_posterior`` the epsilons of its grid."""
 
 
 def model(classes: int) -> dict[str, Any]:

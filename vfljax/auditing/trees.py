@@ -3,8 +3,10 @@
 The trees are those of ``federation.trees``: without a defense, under each defense of a grid (``trees_grid``),
 and by the label party alone, for its utility.
 
-Defenses that show fewer nodes hide nothing that an attacker could know of them, so that ``cohabitation``, which
-reads all nodes that are told, counts as knowing them. No attack is adapted to randomized labels.
+Defenses that show fewer nodes hide nothing that an attacker could know of them, so that ``cohabitation`` and
+``node_spreading``, which read all nodes that are told, count as knowing them. So they do for randomized labels
+if gradients are encrypted: what is left in sight are nodes, and no node is read otherwise for them. If
+gradients are sent plainly, ``node_posterior`` knows randomized labels, and it alone.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from vfljax.auditing.wires import WireRequest
 from vfljax.datasets.splits import distinct_rows
 from vfljax.defenses import Knower
 from vfljax.errors import UserError, argument, imported
+from vfljax.federation.trees import ALL
 from vfljax.launching.work import Say
 from vfljax.report import words
 from vfljax.sweep.progress import heartbeat
@@ -35,12 +38,16 @@ GROWN = (
     "trees of secure protocols. A passive party is told which rows are in each node whose histogram it "
     "computes, and divides the rows of its own splits."
 )
+TOLD_ALL = (
+    "XGBoost grew {rounds} rounds of trees of at most {depth} levels on the joined columns, which gives the "
+    "trees of secure protocols. As in XGBoost's federated mode and NVFlare every party applies every split, so "
+    "that it is told the nodes of all trees and levels, also of those that the label party grows alone. In "
+    "told_own it is told its own part, as in SecureBoost."
+)
 PLAIN = "Gradients are sent without encryption. The sign of a row's first one names its class."
 ENCRYPTED = "Gradients are taken to be encrypted, so that nothing reads them."
-UNADAPTED = (
-    "Attacks read what a defense leaves in sight. None is adapted to randomized labels, and none draws on the "
-    "known strength of a defense."
-)
+OF_NODES = (Knower("cohabitation"), Knower("node_spreading"))
+OF_NOISY_LABELS = (Knower("node_posterior"),)
 
 
 def audit(
@@ -113,9 +120,8 @@ def request_of(
         )
     _refuse_others(of, grid, folder)
     notes = (
-        GROWN.format(**grid.base._asdict()),
+        (TOLD_ALL if grid.base.told == ALL else GROWN).format(**grid.base._asdict()),
         PLAIN if of.plain else ENCRYPTED,
-        UNADAPTED,
         *sentences.table_notes(table),
         *([] if asked.known else sentences.known_note(dataset, most)),
     )
@@ -134,17 +140,18 @@ def request_of(
     owner = {
         column: every.index(name) for name, columns in table.owners.items() for column in columns
     }
-    own = (Knower("cohabitation"),)
+    randomized = [name for name, of in grid.points.items() if "epsilon" in of[0]]
+    epsilons = {knobs["epsilon"] for name in randomized for knobs in grid.points[name]} - {np.inf}
     return WireRequest(
         methods=methods,
         known=most,
+        knobs={"node_posterior": {"epsilon": (*sorted(epsilons),)}} if epsilons else {},
         alone=alone,
-        known_by={name: own for name, of in grid.points.items() if "epsilon" not in of[0]},
-        remarks={
-            name: defenses.TABLE["label_dp"].remarks
-            for name, of in grid.points.items()
-            if "epsilon" in of[0]
+        known_by={
+            name: OF_NOISY_LABELS if of.plain and name in randomized else OF_NODES
+            for name in grid.points
         },
+        remarks=dict.fromkeys(randomized, defenses.TABLE["label_dp"].remarks),
         fields={
             "name": f"audit of trees on {suite.printable(pathlib.PurePath(table.data).stem)}",
             "notes": notes,
@@ -171,7 +178,8 @@ def _refuse_others(of: Audited, grid: Grid, folder: pathlib.Path) -> None:
     if stored != [name_of(of, grid, UNDEFENDED, grid.base, seed) for seed in seeds]:
         count = words.count(len(stored), "seed")
         what = (
-            f"{folder} holds an audit of {count} of other trees, other data or another encryption"
+            f"{folder} holds an audit of {count} of other trees, other data, another encryption, or trees of "
+            "which other nodes are told"
         )
         remedy = ("choose another ", argument("workdir"), ". Nothing was changed")
         raise UserError(what, remedy=remedy)

@@ -11,7 +11,7 @@ import numpy as np
 from vfljax.auditing.suite import UNDEFENDED
 from vfljax.config import combinations, returned
 from vfljax.errors import Field, UserError, check, unknown
-from vfljax.federation.trees import Boosting
+from vfljax.federation.trees import ALL, OWN, Boosting
 
 CONFIG = "configs/trees.py"
 LIMITS: Mapping[str, tuple[float, float]] = {
@@ -22,9 +22,11 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "cover": (0, 1),
     "epsilon": (0, np.inf),
 }
-"""The least and the largest value of each field of ``Boosting``."""
+"""The least and the largest value of each field of ``Boosting`` that a config may name."""
 WHOLE = ("rounds", "depth", "alone")
 UNDEFENDED_FIELDS = ("rounds", "depth", "learning_rate")  # the others are defenses
+TOLD_OWN = "told_own"
+"""The method, of an audit of parties that are told all nodes, in which they are told their own."""
 
 
 class Grid(NamedTuple):
@@ -33,14 +35,15 @@ class Grid(NamedTuple):
     base: Boosting
     points: Mapping[str, Sequence[Mapping[str, float]]]  # by method, fields of ``Boosting``
 
-    def boosting(self, knobs: Mapping[str, float]) -> Boosting:
-        """Returns how the trees of an operating point grow."""
-        return self.base._replace(**knobs)
+    def boosting(self, method: str, knobs: Mapping[str, float]) -> Boosting:
+        """Returns how the trees of an operating point of a method grow, and what is told of them."""
+        boosting = self.base._replace(**knobs)
+        return boosting._replace(told=OWN) if method == TOLD_OWN else boosting
 
     @property
     def every(self) -> list[Boosting]:
         """How the trees of all operating points grow."""
-        return [self.boosting(knobs) for points in self.points.values() for knobs in points]
+        return [self.boosting(m, knobs) for m, points in self.points.items() for knobs in points]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -48,11 +51,13 @@ class Grid(NamedTuple):
         return max(b.rounds for b in self.every), max(b.depth for b in self.every)
 
 
-def grid_of(source: str) -> Grid:
-    """Returns the grid of a config file such as ``configs/trees.py``, with the undefended federation first.
+def grid_of(source: str, told: str = OWN) -> Grid:
+    """Returns the grid of a config file such as ``configs/trees.py``, with the undefended federation first, and
+    then, if parties are told all nodes, ``TOLD_OWN``.
 
     Args:
       source: the path of a Python file, or of one that comes with vfljax.
+      told: which nodes passive parties are told, one of ``federation.trees.TOLD``.
 
     Raises:
       UserError: for a file that is missing or raises, and for fields and values that ``Boosting`` has not.
@@ -62,26 +67,27 @@ def grid_of(source: str) -> Grid:
         if name not in ("boosting", "grid"):
             raise unknown(f"field of {source}", name, ("boosting", "grid"))
     base = Boosting(**_fields("boosting", values.get("boosting", {}), UNDEFENDED_FIELDS))
-    points = {UNDEFENDED: [{}]}
+    base = base._replace(told=told)
+    points = {UNDEFENDED: [{}], **({TOLD_OWN: [{}]} if told == ALL else {})}
     methods = values.get("grid", {})
     if not isinstance(methods, Mapping):
         remedy = "give {method: {field: values}}"
         raise UserError("is no group", field=Field("grid"), value=methods, remedy=remedy)
     for method, axes in methods.items():
-        if method == UNDEFENDED or not re.fullmatch(r"\w+", str(method)):
-            what = "is always grown" if method == UNDEFENDED else "is no name"
-            remedy = "leave it out" if method == UNDEFENDED else "choose letters, digits and _"
+        taken = method in (UNDEFENDED, TOLD_OWN)
+        if taken or not re.fullmatch(r"\w+", str(method)):
+            what = "is a name that every audit gives" if taken else "is no name"
+            remedy = "choose another" if taken else "choose letters, digits and _"
             raise UserError(what, field=Field("grid"), value=method, remedy=remedy)
         points[method] = combinations(_fields(f"grid.{method}", axes), f"grid.{method}")
     grid = Grid(base, points)
     for method, of in points.items():
         for knobs in of:
             where = "boosting" if method == UNDEFENDED else f"grid.{method}"
-            boosting = grid.boosting(knobs)
-            for name, value in boosting._asdict().items():
-                low, high = LIMITS[name]
-                field, whole = Field(f"{where}.{name}"), name in WHOLE
-                check(field, value, low, high, whole=whole, infinite=name == "epsilon")
+            boosting = grid.boosting(method, knobs)
+            for name, (low, high) in LIMITS.items():
+                field, value = Field(f"{where}.{name}"), getattr(boosting, name)
+                check(field, value, low, high, whole=name in WHOLE, infinite=name == "epsilon")
             if boosting.alone >= boosting.rounds:
                 remedy = f"give fewer than the {boosting.rounds} rounds"
                 field = Field(f"{where}.alone")
@@ -89,7 +95,7 @@ def grid_of(source: str) -> Grid:
     return grid
 
 
-def _fields(place: str, values: Any, allowed: Sequence[str] = Boosting._fields) -> dict[str, Any]:
+def _fields(place: str, values: Any, allowed: Sequence[str] = tuple(LIMITS)) -> dict[str, Any]:
     """Returns a group of a config whose names are fields of ``Boosting``."""
     if not isinstance(values, Mapping):
         remedy = "give {field: value}"

@@ -86,7 +86,7 @@ def recorded(
     begun = last_line = time.monotonic()
     todo = [(method, knobs) for method, points in grid.points.items() for knobs in points]
     only = grid.base._replace(alone=grid.base.rounds)
-    left = [(LABEL_PARTY, {}, only), *((m, knobs, grid.boosting(knobs)) for m, knobs in todo)]
+    left = [(LABEL_PARTY, {}, only), *((m, knobs, grid.boosting(m, knobs)) for m, knobs in todo)]
     places = {
         (number, seed): folder / name_of(of, grid, method, boosting, seed)
         for number, (method, _, boosting) in enumerate(left)

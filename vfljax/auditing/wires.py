@@ -85,6 +85,9 @@ class WireRequest(NamedTuple):
     bins: int = 0  # classes that quantiles make of labels that are numbers; 0: labels are classes
     known: int = 0  # labels that attackers know; 0: those recorded, else ``suite.known_labels``
     attacks: tuple[str, ...] = ()  # names; (): all
+    knobs: Mapping[
+        str, Mapping[str, Sequence[float]]
+    ] = {}  # by attack, beside its options in ``suite``
     alone: Utility = Utility()  # of the label party without the other parties
     # whether an epsilon that a method claims is audited on half of the rows (``sweep.counterfactuals``)
     observed: bool = False
@@ -319,6 +322,7 @@ def _config(request: WireRequest, found: _Checked) -> dict[str, Any]:
     # the scores of trees are added up as logits are without a top model
     federation = request.federation if first.trees is None else NO_SPLIT
     attacked = suite.ATTACKS if first.trees is None else suite.OF_TREES
+    attacked = {name: {**of, **request.knobs.get(name, {})} for name, of in attacked.items()}
     options = suite.suited(attacked, (federation,), known, classes)
     names = request.attacks or [n for n in options if not attacks.TABLE[n].whole_batches]
     if not known:  # attacks that know labels are left out

@@ -1,14 +1,30 @@
 """Gradient-boosted trees over several parties, and what a passive party learns while they grow.
 
 The trees are XGBoost's, trained on the joined columns: secure protocols compute the same histograms, and
-encryption changes no number. What crosses between the parties follows SecureBoost (Cheng et al. 2021, IEEE
-Intelligent Systems 36(6), arXiv 1901.08755, algorithms 1 and 2), as FATE and NVFlare build it:
+encryption changes no number. The label party sends first- and second-order gradients of all rows, encrypted or
+not, and a passive party sums them by bins of its columns for every node that might be split. Which rows are in
+which node a passive party is told in one of two ways:
 
-- The label party sends first- and second-order gradients of all rows, encrypted or not.
-- A passive party sums them by bins of its columns for every node that might be split. For this it is told which
-  rows are in the node: these are the nodes above the largest depth, whoever owns the splits that lead there.
-- The party whose column makes a split divides the node's rows. It therefore also knows both children at the
-  largest depth, for which no histogram is computed.
+own  as in SecureBoost (Cheng et al. 2021, IEEE Intelligent Systems 36(6), arXiv 1901.08755, algorithms 1
+     and 2). A party is told the rows of each node whose histogram it computes: these are the nodes above the
+     largest depth, whoever owns the splits that lead there. The party whose column makes a split divides the
+     node's rows. It therefore also knows both children at the largest depth, for which no histogram is
+     computed. Nothing is told of trees that the label party trains alone.
+all  as in XGBoost's own federated mode and in NVFlare, which runs it. Every worker applies every split: the
+     worker that owns the column decides for each row, the decisions are combined by OR over all workers, and
+     everyone divides the rows by them (XGBoost's tutorial "Federated Learning with XGBoost", section "Threat
+     Model and Solutions"). A party is told the nodes of all trees and levels, also those of trees whose
+     splits are all the label party's. Encryption hides gradients and histograms, not this.
+
+Of a split that is not its own, a party is further told this, which no attack reads here: under ``all`` the
+feature's number, and not the threshold, which is NaN (the same tutorial); with XGBoost on a GPU the threshold
+too (NVFlare's guide to secure XGBoost, "Security Implementation Matrix"; NVFlare issue 3687). In FATE all
+parties get the trees' structure with the owner of each node, and a split's feature and threshold stay with him
+(FATE issue 4164).
+
+Who is told the weights of leaves: in FATE the label party alone (issue 4164; before 1.4.3 it sent weights and
+sums of gradients to the others, issue 1660). Of XGBoost and NVFlare it is not known: their guides name
+thresholds as all that is hidden of a tree. No attack here reads weights.
 
 A row that rests in a leaf above the largest depth keeps that node at all further levels. A node has XGBoost's
 number. The root, which holds all rows, is left out.
@@ -27,10 +43,13 @@ from vfljax.errors import imported
 from vfljax.types import HostArray
 
 UNTOLD = -1  # in place of a node that a party is not told
+OWN, ALL = TOLD = ("own", "all")
+"""Which nodes passive parties are told: those of their own part in the protocol, or all."""
 
 
 class Boosting(NamedTuple):
-    """How trees are boosted, and the defenses; the defaults have none."""
+    """How trees are boosted, the defenses, and which nodes passive parties are told; the defaults have no
+    defense."""
 
     rounds: int = 20
     depth: int = 3  # a smaller one shows fewer levels
@@ -40,6 +59,7 @@ class Boosting(NamedTuple):
     # least share of all rows in a node, each weighed by 4 p (1 - p): rows of a pure node weigh little
     cover: float = 0.0
     epsilon: float = np.inf  # of randomized response on the labels before training
+    told: str = OWN  # one of TOLD
 
 
 class Trees(NamedTuple):
@@ -126,7 +146,7 @@ def probabilities(trees: Trees, columns: HostArray, rounds: int | None = None) -
 
 def nodes(trees: Trees, columns: HostArray, party: int) -> HostArray:
     """Returns the node of each row at each level as a party is told it, [T, L, N] int32; ``UNTOLD`` where it is
-    not, and in all trees of the rounds in which the label party trains alone.
+    not.
 
     Args:
       trees: the federation.
@@ -138,8 +158,12 @@ def nodes(trees: Trees, columns: HostArray, party: int) -> HostArray:
     grown = trees.booster.trees_to_dataframe()
     boosting = trees.boosting
     out = np.full((leaves.shape[1], boosting.depth, len(columns)), UNTOLD, np.int32)
-    for tree in range(boosting.alone * trees.a_round, len(out)):
+    own = boosting.told == OWN
+    first = boosting.alone * trees.a_round if own else 0
+    for tree in range(first, len(out)):
         parents, makers = _parents(grown[grown["Tree"] == tree], trees.owners)
+        # who is told all nodes might as well have made all splits
+        makers = makers if own else [party] * len(makers)
         out[tree] = paths(parents, makers, boosting.depth, party)[leaves[:, tree]].T
     return out
 
