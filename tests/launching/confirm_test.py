@@ -72,6 +72,7 @@ def test_what_is_switched_on_is_trained_beside_undefended_and_judged(
     assert [*experiment.grid] == ["undefended", "noise scale=.01"]
     confirmed = judge_sweep(workdir).confirmed
     assert {"undefended", "noise scale=.01"} <= {*confirmed["label"]}
-    # the folder has other seeds and another grid than what is switched on
+    assert experiment.seeds == fresh.SEEDS
+    # the folder has other first seeds and another grid than what is switched on
     with pytest.raises(UserError, match="has the fresh seeds of another configuration"):
         running.confirm(workdir, "test", said.append)

@@ -188,3 +188,17 @@ def test_an_excerpt_holds_every_table_and_the_command(written, tmp_path):
     assert store.load(workdir).header["command"] in text
     assert (tmp_path / "out" / "frontier.png").stat().st_size > 10_000
     assert (tmp_path / "out" / "leaks.csv").read_text().startswith("configuration,")
+
+
+def test_a_page_on_recordings_has_no_parts_that_were_not_recorded():
+    judged = made(BARE, config={"data": {"name": "wire", "dir": "x"}})
+    data = judged.sweep.header["data"] | {"rows": 10_000, "classes": 2, "train": 2000}
+    data |= {"validation": 0, "test": 0}
+    sweep = judged.sweep._replace(header=judged.sweep.header | {"data": data})
+    text = page._about(judged._replace(sweep=sweep))
+    assert "10,000 recorded rows of all runs together" in text
+    assert "2,000 attacked rows a seed" in text
+    assert "validation" not in text
+    trained = page._about(made(BARE)._replace(sweep=sweep))
+    assert "10,000 rows" in trained
+    assert "2,000 training rows a seed" in trained

@@ -141,9 +141,11 @@ def _beside(
     make: Work,
 ) -> Outcome:
     """Trains and attacks what a sweep names in a folder of that sweep. ``what`` names that in an error."""
-    experiment = changed(experiment_of(store.load(workdir)), fields)
     stored = store.header_of(folder)
-    same = ("grid", "seeds", "first_seed")
+    if stored is not None:  # an answer that these seeds have closed would ask for fewer
+        fields = {**fields, "seeds": stored["config"]["seeds"]}
+    experiment = changed(experiment_of(store.load(workdir)), fields)
+    same = ("grid", "first_seed")
     if stored is not None and any(stored["config"][n] != experiment.stored[n] for n in same):
         raise UserError(
             f"{folder} has {what} of another configuration",
