@@ -14,7 +14,8 @@ from vfljax.auditing import suite, wires
 from vfljax.auditing.wires import Recorded, Utility, WireRequest
 from vfljax.errors import UserError
 from vfljax.launching import running
-from vfljax.report import guarantees
+from vfljax.report import guarantees, tables
+from vfljax.report.answer import answers
 
 ROWS, EPOCHS, WIDTH = 60, 2, 4
 NAMES = ("norm", "mean", "joint", "global_median", "passive")
@@ -83,6 +84,49 @@ def test_a_wire_of_version_1_has_the_figures_that_it_had_before_version_2(tmp_pa
     leaks = vfljax.attack_wire(wire, tmp_path, **asked).leaks().set_index("attack")["leak"]
     expected = {"norm": 0.569231, "mean": 0.828846, "global_median": 0.734615}
     assert leaks.to_dict() == pytest.approx(expected, abs=2e-3)  # less than two pairs of rows
+
+
+def drawn(place, seed, informed):
+    """A wire of messages whose rows are drawn with replacement, of a party whose columns are not recorded."""
+    random, wire = np.random.default_rng(seed), vfljax.Recorder()
+    labels = random.permutation(np.arange(ROWS) % 2)
+    for _ in range(30):
+        rows = random.integers(ROWS, size=12)
+        message = wire.sent("bank", rows, random.normal(size=(12, WIDTH)))
+        means = informed * np.where(labels[rows], 2.0, -1.0)[:, None]
+        wire.received("bank", message, means + random.normal(size=(12, WIDTH)))
+    wire.sent("bank", rows, random.normal(size=(12, WIDTH)))
+    wire.save(place, labels=labels, say=quiet)
+    return place
+
+
+def test_without_columns_leaks_are_compared_and_there_is_no_baseline(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "report", lambda folder: "")
+    runs = [drawn(tmp_path / f"run{seed}", seed, 1.5) for seed in range(3)]
+    after = [drawn(tmp_path / f"after{seed}", seed, 0.1) for seed in range(3)]
+    asked = {"after": after, "attacks": ("mean",), "say": quiet}
+    found = vfljax.attack_wire(runs, tmp_path / "out", **asked)
+    verdicts = found.verdicts().set_index("method")
+    assert {*verdicts["verdict"]} == {"no baseline"}
+    assert {*verdicts["seeds"]} == {3}
+    assert verdicts["leak_lower"]["undefended"] > 0.6
+    assert verdicts["d_upper"]["defended"] < 0
+    (answer,) = answers(found.judged)
+    assert "party0_columns" in answer.answer
+    (section,) = [s for s in tables.sections(found.judged) if s.title.endswith("was recorded")]
+    assert {*section.frame["party"]} == {"bank"}
+    assert section.frame["messages"].tolist() == ["31"] * 6
+    assert section.frame["without an answer"].tolist() == ["12"] * 6
+    assert section.frame["rows of messages"].tolist() == ["372"] * 6
+    defenses.TABLE.pop("wire:defended")
+
+
+def test_a_spent_budget_begins_nothing_and_the_same_call_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "report", lambda folder: "")
+    asked = {"attacks": ("norm",), "say": quiet}
+    first = vfljax.attack_wire(recorded(0), tmp_path, **asked, budget="1ns")
+    assert first.unfinished
+    assert not vfljax.attack_wire(recorded(0), tmp_path, **asked, budget="1h").unfinished
 
 
 def test_methods_are_told_apart_and_their_knobs_are_columns(tmp_path, monkeypatch):

@@ -216,6 +216,8 @@ def test_only_jumps_by_powers_of_two_are_a_loss_scale():
     lengths = np.exp(np.random.default_rng(0).normal(0, 0.05, size=40))
     assert not scale_jumps(lengths * 0.97 ** np.arange(40))
     assert not scale_jumps(np.where(np.arange(40) < 20, lengths, 1.5 * lengths))
+    assert not scale_jumps(0.85 ** np.arange(40))
+    assert not scale_jumps(2.0 ** -np.repeat(np.arange(10) / 2, 4))
     assert scale_jumps(np.where(np.arange(40) < 20, lengths, lengths / 4)) == [(20, -2)]
 
 

@@ -148,7 +148,9 @@ class Sweep:
         complete = not lacking
         whole_bare = not self.missing(panel, bare, k)
         (_, _, low, high), d, c = out["e"], out["d"][3], out["c"][3]
-        if not finite(high) or not finite(d):
+        if not out["e"][0] and n >= 3:
+            said = "no baseline"
+        elif not finite(high) or not finite(d):
             said = "no verdict"
         elif self.same(panel, cfg, bare):
             said = "is undefended"

@@ -35,7 +35,7 @@ def agree(rows, trials, facts):
             got = [row[name + suffix] for suffix in suffixes]
             assert got == pytest.approx(want[name][1:], abs=1e-9, nan_ok=True), (key, name)
         counts = row["seeds"], row["paired_seeds"]
-        assert counts == (want["e"][0], want["d"][0]), key
+        assert counts == (want["e"][0] or want["leak"][0], want["d"][0]), key
         for name in ("missing", "broken"):
             assert set(filter(None, row[name].split(", "))) == want[name], (key, name)
         for name in ("local_only", "share_kept", "validation_loss"):
@@ -228,6 +228,16 @@ def test_of_equal_leaks_that_of_the_surest_excess_is_chosen():
     rows, trials = sweep({"probe": 0.9}, sure, {"probe": [0.5, 0.75, 1.0, 0.75, 0.75]}, base=0.5)
     trials = [{**t, "method": "one" if t["configuration"] else "undefended"} for t in trials]
     assert list(judged(rows, trials)["chosen"]) == [False, True, False]
+
+
+def test_without_a_learner_leaks_are_compared_and_there_is_no_baseline():
+    rows, trials = sweep({"probe": 0.9}, {"probe": 0.7})
+    found = judged([row for row in rows if row["role"] != "learner"], trials)
+    assert [*found["verdict"]] == [Verdict.NO_BASELINE] * 2
+    assert [*found["seeds"]] == [5, 5]
+    assert [*found["leak"]] == pytest.approx([0.9, 0.7])
+    assert found["d_upper"].to_numpy()[1] < 0
+    assert found["e"].isna().all()
 
 
 def test_a_sweep_without_attacks_has_utilities_and_no_leak():

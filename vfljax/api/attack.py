@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -84,6 +85,7 @@ def attack_wire(
     alone: Sequence[float] = (),
     after_utility: Sequence[float] = (),
     after_epsilon: Annotated[float, msgspec.Meta(ge=0)] = 0.0,
+    budget: float | str | None = 0,
     command: str = "vfljax.attack_wire",
     say: Callable[[str], None] = print,
 ) -> Sweep:
@@ -103,17 +105,20 @@ def attack_wire(
       after_utility: of a wire: the same of the runs under a defense.
       after_epsilon: of a wire: the ε of label differential privacy that the defense claims, to be audited from
         below on half of the rows; 0: none.
+      budget: of a wire: how long it may take, such as 90s, 10m or 1h30m; 0: without a limit. What is begun is
+        finished, and the same call continues.
       command: the command that the report names as the sweep's origin.
       say: is given each line of progress, and at the end what the report says.
 
     Raises:
       UserError: for recordings or arguments that are not valid.
     """
+    from vfljax.api.audit import seconds_of
     from vfljax.api.loading import load
     from vfljax.auditing import suite, wires
     from vfljax.launching import running
 
-    folder = pathlib.Path(workdir)
+    end, folder = time.monotonic() + seconds_of(budget), pathlib.Path(workdir)
     runs = wires.written(wire, folder / "wire.npz", bins)
     defended = wires.written(after, folder / "after.npz", bins)
     for name, value in {"after_utility": after_utility, "after_epsilon": after_epsilon}.items():
@@ -139,7 +144,7 @@ def attack_wire(
         attacks=tuple(attacks),
         alone=wires.Utility(tuple(alone)),
     )
-    if wires.attack(request, folder, command, say):
+    if wires.attack(request, folder, command, say, lambda unit: time.monotonic() < end):
         say(running.report(folder))
     return load(folder)
 

@@ -90,7 +90,13 @@ def decide(
 
 def _panels(found: Judged) -> Iterator[str]:
     """Yields the panels on which more seeds may decide something."""
-    hopeless = (Reason.NO_FIGURES, Reason.DIVERGED, Reason.NO_UNDEFENDED, Reason.FEW_SEEDS)
+    hopeless = (
+        Reason.NO_FIGURES,
+        Reason.DIVERGED,
+        Reason.NO_UNDEFENDED,
+        Reason.FEW_SEEDS,
+        Reason.NO_BASELINE,
+    )
     for panel, of in found.decisions.items():
         if of.answer is Answer.OPEN and of.reason not in (*hopeless, Reason.CONTRADICTED):
             yield panel

@@ -122,6 +122,7 @@ class _Checked(NamedTuple):
 
     first: Wire
     digests: dict[str, str]  # of each run's exchange, by method, knobs and run
+    recorded: dict[str, list[dict[str, Any]]]  # likewise the rows of ``_counts``
     cut: HostArray | None  # the thresholds of ``bins``
     paths: int  # the most nodes that all trees of a recording have; 0 for networks
     epochs: tuple[int, ...]  # of the recording that has most; packed ones are brought to as many
@@ -186,9 +187,12 @@ def attack(
     header["data"] |= {"trees": found.first.trees, "missing": recording.missing, **request.data}
     variants = planned(plan, experiment)
     with store.leading(workdir):
-        recordings = _recordings(store.header_of(workdir) or {}, found, workdir)
+        stored = store.header_of(workdir) or {}
+        recordings = _recordings(stored, found, workdir)
+        recorded = {**stored.get("recorded", {}), **found.recorded}
         header = store.begin(workdir, header)
-        header = store.write(workdir, header | {"recordings": recordings})
+        header |= {"recordings": recordings, "recorded": recorded}
+        header = store.write(workdir, header)
         plan = divided_as(plan, header)
         of_labels = plan.dataset.labels, plan.splits, experiment.known_draws, plan.candidates
         arrays = split_arrays(*of_labels)
@@ -245,7 +249,7 @@ def _checked(request: WireRequest) -> _Checked:
             right = all(0 <= u <= 1 for u in values) and len(values) in (0, 1, count)
             _must(right, name, values, "is no utility", remedy)
     cut = cut_at(runs, request.bins, BINS)
-    first, paths, digests = read(runs[0], cut), 0, {}
+    first, paths, digests, recorded = read(runs[0], cut), 0, {}, {}
     epochs = first.epochs
     every = [(name, point) for name, points in request.methods.items() for point in points]
     for number, path in enumerate(runs):
@@ -254,7 +258,8 @@ def _checked(request: WireRequest) -> _Checked:
             run = bare if point is request.bare else read(point.runs[number], cut)
             _must_be_alike(point.runs[number], run, bare)
             paths, epochs = max(paths, _paths(run)), max(epochs, run.epochs, key=len)
-            digests[json.dumps([method, dict(point.knobs), number])] = _digest(run)
+            place = json.dumps([method, dict(point.knobs), number])
+            digests[place], recorded[place] = _digest(run), _counts(run, method, number)
     rows, width, classes = *first.shape[1:], first.classes
     right, remedy = (
         known in range(classes, rows) or known == 0,
@@ -265,7 +270,36 @@ def _checked(request: WireRequest) -> _Checked:
     remedy = "without a top model they are logits, of one number a class"
     right = request.federation == SPLIT or width == classes
     _must(right, "federation", request.federation, what, remedy)
-    return _Checked(first, digests, cut, paths, tuple(epochs.tolist()))
+    return _Checked(first, digests, recorded, cut, paths, tuple(epochs.tolist()))
+
+
+def _counts(wire: Wire, method: str, run: int) -> list[dict[str, Any]]:
+    """Returns for each party how much of a run was recorded; None stands for what the wire does not tell. A
+    federation of trees has no messages."""
+    if wire.trees is not None:
+        return []
+    rows = []
+    for party, of in enumerate(wire.parties):
+        sent = wire.sent if of.sent is None else of.sent
+        count = wire.counts[party] if wire.counts else None
+        rows.append(
+            {
+                "method": method,
+                "run": run,
+                "party": party,
+                "rows": wire.shape[1],
+                "width": wire.shape[2],
+                "epochs": len(wire.epochs),
+                "messages": count and count.messages,
+                "entries": int(sent.sum()) + (count.unanswered if count else 0),
+                "unanswered": count and count.unanswered,
+                "silent": wire.silent,
+                "never": int((~sent.any(axis=0)).sum()),
+                "packed": wire.packed,
+                "columns": 0 if of.columns is None else of.columns.shape[1],
+            }
+        )
+    return rows
 
 
 def _digest(wire: Wire) -> str:

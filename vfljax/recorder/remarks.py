@@ -11,7 +11,7 @@ import numpy as np
 
 MOST_ROWS = 2000  # rows that a linear model is fitted to
 WINDOW = 4  # messages on each side of a jump of gradient lengths
-SPREAD, NEAR = 0.5, 0.15  # of log2 of these lengths: within a window, and to a whole number
+SPREAD, NEAR = 0.3, 0.1  # of log2 of these lengths: within a window, and to a whole number
 LEARNS = 0.9  # lengths of gradients fall to this share, or below, where a federation learns
 FOLDS = 4
 
@@ -164,7 +164,10 @@ def scale_jumps(lengths: np.ndarray) -> list[tuple[int, int]]:
         step = float(np.median(after) - np.median(before))
         power = round(step)
         steady = max(np.ptp(before), np.ptp(after)) < SPREAD
-        if power and steady and abs(step - power) < NEAR:
+        at_once = (
+            abs(after[0] - before[-1] - power) < SPREAD / 2
+        )  # lengths that fall steadily do not
+        if power and steady and at_once and abs(step - power) < NEAR:
             found.append((place, power))
     return found
 

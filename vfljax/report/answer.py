@@ -188,6 +188,11 @@ def _why_open(of: Decided, judged: Judged) -> str:
     if reason is Reason.FEW_SEEDS:
         seeds = int(of.bare["seeds"]) if of.bare else 0
         return f"{count(seeds, 'seed')} allow{'s' * (seeds == 1)} no limits"
+    if reason is Reason.NO_BASELINE:
+        return (
+            "there is no baseline, so that it is not known how much of the leak the federation adds: record "
+            "the passive parties' own columns (party0_columns) too"
+        )
     if reason is Reason.NO_DEFENSE:
         return "no defense was tried"
     if reason is Reason.CONTRADICTED and of.leading and of.fresh:

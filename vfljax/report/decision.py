@@ -74,6 +74,7 @@ class Reason(enum.StrEnum):
     NO_UNDEFENDED = "nothing undefended was attacked"
     FEW_SEEDS = "fewer than three seeds"
     CONTRADICTED = "fresh seeds deny what was to be switched on"
+    NO_BASELINE = "nothing was learned without the federation"
     NO_DEFENSE = "no defense was tried"
     FAMILIES = "not all families of attacks that apply were tried"
     UNFINISHED = "points or attacks were not reached"
@@ -243,6 +244,8 @@ def decide(of: Evidence) -> Decided:
             return out._replace(reason=Reason.CONTRADICTED, leading=v, fresh=fresh)
         rival = _rival(v, whole, final, of)
         return out._replace(answer=Answer.SWITCH_ON, point=v, rival=rival, fresh=fresh)
+    if bare["verdict"] == Verdict.NO_BASELINE:
+        return out._replace(reason=Reason.NO_BASELINE)
     if not points:
         return out._replace(reason=Reason.NO_DEFENSE)
     undecided = tuple(v for v in points if not denied(v, goal))

@@ -44,7 +44,7 @@ def judge(
         undefended_e         of undefended with all its attacks, likewise
         verdict              a value of ``Verdict``
         verdict_seeds        the seeds that would decide it; see ``verdicts.verdict_seeds``
-        seeds, paired_seeds  the seeds of leak and e, and of d and c
+        seeds, paired_seeds  the seeds of e, or of leak if e has none, and those of d
         seeds_left_out       the panel's other seeds: diverged, not trained, or without any attack's figure
         incomplete, missing  whether attacks lack figures, and which: labels, joined by ", "
         broken               labels likewise
@@ -198,7 +198,8 @@ def _judged(
     columns |= {
         "verdict": np.array([verdict.value for verdict in VERDICTS], object)[codes],
         "verdict_seeds": verdict_seeds(compared, codes, level),
-        "seeds": compared.excess.count,
+        # without a baseline e has none
+        "seeds": np.where(compared.excess.count, compared.excess.count, compared.leak.count),
         "paired_seeds": compared.change.count,
         "seeds_left_out": len(panel.seeds) - compared.leak.count,
         "incomplete": ~complete,

@@ -50,10 +50,15 @@ Extend = Callable[[store.StoredSweep, Config], Extra]
 KINDS = {SPLIT: "split", MALICIOUS: "malicious", NO_SPLIT: "no split"}
 ORDER = (
     *(Verdict.PROTECTS, Verdict.LEAKS_MUCH_LESS, Verdict.LEAKS_LESS, Verdict.UNCLEAR),
-    *(Verdict.CANNOT_SAY, Verdict.NOTHING_TO_PROTECT, Verdict.NO_VERDICT),
+    *(Verdict.CANNOT_SAY, Verdict.NO_BASELINE, Verdict.NOTHING_TO_PROTECT, Verdict.NO_VERDICT),
     *(Verdict.LEAKS_AS_BEFORE, Verdict.IS_UNDEFENDED),
 )
 """The verdicts in the order in which tables list them."""
+RECORDED = (
+    "Rows without an answer are left out of what is attacked, and so are epochs without any gradient. In a "
+    "packed view the k-th message of a row is its k-th epoch and its last one is in the last epoch, as where "
+    "rows were drawn with replacement: attacks that read which rows shared a batch are then not run."
+)
 REMARK = 60
 """The characters of a remark that the page and LaTeX show."""
 NO_ATTACK = "no attack reads more"
@@ -107,6 +112,7 @@ def sections(judged: Judged, extra: Sequence[Section] = ()) -> list[Section]:
         Section("What each attack reads", CONFIGURATIONS, _configurations(judged)),
         Section("Attacks", "", _attacks(judged)),
         Section("Columns of the table", COLUMNS, _columns(judged)),
+        Section("How the exchange was recorded", RECORDED, _recorded(judged)),
         Section(
             "Seconds of training and of each attack",
             SECONDS,
@@ -443,6 +449,30 @@ def _columns(judged: Judged) -> pd.DataFrame:
             "note": source["note"],
         }
         for source in sources
+    ]
+    return pd.DataFrame(rows)
+
+
+def _recorded(judged: Judged) -> pd.DataFrame:
+    """Returns a row for each run and party of a recorded exchange; none for what was trained here."""
+    every = judged.sweep.header.get("recorded", {}).values()
+    rows = [
+        {
+            "method": of["method"],
+            "run": of["run"],
+            "party": judged.experiment.parties.name_of(of["party"]),
+            "rows": f"{of['rows']:,}",
+            "never sent": f"{of['never']:,}",
+            "width": f"{of['width']:,}",
+            "own columns": of["columns"] or "not recorded",
+            "messages": NONE if of["messages"] is None else f"{of['messages']:,}",
+            "rows of messages": f"{of['entries']:,}",
+            "without an answer": NONE if of["unanswered"] is None else f"{of['unanswered']:,}",
+            "epochs": f"{of['epochs']:,}" + " (packed)" * of["packed"],
+            "epochs left out": of["silent"],
+        }
+        for recording in every
+        for of in recording
     ]
     return pd.DataFrame(rows)
 

@@ -14,7 +14,8 @@ Limits are mean ± t(n - 1) max(s, h) / sqrt(n), with h of ``half_row``, one-sid
 
 | verdict                             | when, the first that holds                                            |
 |-------------------------------------|-----------------------------------------------------------------------|
-| no verdict                          | e or d has figures on fewer than 3 seeds, such as without a learner   |
+| no baseline                         | leak has figures on 3 seeds or more, and e on none: no learner has    |
+| no verdict                          | e or d has figures on fewer than 3 seeds                              |
 | is undefended                       | utilities and all shared leaks equal undefended's on all its seeds    |
 | nothing to protect                  | the upper limit of undefended's e, over all its attacks, is below .05 |
 | protects from what was tried        | upper limits: e is below .05, c below 0, and d below 0                |
@@ -62,6 +63,7 @@ LESS, MUCH_LESS = -0.02, -0.10
 class Verdict(enum.StrEnum):
     """What the limits allow to say of a configuration; of several, the first that holds."""
 
+    NO_BASELINE = "no baseline"
     NO_VERDICT = "no verdict"
     IS_UNDEFENDED = "is undefended"
     NOTHING_TO_PROTECT = "nothing to protect"
@@ -81,8 +83,9 @@ class Verdict(enum.StrEnum):
 VERDICTS = tuple(Verdict)
 _MORE = "More than .05 leaks beyond what can be read without the federation"
 MEANINGS = {
-    Verdict.NO_VERDICT: "Fewer than three seeds can be compared, or nothing was learned without the "
-    "federation.",
+    Verdict.NO_BASELINE: "It is not known what can be read without the federation, and so not how much of the "
+    "leak it adds: the attackers' own columns are needed.",
+    Verdict.NO_VERDICT: "Fewer than three seeds can be compared.",
     Verdict.IS_UNDEFENDED: "Its utility and its leaks equal undefended's on every seed.",
     Verdict.NOTHING_TO_PROTECT: "Undefended itself adds less than .05 to what can be read without the "
     "federation.",
@@ -167,7 +170,9 @@ def verdict_codes(
     leaks = lower > EXCESS
     protects = (upper < EXCESS) & (compared.rest.upper < 0) & (change < 0)
     nothing = (compared.undefended.upper < EXCESS) & complete[..., :1]
+    unmatched = (compared.excess.count == 0) & (compared.leak.count >= FEWEST_SEEDS)
     holds = {
+        Verdict.NO_BASELINE: unmatched,
         Verdict.NO_VERDICT: np.isnan(upper) | np.isnan(change),
         Verdict.IS_UNDEFENDED: same,
         Verdict.NOTHING_TO_PROTECT: nothing & complete,
