@@ -1,6 +1,7 @@
 """Wires: three forms of file that read alike, and one line for whatever is none."""
 
 import pathlib
+import zipfile
 
 import ml_dtypes
 import numpy as np
@@ -140,6 +141,13 @@ def test_a_wire_is_read_by_its_content(tmp_path):
         for name in ("w.pq", "w.bin", "wire"):
             read(str(path.rename(tmp_path / name)))
             path = tmp_path / name
+    path = pathlib.Path(written(tmp_path, "npz", arrays()))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("__MACOSX/._labels.npy", b"\0\5\x16\7")
+    assert read(str(path)).shape == (E, N, D)
+    with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:
+        archive.writestr("archive/data.pkl", b"")
+    assert "is a file of torch.save" in refused(read, str(tmp_path / "model.pt"))
     for name, content, said in (
         ("w.safetensors", b"\x10\0\0\0\0\0\0\0{}              ", "a safetensors file"),
         ("w.npy", b"\x93NUMPY\1\0", "an array of numpy.save"),

@@ -81,6 +81,8 @@ def named(start: bytes) -> str:
     ``TEXTS``, ``TAR``, "compressed by ..." or "a safetensors file". "" is anything else, such as text."""
     if found := compression(start):
         return f"compressed by {found}"
+    if len(start) > 16 and not start.strip(b"\0"):
+        return "full of zero bytes, as after an interrupted copy"
     for magic, what in MAGIC.items():
         if start.startswith(magic) and not (magic in NAMES and start[len(magic) :][:1] in TEXT):
             return what

@@ -59,7 +59,6 @@ READS = {  # what a file is, of ``formats`` -> likewise
     "a SAS transport file": "read_sas",
     "a JSON file": "read_json",
     "an XML file": "read_xml",
-    "a web page, perhaps in place of the download": "read_html",
 }
 FRAME = "give that frame to from_frame or audit, or write it by its to_parquet"
 WRITE = "give the table as text, .parquet or .npz"
@@ -245,6 +244,8 @@ def _reading_text(path: str, source: Source, options: Mapping[str, Any]) -> Iter
 def _undecoded(source: Source, encoding: str) -> tuple[int, str]:
     """Returns the number of the first line that is no text in an encoding, and its part around the first wrong
     byte as Latin-1; (0, "") if no single line is wrong."""
+    if encoding.lower().startswith(("utf-16", "utf_16", "utf16", "utf-32")):
+        return 0, ""  # a line break is no byte of its own
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(source())
         raw = stack.enter_context(file.open("rb")) if isinstance(file, pathlib.Path) else file
@@ -287,7 +288,7 @@ def _header(source: Source, path: str, options: dict[str, Any]) -> tuple[list[st
     if (
         lines
         and "skiprows" not in options
-        and (excel := EXCEL.fullmatch(lines[0].strip("\ufeff ")))
+        and (excel := EXCEL.fullmatch(lines[0].strip('\ufeff"')))
     ):
         options["skiprows"] = 1
         lines = lines[1:]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vfljax.datasets import formats
 from vfljax.datasets.core import Dataset, classes
 from vfljax.datasets.files import MAX_BYTES, find, fits
 from vfljax.datasets.options import limited
@@ -83,7 +84,11 @@ def arrays(
     # numpy.load returns this for an archive, but would try other formats for any other file
     with reading(path, REMEDY), path.open("rb") as file, np.lib.npyio.NpzFile(file) as archive:
         assert archive.zip is not None
-        present = [key for key in archive.files if optional is None or key in optional]
+        kind = formats.of_program(archive.zip.namelist())
+        if kind not in (formats.NPZ, ""):
+            raise fault(path, f"is {kind}", REMEDY)
+        named = [key for key in archive.files if not formats.hidden(key)]
+        present = [key for key in named if optional is None or key in optional]
         keys = list(dict.fromkeys([*required, *present]))
         narrow(path, len(keys))
         total = 0

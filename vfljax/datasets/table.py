@@ -396,7 +396,7 @@ def _labels(
         texts, note = _binned(texts, o.bins, name, place)
     numeric = not o.bins and all(map(is_number, texts.values))
     spelled = [_whole(value) for value in texts.values] if numeric else texts.values
-    _refuse_spellings(texts.values, spelled, name, place)
+    _refuse_spellings(texts, spelled, name, place)
     training = {*pd.unique(texts.codes[~place.test & ~gone]).tolist()}
     present = {value for code, value in enumerate(spelled) if code in training}
     names = texts.values if o.bins else ordered(present)  # bins are in order, and none is empty
@@ -471,29 +471,27 @@ def _whole(value: str) -> str:
     return str(int(exact)) if whole else value
 
 
-def _refuse_spellings(
-    values: Sequence[str], spelled: Sequence[str], name: str, place: Place
-) -> None:
+def _refuse_spellings(texts: Texts, spelled: Sequence[str], name: str, place: Place) -> None:
     """Raises UserError for two labels that are probably one class: that look alike, that are one number with
     and without leading zeros, or that are two words for a truth value where all labels are such words.
 
     Args:
-      values: the distinct labels as they are in the file.
-      spelled: the same, equal numbers as one text.
+      texts: the labels as they are in the file.
+      spelled: the distinct ones, equal numbers as one text.
       name, place: the label's column.
     """
-    truths = {value: TRUTHS.get(alike(text)) for value, text in zip(values, spelled)}
-    of_truth = None not in truths.values()
+    truths = [TRUTHS.get(alike(text)) for text in spelled]
+    of_truth = None not in truths
     first: dict[Any, tuple[str, str]] = {}
-    for value, text in zip(values, spelled):
-        form: Any = truths[value] if of_truth else alike(text)
+    for code, (value, text) in enumerate(zip(texts.values, spelled)):
+        form: Any = truths[code] if of_truth else alike(text)
         if PADDED.fullmatch(text):
             form = text.lstrip("0") or "0"
         other, other_text = first.setdefault(form, (value, text))
         letters = len(other_text) == len(text) == 1 and other_text.isalpha() and text.isalpha()
         if other_text != text and not (letters and alike(text) != alike(other_text)):
             what = f"has the labels {quoted(other)} and {quoted(value)}, which look alike or mean the same"
-            raise place.fault(name, what, "write one class in one way")
+            raise place.fault(name, what, "write one class in one way", texts.row(code))
 
 
 def _refuse_labels(texts: Texts, names: list[str], numeric: bool, name: str, place: Place) -> None:
