@@ -272,3 +272,15 @@ def test_a_table_for_a_terminal_drops_columns_and_cuts_cells(monkeypatch):
     cut = terminal.fitted(table)
     assert max(map(len, cut.splitlines())) <= 30
     assert all(word in cut for word in ("kdk", "k=2", "…"))
+
+
+def test_how_sure_an_answer_is_names_what_its_limits_are_corrected_for():
+    judged = made(BARE, PROTECTS)
+
+    def sure(**values):
+        decided = judged.decisions["split"]._replace(**values)
+        return row(the(judged._replace(decisions={"split": decided})), "Sure")
+
+    assert sure() == "5 seeds; limits are corrected for 1 point."
+    assert "corrected for 3 candidates and 3 looks" in sure(stage2=True, candidates=3)
+    assert "undefended alone" in sure(stage2=True, candidates=0)

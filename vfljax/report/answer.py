@@ -309,7 +309,11 @@ def _sure(p: _Panel) -> str:
     d, seeds = p.decided, _seeds(p)
     if seeds < FEWEST_SEEDS:
         return f"{count(seeds, 'seed')}: no limits; {FEWEST_SEEDS} give some."
-    if d.stage2:
+    if d.stage2 and not d.candidates:
+        text = (
+            f"{count(seeds, 'seed')} were set aside for undefended alone: no point was left to try"
+        )
+    elif d.stage2:
         text = (
             f"{count(seeds, 'seed')} were set aside to decide; limits are corrected for "
             f"{count(d.candidates, 'candidate')} and {len(LOOKS)} looks (at most 5 % false)"
