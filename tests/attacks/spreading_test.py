@@ -46,19 +46,19 @@ def test_without_known_labels_all_rows_score_alike():
     assert np.nanmax(found) == np.nanmin(found)
 
 
-def test_columns_keep_their_scale_unless_they_are_standardized():
+def test_columns_keep_their_scale_but_as_ranks():
     rng = np.random.default_rng(1)
     labels = rng.permutation(ROWS) % CLASSES
     # the columns of large variance name the class, and more of small variance do not
     columns = np.hstack([8 * np.eye(CLASSES)[labels], rng.normal(size=(ROWS, 30))])
     parts = {"features": columns, "test_features": np.zeros((10, 33))}
     case = cases.make_case(labels, CLASSES, known=KNOWN, **parts)
-    own, each = (
-        cases.attack(cases.build(spreading, CLASSES, blocks="columns", scale=scale), case, known=15)
-        for scale in ("block", "column")
+    own, ranks = (
+        cases.attack(cases.build(spreading, CLASSES, blocks=blocks), case, known=15)
+        for blocks in ("columns", "directions")
     )
     assert harness.accuracy(own.train, labels) > 0.95
-    assert harness.accuracy(each.train, labels) < 0.9
+    assert harness.accuracy(ranks.train, labels) < 0.9
 
 
 @pytest.mark.parametrize(

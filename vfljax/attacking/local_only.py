@@ -21,7 +21,7 @@ from vfljax.attacking.batching import Stored
 from vfljax.attacking.processes import in_processes
 from vfljax.attacking.scoring import AttackOutput
 from vfljax.attacking.view import CommonData, common_data
-from vfljax.attacks.learners import OwnColumns, learn_draws, learners_of
+from vfljax.attacks.learners import LEARNERS, OwnColumns, learn_draws, learners_of
 from vfljax.datasets.numbers import numbers_of, width_of
 from vfljax.store import LOCAL_ONLY as LABEL
 from vfljax.sweep.plan import Plan
@@ -90,16 +90,17 @@ def fitted(
     pairs = list(dict.fromkeys((known, draw) for known, draws in points for draw in range(draws)))
     columns = own_columns(plan, common, attackers, points[0][0], seed)
     drawn = [columns._replace(**_known(common, known, seed, draw)) for known, draw in pairs]
-    rows_read = len(learners) * len(pairs) * columns.numbers.shape[0]
-    scores = in_processes(learn_draws, [(name, drawn) for name in learners], rows_read)
+    jitted = [name for name in learners if LEARNERS[name].jitted]
+    others = [name for name in learners if name not in jitted]
+    rows_read = len(others) * len(pairs) * columns.numbers.shape[0]
+    found = in_processes(learn_draws, [(name, drawn) for name in others], rows_read)
+    found += [learn_draws(name, drawn) for name in jitted]
+    scores = dict(zip((*others, *jitted), found, strict=True))
     places = {
         (known, draws): [pairs.index((known, draw)) for draw in range(draws)]
         for known, draws in points
     }
-    return {
-        name: {point: of_learner[at] for point, at in places.items()}
-        for name, of_learner in zip(learners, scores, strict=True)
-    }
+    return {name: {point: scores[name][at] for point, at in places.items()} for name in learners}
 
 
 def own_columns(

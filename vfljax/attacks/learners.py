@@ -1,11 +1,12 @@
-"""Learners on the host, which score all rows from their columns and a few known labels.
+"""The list of learners, which score all rows from their columns and a few known labels.
 
 A learner fits ``OwnColumns`` and returns scores. What it makes of the columns alone, such as ranks or a graph
 of neighbors, it makes once for all draws of the known labels. On an attacker's own columns, learners are the
 local-only baseline: an attack is worth what it reads beyond the strongest of them, because what a better
 learner reads from the same columns does not come from the federation. On the exchange they are attacks
 (``reader``).
-All are scikit-learn's, or a few lines of NumPy, and none is jitted.
+All are scikit-learn's, or a few lines of NumPy, but for propagation of labels, which is that of the attack
+``spreading``.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy import sparse, special, stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import NearestNeighbors
-from sklearn.semi_supervised import LabelSpreading
 from sklearn.tree import ExtraTreeClassifier
 
+from vfljax.attacks import neighbors
 from vfljax.attacks.core import HostReader
-from vfljax.types import HostArray
+from vfljax.types import Array, HostArray
 
 RANK_SCALE = 3.46  # a uniform variable of this width has a standard deviation of 1
 WIDEST = 4096  # the most columns that others than linear models read; texts have more
@@ -64,6 +66,8 @@ class Learner(NamedTuple):
 
     fit: Callable[[OwnColumns], HostArray]
     prepare: Callable[[OwnColumns], OwnColumns] = lambda own: own
+    # a program of JAX, which uses all cores by itself, so that it is not run in several processes
+    jitted: bool = False
 
 
 def _of_classes(scores: HostArray, present: HostArray, classes: int) -> HostArray:
@@ -131,23 +135,37 @@ def extra_trees(own: OwnColumns) -> HostArray:
     return _of_classes(shares, tree.classes_, own.classes)
 
 
-def neighbors(own: OwnColumns, count: int) -> OwnColumns:
-    """Returns the same with the graph of nearest neighbors [n, n] in place of the columns: 1 at each row's
-    ``count`` nearest rows, of which it is one itself."""
+def neighborhood(own: OwnColumns, ranks: bool = False) -> OwnColumns:
+    """Returns the same with the graph of nearest neighbors in place of the columns, which are on their own
+    scale, or ``ranked``."""
+    dense = (ranked(own) if ranks else own).dense
+    graph = _graph(dense, jax.random.key(own.seed))
+    return own._replace(numbers=jax.tree.map(np.asarray, graph))
+
+
+@jax.jit
+def _graph(x: Array, key: Array) -> neighbors.Graph:
+    every = jnp.ones(len(x), bool)
+    among = neighbors.drawn(key, len(x))
+    return neighbors.graph(neighbors.block(x, every), every, among=among)
+
+
+def propagation(own: OwnColumns) -> HostArray:
+    """Returns the scores of labels that are propagated on a graph, as by the attack ``spreading``."""
+    known = np.zeros((len(own.numbers.ends), own.classes), np.float32)
+    known[own.known, own.labels] = 1
+    return np.asarray(_propagated(own.numbers, known, neighbors.ALPHA))
+
+
+_propagated = jax.jit(neighbors.scores)
+
+
+def ridge(own: OwnColumns, penalty: float = 10.0) -> HostArray:
+    """Returns the scores X (X_k^T X_k + ``penalty`` I)^-1 X_k^T (2 y - 1) of the known rows X_k."""
     dense = own.dense
-    model = NearestNeighbors(n_neighbors=min(count, len(dense) - 1)).fit(dense)
-    return own._replace(numbers=model.kneighbors_graph(dense))
-
-
-def label_spreading(own: OwnColumns) -> HostArray:
-    """Returns the class shares of label spreading on a graph of ``neighbors``."""
-    labels = np.full(own.numbers.shape[0], -1)
-    labels[own.known] = own.labels
-    given: Any = {"kernel": lambda x, y: own.numbers}  # a matrix in place of a kernel
-    model = LabelSpreading(**given, max_iter=100)
-    model = _fitted(model, np.zeros((len(labels), 1), np.float32), labels)
-    shares = np.nan_to_num(model.label_distributions_, nan=1 / len(model.classes_))
-    return _of_classes(shares, model.classes_, own.classes)
+    near, targets = dense[own.known], 2 * np.eye(own.classes)[own.labels] - 1
+    solved = np.linalg.solve(near @ near.T + penalty * np.eye(len(near)), targets)
+    return (dense @ (near.T @ solved)).astype(np.float32)
 
 
 def kernel_ridge(own: OwnColumns) -> HostArray:
@@ -192,8 +210,11 @@ LEARNERS: Mapping[str, Learner] = {
     "self-trained on ranks": Learner(self_trained, ranked),
     "naive Bayes on ranks": Learner(naive_bayes, ranked),
     "extra trees": Learner(extra_trees),
-    "label spreading k=7": Learner(label_spreading, functools.partial(neighbors, count=7)),
-    "label spreading k=15": Learner(label_spreading, functools.partial(neighbors, count=15)),
+    "propagation": Learner(propagation, neighborhood, jitted=True),
+    "propagation on ranks": Learner(
+        propagation, functools.partial(neighborhood, ranks=True), jitted=True
+    ),
+    "ridge on ranks": Learner(ridge, ranked),
     "kernel ridge on ranks": Learner(kernel_ridge, ranked),
     "discriminants on ranks": Learner(discriminants, ranked),
     "kernel and discriminants": Learner(kernel_and_discriminants, ranked),
@@ -203,8 +224,8 @@ DEAR = (
     "extra trees",
     "self-trained",
     "self-trained on ranks",
-    "label spreading k=7",
-    "label spreading k=15",
+    "propagation",
+    "propagation on ranks",
 )
 """The learners that take tens of milliseconds to fit to an exchange."""
 MANY_ROWS = 100_000
@@ -225,9 +246,9 @@ def learn_draws(learner: str, drawn: Sequence[OwnColumns]) -> HostArray:
       learner: a name in ``LEARNERS``.
       drawn: columns that differ in ``known`` and ``labels`` alone.
     """
-    fit, prepare = LEARNERS[learner]
-    numbers = prepare(drawn[0]).numbers
-    return np.stack([fit(own._replace(numbers=numbers)) for own in drawn])
+    row = LEARNERS[learner]
+    numbers = row.prepare(drawn[0]).numbers
+    return np.stack([row.fit(own._replace(numbers=numbers)) for own in drawn])
 
 
 def learners_of(width: int, rows: int) -> tuple[str, ...]:
@@ -269,5 +290,8 @@ def read(
     return scores
 
 
-READERS: Mapping[str, HostReader] = {name: functools.partial(read, name) for name in LEARNERS}
-"""The functions that score the features of an attack, by the name of their learner."""
+READERS: Mapping[str, HostReader] = {
+    name: functools.partial(read, name) for name, learner in LEARNERS.items() if not learner.jitted
+}
+"""The functions that score the features of an attack, by the name of their learner. Those that are jitted are
+attacks of their own."""

@@ -30,6 +30,7 @@ from vfljax.attacks import core
 from vfljax.types import Array
 
 NEAREST = 7
+ALPHA = 0.97
 PRODUCTS = 50  # with S; leaves 1e-5 of s at alpha = .97
 MOST_ROWS = 20_000  # that neighbors are chosen among
 AT_ONCE = 256  # rows whose distances to all others are held

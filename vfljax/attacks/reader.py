@@ -23,7 +23,7 @@ def reader(
     Knobs: how many labels are ``known``.
 
     Args:
-      learner: a name in ``vfljax.attacks.learners.LEARNERS``.
+      learner: a name in ``vfljax.attacks.learners.READERS``.
       blocks: what is read: "all", the attacker's own "columns" or the "exchange".
 
     Returns:
@@ -34,7 +34,7 @@ def reader(
       ValueError: where columns to be read are codes or token ids.
     """
     del num_classes
-    errors.check_choice("learner", learner, learners.LEARNERS)
+    errors.check_choice("learner", learner, learners.READERS)
     check_blocks(bottoms, blocks)
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:

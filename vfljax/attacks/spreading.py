@@ -3,11 +3,14 @@
     x_i = [columns_i, z_i, g mean_i],   s = (1 - alpha) (I - alpha S)^-1 Y
 
 S is the normalized symmetric graph of the 7 nearest neighbors of x, and Y has the known labels
-(``vfljax.attacks.neighbors``, which also says what ties and rows far from all others mean). Each of the three
-blocks has variances that sum to 1: z of the last epoch and the mean gradient are standardized by column, and
-the attacker's own columns are divided by one number, so that a column of little variance stays one. In ten
-classes a defense that mixes a few of them leaves rows of a class near each other, and no linear reader
-separates them.
+(``vfljax.attacks.neighbors``, which also says what ties and isolated rows mean). Each of the three blocks has
+variances that sum to 1. z of the last epoch and the mean gradient are standardized by column. The attacker's
+own columns are divided by one number, so that a column of little variance stays one. A defense that mixes a
+few of ten classes leaves rows of a class near each other, where no linear classifier separates them.
+
+``blocks="directions"`` is for two classes and columns of different kinds: columns are midranks, as for
+``ranks``, and a fourth block has the mean gradients at unit length. It reads more on UCI Spambase (.967 for
+.956 under label DP of epsilon 2), and less on digits.
 
 The graph reads no label and is made once for all draws of known ones. Of more than 20,000 rows each row's
 neighbors are chosen among a drawn 20,000.
@@ -30,16 +33,20 @@ from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.direct import direct
 from vfljax.attacks.enumeration import enumeration
 from vfljax.attacks.probe import standardized
+from vfljax.attacks.ranks import midranks
 from vfljax.attacks.spectral import spectral
 from vfljax.types import KINDS, Array, Known, Scores, View
 
 BLOCKS: Mapping[str, tuple[str, ...]] = {
     "all": ("columns", "embeddings", "gradients"),
+    "directions": ("ranks", "embeddings", "gradients", "directions"),
     "columns": ("columns",),
-    "embeddings": ("columns", "embeddings"),
     "exchange": ("embeddings", "gradients"),
 }
-"""What of a view is read (``Attack.reads``)."""
+"""The blocks that are joined, by the option ``blocks``."""
+
+READS = {"ranks": "columns", "directions": "gradients"}
+"""What of a view (``Attack.reads``) a block is made of, if not what it is called."""
 
 NAMING: Mapping[str, Callable[[Bottoms, int], Attack]] = {
     "enumeration": lambda bottoms, classes: enumeration(bottoms, classes, names="none"),
@@ -49,31 +56,24 @@ NAMING: Mapping[str, Callable[[Bottoms, int], Attack]] = {
 """The attacks that name classes without known labels."""
 
 
-def features(view: View, blocks: str, scale: str) -> Array:
-    """x [N, W]; 0 where a row was not sent.
-
-    Args:
-      view: what the attacker sees.
-      blocks: what is read of it, a name in ``BLOCKS``.
-      scale: whether the columns are on their own scale ("block") or standardized ("column").
-    """
+def features(view: View, blocks: str) -> Array:
+    """x [N, W], the blocks of a name in ``BLOCKS``; 0 where a row was not sent."""
     mean, sent = core.received(view, "mean")
     columns = core.columns_of(view.features)
-    parts = {
-        "columns": columns if scale == "block" else standardized(columns, sent),
-        "embeddings": standardized(view.embeddings[-1], view.sent[-1]),
-        "gradients": standardized(mean, sent),
+    parts: Mapping[str, Callable[[], Array]] = {
+        "columns": lambda: columns,
+        "ranks": lambda: midranks(columns, sent),
+        "embeddings": lambda: standardized(view.embeddings[-1], view.sent[-1]),
+        "gradients": lambda: standardized(mean, sent),
+        "directions": lambda: core.unit(mean),
     }
-    return jnp.concatenate([neighbors.block(parts[name], sent) for name in BLOCKS[blocks]], axis=1)
+    return jnp.concatenate(
+        [neighbors.block(parts[name](), sent) for name in BLOCKS[blocks]], axis=1
+    )
 
 
 def spreading(
-    bottoms: Bottoms,
-    num_classes: int,
-    *,
-    names: str = "known",
-    blocks: str = "all",
-    scale: str = "block",
+    bottoms: Bottoms, num_classes: int, *, names: str = "known", blocks: str = "all"
 ) -> Attack:
     """Spread the known labels, or those that another attack names, to near rows, and score all rows sent.
 
@@ -83,7 +83,6 @@ def spreading(
       names: "known" for labels of known rows, or the attack that names classes for an attacker without any:
         "enumeration", "spectral" (two classes) or "direct" (without a top model).
       blocks: what is read, a name in ``BLOCKS``.
-      scale: "block" to read the attacker's own columns on their own scale, "column" standardized.
 
     Returns:
       An attack whose scores [N, C] are of either sign, NaN for rows never sent. Those rows teach nothing.
@@ -93,8 +92,7 @@ def spreading(
     """
     errors.check_choice("names", names, ("known", *NAMING))
     errors.check_choice("blocks", blocks, BLOCKS)
-    errors.check_choice("scale", scale, ("block", "column"))
-    reads = BLOCKS[blocks]
+    reads = tuple(dict.fromkeys(READS.get(name, name) for name in BLOCKS[blocks]))
     if "columns" in reads:
         core.check_numeric(bottoms, f"choose blocks='exchange' instead of blocks={blocks!r}")
     naming = None if names == "known" else NAMING[names](bottoms, num_classes)
@@ -112,7 +110,7 @@ def spreading(
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         sent = view.sums.count > 0
         among = neighbors.drawn(keys.fold(key, "among"), len(sent))
-        graph = neighbors.graph(features(view, blocks, scale), sent, among=among)
+        graph = neighbors.graph(features(view, blocks), sent, among=among)
         classes = classes_of(key, view, known) * sent[:, None]
         return core.scored(neighbors.scores(graph, classes, knobs["alpha"]), sent)
 
@@ -121,7 +119,7 @@ def spreading(
         reads = tuple(dict.fromkeys((*reads, *naming.reads)))
         # of more classes spectral reads known labels
         fields = {"federations": naming.federations, "binary": names == "spectral", "knobs": {}}
-    fields["knobs"] = {**fields["knobs"], "alpha": 0.97}
+    fields["knobs"] = {**fields["knobs"], "alpha": neighbors.ALPHA}
     return Attack(
         **{"run": run, "federations": KINDS, **fields},
         ranges={"alpha": (0.0, 0.99)},
