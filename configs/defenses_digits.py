@@ -142,6 +142,7 @@ def get_config(variant=""):
                 "clusters": {"names": "none"},
                 "joint": {"known": 40, "steps": 200, "blocks": ("all", "best")},  # by default 500
                 "ranks": {"known": 40, "learner": ("kernel", "lda")},
+                "spreading": {"known": 40, "blocks": ("all", "directions")},
                 "reader": {
                     "known": 40,
                     "learner": ("extra trees", "naive Bayes on ranks", "self-trained"),

@@ -177,6 +177,7 @@ def _config(variant):
                 "clusters": {"names": "none"},
                 "joint": {"known": 20, "steps": 200, "blocks": ("all", "best")},  # by default 500
                 "ranks": {"known": 20, "learner": ("kernel", "lda")},
+                "spreading": {"known": 20, "blocks": ("all", "directions")},
                 "reader": {
                     "known": 20,
                     "learner": ("extra trees", "naive Bayes on ranks", "self-trained"),

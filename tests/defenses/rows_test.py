@@ -25,7 +25,8 @@ def test_forms_are_recognized_by_federation_name_and_option():
     kdk, noise = TABLE["kdk"], TABLE["noise"]
     assert kdk.known_to("no_split", [identity("direct/most_negative")])
     assert not kdk.known_to("no_split", [identity("direct/first_negative"), identity("probe")])
-    assert kdk.known_to("split", [identity("norm"), identity("probe")])
+    assert kdk.known_to("split", [identity("norm"), identity("spreading")])
+    assert not kdk.known_to("split", [identity("probe"), identity("joint")])
     assert noise.known_to("split", [identity("mean/mean")])
     assert not noise.known_to(
         "split", [identity("mean/oracle"), identity("norm"), identity("direct/mean")]

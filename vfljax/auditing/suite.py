@@ -91,6 +91,7 @@ ATTACKS: Mapping[str, Mapping[str, Any]] = {
     "enumeration": {"names": "none"},
     "joint": {"steps": 200, "blocks": ("all", "best")},
     "ranks": {"learner": ("kernel", "lda")},
+    "spreading": {"blocks": ("all", "directions")},
     "reader": {"learner": ("extra trees", "naive Bayes on ranks", "self-trained")},
     "charge": {},
     "correlation": {},

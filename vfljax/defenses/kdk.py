@@ -103,7 +103,8 @@ ROW = DefenseRow(
             *(Knower("direct", "most_negative"), Knower("direct", "least_negative")),
             *(Knower("fusion", "subtract"), Knower("fusion", "add")),
         ),
-        "split": (Knower("probe"),),  # a few known labels identify which of the k it is
+        # rows of a class stay near each other, where linear readers such as probe and joint read less
+        "split": (Knower("spreading"),),
     },
     neutral={"epsilon": 0.0, "k": 1.0},
     strengths=Strengths("epsilon", (0.1, 0.2, 0.3, 0.4, 0.45), {"k": 2.0}),

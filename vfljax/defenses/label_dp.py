@@ -262,7 +262,7 @@ ROW = DefenseRow(
         # noise that is drawn once is learned away: embeddings average over rows
         "split": (
             *(Knower("probe"), Knower("passive"), Knower("spectral")),
-            Knower("posterior", "direction"),
+            *(Knower("posterior", "direction"), Knower("spreading")),
         ),
     },
     neutral={"epsilon": math.inf, "sigma": 1.0, "ell": 1.0, "fold": 0.01},

@@ -43,7 +43,7 @@ AVERAGING = (
     Knower("median", "votes"),
     Knower("probe", "mean"),
     Knower("probe", "votes"),
-    Knower("joint"),
+    *(Knower("joint"), Knower("spreading")),
 )
 """Attacks on averages of a row's gradients, or of their signs, over epochs. Noise of mean zero
 averages out, and entries that are sent only now and then add up. (Averaging is as old as additive
