@@ -207,28 +207,46 @@ def _changes(ordered: Array) -> Array:
     return jnp.concatenate([jnp.ones(1, bool), ordered[1:] != ordered[:-1]])
 
 
-def _runs(first: Array) -> tuple[Array, Array]:
-    """Where the run of each sorted row begins and ends, [n] both; ``first`` [n] marks where runs begin."""
-    places = jnp.arange(len(first))
-    left = jax.lax.cummax(jnp.where(first, places, 0))
-    last = jnp.roll(first, -1)
-    right = jax.lax.cummin(jnp.where(last, places + 1, len(first)), reverse=True)
-    return left, right
+def sortable(x: Array) -> Array:
+    """int32 in the order of float32 x, 0 and -0 as equal: on CPU, XLA sorts them in a fifth of the time."""
+    return _turned(jax.lax.bitcast_convert_type(jnp.where(x == 0, 0.0, x), jnp.int32))
+
+
+def from_sortable(bits: Array) -> Array:
+    """The inverse of ``sortable``."""
+    return jax.lax.bitcast_convert_type(_turned(bits), jnp.float32)
+
+
+def _turned(bits: Array) -> Array:
+    """The bits of float32 as integers in the numbers' order, or the other way round."""
+    return jnp.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
 
 
 def ranked(scores: Array) -> tuple[Array, Array, Array]:
-    """The order that sorts scores [n], how many are smaller than each, and how many not larger; NaN is 0."""
-    scores = jnp.where(jnp.isfinite(scores), scores, 0.0)
-    order = jnp.argsort(scores)
-    each = jnp.zeros_like(order)
-    left, right = (each.at[order].set(ends) for ends in _runs(_changes(scores[order])))
-    return order, left, right
+    """Of scores [n], of which NaN is 0: where the run of equal scores begins at each place of their sorted
+    order, and for each score how many are smaller, and how many are not larger.
+
+    The order itself is not computed: on CPU, sorting places beside the scores takes ten times as long.
+    """
+    numbers = sortable(jnp.where(jnp.isfinite(scores), scores, 0.0))
+    ordered = jnp.sort(numbers)
+    below, until = (jnp.searchsorted(ordered, numbers, side=side) for side in ("left", "right"))
+    places = jnp.arange(len(ordered))
+    return jax.lax.cummax(jnp.where(_changes(ordered), places, 0)), below, until
+
+
+def cumulated(ranks: tuple[Array, Array, Array], mass: Array) -> Array:
+    """The sums [..., n + 1] of ``mass`` [..., n] over the rows that lie below each place of the sorted order,
+    right at the places where runs of equal scores begin and end; ``ranks`` is of ``ranked``."""
+    _, below, _ = ranks
+    sums = jnp.cumsum(jnp.zeros_like(mass).at[..., below].add(mass), axis=-1)
+    return jnp.concatenate([jnp.zeros((*mass.shape[:-1], 1)), sums], axis=-1)
 
 
 def _ahead(ranks: tuple[Array, Array, Array], mass: Array) -> Array:
     """The sum of ``mass`` over the rows that each row ranks above, [n], given ``ranked``; ties count half."""
-    order, left, right = ranks
-    below = jnp.concatenate([jnp.zeros(1), jnp.cumsum(mass[order])])
+    _, left, right = ranks
+    below = cumulated(ranks, mass)
     return (below[left] + below[right]) / 2
 
 

@@ -35,10 +35,9 @@ def certainty(
     apart = jnp.where(jnp.isfinite(apart), apart, -1.0)
     right = labels == positive if two else (apart >= 0) & (first == labels)
     toward = jnp.where(jnp.asarray(positive) == 1, 1.0, -1.0) * metrics.difference(scores)
-    order, low, high = metrics.ranked(toward if two else apart)
-    below = jnp.stack([weights * ~right, weights * right])
-    below = jnp.pad(jnp.cumsum(below[:, order], axis=1), ((0, 0), (1, 0)))
-    until = (below[:, -1:] - below[:, low[order]])[:, ::-1]  # at the end of a run of ties
+    ranks = starts, low, high = metrics.ranked(toward if two else apart)
+    below = metrics.cumulated(ranks, jnp.stack([weights * ~right, weights * right]))
+    until = (below[:, -1:] - below[:, starts])[:, ::-1]  # at the end of a run of ties
     misses, hits = jnp.pad(until, ((0, 0), (1, 0)))
     steps = misses if two else misses + hits
     places = jnp.floor((1 + 1e-6) * SHARES * steps[-1])  # 1e-6: float32 may round down
