@@ -63,7 +63,7 @@ def get_config():
                 "mean": {"epoch": ("mean", 0), "scores": "distance", "known": 40},
                 "probe": {"inputs": ("gradients", "both"), "epoch": "mean", "known": 40},
                 "spectral": {"signal": "gradients", "whole": (False, True)},
-                "joint": {"steps": 200, "blocks": "best", "known": 40},
+                "joint": {"blocks": "best", "known": 40},
                 "posterior": posterior,
             },
         }

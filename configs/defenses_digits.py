@@ -140,7 +140,7 @@ def get_config(variant=""):
                 "similarity": {"known": 40, "epoch": (-1, 0)},
                 "enumeration": {"known": 40, "names": ("known", "none")},
                 "clusters": {"names": "none"},
-                "joint": {"known": 40, "steps": 200, "blocks": ("all", "best")},  # by default 500
+                "joint": {"known": 40, "blocks": ("all", "best")},
                 "ranks": {"known": 40, "learner": ("kernel", "lda")},
                 "spreading": {"known": 40, "blocks": ("all", "directions")},
                 "reader": {

@@ -175,7 +175,7 @@ def _config(variant):
                 "surrogate": {"names": "none"},
                 "enumeration": {"names": "none"},
                 "clusters": {"names": "none"},
-                "joint": {"known": 20, "steps": 200, "blocks": ("all", "best")},  # by default 500
+                "joint": {"known": 20, "blocks": ("all", "best")},
                 "ranks": {"known": 20, "learner": ("kernel", "lda")},
                 "spreading": {"known": 20, "blocks": ("all", "directions")},
                 "reader": {

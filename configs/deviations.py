@@ -99,7 +99,7 @@ def get_config(variant="digits-swap"):
                 "spectral": {"signal": ("embeddings", "gradients")},
                 "probe": {"known": 40, "inputs": ("both", "gradients"), "epoch": (-1, "mean")},
                 "similarity": {"known": 40, "epoch": (-1, 0)},
-                "joint": {"known": 40, "steps": 200, "blocks": ("all", "best")},
+                "joint": {"known": 40, "blocks": ("all", "best")},
                 "ranks": {"known": 40, "learner": ("kernel", "lda")},
                 "reader": {"known": 40, "learner": ("extra trees", "self-trained")},
                 **({} if name == "digits" else TWO_CLASSES),

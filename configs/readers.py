@@ -48,7 +48,7 @@ ATTACKS = {
     "residual": {},
     "probe": {"known": 40, "inputs": ("both", "gradients"), "epoch": (-1, "mean")},
     "similarity": {"known": 40},
-    "joint": {"known": 40, "steps": 200},
+    "joint": {"known": 40},
     "posterior": {
         "signal": ("entries", "direction"),
         "columns": ("values", "ranks"),

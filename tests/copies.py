@@ -23,6 +23,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from tests.kills import MADE, end, forked, left_over, note_units, wait
@@ -63,14 +64,21 @@ def header() -> dict[str, Any]:
 class Maker:
     """Stands for ``work._Maker``."""
 
-    def __init__(self, begun: work.Begun, queue: work.Queue, *rest: Any) -> None:
-        del rest
+    def __init__(
+        self, begun: work.Begun, queue: work.Queue, pool: Any = None, may: work.May = work.anything
+    ) -> None:
+        del pool
+        self.may = may
         self.begun, self.queue, self.workdir, self.program = begun, queue, begun.workdir, ""
 
     def doing(self) -> str:
         return "writing rows"
 
-    def make(self, unit: store.Unit) -> None:
+    def make(self, units: Sequence[store.Unit]) -> None:
+        for unit in units:
+            self._make(unit)
+
+    def _make(self, unit: store.Unit) -> None:
         self.program = unit.program
         for name in unit.needs:
             store.verify(self.workdir, name)

@@ -194,12 +194,15 @@ def test_attacks(name, options):
     tested = of_attacks.TestedAttack(name, options, ROWS[name].classes[0])
     case, attack = tested.case(), tested.attack()
     bottoms = (MLP((), case.run.exchange["embeddings"].shape[-1]),)
-    static = AttackProgram(name, tuple(options.items()), bottoms, tested.num_classes, Agreed(BATCH))
+    static = AttackProgram(
+        name, (tuple(options.items()),), bottoms, tested.num_classes, Agreed(BATCH)
+    )
     if attack.diagnostic:  # which is computed of a whole federation, and constructed here
         view, known = seen_of(*jax.tree.map(jnp.asarray, case))
         check(jax.jit(attack.run).trace(jax.random.key(0), view, known, tested.knobs))
         return
-    run = case.run._replace(knobs={**case.run.knobs, **tested.knobs})
+    knobs = {k: np.float32([v]) for k, v in {**case.run.knobs, **tested.knobs}.items()}
+    run = case.run._replace(knobs=knobs)
     two = jax.tree.map(lambda a: np.stack([np.asarray(a)] * 2), run)
     common = jax.tree.map(jnp.asarray, case.common)
     check(jax.jit(jax.vmap(make_attack_member(static), in_axes=(0, None))).trace(two, common))

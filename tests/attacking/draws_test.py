@@ -57,14 +57,16 @@ def test_each_draw_of_an_attack_knows_its_own_rows(plan, arrays):
     exchange |= {f"sum_{name}": gradients[0] for name in ("gradient", "sign", "square")}
     exchange |= {"sum_count": jnp.ones(320), "epochs": jnp.arange(2)}
     exchange |= {"order": jnp.tile(jnp.arange(320), (2, 1)), "sent": jnp.ones((2, 320), bool)}
-    knobs = {"known": jnp.float32(KNOWN)}
+    knobs = {"known": jnp.full(1, KNOWN, jnp.float32)}
     run = view.AttackInput(jnp.int32(1), jnp.uint32(0), knobs, exchange, ({},))
-    static = batching.AttackProgram("mean", (), (MLP((), 4),), 10, Agreed(32), DRAWS)
+    static = batching.AttackProgram("mean", ((),), (MLP((), 4),), 10, Agreed(32), DRAWS)
     attack = harness.quick_jit(batching.make_attack_member(static))
-    scores = attack(run, common).train
+    scores = attack(run, common)[0].train[0]
     by_draw = common.known_order.reshape(DRAWS, -1, 320)
     turned = common._replace(known_order=jnp.roll(by_draw, -1, axis=0).reshape(-1, 320))
-    np.testing.assert_allclose(attack(run, turned).train, np.roll(scores, -1, axis=0), atol=1e-6)
+    np.testing.assert_allclose(
+        attack(run, turned)[0].train[0], np.roll(scores, -1, axis=0), atol=1e-6
+    )
     assert all(harness.differ(scores[i], scores[i - 1]) for i in range(DRAWS))
     for draw in range(DRAWS):
         known = view.known_rows(common, jnp.int32(1), jnp.float32(KNOWN), draw)
@@ -90,7 +92,9 @@ def test_figures_are_means_over_the_draws_each_scored_on_its_own_unknown_rows(ar
     )
     scorer = scoring.Scorer(arrays, None, KNOWN, None)
     mean = attacks.TABLE["mean"]((MLP((), 4),), 10)
-    figures = scorer.figures(Scores(jnp.asarray(train)), inputs, mean, jax.device_count())
+    figures = scorer.figures(
+        Scores(jnp.asarray(train)[:, None]), inputs, mean, jax.device_count(), 0
+    )
     assert (figures["draws"] == DRAWS).all()
     for seed in range(SEEDS):
         right = train[seed].argmax(-1) == labels[seed]

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import itertools
+import shutil
 
 import numpy as np
 import pytest
@@ -61,16 +62,16 @@ def test_a_resumed_attack_computes_only_what_is_missing(workdir, monkeypatch):
     assert len(removed) == 3
     drop_units(workdir, "passive")
     store.write_partial_rows(workdir, unit, [row for row in rows if row not in removed])
-    computed, run_group = [], run._run_together
+    computed, run_family = [], run._run_family
 
-    def counted(unit, todo, *rest):
-        computed.extend(job.key for job in todo)
-        return run_group(unit, todo, *rest)
+    def counted(family, *rest):
+        computed.extend(job.key for job in family.jobs.values())
+        return run_family(family, *rest)
 
     def fitted(*_):
         raise AssertionError("the baseline on the host was fitted before")
 
-    monkeypatch.setattr(run, "_run_together", counted)
+    monkeypatch.setattr(run, "_run_family", counted)
     monkeypatch.setattr(local_only, "learn_draws", fitted)
     attack(workdir)
     assert sorted(computed) == sorted(map(jobs.key_of, removed))
@@ -154,7 +155,11 @@ def program_for(variant, plan):
     group = jobs.ViewGroup("split", (0,), spec, 0)
     arrays = split_arrays(plan.dataset.labels, plan.splits)
     stored = batching.Stored(plan, None, {}, arrays, None, {})
-    batch = batching.make_attack_batch(variant, group, stored)
+    attack = variants.make_attack(variant, spec.bottoms[:1], 10)
+    planned = jobs.VariantPlan(variant, attack, ((0,),))
+    job = jobs.Job(jobs.ATTACK, variant, group, 0, 0, {"trial": 0})
+    (family,) = batching.families_of([(planned, [job])])
+    batch = batching.make_attack_batch(family, stored)
     inputs, layout = np.zeros(2, np.int32), batch_layout.layout(2)  # of as many training rows
     return programs.program(
         batching.make_attack_member, (batch.static,), layout, inputs, batch.common
@@ -194,9 +199,39 @@ def test_attacks_that_compute_the_same_share_a_program_and_groups_of_equal_shape
     other = dataclasses.replace(spec, batch_size=spec.batch_size + 1)
     places = ("split", spec, 0), ("malicious-0", spec, 0), ("split", other, 1)
     groups = [jobs.ViewGroup(name, (0,), of_group, number) for name, of_group, number in places]
-    made = [jobs.Job(jobs.ATTACK, variant, group, 0, 0, {}) for group in groups]
-    mean = variants.make_attack(variant, spec.bottoms[:1], 10)
-    assert batching.sharing_calls(made, mean) == [made[:2], made[2:]]
+    made = [
+        jobs.Job(jobs.ATTACK, variant, group, 0, 0, {"trial": k}) for k, group in enumerate(groups)
+    ]
+    mean = jobs.VariantPlan(variant, variants.make_attack(variant, spec.bottoms[:1], 10), ((0,),))
+    assert [of.members for of in batching.families_of([(mean, made)])] == [made[:2], made[2:]]
+
+
+def test_variants_and_points_are_one_program_and_each_reads_what_it_reads_alone(
+    workdir, tiny_sweep, tmp_path, monkeypatch
+):
+    made, make = [], batching.make_attack_member
+    monkeypatch.setattr(
+        batching, "make_attack_member", lambda static: made.append(static.name) or make(static)
+    )
+    every = {"known": (10, 40), "inputs": ("both", "gradients"), "epoch": (-1, 0)}
+    attack(workdir, {"probe": every})
+    # each federation has a width of its own, and the upper bound learns from other numbers of rows
+    assert made == ["probe"] * 4
+    alone = shutil.copytree(tiny_sweep, tmp_path / "alone")
+    attack(alone, {"probe": {"known": 40, "inputs": "gradients", "epoch": 0}})
+    options = {"inputs": "gradients", "epoch": 0}
+    together, single = (
+        {
+            (row["trial"], what): row[f"{what}_leak" if what else "leak"]
+            for row in store.load(folder).attacks.to_pylist()
+            if row["attack"] == "probe" and row["attack.known"] == 40
+            if dict(store.identity_of(row).options) == options
+            for what in ("", "all_labels")
+        }
+        for folder in (workdir, alone)
+    )
+    assert len(single) == 48
+    assert together == pytest.approx(single, abs=1e-5)
 
 
 def test_a_reader_on_the_host_scores_the_features_of_its_own_trial_and_labels(workdir):

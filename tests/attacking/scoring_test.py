@@ -240,7 +240,7 @@ def test_rows_are_scored_that_were_sent_in_what_is_read(monkeypatch):
     scorer, seen = object.__new__(scoring.Scorer), []
     scorer._naming = 0
 
-    def figures(output, capacity):
+    def figures(output, capacity, point):
         seen.append(output.sent[0].tolist())
         return {}
 
@@ -250,5 +250,5 @@ def test_rows_are_scored_that_were_sent_in_what_is_read(monkeypatch):
     inputs = AttackInput(np.zeros(1, int), np.zeros(1, int), {}, exchange, ())
     for epoch in (None, 0, -1):  # all epochs, the first, the last
         attack = SimpleNamespace(epoch=epoch, oracle=False, steps=0)
-        scorer.figures(Scores(np.zeros((1, 1, 3, 2))), inputs, attack, 1)
+        scorer.figures(Scores(np.zeros((1, 1, 1, 3, 2))), inputs, attack, 1, 0)
     assert seen == [[True, True, False], [True, True, False], [True, False, False]]

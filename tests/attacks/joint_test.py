@@ -11,7 +11,7 @@ from tests.reference import joint as reference
 from vfljax.attacks.joint import BLOCKS, joint, log_odds
 from vfljax.models import WideDeep
 
-ROWS, CLASSES, KNOWN, STEPS = 150, 3, 12, 40
+ROWS, CLASSES, KNOWN, STEPS = 150, 3, 12, 500
 TWINS = (("all", "column"), ("exchange", "block"))
 FORMS = [cases.build(joint, CLASSES, blocks=b, scale=s, steps=STEPS) for b, s in TWINS]
 
@@ -41,11 +41,9 @@ def inputs(parts, blocks, scale):
 def test_agrees_with_the_numpy_twin():
     labels, parts, case = run()
     given = labels, cases.known_of(case), CLASSES
-    for place, ridge in enumerate((1.0, 0.0)):
-        ours = cases.attack_all(FORMS, case, known=KNOWN, ridge=ridge)[place]
-        x = inputs(parts, *TWINS[place])
-        expected = reference.scores(x, *given, ridge, tau=0.5, steps=STEPS)
-        np.testing.assert_allclose(ours, expected, atol=2e-3)
+    for ours, twin in zip(cases.attack_all(FORMS, case, known=KNOWN), TWINS, strict=True):
+        expected = reference.scores(inputs(parts, *twin), *given, ridge=1.0, tau=0.5)
+        np.testing.assert_allclose(ours, expected, atol=5e-3)
 
 
 COLUMNS = {"features": np.random.default_rng(2).normal(size=(ROWS, 6))}
@@ -63,7 +61,7 @@ def test_the_best_blocks_are_the_numpy_twin_s_and_one_known_row_a_class_chooses_
     labels, parts, case = run(known=known, changes=changes.items())
     if known > CLASSES:
         every_x = [inputs(parts, b, "column") for b in BLOCKS]
-        best = reference.best(every_x, labels, cases.known_of(case), CLASSES, 1.0, steps=100)
+        best = reference.best(every_x, labels, cases.known_of(case), CLASSES, 1.0)
         assert list(BLOCKS)[best] == blocks
     forms = [cases.build(joint, CLASSES, blocks=b, steps=100, rounds=1) for b in ("best", *BLOCKS)]
     ours, *theirs = cases.attack_all(forms, case, known=known)
@@ -75,8 +73,7 @@ def test_without_tau_it_is_scikit_learn_s_logistic_regression_on_the_known_rows(
     x, known = inputs(parts, "all", "column"), cases.known_of(case)
     model = LogisticRegression(max_iter=1000).fit(x[known], labels[known])
     one = cases.build(joint, CLASSES, rounds=1, steps=500)
-    knobs = {"tau": 0.0, "weight_decay": 0.0, "learning_rate": 0.03}
-    ours = np.asarray(cases.attack(one, case, known=KNOWN, **knobs).train)
+    ours = np.asarray(cases.attack(one, case, known=KNOWN, tau=0.0).train)
     ours = ours - ours.mean(axis=1, keepdims=True)  # theirs sum to 0 over the classes
     np.testing.assert_allclose(ours, model.decision_function(x), atol=0.01)
 
@@ -88,17 +85,8 @@ def test_confidence_ranks_where_probabilities_are_all_one():
     np.testing.assert_allclose(odds[3], 3, rtol=1e-6)
 
 
-def test_hidden_units_learn_a_rule_that_is_not_linear():
-    z = np.random.default_rng(0).normal(size=(2, 300, 2))
-    labels = np.int64(z[1, :, 0] * z[1, :, 1] > 0)
-    case = cases.make_case(labels, 2, embeddings=z, gradients=0 * z, known=100)
-    one = cases.build(joint, 2, blocks="exchange", hidden=32, rounds=1, steps=300)
-    guess = np.argmax(cases.attack(one, case, known=100).train, axis=1)
-    assert np.mean(guess == labels) > 0.8
-
-
 def test_columns_of_codes_are_refused_with_the_remedy():
     coded = (WideDeep(4, (3, 0)),)
     with pytest.raises(ValueError, match=r"codes and not numbers: choose blocks='exchange'"):
         joint(coded, 2)
-    assert joint(coded, 2, blocks="exchange").steps == 2500
+    assert joint(coded, 2, blocks="exchange").steps == 300

@@ -11,7 +11,7 @@ from tests.reference.ranks import ranked
 from vfljax.attacks.posterior import posterior
 from vfljax.models import WideDeep
 
-ROWS, CLASSES, STEPS = 400, 3, 200
+ROWS, CLASSES, STEPS = 400, 3, 400  # which come near the minimum that SciPy finds
 
 
 def columns_and_labels(epsilon, classes):
@@ -45,8 +45,35 @@ def scores(case, epoch="mean", **knobs):
 @pytest.mark.parametrize(("epoch", "later"), [("mean", 1), (0, -2)])
 def test_agrees_with_the_numpy_twin(epoch, later):
     _, noisy, x, case = run(0.5, later=later)
-    expected = reference.scores(zeta(x), noisy, CLASSES, 0.5, steps=STEPS)
-    np.testing.assert_allclose(scores(case, epoch, epsilon=0.5), expected, rtol=1e-3, atol=2e-3)
+    expected = reference.scores(zeta(x), noisy, CLASSES, 0.5)
+    np.testing.assert_allclose(scores(case, epoch, epsilon=0.5), expected, rtol=1e-3, atol=5e-3)
+
+
+@pytest.mark.parametrize("classes", [2, CLASSES])
+def test_noise_of_a_known_law_weighs_each_row_as_in_the_numpy_twin(classes):
+    """Entries with noise, of two rows alone in one epoch: their average holds more of it."""
+    x, labels, noisy = columns_and_labels(1.0, classes)
+    rng, scale = np.random.default_rng(1), 0.01
+    hot = np.eye(classes)[noisy]
+    g = (1 / classes - hot) / 50 + scale * rng.normal(size=(2, ROWS, classes))
+    sent = np.ones((2, ROWS), bool)
+    sent[0, :2] = False
+    g[~sent] = 0
+    case = cases.make_case(labels, classes, gradients=g, features=x, sent=sent, known=0)
+    one = cases.build(posterior, classes, steps=STEPS)
+    found = np.asarray(cases.attack(one, case, epsilon=1.0, noise=scale).train)
+    count = sent.sum(axis=0)
+    tau = scale / np.sqrt(count)
+    expected = reference.scores_with_noise(zeta(x), g.sum(axis=0) / count[:, None], tau, 1.0)
+    by_class = [s - s.mean(axis=1, keepdims=True) for s in (found, expected)]
+    np.testing.assert_allclose(*by_class, atol=0.01)
+    g = np.where(sent[:, :, None], (1 / classes - hot) / 50, 0)
+    case = cases.make_case(labels, classes, gradients=g, features=x, sent=sent, known=0)
+    plain, faint = (
+        np.asarray(cases.attack(one, case, epsilon=1.0, noise=tau).train) for tau in (0, 1e-9)
+    )
+    by_class = [s - s.mean(axis=1, keepdims=True) for s in (plain, faint)]
+    np.testing.assert_allclose(*by_class, atol=1e-3)
 
 
 def test_a_large_epsilon_is_the_direct_attack_and_0_says_nothing():
@@ -81,12 +108,12 @@ def test_under_vlp_signs_name_the_bits_and_the_posterior_is_that_of_the_twin():
     one = cases.build(posterior, CLASSES, steps=STEPS, signal="signs")
     found = np.asarray(cases.attack(one, case, epsilon=1.0).train)
     likelihood = np.where(sent[0][:, None], vlp.law(z, 1.0), 1.0)
-    expected = reference.columns(zeta(x), likelihood, steps=STEPS)
+    expected = reference.columns(zeta(x), likelihood)
     assert np.isnan(found[0]).all()
-    np.testing.assert_allclose(found[1], expected[1], atol=2e-3)
+    np.testing.assert_allclose(found[1], expected[1], atol=5e-3)
     expected += np.log(likelihood)
     by_class = [s[1:] - s[1:].mean(axis=1, keepdims=True) for s in (found, expected)]
-    np.testing.assert_allclose(*by_class, atol=4e-3)
+    np.testing.assert_allclose(*by_class, atol=5e-3)
 
 
 def test_with_a_top_model_the_direction_names_the_noisy_labels_as_in_the_numpy_twin():
@@ -101,8 +128,8 @@ def test_with_a_top_model_the_direction_names_the_noisy_labels_as_in_the_numpy_t
     one = cases.build(posterior, 2, steps=STEPS, signal="direction", columns="ranks")
     found = cases.attack(one, case, epsilon=1.0).train
     columns = ranked(x, np.ones(ROWS, bool))
-    expected = [reference.scores(columns, y, 2, 1.0, steps=STEPS) for y in (named, 1 - named)]
-    assert min(np.abs(found - e).max() for e in expected) < 2e-3
+    expected = [reference.scores(columns, y, 2, 1.0) for y in (named, 1 - named)]
+    assert min(np.abs(found - e).max() for e in expected) < 5e-3
 
 
 def test_under_vlp_rows_across_the_direction_name_no_class_as_in_the_numpy_twin():
@@ -124,9 +151,9 @@ def test_under_vlp_rows_across_the_direction_name_no_class_as_in_the_numpy_twin(
     off = []
     for y in (named, 1 - named):
         bits = np.eye(2)[y % 2] * (named >= 0)[:, None]
-        expected = reference.columns(zeta(x), np.exp(epsilon * bits), steps=STEPS) + epsilon * bits
+        expected = reference.columns(zeta(x), np.exp(epsilon * bits)) + epsilon * bits
         off.append(np.abs(found - expected).max())
-    assert min(off) < 4e-3
+    assert min(off) < 5e-3
 
 
 def test_directions_of_many_classes_and_columns_of_codes_are_refused_with_the_remedy():

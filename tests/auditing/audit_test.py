@@ -4,7 +4,7 @@ import pathlib
 import runpy
 import shutil
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -130,14 +130,14 @@ def test_an_audit_that_is_killed_or_out_of_time_goes_on_and_ends_the_same(
 ):
     written(tmp_path / "t.csv", values())
 
-    def killed(unit: store.Unit, *given: Any) -> None:
-        if unit.kind == ATTACK:
+    def killed(made: Sequence[store.Unit], *given: Any) -> None:
+        if made[0].kind == ATTACK:
             raise KeyboardInterrupt
-        make(unit, *given)
+        make(made, *given)
 
-    make = run.run_unit
+    make = run.run_units
     with monkeypatch.context() as patch:
-        patch.setattr(run, "run_unit", killed)
+        patch.setattr(run, "run_units", killed)
         with pytest.raises(KeyboardInterrupt):
             again(tmp_path)
     begun = units(tmp_path)

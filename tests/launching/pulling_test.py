@@ -75,11 +75,11 @@ class Killed(BaseException):
 def test_what_a_dead_worker_left_is_made_by_another(begun, monkeypatch, capsys):
     make = Maker.make
 
-    def dies(self, unit):
+    def dies(self, units):
         if len(self.made) == 2:
-            self.made.append(unit.name)
+            self.made.append(units[0].name)
             raise Killed
-        make(self, unit)
+        make(self, units)
 
     def perform(one):
         with contextlib.suppress(Killed):

@@ -4,6 +4,7 @@ Most units here are made up (``tests.copies``): making one writes its rows.
 """
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -27,12 +28,13 @@ class Maker(copies.Maker):
     fails: dict[str, Exception]
     made: list[str]
 
-    def make(self, unit: store.Unit) -> None:
-        self.made.append(unit.name)
-        self.program = unit.program
-        if unit.name in self.fails:
-            raise self.fails[unit.name]
-        store.write_rows(self.workdir, unit.name, copies.rows_of(unit.name))
+    def make(self, units: Sequence[store.Unit]) -> None:
+        for unit in units:
+            self.made.append(unit.name)
+            self.program = unit.program
+            if unit.name in self.fails:
+                raise self.fails[unit.name]
+            store.write_rows(self.workdir, unit.name, copies.rows_of(unit.name))
 
 
 def begun_in(workdir, **changes) -> Begun:
@@ -59,13 +61,13 @@ def test_two_copies_divide_the_units_and_end_with_the_rows_of_one(tmp_path, monk
     def wait(seconds):
         raise Waiting
 
-    def make_beside_another(self, unit):
+    def make_beside_another(self, units):
         if not self.made:
-            self.made.append(unit.name)
+            self.made.append(units[0].name)
             with pytest.raises(Waiting):
                 work.work(begun, silent)
             assert self.made.pop(0) not in self.made
-        make(self, unit)
+        make(self, units)
 
     monkeypatch.setattr(work.time, "sleep", wait)
     monkeypatch.setattr(maker, "make", make_beside_another)
@@ -87,7 +89,7 @@ def test_a_unit_that_fails_three_times_is_given_up_with_what_needs_it(tmp_path, 
     outcome = work.work(begun, silent)
     assert [maker.made.count(name) for name in (shard, attack)] == [TRIES, TRIES]
     assert outcome.given_up == {shard: "RuntimeError: it cannot be", attack: "ValueError: no"}
-    with pytest.raises(UserError, match=rf"^{shard} failed 3 times: .* \(and 1 more\)"):
+    with pytest.raises(UserError, match=rf"^({shard}|{attack}) failed 3 times: .* \(and 1 more\)"):
         outcome.check()
     units = store.units_of(begun.header)
     left = {unit.name for unit in units if not (begun.workdir / unit.name).is_dir()}
@@ -103,6 +105,24 @@ def test_a_unit_that_fails_three_times_is_given_up_with_what_needs_it(tmp_path, 
     store.clear_failures(begun.workdir)  # the same command tries again
     work.work(begun, silent).check()
     assert copies.faults(begun.workdir, True) == []
+
+
+def test_variants_of_an_attack_are_made_together_and_one_that_has_failed_alone(
+    tmp_path, maker, monkeypatch
+):
+    begun, calls, make = begun_in(tmp_path / "w"), [], Maker.make
+
+    def noted(self, units):
+        calls.append({unit.name for unit in units})
+        make(self, units)
+
+    monkeypatch.setattr(maker, "make", noted)
+    failing, other = "attacks/d/000", "attacks/c/000"
+    maker.fails = {failing: ValueError("no")}
+    assert work.work(begun, silent).given_up == {failing: "ValueError: no"}
+    assert [call for call in calls if failing in call] == [{failing, other}, {failing}, {failing}]
+    assert {"attacks/c/001", "attacks/d/001"} in calls
+    assert {"attacks/a/000"} in calls  # of another cost
 
 
 def test_a_fault_of_the_machine_ends_all_at_once(tmp_path, maker):

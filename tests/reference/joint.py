@@ -1,6 +1,6 @@
 """The joint learner (ours): a linear softmax of standardized blocks, self-trained, in NumPy.
 
-Each round trains from zeros on the known rows, at weight 1, and on the most confident rows of each class
+Each round trains on the known rows, at weight 1, and on the most confident rows of each class
 as the last round called them, at weight tau. The loss is penalized by ridge / 2 times the squared weights.
 """
 
@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
+from tests.reference import posterior
 from tests.reference.common import softmax
 from tests.reference.fusion import zeta
-from tests.reference.posterior import adamw
 
 
 def blocks(*parts, divided):
@@ -31,7 +31,7 @@ def confident(logits, usable, share):
     return out
 
 
-def scores(x, labels, known, classes, ridge, tau, steps, learning_rate=1e-2, weight_decay=1e-2):
+def scores(x, labels, known, classes, ridge, tau):
     """Logits [N, C] of inputs x [N, W]; of the ``labels`` only those of the rows ``known`` are read."""
     usable = ~np.isin(np.arange(len(x)), known)
     logits = np.zeros((len(x), classes))
@@ -40,32 +40,24 @@ def scores(x, labels, known, classes, ridge, tau, steps, learning_rate=1e-2, wei
         for i in confident(logits, usable, share):
             weights[i] = tau
         weights[known], targets[known] = 1, labels[known]
-        logits = fitted(x, targets, weights, classes, ridge, steps, learning_rate, weight_decay)
+        logits = fitted(x, targets, weights, classes, ridge)
     return logits
 
 
-def fitted(x, targets, weights, classes, ridge, steps, learning_rate=1e-2, weight_decay=1e-2):
+def fitted(x, targets, weights, classes, ridge):
     """Logits [N, C] after training on ``targets`` [N] at ``weights`` [N]."""
-
-    def gradient(parameters):
-        p = softmax(x @ parameters[0] + parameters[1])
-        by_logit = weights[:, None] * (p - np.eye(classes)[targets])
-        by_weight = x.T @ by_logit + ridge * parameters[0]
-        return [by_weight / weights.sum(), by_logit.sum(axis=0) / weights.sum()]
-
-    start = [np.zeros((x.shape[1], classes)), np.zeros(classes)]
-    weight, bias = adamw(gradient, start, steps, learning_rate, weight_decay)
+    weight, bias = posterior.fitted(x, np.eye(classes)[targets], weights, ridge)
     return x @ weight + bias
 
 
-def best(every_x, labels, known, classes, ridge, steps, parts=5, sure=2.5):
+def best(every_x, labels, known, classes, ridge, parts=5, sure=2.5):
     """The place of the best of some inputs [N, W_b]: not the first only if known rows are surely better."""
     losses = []
     for x in every_x:
         loss = np.zeros(len(known))
         for part in range(parts):
             out = np.arange(len(known)) // classes % parts == part
-            logits = fitted(x[known], labels[known], np.where(out, 0.0, 1.0), classes, ridge, steps)
+            logits = fitted(x[known], labels[known], np.where(out, 0.0, 1.0), classes, ridge)
             loss[out] = -np.log(softmax(logits)[np.arange(len(known)), labels[known]])[out]
         losses.append(loss)
     less = [losses[0] - loss for loss in losses]

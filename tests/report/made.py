@@ -30,7 +30,8 @@ BARE = {"probe/mean": 0.95}
 PROTECTS = {"probe/mean": 0.6, "test_utility": 0.88}
 """Points of ``sweep``: undefended, and one that protects and keeps most of the gain."""
 ENTRY = {"status": "ok", "federations": ["split"], "knobs": [{"known": 40.0}], "steps": 20}
-ENTRY |= {"seconds": 1.0, "compiles": 1, "trials": 5, "diverged": 0, "rows": 5}
+ENTRY |= {"seconds": 1.0, "tracing": 0.1, "compiling": 0.2, "running": 0.3}
+ENTRY |= {"compiles": 1, "trials": 5, "diverged": 0, "rows": 5}
 """What ``store.attack_summary`` has of an attack beside its identity."""
 COMMAND = "vfljax sweep --config=configs/x.py --workdir=runs/x --config.data.dir=D --config.seeds=3"
 CONFIG: dict[str, Any] = {

@@ -1,6 +1,7 @@
 """The tables of a report: what they say agrees with the verdict frame, in every form."""
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
@@ -158,3 +159,24 @@ def test_what_loses_more_than_the_gain_is_said_in_words_and_long_remarks_are_cut
     assert second == "short"
     shown = page._html(long)
     assert f'<td title="{"word " * 30}">{first}</td>' in shown
+
+
+def test_seconds_are_added_up_over_the_variants_of_an_attack():
+    def entry(attack, seconds, **changes):
+        kinds = {"tracing": 0.1 * seconds, "compiling": 0.2 * seconds, "running": 0.3 * seconds}
+        counts = {"rows": 4, "compiles": 1, "trials": 4, "status": "ok"}
+        return {"attack": attack, "seconds": seconds, **kinds, **counts, **changes}
+
+    attacks = {
+        "a": entry("norm", 1.0),
+        "b": entry("probe", 2.0),
+        "c": entry("probe", 6.0, compiles=0),
+        "d": entry("logistic", 0.0, trials=0),  # the baseline, which has no trials
+        "e": {"attack": "active", "status": "skipped"},
+    }
+    table = tables.seconds(pa.table({"seconds": [1.0, 3.0, None]}), attacks)
+    rows = {row[0]: row[1:] for row in table.to_numpy().tolist()}
+    assert [*rows] == ["training", "probe", "norm", "all attacks"]
+    assert rows["probe"] == ["8.0", "0.8", "1.6", "2.4", "3.2", "8", "1000.0", "2.00", "1"]
+    assert rows["all attacks"][:5] == ["9.0", "0.9", "1.8", "2.7", "3.6"]
+    assert rows["training"][0] == "4.0"

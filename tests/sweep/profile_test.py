@@ -31,6 +31,25 @@ def test_seconds_are_counted_once_and_add_up_to_the_whole():
     assert list(rows)[-2:] == ["all else", "whole"]
 
 
+def test_an_attack_s_seconds_are_divided_by_what_its_own_thread_did():
+    """Tracing ahead and the unit itself are two spans of an attack; other threads are in neither."""
+    spans = [
+        *SPANS,
+        Span("lower", "g", 10.0, 10.5, 1),
+        Span(profile.ATTACKS, "probe", 10.0, 11.0, 1),
+        Span("compile", "h", 10.0, 20.0, 2),
+        Span("wait for a compile", "g", 11.0, 13.0, 1),
+        Span("run: attack_probe", "", 13.0, 14.5, 1),
+        Span(profile.ATTACKS, "probe", 11.0, 15.0, 1),
+        Span(profile.ATTACKS, "logistic", 15.0, 15.5, 1),
+    ]
+    assert profile.by_attack(spans) == [
+        ("probe", "5.0", "0.5", "2.0", "1.5", "1.0"),
+        ("logistic", "0.5", "0.0", "0.0", "0.0", "0.5"),
+    ]
+    assert profile.by_attack(SPANS) == []
+
+
 def test_the_trace_has_every_span(tmp_path):
     profile.write(SPANS, tmp_path / "trace.json.gz")
     with gzip.open(tmp_path / "trace.json.gz", "rt") as file:

@@ -185,6 +185,8 @@ def profiled(profile: Path | None = None) -> Iterator[None]:
     finally:
         spans = recorder.stop()
     print(aligned(recorder.COLUMNS, recorder.table(spans)))
+    if of_attacks := recorder.by_attack(spans):
+        print(aligned(recorder.BY_ATTACK, of_attacks))
     recorder.write(spans, path)
     print(f"profile: {short_path(path)}")
 

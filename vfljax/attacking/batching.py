@@ -1,11 +1,15 @@
-"""Loads, attacks and scores a chunk: the trials that one call of an attack's program takes."""
+"""Loads, attacks and scores a chunk: the trials that one call of an attack's program takes.
+
+The variants of an attack on the same trials are one program. It computes what they share once, such as ranks
+or a graph (``attacks.core.once``), and every point of their knobs side by side.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
@@ -16,7 +20,7 @@ import numpy as np
 
 from vfljax import attacks, keys, machine
 from vfljax.attacking.diagnostics import diagnosis
-from vfljax.attacking.jobs import UNTRAINED, Job, VariantPlan, ViewGroup, draws_of
+from vfljax.attacking.jobs import ALL_LABELS, UNTRAINED, Job, VariantPlan, ViewGroup, draws_of
 from vfljax.attacking.processes import in_processes
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import (
@@ -26,10 +30,9 @@ from vfljax.attacking.view import (
     common_data,
     known_rows,
     no_known_rows,
-    of_one_epoch,
     view_of,
 )
-from vfljax.attacks.core import Attack
+from vfljax.attacks.core import Attack, HostReader, sharing
 from vfljax.attacks.learners import MANY_ROWS
 from vfljax.federation.protocol import make_embed
 from vfljax.federation.training import Table, rows_of
@@ -44,6 +47,7 @@ from vfljax.sweep.variants import AttackVariant, make_attack
 from vfljax.types import Agreed, Array, HostArray, Scores, Spec, Weights
 
 BATCH_SIZE, MOST = 32, 1024  # most trials that one call attacks: on CPU, and on an accelerator
+MOST_KNOWN = "most"  # the option of an attack that names the most known labels that it learns from
 MEMORY = 1 << 29  # bytes of exchange that a batch may hold, besides what attacks compute from it
 SHARE = 1 / 16  # the same limit as a share of an accelerator's memory, where that is known
 
@@ -59,11 +63,38 @@ class Stored(NamedTuple):
     variants: Mapping[str, VariantPlan | None]  # by key; None: this process cannot run it
 
 
+class Family(NamedTuple):
+    """Variants of one attack that share a program, and the jobs that are to be done for them.
+
+    The variants have the same points of knobs. A *member* of a call is a trial, or a baseline of one, under all
+    variants and points.
+    """
+
+    variants: tuple[VariantPlan, ...]
+    members: list[Job]  # one job of each member, which stands for all of them
+    jobs: Mapping[tuple[Any, ...], Job]  # by variant, point and member, as ``job_of`` finds them
+
+    def job_of(self, variant: int, point: int, member: Job) -> Job | None:
+        """Returns the job of a member under a variant and point; None if it is not to be done.
+
+        Args:
+          variant: place among ``variants``.
+          point: of the knobs.
+          member: one of ``members``.
+        """
+        return self.jobs.get((self.variants[variant].variant.key, point, member.member))
+
+    @property
+    def points(self) -> int:
+        """The number of points of the knobs."""
+        return len(self.variants[0].variant.knobs)
+
+
 class AttackProgram(NamedTuple):
     """What an attack's program depends on besides the shapes of its arguments; static."""
 
     name: str
-    options: tuple[tuple[str, Any], ...]
+    variants: tuple[tuple[tuple[str, Any], ...], ...]  # static options
     bottoms: tuple[nn.Module, ...]  # the attackers' bottom models
     num_classes: int
     agreed: Agreed
@@ -73,15 +104,16 @@ class AttackProgram(NamedTuple):
 
 
 class AttackBatch(NamedTuple):
-    """What jobs that are ``sharing_calls`` have in common. A call takes ``layout.capacity`` jobs."""
+    """What the members of a family have in common. A call takes ``layout.capacity`` of them."""
 
     layout: batch_layout.Layout
     static: AttackProgram
-    attack: Attack
+    attacks: tuple[Attack, ...]  # of each variant of the family
+    computed: tuple[int, ...]  # of each variant, its place among the results of the program
+    draws: tuple[int, ...]  # of each variant, the number of draws of known labels
     common: CommonData
     load: Callable[[Job], AttackInput]
     level: int | None  # optimization level of the compiler
-    draws: int  # number of draws of known labels
 
     def narrowed(self, width: int) -> AttackBatch:
         """Returns the batch with calls of only ``width`` trials per device, all mapped at once."""
@@ -89,50 +121,102 @@ class AttackBatch(NamedTuple):
         return self._replace(layout=dataclasses.replace(layout, dealt=True))
 
 
-def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) -> AttackBatch:
-    """Returns what the jobs of a variant and group share, with its arrays on the devices.
+def learns_from_all(job: Job) -> bool:
+    """Returns whether a job knows every label, and its attack has an option that would limit from how many it
+    learns."""
+    return job.what == ALL_LABELS and MOST_KNOWN in attacks.TABLE[job.variant.name].options
+
+
+def families_of(left: Sequence[tuple[VariantPlan, Sequence[Job]]]) -> list[Family]:
+    """Returns the families of the variants of one attack, by the program that computes their jobs.
+
+    Variants share a program if they are defined on the same federations and have the same points, draws and
+    baselines; jobs do if the models of their attackers have the same shapes, whatever their group. A call
+    computes as many members as its program takes, so small groups alone would waste most of it.
 
     Args:
-      variant: the attack variant.
-      group: the trials that are attacked alike.
+      left: the variants, each with the jobs that are to be done for it.
+    """
+    found: dict[Any, tuple[dict[str, VariantPlan], dict[Any, Job], dict[Any, Job]]] = {}
+    for planned, jobs in left:
+        attack, variant = planned.attack, planned.variant
+        points = tuple(tuple(sorted(point.items())) for point in variant.knobs)
+        alike = attack.federations, attack.baselines, attack.oracle, attack.diagnostic
+        for job in jobs:
+            attackers, spec = job.group.attackers, job.group.spec
+            bottoms = tuple(spec.bottoms[p] for p in attackers)
+            shapes = attackers, bottoms, spec.batch_size, spec.light, recorded_width(spec)
+            own_spec = spec if attack.diagnostic else None
+            draws = None if attack.host else attack.draws
+            key = points, alike, draws, shapes, own_spec, learns_from_all(job)
+            variants, members, wanted = found.setdefault(key, ({}, {}, {}))
+            variants[variant.key] = planned
+            members.setdefault(job.member, job)
+            wanted[variant.key, job.point, job.member] = job
+    return [
+        Family(tuple(variants.values()), [*members.values()], wanted)
+        for variants, members, wanted in found.values()
+    ]
+
+
+def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
+    """Returns what the members of a family share, with its arrays on the devices.
+
+    Args:
+      family: the variants and jobs.
       stored: the sweep.
     """
-    plan = stored.plan
+    plan, first = stored.plan, family.members[0]
+    group, name = first.group, first.variant.name
     bottoms = tuple(group.spec.bottoms[p] for p in group.attackers)
-    attack = make_attack(variant, bottoms, plan.dataset.num_classes)
+    built = tuple(
+        make_attack(each.variant, bottoms, plan.dataset.num_classes) for each in family.variants
+    )
     common = common_data(plan.table, stored.arrays, group.attackers)
-    if attack.diagnostic:
+    if built[0].diagnostic:
         common = common._replace(table=plan.table._replace(scores=None))
     common = batch_layout.share(common)
-    row = attacks.TABLE[variant.name]
+    row = attacks.TABLE[name]
+
+    def options_of(variant: AttackVariant) -> tuple[tuple[str, Any], ...]:
+        options = {k: v for k, v in variant.options.items() if k not in row.host_options}
+        if learns_from_all(first):
+            options[MOST_KNOWN] = common.known_order.shape[1]
+        return tuple(sorted(options.items()))
+
+    options = [options_of(each.variant) for each in family.variants]
+    different = list(dict.fromkeys(options))
+    draws = tuple(draws_of(attack, plan.experiment.known_draws) for attack in built)
     whole = row.whole_batches
     # attacks on whole batches use large arrays and run long: on CPU, one trial per device and call
     alone = whole and machine.offered().cpu
-    width = 1 if alone else few_width(plan) or width_of(plan.experiment, group.spec)
-    draws = draws_of(attack, plan.experiment.known_draws)
-    capacity = jax.device_count() if alone else _capacity(plan, group, common, draws)
-    layout = batch_layout.layout(capacity, width, plan.devices)
-    options = {k: v for k, v in variant.options.items() if k not in row.host_options}
-    if attack.one_epoch:  # which is the only one that ``load`` gives it
-        options["epoch"] = -1
-    diagnosed = {"attackers": group.attackers, "spec": group.spec} if attack.diagnostic else {}
+    width = width_of(plan.experiment, group.spec) or batch_layout.default_width()
+    width = few_width(plan) or max(1, width // family.points)
+    scored = len(different) * family.points * max(draws)
+    capacity = jax.device_count()
+    if not alone:
+        capacity = _capacity(plan, group, common, max(draws), scored)
+    layout = batch_layout.layout(capacity, 1 if alone else width, plan.devices)
+    diagnosed = {"attackers": group.attackers, "spec": group.spec} if built[0].diagnostic else {}
     static = AttackProgram(
-        name=row.computed_as or variant.name,
-        options=tuple(sorted(options.items())),
+        name=row.computed_as or name,
+        variants=tuple(different),
         bottoms=bottoms,
         num_classes=plan.dataset.num_classes,
         agreed=Agreed(group.spec.batch_size),
-        draws=1 if attack.host else draws,  # the features for a reader on the host use no label
+        # the features for a reader on the host use no label
+        draws=1 if built[0].host else draws[0],
         **diagnosed,
     )
     return AttackBatch(
         layout=dataclasses.replace(layout, dealt=True),
         static=static,
-        attack=attack,
-        common=common,
-        load=_loader(attack, stored),
-        level=None if whole else plan.effort.attacks,
+        attacks=built,
+        computed=tuple(map(different.index, options)),
         draws=draws,
+        common=common,
+        load=_loader(built, family, stored),
+        level=None if whole else plan.effort.attacks,
     )
 
 
@@ -145,90 +229,102 @@ def few_width(plan: Plan) -> int | None:
     return (plan.experiment.execution.width or 1) if least else None
 
 
-def sharing_calls(jobs: Iterable[Job], attack: Attack) -> list[list[Job]]:
-    """Returns the jobs of an attack, those together that can share calls of its program, whatever their group.
-    A call computes as many members as its program takes, so small groups alone would waste most of it."""
-    shared: dict[tuple[Any, ...], list[Job]] = {}
-    for job in jobs:
-        attackers, spec = job.group.attackers, job.group.spec
-        bottoms = tuple(spec.bottoms[p] for p in attackers)
-        shapes = attackers, bottoms, spec.batch_size, spec.light, recorded_width(spec)
-        shared.setdefault((*shapes, spec if attack.diagnostic else None), []).append(job)
-    return [*shared.values()]
+def make_attack_member(
+    static: AttackProgram,
+) -> Callable[[AttackInput, CommonData], tuple[Scores, ...]]:
+    """Returns ``attack(input, common)``, which computes the ``Scores`` [points, draws, N, C] of one trial by
+    every variant. An oracle is given the label of every row."""
+    table = attacks.TABLE[static.name]
+    every = [table(static.bottoms, static.num_classes, **dict(of)) for of in static.variants]
+    first, reads = every[0], {name for attack in every for name in attack.reads}
+    diagnose = diagnosis(static.spec, first.diagnostic, static.attackers)
 
-
-def make_attack_member(static: AttackProgram) -> Callable[[AttackInput, CommonData], Scores]:
-    """Returns ``attack(input, common)``, which computes the ``Scores`` [draws, N, C] of one trial. An oracle
-    is given the label of every row."""
-    attack = attacks.TABLE[static.name](static.bottoms, static.num_classes, **dict(static.options))
-    diagnose = diagnosis(static.spec, attack.diagnostic, static.attackers)
-
-    def attack_member(run: AttackInput, common: CommonData) -> Scores:
+    def attack_member(run: AttackInput, common: CommonData) -> tuple[Scores, ...]:
         run = _filled(run, static.bottoms)
-        count: Any = run.knobs.get("known", jnp.float32(0))
-        if attack.oracle:
-            count = jnp.float32(common.known_order.shape[1])
         key = keys.fold(keys.run_key(run.seed), "attack", run.key_name)
-        columns = not {"columns", "bottoms"}.isdisjoint(attack.reads)
+        columns = not {"columns", "bottoms"}.isdisjoint(reads)
         view = view_of(run, common, static.agreed, diagnose(run, common), columns)
 
-        def of_draw(draw: Array | int) -> Scores:
-            if "known" in attack.knobs or attack.oracle:
+        def of_draw(knobs: dict[str, Array], draw: Array | int) -> tuple[Scores, ...]:
+            count: Any = knobs.get("known", jnp.float32(0))
+            if first.oracle:
+                count = jnp.float32(common.known_order.shape[1])
+            if "known" in first.knobs or first.oracle:
                 known = known_rows(common, run.seed, count, draw)
             else:
                 known = no_known_rows(common)
-            return attack.run(key, view, known, run.knobs)
+            with sharing():
+                return tuple(attack.run(key, view, known, knobs) for attack in every)
 
-        if static.draws == 1:
-            return jax.tree.map(lambda x: x[None], of_draw(0))
-        # what depends on no label is computed once
-        return jax.vmap(of_draw)(jnp.arange(static.draws))
+        def of_point(knobs: dict[str, Array]) -> tuple[Scores, ...]:
+            if static.draws == 1:
+                return jax.tree.map(lambda x: x[None], of_draw(knobs, 0))
+            # what depends on no label is computed once
+            return jax.vmap(of_draw, in_axes=(None, 0))(knobs, jnp.arange(static.draws))
+
+        if all(len(values) == 1 for values in run.knobs.values()):
+            point = {name: values[0] for name, values in run.knobs.items()}
+            return jax.tree.map(lambda x: x[None], of_point(point))
+        return jax.vmap(of_point)(run.knobs)
 
     attack_member.__name__ = f"attack_{static.name}"
     return attack_member
 
 
 def run_attack_batch(
-    batch: AttackBatch, jobs: Sequence[Job], stored: Stored
-) -> dict[str, np.ndarray]:
-    """Loads, attacks and scores the trials of some jobs; returns each figure [jobs] by name.
+    batch: AttackBatch, family: Family, members: Sequence[Job], stored: Stored
+) -> Iterator[tuple[Job, dict[str, Any]]]:
+    """Loads, attacks and scores some members of a family. Yields each job with its figures by name.
 
     Args:
-      batch: what the jobs share.
-      jobs: at most as many as the batch takes.
+      batch: of the family.
+      family: the variants and jobs.
+      members: at most as many as the batch takes.
       stored: the sweep.
     """
-    inputs, scores = batch_scores(batch, jobs, stored)
-    return stored.scorer.figures(scores, inputs, batch.attack, batch.layout.capacity)
+    inputs, scores = batch_scores(batch, members, stored)
+    for place, attack in enumerate(batch.attacks):
+        for point in range(family.points):
+            jobs = [family.job_of(place, point, member) for member in members]
+            if not any(jobs):
+                continue
+            knobs = {name: values[:, point] for name, values in inputs.knobs.items()}
+            figures = stored.scorer.figures(
+                scores[place], inputs._replace(knobs=knobs), attack, batch.layout.capacity, point
+            )
+            for i, job in enumerate(jobs):
+                if job is not None:
+                    yield job, {name: values[i].tolist() for name, values in figures.items()}
 
 
 def batch_scores(
-    batch: AttackBatch, jobs: Sequence[Job], stored: Stored
-) -> tuple[AttackInput, Scores]:
-    """Loads and attacks the trials of some jobs.
+    batch: AttackBatch, members: Sequence[Job], stored: Stored
+) -> tuple[AttackInput, list[Scores]]:
+    """Loads and attacks some members of a family.
 
     Args:
-      batch: what the jobs share.
-      jobs: at most as many as the batch takes.
+      batch: of the family.
+      members: at most as many as the batch takes.
       stored: the sweep.
 
     Returns:
-      The inputs [jobs] of the program, and the scores [members of the batch, draws, N, C].
+      The inputs [members] of the program, and by variant the scores [capacity, points, draws, N, C].
     """
-    program, inputs, arguments = _called(batch, jobs)
-    scores = program(*arguments, count=len(jobs))
-    if batch.attack.host:
-        features = batch.layout.unpad(scores.train, len(jobs))[:, 0]
-        scores = batch.layout.pad(_read(features, batch, jobs, inputs, stored))
-    return inputs, scores
+    program, inputs, arguments = _called(batch, members)
+    computed = program.run_whole(*arguments, len(members))
+    if batch.attacks[0].host is None:
+        return inputs, [computed[place] for place in batch.computed]
+    features = [batch.layout.unpad(of.train, len(members))[:, 0, 0] for of in computed]
+    by_variant = _read(features, batch, members, inputs, stored)
+    return inputs, [batch.layout.pad(scores) for scores in by_variant]
 
 
 def compile_attack_batch(batch: AttackBatch, job: Job, pool: Executor) -> None:
     """Traces the program of a batch, and compiles it in the background.
 
     Args:
-      batch: what the jobs share.
-      job: one of them, but none of UNTRAINED, whose bottoms would be made first.
+      batch: of a family.
+      job: one of its members, but none of UNTRAINED, whose bottoms would be made first.
       pool: compiles.
     """
     program, _, arguments = _called(batch, [job])
@@ -236,10 +332,10 @@ def compile_attack_batch(batch: AttackBatch, job: Job, pool: Executor) -> None:
 
 
 def _called(
-    batch: AttackBatch, jobs: Sequence[Job]
+    batch: AttackBatch, members: Sequence[Job]
 ) -> tuple[programs.Program, AttackInput, tuple[AttackInput, CommonData]]:
-    """Returns the program of a batch, its inputs [jobs] on the host, and its arguments."""
-    inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(batch.load, jobs))
+    """Returns the program of a batch, its inputs [members] on the host, and its arguments."""
+    inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(batch.load, members))
     arguments = batch.layout.pad(inputs), batch.common
     program = programs.program(
         make_attack_member, (batch.static,), batch.layout, *arguments, level=batch.level
@@ -248,28 +344,45 @@ def _called(
 
 
 def _read(
-    features: HostArray,
+    features: Sequence[HostArray],
     batch: AttackBatch,
-    jobs: Sequence[Job],
+    members: Sequence[Job],
     inputs: AttackInput,
     stored: Stored,
-) -> Scores:
-    """Returns the scores [jobs, draws, N, C] that a reader on the host gives features [jobs, N, W]."""
-    arrays, tasks = stored.arrays, []
-    for x, job, known in zip(features, jobs, inputs.knobs["known"]):
-        of_seed = arrays["labels"][arrays["train"][job.seed]]
-        orders = arrays["known_order"][job.seed :: len(stored.plan.splits)]
-        rows = orders[: batch.draws, : int(known)]
-        tasks.append((x, rows, of_seed[rows], stored.plan.dataset.num_classes, job.seed))
-    assert batch.attack.host is not None
-    rows_read = len(tasks) * batch.draws * features.shape[1]
-    scores: HostArray = np.stack(in_processes(batch.attack.host, tasks, rows_read))
-    return Scores(scores)
+) -> list[Scores]:
+    """Returns by variant the scores [members, points, draws, N, C] that its reader on the host gives features
+    [members, N, W] of each result of the program."""
+    arrays, tasks, points = stored.arrays, [], inputs.knobs["known"].shape[1]
+    for attack, place, draws in zip(batch.attacks, batch.computed, batch.draws, strict=True):
+        for x, job, known in zip(features[place], members, inputs.knobs["known"], strict=True):
+            of_seed = arrays["labels"][arrays["train"][job.seed]]
+            orders = arrays["known_order"][job.seed :: len(stored.plan.splits)]
+            drawn = [orders[:draws, : int(count)] for count in known]
+            of_points = [(rows, of_seed[rows]) for rows in drawn]
+            tasks.append((attack.host, x, of_points, stored.plan.dataset.num_classes, job.seed))
+    rows_read = points * len(members) * features[0].shape[1] * sum(batch.draws)
+    found = in_processes(_read_points, tasks, rows_read)
+    by_variant = [found[k : k + len(members)] for k in range(0, len(found), len(members))]
+    return [Scores(np.stack(of)) for of in by_variant]  # pyright: ignore[reportArgumentType]
 
 
-def _loader(attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
-    """Returns a function that loads a job's ``AttackInput``, for UNTRAINED jobs with untrained bottoms."""
+def _read_points(
+    reader: HostReader,
+    features: HostArray,
+    of_points: Sequence[tuple[HostArray, HostArray]],
+    classes: int,
+    seed: int,
+) -> HostArray:
+    """Returns the scores [points, draws, N, C] of a reader, given the known rows and labels of each point."""
+    return np.stack([reader(features, *known, classes, seed) for known in of_points])
+
+
+def _loader(
+    built: Sequence[Attack], family: Family, stored: Stored
+) -> Callable[[Job], AttackInput]:
+    """Returns a function that loads a member's ``AttackInput``, for UNTRAINED with untrained bottoms."""
     plan, workdir = stored.plan, stored.workdir
+    reads = {name for attack in built for name in attack.reads}
 
     @functools.cache
     def untrained(group: ViewGroup) -> tuple[Any, np.ndarray]:
@@ -279,34 +392,28 @@ def _loader(attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
         cut = _untrained_cut(weights, plan.table, group.spec, group.attackers, plan.effort.attacks)
         return jax.device_get(weights.bottoms), cut
 
-    def as_read(run: AttackInput, variant: AttackVariant) -> AttackInput:
-        run = _as_read(run, attack)
-        if not attack.one_epoch:
-            return run
-        epoch = {**attacks.TABLE[variant.name].options, **variant.options}["epoch"]
-        return run._replace(
-            exchange=of_one_epoch(run.exchange, epoch, "embeddings" in attack.reads)
-        )
-
-    def load(job: Job) -> AttackInput:
+    def load(member: Job) -> AttackInput:
+        rows = len(plan.splits[0].train)
+        points = [member._replace(point=k).knobs(rows) for k in range(family.points)]
         trained = attack_input(
             workdir,
-            job.row,
-            job.variant.name,
-            job.knobs(len(plan.splits[0].train)),
-            job.group.attackers,
-            bool(attack.diagnostic),
-            attacks.TABLE[job.variant.name].whole_batches,
+            member.row,
+            member.variant.name,
+            {name: [point[name] for point in points] for name in points[0]},
+            member.group.attackers,
+            bool(built[0].diagnostic),
+            attacks.TABLE[member.variant.name].whole_batches,
         )
-        if job.what != UNTRAINED:
-            return as_read(trained, job.variant)
-        initial, cut = untrained(job.group)
+        if member.what != UNTRAINED:
+            return _as_read(trained, reads)
+        initial, cut = untrained(member.group)
         bottoms = tuple(
-            jax.tree.map(lambda a: a[job.seed], initial[party]) for party in job.group.attackers
+            jax.tree.map(lambda a: a[member.seed], initial[party])
+            for party in member.group.attackers
         )
-        embeddings = np.tile(cut[job.seed], (len(trained.exchange["epochs"]), 1, 1))
+        embeddings = np.tile(cut[member.seed], (len(trained.exchange["epochs"]), 1, 1))
         exchange = {**trained.exchange, "embeddings": embeddings}
-        return as_read(trained._replace(bottoms=bottoms, exchange=exchange), job.variant)
+        return _as_read(trained._replace(bottoms=bottoms, exchange=exchange), reads)
 
     return load
 
@@ -319,10 +426,11 @@ OF_EXCHANGE = {
 """The arrays of an exchange that an attack is given only if it reads them, by name in ``READS``."""
 
 
-def _as_read(run: AttackInput, attack: Attack) -> AttackInput:
-    """Returns the input without what the attack does not read, which need not be moved to the devices."""
-    summed = "parameter gradients" in attack.reads  # which are computed from gradients by batch
-    reads = {*attack.reads, *(("gradients", "order") if summed else ())}
+def _as_read(run: AttackInput, names: Collection[str]) -> AttackInput:
+    """Returns the input without what is not read, by ``names`` in ``READS``: it need not be moved to the
+    devices."""
+    summed = "parameter gradients" in names  # which are computed from gradients by batch
+    reads = {*names, *(("gradients", "order") if summed else ())}
     left_out = [name for read, names in OF_EXCHANGE.items() if read not in reads for name in names]
     left_out += [] if summed else [INPUTS]
     left_out += [] if NODES in reads else [NODES]
@@ -368,12 +476,19 @@ def _untrained_cut(
     )
 
 
-def _capacity(plan: Plan, group: ViewGroup, common: CommonData, draws: int) -> int:
+def _capacity(plan: Plan, group: ViewGroup, common: CommonData, draws: int, scored: int) -> int:
     """Returns the number of members of one call.
 
     On CPU it is at most BATCH_SIZE, or two per device for large networks, which run one after the other
     there: progress is shown often, and an interruption loses little. On an accelerator memory limits it, at
     most to MOST and the trials of the plan; ``TooLarge`` lowers it if the compiled program needs more.
+
+    Args:
+      plan: of the sweep.
+      group: whose members they are.
+      common: what all trials share.
+      draws: number of draws of known labels.
+      scored: how many times a member is scored: by variant, point and draw.
     """
     spec = group.spec
     epochs = len(plan.experiment.training.recorded_epochs)
@@ -382,6 +497,7 @@ def _capacity(plan: Plan, group: ViewGroup, common: CommonData, draws: int) -> i
     rows, held = len(plan.splits[0].train), len(plan.splits[0].test)
     size = 4 * (rows * ((2 * epochs + 3) * cut + columns) + held * columns)
     size = draws * (size + 4 * rows * epochs * recorded_width(spec))
+    size += 4 * rows * scored * plan.dataset.num_classes
     devices, offer = jax.device_count(), machine.offered()
     trials = sum(len(group.trials) for group in plan.groups) + len(plan.seeds)
     whole = 1 << (trials - 1).bit_length()  # a power of two, so that sweeps share programs

@@ -55,6 +55,12 @@ class Job(NamedTuple):
     seed: int
     row: dict[str, Any]  # the trial's row of results; for UNTRAINED, of the seed's first trial
 
+    @property
+    def member(self) -> tuple[Any, ...]:
+        """What it shares with the jobs of other variants and points: trial, attackers, and what is run."""
+        group = self.group
+        return self.what, group.federation, group.attackers, group.number, self.row["trial"]
+
     def knobs(self, rows: int) -> dict[str, float]:
         """Returns the attack's numeric knobs; ``rows`` is how many training rows ALL_LABELS knows."""
         known = {"known": float(rows)} if self.what == ALL_LABELS else {}

@@ -16,12 +16,13 @@ import jax
 from vfljax import attacks, plugins, store
 from vfljax.attacking import cascade, local_only
 from vfljax.attacking.batching import (
+    Family,
     Stored,
     compile_attack_batch,
+    families_of,
     few_width,
     make_attack_batch,
     run_attack_batch,
-    sharing_calls,
 )
 from vfljax.attacking.jobs import (
     ATTACK,
@@ -106,34 +107,37 @@ def check_attacks(header: Mapping[str, Any], workdir: pathlib.Path) -> None:
             plugins.required([about["attack"]], about.get("plugins", {}), workdir)
 
 
-@profile.span("attacks, the host's work")
-def run_unit(unit: store.Unit, stored: Stored, ahead: int = 0) -> None:
-    """Makes a unit of attacks or of the local-only baseline.
+def run_units(units: Sequence[store.Unit], stored: Stored, ahead: programs.Spent) -> None:
+    """Makes a unit of the local-only baseline, or units of variants of one attack on the same shards.
 
     Args:
-      unit: the unit. If shards that it needs are not trained, the rows of the others are saved as its progress.
+      units: they are made together. If shards that they need are not trained, the rows of the others are saved
+        as their progress.
       stored: the sweep.
-      ahead: how many of its programs ``compile_ahead`` has traced.
+      ahead: what ``compile_ahead`` has spent on them.
     """
-    if unit.kind == LOCAL_ONLY:
-        local_only.run(unit, stored)
+    if units[0].kind == LOCAL_ONLY:
+        with profile.span(profile.ATTACKS, LOCAL_ONLY):
+            local_only.run(units[0], stored)
     else:
-        _attack(unit, stored, ahead)
+        with profile.span(profile.ATTACKS, units[0].program):
+            _attack(units, stored, ahead)
 
 
-def compile_ahead(unit: store.Unit, stored: Stored, pool: Executor) -> None:
-    """Traces the programs that a unit of attacks will call, and compiles them in the background.
+def compile_ahead(units: Sequence[store.Unit], stored: Stored, pool: Executor) -> None:
+    """Traces the programs that units of an attack will call, and compiles them in the background.
 
     Args:
-      unit: the unit, all of whose cheaper attacks are done.
+      units: variants of one attack on the same shards, all of whose cheaper attacks are done.
       stored: the sweep.
       pool: compiles.
     """
-    work = _work(unit, stored)
-    todo = [job for job in work.left if job.key not in work.rows and job.what != UNTRAINED]
-    for together in sharing_calls(todo, work.planned.attack):
-        batch = make_attack_batch(together[0].variant, together[0].group, stored)
-        compile_attack_batch(batch, together[0], pool)
+    with profile.span(profile.ATTACKS, units[0].program):
+        for family in families_of([_todo(_work(unit, stored)) for unit in units]):
+            # untrained bottoms would be made first
+            members = [member for member in family.members if member.what != UNTRAINED]
+            if members:
+                compile_attack_batch(make_attack_batch(family, stored), members[0], pool)
 
 
 class _Work(NamedTuple):
@@ -144,6 +148,11 @@ class _Work(NamedTuple):
     jobs: list[Job]
     left: list[Job]  # those that are not settled
     rows: dict[tuple[Any, ...], dict[str, Any]]  # of jobs that are done or settled, by key
+
+
+def _todo(work: _Work) -> tuple[VariantPlan, list[Job]]:
+    """Returns the variant of a unit, and its jobs that are neither settled nor done."""
+    return work.planned, [job for job in work.left if job.key not in work.rows]
 
 
 def _trained_shards(unit: store.Unit, stored: Stored) -> list[tuple[str, str]]:
@@ -166,32 +175,49 @@ def _work(unit: store.Unit, stored: Stored) -> _Work:
     return _Work(planned, trained, jobs, [job for job in jobs if job.key not in settled], rows)
 
 
-def _attack(unit: store.Unit, stored: Stored, ahead: int) -> None:
-    workdir, began, traces = stored.workdir, time.monotonic(), programs.traces()
-    there = _trained_shards(unit, stored)
+def _attack(units: Sequence[store.Unit], stored: Stored, ahead: programs.Spent) -> None:
+    workdir, began, before = stored.workdir, time.monotonic(), programs.spent()
+    there = _trained_shards(units[0], stored)
     for name, _ in there:
         store.verify(workdir, name)
-    planned, trained, jobs, left, rows = _work(unit, stored)
-    todo = [job for job in left if job.key not in rows]
+    works = {unit.name: _work(unit, stored) for unit in units}
+    plans = [work.planned for work in works.values()]
+    of = plans[0].variant.label if len(plans) == 1 else f"{plans[0].variant.name} x {len(plans)}"
+    left = {name: work.left for name, work in works.items()}
     progress = Progress(
-        f"attack {planned.variant.label}", attacks_among(left), _steps(left, planned)
+        f"attack {of}",
+        sum(map(attacks_among, left.values())),
+        sum(_steps(work.left, work.planned) for work in works.values()),
     )
-    done = [job for job in left if job.key in rows]
-    progress.resume(attacks_among(done), _steps(done, planned))
-    for together in sharing_calls(todo, planned.attack):
-        _run_together(unit, together, stored, rows, progress)
+    for work in works.values():
+        done = [job for job in work.left if job.key in work.rows]
+        progress.resume(attacks_among(done), _steps(done, work.planned))
+    for family in families_of([_todo(work) for work in works.values()]):
+        _run_family(family, works, stored, progress)
     progress.close()
-    if len(there) < len(unit.shards):  # some cannot be trained now
-        store.write_partial_rows(workdir, unit.name, [*rows.values()])
+    if len(there) < len(units[0].shards):  # some cannot be trained now
+        for name, work in works.items():
+            store.write_partial_rows(workdir, name, [*work.rows.values()])
         return
-    cost = {
-        "seconds": time.monotonic() - began,
-        "compiles": programs.traces() - traces + ahead,
-        "trials": attacks_among(jobs),
-        "diverged": _diverged(planned, trained),
-        "rows": len(rows),
+    # what the units cost together is divided among them by their jobs, so that their sum is right
+    spent = programs.spent_since(before)
+    seconds = {
+        "seconds": time.monotonic() - began + ahead.tracing,
+        "tracing": spent.tracing + ahead.tracing,
+        "compiling": spent.compiling,
+        "running": spent.running,
     }
-    store.write_rows(workdir, unit.name, [*rows.values()], cost=cost)
+    every = sum(map(len, left.values()))
+    for place, (name, work) in enumerate(works.items()):
+        share = len(work.left) / every if every else 1 / len(works)
+        cost = {
+            **{kind: share * of_kind for kind, of_kind in seconds.items()},
+            "compiles": 0 if place else spent.traces + ahead.traces,
+            "trials": attacks_among(work.jobs),
+            "diverged": _diverged(work.planned, work.trained),
+            "rows": len(work.rows),
+        }
+        store.write_rows(workdir, name, [*work.rows.values()], cost=cost)
 
 
 def _settled(
@@ -234,35 +260,38 @@ def _diverged(planned: VariantPlan, trained: Sequence[Mapping[str, Any]]) -> int
     return sum(bool(attackers_of(planned.variant, planned.attack, row["federation"])) for row in of)
 
 
-def _run_together(
-    unit: store.Unit,
-    todo: Sequence[Job],
-    stored: Stored,
-    rows: dict[tuple[Any, ...], dict[str, Any]],
-    progress: Progress,
+def _run_family(
+    family: Family, works: Mapping[str, _Work], stored: Stored, progress: Progress
 ) -> None:
-    """Loads, attacks and scores jobs that share calls, and adds their rows. Rows are saved every
+    """Loads, attacks and scores the members of a family, and adds the rows of its jobs. Rows are saved every
     ``SAVE_SECONDS``, and when this is interrupted."""
-    variant, group = todo[0].variant, todo[0].group
-    batch = make_attack_batch(variant, group, stored)
-    steps, left, saved = max(1, batch.attack.steps), list(todo), time.monotonic()
+    rows_of = {work.planned.variant.key: work.rows for work in works.values()}
+    batch = make_attack_batch(family, stored)
+    steps, left, saved = max(1, batch.attacks[0].steps), list(family.members), time.monotonic()
+
+    def save() -> None:
+        for name, work in works.items():
+            if work.rows:
+                store.write_partial_rows(stored.workdir, name, [*work.rows.values()])
+
     try:
         while left:
-            jobs = left[: batch.layout.capacity]
+            members = left[: batch.layout.capacity]
+            made = []
             try:
-                figures = run_attack_batch(batch, jobs, stored)
+                for job, figures in run_attack_batch(batch, family, members, stored):
+                    rows_of[job.variant.key][job.key] = job.figures(figures)
+                    made.append(job)
             except jax.errors.JaxRuntimeError as error:
-                width = batch_layout.fewer(batch.layout, variant.label, error, progress.say)
+                label = family.variants[0].variant.label
+                width = batch_layout.fewer(batch.layout, label, error, progress.say)
                 batch = batch.narrowed(width)
                 continue
-            del left[: len(jobs)]
-            for i, job in enumerate(jobs):
-                rows[job.key] = job.figures({name: v[i].tolist() for name, v in figures.items()})
+            del left[: len(members)]
             if time.monotonic() - saved > trainer.SAVE_SECONDS:
-                store.write_partial_rows(stored.workdir, unit.name, [*rows.values()])
+                save()
                 saved = time.monotonic()
-            progress.update(attacks_among(jobs), steps * len(jobs))
+            progress.update(attacks_among(made), steps * len(made))
     except (KeyboardInterrupt, SystemExit):
-        if rows:
-            store.write_partial_rows(stored.workdir, unit.name, [*rows.values()])
+        save()
         raise

@@ -182,9 +182,15 @@ def _make_scorer(canaries: bool) -> Callable[..., dict[str, Array]]:
 
 
 @jax.jit
-def _of_draw(scores: Scores, draw: int) -> Scores:
-    """Returns the scores [members, N, C] of one draw of [members, draws, N, C]. All draws share a program."""
-    return jax.tree.map(lambda x: jax.lax.dynamic_index_in_dim(x, draw, 1, keepdims=False), scores)
+def _of_draw(scores: Scores, point: int, draw: int) -> Scores:
+    """Returns the scores [members, N, C] of one point and draw of [members, points, draws, N, C]. All points
+    and draws share a program."""
+
+    def of(x: Array) -> Array:
+        x = jax.lax.dynamic_index_in_dim(x, point, 1, keepdims=False)
+        return jax.lax.dynamic_index_in_dim(x, draw, 1, keepdims=False)
+
+    return jax.tree.map(of, scores)
 
 
 def _mean(*draws: HostArray) -> HostArray:
@@ -230,15 +236,17 @@ class Scorer:
             places[among_marked] = among_rows
 
     def figures(
-        self, scores: Scores, inputs: AttackInput, attack: Attack, capacity: int
+        self, scores: Scores, inputs: AttackInput, attack: Attack, capacity: int, point: int
     ) -> dict[str, np.ndarray]:
         """Returns each figure [members] by name.
 
         Args:
-          scores: of all members of the batch, copies included, in the places of a layout that deals them.
-          inputs: of the members without copies, on the host.
+          scores: [capacity, points, draws, N, C] of all members of the batch, copies included, in the places
+            of a layout that deals them.
+          inputs: of the members without copies, on the host, with the knobs [members] of the point.
           attack: what was run.
           capacity: members of the batch, copies included.
+          point: which of the points is scored.
         """
         count, epochs = len(inputs.seed), inputs.exchange["epochs"][0]
         place = -1 if attack.epoch in (-1, None) else int(np.argmax(epochs == attack.epoch))
@@ -252,9 +260,9 @@ class Scorer:
             "trained": np.full(count, attack.steps > 0),
             "naming": np.asarray(naming, np.int32),
         }
-        figures = self._figures(AttackOutput(scores, **on_host), capacity)
+        figures = self._figures(AttackOutput(scores, **on_host), capacity, point)
         # the number of labels that name the classes, and of draws over which figures are averaged
-        numbers = {"naming": naming, "draws": np.full(count, scores.train.shape[1])}
+        numbers = {"naming": naming, "draws": np.full(count, scores.train.shape[2])}
         return figures | {name: np.asarray(of, np.float32) for name, of in numbers.items()}
 
     def figures_on_host(self, outputs: Sequence[AttackOutput]) -> list[dict[str, Any]]:
@@ -270,8 +278,9 @@ class Scorer:
             batch = outputs[first : first + most]
             together = jax.tree.map(lambda *leaves: np.stack(leaves), *batch)
             layout = dataclasses.replace(batch_layout.layout_of(most, 1), dealt=True)
-            padded = together._replace(scores=layout.pad(together.scores))
-            figures = self._figures(padded, layout.capacity)
+            scores = jax.tree.map(lambda x: x[:, None], together.scores)  # of one point
+            padded = together._replace(scores=layout.pad(scores))
+            figures = self._figures(padded, layout.capacity, 0)
             rows += [{k: v[i].tolist() for k, v in figures.items()} for i in range(len(batch))]
         return rows
 
@@ -283,9 +292,9 @@ class Scorer:
             return None
         return layout.pad(np.zeros((members, rows, classes), np.float32))
 
-    def _figures(self, output: AttackOutput, capacity: int) -> dict[str, HostArray]:
-        """Returns each figure [members]. The scores are on the devices, with copies that fill the batch; all
-        else is on the host, without copies."""
+    def _figures(self, output: AttackOutput, capacity: int, point: int) -> dict[str, HostArray]:
+        """Returns each figure [members] at a point. The scores are on the devices, with copies that fill the
+        batch; all else is on the host, without copies."""
         # the capacity is that of the attack's batch, whose width was chosen by other limits
         width = batch_layout.dividing_width(capacity, self._width)
         layout = batch_layout.Layout(capacity, width, dealt=True)
@@ -299,17 +308,17 @@ class Scorer:
 
         def scored(draw: int, canaries: bool = False) -> dict[str, HostArray]:
             draws = layout.pad(np.full(count, draw, np.int32))
-            drawn = _of_draw(scores, draw)
+            drawn = _of_draw(scores, point, draw)
             drawn = drawn if tested else drawn._replace(test=test)
             of_draw = {**padded, "draw": draws, "scores": drawn}
             static, arguments = (canaries,), (AttackOutput(**of_draw), self._true)
             program = programs.program(
                 _make_scorer, static, layout, *arguments, level=self._level, fitting=True
             )
-            figures = layout.unpad(program(*arguments, count=count), count)
+            figures = layout.unpad(program.run_whole(*arguments, count), count)
             return {k: v for k, v in figures.items() if tested or not k.startswith("test_")}
 
-        for draw in range(output.scores.train.shape[1]):  # one program for any number of draws
+        for draw in range(output.scores.train.shape[2]):  # one program for any number of draws
             figures = scored(draw)
             figures["right"] = np.take_along_axis(figures["right"], places, axis=1)
             by_draw.append(figures)

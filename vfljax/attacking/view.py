@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import pathlib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -32,7 +32,7 @@ class AttackInput(NamedTuple):
 
     seed: Array  # [] int32
     key_name: Array  # [] uint32 hash of the attack's name, folded into the seed's key
-    knobs: dict[str, Array]
+    knobs: dict[str, Array]  # each [points]
     exchange: dict[str, Array]  # concatenated over colluding parties
     bottoms: tuple[PyTree, ...]  # the attackers' trained bottom variables
     weights: Weights | None = None  # of the whole federation, for diagnostics
@@ -148,7 +148,7 @@ def attack_input(
     workdir: pathlib.Path,
     row: Mapping[str, Any],
     name: str,
-    knobs: Mapping[str, float],
+    knobs: Mapping[str, Sequence[float]],
     attackers: tuple[int, ...],
     all_weights: bool,
     mates: bool = False,
@@ -159,14 +159,14 @@ def attack_input(
       workdir: the folder of the sweep.
       row: the trial's row of results.
       name: of the attack.
-      knobs: the attack's numbers.
+      knobs: the attack's numbers at each of their points.
       attackers: whose exchange and bottoms are taken.
       all_weights: whether the weights of all parties are added, for diagnostics.
       mates: whether the exchange of batch mates is added.
     """
     weights, arrays = read_shard(workdir, row["shard"])
 
-    def number(value: float, dtype: Any) -> HostArray:
+    def number(value: Any, dtype: Any) -> HostArray:
         return np.asarray(value, dtype)
 
     trained = jax.tree.map(lambda a: a[row["member"]], weights)
@@ -179,33 +179,6 @@ def attack_input(
         bottoms=tuple(bottoms[p] for p in attackers),
         weights=Weights(bottoms, trained["active"]) if all_weights else None,
     )
-
-
-def of_one_epoch(
-    arrays: Mapping[str, HostArray], epoch: int | str, embeddings: bool
-) -> dict[str, HostArray]:
-    """Returns the exchange arrays as if only one epoch had been recorded: that of ``core.received``.
-
-    Args:
-      arrays: the exchange of a trial, on the host.
-      epoch: a recorded one, -1 for the last, or "mean" or "votes", whose averages over all epochs take the
-        place of gradients. The rows are then those ever sent.
-      embeddings: whether the attack reads embeddings. To sums over epochs it joins those of the last epoch, and
-        the rows are those that this epoch sent too.
-    """
-    place = (
-        -1 if epoch == -1 or isinstance(epoch, str) else int(np.argmax(arrays["epochs"] == epoch))
-    )
-    by_epoch = ("embeddings", "gradients", "order", "sent", "epochs")
-    one = {name: arrays[name][place][None] for name in by_epoch if name in arrays}
-    others = {name: a for name, a in arrays.items() if name not in (*one, *SUMS)}
-    if isinstance(epoch, str):
-        total = arrays["sum_gradient" if epoch == "mean" else "sum_sign"]
-        count = arrays["sum_count"]
-        ever = (count > 0)[None]
-        one["gradients"] = (total / np.maximum(count, 1)[:, None])[None]
-        one["sent"] = ever & one["sent"] if embeddings else ever
-    return others | one
 
 
 def view_of(

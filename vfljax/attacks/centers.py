@@ -60,7 +60,6 @@ def _centers(
         knobs={} if oracle else core.KNOWN,
         oracle=oracle,
         reads=("gradients",),
-        one_epoch=True,
         **core.reads_epoch(epoch, adaptive=scores == "distance"),
     )
 
@@ -124,7 +123,7 @@ def global_median(bottoms: Bottoms, num_classes: int, *, epoch: int = -1) -> Att
         return Scores(jnp.stack([1 - positive, positive], axis=-1))
 
     reads = ("gradients", "order")
-    return Attack(run, (SPLIT, MALICIOUS), binary=True, epoch=epoch, one_epoch=True, reads=reads)
+    return Attack(run, (SPLIT, MALICIOUS), binary=True, epoch=epoch, reads=reads)
 
 
 MEAN = AttackRow(mean)

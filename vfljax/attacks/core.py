@@ -8,17 +8,20 @@ Symbols are those of ``vfljax.types``; T counts the batches of one epoch.
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import dataclasses
 import functools
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from vfljax import errors
@@ -62,9 +65,6 @@ WHOLE   rounds over all pairs of rows of every batch
 ======  ================================================================================================
 """
 
-ADAMW = {"learning_rate": 1e-2, "weight_decay": 1e-2}
-"""The knobs of ``adamw``."""
-
 # the default product keeps only some ten bits of each factor on accelerators
 multiply = functools.partial(jnp.matmul, precision="highest")
 
@@ -73,6 +73,8 @@ KNOWN = {"known": 40.0}
 
 MANY_DRAWS, FEW_DRAWS = 1 << 30, 2
 """The most draws of known labels (``config.known_draws``) with which a cheap and a costly attack are run."""
+
+T = TypeVar("T")
 
 Bottoms = tuple[nn.Module, ...]
 """The attackers' bottom models."""
@@ -111,9 +113,6 @@ class Attack(NamedTuple):
     # the recorded epoch of which it scores the rows sent; -1: the last, which always is recorded; None: it
     # reads all epochs or sums over them, and scores the rows sent in any
     epoch: int | None = -1
-    # whether of the exchange it reads nothing but what its option ``epoch`` names. It may then be given that
-    # alone, as a view of one epoch, so that variants of different epochs share a program
-    one_epoch: bool = False
     steps: int = 0  # optimizer steps; if > 0, every row has a guess unless the attack diverged
     draws: int = MANY_DRAWS  # the most draws of known labels with which it is run
     # if given, ``run`` returns features [N, W] in place of scores, and ``host`` computes the scores
@@ -298,6 +297,45 @@ def with_mates(view: View) -> View:
     )
 
 
+_SHARED: contextvars.ContextVar[dict[Hashable, tuple[Any, Any]] | None] = contextvars.ContextVar(
+    "shared", default=None
+)
+
+
+@contextlib.contextmanager
+def sharing() -> Iterator[None]:
+    """Lets the attacks that the block traces share what functions marked ``once`` compute."""
+    token = _SHARED.set({})
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+def once(function: Callable[..., T]) -> Callable[..., T]:
+    """The function, of which calls with the same arrays and equal options are traced once within ``sharing``.
+
+    Variants of an attack on the same trial share ranks, graphs and the like in this way. The function is pure
+    and positional, its options are hashable, and it is called outside of loops: what is traced within one must
+    not be read outside.
+    """
+
+    @functools.wraps(function)
+    def shared(*arguments: Any) -> T:
+        memo = _SHARED.get()
+        if memo is None:
+            return function(*arguments)
+        leaves, structure = jax.tree.flatten(arguments)
+        arrays = (jax.Array, np.ndarray)
+        same = tuple(id(leaf) if isinstance(leaf, arrays) else leaf for leaf in leaves)
+        key = function, structure, same
+        if key not in memo:
+            memo[key] = arguments, function(*arguments)  # the arguments keep their ids
+        return memo[key][1]
+
+    return shared
+
+
 def unit(x: Array) -> Array:
     """x [..., D] at length 1 along its last axis; zeros stay."""
     length = jnp.linalg.norm(x, axis=-1, keepdims=True)
@@ -336,29 +374,9 @@ def check_numeric(bottoms: Sequence[nn.Module], option: str) -> None:
         raise ValueError(f"columns that {coded[0]} reads are codes and not numbers: {option}.")
 
 
-def logits_by_column(params: Mapping[str, Mapping[str, Array]], x: Array) -> Array:
-    """The logits [C, N] that an ``MLP`` of ReLUs with these parameters gives the rows of x [W, N].
-
-    Rows lie along the last axis: there are thousands of them and few classes, so that this is the order in
-    which a processor's vector units are full.
-    """
-    chex.assert_rank(x, 2)
-    *hidden, last = (params[f"Dense_{i}"] for i in range(len(params)))
-    for layer in hidden:
-        x = jax.nn.relu(layer["kernel"].T @ x + layer["bias"][:, None])
-    return last["kernel"].T @ x + last["bias"][:, None]
-
-
 def columns_of(features: Sequence[Array]) -> Array:
     """All colluders' columns [N, W] of their features [N, ...]."""
     return jnp.concatenate([x.reshape(len(x), -1) for x in features], axis=-1)
-
-
-def adamw(knobs: Knobs) -> optax.GradientTransformation:
-    """AdamW with the ``knobs`` of ``ADAMW``."""
-    # with optax's eps of 1e-8 a gradient that is 0 but for rounding would cause whole steps; that of the
-    # bias is such a gradient if equally many labels of each class are known
-    return optax.adamw(knobs["learning_rate"], eps=1e-6, weight_decay=knobs["weight_decay"])
 
 
 def minimize(

@@ -120,7 +120,7 @@ def direct(
 
     adaptive = rule != "first_negative" or epoch != 0  # released: epoch 0
     of_epoch = core.reads_epoch(epoch, adaptive)
-    return Attack(run, (NO_SPLIT,), reads=("gradients",), one_epoch=True, **of_epoch)
+    return Attack(run, (NO_SPLIT,), reads=("gradients",), **of_epoch)
 
 
 ROW = AttackRow(direct)

@@ -84,7 +84,6 @@ def _hints(
         oracle=oracle,
         reads=("gradients",),
         diagnostic=core.CLEAN if oracle else "",
-        one_epoch=True,
         **core.reads_epoch(epoch),
     )
 

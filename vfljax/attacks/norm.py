@@ -31,7 +31,7 @@ def norm(bottoms: Bottoms, num_classes: int, *, epoch: int | str = -1) -> Attack
         return Scores(core.two_sided(jnp.linalg.norm(g, axis=-1), sent))
 
     of_epoch = core.reads_epoch(epoch)
-    return Attack(run, KINDS, binary=True, reads=("gradients",), one_epoch=True, **of_epoch)
+    return Attack(run, KINDS, binary=True, reads=("gradients",), **of_epoch)
 
 
 ROW = AttackRow(norm)

@@ -1,8 +1,11 @@
-"""The probe (ours): a classifier trained on the known rows' embeddings and gradients.
+"""The probe (ours): a linear classifier trained on the known rows' embeddings and gradients.
 
 It is the adaptive attacker that assumes nothing about the defense. Its input is x_i = [z_i, g_i], each
-column standardized over all rows, which needs no label. Its model is linear, or an MLP with one hidden
-layer, and is trained by AdamW on batches drawn from the known rows with replacement.
+column standardized over all rows, which needs no label. Its model is a linear softmax of all known rows at
+once (``softmax``), whose ridge keeps it from following noise; of .1, .3, 1 and 3, .3 read most on Spambase
+under thirteen defenses. In its place, rule 1 took 500 steps of AdamW on
+batches of 32 rows, and ended before it followed noise: the knobs ``learning_rate`` and ``weight_decay``, the
+option ``batch_size`` and an MLP of ``hidden`` units, which no config asked for, are gone.
 
 The known labels have a value without any federation too, which the attack's baselines show.
 """
@@ -12,15 +15,11 @@ from __future__ import annotations
 import chex
 import jax
 import jax.numpy as jnp
-import optax
 
-from vfljax import errors, keys
-from vfljax.attacks import core
+from vfljax import errors
+from vfljax.attacks import core, softmax
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
-from vfljax.models import MLP
-from vfljax.models.parties import from_module
-from vfljax.models.rows import over_chunks
-from vfljax.types import KINDS, Array, Known, PyTree, Scores, View
+from vfljax.types import KINDS, Array, Known, Scores, View
 
 
 def standardized(x: Array, sent: Array) -> Array:
@@ -46,72 +45,56 @@ def probe(
     num_classes: int,
     *,
     inputs: str = "both",
-    hidden: int = 0,
     epoch: int | str = -1,
-    steps: int = 500,
-    batch_size: int = 32,
+    steps: int = 60,
+    most: int = 256,
 ) -> Attack:
     """Train a classifier on the known rows, and score all rows sent.
 
+    Knobs: how many labels are ``known``, and ``ridge``, the penalty of the weights.
+
     Args:
       inputs: what the classifier reads, "embeddings", "gradients" or "both", as they crossed the wire.
-      hidden: units of its hidden layer, 0 for a linear model.
       epoch: which gradients are read, see ``core.received``; "mean" and "votes" are joined with the
         last epoch's embeddings.
-      steps: optimizer steps.
-      batch_size: known rows a step. Rows that were not sent in the epoch do not count in the loss.
+      steps: of ``softmax.fitted``, each on all known rows. Rows that were not sent in the epoch do not count.
+      most: known labels that are learned from; further ones are left out. An attacker that knows every label
+        learns from all.
 
     Returns:
-      An attack whose scores are class probabilities [N, C], NaN for rows never sent.
+      An attack whose scores [N, C] are logits, NaN for rows never sent.
     """
     del bottoms
     core.check_epoch(epoch)
     errors.check_choice("inputs", inputs, ("both", "embeddings", "gradients"))
-    core.check_whole("hidden", hidden, 0)
     core.check_whole("steps", steps, 1)
-    core.check_whole("batch_size", batch_size, 1)
-    model = from_module(MLP((hidden,) if hidden else (), num_classes))
+    core.check_whole("most", most, 2)
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
+        del key
         g, sent = core.received(view, epoch)
         place = core.place_of(view, epoch)
         z, sent = view.embeddings[place], sent & view.sent[place]
         parts = {"both": (z, g), "embeddings": (z,), "gradients": (g,)}[inputs]
         x = jnp.concatenate([standardized(part, sent) for part in parts], axis=-1)
-        params = model.init(keys.fold(key, "model"), x[:1])["params"]
-
-        def logits_of(params: PyTree, rows: Array) -> Array:
-            return model.apply({"params": params}, x[rows], False, None)[0]
-
-        def loss(params: PyTree, places: Array) -> Array:
-            rows, labels = known.rows[places], known.labels[places]
-            weights = sent[rows].astype(jnp.float32)  # other rows were not sent
-            each = optax.softmax_cross_entropy_with_integer_labels(logits_of(params, rows), labels)
-            return jnp.sum(weights * each) / jnp.maximum(jnp.sum(weights), 1.0)
-
-        adamw = optax.adamw(knobs["learning_rate"], weight_decay=knobs["weight_decay"])
-        drawn = jax.random.randint(
-            keys.fold(key, "draws"), (steps, batch_size), 0, jnp.maximum(known.count, 1)
-        )
-        params = core.minimize(loss, params, adamw, steps, drawn)
-        probabilities = over_chunks(
-            lambda rows: jax.nn.softmax(logits_of(params, rows)), jnp.arange(len(x))
-        )
-        return core.scored(probabilities, sent)
+        rows = known.rows[:most]
+        taught = (jnp.arange(len(rows)) < known.count) & sent[rows]
+        labels = jax.nn.one_hot(jnp.maximum(known.labels[:most], 0), num_classes, axis=0)
+        weights = taught.astype(jnp.float32)
+        model = softmax.fitted(x[rows].T, labels, weights, knobs["ridge"], steps)
+        return core.scored(model.logits(x.T).T, sent)
 
     reads = ("embeddings", "gradients") if inputs == "both" else (inputs,)
     baselines = core.BASELINES if inputs == "embeddings" else ("logistic", "all_labels")
     return Attack(
         run,
         KINDS,
-        {**core.KNOWN, **core.ADAMW},
+        {**core.KNOWN, "ridge": 0.3},
         baselines=baselines,
         reads=reads,
         steps=steps,
-        # gradients alone are read of the rows that the last epoch sent too
-        one_epoch=not isinstance(epoch, str) or inputs == "both",
         **core.reads_epoch(epoch, adaptive=True),
     )
 
 
-ROW = AttackRow(probe, cost=core.SOLVE)
+ROW = AttackRow(probe, rule=2, cost=core.SOLVE)

@@ -86,7 +86,7 @@ def residual(bottoms: Bottoms, num_classes: int, *, neighbors: int = 16, epoch: 
         return core.scored(jnp.stack([-s, s], axis=-1), sent)
 
     reads = ("embeddings", "gradients", "order")
-    return Attack(run, KINDS, binary=True, adaptive=True, epoch=epoch, one_epoch=True, reads=reads)
+    return Attack(run, KINDS, binary=True, adaptive=True, epoch=epoch, reads=reads)
 
 
 ROW = AttackRow(residual)

@@ -156,7 +156,6 @@ def similarity(
         core.KNOWN,
         baselines=("untrained", "logistic") if signal == "embeddings" else ("logistic",),
         reads=(signal,),
-        one_epoch=True,
         **core.reads_epoch(epoch),
     )
 

@@ -259,7 +259,6 @@ def spectral(
         oracle=oracle,
         reads=((signal,) if signal in SIGNALS else ()) + batches,
         diagnostic="" if signal in SIGNALS else signal,
-        one_epoch=True,
         **core.reads_epoch(epoch),
     )
 

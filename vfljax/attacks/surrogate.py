@@ -175,7 +175,6 @@ def surrogate(
         reads=("embeddings", "gradients"),
         steps=steps,
         epoch=epoch,
-        one_epoch=True,
         draws=core.FEW_DRAWS,
     )
 

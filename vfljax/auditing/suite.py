@@ -89,7 +89,7 @@ ATTACKS: Mapping[str, Mapping[str, Any]] = {
     "similarity": {"epoch": (-1, 0)},
     "surrogate": {"names": "none"},
     "enumeration": {"names": "none"},
-    "joint": {"steps": 200, "blocks": ("all", "best")},
+    "joint": {"blocks": ("all", "best")},
     "ranks": {"learner": ("kernel", "lda")},
     "spreading": {"blocks": ("all", "directions")},
     "reader": {"learner": ("extra trees", "naive Bayes on ranks", "self-trained")},

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from vfljax import attacks, defenses, plugins, store
-from vfljax.attacking.batching import batch_scores, make_attack_batch
+from vfljax.attacking.batching import batch_scores, families_of, make_attack_batch
 from vfljax.attacking.jobs import ATTACK, VariantPlan, jobs_of, planned
 from vfljax.attacking.run import opened
 from vfljax.attacks.learners import MANY_ROWS
@@ -520,9 +520,9 @@ def _predict(
     for each in (each for each in variants if not each.skipped):
         jobs = (job for job in jobs_of(each, stored.plan, trained) if job.what == ATTACK)
         for job in (job for job in jobs if not job.point):
-            batch = make_attack_batch(each.variant, job.group, stored)
-            _, scores = batch_scores(batch, [job], stored)
-            by_class: HostArray = np.asarray(scores.train)[0].mean(axis=0)
+            family = families_of([(each, [job])])[0]
+            _, scores = batch_scores(make_attack_batch(family, stored), [job], stored)
+            by_class: HostArray = np.asarray(scores[0].train)[0, 0].mean(axis=0)
             first, second = np.sort(by_class, axis=1)[:, :-3:-1].T
             columns = tables.setdefault((job.row["trial"], job.seed), {})
             label = each.variant.label

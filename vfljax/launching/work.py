@@ -197,6 +197,20 @@ class Queue:
             if settled.issuperset(unit.needs) and waited.isdisjoint(unit.after)
         ]
 
+    def beside(self, unit: Unit, may: May) -> list[Unit]:
+        """Returns the other units that are made together with one that can be made now: other variants of its
+        attack on the same shards. A unit that has failed is made alone, so that it lets no other one fail."""
+        failed = store.failed(self.workdir)
+        if unit.kind != ATTACK or slug(unit.name) in failed:
+            return []
+        same = unit.program, unit.shards
+        return [
+            other
+            for other in self.ready(may)
+            if other.kind == ATTACK and (other.program, other.shards) == same
+            if other.name != unit.name and slug(other.name) not in failed
+        ]
+
     def find_given_up(self) -> None:
         """Finds units that other processes have given up."""
         for unit in self.units:
@@ -238,10 +252,11 @@ class Queue:
 
 
 def _try(unit: Unit, maker: _Maker, say: Say) -> bool:
-    """Claims a unit and makes it. Returns False if another process has claimed it."""
+    """Claims a unit and makes it, with the units that can be made with it. Returns False if another process has
+    claimed it."""
     workdir, queue = maker.begun.workdir, maker.queue
-    with store.claim(workdir, unit.name) as mine:
-        if not mine:
+    with contextlib.ExitStack() as claims:
+        if not claims.enter_context(store.claim(workdir, unit.name)):
             return False
         if store.finished(workdir, unit.name):  # another process was faster
             return True
@@ -250,14 +265,22 @@ def _try(unit: Unit, maker: _Maker, say: Say) -> bool:
             queue.given_up[unit.name] = failed[-1]
             say(f"{unit.name} is given up: {failed[-1]}")
             return True
+        units = [unit]
+        for other in queue.beside(unit, maker.may):
+            mine = claims.enter_context(store.claim(workdir, other.name))
+            if mine and not store.finished(workdir, other.name):
+                units.append(other)
         try:
-            with store.attempt(workdir, unit.name):
-                maker.make(unit)
-            if not store.finished(workdir, unit.name):
-                queue.made_partly.add(unit.name)
+            with contextlib.ExitStack() as attempts:
+                for each in units:
+                    attempts.enter_context(store.attempt(workdir, each.name))
+                maker.make(units)
+            for each in units:
+                if not store.finished(workdir, each.name):
+                    queue.made_partly.add(each.name)
         except UserError:
             raise
-        except Exception as error:  # of one unit: others may succeed
+        except Exception as error:  # of these units: others may succeed
             traceback.print_exception(error)
             say(f"{unit.name} failed, {len(failed) + 1} of {TRIES} times")
     return True
@@ -267,7 +290,7 @@ class _Maker:
     """Makes units in this process, and keeps what several of them need."""
 
     def __init__(self, begun: Begun, queue: Queue, pool: Executor, may: May) -> None:
-        self.begun, self.queue, self._pool, self._may = begun, queue, pool, may
+        self.begun, self.queue, self._pool, self.may = begun, queue, pool, may
         self.program = ""  # of the last unit
         self._unit: Unit | None = None
         self._shards = {shard.name: shard for shard in begun.plan.shards}
@@ -275,8 +298,8 @@ class _Maker:
         self._stored: Stored | None = None
         self._progress: Progress | None = None
         self._counted: set[str] = set()
-        # how many programs were compiled ahead, by the program of the units that call them
-        self._ahead: dict[str, int] = {}
+        # what was spent on compiling ahead, by the program of the units that call it
+        self._ahead: dict[str, programs.Spent] = {}
 
     def doing(self) -> str:
         """Returns what this process does now, for a line of progress."""
@@ -285,12 +308,13 @@ class _Maker:
         kind, of = self._unit.kind, self._unit.of
         names = {SHARD: f"training {of}", LOCAL_ONLY: "learning without the federation"}
         if kind == ATTACK:
-            names[kind] = f"attacking by {self.begun.header['attacks'][of]['label']}"
+            names[kind] = f"attacking by {self.begun.header['attacks'][of]['attack']}"
         beside = programs.compiling()
         return names[kind] + f" ({', '.join(beside)})" * bool(beside)
 
-    def make(self, unit: Unit) -> None:
-        """Makes and stores a unit."""
+    def make(self, units: Sequence[Unit]) -> None:
+        """Makes and stores a unit, or units that are made together (``Queue.beside``)."""
+        unit = units[0]
         self.program, self._unit = unit.program, unit
         if unit.kind == SHARD:
             self._train(unit)
@@ -298,21 +322,23 @@ class _Maker:
         self.close()
         if self._stored is None:
             self._stored = run.opened(*self.begun)
-        self._compile_ahead(unit, self._stored)
-        ahead = self._ahead.get(unit.program, 0)
-        self._ahead[unit.program] = 0
-        run.run_unit(unit, self._stored, ahead)
+        self._compile_ahead(units, self._stored)
+        ahead = self._ahead.get(unit.program, programs.Spent())
+        self._ahead[unit.program] = programs.Spent()
+        run.run_units(units, self._stored, ahead)
 
-    def _compile_ahead(self, unit: Unit, stored: Stored) -> None:
+    def _compile_ahead(self, units: Sequence[Unit], stored: Stored) -> None:
         """Compiles the programs of an attack in the background, and of as many following as there are cores."""
-        own = [unit] if unit.kind == ATTACK else []
-        for each in [*own, *self.queue.next_attacks(self._may)[: cores()]]:
-            if each.program not in self._ahead:
-                traces = programs.traces()
-                # what an attack's code raises, the unit itself will raise too
+        following = self.queue.next_attacks(self.may)[: cores()]
+        together = [[unit, *self.queue.beside(unit, self.may)] for unit in following]
+        own = [units] if units[0].kind == ATTACK else []
+        for each in [*own, *together]:
+            if each[0].program not in self._ahead:
+                before = programs.spent()
+                # what an attack's code raises, the units themselves will raise too
                 with contextlib.suppress(Exception):
                     run.compile_ahead(each, stored, self._pool)
-                self._ahead[each.program] = programs.traces() - traces
+                self._ahead[each[0].program] = programs.spent_since(before)
 
     def _train(self, unit: Unit) -> None:
         plan, workdir = self.begun.plan, self.begun.workdir

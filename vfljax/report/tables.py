@@ -88,8 +88,10 @@ COLUMNS = (
     "How each column of the user's table was read, who owns it, and how many rows have no value."
 )
 SECONDS = (
-    "Wall-clock seconds of the machine that ran it, the slowest attack first. Runs of an attack include those "
-    "on its baselines. Of the programs of training only the epochs are counted, of an attack everything."
+    "Wall-clock seconds of the machine that ran it, the slowest attack first, with all variants of an attack. "
+    "Compiling includes waiting for it, running includes scoring, and the host reads, writes and fits "
+    "learners. Runs of an attack include those on its baselines. Of the programs of training only the epochs "
+    "are counted, of an attack everything."
 )
 
 
@@ -398,8 +400,9 @@ def steps_published(attack: str) -> int:
 
 
 def seconds(results: pa.Table, attacks: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """Returns rows for training, each attack variant and all attacks: seconds, runs, milliseconds per run, the
-    seconds as a share of training's, and the number of compiled programs.
+    """Returns rows for training, each attack with all its variants, and all attacks: seconds, of which tracing,
+    compiling, running and the host's, runs, milliseconds per run, the seconds as a share of training's, and the
+    number of compiled programs.
 
     Args:
       results: of the sweep.
@@ -407,20 +410,27 @@ def seconds(results: pa.Table, attacks: Mapping[str, Mapping[str, Any]]) -> pd.D
     """
     of_trials = [x or 0.0 for x in results["seconds"].to_pylist()]
     trained = sum(of_trials)
-
-    def line(name: str, seconds: float, runs: int, compiles: str = "") -> list[str]:
-        each = f"{1e3 * seconds / runs:.1f}" if runs else NONE
-        of_training = f"{seconds / trained:.2f}" if trained else NONE
-        return [name, f"{seconds:.1f}", f"{runs:,}", each, of_training, compiles]
-
+    kinds = ["tracing", "compiling", "running"]  # of an attack; the host's seconds are the others
+    names = ["seconds", *kinds, "rows", "compiles"]
     ran = [entry for entry in attacks.values() if entry["status"] != "skipped" and entry["trials"]]
-    ran.sort(key=lambda entry: -entry["seconds"])
+    found = pd.DataFrame([[e["attack"], *(e[n] for n in names)] for e in ran], columns=["", *names])
+    of_attacks = found.groupby("", sort=False).sum().sort_values("seconds", ascending=False)
+    every = of_attacks.sum().to_frame("all attacks").T
+
+    def line(name: Any, of: Mapping[str, float]) -> list[str]:
+        whole, runs = of["seconds"], int(of["rows"])
+        parts = [f"{of[kind]:.1f}" if kind in of else NONE for kind in kinds]
+        host = f"{whole - sum(of[k] for k in kinds):.1f}" if "tracing" in of else NONE
+        each = f"{1e3 * whole / runs:.1f}" if runs else NONE
+        of_training = f"{whole / trained:.2f}" if trained else NONE
+        compiles = str(int(of["compiles"])) if "compiles" in of else ""
+        return [str(name), f"{whole:.1f}", *parts, host, f"{runs:,}", each, of_training, compiles]
+
     lines = [
-        line("training", trained, len(of_trials)),
-        *(line(title(e), e["seconds"], e["rows"], str(e["compiles"])) for e in ran),
-        line("all attacks", sum(e["seconds"] for e in ran), sum(e["rows"] for e in ran)),
+        line("training", {"seconds": trained, "rows": len(of_trials)}),
+        *(line(name, dict(of)) for frame in (of_attacks, every) for name, of in frame.iterrows()),
     ]
-    header = ["", "seconds", "runs", "ms a run", "training is 1", "compiles"]
+    header = ["", "seconds", *kinds, "host", "runs", "ms a run", "training is 1", "compiles"]
     return pd.DataFrame(lines, columns=header)
 
 

@@ -26,6 +26,9 @@ SHARES = np.logspace(-3, 0, 25)  # the shares at which curves are stored (``atta
 MARKED = 1024  # rows of the data set for which it is stored whether an attack names them rightly
 COSTS = (
     "seconds",
+    "tracing",
+    "compiling",
+    "running",
     "compiles",
     "trials",
     "diverged",
@@ -96,7 +99,8 @@ def variant_of(attack: AttackIdentity) -> str:
 def attack_summary(workdir: pathlib.Path) -> Summary:
     """Returns the entries of a sweep's attacks by variant: identity, options, steps, or why it was skipped.
 
-    The entry of an attack that was run also has what its finished units cost: ``seconds``, ``compiles``, the
+    The entry of an attack that was run also has what its finished units cost: ``seconds``, those of them spent
+    on ``tracing`` and ``compiling`` programs (or waiting for them) and ``running`` them, ``compiles``, the
     attacked ``trials``, trials that ``diverged``, and ``rows``. The local-only baseline has an entry too.
     """
     header = read_header(workdir)
@@ -107,7 +111,7 @@ def attack_summary(workdir: pathlib.Path) -> Summary:
             units = (attack_unit(key, number) for number in range(len(header["blocks"])))
             for unit in (unit for unit in units if (workdir / unit).is_dir()):
                 cost = open_folder(workdir, unit).record["cost"]
-                about |= {name: about[name] + cost[name] for name in COSTS}
+                about |= {name: about[name] + cost.get(name, 0) for name in COSTS}
     if header["local_only"]:
         points = (point for unit in header["local_only"] for point in unit["points"])
         known = sorted({count for count, _ in points})

@@ -41,7 +41,9 @@ class Unit(NamedTuple):
     name: str  # its folder, relative to the folder of the sweep
     kind: str
     of: Any  # the name of the shard, the entry of the baseline, or the key of the attack variant
-    program: str  # units of one program share compiled code
+    program: (
+        str  # units of one program share compiled code; of an attack, all variants of an attack
+    )
     shards: tuple[str, ...] = ()  # names of the shards that an attack reads
     needs: tuple[str, ...] = ()  # the units that must be finished before
     after: tuple[str, ...] = ()  # the units that must be finished, or given up, before
@@ -95,7 +97,7 @@ def units_of(header: Mapping[str, Any], outdated: bool = False) -> list[Unit]:
                 name=attack_unit(key, number),
                 kind=ATTACK,
                 of=key,
-                program=key,
+                program=about["attack"],
                 shards=tuple(shards),
                 needs=tuple(map(shard_unit, shards)),
                 after=tuple(attack_unit(other, number) for other in cheaper),

@@ -25,6 +25,13 @@ EVENTS = {
     "/jax/core/compile/backend_compile_duration": "compile",
     "/jax/compilation_cache/cache_retrieval_time_sec": "read a compiled program",
 }
+ATTACKS = "attacks, the host's work"
+"""The kind of the spans of attacks, whose name is the attack's."""
+OF_PROGRAMS = {
+    **dict.fromkeys(("trace", "lower", "wait for a trace"), "tracing"),
+    **dict.fromkeys(("compile", "read a compiled program", "wait for a compile"), "compiling"),
+}
+BY_ATTACK = ("attack", "seconds", "tracing", "compiling", "running", "host")
 COLUMNS = ("kind", "count", "seconds", "share", "beside it")
 
 
@@ -133,6 +140,28 @@ def table(recorded: Sequence[Span]) -> list[tuple[str, str, str, str, str]]:
         (kind, f"{number:,.0f}", f"{a:.1f}", f"{a / whole:.0%}", f"{b:.1f}" if b else "")
         for kind, number, a, b in rows
     ]
+
+
+def by_attack(recorded: Sequence[Span]) -> list[tuple[str, ...]]:
+    """Returns rows of ``BY_ATTACK``, the longest first: where the seconds of each attack went.
+
+    Args:
+      recorded: of one process. Seconds are those of the first span's thread: "compiling" includes waiting for
+        other threads that compile, and "running" includes scoring.
+    """
+    main = recorded[0].thread
+    outer = [span for span in recorded if span.kind == ATTACKS and span.thread == main]
+    found: dict[str, dict[str, float]] = {}
+    for span, seconds in zip(recorded, own_seconds(recorded), strict=True):
+        around = (o for o in outer if o.start <= span.start and span.end <= o.end)
+        attack = next(around, None) if span.thread == main else None
+        if attack is not None:
+            running = "running" if span.kind.startswith("run: ") else "host"
+            of = found.setdefault(attack.name, dict.fromkeys(BY_ATTACK[2:], 0.0))
+            of[OF_PROGRAMS.get(span.kind, running)] += seconds
+    rows = {name: (sum(of.values()), *of.values()) for name, of in found.items()}
+    order = sorted(rows, key=lambda name: -rows[name][0])
+    return [(name, *(f"{seconds:.1f}" for seconds in rows[name])) for name in order]
 
 
 def write(recorded: Sequence[Span], path: pathlib.Path) -> None:

@@ -5,6 +5,7 @@ and sets how much XLA's compiler for CPUs optimizes them.
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import gc
 import importlib.metadata
@@ -12,7 +13,8 @@ import math
 import os
 import pathlib
 import threading
-from collections.abc import Callable, Hashable
+import time
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
@@ -150,14 +152,16 @@ class Program:
         real = self.layout.on_each(self.layout.capacity)
         try:
             lower = functools.partial(self._call.lower, members, shared, into, real)
-            lowered = _noted("tracing", self.name, lower)
+            with _spending("tracing"):
+                lowered = _noted("tracing", self.name, lower)
         except Exception:  # of the code of a defense or an attack, which may be tried again
             self.traces = 0
             raise
         work = functools.partial(lowered.compile, compiler_options=self.options)
         if pool is not None:
             return pool.submit(_noted, "compiling", self.name, work).result
-        compiled = _noted("compiling", self.name, work)
+        with _spending("compiling"):
+            compiled = _noted("compiling", self.name, work)
         return lambda: compiled
 
     def __call__(
@@ -173,16 +177,22 @@ class Program:
             raise too_large
         self._fits = True
         call = self._waited()
-        with profile.span(f"run: {self.name}"):
+        with profile.span(f"run: {self.name}"), _spending("running"):
             out = call(members, shared, into, real)
             if profile.recording():
                 jax.block_until_ready(out)
         return out
 
+    def run_whole(self, members: PyTree, shared: PyTree, count: int) -> PyTree:
+        """Returns the results of a call once they are computed, so that its seconds count as running."""
+        out = self(members, shared, count=count)
+        with _spending("running"):
+            return jax.block_until_ready(out)
+
     def _waited(self) -> Any:
         """Returns the compiled program. It waits if another thread still compiles it."""
         assert self._compiled is not None
-        with profile.span("wait for a compile", self.name):
+        with profile.span("wait for a compile", self.name), _spending("compiling"):
             return self._compiled()
 
     def too_large(self) -> TooLarge | None:
@@ -259,6 +269,42 @@ def compiling() -> list[str]:
 def traces() -> int:
     """Returns how many programs of trials this thread has traced."""
     return getattr(_OF_THREAD, "traces", 0)
+
+
+class Spent(NamedTuple):
+    """What this thread has spent on programs of trials so far, in seconds, and how many it has traced."""
+
+    tracing: float = 0.0  # and lowering
+    compiling: float = 0.0  # or waiting for a thread that compiles
+    running: float = 0.0
+    traces: int = 0
+
+
+def spent() -> Spent:
+    """Returns what this thread has spent so far."""
+    seconds = getattr(_OF_THREAD, "seconds", {})
+    return Spent(**seconds, traces=traces())
+
+
+def spent_since(before: Spent) -> Spent:
+    """Returns what this thread has spent since ``before``."""
+    now = spent()
+    return Spent(
+        now.tracing - before.tracing,
+        now.compiling - before.compiling,
+        now.running - before.running,
+        now.traces - before.traces,
+    )
+
+
+@contextlib.contextmanager
+def _spending(kind: str) -> Iterator[None]:
+    start = time.monotonic()
+    try:
+        yield
+    finally:
+        seconds = _OF_THREAD.__dict__.setdefault("seconds", {})
+        seconds[kind] = seconds.get(kind, 0.0) + time.monotonic() - start
 
 
 _PROGRAMS: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
