@@ -5,6 +5,7 @@ with products of lower precision, and beside eager PyTorch. For 16 trials of Res
 compares XLA's convolutions, which over trials become grouped ones ("xla vmap"), with matrix products ("matmul
 vmap"), and both with trials one after the other ("map"); their aim is a share of the device's matrix rate.
 Kernels in bfloat16 ("pallas vmap") are timed where the device has them; their aim is a rate.
+Attacks are timed on as many trials as are trained (``attack_speed``).
 The memory of each program is counted before it runs (``jaxprs``), even without a GPU at the aims' sizes.
 
 Useful operations of a step are three times those of the forward pass: 6 per weight and row of a linear
@@ -24,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.benchmark import convolutions, jaxprs
+from analysis.benchmark import attack_speed, convolutions, jaxprs
 from analysis.benchmark.convolutions import Images
 from analysis.benchmark.grid_speed import COLUMNS, GRID
 from analysis.benchmark.measuring import (
@@ -71,6 +72,7 @@ class Sizes(NamedTuple):
     width: int = 64  # of the ResNet
     images: Images = convolutions.IMAGES
     matrix: int = 8192  # rows and columns of the products that give the matrix rate
+    exchange: attack_speed.Shape = attack_speed.Shape()  # of the trials that are attacked
 
 
 SMALL = Sizes(
@@ -82,6 +84,7 @@ SMALL = Sizes(
     width=4,
     images=Images(batch=4, image=(8, 4, 3), steps=1, blocks=(1,)),
     matrix=256,
+    exchange=attack_speed.Shape(rows=96, epochs=2, columns=4),
 )
 
 
@@ -118,6 +121,7 @@ def measured(turns: int, eager: Any, sizes: Sizes | None = None) -> tuple[dict[s
         f"Matrix rate: {rate:,.0f} GFLOP/s, products of {sizes.matrix:,} x {sizes.matrix:,} float32 "
         f"matrices, precision {precision}."
     )
+    attacked, attacks = attack_speed.measured(sizes.trials, turns, sizes.exchange)
     memory, held = _memory(sizes, {OURS: about.pop("bytes_a_trial"), **needed})
     result = {
         "gpu": gpu,
@@ -125,12 +129,13 @@ def measured(turns: int, eager: Any, sizes: Sizes | None = None) -> tuple[dict[s
         "precision": precision,
         "rows": [{**line._asdict(), **_figures(line, rate)} for line in lines],
         "memory": memory,
+        "attacks": attacked,
         **about,
     }
     verdicts = (*_tabular_verdicts(tabular, about), *_verdicts(networks, rate), note)
     ending = [f"- {line}" for line in verdicts]
     table = markdown(HEADER, [_row(line, rate) for line in lines])
-    return result, "\n".join([_device(gpu), "", table, "", held, "", *ending])
+    return result, "\n".join([_device(gpu), "", table, "", attacks, "", held, "", *ending])
 
 
 def _device(gpu: bool) -> str:

@@ -7,7 +7,15 @@ import json
 import jax
 import pytest
 
-from analysis.benchmark import command, convolutions, defense_cost, gpu, grid_speed, measuring
+from analysis.benchmark import (
+    attack_speed,
+    command,
+    convolutions,
+    defense_cost,
+    gpu,
+    grid_speed,
+    measuring,
+)
 from vfljax.models import MLP
 
 TINY = convolutions.Images(batch=2, image=(8, 4, 3), steps=1, blocks=(1,))
@@ -83,6 +91,8 @@ def test_a_machine_without_a_gpu_runs_every_row_small_and_says_so(monkeypatch):
     assert text.splitlines()[0].startswith("This is no GPU: 2 cpu device(s)")
     names = ["float32", "TF32", "bfloat16", gpu.QUEUED, gpu.EAGER, "xla vmap", "matmul vmap"]
     assert [row["name"] for row in result["rows"]] == names
+    assert [row["attack"] for row in result["attacks"]] == [*attack_speed.FAMILIES]
+    assert all(row["median"] > 0 for row in result["attacks"])
     held = ["float32", "xla vmap", "matmul vmap"]
     assert [row["name"] for row in result["memory"]] == 2 * held
     ours, *_ = result["rows"]
