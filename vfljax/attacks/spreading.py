@@ -72,6 +72,14 @@ def features(view: View, blocks: str) -> Array:
     )
 
 
+@core.once
+def graph_of(key: Array, view: View, blocks: str) -> neighbors.Graph:
+    """The graph of the rows sent, by their ``features``. Draws, points and variants share it."""
+    sent = view.sums.count > 0
+    among = neighbors.drawn(keys.fold(key, "among"), len(sent))
+    return neighbors.graph(features(view, blocks), sent, among=among)
+
+
 def spreading(
     bottoms: Bottoms, num_classes: int, *, names: str = "known", blocks: str = "all"
 ) -> Attack:
@@ -109,8 +117,7 @@ def spreading(
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         sent = view.sums.count > 0
-        among = neighbors.drawn(keys.fold(key, "among"), len(sent))
-        graph = neighbors.graph(features(view, blocks), sent, among=among)
+        graph = graph_of(key, view, blocks)
         classes = classes_of(key, view, known) * sent[:, None]
         return core.scored(neighbors.scores(graph, classes, knobs["alpha"]), sent)
 
