@@ -41,6 +41,17 @@ def test_agrees_with_the_numpy_twin(labels):
     np.testing.assert_allclose(cases.attack(SPREAD, case, **knobs).train, expected, atol=1e-6)
 
 
+def test_above_one_late_trees_count_more_and_hundreds_of_rounds_are_finite(labels):
+    nodes = trees(labels, wrong=0.2)
+    case = case_of(labels, nodes)
+    known, knobs = cases.known_of(case), {"first": 1.5, "deep": 2.0}
+    expected = reference.spread(reference.joined(nodes, **knobs), known, labels[known], 2, 4)
+    np.testing.assert_allclose(cases.attack(SPREAD, case, **knobs).train, expected, atol=1e-6)
+    weights = module.weights_of(np.zeros((400, 1, 2)), 1, 2, np.float32(1.5), np.float32(2))
+    assert weights.max() == 2
+    assert weights[398, 0] == pytest.approx(1 / 1.5)
+
+
 def test_of_three_classes_the_three_trees_of_a_round_count_alike(labels):
     nodes = np.concatenate([trees(labels, 0.2, seed) for seed in range(2)])  # two rounds of three
     three = labels + (np.arange(ROWS) % 5 == 1)

@@ -7,9 +7,10 @@ node of row i at level l of tree t, and m_tl(i) the number of rows in it, rows i
     A_ij = sum_tl w_tl [n_tl(i) = n_tl(j)] / m_tl(i) / sum_tl w_tl,   w_tl = first^r(t) deep^l,
 
 both sums over the nodes of row i that the attacker is told. r(t) is the tree's round of boosting. Early rounds
-count more if ``first`` is below 1: later ones correct what is left. The trees of a round, one a class where
-there are more than two, are grown from the same predictions and count alike. Deep nodes count more if ``deep``
-is above 1. A s averages s over the rows of each node.
+count more if ``first`` is below 1: later ones correct what is left. Late rounds count more if it is above 1,
+which an attacker wants who is told of first trees that only a weak party's columns made. The trees of a round,
+one a class where there are more than two, are grown from the same predictions and count alike. Deep nodes count
+more if ``deep`` is above 1. A s averages s over the rows of each node.
 
     known   s <- A s~, from s = 0, where s~ is s with y_i - mean_known(y) in the place of each known row i
     none    s <- A s less its mean, at length 1, from a random s: towards the second eigenvector of A. Its two
@@ -72,7 +73,8 @@ def told_nodes(view: View) -> Array:
 
 
 def weights_of(nodes: Array, parties: int, num_classes: int, first: Array, deep: Array) -> Array:
-    """w [T, L]: ``first`` to the power of a tree's round, times ``deep`` to that of the level.
+    """w [T, L]: ``first`` to the power of a tree's round, times ``deep`` to that of the level; if ``first`` is
+    above 1, divided by its power of the last round, as float32 does not hold powers of hundreds of rounds.
 
     Args:
       nodes: [T, N, L]; a round has one tree a class if there are more than two classes, and else one.
@@ -84,7 +86,9 @@ def weights_of(nodes: Array, parties: int, num_classes: int, first: Array, deep:
     trees, _, levels = nodes.shape
     rounds = jnp.arange(trees) // (1 if num_classes == 2 else num_classes)
     level = jnp.arange(levels) % (levels // parties)
-    return first ** rounds[:, None] * deep ** level[None]
+    late = first > 1
+    base, exponent = jnp.where(late, 1 / first, first), jnp.where(late, rounds[-1] - rounds, rounds)
+    return base ** exponent[:, None] * deep ** level[None]
 
 
 def cohabitation(
@@ -140,7 +144,7 @@ def cohabitation(
         run,
         (NO_SPLIT,),
         **fields,
-        ranges={"first": (0.0, 1.0)},
+        ranges={"first": (0.0, 2.0)},
         adaptive=True,
         reads=("nodes",),
         epoch=None,

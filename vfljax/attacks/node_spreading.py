@@ -101,7 +101,7 @@ def node_spreading(bottoms: Bottoms, num_classes: int, *, blocks: str = "all") -
         run,
         (NO_SPLIT,),
         {**core.KNOWN, **WEIGHTS, "alpha": ALPHA},
-        ranges={"first": (0.0, 1.0), "alpha": (0.0, 0.999)},
+        ranges={"first": (0.0, 2.0), "alpha": (0.0, 0.999)},
         baselines=("logistic",),
         adaptive=True,
         reads=("columns", "nodes") if BLOCKS[blocks] else ("nodes",),

@@ -109,7 +109,8 @@ federations or the number of classes rule out."""
 
 OF_TREES: Mapping[str, Mapping[str, Any]] = {
     "direct": {"rule": "most_negative", "epoch": (0, "mean")},
-    "cohabitation": {"names": ("known", "none")},
+    # above 1: an attacker who is told first trees that say little reads them less
+    "cohabitation": {"names": ("known", "none"), "first": (0.8, 1.0, 1.25)},
     "node_posterior": {"smooth": ("nodes", "graph")},
     "node_spreading": {"blocks": ("all", "exchange")},
     "probe": {"inputs": "embeddings"},
