@@ -25,6 +25,7 @@ def small():
     """No column is scored, no report is written, and attacks have one variant each."""
     pytest.importorskip("xgboost", reason="the extra trees is not installed")
     of_trees = {"direct": {"rule": "most_negative", "epoch": 0}, "cohabitation": {"names": "known"}}
+    of_trees["node_spreading"] = {"blocks": "exchange"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(suite, "OF_TREES", of_trees)
         patch.setattr(survey, "_revealing", lambda dataset, owners: [])
@@ -113,7 +114,16 @@ def test_plain_gradients_show_all_labels_unless_these_are_randomized(finished):
     assert leaks.loc["undefended", "min"] == 1
     assert leaks.loc["first_trees", "min"] == 1  # of the first tree that is told
     assert leaks.loc["label_dp", "max"] < 0.8
-    assert {*sweep.leaks()["attack"]} == {"direct", "cohabitation"}
+    assert {*sweep.leaks()["attack"]} == {"direct", "cohabitation", "node_spreading"}
+
+
+def test_a_graph_of_nodes_reads_the_paths_of_all_trees(tmp_path):
+    # the label is all that the only tree's splits read, so that a path names it
+    given = values()
+    truth = np.array(given["y"]) == "yes"
+    written(tmp_path / "t.csv", given | {"pay1": truth + 0.0})
+    sweep = again(tmp_path, {}, told="all", plain=False, seeds=1)
+    assert sweep.attack("node_spreading")["leak"].min() > 0.95
 
 
 def test_a_row_of_the_records_is_a_row_of_the_table(finished):

@@ -36,6 +36,8 @@ WEIGHTS = {"first": 0.9, "deep": 2.0}
 ALPHA = 0.97
 BLOCKS = {"all": True, "exchange": False}
 """Whether the attacker's own columns are read beside the nodes."""
+READS = ("nodes", "embeddings")
+"""What the graph reads: of embeddings the width alone, which only attacks that read embeddings are given."""
 
 
 def paths(nodes: Array, weights: Array, width: int) -> Array:
@@ -104,7 +106,7 @@ def node_spreading(bottoms: Bottoms, num_classes: int, *, blocks: str = "all") -
         ranges={"first": (0.0, 2.0), "alpha": (0.0, 0.999)},
         baselines=("logistic",),
         adaptive=True,
-        reads=("columns", "nodes") if BLOCKS[blocks] else ("nodes",),
+        reads=(*READS, "columns") if BLOCKS[blocks] else READS,
         epoch=None,
     )
 
