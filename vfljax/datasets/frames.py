@@ -15,7 +15,6 @@ import pathlib
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -188,14 +187,13 @@ def _csv(
                 options["skipinitialspace"] = text.find(b" ") >= 0
         options["dtype"] = _dtypes(source, options, as_texts)
         try:
-            with ThreadPoolExecutor(1) as beside:
-                zeros = beside.submit(_has_zeros, found, options)
-                try:
-                    frame = _read_csv(source, options)
-                except pd.errors.DtypeWarning:  # pieces of a column have different types
-                    options["low_memory"] = False
-                    frame = _read_csv(source, options)
-            frame = _with_codes(frame, source, options, zeros.result())
+            try:
+                frame = _read_csv(source, options)
+            except pd.errors.DtypeWarning:  # pieces of a column have different types
+                options["low_memory"] = False
+                frame = _read_csv(source, options)
+            # not beside the reading, whose threads would hold Python's lock for most of the time
+            frame = _with_codes(frame, source, options, _has_zeros(found, options))
         except pd.errors.ParserWarning as error:  # pandas would leave the last fields out
             what = f"has rows of more fields than its first line, {quoted(_first_line(source, options))}"
             remedy = ("give ", *csv_option(index_col=0), " if they begin with names of rows, or ")
