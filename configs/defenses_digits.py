@@ -7,7 +7,7 @@ At least five strengths of each (MaxNorm has no strength), 5 seeds, and all atta
 allow: the quickstart's federation with more defenses. Two parties: the attacker owns the left half of
 each image, the label party the right half and the labels. Some ten minutes on 2 cores. The variant
 `benchmark` has the defenses of VFLAIR and related benchmarks in place of those of Fu, KDk and Sun, and
-`more` has ALIBI, class splitting, FedPass, P3EFT and VLP.
+`more` has ALIBI, class splitting, FedPass, P3EFT, VLP and DPZV.
 
 GAFM, Marvell and ProjPert are defined for two classes: see configs/defenses_spambase.py. Shorter than
 published, and the report says so. Scales are those of the papers where they give any; absolute ones
@@ -54,6 +54,7 @@ MORE = {
     "alibi": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
     "alibi_step": {"alibi": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0), "draw": "step"}},  # no guarantee
     "vlp": {"vlp": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
+    "dpzv": {"dpzv": {"epsilon": (100.0, 30.0, 10.0, 3.0, 1.0)}},
 }
 VARIANTS = {"": ARMS, "benchmark": BENCHMARK, "more": MORE}
 
@@ -68,6 +69,7 @@ def get_config(variant=""):
                 "Model completion averages weights with EMA .99, published .999 (for 25 times the steps).",
                 "discrete_sgd sends epoch 0 raw by construction: the direct attack on it reads "
                 "everything; epoch 1 is the first it discretizes. discrete_fixed is the released rule.",
+                "dpzv learns by zeroth order, at the rate of the others, which was not chosen for it.",
                 "gafm, marvell and proj_pert are defined for two classes: configs/defenses_spambase.py.",
             ),
             "seeds": 5,
