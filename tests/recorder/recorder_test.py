@@ -154,6 +154,21 @@ def test_a_party_that_leaves_and_a_narrow_one_are_recorded(folder):
     assert not found.parties[1].embeddings[:, :, 1:].any()
 
 
+def test_epochs_without_an_answer_are_left_out_of_what_each_party_sent(folder):
+    wire = vfljax.Recorder()
+    z, g = exchange(np.random.default_rng(0), 3, parties=2)
+    for epoch in range(3):
+        for party, rows in ((0, np.arange(N)), (1, np.arange(N - 4))):
+            answer = g[party, epoch, rows] * (epoch > 0)
+            wire.received(party, wire.sent(party, rows, z[party, epoch, rows]), answer)
+        wire.epoch()
+    found, _ = saved(wire, folder, labels=LABELS)
+    assert found.silent == 1
+    assert found.shape == (2, N, D)
+    for party, rows in zip(found.parties, (N, N - 4), strict=True):
+        assert [*party.sent.sum(axis=1)] == [rows, rows]
+
+
 def test_runs_that_drew_with_replacement_are_runs_of_one_federation(folder):
     found = []
     for seed in range(2):
@@ -221,6 +236,37 @@ def test_only_jumps_by_powers_of_two_are_a_loss_scale():
     assert scale_jumps(np.where(np.arange(40) < 20, lengths, lengths / 4)) == [(20, -2)]
 
 
+def test_parties_whose_names_have_no_order_are_numbered_as_they_first_send(folder):
+    wire = vfljax.Recorder()
+    for party in ("b", (1, 2), None):
+        wire.received(party, wire.sent(party, range(N), ONES), ONES)
+    found, _ = saved(wire, folder, labels=LABELS)
+    assert found.names == ("b", "(1, 2)", "None")
+
+
+def test_a_message_of_another_recorder_is_refused():
+    one, other = vfljax.Recorder(), vfljax.Recorder()
+    message = one.sent(0, range(N), ONES)
+    other.sent(0, range(N), ONES)
+    refused(other.received, 0, message, ONES, match="is of another recorder")
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
+    def full(file, **arrays):
+        file.write(b"begun")
+        raise OSError("No space left on device")
+
+    wire = vfljax.Recorder()
+    wire.sent(0, range(N), ONES)
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "savez", full)
+        with pytest.raises(OSError, match="No space"):
+            wire.save(tmp_path / "wire", labels=LABELS, say=quiet)
+    assert not [*tmp_path.iterdir()]
+    wire.save(tmp_path / "wire", labels=LABELS, say=quiet)
+    assert [of.name for of in tmp_path.iterdir()] == ["wire"]
+
+
 def sends(rows=range(N), array=ONES, party=0):
     return lambda wire: wire.sent(party, rows, array)
 
@@ -242,7 +288,7 @@ def answers(rows=range(N), array=ONES, **options):
         ([sends(), sends(), answers()], "2 messages of these rows have none yet"),
         ([sends(), answers(), answers()], "no messages of these rows"),
         ([sends(), answers(scale=0)], "scale=0 is no factor"),
-        ([sends(), lambda wire: wire.received(0, vfljax.recorder.Message(1, 0), ONES)], "of party 1"),
+        ([sends(), lambda wire: wire.received(0, vfljax.recorder.Message(1, 0, wire), ONES)], "of party 1"),
         ([sends(), answers(array=np.ones((N, 2)))], r"receives rows of shape \[2\] after"),
     ],
 )  # fmt: skip

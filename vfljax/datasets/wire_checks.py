@@ -224,9 +224,8 @@ def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
         raw.must(has in (0, len(numbers)), "", what, "of every party, or of none")
     if "party0_nodes" in arrays:
         return _of_trees(raw, len(numbers))
-    if version == MESSAGES:
-        return _of_messages(raw, len(numbers))
-    return _of_grid(raw, len(numbers))
+    read = _of_messages if version == MESSAGES else _of_grid
+    return _answered(raw, read(raw, len(numbers)))
 
 
 def _version(raw: _Arrays) -> int:
@@ -257,7 +256,7 @@ def _of_grid(raw: _Arrays, count: int) -> Wire:
     raw.must((np.diff(numbered) > 0).all(), "epochs", "do not rise", "give them in order")
     order, size, equal = _order(raw, sent)
     found = raw.place.stem, parties, order, sent, numbered, size, *_labels(raw), equal, _rows(raw)
-    return _answered(raw, Wire(*found))
+    return Wire(*found)
 
 
 def _answered(raw: _Arrays, wire: Wire) -> Wire:
@@ -274,7 +273,11 @@ def _answered(raw: _Arrays, wire: Wire) -> Wire:
         return None if array is None else array[kept]
 
     parties = tuple(
-        party._replace(embeddings=among(party.embeddings), gradients=among(party.gradients))
+        party._replace(
+            embeddings=among(party.embeddings),
+            gradients=among(party.gradients),
+            sent=among(party.sent),
+        )
         for party in wire.parties
     )
     return wire._replace(

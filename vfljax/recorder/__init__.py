@@ -38,6 +38,10 @@ class Message(NamedTuple):
 
     party: Hashable
     number: int
+    recorder: Recorder  # whose message it is
+
+    def __repr__(self) -> str:
+        return f"Message(party={self.party!r}, number={self.number})"
 
 
 @dataclasses.dataclass
@@ -63,7 +67,8 @@ class Recorder:
 
         Args:
           parties: names of the passive parties, in the order in which the wire numbers them. By default they
-            are those that sent anything, sorted.
+            are those that sent anything, sorted, or in the order of their first messages if the names have no
+            order, as those of different types.
         """
         if len(set(parties)) != len(parties):
             raise UserError("names a party twice", field="parties", value=[*parties])
@@ -94,7 +99,7 @@ class Recorder:
         ids = ids_of(rows, party)
         values = None if array is None else self._values(party, ids, array, "sends")
         self._messages.append(_Kept(party, ids, values, self._epoch))
-        return Message(party, len(self._messages) - 1)
+        return Message(party, len(self._messages) - 1, self)
 
     def received(self, party: Hashable, message: Any, array: Any, scale: float = 1.0) -> None:
         """Records the answer to a message: the gradients of the mean loss of its batch, by row.
@@ -113,6 +118,11 @@ class Recorder:
             raise UserError("is no factor", field="scale", value=scale, remedy="give one above 0")
         order: Any = slice(None)
         if isinstance(message, Message):
+            if message.recorder is not self:
+                remedy = "give it to the recorder whose `sent` returned it"
+                raise UserError(
+                    "is of another recorder", field="message", value=message, remedy=remedy
+                )
             if message.party != party:
                 what = f"is of party {message.party!r}"
                 raise UserError(what, field="message", value=message, remedy=f"answer {party!r}'s")
@@ -271,9 +281,13 @@ class Recorder:
         found += remarks.of_wire(arrays, parties, len(self._messages) - len(messages), broken)
         found += remarks.flattened(parties, self._shapes)
         partial = place.with_name(f"{place.name}.partial")
-        with partial.open("wb") as file:  # a name would be given the ending .npz
-            np.savez(file, allow_pickle=False, **arrays)
-        os.replace(partial, place)
+        try:
+            with partial.open("wb") as file:  # a name would be given the ending .npz
+                np.savez(file, allow_pickle=False, **arrays)
+            os.replace(partial, place)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
         for remark in found:
             say(f"{pathlib.Path(path).name}: {remark.text}")
         return tuple(found)
@@ -315,13 +329,15 @@ class Recorder:
 
     def _numbered(self, messages: Sequence[_Kept]) -> list[Hashable]:
         """Returns the parties in the order in which they are numbered."""
-        found = {m.party for m in messages} | {told.party for told in self._told}
+        found = [*dict.fromkeys([m.party for m in messages] + [told.party for told in self._told])]
         if not found:
             raise UserError("nothing was recorded, so that there is no wire to save.")
         if self._told and messages:
             raise UserError("nodes of trees and embeddings are recorded: a wire holds one of both.")
         if not self._parties:
-            return sorted(found, key=lambda party: (isinstance(party, str), party))
+            with contextlib.suppress(TypeError):  # of names that have no order
+                return sorted(found, key=lambda party: (isinstance(party, str), party))
+            return found
         if silent := [party for party in self._parties if party not in found]:
             what = f"party {silent[0]!r} sent nothing"
             raise UserError(what, remedy="leave it out of the recorder's parties")
