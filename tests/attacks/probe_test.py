@@ -44,3 +44,19 @@ def test_it_is_scikit_learn_s_logistic_regression_on_the_known_rows():
         margin = ours[:, 1] - ours[:, 0]
         np.testing.assert_allclose(margin, model.decision_function(zeta(x)), atol=5e-3)
         assert np.mean(scores.argmax(axis=1) == labels) > 0.85
+
+
+def test_gradients_of_all_epochs_are_read_of_rows_that_are_not_in_the_last():
+    """As on a wire of one epoch a step."""
+    labels, x, whole = problem(40)
+    g = np.float32(1e-4 * x[:, 4:])
+    sent = np.arange(4)[:, None] == np.arange(ROWS) % 4
+    arrays = {"embeddings": np.where(sent[..., None], x[:, :4], 0), "gradients": [g] * 4}
+    case = cases.make_case(labels, 2, known=40, sent=sent, **arrays)
+    gradients = cases.build(probe, 2, inputs="gradients", epoch="mean")
+    found, expected = (cases.attack(gradients, of, known=40).train for of in (case, whole))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    both = cases.attack(cases.build(probe, 2, epoch="mean"), case, known=40).train
+    assert np.isfinite(both).all()
+    last = cases.attack(cases.build(probe, 2, inputs="embeddings", epoch="mean"), case, known=40)
+    np.testing.assert_array_equal(np.isfinite(last.train).all(axis=1), sent[-1])

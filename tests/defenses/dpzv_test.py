@@ -123,6 +123,13 @@ def test_one_label_moves_the_answer_by_at_most_2_c_over_b_and_by_as_much():
         )
 
 
+def test_a_row_whose_losses_are_not_finite_moves_the_answer_no_more_than_the_clip():
+    for broken in (np.nan, np.inf, -np.inf):
+        differences = jnp.full(ROWS, 0.1).at[0].set(broken)
+        one = answers(jax.random.split(KEY, 1), differences, 0.5, np.inf, 3)[0]
+        assert abs(one - 0.1) <= (0.5 + 0.1) / ROWS + 1e-6  # False for NaN
+
+
 def test_the_noise_is_gaussian_of_the_deviation_that_the_epochs_need():
     clip, mu, epochs = 0.5, 1.3, 7
     noise = answers(jax.random.split(KEY, 5000), jnp.zeros(ROWS), clip, mu, epochs)

@@ -88,9 +88,12 @@ def gaussian_mu(epsilon: Array | float, delta: Array | float) -> Array:
 def answer(
     key: Array, differences: Array, clip: Array | float, mu: Array | float, epochs: int
 ) -> Array:
-    """Delta []: the mean of clipped ``differences`` [B] with noise for ``epochs`` answers that read a row."""
+    """Delta []: the mean of clipped ``differences`` [B] with noise for ``epochs`` answers that read a row.
+
+    A difference that is NaN counts as 0, so that the clip bounds what any row adds.
+    """
     chex.assert_rank([differences, clip, mu], [1, 0, 0])
-    mean = jnp.mean(jnp.clip(differences, -clip, clip))
+    mean = jnp.mean(jnp.clip(jnp.nan_to_num(differences), -clip, clip))
     spread = jnp.sqrt(jnp.float32(epochs)) / (len(differences) * mu)
     return mean + 2 * clip * spread * jax.random.normal(key)
 
