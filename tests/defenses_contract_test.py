@@ -144,18 +144,18 @@ ROWS = {
         (("alpha", -0.5), ("alpha", nan), ("deviation", -1.0)),
         ((("deviation", 0.0),),),
     ),
-    "dpzv": Row(
-        {"epsilon": 1.0, "clip": 0.01, "smoothing": 0.1, "delta": 1e-3},
-        (
-            *(("epsilon", 0.0), ("epsilon", nan), ("clip", 0.0), ("smoothing", 0.0)),
-            *(("delta", 0.0), ("delta", 0.6)),
-        ),
-    ),
     "adversary": Row(
         {"lambda_adv": 2.0, "learning_rate": 0.1},
         (
             *(("lambda_adv", -0.5), ("lambda_adv", nan), ("learning_rate", -0.5)),
             *(("hidden", 0), ("hidden", 1.5), ("hidden", True)),
+        ),
+    ),
+    "dpzv": Row(
+        {"epsilon": 1.0, "clip": 0.01, "smoothing": 0.1, "delta": 1e-3},
+        (
+            *(("epsilon", 0.0), ("epsilon", nan), ("clip", 0.0), ("smoothing", 0.0)),
+            *(("delta", 0.0), ("delta", 0.6)),
         ),
     ),
 }

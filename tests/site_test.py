@@ -110,6 +110,7 @@ def test_a_page_uses_names_and_flags_that_exist(page):
             assert unknown_flags(words) == []
     every = {flag for command in COMMANDS.values() for flag in command.flags}
     prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
+    every |= {f"no{flag}" for flag in every}  # how a true flag is set to false
     assert set(re.findall(r"--([a-z_]+)", prose)) <= every
 
 

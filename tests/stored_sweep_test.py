@@ -77,7 +77,10 @@ def test_a_stored_sweep_goes_on_where_it_was_killed_and_is_attacked(workdir, mon
     assert store.finished(workdir, unit_name)
     results, attacks, alone = rows_of(finished)
     assert all(any(row.items() <= other.items() for other in results) for row in before[0])
-    for key, row in before[1].items():  # baselines may have come beside it
+    entries = store.read_header(workdir)["attacks"].values()
+    outdated = {entry["label"] for entry in entries if entry.get("outdated")}
+    # baselines may have come beside it, and attacks of an earlier rule are to be run again
+    for key, row in ((key, row) for key, row in before[1].items() if key[0] not in outdated):
         for name, value in row.items():
             expected = pytest.approx(value, abs=1e-3) if isinstance(value, float) else value
             assert value is None or attacks[key][name] == expected

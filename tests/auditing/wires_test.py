@@ -256,9 +256,10 @@ def test_nodes_of_trees_are_read_without_gradients_and_gradients_by_their_sign(
     }
     names = {"say": quiet, "attacks": ("direct", "cohabitation", "probe")}
     hidden = vfljax.attack_wire(wire, tmp_path / "encrypted", **names)
-    leaks = hidden.leaks().set_index("label")["leak"]
-    assert {*leaks.index} == {"cohabitation/known", "cohabitation/none", "probe/embeddings"}
-    assert leaks.min() > 0.9
+    leaks = hidden.leaks()
+    attacks = {"cohabitation/known", "cohabitation/none", "probe/embeddings"}
+    assert {label.split()[0] for label in leaks["label"]} == attacks
+    assert leaks["leak"].min() > 0.9
     assert "gradients" in "".join(hidden.not_attacked())
     g = (
         np.where(labels, -0.5, 0.5)[None, :, None] * (np.arange(6) > 1)[:, None, None]

@@ -50,7 +50,8 @@ def test_a_field_that_came_later_had_its_default_then(workdir):
 
 
 def entry(cost, skip_settled=True, status="ok", **more):
-    return {"status": status, "cost": cost, "skip_settled": skip_settled, **more}
+    about = {"attack": "norm", "status": status, "cost": cost, "skip_settled": skip_settled}
+    return {**about, **more}
 
 
 def header_of(**attacks):
