@@ -74,8 +74,9 @@ def get_config():
                 "passive": {"known": 40, "steps": 500, "ema": 0.99},
                 "active": {"known": 40, "steps": 500, "ema": 0.99},
                 "direct": {"rule": ("first_negative", "most_negative", "least_negative")},
-                # the last epoch knows KDk, with model splitting; the mean over epochs knows noise
+                # the mean over epochs knows noise; spreading knows KDk with model splitting
                 "probe": {"known": 40, "epoch": (-1, "mean")},
+                "spreading": {"known": 40},
             },
             "decide": True,
             "execution": {"width": 0, "shard_seconds": 20.0},
