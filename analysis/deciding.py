@@ -125,7 +125,9 @@ def answer(rule: str, frames: Frames, explored: np.ndarray, own: np.ndarray) -> 
     if rule == "explored":
         return decision.decide(Evidence(points, points, goal))
     chosen = {v["configuration"] for v in decision.candidates(points, goal)}
-    level = LEVEL if rule == "plain" else decision.level(len(chosen), len(LOOKS))
+    competing = max(len(chosen), decision.CANDIDATES)
+    level = LEVEL if rule == "plain" else decision.level(competing, len(LOOKS))
+    points = of_seeds(frames, explored, decision.level(decision.DENYING))
     out = decision.Decided(Answer.OPEN)
     for look in LOOKS:
         seeds = own[:look] if rule != "pooled" else np.concatenate([explored, own[:look]])

@@ -48,6 +48,15 @@ def test_candidates_get_seeds_that_follow_and_every_attack_that_applies(explored
     assert not {"direct", "active", "cohabitation"} & {*tried}  # of other federations
 
 
+def test_a_sweep_that_came_to_explore_its_own_decision_is_refused(explored, monkeypatch):
+    stored = {"config": {"grid": {}, "first_seed": 5}}
+    monkeypatch.setattr(deciding.store, "header_of", lambda folder: stored)
+    assert deciding.experiment_of_panel(explored, "split").first_seed == 5
+    stored["config"]["first_seed"] = 4
+    with pytest.raises(UserError, match="that the sweep explores too"):
+        deciding.experiment_of_panel(explored, "split")
+
+
 def test_an_answer_that_is_closed_needs_no_seeds(tmp_path):
     closed = made(BARE, BARE, config=CONFIG, workdir=str(tmp_path))
     assert closed.decisions["split"].answer is Answer.NONE_PROTECTS

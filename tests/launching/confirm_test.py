@@ -40,9 +40,7 @@ def test_fresh_seeds_follow_all_that_a_decision_may_use_and_have_one_point_alone
 ):
     switching_on()
     assert fresh.fields(tiny_sweep) is None
-    assert not running.can_confirm(tiny_sweep)
     switching_on("kdk epsilon=.45 k=3")
-    assert running.can_confirm(tiny_sweep)
     fields = fresh.fields(tiny_sweep)
     assert (fields["first_seed"], fields["seeds"]) == (2 + LOOKS[-1], fresh.SEEDS)
     assert fields["grid"] == {

@@ -283,4 +283,9 @@ def test_how_sure_an_answer_is_names_what_its_limits_are_corrected_for():
 
     assert sure() == "5 seeds; limits are corrected for 1 point."
     assert "corrected for 3 candidates and 3 looks" in sure(stage2=True, candidates=3)
+    assert "at most 10 % false" in sure(stage2=True, candidates=3)
+    assert "false" not in sure(stage2=True, candidates=4)
+    assert "false" not in sure(stage2=True, candidates=3, answer=Answer.NONE_PROTECTS, point=None)
     assert "undefended alone" in sure(stage2=True, candidates=0)
+    alone = sure(stage2=True, fresh=judged.decisions["split"].point)
+    assert alone == "left open by 5 seeds; 5 fresh seeds alone, one look at 95 %."

@@ -9,6 +9,7 @@ from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from vfljax import attacks
 from vfljax.config import Goal
 from vfljax.report import decision
+from vfljax.report import judged as judging
 from vfljax.report.costs import Cost
 from vfljax.report.decision import Answer, Criterion, Evidence, Reason, decide
 from vfljax.report.families import Applying
@@ -134,6 +135,23 @@ def test_where_all_candidates_are_denied_the_next_ones_follow():
     assert (found.leading, found.keeps["label"]) == (None, "p1")
 
 
+def test_no_command_goes_on_with_points_that_are_no_candidates():
+    denied, left = point(1, 0.9, e=0.3), point(2, 0.6, e_upper=0.06, qualifies=False)
+    found = decided(left)
+    assert (found.answer, found.reason) == (Answer.OPEN, Reason.NO_CANDIDATE)
+    rows = [BARE_ROW, denied, left]
+    of = Evidence(points=rows, final=[BARE_ROW, denied], goal=GOAL, stage2=True)
+    assert decide(of).reason is Reason.NO_CANDIDATE
+
+
+def test_families_are_counted_on_the_point_on_which_they_lack():
+    tried = point(1, 0.6, tried=frozenset({"probe", "ranks"}))
+    found = decided(tried, untried={1: frozenset({"joint"})})
+    assert found.untried_on["label"] == "p1"
+    found = decided(tried, untried={0: frozenset({"norm"}), 1: frozenset({"joint"})})
+    assert (found.untried_on["label"], found.untried) == ("p0", {"norm"})
+
+
 def test_fresh_seeds_that_deny_open_the_answer_and_wide_ones_do_not():
     holds = point(1, 0.6)
     wide = decided(holds, fresh=[point(1, 0.6, e_upper=0.08)])
@@ -147,6 +165,8 @@ def test_a_point_that_was_left_open_holds_by_fresh_seeds_of_its_own():
     found = decided(wide, fresh=[point(1, 0.61)], stage2=True)
     assert (found.answer, found.point["leak"]) == (Answer.SWITCH_ON, 0.61)
     assert decided(wide, fresh=[wide], stage2=True).reason is Reason.LIMITS
+    lacking = {1: frozenset({"joint"})}
+    assert not decided(wide, fresh=[point(1, 0.61)], stage2=True, untried=lacking).closed
 
 
 def test_candidates_qualify_by_their_means_and_none_dominates_another():
@@ -171,6 +191,10 @@ def test_a_look_is_not_taken_where_it_is_not_likely_to_settle_anything():
     unclear = {"cost": Cost.UNCLEAR.value, "verdict_seeds": NAN, "cost_seeds": 9.0}
     found = decided(point(1, 0.6, **unclear), stage2=True)
     assert decision.may_settle(found.undecided[0], found)
+    unknowing = decided(
+        point(1, 0.6, known_by=False, verdict_seeds=NAN, cost_seeds=NAN), stage2=True
+    )
+    assert not decision.may_settle(unknowing.undecided[0], unknowing)  # no seed can settle that
     other = point(2, 0.6, **unclear)  # of the sweep, which did not compete
     assert not decision.may_settle(other, found)
 
@@ -185,6 +209,20 @@ def test_the_limits_of_a_decision_are_wider_than_those_of_the_table():
     assert widths[1] > 2 * widths[0]
     table = many.leading.set_index("configuration")
     assert table.loc[1, "e_upper"] - table.loc[1, "e"] == pytest.approx(widths[0])
+
+
+def test_points_without_seeds_of_their_own_are_denied_at_limits_of_all_criteria():
+    # e is .07; its lower limit of 95 % is .053, and that of 99 % .04
+    near = {"probe/mean": [0.686, 0.654, 0.69, 0.65, 0.67], "test_utility": 0.88}
+    leaks, scales = {"probe/mean": 0.9}, [NAN, 0.1, 1.0]
+    judged = made(BARE, near, leaks, knobs={"noise.scale": scales})
+    table = judged.leading.set_index("configuration")
+    assert table.loc[1, "e_lower"] > 0.05
+    stage2 = made(BARE, leaks, knobs={"noise.scale": [NAN, 1.0]})
+    of = judging.decided(judged._replace(stage2={"split": stage2})).decisions["split"]
+    (left,) = of.undecided
+    assert left["configuration"] == 1
+    assert left["e_lower"] < 0.05
 
 
 def test_which_families_apply(monkeypatch):
@@ -210,6 +248,7 @@ def test_which_families_apply(monkeypatch):
     skipped = {"x": {"attack": "passive", "status": "skipped"}}
     assert "passive" not in families(["split"], entries=skipped)
     assert "passive" not in families(["split"], data={"missing": ["bottoms"]})
+    assert families(["split"], data={"missing": ["columns"]}) < split
 
 
 def test_a_sweep_without_figures_of_defenses_is_open():
@@ -219,8 +258,14 @@ def test_a_sweep_without_figures_of_defenses_is_open():
     assert decide(Evidence(few, few, GOAL)).reason is Reason.FEW_SEEDS
     assert decide(Evidence([], [], GOAL)).reason is Reason.NO_FIGURES
     assert decide(Evidence([], [point(1, 0.6)], GOAL)).reason is Reason.NO_UNDEFENDED
-    gains = BARE_ROW | {"gain": 0.002, "gain_lower": -0.01}
-    assert decide(Evidence([gains], [gains], GOAL)).answer is Answer.NO_GAIN
+    assert decide(Evidence([BARE_ROW], [BARE_ROW], GOAL)).reason is Reason.NO_DEFENSE
+
+
+def test_nothing_is_gained_only_where_the_upper_limit_says_so():
+    little = BARE_ROW | {"gain": 0.002, "gain_lower": -0.004, "gain_upper": 0.008}
+    assert decide(Evidence([little], [little], GOAL)).answer is Answer.NO_GAIN
+    wide = little | {"gain_lower": -0.05, "gain_upper": 0.054}
+    assert decide(Evidence([wide], [wide], GOAL)).answer is Answer.OPEN
 
 
 def test_the_leak_that_is_accepted_is_none_by_default():

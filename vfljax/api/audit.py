@@ -95,8 +95,7 @@ def audit(
       first_seed: the first of these seeds.
       decide: train and attack the leading points again on 4 to 12 seeds of their own, to decide what to switch
         on; a third of the budget is kept for it.
-      confirm: judge what is switched on, or nearest to be, again on fresh seeds, and do nothing else if the
-        audit is there.
+      confirm: judge what is switched on, or nearest to be, again on fresh seeds.
       canaries: audit claimed epsilons with labels that are coins.
       controls: train and attack again on permuted labels, to see what comes from columns.
       verbose: say what the answers rest on too, as the report does.
@@ -174,10 +173,6 @@ def audit(
         if trees:
             grid = trees_grid.grid_of(str(trees_config or trees_grid.CONFIG), told)
             boosted.audit(asked, grid, folder, command, say, plain=plain, end=end)
-            say(run.report(folder, say, verbose))
-            return load(folder)
-        if confirm and running.can_confirm(folder):
-            running.confirm(folder, command, say).check()
             say(run.report(folder, say, verbose))
             return load(folder)
         values = run.config_of(asked, federation, folder, say, first_seed)

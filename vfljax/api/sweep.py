@@ -48,8 +48,7 @@ def run_sweep(
       workdir: the folder of the sweep: new, or the one to continue.
       decide: train and attack the leading points again on 4 to 12 seeds of their own, under every attack that
         applies, to decide what to switch on; by default what the config says.
-      confirm: judge what is switched on, or nearest to be, again on fresh seeds, and do nothing else if the
-        sweep is there.
+      confirm: judge what is switched on, or nearest to be, again on fresh seeds.
       verbose: say what the answers rest on too, as the report does.
       beyond_limits: plan sizes that are refused otherwise.
       plugin: a Python file, or the name of a module, with defenses or attacks of your own, which configs name
@@ -79,11 +78,9 @@ def run_sweep(
     if deciding_too:
         deciding.check(experiment)
     with chosen(launcher, jobs, launcher_options or {}, plugin) as make:
-        outcomes = []
-        if not (confirm and running.can_confirm(folder)):
-            outcomes = [running.finish(experiment, folder, command, say, make)]
-            if deciding_too:
-                outcomes += deciding.decide(folder, command, say, make)
+        outcomes = [running.finish(experiment, folder, command, say, make)]
+        if deciding_too:
+            outcomes += deciding.decide(folder, command, say, make)
         if confirm:
             outcomes.append(running.confirm(folder, command, say, make))
         say(running.report(folder, verbose))

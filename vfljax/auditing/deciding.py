@@ -1,10 +1,8 @@
 """Decides on a sweep: the candidates of each panel, on seeds of their own, under every attack that applies.
 
 ``report.decision`` has the rule. A panel's candidates and undefended are a sweep in ``WORKDIR/decided/PANEL``,
-whose
-seeds follow those of the sweep and whose stages are the looks: it ends at the first look that closes the
-  answer. The same command again continues it. If the sweep has been extended and has other candidates, these
-  are added.
+whose seeds follow those of the sweep and whose stages are the looks: it ends at the first look that closes the
+answer. The same command again continues it. If all candidates are denied and others are left, these are added.
 """
 
 from __future__ import annotations
@@ -96,6 +94,7 @@ def _panels(found: Judged) -> Iterator[str]:
         Reason.NO_UNDEFENDED,
         Reason.FEW_SEEDS,
         Reason.NO_BASELINE,
+        Reason.NO_CANDIDATE,
     )
     for panel, of in found.decisions.items():
         if of.answer is Answer.OPEN and of.reason not in (*hopeless, Reason.CONTRADICTED):
@@ -138,18 +137,24 @@ def experiment_of_panel(found: Judged, panel: str) -> Config | None:
     Args:
       found: the sweep.
       panel: of the federations.
+
+    Raises:
+      UserError: if the sweep has come to explore the seeds of its own decision.
     """
     points = decision.of_panel(found.verdicts, found.facts.known, panel)
     if found.decisions[panel].reason is Reason.NEXT:  # those that competed are denied
-        left = {v["configuration"] for v in found.decisions[panel].undecided}
-        points = [v for v in points if v["configuration"] in left]
+        points = found.decisions[panel].undecided
     chosen = [v["configuration"] for v in decision.candidates(points, found.facts.goal)]
     grid, first = fresh.grid_of(found, chosen), found.experiment.trained_seeds.stop
     stored = store.header_of(fresh.stage2_folder(found.sweep.workdir, panel))
     if stored is not None:
+        if stored["config"]["first_seed"] < first:  # the sweep has been extended since
+            folder = fresh.stage2_folder(found.sweep.workdir, panel)
+            raise UserError(
+                f"{folder} has seeds of a decision that the sweep explores too",
+                remedy="remove that folder, and the same command makes it anew",
+            )
         grid, first = {**stored["config"]["grid"], **grid}, stored["config"]["first_seed"]
-        if found.decisions[panel].reason is Reason.NEXT and not chosen:
-            return None
     elif not chosen and not found.decisions[panel].untried:
         return None
     trained = [federation_of(name).kind for name in found.trials["federation"].unique()]

@@ -80,13 +80,6 @@ def _made(begun: Begun, say: Say, make: Work, may: May = anything) -> Outcome:
     return outcome
 
 
-def can_confirm(workdir: pathlib.Path) -> bool:
-    """Returns whether a stored sweep names something that can be judged again at once."""
-    if store.header_of(workdir) is None or not store.load(workdir).results.num_rows:
-        return False
-    return bool(fresh.named(judge_sweep(workdir)))
-
-
 def confirm(workdir: pathlib.Path, command: str, say: Say = print, make: Work = work) -> Outcome:
     """Trains and attacks undefended and what is switched on, or nearest to be, on fresh seeds, in
     ``WORKDIR/confirmed``.

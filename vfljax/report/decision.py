@@ -6,16 +6,25 @@ of seeds,
 
     level = 1 - .05 / (j k)    of each limit (Bonferroni),
 
-so that it is false for any of them, at any look, with a probability of .05 at most. If seeds were set aside for
-it (``stage2``), k are the points that were trained on them, and j is the number of ``LOOKS``; otherwise all
-points of the sweep compete at one look. Let *holds* be said of a point that at this level protects from what
+so that it switches on a point that is not good, at any look, with a probability of .05 at most. If seeds were
+set aside for it (``stage2``), k are the points that were trained on them, at least ``CANDIDATES``, and j is the
+number of ``LOOKS``; otherwise all points of the sweep compete at one look. Each stage spends .05 of its own:
+the seeds that explored, which may close the answer at once, those that were set aside, and fresh seeds of one
+point. A decision of the first two is thus false with a probability of .10 at most, and of all three with .15.
+Where all candidates are denied and others join, each further round adds .05 at most.
+
+*No defense* is false if it denies a good point. It denies all, so that only the criteria that may deny this one
+point add up, and not the points: ``DENYING`` limits. Points that did not compete for seeds set aside are denied
+at the level 1 - .05 / ``DENYING`` on the seeds that explored, the others at the level above.
+
+Let *holds* be said of a point that at this level protects from what
 was tried, or whose leak is at most what the user accepts, and whose cost is kept or cannot be known. It is
 *denied* if one of the limits contradicts that, or if it is undefended.
 
 | answer                                | when, the first that holds                                           |
 |---------------------------------------|----------------------------------------------------------------------|
 | open                                  | no attack has a figure, or nothing undefended was attacked           |
-| do not federate                       | the gain is below a point on average, its lower limit 0 or below     |
+| do not federate                       | the upper limit of the gain is below a point, its lower 0 or below   |
 | open                                  | fewer than three seeds                                               |
 | nothing to protect                    | the upper limit of undefended's e is below .05; all families that    |
 |                                       | apply were tried on it, and no figure is missing                     |
@@ -50,7 +59,9 @@ LOOKS = (4, 8, 12)
 CANDIDATES = 3
 """Points of a panel that get seeds of their own, at most."""
 ERROR = 0.05
-"""The largest probability that a decision is false where the limits hold."""
+"""The largest probability that one stage of a decision switches on a point that is not good, if limits hold."""
+DENYING = 5
+"""Limits that may deny a point: of e, c and d, and of the two costs that a goal may name."""
 
 Row = Mapping[str, Any]
 """A row of the verdict frame."""
@@ -80,6 +91,7 @@ class Reason(enum.StrEnum):
     UNFINISHED = "points or attacks were not reached"
     NOT_ASKED = "no seeds were set aside for a decision"
     NEXT = "all points that competed are denied, and others are left"
+    NO_CANDIDATE = "points are not denied, and none of them qualifies for seeds of its own"
     LIMITS = "limits leave points open"
 
 
@@ -99,12 +111,12 @@ class Criterion(enum.StrEnum):
 class Evidence(NamedTuple):
     """What is decided on, of one panel, at the headline's number of known labels."""
 
-    points: Sequence[Row]  # of the sweep, at the table's limits; undefended among them
+    # of the sweep, undefended among them; if seeds were set aside, at the limits that deny points without such
+    points: Sequence[Row]
     final: Sequence[Row]  # those that compete, and undefended, at the decision's limits
     goal: Goal
-    untried: Mapping[
-        int, frozenset[str]
-    ] = {}  # families that apply and lack, by configuration of ``final``
+    # families that apply and lack, by configuration of ``final``
+    untried: Mapping[int, frozenset[str]] = {}
     stage2: bool = False  # whether ``final`` is of seeds that were set aside for the decision
     unfinished: bool = False
     fresh: Sequence[Row] = ()  # on fresh seeds, by ``--confirm``
@@ -120,14 +132,16 @@ class Decided(NamedTuple):
     bare: Row | None = None  # undefended, at the limits of the decision
     point: Row | None = None  # what is switched on, likewise
     rival: Row | None = None  # another point that could be chosen as well, see ``_rival``
-    keeps: Row | None = (
-        None  # of the points that keep the gain on average, the one of lowest mean leak
-    )
+    # of the points that keep the gain on average, the one of lowest mean leak
+    keeps: Row | None = None
     protects: Row | None = None  # of those that protect on average, the one that loses least
     leading: Row | None = None  # of an open answer, the point that is nearest to hold
     fresh: Row | None = None  # ``point`` or what was contradicted, on fresh seeds
     undecided: tuple[Row, ...] = ()  # points that are neither denied nor hold
-    untried: frozenset[str] = frozenset()  # families that lack on what is decided on
+    untried: frozenset[str] = (
+        frozenset()
+    )  # families that lack on ``bare``, or on ``leading`` if it holds
+    untried_on: Row | None = None  # the one of these on which they lack
     stage2: bool = False
     candidates: int = 0  # points that competed
     competing: frozenset[int] = frozenset()  # their configurations
@@ -144,8 +158,8 @@ def level(candidates: int, looks: int = 1) -> float:
 
 
 def gains_nothing(bare: Row) -> bool:
-    """Returns whether undefended gains less than ``SHOWN_GAIN`` over the label party, perhaps nothing."""
-    return bare["gain"] < SHOWN_GAIN and bare["gain_lower"] <= 0
+    """Returns whether limits show that undefended gains less than ``SHOWN_GAIN``, and not that it gains."""
+    return bare["gain_upper"] < SHOWN_GAIN and bare["gain_lower"] <= 0
 
 
 def accepted(v: Row, goal: Goal) -> bool:
@@ -230,7 +244,8 @@ def decide(of: Evidence) -> Decided:
     if gains_nothing(bare):
         return out._replace(answer=Answer.NO_GAIN)
     lacking = of.untried.get(bare["configuration"], frozenset())
-    out = out._replace(untried=lacking, **_nearest(final if of.stage2 and final else points, goal))
+    nearest = _nearest(final if of.stage2 and final else points, goal)
+    out = out._replace(untried=lacking, untried_on=bare, **nearest)
     if bare["seeds"] < FEWEST_SEEDS:
         return out._replace(reason=Reason.FEW_SEEDS)
     if bare["undefended_e_upper"] < EXCESS and not bare["incomplete"] and not lacking:
@@ -252,23 +267,29 @@ def decide(of: Evidence) -> Decided:
     if not undecided and not lacking:
         return out._replace(answer=Answer.NONE_PROTECTS)
     # figures of the seeds that explored do not stand beside those of the seeds that decide
-    nearest = [v for v in undecided if v["configuration"] in known] if of.stage2 else undecided
-    leading = (candidates(nearest, goal) or [*nearest, None])[0]
+    able = [v for v in undecided if v["configuration"] in known] if of.stage2 else undecided
+    leading = (candidates(able, goal) or [*able, None])[0]
     out = out._replace(undecided=undecided, leading=leading)
     again = [f for f in of.fresh if leading and f["configuration"] == leading["configuration"]]
-    if again and not lacking:
+    if again and leading and not lacking and not of.untried.get(leading["configuration"]):
         out = out._replace(fresh=again[0])
         if failed(again[0], goal) is None:
             return out._replace(answer=Answer.SWITCH_ON, point=again[0], undecided=())
-    if lacking or holding:
-        lacks = lacking or of.untried.get(holding[0]["configuration"], frozenset())
+    if holding and not lacking:
+        lacking = of.untried[holding[0]["configuration"]]
+        out = out._replace(untried=lacking, untried_on=holding[0])
+    if lacking:
         leading = holding[0] if holding else leading
-        return out._replace(reason=Reason.FAMILIES, untried=lacks, leading=leading)
+        return out._replace(reason=Reason.FAMILIES, leading=leading)
     if of.unfinished:
         return out._replace(reason=Reason.UNFINISHED)
-    if of.stage2 and final and all(denied(v, goal) for v in final):
-        return out._replace(reason=Reason.NEXT)
-    return out._replace(reason=Reason.LIMITS if of.stage2 else Reason.NOT_ASKED)
+    if not of.stage2:
+        left = candidates(of.points, goal)
+        return out._replace(reason=Reason.NOT_ASKED if left else Reason.NO_CANDIDATE)
+    if final and all(denied(v, goal) for v in final):
+        left = candidates(undecided, goal)
+        return out._replace(reason=Reason.NEXT if left else Reason.NO_CANDIDATE)
+    return out._replace(reason=Reason.LIMITS)
 
 
 def _rival(best: Row, whole: Sequence[Row], final: Sequence[Row], of: Evidence) -> Row | None:
@@ -306,7 +327,7 @@ def may_settle(v: Row, of: Decided) -> bool:
         return False
     verdict_open = v["verdict"] in (Verdict.CANNOT_SAY, Verdict.UNCLEAR)
     needed = [v["verdict_seeds"]] * verdict_open + [v["cost_seeds"]] * (v["cost"] == Cost.UNCLEAR)
-    return all(seeds <= LOOKS[-1] for seeds in needed)  # NaN is never likely
+    return bool(needed) and all(seeds <= LOOKS[-1] for seeds in needed)  # NaN is never likely
 
 
 def of_panel(verdicts: pd.DataFrame, known: int, panel: str) -> list[Row]:

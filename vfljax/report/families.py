@@ -38,7 +38,7 @@ class Applying:
         self._classes = len(data["balance"])
         self._kinds = [federation_of(name).kind for name in federations]
         self._upload = experiment.malicious.upload if MALICIOUS in self._kinds else ""
-        reads = {*USUAL} - {*data.get("missing", ())} | {"columns"}
+        reads = ({*USUAL} | {"columns"}) - {*data.get("missing", ())}
         reads |= {"parameter gradients"} if training.record_parameter_gradients else set()
         reads |= {"nodes"} if data.get("trees") else set()
         self._reads = frozenset(reads)

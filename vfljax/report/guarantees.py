@@ -163,12 +163,20 @@ def warnings(judged: Judged) -> list[str]:
     crossed = found[found["crossed"].astype(bool)].to_dict("records")
     lower, without = lower_limits(judged), _measured_without(judged)
     return [_crossed(line, without) for line in crossed] + [
-        f"WARNING: {of.label}: with a confidence of 95 % ε is at least {guesses.epsilon():.2f}, more than the "
-        f"{of.epsilon:g} that {of.defense} claims ({guesses.text}, canaries guessed). Do not rely on "
-        "its guarantee before the code of the defense is checked."
+        _refuted(of.label, of.defense, of.epsilon, guesses)
         for of in claimed.itertuples()
         if (guesses := lower.get(of.configuration)) and guesses.epsilon() > of.epsilon
     ]
+
+
+def _refuted(label: str, defense: str, epsilon: float, guesses: Guesses) -> str:
+    """Returns the warning that a lower limit is above the epsilon that a defense claims."""
+    condition = f"if {guesses.assumed}, " if guesses.assumed else ""
+    return (
+        f"WARNING: {label}: {condition}with a confidence of 95 % ε is at least {guesses.epsilon():.2f}, more "
+        f"than the {epsilon:g} that {defense} claims ({guesses.label}: {guesses.right} of {guesses.guessed}, "
+        "canaries guessed). Do not rely on its guarantee before the code of the defense is checked."
+    )
 
 
 def _crossed(line: dict[str, Any], without: Measured) -> str:

@@ -120,10 +120,12 @@ def _stage2(folder: pathlib.Path) -> Judged | None:
 
 
 def level_of(competing: Judged, panel: str, looks: int) -> float:
-    """Returns the level of the limits of a decision among the points of a sweep that were attacked."""
+    """Returns the level of the limits of a decision among the points of a sweep that were attacked. Those that
+    have seeds of their own count as ``CANDIDATES`` at least, because more may join until there are as many."""
     of = competing.leading
     points = (of["panel"] == panel) & (of["defenses"] != "") & of["leak"].notna()
-    return decision.level(int(points.sum()), looks)
+    least = decision.CANDIDATES if looks > 1 else 1
+    return decision.level(max(int(points.sum()), least), looks)
 
 
 def seeds_looked_at(folder: pathlib.Path, header: Mapping[str, Any]) -> int:
@@ -145,10 +147,12 @@ def decided(found: Judged) -> Judged:
     for panel in found.trials["panel"].unique():
         competing = found.stage2.get(panel, found)
         level = level_of(competing, panel, len(LOOKS) if panel in found.stage2 else 1)
+        parts, points = (found.sweep, found.experiment, found.frames), found.verdicts
         if panel in found.stage2:
             final = elsewhere(found, competing)
+            denying = decision.level(decision.DENYING)
+            points = judge_frames(*parts, denying, published=False).verdicts
         else:
-            parts = found.sweep, found.experiment, found.frames
             final = judge_frames(*parts, level, published=False).verdicts
         applying = Applying(
             competing.experiment,
@@ -162,7 +166,7 @@ def decided(found: Judged) -> Judged:
         }
         decisions[panel] = decision.decide(
             Evidence(
-                points=decision.of_panel(found.verdicts, facts.known, panel),
+                points=decision.of_panel(points, facts.known, panel),
                 final=rows,
                 goal=facts.goal,
                 untried=untried,

@@ -10,7 +10,8 @@ correction: given the exchange and the coins of one half, the odds of the others
 Bonferroni's would cost more. A seed's noise is the same in all federations, so these are no second query.
 
 Where labels were not replaced by coins but stand beside counterfactual ones (``sweep.counterfactuals``),
-columns alone may tell the pairs, at a rate of at most M. The limit is then lower by logit M.
+columns alone may tell the pairs, at a rate of at most M. The limit is then lower by logit M. M is a limit
+itself, so that each of the two is taken at .975, and both hold with .95.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from vfljax.report.rows import read
 from vfljax.report.words import figure
 from vfljax.sweep.canaries import HALVES, PREFIX, SHARES
 
+HALF_THE_ERROR = (
+    0.975  # the level of each of two limits that hold together with a confidence of 95 %
+)
 COIN = 0.5  # the rate at which anybody guesses a coin
 FOLDER = "canaries"  # within an audit's folder, of the sweep that was trained with canaries
 
@@ -45,12 +49,18 @@ class Guesses(NamedTuple):
     def text(self) -> str:
         """The guesses as text, such as 'direct/votes: 366 of 500'."""
         text = f"{self.label}: {self.right} of {self.guessed}"
-        if self.columns == COIN:
-            return text
-        return f"{text}; assumed: columns alone tell at most {figure(self.columns, 3)}"
+        return f"{text}; assumed: {self.assumed}" if self.assumed else text
 
-    def epsilon(self, level: float = 0.95) -> float:
-        """Returns the lower limit of epsilon."""
+    @property
+    def assumed(self) -> str:
+        """What is assumed of columns alone, as text; "" for coins."""
+        if self.columns == COIN:
+            return ""
+        return f"columns alone tell at most {figure(self.columns, 3)}"
+
+    def epsilon(self) -> float:
+        """Returns the lower limit of epsilon, with a confidence of 95 %."""
+        level = 0.95 if self.columns == COIN else HALF_THE_ERROR
         found = epsilon_at_least(self.guessed, self.right, level)
         return max(0.0, found - float(special.logit(self.columns)))
 
@@ -69,7 +79,7 @@ def epsilon_at_least(guessed: int, right: int, level: float = 0.95) -> float:
 
 
 def told_by_columns(
-    told: Mapping[str, Mapping[str, float]], level: float = 0.95
+    told: Mapping[str, Mapping[str, float]], level: float = HALF_THE_ERROR
 ) -> dict[int, float]:
     """Returns M by the share of the pairs that are guessed: the largest upper limit of the rate at which an
     opponent of the proxy tells its surest guesses; {} for coins.

@@ -44,6 +44,10 @@ def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Command, ...]:
         takes = _takes(judged, panel, points, LOOKS[0])
         what = f"This sets {LOOKS[0]} to {LOOKS[-1]} seeds aside to decide, under all attacks"
         return (Command(what + takes, on_sweep(judged, "decide")),)
+    if reason is Reason.NO_CANDIDATE:
+        seeds = 2 * judged.experiment.seeds
+        more = more_seeds(judged, seeds)
+        return (Command(f"{seeds} seeds to explore would narrow limits", more),) if more else ()
     if reason is Reason.NEXT:
         takes = _takes(judged, panel, CANDIDATES, LOOKS[0])
         return (
