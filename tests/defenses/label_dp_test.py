@@ -153,6 +153,17 @@ def test_the_two_stage_teacher_learns_from_half_of_the_rows_and_their_only_draw(
     np.testing.assert_array_equal(again, taught)
 
 
+@pytest.mark.parametrize(("knob", "value"), [("sigma", 0.0), ("ell", 2.0), ("fold", 0.5)])
+def test_a_knob_of_block_rr_is_refused_under_other_mechanisms(knob, value):
+    """Points of a grid would differ in it and train alike."""
+    for mechanism in ("randomized_response", "rr_with_prior"):
+        with pytest.raises(ValueError, match=rf"^{knob}={value} is not read by {mechanism}: leave"):
+            label_dp(1.0, mechanism=mechanism, **{knob: value})
+    label_dp(1.0, mechanism="block_rr", **{knob: value})
+    data = TrainingData(jnp.zeros(2, jnp.int32), None, 2)
+    jax.eval_shape(lambda traced: label_dp(1.0, **{knob: traced}).init(KEY, data), value)
+
+
 def test_a_teacher_of_raw_labels_is_refused_unless_the_guarantee_is_given_up():
     with pytest.raises(ValueError, match=r"prior='teacher'.*guarantee"):
         label_dp(1.0, mechanism="rr_with_prior", prior="teacher")

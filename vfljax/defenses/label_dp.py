@@ -50,6 +50,8 @@ from vfljax.defenses.rows import LEARNS, DefenseRow, Knower, Strengths, private_
 from vfljax.types import Array, Context, HostArray, PyTree
 
 MECHANISMS = ("randomized_response", "rr_with_prior", "block_rr")
+OF_BLOCK_RR = {"sigma": 1.0, "ell": 1.0, "fold": 0.01}
+"""The defaults of the knobs that other mechanisms do not read."""
 
 
 def _other(key: Array, position: Array, count: Array | int) -> Array:
@@ -176,8 +178,9 @@ def label_dp(
     whole number of classes that replace those of the minority; and ``fold`` in [0, 1], the share of rows
     that the prior is estimated from.
 
-    Raises ``ValueError`` for a knob out of range, an unknown option, and a teacher of raw labels
-    whose guarantee is not given up; ``init`` does where a teacher is needed and there is none.
+    Raises ``ValueError`` for a knob out of range, one that the mechanism does not read at another value than
+    its default, an unknown option, and a teacher of raw labels whose guarantee is not given up; ``init`` does
+    where a teacher is needed and there is none.
     """
     errors.check("epsilon", epsilon, 0.0, jnp.inf, infinite=True)
     errors.check("sigma", sigma, 0.0, jnp.inf, infinite=True)
@@ -186,6 +189,17 @@ def label_dp(
     errors.check_choice("mechanism", mechanism, MECHANISMS)
     errors.check_choice("prior", prior, ("two_stage", "teacher"))
     errors.check_choice("guarantee", guarantee, ("epsilon", "none"))
+    if mechanism != "block_rr":
+        for knob, value in {"sigma": sigma, "ell": ell, "fold": fold}.items():
+            traced = hasattr(value, "aval")  # it was checked when the sweep was planned
+            if not traced and value != OF_BLOCK_RR[knob]:
+                remedy = "leave it out, or choose mechanism='block_rr'"
+                raise errors.UserError(
+                    f"is not read by {mechanism}",
+                    field=errors.Field(knob, knob),
+                    value=value,
+                    remedy=remedy,
+                )
     reads_scores, raw_teacher = mechanism == "rr_with_prior", prior == "teacher"
     if raw_teacher != (guarantee == "none") or (raw_teacher and not reads_scores):
         raise ValueError(
@@ -254,7 +268,7 @@ def guess_text(epsilon: float, options: Mapping[str, Any], prior: Array | HostAr
 
 ROW = DefenseRow(
     factory=label_dp,
-    example={"epsilon": 1.0, "sigma": 1.0, "ell": 1.0, "fold": 0.01},
+    example={"epsilon": 1.0, **OF_BLOCK_RR},
     known_by={
         # the likeliest label given the noisy one is the noisy one: to read it is the best guess
         # (label-only); model completion and the posterior add what the columns predict
@@ -265,7 +279,7 @@ ROW = DefenseRow(
             *(Knower("posterior", "direction"), Knower("spreading")),
         ),
     },
-    neutral={"epsilon": math.inf, "sigma": 1.0, "ell": 1.0, "fold": 0.01},
+    neutral={"epsilon": math.inf, **OF_BLOCK_RR},
     strengths=Strengths("epsilon", (8.0, 4.0, 2.0, 1.0, 0.5)),
     remarks=private_remarks(
         lambda options: options.get("guarantee") != "none",
