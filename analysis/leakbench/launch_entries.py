@@ -43,6 +43,7 @@ ABOUT = {
     "marvell": ("Marvell", "Li et al., ICLR 2022", ()),
     "proj_pert": ("ProjPert", "IEEE TKDE 2024, from released code", ()),
 }
+LINKS = {"dpzv": "https://arxiv.org/abs/2502.20565"}
 EARLIER_CUT = Entry(
     name="earlier_cut",
     title="Earlier cut",
@@ -76,7 +77,14 @@ def main() -> None:
             if claim["paper"] == of_method.get(name) and claim["id"] in ids
         )
         every.append(
-            Entry(name=name, title=title, venue=venue, method={name: knobs}, reported=reported)
+            Entry(
+                name=name,
+                title=title,
+                venue=venue,
+                link=LINKS.get(name, ""),
+                method={name: knobs},
+                reported=reported,
+            )
         )
     for entry in every:
         path = FOLDER / f"{entry.name}.json"

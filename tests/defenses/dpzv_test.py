@@ -167,3 +167,5 @@ def test_the_guarantee_names_delta_and_claims_no_pure_epsilon():
     assert odds == "2.72, but for δ = 1e-05"
     assert remarks.bound({"epsilon": np.inf, "delta": 1e-5}, {}, [0.5, 0.5])[0] == "no bound"
     assert remarks.epsilon(dict(TABLE["dpzv"].example), {}) is None
+    assert remarks.approximate({"epsilon": 1.0, "delta": 1e-5}, {}) == (1.0, 1e-5)
+    assert remarks.approximate({"epsilon": np.inf, "delta": 1e-5}, {}) is None

@@ -110,6 +110,26 @@ def test_deviation_is_blamed_only_if_it_reads_more():
     assert "telco .90 (.90 to .90), by deviating .95 (.95 to .95)" in reads(0.9, 0.95)
 
 
+@pytest.mark.parametrize(
+    ("defense", "knobs", "claim"),
+    [
+        ("label_dp", {"epsilon": 1.0}, "It claims ε = 1 for one training"),
+        (
+            "dpzv",
+            {"epsilon": 3.0, "delta": 1e-5},
+            "It claims ε = 3 with δ = 1e-05 for one training",
+        ),
+    ],
+)
+def test_a_private_defense_that_was_chosen_by_labels_has_a_larger_epsilon(defense, knobs, claim):
+    values = {f"{defense}.{knob}": [NAN, value] for knob, value in knobs.items()}
+    judged = made(BARE, PROTECTS, defenses=(defense,), knobs=values)
+    text = " ".join(map(str, dict(the(judged).details).values()))
+    assert claim in text
+    assert "private selection" in text
+    assert "private selection" not in str(the(made(BARE, PROTECTS)).details)
+
+
 def test_each_reason_for_which_a_point_that_leaks_less_is_not_switched_on():
     cases = {
         "it costs too much on test rows": {"probe/mean": 0.6, "test_utility": 0.82},

@@ -53,7 +53,7 @@ import numpy as np
 from vfljax import errors, keys
 from vfljax.defenses import core
 from vfljax.defenses.link import Forward, Link
-from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Knower, Remarks
+from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Knower, Remarks, Strengths
 from vfljax.types import Array, Context, HostArray, PyTree
 
 
@@ -165,6 +165,11 @@ def _bound(
     return f"{np.exp(knobs['epsilon']):.3g}, but for δ = {knobs['delta']:g}", "not stated"
 
 
+def _claimed(knobs: Mapping[str, float], options: Mapping[str, Any]) -> tuple[float, float] | None:
+    del options
+    return None if np.isinf(knobs["epsilon"]) else (knobs["epsilon"], knobs["delta"])
+
+
 ROW = DefenseRow(
     factory=dpzv,
     example={"epsilon": 10.0, "clip": 0.1, "smoothing": 1e-2, "delta": 1e-5},
@@ -173,8 +178,10 @@ ROW = DefenseRow(
         "no_split": READING,
         "split": (*AVERAGING, Knower("passive")),
     },
+    strengths=Strengths("epsilon", (100.0, 30.0, 10.0, 3.0, 1.0)),
     remarks=Remarks(
         bound=_bound,
+        approximate=_claimed,
         bound_sentence=lambda options: (
             "DPZV keeps (ε, δ)-label-DP of the answers in a run, one number a batch. No gradient of a row is "
             "sent. Attacks on gradients read the party's own estimates: the answer times the move of the row's "

@@ -84,6 +84,13 @@ class Remarks:
     """``epsilon(knobs, options)``: the ε of the label differential privacy that a whole run keeps at these
     knobs; None for a defense without that guarantee."""
 
+    approximate: Callable[[Mapping[str, float], Mapping[str, Any]], tuple[float, float] | None] = (
+        lambda knobs, options: None
+    )
+    """``approximate(knobs, options)``: (ε, δ) of the approximate label differential privacy that a whole run
+    keeps at these knobs, with δ above 0; None for a defense without it. Canaries and accuracies are compared
+    with ``epsilon`` alone, because their limits are those of δ = 0."""
+
     bound_sentence: Callable[[Mapping[str, Any]], str] = lambda options: ""
     """``bound_sentence(options)``: how ``bound`` is to be read; "" where nothing is guaranteed. A
     report prints it once, whatever the number of points."""

@@ -72,6 +72,7 @@ def _described_defense(row: DefenseRow, points: Iterable[Any], prior: Any) -> di
             "options": {name: _plain(value) for name, value in options.items()},
             "bound": remarks.bound(knobs, options, prior),
             "epsilon": remarks.epsilon(knobs, options),
+            "approximate": remarks.approximate(knobs, options),
             "bound_sentence": remarks.bound_sentence(options),
             "knob_labels": {knob: remarks.knob_label(knob, options) for knob in row.knobs},
         }
@@ -163,9 +164,14 @@ def _remarks(stored: Iterable[Mapping[str, Any]]) -> Remarks:
         texts = find(knobs, options).get("bound")
         return None if texts is None else (texts[0], texts[1])
 
+    def approximate(knobs: Any, options: Any) -> tuple[float, float] | None:
+        pair = find(knobs, options).get("approximate")
+        return None if pair is None else (pair[0], pair[1])
+
     return Remarks(
         bound=bound,
         epsilon=lambda knobs, options: find(knobs, options).get("epsilon"),
+        approximate=approximate,
         bound_sentence=lambda options: find(None, options).get("bound_sentence", ""),
         knob_label=lambda knob, options: find(None, options).get("knob_labels", {}).get(knob, knob),
     )

@@ -7,8 +7,8 @@ the tables are, so that they agree.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from vfljax.report import false_rates, records, tables
 from vfljax.report.costs import Cost
@@ -436,14 +436,23 @@ def _meaning(p: _Panel) -> str:
     criterion = failed(v, p.facts.goal)
     if criterion is not None and not accepted(v, p.facts.goal):
         text += f" At the decision's limits {why(criterion, v, p.facts)}."
-    epsilon = v.get("epsilon claimed", math.nan)
-    if p.decided.point is not None and not math.isnan(epsilon):
+    claim = _claim(v)
+    if p.decided.point is not None and claim:
         text += (
-            f" It claims ε = {epsilon:g} for one training at a strength that was fixed before. Here the "
+            f" It claims {claim} for one training at a strength that was fixed before. Here the "
             "strength was chosen by looking at labels, so that the whole procedure has a larger ε, which is "
             "not bounded here (private selection: Liu and Talwar 2019, Papernot and Steinke 2022)."
         )
     return text
+
+
+def _claim(v: Mapping[str, Any]) -> str:
+    """Returns the label differential privacy that a verdict's point claims; "" for none."""
+    if not math.isnan(epsilon := v.get("epsilon claimed", math.nan)):
+        return f"ε = {epsilon:g}"
+    if not math.isnan(epsilon := v.get("approximate epsilon", math.nan)):
+        return f"ε = {epsilon:g} with δ = {v['approximate delta']:g}"
+    return ""
 
 
 def _sure_in_full(p: _Panel) -> str:

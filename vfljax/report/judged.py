@@ -10,6 +10,9 @@ To the columns of ``judge.judge`` the verdicts add
     faint            whether attacks that know a defense of the chain read little of planted labels at its
                      strength (``defenses.rows.Strengths.faint``)
     epsilon claimed  the least ε of label differential privacy that a defense of the chain claims; NaN for none
+    approximate epsilon, approximate delta
+                     (ε, δ) of the approximate label differential privacy that a defense of the chain claims;
+                     NaN for none
     published_leak   the leak if only published attacks are tried, without those that know the defense; NaN
                      if one of these settled a published attack that may have read as much
     published_leader the attack that then leads
@@ -212,6 +215,10 @@ def judge_frames(
     about = points[["label"]].assign(
         faint=points.index.isin([*faint]), **{"epsilon claimed": claimed}
     )
+    about[["approximate epsilon", "approximate delta"]] = math.nan
+    for of in every:
+        if pair := defenses.TABLE[of.defense].remarks.approximate(of.knobs, of.options):
+            about.loc[of.configuration, ["approximate epsilon", "approximate delta"]] = pair
     verdicts = judge(frames.rows, frames.trials, frames.facts, level)
     out = verdicts.join(about, on="configuration")
     out = out.join(_known_by(out, frames))
