@@ -5,7 +5,8 @@
 ``ENV`` is an environment with the system and scikit-learn; it needs neither JAX nor vfljax. Three seeds are
 recorded there. Attacks then run here, and beside their headline stands scikit-learn's logistic regression of as
 many known labels on the mean gradient of each row. The command ends with status 1 if both differ by more than
-``MOST``. The table is scikit-learn's breast cancer: the passive party has the first fifteen columns.
+``MOST``. Of several passive parties the one that leaks most counts. The table is scikit-learn's breast cancer:
+the passive party has the first fifteen columns. In Flower a second one has the others.
 """
 
 # pyright: reportMissingImports=false
@@ -73,28 +74,50 @@ def record_vertimosaic(x, own, y, seed, path):
     transport.wire.save(path, labels=y, columns={"partner": x})
 
 
-SYSTEMS = {"torch": record_torch, "uvfl": record_uvfl, "vertimosaic": record_vertimosaic}
+def record_flower(x, own, y, seed, path):
+    """Flower's message API in its simulation: both parts of the columns belong to clients, and the server has
+    the labels alone."""
+    from analysis.recipes import drilled_flower
+
+    drilled_flower.run([x, own], y, seed, path)
 
 
-def check(path):
-    """Returns the AUC of logistic regression of known labels on the mean gradient of each row."""
+def record_nvflare(x, own, y, seed, path):
+    """NVFlare's collab API in its simulator: the label party has the labels alone."""
+    from analysis.recipes import drilled_nvflare
+
+    drilled_nvflare.run(x, y, seed, path)
+
+
+SYSTEMS = {
+    "torch": record_torch,
+    "uvfl": record_uvfl,
+    "vertimosaic": record_vertimosaic,
+    "flower": record_flower,
+    "nvflare": record_nvflare,
+}
+
+
+def checks(path):
+    """Returns the AUC of logistic regression of known labels on the mean gradient of each row, by party."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import roc_auc_score
 
     from vfljax.datasets.wire import read
 
     wire = read(str(path))
-    (party,), y = wire.parties, np.asarray(wire.labels)
-    g = np.sum(np.asarray(party.gradients), axis=0) / np.maximum(wire.sent.sum(axis=0), 1)[:, None]
-    g = (g - g.mean(axis=0)) / np.maximum(g.std(axis=0), 1e-12)
-    figures = []
-    for draw in range(DRAWS):
-        order = np.random.default_rng(draw).permutation(len(y))
-        known = np.concatenate([order[y[order] == c][: KNOWN // 2] for c in (0, 1)])
-        rest = np.setdiff1d(order, known)
-        model = LogisticRegression(max_iter=1000).fit(g[known], y[known])
-        figures.append(roc_auc_score(y[rest], model.decision_function(g[rest])))
-    return float(np.mean(figures))
+    y, figures = np.asarray(wire.labels), []
+    for party in wire.parties:
+        sent = wire.sent if party.sent is None else party.sent
+        g = np.sum(np.asarray(party.gradients), axis=0) / np.maximum(sent.sum(axis=0), 1)[:, None]
+        g = (g - g.mean(axis=0)) / np.maximum(g.std(axis=0), 1e-12)
+        for draw in range(DRAWS):
+            order = np.random.default_rng(draw).permutation(len(y))
+            known = np.concatenate([order[y[order] == c][: KNOWN // 2] for c in (0, 1)])
+            rest = np.setdiff1d(order, known)
+            model = LogisticRegression(max_iter=1000).fit(g[known], y[known])
+            figures.append(roc_auc_score(y[rest], model.decision_function(g[rest])))
+    return np.reshape(figures, (-1, DRAWS)).mean(axis=1)
 
 
 def main():
@@ -121,7 +144,7 @@ def main():
     names = [name for name in given.attacks.split(",") if name]
     found = vfljax.attack_wire(runs, given.workdir / given.system, known=KNOWN, attacks=names)
     headline = found.judged.leading.iloc[0]
-    checked = float(np.mean([check(run) for run in runs]))
+    checked = float(np.mean([checks(run) for run in runs], axis=0).max())
     differs = abs(headline["leak"] - checked)
     print(
         f"{given.system}: headline {headline['leak']:.3f} ({headline['leader']}), check {checked:.3f}"
