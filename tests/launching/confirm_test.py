@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+import vfljax
 from vfljax.errors import UserError
 from vfljax.launching import running
 from vfljax.launching.work import Outcome
@@ -74,3 +75,13 @@ def test_what_is_switched_on_is_trained_beside_undefended_and_judged(
     # the folder has other first seeds and another grid than what is switched on
     with pytest.raises(UserError, match="has the fresh seeds of another configuration"):
         running.confirm(workdir, "test", said.append)
+
+
+def test_a_sweep_goes_on_before_anything_is_judged_again(workdir, switching_on, monkeypatch):
+    switching_on("noise scale=.01")
+    called = []
+    for name in ("finish", "confirm"):
+        monkeypatch.setattr(running, name, lambda *_, name=name: called.append(name) or Outcome({}))
+    monkeypatch.setattr(running, "report", lambda *_: "")
+    vfljax.run_sweep(None, workdir, confirm=True, decide=False, say=lambda line: None)
+    assert called == ["finish", "confirm"]
