@@ -92,13 +92,16 @@ def one_line(text: Any) -> str:
 
 def alike(text: str) -> str:
     """Returns a form of a text that is equal for texts that look alike: that differ only in case, in spaces,
-    in characters without a width, or in how an accent is composed.
+    in characters without a width (zero bytes are among them), in dashes, or in how an accent is composed.
 
     >>> alike("Caf\u00e9  A\u200b") == alike("cafe\u0301 a")
     True
+    >>> alike("non\u2013smoker"), alike(chr(0) + "yes")
+    ('non-smoker', 'yes')
     """
     text = unicodedata.normalize("NFKC", text)
-    text = "".join(c for c in text if unicodedata.category(c) != "Cf")
+    text = "".join(c for c in text if unicodedata.category(c) != "Cf" and c != "\0")
+    text = "".join("-" if unicodedata.category(c) == "Pd" else c for c in text)
     return " ".join(text.split()).casefold()
 
 
