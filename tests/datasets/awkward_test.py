@@ -57,6 +57,7 @@ READ = (
     ("twenty different words", csv("\n".join(f"w{k:02}" for k in range(20))), {"max_categories": 2}, "a={w00|(other)}; classes 0 1", ""),
     ("categories in two cases", csv("Graz\ngraz\nUlm"), {}, "a={Graz|Ulm|graz}; classes 0 1", "a: some categories differ in case"),
     # codes
+    ("codes with a point that are named", csv("001.9\n1.9\n-007\n-7"), {"categorical": "a"}, "a={-007|-7|001.9|1.9}; classes 0 1", ""),
     ("codes that are named", csv("007\n7\n1E2\n100\n1.0\n1"), {"categorical": "a"}, "a={1|1.0|007|7|100|1E2}; classes 0 1", ""),
     ("long ids beside an empty cell", csv("900000000000000001\n\n900000000000000002"), {"categorical": "a"}, "a={900000000000000001|900000000000000002|(missing)}; classes 0 1", ""),
     ("long ids beside nulls of Parquet", arrow([9 * 10**17 + 1, None, 9 * 10**17 + 2], pa.int64()), {"categorical": "a"}, "a={900000000000000001|900000000000000002|(missing)}; classes 0 1", ""),

@@ -36,6 +36,9 @@ DAY = 86_400_000_000  # microseconds
 WHOLE = 2**53  # above it, float64 does not hold every whole number
 PLAIN = re.compile(r"0|-?[1-9]\d*", re.ASCII)  # a whole number as Python writes it
 PADDED = re.compile(r"0\d+", re.ASCII)
+NAMED_PADDED = re.compile(
+    r"[+-]?0\d+(\.\d*)?", re.ASCII
+)  # also 001.9, a code if its column is named
 EXPONENT = re.compile(r"\d+[eE]\d+", re.ASCII)  # as codes have it; programs write 1e+20
 CLOCK = re.compile(  # 20200131235959 and further digits
     r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])([01]\d|2[0-3])[0-5]\d[0-5]\d+", re.ASCII
@@ -268,8 +271,8 @@ def _one_spelling(
     words: list[str], missing: Iterable[str], options: Mapping[str, Any]
 ) -> list[str]:
     """Returns the words of a text file's column. If all are truth values, or all are numbers, equal ones are
-    spelled alike, as they are when pandas reads them. Codes stay as they are: whole numbers with leading
-    zeros and such as 1E2 make all numbers of their column codes.
+    spelled alike, as they are when pandas reads them. Codes stay as they are: numbers with leading zeros
+    and such as 1E2 make all numbers of their column codes.
 
     Args:
       words: the distinct texts, missing values among them.
@@ -283,7 +286,7 @@ def _one_spelling(
     if present and all(word in truth for word in present):
         return [word if word in missing else str(truth[word]) for word in words]
     notation = _notation(options)
-    if any(PADDED.fullmatch(word) or EXPONENT.fullmatch(word) for word in present):
+    if any(NAMED_PADDED.fullmatch(word) or EXPONENT.fullmatch(word) for word in present):
         return words
     spelled = {word: _digits(word, notation) for word in present}
     if not all(spelled.values()):
