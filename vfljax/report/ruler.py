@@ -36,7 +36,7 @@ class Ruler(NamedTuple):
 
 
 class Conduct(NamedTuple):
-    """What attackers read of one configuration by their conduct; NaN where nobody behaved so."""
+    """The leaks of one configuration to honest and to deviating attackers; NaN where there are none."""
 
     honest: Limits
     deviating: Limits
