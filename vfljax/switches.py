@@ -8,6 +8,7 @@ that change figures are stored in ``sweep.json``.
 from __future__ import annotations
 
 import os
+import textwrap
 from typing import Any, NamedTuple
 
 import jax
@@ -68,7 +69,8 @@ def no_platform(error: Exception) -> UserError:
     Args:
       error: what JAX raised: a RuntimeError, or an AssertionError if the plugin of a GPU is not installed.
     """
-    what = f"names no devices that JAX finds here ({' '.join(str(error).split())[:160] or 'no plugin'})"
+    why = textwrap.shorten(str(error), 300, placeholder=" ...") or "no plugin"
+    what = f"names no devices that JAX finds here ({why})"
     name, remedy = "jax_platforms", "unset it, or give cpu"
     field = Field(name.upper(), name.upper())
     return UserError(what, field=field, value=getattr(jax.config, name), remedy=remedy)

@@ -42,6 +42,7 @@ def test_the_one_file_of_an_archive_is_read_whatever_its_name_says(tmp_path):
     with zipfile.ZipFile(tmp_path / "mac.zip", "w") as archive:
         archive.writestr("t/customers.csv", content)
         archive.writestr("__MACOSX/t/._customers.csv", apple)
+        archive.writestr("t/Thumbs.db", apple)
     for name, mode in (("t.tgz", "w:gz"), ("t.tar", "w"), ("t.csv", "w:xz")):
         with tarfile.open(tmp_path / name, mode) as archive:
             for member, data in (("./._customers.csv", apple), ("./customers.csv", content)):
@@ -50,7 +51,9 @@ def test_the_one_file_of_an_archive_is_read_whatever_its_name_says(tmp_path):
                 archive.addfile(info, io.BytesIO(data))
     (tmp_path / "t.csv.gz.zip").write_bytes((tmp_path / "mac.zip").read_bytes())
     (tmp_path / "plain.csv.gz").write_bytes(content)
-    (tmp_path / "export.xls").write_bytes(content)
+    for suffix in (".xls", ".xlsx", ".parquet", ".npz"):
+        (tmp_path / f"export{suffix}").write_bytes(content)
+    FRAME.to_parquet(tmp_path / "t.feather", index=False)
     with pa.output_stream(tmp_path / "t.zst", compression="zstd") as stream:
         stream.write(content)
     expected = checksum(from_frame(FRAME, label="sick"))

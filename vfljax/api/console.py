@@ -15,6 +15,7 @@ import re
 import shlex
 import signal
 import sys
+import textwrap
 import threading
 import time
 import types
@@ -139,7 +140,8 @@ def _status(command: flags.Command, arguments: Sequence[str], line: str) -> int:
     except RuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):  # of XLA, in any of its error classes
             raise
-        what = f"the device's memory is exhausted ({' '.join(str(error).split())[:160]})"
+        why = textwrap.shorten(str(error), 160, placeholder=" ...")
+        what = f"the device's memory is exhausted ({why})"
         fewer = "fewer trials a shard, or config.execution.width=1"
         return fail(UserError(what, remedy=f"choose a smaller network or batch, {fewer}"))
     return 0

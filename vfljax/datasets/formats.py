@@ -20,7 +20,9 @@ import pyarrow as pa
 from vfljax.datasets.table_errors import fault
 
 BYTES = 1024  # of a file's start that ``named`` looks at
-HIDDEN = (".", "__MACOSX")  # beginnings of names that macOS and others add to archives and folders
+# beginnings of names that macOS, Windows and tar add to archives and folders
+HIDDEN = (".", "__MACOSX", "PaxHeader", "Thumbs.db", "desktop.ini")
+CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")  # characters that no text has
 MOST_NESTED = 5  # archives and compressed files in each other
 UNPACK = "unpack it, and give one file of it"
 PARQUET, NPZ, ZIP, TAR = "a Parquet file", "an .npz file", "a zip archive", "a tar archive"
@@ -52,6 +54,7 @@ MAGIC = {  # first bytes -> what the file is
     b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive",
     b"Rar!\x1a\x07": "a RAR archive",
     b"\x04\x22\x4d\x18": "compressed by LZ4",
+    b"\x1f\x9d": "compressed by compress (.Z)",
     b"\0\5\x16\7": "macOS' attributes of a file, and not the file itself",
     b"version https://git-lfs": "a pointer of Git LFS, in place of the file (git lfs pull)",
     **{b"\x80" + bytes([protocol]): "a pickle, which is never opened" for protocol in range(2, 6)},
@@ -93,6 +96,11 @@ def named(start: bytes) -> str:
     if start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 1 << 32:
         return "a safetensors file"
     return TAR if _tar_header(start) else ""
+
+
+def is_text(start: bytes) -> bool:
+    """Returns whether a file that begins with ``start`` is text: it has lines, and no control characters."""
+    return re.search(rb"[\r\n]", start) is not None and not CONTROL.search(start)
 
 
 def _tar_header(start: bytes) -> bool:

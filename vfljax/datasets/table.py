@@ -1,13 +1,13 @@
 """Makes a data set of a user's own table: delimited text, Parquet, NPZ, or a data frame.
 
 A file is read by ``pandas.read_csv`` or pyarrow's Parquet reader with that function's own options, and from
-then on every table is one pandas frame: ``columns`` finds what each column is. Means, scales and the
+then on every table is one pandas frame: ``columns`` finds what each column is, and
+``labels`` makes classes of one. Means, scales and the
 categories that are read as 0 come from each seed's training rows (``scaling``). Nothing of a file is executed.
 """
 
 from __future__ import annotations
 
-import decimal
 import fnmatch
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,23 +20,14 @@ import pandas as pd
 
 from vfljax.datasets import copies
 from vfljax.datasets import options as loader_options
-from vfljax.datasets.bins import MOST_CLASSES, classes_of, most_often, names_of, spelled, thresholds
-from vfljax.datasets.columns import (
-    PADDED,
-    Feature,
-    Place,
-    Rule,
-    Texts,
-    csv_option,
-    is_number,
-    ordered,
-    read_column,
-    texts_of,
-)
+from vfljax.datasets.bins import MOST_CLASSES
+from vfljax.datasets.columns import read_column
 from vfljax.datasets.core import Column, Dataset, SourceColumn
 from vfljax.datasets.files import MAX_BYTES
 from vfljax.datasets.frames import Read, framed, read
-from vfljax.datasets.table_errors import MOST_COLUMNS, alike, fault, one_line, quoted
+from vfljax.datasets.labels import read_labels
+from vfljax.datasets.source_columns import Feature, Place, Rule, texts_of
+from vfljax.datasets.table_errors import MOST_COLUMNS, fault, one_line, quoted
 from vfljax.errors import Field, Text, UserError, options_in, short_path, unknown, user_path
 
 # Version 4 reads by pandas: its words for missing values hold for labels too, categories of the test file
@@ -47,10 +38,6 @@ WORDS = (  # which pandas 3.1 reads as missing; here also with blanks around the
     *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )  # fmt: skip
 BLOCK = 4096  # rows
-TRUTHS = {  # word, as ``alike`` returns it -> the truth value that it may stand for
-    **dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True),
-    **dict.fromkeys(("0", "false", "f", "no", "n", "off"), False),
-}
 TEST = Field("data.options.test_file")
 LIMITS = {
     "encoding": ("onehot", "codes"),
@@ -80,13 +67,13 @@ def table(
     """Reads a table's file as a data set; a fault of the file is one clear line.
 
     A column is a number if its values are all numbers, or all true and false, also as texts. Texts of whole
-    numbers that begin with zeros or are beyond 2^53 are codes, and so a category. A column of dates becomes the
-    days since its first one. A column that pandas or Arrow marks as categories is a category, also of whole
-    numbers, and so is a column of other words. The label, the groups and the columns of ``categorical`` keep
-    what a text file says, and equal numbers, such as 1 and 1.0, are one value. Three kinds of columns are
-    refused, with the options that settle them: half numbers and half words, numbers in another notation, and
-    texts that differ in nearly all rows (90 %, and more than 20). Rows and columns without any value are left
-    out.
+    numbers that begin with zeros or are beyond 2^53 are codes, and so a category; integers of a frame, Parquet
+    or NPZ are numbers, as their type says. A column of dates becomes the days since its first one. A column
+    that pandas or Arrow marks as categories is a category, also of whole numbers, and so is a column of other
+    words. The label, the groups and the columns of ``categorical`` keep what a text file says, and equal
+    numbers, such as 1 and 1.0, are one value. Three kinds of columns are refused, with the options that settle
+    them: half numbers and half words, numbers in another notation, and texts that differ in nearly all rows
+    (90 %, and more than 20). Rows and columns without any value are left out.
 
     Args:
         path: delimited text of any ending (also compressed, or the only file of a zip or tar archive), Parquet
@@ -186,7 +173,7 @@ def _dataset(files: dict[str, Read], o: SimpleNamespace, missing: set[str]) -> D
     label = next(column for column in used if roles[column] == "label")
     _refuse_headers(frame, label, place)
     texts = texts_of(frame[label], label, place, rule.missing)
-    classes, labels, about = _labels(texts, label, place, o)
+    classes, labels, about = read_labels(texts, label, place, o)
     sources = dict.fromkeys(roles, SourceColumn("", "left out", note="named in drop="))
     sources[label] = about
     notes += [f"the label {label!r} is {about.note}"] if about.note else []
@@ -244,9 +231,9 @@ def _together(files: dict[str, Read], used: Sequence[str]) -> tuple[Any, Place]:
     lengths = [len(part) for part in frames]
     test = np.repeat(np.arange(len(lengths)) > 0, lengths)
     rows = np.concatenate([np.arange(1, length + 1) for length in lengths])
-    (text, *_) = (part.text for part in files.values())
+    first, *_ = files.values()
     frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
-    return frame, Place(tuple(files), test, rows, text)
+    return frame, Place(tuple(files), test, rows, first.text, first.hint, first.doubt)
 
 
 def _found(
@@ -363,149 +350,6 @@ def _groups(column: Any, name: str, place: Place, rule: Rule) -> tuple[np.ndarra
         raise UserError((*options_in("{groups}="), f"{name!r}: {what}"), remedy=remedy)
     about = SourceColumn(name, "groups", categories=len(texts.values))
     return np.unique(texts.codes, return_inverse=True)[1].astype(np.int32), about
-
-
-def _labels(
-    texts: Texts, name: str, place: Place, o: SimpleNamespace
-) -> tuple[tuple[str, ...], np.ndarray, SourceColumn]:
-    """Returns the classes, the labels of the rows that have one, and what is said of the column.
-
-    Raises:
-      UserError: for labels that are missing, that are no classes, or that only the test file has.
-    """
-    gone = texts.codes < 0
-    for rows in (~place.test, place.test):
-        if (missing := int((gone & rows).sum())) and (
-            not o.drop_unlabeled or missing == rows.sum()
-        ):
-            first = int(np.argmax(gone & rows))
-            count = (
-                f"missing in {missing:,} of {rows.sum():,} rows, first in row {place.rows[first]}"
-            )
-            remedy = options_in("fill it, or {drop_unlabeled}=True leaves such rows out")
-            if place.text is not None and place.text.get("keep_default_na", True):
-                words = (
-                    " (pandas reads NA and None as missing: ",
-                    *csv_option(keep_default_na=False),
-                )
-                remedy = (*remedy, *words, " reads them as classes)")
-            file = place.files[int(place.test[first])]
-            raise fault(file, f"is the label and is {count}", remedy, column=name)
-    note = ""
-    if o.bins:
-        texts, note = _binned(texts, o.bins, name, place)
-    numeric = not o.bins and all(map(is_number, texts.values))
-    spelled = [_whole(value) for value in texts.values] if numeric else texts.values
-    _refuse_spellings(texts, spelled, name, place)
-    training = {*pd.unique(texts.codes[~place.test & ~gone]).tolist()}
-    present = {value for code, value in enumerate(spelled) if code in training}
-    names = texts.values if o.bins else ordered(present)  # bins are in order, and none is empty
-    _refuse_labels(texts, names, numeric, name, place)
-    if o.positive != "":
-        positive = _whole(str(o.positive)) if numeric else str(o.positive)
-        if len(names) != 2:
-            what = f"{positive!r}: label {name!r} has {len(names)} classes, not two."
-            raise UserError((*options_in("{positive}="), what))
-        if positive not in names:
-            raise unknown("class (positive=)", positive, names)
-        names = [*(value for value in names if value != positive), positive]
-    number = {value: k for k, value in enumerate(names)}
-    for code, value in enumerate(spelled):
-        if value not in number:
-            remedy = f"a test row needs one of the training file's {len(names)} classes"
-            raise place.fault(name, f"has the label {quoted(value)}", remedy, texts.row(code))
-    codes = np.asarray([number[value] for value in spelled], np.int32)[texts.codes[~gone]]
-    about = SourceColumn(name, "label", int(gone.sum()), len(names), note=note)
-    return tuple(names), codes, about
-
-
-def _binned(texts: Texts, bins: int, name: str, place: Place) -> tuple[Texts, str]:
-    """Returns the classes that quantiles make of a label of numbers, and a sentence with the thresholds.
-
-    Args:
-      texts: the label's values.
-      bins: the number of classes K.
-      name, place: the label's column.
-
-    Raises:
-      UserError: for values that are no numbers, and if a class would have no row.
-    """
-    for code, value in enumerate(texts.values):
-        if not (is_number(value) and np.isfinite(float(value))):
-            remedy = "correct it, name such words in {na_values}=, or leave {bins}= out"
-            what = f"has the label {quoted(value)}, which is no number to cut at quantiles"
-            raise place.fault(name, what, remedy, texts.row(code))
-    numbers = np.asarray([float(value) for value in texts.values])
-    # The thresholds define the task, as class names do. Those of each seed's training rows would give a row
-    # different classes on different seeds, whose figures could not be compared. So the rows are those by
-    # which categories are counted: all but the published test part.
-    labeled = texts.codes[(texts.codes >= 0) & ~place.test]
-    values = numbers[labeled]
-    if len(distinct := np.unique(values)) == 1:
-        what = f"is the label and is {quoted(texts.values[labeled[0]])} in all rows"
-        raise place.fault(name, what, "at least two classes are needed")
-    cut = thresholds(values, bins) if len(distinct) >= bins else None
-    if cut is None:
-        why = f"quantiles do not make {bins} classes of it: {most_often(values)}"
-        what, remedy = (
-            f"is the label, and {why}",
-            "give fewer {bins}=, or cut it into classes first",
-        )
-        raise place.fault(name, what, remedy)
-    classes = classes_of(numbers, cut)
-    counts = np.bincount(classes[labeled], minlength=bins)
-    sizes = " and ".join(f"{of:,}" for of in counts) if bins == 2 else f"{min(counts):,} or more"
-    where = f"{'median' if bins == 2 else 'quantiles'} {', '.join(map(spelled, cut))}"
-    note = f"cut at the {where}: {sizes} rows a class"
-    names = names_of(cut)
-    return Texts(np.append(classes, -1)[texts.codes], names), note
-
-
-def _whole(value: str) -> str:
-    """Returns a whole number as plain digits ("+1" and "1e0" as "1"), and any other text as it is, also a code
-    that begins with a zero, such as "01"."""
-    if PADDED.fullmatch(value) or not is_number(value) or len(value) > 30:
-        return value
-    exact = decimal.Decimal(value)
-    whole = exact == exact.to_integral_value() and exact.adjusted() < 30
-    return str(int(exact)) if whole else value
-
-
-def _refuse_spellings(texts: Texts, spelled: Sequence[str], name: str, place: Place) -> None:
-    """Raises UserError for two labels that are probably one class: that look alike, that are one number with
-    and without leading zeros, or that are two words for a truth value where all labels are such words.
-
-    Args:
-      texts: the labels as they are in the file.
-      spelled: the distinct ones, equal numbers as one text.
-      name, place: the label's column.
-    """
-    truths = [TRUTHS.get(alike(text)) for text in spelled]
-    of_truth = None not in truths
-    first: dict[Any, tuple[str, str]] = {}
-    for code, (value, text) in enumerate(zip(texts.values, spelled)):
-        form: Any = truths[code] if of_truth else alike(text)
-        if PADDED.fullmatch(text):
-            form = text.lstrip("0") or "0"
-        other, other_text = first.setdefault(form, (value, text))
-        letters = len(other_text) == len(text) == 1 and other_text.isalpha() and text.isalpha()
-        if other_text != text and not (letters and alike(text) != alike(other_text)):
-            what = f"has the labels {quoted(other)} and {quoted(value)}, which look alike or mean the same"
-            raise place.fault(name, what, "write one class in one way", texts.row(code))
-
-
-def _refuse_labels(texts: Texts, names: list[str], numeric: bool, name: str, place: Place) -> None:
-    distinct = f"is the label and has {len(names):,} distinct values"
-    if numeric and not all(float(value).is_integer() for value in names):
-        what = f"{distinct} that are not all whole numbers, a regression target"
-        raise place.fault(name, what, "give {bins}=2, or more, or cut it into classes first")
-    if len(names) > MOST_CLASSES:
-        what = f"{distinct}, more than {MOST_CLASSES} classes"
-        cut = "give {bins}=2, or more, " if numeric else "cut it into classes first"
-        raise place.fault(name, what, f"name another column, or {cut}".rstrip(", "))
-    if len(names) == 1:
-        what = f"is the label and is {quoted(names[0])} in all rows"
-        raise place.fault(name, what, "at least two classes are needed")
 
 
 def _encode(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vfljax.errors import Text, UserError
+from vfljax.errors import Field, Text, UserError
 
 MOST_COLUMNS = 100_000
 AGAIN = "fetch the file again"
@@ -92,17 +93,21 @@ def one_line(text: Any) -> str:
 
 def alike(text: str) -> str:
     """Returns a form of a text that is equal for texts that look alike: that differ only in case, in spaces,
-    in characters without a width (zero bytes are among them), in dashes, or in how an accent is composed.
+    in characters without a width (zero bytes are among them), in dashes, in quotes around it, in a period at
+    its end, or in how an accent is composed.
 
     >>> alike("Caf\u00e9  A\u200b") == alike("cafe\u0301 a")
     True
     >>> alike("non\u2013smoker"), alike(chr(0) + "yes")
     ('non-smoker', 'yes')
+    >>> alike("<=50K.")
+    '<=50k'
     """
     text = unicodedata.normalize("NFKC", text)
     text = "".join(c for c in text if unicodedata.category(c) != "Cf" and c != "\0")
     text = "".join("-" if unicodedata.category(c) == "Pd" else c for c in text)
-    return " ".join(text.split()).casefold()
+    bare = " ".join(text.split()).casefold()
+    return bare.strip("\"'`").rstrip(".") or bare
 
 
 def narrow(file: Any, columns: int) -> None:
@@ -128,3 +133,9 @@ def all_different(names: Sequence[str], file: Any, hint: Text = ()) -> None:
     if len(set(names)) < len(names):
         name = collections.Counter(names).most_common(1)[0][0]
         raise UserError((f"{file}: two columns are named {name!r}: rename one.", *hint))
+
+
+def csv_option(**options: Any) -> tuple[str | Field, ...]:
+    """Returns the parts of a message that give options of ``pandas.read_csv``: ``options={"sep": ";"}``."""
+    written = json.dumps(options, ensure_ascii=False)
+    return (Field("data.options.options", "options"), f"={written}")
