@@ -144,7 +144,7 @@ def get_config(variant=""):
                 "clusters": {"names": "none"},
                 "joint": {"known": 40, "blocks": ("all", "best")},
                 "ranks": {"known": 40, "learner": ("kernel", "lda")},
-                "spreading": {"known": 40, "blocks": ("all", "directions")},
+                "spreading": {"known": 40, "blocks": ("all", "ranks")},
                 "reader": {
                     "known": 40,
                     "learner": ("extra trees", "naive Bayes on ranks", "self-trained"),

@@ -179,7 +179,7 @@ def _config(variant):
                 "clusters": {"names": "none"},
                 "joint": {"known": 20, "blocks": ("all", "best")},
                 "ranks": {"known": 20, "learner": ("kernel", "lda")},
-                "spreading": {"known": 20, "blocks": ("all", "directions")},
+                "spreading": {"known": 20, "blocks": ("all", "ranks")},
                 "reader": {
                     "known": 20,
                     "learner": ("extra trees", "naive Bayes on ranks", "self-trained"),

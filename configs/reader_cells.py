@@ -70,7 +70,7 @@ TABLES = {
 
 def of_digits(variant):
     """The quickstart's federation, under its own attacks or those of an audit."""
-    config = quickstart.get_config().to_dict()
+    config = {**quickstart.get_config().to_dict(), "decide": False}
     if variant == "quickstart":
         return {**config, "seeds": 6, "grid": {"undefended": {}, "kdk": KDK}}
     return {

@@ -64,9 +64,7 @@ ROWS = {
         "clusters", ({}, {"learner": "lda", "blocks": "exchange"}), tolerance=1e-3, perfect=0.85
     ),
     "reader": Row("clusters", ({"learner": "logistic"}, {"blocks": "exchange"}), perfect=0.9),
-    "spreading": Row(
-        "clusters", ({}, {"blocks": "exchange"}, {"blocks": "directions"}), tolerance=1e-3
-    ),
+    "spreading": Row("clusters", ({}, {"blocks": "exchange"}, {"blocks": "ranks"}), tolerance=1e-3),
     "surrogate": Row("tops", ({"steps": 150},), knobs={"learning_rate": 0.1, "anchor": 1.0}),
     "enumeration": Row("tops", perfect=0.9),
     "clusters": Row("tops_and_features", knobs={"gradient": 0.5}),

@@ -27,6 +27,7 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
     "norm": {"epoch": (-1, "mean")},
     "probe": {"inputs": ("both", "gradients"), "epoch": (-1, "mean")},
     "ranks": {"learner": ("kernel", "lda")},
+    "spreading": {"blocks": ("all", "ranks")},
     "posterior": {"signal": ("direction", "opposed"), "columns": "ranks", "epoch": ("mean", 0)},
     "joint": {"blocks": ("all", "best")},
     "surrogate": {"names": "none"},

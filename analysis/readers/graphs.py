@@ -12,6 +12,9 @@ A row is its columns, centered; its embeddings of all recorded epochs, standardi
 recorded epochs and of the mean, at unit length. Each of these three blocks is divided by one number, so that
 its columns' variances add up to 1.
 
+``nodes_graph`` is for federations of trees. It joins columns with a row's nodes, each with the root of
+.9^round 2^level, at unit length.
+
 Reference: Zhou, Bousquet, Lal, Weston, Schoelkopf, "Learning with Local and Global Consistency", NIPS 2003.
 
 Nothing of vfljax is used, so that these readers check its own attacks.
@@ -56,6 +59,19 @@ def _gradients(view):
     return _block(*map(_unit, (*view.gradients, mean)))
 
 
+def _nodes(view, num_classes):
+    trees, rows, levels = view.nodes.shape
+    parts = []
+    for tree in range(trees):
+        first = 0.9 ** (tree // (1 if num_classes == 2 else num_classes))
+        for level in range(levels):
+            of = view.nodes[tree, :, level]
+            told = np.zeros((rows, of.max() + 2))
+            told[np.arange(rows), of] = np.sqrt(first * 2**level)  # -1, the last, is not told
+            parts.append(told[:, :-1])
+    return _block(_unit(np.concatenate(parts, axis=1)))
+
+
 def _spread(known, num_classes, alpha, *blocks):
     """Scores [N, C] of the rows of some blocks [N, W]."""
     a = kneighbors_graph(np.concatenate(blocks, axis=1), NEIGHBORS, mode="distance")
@@ -89,3 +105,9 @@ def exchange_graph_near(view, known, num_classes):
     """Columns, embeddings and gradients; labels spread less far."""
     blocks = _columns(view), _embeddings(view), _gradients(view)
     return _spread(known, num_classes, 0.9, *blocks)
+
+
+def nodes_graph(view, known, num_classes):
+    """Columns and nodes of trees; columns where there are none."""
+    nodes = () if view.nodes is None else (_nodes(view, num_classes),)
+    return _spread(known, num_classes, 0.97, _columns(view), *nodes)

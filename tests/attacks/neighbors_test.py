@@ -27,11 +27,12 @@ def x():
 
 
 def test_the_nearest_rows_are_those_of_scikit_learn(x):
-    ends, real = harness.quick_jit(neighbors.nearest)(x, SOME)
-    expected = NearestNeighbors(n_neighbors=8).fit(x[SOME]).kneighbors(x[SOME])[1][:, 1:]
-    assert real[SOME].all()
-    assert not real[~SOME].any()
-    np.testing.assert_array_equal(np.sort(ends[SOME]), np.sort(np.flatnonzero(SOME)[expected]))
+    ends, squared = harness.quick_jit(neighbors.nearest)(x, SOME)
+    distances, expected = NearestNeighbors(n_neighbors=8).fit(x[SOME]).kneighbors(x[SOME])
+    np.testing.assert_allclose(np.sqrt(squared[SOME]), distances[:, 1:], atol=1e-4)
+    assert np.isinf(squared[~SOME]).all()
+    expected = np.flatnonzero(SOME)[expected[:, 1:]]
+    np.testing.assert_array_equal(np.sort(ends[SOME]), np.sort(expected))
 
 
 def test_propagation_agrees_with_a_dense_solve_on_rows_of_which_some_are_not_usable(x):
@@ -89,11 +90,20 @@ def test_a_component_without_a_known_row_and_isolated_rows_score_all_classes_ali
 
 def test_equal_rows_are_neighbors_and_few_rows_have_fewer():
     same = np.zeros((5, 2), np.float32)
-    ends, real = harness.quick_jit(neighbors.nearest)(same, np.ones(5, bool))
+    ends, squared = harness.quick_jit(neighbors.nearest)(same, np.ones(5, bool))
+    real = np.isfinite(squared)
     assert real.sum(axis=1).tolist() == [4] * 5
     assert all(i not in ends[i][real[i]] for i in range(5))
     product = harness.quick_jit(neighbors.multiply)(graph_of(same, np.ones(5, bool)), np.eye(5))
     np.testing.assert_allclose(product, (1 - np.eye(5)) / 4, atol=1e-6)
+
+
+def test_a_row_far_from_all_others_still_reads_its_neighbors(x):
+    far = np.float32(x[:1] + 100)
+    classes = np.zeros((ROWS + 1, CLASSES), np.float32)
+    classes[1 + KNOWN, LABELS] = 1
+    scores = scores_of(graph_of(np.concatenate([far, x]), np.ones(ROWS + 1, bool)), classes, 0.97)
+    assert np.ptp(scores[0]) > 0
 
 
 def test_of_more_rows_neighbors_are_drawn_ones(x, monkeypatch):
@@ -102,10 +112,10 @@ def test_of_more_rows_neighbors_are_drawn_ones(x, monkeypatch):
     monkeypatch.setattr(neighbors, "MOST_ROWS", 100)
     among = np.asarray(neighbors.drawn(key, ROWS))
     assert len(np.unique(among)) == 100
-    ends, real = map(
+    ends, squared = map(
         np.asarray, neighbors.nearest(jnp.asarray(x), jnp.asarray(ALL), 7, jnp.asarray(among))
     )
-    assert real.all()
+    assert np.isfinite(squared).all()
     assert np.isin(ends, among).all()
 
 

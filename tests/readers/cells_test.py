@@ -69,7 +69,7 @@ def test_the_gain_is_over_the_strongest_attack_or_learner_of_each_run(table):
 def test_the_command_prints_the_cells_that_are_won(capsys):
     command.run(graphs.__file__, [FIXTURE], margin=-2.0)
     printed = capsys.readouterr().out.splitlines()
-    assert printed[-1].startswith("4 readers win by more than -2 in ")
+    assert printed[-1].startswith("5 readers win by more than -2 in ")
     assert sum(" columns_graph | " in line for line in printed) == int(printed[-1].split()[8])
     command.run(graphs.__file__, [FIXTURE], margin=1.0)
     assert "| configuration |" not in capsys.readouterr().out

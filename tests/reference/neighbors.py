@@ -14,10 +14,15 @@ def similarity(x, k):
     n = len(x)
     distances = np.array([[np.sum((a - b) ** 2) for b in x] for a in x])
     np.fill_diagonal(distances, np.inf)
+    k = min(k, n - 1)
+    near = np.argsort(distances, axis=1)[:, :k]
+    mean = np.mean(np.take_along_axis(distances, near, axis=1))
     w = np.zeros((n, n))
     for i in range(n):
-        for j in np.argsort(distances[i])[: min(k, n - 1)]:
-            w[i, j] = w[j, i] = 1
+        for j in near[i]:
+            weight = max(np.exp(-distances[i, j] / mean), 1e-3)
+            w[i, j] += weight
+            w[j, i] += weight
     root = np.sqrt(w.sum(axis=1))
     return w / np.outer(root, root)
 

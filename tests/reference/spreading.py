@@ -10,6 +10,11 @@ def standardized(x):
     return (x - x.mean(axis=0)) / np.where(spread > 1e-6, spread, np.inf)
 
 
+def unit(x):
+    length = np.linalg.norm(x, axis=1, keepdims=True)
+    return x / np.where(length > 0, length, 1)
+
+
 def scores(columns, z, g, sent, y, alpha):
     """Scores [N, C] of columns [N, W], of embeddings and gradients [E, N, D] of rows sent [E, N] bool, and of
     Y [N, C]; NaN for rows never sent."""
@@ -17,7 +22,10 @@ def scores(columns, z, g, sent, y, alpha):
     ever, last = sent.any(axis=0), np.zeros_like(z[-1])
     last[sent[-1]] = standardized(z[-1][sent[-1]])
     mean = g.sum(axis=0) / np.maximum(sent.sum(axis=0), 1)[:, None]
-    parts = columns[ever], last[ever], standardized(mean[ever])
+    directions = np.hstack([unit(of[ever]) for of in (*g, mean)])
+    halves = standardized(mean[ever]), directions
+    gradients = np.hstack([neighbors.block(half) for half in halves])
+    parts = columns[ever], last[ever], gradients
     x = np.hstack([neighbors.block(part) for part in parts])
     out = np.full(y.shape, np.nan)
     similar = neighbors.similarity(x, 7)

@@ -2,8 +2,10 @@
 
     s <- alpha S s + (1 - alpha) Y,   S = D^-1/2 W D^-1/2
 
-W is symmetric: W_ij = 1 if row j is among the k nearest of row i, or row i among those of row j, else 0, and
-D is diagonal with the sums of W's rows. The limit is
+W = A + A^T, and D is diagonal with the sums of W's rows. A_ij = exp(-d_ij^2 / m) if row j is among the k
+nearest of row i, at the distance d_ij, else 0; m is the mean of d^2 over these neighbors. Neighbors of one
+another therefore weigh twice. Weights are at least ``LEAST``, because a row far from all others would have no
+neighbor in float32. The limit is
 
     s = (1 - alpha) (I - alpha S)^-1 Y
 
@@ -14,8 +16,8 @@ a known row. ``graph`` is made once for all Y, whose columns may be those of man
 The columns of x are weighed as they come: a caller scales them, by ``block`` for example.
 
 Reference: Zhou, Bousquet, Lal, Weston, Schoelkopf. "Learning with Local and Global Consistency", NIPS 2003,
-whose graph is complete and has Gaussian weights. The sparse graph and the centered Y are ours. The limit is
-found by Chebyshev's semi-iteration (Golub, Varga 1961), which needs an eighth of the products at alpha = .97.
+whose graph is complete. The sparse graph, m and the centered Y are ours. The limit is found by Chebyshev's
+semi-iteration (Golub, Varga 1961), which needs an eighth of the products at alpha = .97.
 """
 
 from __future__ import annotations
@@ -31,17 +33,17 @@ from vfljax.types import Array
 
 NEAREST = 7
 ALPHA = 0.97
+LEAST = 1e-3  # of the weights, whose largest is 1
 PRODUCTS = 50  # with S; leaves 1e-5 of s at alpha = .97
 MOST_ROWS = 20_000  # that neighbors are chosen among
 AT_ONCE = 256  # rows whose distances to all others are held
 
 
 class Graph(NamedTuple):
-    """S of n rows. An edge is held by a row that has the other one among its nearest."""
+    """S = B + B^T of n rows."""
 
     ends: Array  # [n, k] int32: the nearest rows of each
-    there: Array  # [n, k] S from each row to them; 0 where a row has fewer
-    back: Array  # [n, k] S from them to the row; 0 if they hold the edge themselves
+    weights: Array  # [n, k] B from each row to them; 0 where a row has fewer
 
 
 def block(x: Array, usable: Array) -> Array:
@@ -69,7 +71,7 @@ def nearest(
       among: [m] int32, the rows that may be neighbors; all by default.
 
     Returns:
-      Their numbers [n, k] int32, and which of them [n, k] bool are neighbors, as there may be fewer.
+      Their numbers [n, k] int32, and their squared distances [n, k]; infinite where a row has fewer.
     """
     chex.assert_rank([x, usable], [2, 1])
     among = jnp.arange(len(x), dtype=jnp.int32) if among is None else among
@@ -81,7 +83,8 @@ def nearest(
         apart = squares[among] - 2 * core.multiply(others, x[row])
         apart = jnp.where(usable[among] & (among != row), apart, jnp.inf)
         negative, places = jax.lax.top_k(-apart, k)
-        return among[places], jnp.isfinite(negative) & usable[row]
+        squared = jnp.maximum(squares[row] - negative, 0.0)
+        return among[places], jnp.where(usable[row], squared, jnp.inf)
 
     return jax.lax.map(of_row, jnp.arange(len(x), dtype=jnp.int32), batch_size=AT_ONCE)
 
@@ -96,23 +99,23 @@ def drawn(key: Array, rows: int) -> Array | None:
 
 def graph(x: Array, usable: Array, k: int = NEAREST, among: Array | None = None) -> Graph:
     """The symmetric graph of the k ``nearest`` rows of x [n, W]; rows that are not usable are isolated."""
-    ends, real = nearest(x, usable, k, among)
-    rows = jnp.arange(len(x), dtype=jnp.int32)[:, None]
-    # whether the row at the other end holds the edge too
-    mutual = jnp.any((ends[ends] == rows[..., None]) & real[ends], axis=-1) & real
-    one_way = real & ~mutual
-    degree = jnp.sum(real, axis=1) + jnp.zeros(len(x)).at[ends].add(one_way)
-    root = jax.lax.rsqrt(jnp.maximum(degree, 1.0))
-    weights = root[:, None] * root[ends]
-    return Graph(ends, weights * real, weights * one_way)
+    ends, squared = nearest(x, usable, k, among)
+    real = jnp.isfinite(squared)
+    squared = jnp.where(real, squared, 0.0)
+    mean = jnp.sum(squared) / jnp.maximum(jnp.sum(real), 1)
+    near = jnp.maximum(jnp.exp(-squared / jnp.maximum(mean, 1e-12)), LEAST) * real
+    degree = jnp.sum(near, axis=1).at[ends].add(near)
+    root = jax.lax.rsqrt(jnp.maximum(degree, LEAST))
+    return Graph(ends, near * root[:, None] * root[ends])
 
 
 @jax.custom_batching.custom_vmap
 def multiply(graph: Graph, s: Array) -> Array:
     """S s [n, C] of s [n, C]."""
     chex.assert_rank(s, 2)
-    received = jnp.sum(graph.there[..., None] * s[graph.ends], axis=1)
-    return received.at[graph.ends].add(graph.back[..., None] * s[:, None])
+    weights = graph.weights[..., None]
+    received = jnp.sum(weights * s[graph.ends], axis=1)
+    return received.at[graph.ends].add(weights * s[:, None])
 
 
 @multiply.def_vmap

@@ -91,7 +91,7 @@ ATTACKS: Mapping[str, Mapping[str, Any]] = {
     "enumeration": {"names": "none"},
     "joint": {"blocks": ("all", "best")},
     "ranks": {"learner": ("kernel", "lda")},
-    "spreading": {"blocks": ("all", "directions")},
+    "spreading": {"blocks": ("all", "ranks")},
     "reader": {"learner": ("extra trees", "naive Bayes on ranks", "self-trained")},
     "charge": {},
     "correlation": {},
