@@ -52,43 +52,60 @@ from vfljax.sweep.grid import experiment_of
 SEEDS, TRUTH, EXPLORED, DRAWS = 60, 30, 3, 200
 SIMULATED = ("e = .05", "e = e_u / 4", "protected")
 RULES = ("fresh", "pooled", "plain", "explored")
-ATTACKS = {"probe": {"known": 40, "epoch": (-1, "mean")}, "ranks": {"learner": "lda", "known": 40}}
-CASES: dict[str, tuple[str, Mapping[str, Any]]] = {
-    "digits": (
-        "configs/quickstart.py",
-        {
-            "undefended": {},
-            "kdk": {"kdk": {"epsilon": (0.05, 0.15, 0.3), "k": 2}},
-            "noise": {"noise": {"scale": (3e-3, 1e-2, 3e-2)}},
-        },
-    ),
+LINEAR = {"probe": {"known": 40, "epoch": (-1, "mean")}, "ranks": {"learner": "lda", "known": 40}}
+SPREADING = {**LINEAR, "spreading": {"known": 40}}
+DIGITS = {
+    "undefended": {},
+    "kdk": {"kdk": {"epsilon": (0.05, 0.15, 0.3), "k": (2, 3)}},
+    "noise": {"noise": {"scale": (3e-3, 1e-2, 3e-2)}},
+}
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "digits": ("configs/quickstart.py", {"grid": DIGITS, "attacks": LINEAR}),
+    "digits_spreading": ("configs/quickstart.py", {"grid": DIGITS, "attacks": SPREADING}),
     "breast_cancer": (
         "configs/breast_cancer.py",
         {
-            "undefended": {},
-            "kdk": {"kdk": {"epsilon": (0.1, 0.3), "k": 2}},
-            "noise": {"noise": {"scale": (1e-2, 1e-1)}},
-            "compression": {"compression": {"keep_rate": (0.5, 0.1)}},
+            "grid": {
+                "undefended": {},
+                "kdk": {"kdk": {"epsilon": (0.1, 0.3), "k": 2}},
+                "noise": {"noise": {"scale": (1e-2, 1e-1)}},
+                "compression": {"compression": {"keep_rate": (0.5, 0.1)}},
+            },
+            "attacks": LINEAR,
+        },
+    ),
+    "synthetic": (
+        "configs/knowers.py",
+        {
+            "parties": {"passive": 1, "label_features": True, "shares": (16, 16)},
+            "grid": {
+                "undefended": {},
+                "label_dp": {"label_dp": {"epsilon": (0.3, 0.5, 1.0, 2.0)}},
+                "noise": {"noise": {"scale": (1e-2, 3e-2, 1e-1, 3e-1)}},
+            },
+            "attacks": {
+                **SPREADING,
+                "direct": {"rule": "first_negative", "epoch": "mean"},
+                "posterior": {"columns": "ranks", "epoch": "mean"},
+            },
         },
     ),
 }
-"""A config, and the grid in place of its own."""
+"""A config, and the fields in place of its own."""
 
 
 def config_of(case: str) -> dict[str, Any]:
-    """Returns the config of a case's sweep: honest federations with a top model, under ``ATTACKS``."""
-    path, grid = CASES[case]
-    values = from_file(path)
+    """Returns the config of a case's sweep: honest federations with a top model."""
+    path, fields = CASES[case]
     return {
-        **values,
+        **from_file(path),
         "name": f"deciding: {case}",
         "seeds": SEEDS,
         "known_draws": 2,
         "federations": ("split",),
         "malicious": {"parties": ()},
-        "grid": grid,
-        "attacks": ATTACKS,
         "decide": False,
+        **fields,
     }
 
 

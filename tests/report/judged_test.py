@@ -6,8 +6,11 @@ import pytest
 
 from tests.report.made import BARE, NAN, PROTECTS, made
 from vfljax import defenses
-from vfljax.report.judged import elsewhere
+from vfljax.report import judged as judging
+from vfljax.report.judged import elsewhere, judge_frames, looked_at, seeds_looked_at
 from vfljax.report.points import same_points
+from vfljax.store import Unit
+from vfljax.store.units import ATTACK, LOCAL_ONLY
 from vfljax.types import Origin
 
 
@@ -111,3 +114,37 @@ def test_other_seeds_are_matched_by_defenses_and_knobs_whatever_the_method_is_ca
     found = elsewhere(first, other).set_index("configuration")
     assert [*found.index] == [0, 2]
     assert found.loc[2, "label"] == "noise scale=1"
+
+
+@pytest.mark.parametrize(
+    ("done", "seeds"),
+    [
+        ((), {"undefended": 0, "first": 0, "second": 0}),
+        ((0,), {"undefended": 4, "first": 4, "second": 0}),
+        ((0, 1), {"undefended": 8, "first": 8, "second": 0}),
+        ((0, 1, 3), {"undefended": 8, "first": 8, "second": 4}),
+        ((0, 1, 2, 3, 4, 5), {"undefended": 12, "first": 12, "second": 12}),
+    ],
+)
+def test_a_look_at_a_candidate_that_joins_takes_no_seeds_from_the_others(
+    monkeypatch, tmp_path, done, seeds
+):
+    before, after = {"undefended": {}, "first": {}}, {"undefended": {}, "first": {}, "second": {}}
+    stages = [{"grid": grid, "seeds": look} for grid in (before, after) for look in (4, 8, 12)]
+    units = [Unit(str(n), ATTACK, None, "", stage=n) for n in range(6)]
+    units.append(Unit("learners", LOCAL_ONLY, None, ""))
+    monkeypatch.setattr(judging.store, "units_of", lambda header: units)
+    monkeypatch.setattr(judging.store, "finished", lambda folder, unit: int(unit) in done)
+    header = {"earlier": stages[:-1], "config": stages[-1]}
+    assert seeds_looked_at(tmp_path, header) == seeds
+
+
+def test_each_point_of_a_decision_is_judged_on_the_seeds_of_its_own_last_look():
+    old = {"probe/mean": [0.6, 0.6, 0.6, 0.9, 0.6], "test_utility": 0.88}
+    found = made(BARE, old, PROTECTS, PROTECTS, defenses=("noise", "max_norm", "ppdl"))
+    seeds = {"undefended": 4, "noise": 4, "max_norm": 3, "ppdl": 0}
+    frames = looked_at(found.frames, seeds, 0)
+    again = judge_frames(found.sweep, found.experiment, frames).leading.set_index("method")
+    assert again["seeds"].to_dict() == {"undefended": 4, "noise": 4, "max_norm": 3}
+    # the fourth seed, on which the older candidate leaks, still counts once another has joined
+    assert again.loc["noise", "leak"] == pytest.approx((3 * 0.6 + 0.9) / 4)

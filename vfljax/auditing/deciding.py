@@ -112,7 +112,7 @@ def _settled(found: Judged, panel: str) -> bool:
     if header is None or of.reason in (Reason.NEXT, Reason.FAMILIES):
         return False
     futile = of.stage2 and not any(decision.may_settle(v, of) for v in of.undecided)
-    return futile or seeds_looked_at(folder, header) == LOOKS[-1]
+    return futile or min(seeds_looked_at(folder, header).values()) == LOOKS[-1]
 
 
 def _until(folder: pathlib.Path, first: int, look: int, end: float) -> May:

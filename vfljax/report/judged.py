@@ -105,21 +105,39 @@ def judged(sweep: StoredSweep, experiment: Config) -> Judged:
 
 
 def _stage2(folder: pathlib.Path) -> Judged | None:
-    """Returns the sweep of a decision after the last look that is complete, at its limits; None before."""
+    """Returns the sweep of a decision at its limits, each point on the seeds of the last look that is complete
+    of it; None before undefended's first."""
     header = store.header_of(folder)
-    seeds = seeds_looked_at(folder, header) if header is not None else 0
-    if not seeds:
+    seeds = seeds_looked_at(folder, header) if header is not None else {}
+    if not any(seeds.values()):
         return None
     sweep = store.load(folder)
     experiment = experiment_of(sweep)
-    frames = read(sweep, experiment)
-    end = experiment.first_seed + seeds
-    rows, trials = (of[of["seed"] < end] for of in (frames.rows, frames.trials))
-    frames = frames._replace(rows=rows, trials=trials)
+    frames = looked_at(read(sweep, experiment), seeds, experiment.first_seed)
+    if not (frames.trials["defenses"] == "").any():
+        return None
     plain = judge_frames(sweep, experiment, frames, published=False)
     return judge_frames(
         sweep, experiment, frames, level_of(plain, folder.name, len(LOOKS)), published=False
     )
+
+
+def looked_at(frames: Frames, seeds: Mapping[str, int], first: int) -> Frames:
+    """Returns the frames of a decision without the seeds at which no look was taken yet.
+
+    Args:
+      frames: of the decision's sweep.
+      seeds: the number of each method's seeds at its last look, as of ``seeds_looked_at``.
+      first: the first seed.
+    """
+    trials = frames.trials
+    end = first + trials["method"].map(seeds).fillna(0)
+    trials = trials[trials["seed"] < end]
+    # learners have no configuration: they stand beside every point
+    ends = end.groupby(frames.trials["configuration"]).max()
+    rows = frames.rows
+    rows = rows[rows["seed"] < rows["configuration"].map(ends).fillna(end.max())]
+    return frames._replace(rows=rows, trials=trials)
 
 
 def level_of(competing: Judged, panel: str, looks: int) -> float:
@@ -131,16 +149,31 @@ def level_of(competing: Judged, panel: str, looks: int) -> float:
     return decision.level(max(int(points.sum()), least), looks)
 
 
-def seeds_looked_at(folder: pathlib.Path, header: Mapping[str, Any]) -> int:
-    """Returns the largest of ``LOOKS`` whose seeds are all trained and attacked in the folder of a decision, 0
-    before the first."""
-    seeds = [stage["seeds"] for stage in (*header["earlier"], header["config"])]
+def seeds_looked_at(folder: pathlib.Path, header: Mapping[str, Any]) -> dict[str, int]:
+    """Returns, by entry of a decision's grid, the largest of ``LOOKS`` whose seeds are all trained and attacked,
+    0 before the first.
+
+    A candidate that joins later has its own stages, which follow those of the others. What these have stays.
+    """
+    stages = (*header["earlier"], header["config"])
     undone = {
-        seeds[unit.stage]
+        unit.stage
         for unit in store.units_of(header)
         if unit.kind != LOCAL_ONLY and not store.finished(folder, unit.name)
     }
-    return max((look for look in LOOKS if look < min(undone, default=math.inf)), default=0)
+    planned: dict[str, int] = {}  # seeds of each entry in the stages so far
+    missing: dict[str, int] = {}  # the fewest seeds of a stage that adds some of them and is not done
+    for number, stage in enumerate(stages):
+        for name in stage["grid"]:
+            if planned.get(name, 0) >= stage["seeds"]:
+                continue  # this stage adds none of its trials
+            planned[name] = stage["seeds"]
+            if number in undone:
+                missing[name] = min(missing.get(name, stage["seeds"]), stage["seeds"])
+    return {
+        name: max((look for look in LOOKS if look < missing.get(name, most + 1)), default=0)
+        for name, most in planned.items()
+    }
 
 
 def decided(found: Judged) -> Judged:
