@@ -29,7 +29,7 @@ import itertools
 import math
 import pathlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -85,8 +85,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             },
             "attacks": {
                 **SPREADING,
-                "direct": {"rule": "first_negative", "epoch": "mean"},
-                "posterior": {"columns": "ranks", "epoch": "mean"},
+                "posterior": {"signal": "direction", "columns": "ranks", "epoch": "mean"},
             },
         },
     ),
@@ -141,12 +140,13 @@ def answer(rule: str, frames: Frames, explored: np.ndarray, own: np.ndarray) -> 
     goal, points = frames.facts.goal, of_seeds(frames, explored)
     if rule == "explored":
         return decision.decide(Evidence(points, points, goal))
-    chosen = {v["configuration"] for v in decision.candidates(points, goal)}
+    every = decision.level(sum(bool(v["defenses"]) for v in points))
+    out = decision.decide(Evidence(points, of_seeds(frames, explored, every), goal))
+    chosen = {v["configuration"] for v in decision.first_candidates(points, out, goal)}
     competing = max(len(chosen), decision.CANDIDATES)
     level = LEVEL if rule == "plain" else decision.level(competing, len(LOOKS))
     points = of_seeds(frames, explored, decision.level(decision.DENYING))
-    out = decision.Decided(Answer.OPEN)
-    for look in LOOKS:
+    for look in () if out.closed else LOOKS:
         seeds = own[:look] if rule != "pooled" else np.concatenate([explored, own[:look]])
         rows = of_seeds(frames, seeds, level)
         final = [v for v in rows if v["configuration"] in chosen or v["undefended"]]

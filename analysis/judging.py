@@ -16,6 +16,7 @@ import csv
 import io
 import itertools
 import pathlib
+import statistics
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
@@ -88,13 +89,18 @@ def again(rows: Iterable[Row], runs: int, workers: int = 2) -> list[Row]:
         return [{**row, "first": old["false"]} for row, old in zip(made, highest, strict=True)]
 
 
-def largest(rows: Iterable[Row]) -> list[Row]:
-    """Returns the lines of ``false_rates.FALSE_RATES`` from those of ``again``."""
+def largest(first: Iterable[Row], rows: Iterable[Row]) -> list[Row]:
+    """Returns the lines of ``false_rates.FALSE_RATES``: the largest rates of the lines of ``again``, and the
+    ``median`` of the ordinary worlds' cells in those of ``simulated``."""
+    every = of_numbers(first)
     out: dict[tuple[str, ...], Row] = {}
     for (*numbers, kind), group in of_numbers(rows).items():
         row = out.setdefault(tuple(numbers), dict(zip(("seeds", "attacks", "learners"), numbers)))
         most = max(group, key=lambda row: float(row["false"]))
         row |= {kind: most["false"], f"{kind}_error": most["error"]}
+        if kind == "ordinary":
+            cells = [float(of["false"]) for of in every[*numbers, kind]]
+            row["median"] = statistics.median(cells)
     return list(out.values())
 
 
@@ -119,8 +125,9 @@ def main() -> None:
     store.write_text(arguments.out / "verdicts.csv", as_csv(rows))
     second = again(rows, arguments.runs, arguments.workers)
     store.write_text(arguments.out / "again.csv", as_csv(second))
-    store.write_text(arguments.rates, as_csv(largest(second)))
-    print(as_csv(largest(second)))
+    table = as_csv(largest(rows, second))
+    store.write_text(arguments.rates, table)
+    print(table)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,16 @@ from vfljax.report.decision import Answer
 
 @pytest.fixture(scope="module")
 def frames():
-    """Fifteen seeds of undefended, a point that protects and one that leaks."""
+    """Fifteen seeds of undefended, a point that protects and one that leaks. The first three leave open whether
+    it protects, at the limits of a decision."""
     rng = np.random.default_rng(0)
     leaks = {"probe/mean": 0.9, "test_utility": 0.89}
+    few = [0.57, 0.63, 0.6, *(0.6 + rng.normal(0, 0.004, 3 * SEEDS - 3))]
+    protects = PROTECTS | {"probe/mean": few}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tests.report.made.WOBBLE", rng.normal(0, 0.004, 3 * SEEDS))
         judged = made(
-            BARE, PROTECTS, leaks, knobs={"noise.scale": [NAN, 1.0, 0.1]}, seeds=3 * SEEDS
+            BARE, protects, leaks, knobs={"noise.scale": [NAN, 1.0, 0.1]}, seeds=3 * SEEDS
         )
     assert len(WOBBLE) == SEEDS
     return judged.frames

@@ -56,7 +56,7 @@ def test_the_command_writes_a_line_a_cell_and_draws_the_highest_again(tmp_path, 
     assert len(second) == 2 * (2 + 2 + 1)
     assert [row["first"] for row in second] != [row["false"] for row in second]
     path = tmp_path / "rates.csv"
-    path.write_text(judging.as_csv(judging.largest(second)))
+    path.write_text(judging.as_csv(judging.largest(rows, second)))
     monkeypatch.setattr(false_rates, "FALSE_RATES", path)
     false_rates.stored.cache_clear()
     try:

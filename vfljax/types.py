@@ -93,6 +93,11 @@ class Federation(NamedTuple):
     def kind(self) -> str:
         if self.malicious:
             return MALICIOUS
+        return self.panel
+
+    @property
+    def panel(self) -> str:
+        """The panel in which a report judges it: honest and malicious federations together."""
         return SPLIT if self.split else NO_SPLIT
 
     @property

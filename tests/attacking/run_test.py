@@ -13,7 +13,7 @@ from vfljax import store
 from vfljax.attacking import batching, jobs, local_only, run, view
 from vfljax.attacks.core import BASELINES
 from vfljax.errors import UserError
-from vfljax.launching import running
+from vfljax.launching import running, work
 from vfljax.report.judged import judge_sweep
 from vfljax.sweep import batch_layout, programs, variants
 from vfljax.sweep.grid import parse
@@ -122,6 +122,28 @@ def test_the_program_of_an_attack_is_compiled_in_the_background_and_counts_as_it
     entries = store.attack_summary(workdir).values()
     assert [entry["compiles"] for entry in entries if entry["label"] == DIRECT] == [2]
     assert comparable(store.load(workdir).attacks) == before
+
+
+def test_dear_attacks_are_not_run_on_what_cheap_ones_have_rejected(workdir, monkeypatch):
+    plan, computed, rejected = running.stored_plan(workdir), set(), {(2, "split")}
+    for label in ("passive", DIRECT):
+        drop_units(workdir, label)
+
+    def noted(family, works, *_):
+        for job in family.jobs.values():
+            name, configuration = job.variant.name, job.row["configuration"]
+            computed.add((name, configuration, job.group.federation))
+            (work,) = works.values()
+            work.rows[job.key] = job.figures({"leak": 0.7})
+
+    monkeypatch.setattr(run, "_run_family", noted)
+    begun = work.Begun(plan, workdir, store.read_header(workdir), lambda shards: rejected)
+    running.made(begun, lambda line: None, work.work).check()
+    assert ("direct", 2, "no_split") in computed  # it is cheap
+    assert {("passive", 0, "split"), ("passive", 1, "split")} <= computed
+    assert ("passive", 2, "split") not in computed
+    verdicts = judge_sweep(workdir).verdicts.set_index(["configuration", "panel"])
+    assert {*verdicts.index[verdicts["at_least"]]} == rejected
 
 
 def test_an_attack_that_is_stored_with_other_options_is_refused_and_left_alone(workdir):

@@ -192,6 +192,12 @@ def test_another_audit_is_refused_and_nothing_changes(finished, tmp_path, change
     assert (finished / "out" / "sweep.json").read_bytes() == header
 
 
+def test_another_number_of_known_labels_is_refused_before_the_table_is_read(finished, monkeypatch):
+    monkeypatch.setattr(audit_run, "survey", lambda *_: pytest.fail("the table was surveyed"))
+    with refused("known is 20, and"):
+        again(finished, known=20)
+
+
 def test_what_is_refused_leaves_the_folder_free(finished, tmp_path):
     with refused("known=500 "):
         again(finished, workdir=tmp_path / "out", known=500)

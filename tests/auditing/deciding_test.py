@@ -2,11 +2,12 @@
 
 import pytest
 
-from tests.report.made import BARE, NAN, PROTECTS, made
+from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from vfljax.auditing import deciding
 from vfljax.errors import UserError
 from vfljax.launching import running
 from vfljax.launching.work import Outcome
+from vfljax.report import decision
 from vfljax.report.decision import LOOKS, Answer, Reason
 from vfljax.store import Unit
 from vfljax.store.units import ATTACK, LOCAL_ONLY, SHARD
@@ -48,6 +49,18 @@ def test_candidates_get_seeds_that_follow_and_every_attack_that_applies(explored
     assert not {"direct", "active", "cohabitation"} & {*tried}  # of other federations
 
 
+def test_where_the_tables_limits_deny_all_the_decision_judges_what_its_own_do_not(tmp_path):
+    near = {"probe/mean": [0.6535, 0.6825, 0.6735, 0.6625, 0.6535], "test_utility": 0.88}
+    leaks = {"probe/mean": 0.9, "test_utility": 0.89}
+    knobs = {"noise.scale": [NAN, 0.1, 1.0]}
+    found = made(BARE, leaks, near, knobs=knobs, config=CONFIG, workdir=str(tmp_path), facts=FACTS)
+    points = decision.of_panel(found.verdicts, 40, "split")
+    assert all(decision.denied(v, FACTS.goal) for v in points if v["defenses"])
+    assert [v["label"] for v in found.decisions["split"].undecided] == ["noise scale=1"]
+    experiment = deciding.experiment_of_panel(found, "split")
+    assert [*experiment.stored["grid"]] == ["undefended", "noise scale=1"]
+
+
 def test_a_sweep_that_came_to_explore_its_own_decision_is_refused(explored, monkeypatch):
     stored = {"config": {"grid": {}, "first_seed": 5}}
     monkeypatch.setattr(deciding.store, "header_of", lambda folder: stored)
@@ -60,9 +73,9 @@ def test_a_sweep_that_came_to_explore_its_own_decision_is_refused(explored, monk
 def test_an_answer_that_is_closed_needs_no_seeds(tmp_path):
     closed = made(BARE, BARE, config=CONFIG, workdir=str(tmp_path))
     assert closed.decisions["split"].answer is Answer.NONE_PROTECTS
-    assert [*deciding._panels(closed)] == []
+    assert deciding.panels(closed) == []
     few = made(BARE, PROTECTS, seeds=2)
-    assert [*deciding._panels(few)] == []
+    assert deciding.panels(few) == []
 
 
 def test_a_look_begins_the_units_of_its_seeds_alone(tmp_path, monkeypatch):

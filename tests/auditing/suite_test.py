@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from tests.auditing.survey_test import surveyed, values, written
+from tests.report.made import BARE, PROTECTS, made
 from tests.sweeps import tiny
 from vfljax import defenses
-from vfljax.auditing import suite
+from vfljax.auditing import run, suite
 from vfljax.sweep import grid
 from vfljax.sweep.grid import parse
 from vfljax.sweep.known import check_attacks
@@ -117,3 +118,14 @@ def test_the_parties_that_attack_are_numbered_without_the_label_party(tmp_path):
     assert found["attacks"]["probe"]["known"] == 7
     # of 72 training rows
     assert (found["training"]["batch_size"], found["training"]["epochs"]) == (16, 30)
+
+
+def test_an_audit_rejects_what_leaks_by_the_limits_that_deny(monkeypatch, tmp_path):
+    leaks = {"probe/mean": 0.9, "test_utility": 0.89}
+    wide = {"probe/mean": [0.6, 0.9, 0.6, 0.8, 0.62], "test_utility": 0.88}
+    costly = {"probe/mean": 0.6, "test_utility": 0.7}
+    found = made(BARE, leaks, PROTECTS, wide, costly)
+    monkeypatch.setattr(run.store, "load", lambda folder: found.sweep)
+    monkeypatch.setattr(run, "experiment_of", lambda sweep: found.experiment)
+    monkeypatch.setattr(run, "read", lambda sweep, experiment: found.frames)
+    assert run.rejecting(tmp_path)(("shard",)) == {(1, "split")}

@@ -10,8 +10,10 @@ from tests.auditing.survey_test import ROWS, values, written
 from tests.refusals import refused
 from vfljax import defenses
 from vfljax.api.audit import audit
-from vfljax.auditing import suite, survey, trees_grid, trees_recording
+from vfljax.auditing import suite, survey, trees, trees_grid, trees_recording
 from vfljax.launching import running
+from vfljax.report.decision import Answer, Reason
+from vfljax.report.settle import settle
 
 GRID = """
 def get_config():
@@ -124,6 +126,30 @@ def test_a_graph_of_nodes_reads_the_paths_of_all_trees(tmp_path):
     written(tmp_path / "t.csv", given | {"pay1": truth + 0.0})
     sweep = again(tmp_path, {}, told="all", plain=False, seeds=1)
     assert sweep.attack("node_spreading")["leak"].min() > 0.95
+
+
+def test_candidates_are_grown_on_seeds_that_follow(finished, monkeypatch):
+    folder, sweep = finished
+    found, asked = sweep.judged, []
+    first = found.decisions["no_split"]
+    monkeypatch.setattr(trees.deciding, "panels", lambda found: ["no_split"])
+    of = found.leading[found.leading["method"] == "first_trees"].to_dict("records")
+    monkeypatch.setattr(trees.decision, "first_candidates", lambda *_: of[:1])
+    monkeypatch.setattr(
+        trees.wires, "attack", lambda request, place, *rest: asked.append((request, place))
+    )
+    again(folder)
+    (audit, place), (request, apart) = asked
+    assert (place, apart) == (folder / "out", folder / "out" / "decided" / "no_split")
+    assert {*request.methods} == {"undefended", "first_trees"}
+    (point,) = request.methods["first_trees"]
+    assert point.knobs == {"alone": 1}
+    assert len(point.runs) == trees.SEEDS
+    runs = [{pathlib.Path(run).name for run in of.bare.runs} for of in (audit, request)]
+    assert not runs[0] & runs[1]  # none of the seeds that explored
+    assert request.known == audit.known
+    assert first.answer is Answer.OPEN
+    assert settle(found, "no_split", first._replace(reason=Reason.NOT_ASKED)) == ()
 
 
 def test_a_row_of_the_records_is_a_row_of_the_table(finished):

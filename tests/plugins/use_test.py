@@ -11,7 +11,7 @@ from tests.sweeps import attack, comparable
 from vfljax import attacks, defenses, plugins, store
 from vfljax.errors import UserError
 from vfljax.launching.running import finish
-from vfljax.report import not_run
+from vfljax.report import not_run, verdict_tables
 from vfljax.report import tables as report_tables
 from vfljax.report.judged import judge_sweep
 from vfljax.store import sealed
@@ -176,7 +176,9 @@ def use_anew(mine, tables, text):
 
 def figures(workdir):
     sweep, found = store.load(workdir), judge_sweep(workdir)
-    texts = [table.to_csv() for table in (report_tables.methods(found), report_tables.leaks(found))]
+    texts = [
+        table.to_csv() for table in (verdict_tables.methods(found), report_tables.leaks(found))
+    ]
     return comparable(sweep.results), comparable(sweep.attacks), texts
 
 

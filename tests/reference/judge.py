@@ -209,6 +209,8 @@ class Sweep:
             contrasts.append({s: u[s] - u0[s] + most for s in seeds})
         if len(seeds) < 3:
             said = "cost not known"
+        elif alone and lim(minus(u0, alone))[1] <= 0:
+            said = "no gain to keep"
         elif any(lim(c)[3] < 0 for c in contrasts):
             said = "costs too much"
         else:

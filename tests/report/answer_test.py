@@ -72,7 +72,8 @@ def test_a_case_for_each_answer(points, values, sentence):
 def test_the_first_screen_says_who_reads_what_and_what_it_costs_in_120_words():
     screen = the(made(BARE, PROTECTS))
     assert row(screen, "Reads") == (
-        "telco .95 (.95 to .95); .60 without the federation; with noise .60 (.60 to .60) (a guess .50)."
+        "telco .95 (.95 to .95); .60 without the federation; with noise .60 (.60 to .60) (leak AUC; a guess "
+        ".50)."
     )
     assert "gains +10.0 points" in row(screen, "Costs")
     assert "noise keeps 80 % (asked 50 %)" in row(screen, "Costs")
@@ -240,7 +241,8 @@ def test_commands_are_spelled_as_the_user_spelled_his():
 
 def test_an_audit_whose_budget_is_spent_goes_on_with_its_own_command():
     command = "vfljax audit --data=t.csv --parties='a: x; b: y' --workdir=w"
-    judged = made(BARE, {"probe/mean": WIDE}, command=command)
+    given = "vfljax audit --budget 1m --data=t.csv --parties='a: x; b: y' --workdir=w"
+    judged = made(BARE, {"probe/mean": WIDE}, command=given)
     decided = judged.decisions["split"]._replace(reason=Reason.UNFINISHED)
     planned = judged.sweep.header | {"trials": 34}
     left = judged._replace(
@@ -250,7 +252,7 @@ def test_an_audit_whose_budget_is_spent_goes_on_with_its_own_command():
     )
     screen = the(left)
     (of,) = screen.settle
-    assert of.command == command
+    assert shlex.split(of.command) == shlex.split(f"{command} --budget=5m")
     # 24 trials at one second, and as many seconds of the attack's as there are
     assert screen.answer == "Open: the time was over, and 1 of 3 points remain, about 1 min."
 
@@ -264,10 +266,10 @@ def test_commands_of_sweeps_from_python_and_of_audits(tmp_path):
     (tmp_path / "config.py").touch()  # an audit writes the config of its own sweep
     audit = made(BARE, command="vfljax audit --data=t.csv", workdir=str(tmp_path))
     assert f"--config={tmp_path}/config.py --config.seeds=9" in more_seeds(audit, 9)
-    plugin = made(BARE, command="vfljax sweep --config 'a b.py' --plugin mine.py --workdir=w")
+    plugin = made(BARE, command="vfljax sweep --config 'a b.py' --plugin b.py --plugin mine.py")
     words = shlex.split(more_seeds(plugin, 9))
     assert "--config=a b.py" in words
-    assert words[-1] == "--plugin=mine.py"
+    assert words[-2:] == ["--plugin=b.py", "--plugin=mine.py"]
     assert more_seeds(made(BARE, config={"data": {"name": "wire"}}), 9) == ""
 
 

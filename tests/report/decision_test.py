@@ -142,6 +142,9 @@ def test_no_command_goes_on_with_points_that_are_no_candidates():
     rows = [BARE_ROW, denied, left]
     of = Evidence(points=rows, final=[BARE_ROW, denied], goal=GOAL, stage2=True)
     assert decide(of).reason is Reason.NO_CANDIDATE
+    # seeds were set aside for undefended alone, because nothing was promising
+    alone = Evidence(points=rows, final=[BARE_ROW], goal=GOAL, stage2=True)
+    assert decide(alone).reason is Reason.NO_CANDIDATE
 
 
 def test_families_are_counted_on_the_point_on_which_they_lack():

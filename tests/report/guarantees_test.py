@@ -8,10 +8,11 @@ import pytest
 from scipy import stats
 
 from tests.reference import label_dp as twin
-from tests.report.made import BARE, NAN, PROTECTS, made
+from tests.report.made import BARE, CONFIG, NAN, PROTECTS, made
 from vfljax import defenses
 from vfljax.report import guarantees
 from vfljax.report.lower_limits import Guesses
+from vfljax.sweep.grid import parse
 
 ACCURACY = "test_oriented_accuracy"
 
@@ -61,13 +62,13 @@ def test_m_is_the_best_that_was_measured_without_the_rows_own_label():
     def measured(**rows):
         return guarantees._measured_without(claiming((1.0,), **rows))
 
-    assert measured() == (0.8, "undefended federation with model splitting, test rows")
+    assert measured() == (0.8, "undefended federation with model splitting, test rows", False)
     few = claiming((1.0,), balance=(10, 90))
-    assert guarantees._measured_without(few) == (0.9, "majority guess")
+    assert guarantees._measured_without(few) == (0.9, "majority guess", False)
     learned = measured(success_unlabeled=0.85)
     assert learned.whose == "logistic with 40 labels and columns of 0 without the federation"
     told = measured(success_unlabeled=0.5, all_labels_test_success=0.99)
-    assert told == (0.99, "probe/mean with all labels, test rows")
+    assert told == (0.99, "probe/mean with all labels, test rows", False)
 
 
 def test_the_report_draws_the_line_at_the_best_measured_m():
@@ -92,8 +93,8 @@ def test_the_report_draws_the_line_at_the_best_measured_m():
 
 
 def test_a_figure_beyond_the_line_is_a_warning_with_digits_that_show_it(monkeypatch):
-    low = guarantees.Measured(0.5, "majority guess")
-    monkeypatch.setattr(guarantees, "_measured_without", lambda _: low)
+    exact = guarantees.Measured(0.5, "permuted labels", exact=True)
+    monkeypatch.setattr(guarantees, "_measured_without", lambda _: exact)
     # the noisy label alone is right in .731 (.953) of rows, which is the line at M = 1/2
     judged = claiming((1.0, 3.0), success_unlabeled=0.99)
     first, _ = guarantees.warnings(judged)
@@ -101,15 +102,30 @@ def test_a_figure_beyond_the_line_is_a_warning_with_digits_that_show_it(monkeypa
     assert "more than the .731 that ε = 1 allows" in first
     crossing = guarantees.bound_table(judged)["crosses the line"]
     assert [*crossing] == 2 * ["WARNING: with model splitting"]
-    nearly = guarantees.Measured(0.9999, "undefended")
+    nearly = guarantees.Measured(0.9999, "undefended", exact=True)
     monkeypatch.setattr(guarantees, "_measured_without", lambda _: nearly)
     allowed = guarantees._accuracy_bound(8.0, 0.9999)
     assert not guarantees.warnings(claiming((8.0,), success_unlabeled=allowed))
     names, bound = first.split("names ")[1].split()[0], first.split("more than the ")[1].split()[0]
     assert float(names) > float(bound)
     # of 960 rows of a run .0001 are allowed to be wrong: no error at all is what is expected
-    nearly = guarantees.Measured(0.99999, "undefended")
+    nearly = guarantees.Measured(0.99999, "undefended", exact=True)
     assert not guarantees.warnings(claiming((8.0,), success_unlabeled=1.0))
+
+
+def test_a_line_that_may_be_too_low_is_no_alarm_and_is_said_in_the_table(monkeypatch):
+    low = guarantees.Measured(0.5, "majority guess")
+    judged = claiming((1.0,), success_unlabeled=0.99)
+    with monkeypatch.context() as patched:
+        patched.setattr(guarantees, "_measured_without", lambda _: low)
+        assert guarantees.lines(judged)["crossed"].item()
+        assert guarantees.warnings(judged) == []
+        (cell,) = guarantees.bound_table(judged)["crosses the line"]
+        assert cell == "above the line of this M: with model splitting"
+    permuted = parse({**CONFIG, "data": {"permute_labels": 1.0}})
+    judged = judged._replace(experiment=permuted)
+    assert guarantees._measured_without(judged) == (0.7, "permuted labels", True)
+    assert len(guarantees.warnings(judged)) == 1
 
 
 def test_a_line_is_crossed_if_a_binomial_of_one_runs_rows_rules_it_out(monkeypatch):

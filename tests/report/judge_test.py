@@ -246,3 +246,15 @@ def test_a_sweep_without_attacks_has_utilities_and_no_leak():
     assert [*found["verdict"]] == [Verdict.NO_VERDICT] * 2
     assert [*found["utility"]] == pytest.approx([0.9, 0.9])
     assert [*found["leader"]] == ["", ""]
+
+
+def test_a_point_without_dear_attacks_has_a_lower_bound_and_does_not_protect():
+    rows, trials = sweep({"probe": 0.9}, {"probe": 0.6})
+    assert judged(rows, trials).loc[(1, "split", 40), "verdict"] == Verdict.PROTECTS
+    of_point = [of for of in trials if of["configuration"] == 1]
+    spared = [attack(of, "joint", NAN, role="rejected") for of in of_point]
+    of = judged([*rows, *spared], trials).loc[(1, "split", 40)]
+    assert (of["at_least"], of["incomplete"], of["missing"]) == (True, True, "")
+    assert of["verdict"] != Verdict.PROTECTS
+    assert (of["leak"], of["variants"]) == (pytest.approx(0.6, abs=0.002), 1)
+    assert not judged([*rows, *spared], trials).loc[(0, "split", 40), "at_least"]

@@ -7,7 +7,7 @@ import pytest
 from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from vfljax.config import Goal
 from vfljax.datasets.core import SourceColumn
-from vfljax.report import not_run, page, tables
+from vfljax.report import not_run, page, tables, verdict_tables
 from vfljax.report.answer import answers
 from vfljax.report.verdicts import Verdict
 
@@ -28,7 +28,7 @@ def test_the_first_table_has_a_row_for_each_method_the_recommended_one_first():
         defenses=("max_norm", "noise", "noise", "noise", "ppdl"),
         knobs={"noise.scale": [NAN, NAN, 1.0, 0.1, 0.01, NAN]},
     )
-    table = tables.methods(judged)
+    table = verdict_tables.methods(judged)
     assert [*table["configuration"]] == ["undefended", "noise scale=.1", "ppdl", "max_norm"]
     best = row(table, "noise scale=.1")
     assert best["verdict"] == Verdict.PROTECTS
@@ -45,7 +45,7 @@ def test_the_first_table_has_a_row_for_each_method_the_recommended_one_first():
 def test_no_limit_of_a_change_leads_out_of_the_scale():
     leaks = {"probe/mean": [0.7, 1.0, 1.0, 1.0, 1.0], "test_utility": [0.7, 1.0, 1.0, 1.0, 1.0]}
     judged = made({"probe/mean": 1.0, "test_utility": 1.0}, leaks)
-    one = row(tables.verdict_table(judged), "noise")
+    one = row(verdict_tables.verdict_table(judged), "noise")
     assert one["change of the leak"].endswith("to 0)")
     assert one["change"].endswith("to 0.0)")
     assert one["accuracy"].endswith("to 1.000)")
@@ -55,19 +55,19 @@ def test_no_limit_of_a_change_leads_out_of_the_scale():
 
 def test_the_caption_of_the_verdicts_names_scale_chance_and_goal():
     judged = made(BARE, PROTECTS, facts=FACTS._replace(goal=Goal(max_cost=0.03)))
-    text = tables.caption(judged)
+    text = verdict_tables.caption(judged)
     assert "leak AUC" in text
     assert "(.50 is a guess)" in text
     assert "50 % of the federation's gain is kept and at most 3.0 points are lost" in text
     permuted = made(BARE, config={"data": {"permute_labels": 0.5}})
-    assert "the labels of 50 % of the rows were permuted" in tables.caption(permuted)
+    assert "the labels of 50 % of the rows were permuted" in verdict_tables.caption(permuted)
 
 
 def test_an_excess_over_the_attack_s_own_learner_lies_between_its_limits():
     (first, *_) = made(BARE).verdicts.to_dict("records")
     # the learner with the draws of the leading attack reads less than the best of all, which local_only is
     v = first | {"local_only": 0.74, "leak": 1.0, "e": 0.272, "e_lower": 0.257, "e_upper": 0.287}
-    assert tables._excess(v) == "+.27 (+.26 to +.29)"
+    assert verdict_tables._excess(v) == "+.27 (+.26 to +.29)"
 
 
 TWO = {"probe/mean": 0.95, "norm": 0.8}, {"probe/mean": 0.9, "norm": 0.7}
@@ -76,11 +76,11 @@ TWO = {"probe/mean": 0.95, "norm": 0.8}, {"probe/mean": 0.9, "norm": 0.7}
 def test_attacks_that_are_in_no_paper_are_told_from_published_ones():
     judged = made(*TWO)
     adaptive = judged.rows["label"] == "probe/mean"
-    one = row(tables._published(made(*TWO, rows={"adaptive": adaptive})), "noise")
+    one = row(verdict_tables.published(made(*TWO, rows={"adaptive": adaptive})), "noise")
     assert one["published attacks read"] == ".70"
     assert one["of these the strongest"] == "norm"
     assert (one["all attacks read"], one["more by"]) == (".90", "+.20")
-    assert tables._published(judged).empty
+    assert verdict_tables.published(judged).empty
 
 
 def test_leaks_are_means_over_seeds_of_what_is_stored():
@@ -134,7 +134,7 @@ def test_every_form_escapes_what_users_name():
 
 def test_a_defense_that_no_attack_reached_is_not_said_to_cost_too_much():
     judged = made(BARE, {"probe/mean": NAN}, PROTECTS, defenses=("noise", "max_norm"))
-    table = tables.methods(judged).set_index("configuration")
+    table = verdict_tables.methods(judged).set_index("configuration")
     assert table.loc["noise", "remark"].startswith("not attacked")
     assert "no operating point" not in table.loc["noise", "remark"]
 
@@ -142,20 +142,20 @@ def test_a_defense_that_no_attack_reached_is_not_said_to_cost_too_much():
 def test_rows_of_different_seeds_say_how_many_they_have():
     few = [0.6, 0.604, 0.596, NAN, NAN]
     judged = made(BARE, PROTECTS | {"probe/mean": few})
-    table = tables.methods(judged).set_index("configuration")
+    table = verdict_tables.methods(judged).set_index("configuration")
     assert [*table["seeds"]] == ["5", "3"]
-    assert "seeds" not in tables.methods(made(BARE, PROTECTS))
+    assert "seeds" not in verdict_tables.methods(made(BARE, PROTECTS))
     (screen,) = answers(judged)
     assert dict(screen.rows)["Sure"].startswith("3 seeds")
 
 
 def test_what_loses_more_than_the_gain_is_said_in_words_and_long_remarks_are_cut():
     judged = made(BARE, {"probe/mean": 0.6, "test_utility": -0.24, "validation_utility": -0.24})
-    table = tables.methods(judged).set_index("configuration")
+    table = verdict_tables.methods(judged).set_index("configuration")
     assert table.loc["noise", "gain kept"] == "loses more than the gain"
     long = pd.DataFrame({"remark": ["word " * 30, "short"]})
-    first, second = tables.shortened(long)["remark"]
-    assert len(first) <= tables.REMARK
+    first, second = verdict_tables.shortened(long)["remark"]
+    assert len(first) <= verdict_tables.REMARK
     assert second == "short"
     shown = page._html(long)
     assert f'<td title="{"word " * 30}">{first}</td>' in shown

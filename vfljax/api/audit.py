@@ -62,11 +62,12 @@ def audit(
 ) -> Sweep:
     """Audits a table: what leaks of its labels, to which party, and which defense to switch on.
 
-    An audit is one sweep, in this order: the undefended federation on all seeds, under all attacks that apply;
-    every defense that applies at the middle strength of its row, on three seeds, those with a formal guarantee
-    first; their first and last strengths; all of them on the other seeds. When the budget is spent, no more is
-    begun, and tables and report are written of what there is. The same call goes on, also with more seeds or
-    attackers, and nothing is trained twice.
+    An audit is one sweep, in this order: the undefended federation on all seeds, under all attacks that
+    apply; every defense that applies at the middle strength of its row, on three seeds, those with a formal
+    guarantee first; their first and last strengths; all of them on the other seeds. Cheap attacks run first,
+    dear ones only on what these have not rejected. When the budget is spent, no more is begun, and tables and
+    report are written of what there is. The same call goes on, also with more seeds or attackers, and nothing
+    is trained twice.
 
     With ``trees`` it audits boosted trees in place of networks: federations that XGBoost grows on the joined
     columns, and the defenses of ``trees_config``, under all attacks that read trees. All trees are grown before
@@ -172,7 +173,8 @@ def audit(
         )
         if trees:
             grid = trees_grid.grid_of(str(trees_config or trees_grid.CONFIG), told)
-            boosted.audit(asked, grid, folder, command, say, plain=plain, end=end)
+            how = {"plain": plain, "end": end, "decide": decide}
+            boosted.audit(asked, grid, folder, command, say, **how)
             say(run.report(folder, say, verbose))
             return load(folder)
         values = run.config_of(asked, federation, folder, say, first_seed)

@@ -15,7 +15,7 @@ from vfljax.api import forms
 from vfljax.api.arguments import Path, checked, converted
 from vfljax.errors import UserError, argument, unknown
 from vfljax.launching import running
-from vfljax.report import not_run, page, records, tables
+from vfljax.report import not_run, page, records, verdict_tables
 from vfljax.report.figures import complete
 from vfljax.report.judged import Judged, judged
 from vfljax.store.rows import numbers_of_rows
@@ -145,7 +145,9 @@ class Sweep(store.StoredSweep):
 
     def to_latex(self) -> str:
         """Returns the verdict on every method as a ``tabular`` of the LaTeX package booktabs."""
-        return tables.shortened(tables.methods(self.judged)).to_latex(index=False, escape=True)
+        return verdict_tables.shortened(verdict_tables.methods(self.judged)).to_latex(
+            index=False, escape=True
+        )
 
     def to_xarray(self, method: str | None = None) -> Any:
         """Returns the figures as an xarray Dataset, NaN where nothing was trained or attacked.

@@ -52,6 +52,17 @@ MEMORY = 1 << 29  # bytes of exchange that a batch may hold, besides what attack
 SHARE = 1 / 16  # the same limit as a share of an accelerator's memory, where that is known
 
 
+Rejected = Callable[[tuple[str, ...]], Collection[tuple[int, str]]]
+"""Returns the configurations and panels on which dear attacks need not run, once cheap ones have run on some
+shards."""
+
+
+def none_rejected(shards: tuple[str, ...]) -> Collection[tuple[int, str]]:
+    """Returns (): attacks are run on every configuration."""
+    del shards
+    return ()
+
+
 class Stored(NamedTuple):
     """What attacks need of a stored sweep."""
 
@@ -61,6 +72,7 @@ class Stored(NamedTuple):
     arrays: Mapping[str, np.ndarray]  # the splits
     scorer: Scorer
     variants: Mapping[str, VariantPlan | None]  # by key; None: this process cannot run it
+    rejected: Rejected = none_rejected
 
 
 class Family(NamedTuple):

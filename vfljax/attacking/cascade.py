@@ -4,6 +4,9 @@ Attacks run from cheap to dear, in the order of ``AttackRow.cost``. An attack ro
 at least ``SETTLING`` settles, in its run, every dearer attack by the same attackers that knows at least k
 labels. A run is a configuration, a panel and a seed. The stored row of a settled job has its identity, the
 label of the attack that settled it in ``settled_by``, and no figures.
+
+Attacks dearer than ``CHEAP`` are not run on a configuration that the caller of a sweep rejects for what cheap
+ones read, such as an audit. Their stored rows have ``rejected`` and no figures: they count as not tried.
 """
 
 from __future__ import annotations
@@ -13,12 +16,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vfljax.attacking.jobs import ALL_LABELS, ATTACK
-from vfljax.attacks.core import Attack
+from vfljax.attacks.core import SOLVE, Attack
 from vfljax.types import federation_of
 
 # no leak exceeds 1, so that a run whose dearer attacks are settled is said to leak at most .005 less than if
 # they had run: a verdict that this changes is a verdict at its limit
 SETTLING = 0.995
+CHEAP = SOLVE
+"""The cost up to which attacks are run on every configuration."""
 
 
 def role_of(attack: Attack) -> str:

@@ -17,14 +17,17 @@ from vfljax import attacks, plugins, store
 from vfljax.attacking import cascade, local_only
 from vfljax.attacking.batching import (
     Family,
+    Rejected,
     Stored,
     compile_attack_batch,
     families_of,
     few_width,
     make_attack_batch,
+    none_rejected,
     run_attack_batch,
 )
 from vfljax.attacking.jobs import (
+    ALL_LABELS,
     ATTACK,
     UNTRAINED,
     Job,
@@ -45,18 +48,22 @@ from vfljax.sweep.known import split_arrays
 from vfljax.sweep.plan import Plan, recorded
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.variants import attackers_of
+from vfljax.types import federation_of
 
 # columns of results
 TRIAL = [*("trial", "configuration", "defenses", "seed", "federation", "status", "shard", "member")]
 
 
-def opened(plan: Plan, workdir: pathlib.Path, header: Mapping[str, Any]) -> Stored:
+def opened(
+    plan: Plan, workdir: pathlib.Path, header: Mapping[str, Any], rejected: Rejected = none_rejected
+) -> Stored:
     """Returns what attacks need of a sweep.
 
     Args:
       plan: of the sweep, divided as its header.
       workdir: the folder of the sweep.
       header: of the sweep.
+      rejected: the configurations on which dear attacks are not run.
     """
     plan, entries = recorded(plan), header["attacks"].items()
     variants = {key: of_entry(entry, plan) for key, entry in entries if entry["status"] == "ok"}
@@ -67,7 +74,7 @@ def opened(plan: Plan, workdir: pathlib.Path, header: Mapping[str, Any]) -> Stor
     if plan.dataset.recording is not None and plan.dataset.recording.rows is not None:
         arrays["rows"] = plan.dataset.recording.rows
     scorer = Scorer(arrays, width or None, header["naming"], plan.effort.scoring, plan.positive)
-    return Stored(plan, workdir, header, arrays, scorer, variants)
+    return Stored(plan, workdir, header, arrays, scorer, variants, rejected)
 
 
 def can_run(unit: store.Unit, header: Mapping[str, Any]) -> bool:
@@ -146,8 +153,8 @@ class _Work(NamedTuple):
     planned: VariantPlan
     trained: list[dict[str, Any]]  # rows of results of the shards that are trained
     jobs: list[Job]
-    left: list[Job]  # those that are not settled
-    rows: dict[tuple[Any, ...], dict[str, Any]]  # of jobs that are done or settled, by key
+    left: list[Job]  # those that are neither settled nor rejected
+    rows: dict[tuple[Any, ...], dict[str, Any]]  # of jobs that are done or need not be, by key
 
 
 def _todo(work: _Work) -> tuple[VariantPlan, list[Job]]:
@@ -168,11 +175,13 @@ def _work(unit: store.Unit, stored: Stored) -> _Work:
     trained = store.read_results(workdir, names).select(TRIAL).to_pylist()
     jobs = jobs_of(planned, stored.plan, trained)
     rows = {key_of(row): row for row in store.read_partial_rows(workdir, unit.name)}
+    spared = {key: {"rejected": True} for key in _rejected(unit, jobs, stored)}
     settled = _settled(unit, jobs, trained, stored)
+    spared |= {key: {"settled_by": label} for key, label in settled.items()}
     for job in jobs:
-        if job.key in settled and job.what == ATTACK:
-            rows[job.key] = job.figures({"settled_by": settled[job.key]})
-    return _Work(planned, trained, jobs, [job for job in jobs if job.key not in settled], rows)
+        if job.key in spared and job.what == ATTACK:
+            rows[job.key] = job.figures(spared[job.key])
+    return _Work(planned, trained, jobs, [job for job in jobs if job.key not in spared], rows)
 
 
 def _attack(units: Sequence[store.Unit], stored: Stored, ahead: programs.Spent) -> None:
@@ -248,6 +257,22 @@ def _settled(
     rows = [row for row in rows if row["trial"] in configuration]
     labels = cascade.settled_by(map(about, rows), [about(job.figures({})) for job in jobs])
     return {job.key: label for job, label in zip(jobs, labels, strict=True) if label}
+
+
+def _rejected(unit: store.Unit, jobs: Sequence[Job], stored: Stored) -> set[tuple[Any, ...]]:
+    """Returns the keys of the jobs of a dear attack on configurations that are rejected for what cheap ones
+    read. All of these are done on the unit's shards, because it comes after them."""
+    planned = stored.variants[unit.of]
+    assert planned is not None, "the unit cannot be run"
+    dear = attacks.TABLE[planned.variant.name].cost > cascade.CHEAP
+    able = [job for job in jobs if job.what in (ATTACK, ALL_LABELS) and job.row["defenses"]]
+    if not dear or not able or cascade.role_of(planned.attack) != "attack":
+        return set()
+    rejected = {*stored.rejected(unit.shards)}
+    places = (
+        (job.row["configuration"], federation_of(job.row["federation"]).panel) for job in able
+    )
+    return {job.key for job, place in zip(able, places, strict=True) if place in rejected}
 
 
 def _steps(jobs: Sequence[Job], planned: VariantPlan) -> int:

@@ -11,7 +11,7 @@ import itertools
 import math
 import pathlib
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from vfljax import attacks, store
@@ -64,7 +64,7 @@ def decide(
     """
     found, outcomes = judge_sweep(workdir), []
     rounds = ROUNDS if math.isfinite(end) else 1
-    for _, panel in itertools.product(range(rounds), [*_panels(found)]):
+    for _, panel in itertools.product(range(rounds), panels(found)):
         experiment = experiment_of_panel(found, panel)
         if experiment is None or _settled(found, panel):
             continue
@@ -86,8 +86,8 @@ def decide(
     return outcomes
 
 
-def _panels(found: Judged) -> Iterator[str]:
-    """Yields the panels on which more seeds may decide something."""
+def panels(found: Judged) -> list[str]:
+    """Returns the panels on which more seeds may decide something."""
     hopeless = (
         Reason.NO_FIGURES,
         Reason.DIVERGED,
@@ -96,9 +96,11 @@ def _panels(found: Judged) -> Iterator[str]:
         Reason.NO_BASELINE,
         Reason.NO_CANDIDATE,
     )
-    for panel, of in found.decisions.items():
-        if of.answer is Answer.OPEN and of.reason not in (*hopeless, Reason.CONTRADICTED):
-            yield panel
+    return [
+        panel
+        for panel, of in found.decisions.items()
+        if of.answer is Answer.OPEN and of.reason not in (*hopeless, Reason.CONTRADICTED)
+    ]
 
 
 def _settled(found: Judged, panel: str) -> bool:
@@ -141,10 +143,13 @@ def experiment_of_panel(found: Judged, panel: str) -> Config | None:
     Raises:
       UserError: if the sweep has come to explore the seeds of its own decision.
     """
+    of, goal = found.decisions[panel], found.facts.goal
     points = decision.of_panel(found.verdicts, found.facts.known, panel)
-    if found.decisions[panel].reason is Reason.NEXT:  # those that competed are denied
-        points = found.decisions[panel].undecided
-    chosen = [v["configuration"] for v in decision.candidates(points, found.facts.goal)]
+    if of.reason is Reason.NEXT:  # those that competed are denied
+        joining = decision.candidates(of.undecided, goal)
+    else:
+        joining = [] if of.stage2 else decision.first_candidates(points, of, goal)
+    chosen = [v["configuration"] for v in joining]
     grid, first = fresh.grid_of(found, chosen), found.experiment.trained_seeds.stop
     stored = store.header_of(fresh.stage2_folder(found.sweep.workdir, panel))
     if stored is not None:
@@ -155,7 +160,7 @@ def experiment_of_panel(found: Judged, panel: str) -> Config | None:
                 remedy="remove that folder, and the same command makes it anew",
             )
         grid, first = {**stored["config"]["grid"], **grid}, stored["config"]["first_seed"]
-    elif not chosen and not found.decisions[panel].untried:
+    elif not chosen and not of.untried:
         return None
     trained = [federation_of(name).kind for name in found.trials["federation"].unique()]
     kinds = [kind for kind in dict.fromkeys(trained) if (kind == NO_SPLIT) == (panel == NO_SPLIT)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import pathlib
 import time
@@ -9,14 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from vfljax import plugins, store
+from vfljax.attacking.batching import Rejected
 from vfljax.auditing import sentences, suite
 from vfljax.auditing.suite import KNOWN
 from vfljax.auditing.survey import AuditRequest, survey
 from vfljax.errors import UserError, argument
 from vfljax.launching import running
-from vfljax.launching.work import Outcome, Say
-from vfljax.report import lower_limits
+from vfljax.launching.work import Outcome, Say, work
+from vfljax.report import decision, lower_limits
+from vfljax.report.decision import Criterion
+from vfljax.report.judge import judge
 from vfljax.report.judged import judged
+from vfljax.report.rows import read
 from vfljax.report.settle import remaining
 from vfljax.store import Unit
 from vfljax.sweep import train
@@ -45,6 +50,8 @@ def config_of(
     header = store.header_of(folder)
     if header is not None:
         plugins.check_in_use(header, folder)
+        if asked.known:
+            _refuse_other_known(header["config"], asked.known, folder)
     say(READING)
     with heartbeat(say, lambda: READING):
         found = survey(asked.data, asked.label, asked.parties, asked.options)
@@ -54,10 +61,9 @@ def config_of(
         plan = make_plan(parse(base))
         if header is not None:
             store.refuse_another(folder, header, train.header(plan, ""))
-            _refuse_other_known(header["config"], base, folder)
+            _refuse_other_known(header["config"], _most_known(base), folder)
         names, refused = suite.applicable(base, plan)
-    known = max((o["known"] for o in base["attacks"].values() if "known" in o), default=KNOWN)
-    fewer = [] if asked.known else sentences.known_note(found.dataset, known)
+    fewer = [] if asked.known else sentences.known_note(found.dataset, _most_known(base) or KNOWN)
     notes = (*sentences.table_notes(found), *fewer, *sentences.refused_note(refused))
     values = suite.defended({**base, "notes": notes}, names)
     for line in sentences.preamble(found, values):
@@ -79,7 +85,9 @@ def within(
         return time.monotonic() < end
 
     stages = [parse(stage) for stage in suite.stages(values)]
-    outcome = running.finish(parse(values), folder, command, say_with_time, may=may, stages=stages)
+    begun = running.begun(parse(values), folder, command, say_with_time, stages)
+    begun = begun._replace(rejected=rejecting(folder))
+    outcome = running.made(begun, say_with_time, work, may)
     store.write_text(folder / "config.py", suite.config_file(values))
     sweep = store.load(folder)
     if not sweep.results.num_rows:
@@ -90,6 +98,32 @@ def within(
         left = remaining(judged(sweep, experiment_of(sweep)))
         say(f"The budget of this part is spent: {left}. The same call goes on.")
     return outcome
+
+
+def rejecting(folder: pathlib.Path) -> Rejected:
+    """Returns the function that says on which points of an audit dear attacks are not run: those that are
+    denied by how much the attacks leak that were run so far, at the limits that deny points. It judges once for
+    each shards that are asked for, as all cheap attacks on these are done before the first dear one.
+
+    Args:
+      folder: of the audit.
+    """
+
+    @functools.cache
+    def rejected(shards: tuple[str, ...]) -> frozenset[tuple[int, str]]:
+        del shards
+        sweep = store.load(folder)
+        frames = read(sweep, experiment_of(sweep))
+        facts, level = frames.facts, decision.level(decision.DENYING)
+        verdicts = judge(frames.rows, frames.trials, facts, level)
+        return frozenset(
+            (v["configuration"], v["panel"])
+            for v in verdicts.to_dict("records")
+            if v["known"] == facts.known and v["defenses"]
+            if decision.denied(v, facts.goal) is Criterion.EXCESS
+        )
+
+    return rejected
 
 
 def with_canaries(
@@ -109,14 +143,14 @@ def report(folder: pathlib.Path, say: Say, verbose: bool = False) -> str:
         return running.report(folder, verbose)
 
 
-def _refuse_other_known(
-    stored: Mapping[str, Any], config: Mapping[str, Any], folder: pathlib.Path
-) -> None:
+def _most_known(config: Mapping[str, Any]) -> int:
+    """Returns the most labels that an attack of a config knows; 0 if none knows any."""
+    return max((options.get("known", 0) for options in config["attacks"].values()), default=0)
+
+
+def _refuse_other_known(stored: Mapping[str, Any], known: int, folder: pathlib.Path) -> None:
     """Raises UserError if the attackers of a stored audit's config know another number of labels."""
-    before, known = (
-        max((options.get("known", 0) for options in of["attacks"].values()), default=0)
-        for of in (stored, config)
-    )
+    before = _most_known(stored)
     if before != known:
         what = f" is {known}, and {folder} holds an audit with {before}"
         remedy = ("give that, or choose another ", argument("workdir"))

@@ -46,7 +46,6 @@ FEDERATIONS = {
 }
 """The kinds of federations that are trained, by the argument ``federation`` of an audit."""
 FEWEST_SEEDS = 3  # as many as a verdict needs
-TOGETHER = 5  # defenses of a stage: their trials fill about a call of an attack
 CANARIES = 1000  # most training rows whose labels are coins; at most a fifth of all rows
 BOTTOM = MLP((4,), 4)  # stands for the attackers' bottom when only an attack's needs are read
 CONFIG = '''"""What an audit trained and attacked; the same tables come from:
@@ -310,19 +309,18 @@ def config_file(values: Mapping[str, Any]) -> str:
 
 def stages(values: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the parts of an audit in the order in which they are trained and attacked, as configs: undefended
-    on all seeds; each defense's middle strength on three seeds; its other strengths; all on the other seeds.
+    on all seeds; the middle strengths of all defenses on three seeds; their other strengths; all on the other
+    seeds. Within a part cheap attacks run first, on all that it trains.
 
     Args:
       values: the config of the whole audit.
     """
     names = [name for name in values["grid"] if name != UNDEFENDED]
-    some = [names[k : k + TOGETHER] for k in range(0, len(names), TOGETHER)]
     few = min(FEWEST_SEEDS, values["seeds"])
     out = [{**values, "grid": {UNDEFENDED: {}}}]
     for points, seeds in ((middle, few), (strengths, few), (strengths, values["seeds"])):
-        for of in some:
-            chains = {name: method(name, points(name)) for name in of}
-            out.append({**values, "grid": chains, "seeds": seeds})
+        chains = {name: method(name, points(name)) for name in names}
+        out.append({**values, "grid": chains, "seeds": seeds})
     return out
 
 

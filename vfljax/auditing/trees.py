@@ -7,17 +7,22 @@ Defenses that show fewer nodes hide nothing that an attacker could know of them,
 ``node_spreading``, which read all nodes that are told, count as knowing them. So they do for randomized labels
 if gradients are encrypted: what is left in sight are nodes, and no node is read otherwise for them. If
 gradients are sent plainly, ``node_posterior`` knows randomized labels, and it alone.
+
+A decision has ``SEEDS`` seeds of its own, which follow the audit's: undefended and the candidates are grown on
+them and attacked in ``WORKDIR/decided/no_split``, which is looked at once. Its limits are those of several
+looks, as for networks.
 """
 
 from __future__ import annotations
 
+import math
 import pathlib
 import time
 
 import numpy as np
 
 from vfljax import defenses, store
-from vfljax.auditing import sentences, suite, wires
+from vfljax.auditing import deciding, sentences, suite, wires
 from vfljax.auditing.run import READING
 from vfljax.auditing.suite import UNDEFENDED
 from vfljax.auditing.survey import AuditRequest, survey
@@ -28,11 +33,16 @@ from vfljax.datasets.splits import distinct_rows
 from vfljax.defenses import Knower
 from vfljax.errors import UserError, argument, imported
 from vfljax.federation.trees import ALL
-from vfljax.launching.work import Say
-from vfljax.report import words
+from vfljax.launching.work import May, Say
+from vfljax.report import decision, fresh, words
+from vfljax.report.decision import LOOKS
+from vfljax.report.judged import Judged, judge_sweep
+from vfljax.report.points import points_of
 from vfljax.sweep.progress import heartbeat
+from vfljax.types import NO_SPLIT
 
 FOLDER = "wires"
+SEEDS = LOOKS[1]
 GROWN = (
     "XGBoost grew {rounds} rounds of trees of at most {depth} levels on the joined columns, which gives the "
     "trees of secure protocols. A passive party is told which rows are in each node whose histogram it "
@@ -59,6 +69,7 @@ def audit(
     *,
     plain: bool,
     end: float,
+    decide: bool,
 ) -> None:
     """Surveys a table, grows and records all federations, and attacks them.
 
@@ -70,6 +81,7 @@ def audit(
       say: is given each line of progress.
       plain: whether gradients are sent without encryption.
       end: no attack is begun after it, of ``time.monotonic``.
+      decide: whether a third of the time is kept to decide on seeds of their own.
 
     Raises:
       UserError: for a table that cannot be audited, if XGBoost is not installed, and for a folder of something
@@ -83,16 +95,85 @@ def audit(
     say(READING)
     with heartbeat(say, lambda: READING):
         table = survey(asked.data, asked.label, asked.parties, asked.options)
-        found = audited(table, asked.label_party, plain, asked.seeds)
+        found = audited(table, asked.label_party, plain, range(asked.seeds))
+    for line in _preamble(found, asked, grid):
+        say(line)
     request = request_of(found, asked, grid, folder, say)
-
-    def may(unit: store.Unit) -> bool:
-        del unit  # of all kinds alike
-        return time.monotonic() < end
-
-    wires.attack(request, folder, command, say, may)
+    kept = (end - time.monotonic()) / 3 if decide and math.isfinite(end) else 0.0
+    wires.attack(request, folder, command, say, _until(end - kept))
+    if decide and (chosen := _to_decide(judge_sweep(folder), grid)):
+        of = audited(table, asked.label_party, plain, range(asked.seeds, asked.seeds + SEEDS))
+        place = fresh.stage2_folder(folder, NO_SPLIT)
+        names = words.listed([name for name in chosen.points if name != UNDEFENDED])
+        say(f"deciding: {names or UNDEFENDED} on {SEEDS} seeds of their own")
+        wires.attack(request_of(of, asked, chosen, place, say), place, command, say, _until(end))
     if store.load(folder).unfinished:
         say("The budget is spent, and the report says what was not reached. The same call goes on.")
+
+
+def _until(end: float) -> May:
+    """Returns which units may be begun: all of them, before ``end`` of ``time.monotonic``."""
+    return lambda unit: time.monotonic() < end
+
+
+def _to_decide(found: Judged, grid: Grid) -> Grid | None:
+    """Returns the grid of undefended and the candidates of an audit; None if nothing could be decided.
+
+    An audit that is decided on keeps its candidates. Of a method with several knobs, all combinations of the
+    candidates' values are grown.
+    """
+    header = store.header_of(fresh.stage2_folder(found.sweep.workdir, NO_SPLIT))
+    if header is not None:
+        values = {
+            name: next(iter(chain.values()), {}) for name, chain in header["config"]["grid"].items()
+        }
+    elif NO_SPLIT in deciding.panels(found):
+        decided = found.decisions[NO_SPLIT]
+        verdicts = decision.of_panel(found.verdicts, found.facts.known, NO_SPLIT)
+        chosen = decision.first_candidates(verdicts, decided, found.facts.goal)
+        points, values = points_of(found.trials), {UNDEFENDED: {}}
+        for v in chosen:
+            of = values.setdefault(v["method"], {})
+            for knob, value in points.loc[v["configuration"], "knobs"].items():
+                of.setdefault(knob.rpartition(".")[2], []).append(value)
+        if not chosen and not decided.untried:
+            return None
+    else:
+        return None
+    kept = {
+        name: [of for of in grid.points[name] if all(of[k] in axis for k, axis in axes.items())]
+        for name, axes in values.items()
+    }
+    return grid._replace(points=kept)
+
+
+def _known(of: Audited, asked: AuditRequest) -> int:
+    """Returns how many labels the attackers know."""
+    dataset = of.table.dataset
+    different = distinct_rows(dataset, np.arange(len(dataset.labels)))
+    return asked.known or suite.known_labels(dataset.labels[different], dataset.num_classes)
+
+
+def _notes(of: Audited, asked: AuditRequest, grid: Grid) -> tuple[str, ...]:
+    """Returns the notes of the report."""
+    return (
+        (TOLD_ALL if grid.base.told == ALL else GROWN).format(**grid.base._asdict()),
+        PLAIN if of.plain else ENCRYPTED,
+        *sentences.table_notes(of.table),
+        *([] if asked.known else sentences.known_note(of.table.dataset, _known(of, asked))),
+    )
+
+
+def _preamble(of: Audited, asked: AuditRequest, grid: Grid) -> list[str]:
+    """Returns the lines that a terminal shows before the audit begins."""
+    points = sum(map(len, grid.points.values())) - 1
+    return [
+        *sentences.found_in(of.table, of.label_party),
+        f"  attackers: {', '.join(asked.attackers)}, who know {_known(of, asked)} labels",
+        *(f"  {note}" for note in (*_notes(of, asked, grid), *of.table.dataset.notes)),
+        f"boosted trees, undefended and {words.count(len(grid.points) - 1, 'defense')} at "
+        f"{words.count(points, 'operating point')}, {words.count(len(of.splits), 'seed')}",
+    ]
 
 
 def request_of(
@@ -109,9 +190,7 @@ def request_of(
     """
     table, dataset = of.table, of.table.dataset
     classes, every = dataset.num_classes, (*of.passive, of.label_party)
-    most = asked.known or suite.known_labels(
-        dataset.labels[distinct_rows(dataset, np.arange(len(dataset.labels)))], classes
-    )
+    most = _known(of, asked)
     rows = len(of.shown[0])
     if most not in range(classes, rows):
         remedy = f"give from {classes} to {rows - 1}"
@@ -119,21 +198,6 @@ def request_of(
             "is too few or too many", field=argument("known"), value=most, remedy=remedy
         )
     _refuse_others(of, grid, folder)
-    notes = (
-        (TOLD_ALL if grid.base.told == ALL else GROWN).format(**grid.base._asdict()),
-        PLAIN if of.plain else ENCRYPTED,
-        *sentences.table_notes(table),
-        *([] if asked.known else sentences.known_note(dataset, most)),
-    )
-    points = sum(map(len, grid.points.values())) - 1
-    for line in (
-        *sentences.found_in(table, of.label_party),
-        f"  attackers: {', '.join(asked.attackers)}, who know {most} labels",
-        *(f"  {note}" for note in (*notes, *dataset.notes)),
-        f"boosted trees, undefended and {words.count(len(grid.points) - 1, 'defense')} at "
-        f"{words.count(points, 'operating point')}, {words.count(len(of.splits), 'seed')}",
-    ):
-        say(line)
     with store.leading(folder):
         methods, alone = recorded(of, grid, folder / FOLDER, say)
     parts = [sum(column.name in table.owners[name] for column in dataset.columns) for name in every]
@@ -154,7 +218,7 @@ def request_of(
         remarks=dict.fromkeys(randomized, defenses.TABLE["label_dp"].remarks),
         fields={
             "name": f"audit of trees on {suite.printable(pathlib.PurePath(table.data).stem)}",
-            "notes": notes,
+            "notes": _notes(of, asked, grid),
             "parties": {"names": every},
             "attackers": tuple((of.passive.index(name),) for name in asked.attackers),
             "goal": dict(asked.goal),
@@ -174,8 +238,7 @@ def _refuse_others(of: Audited, grid: Grid, folder: pathlib.Path) -> None:
         return
     data = header["config"]["data"]
     stored = [pathlib.Path(run).name for run in (data["dir"], *data["options"].get("runs", ()))]
-    seeds = range(len(of.splits))
-    if stored != [name_of(of, grid, UNDEFENDED, grid.base, seed) for seed in seeds]:
+    if stored != [name_of(of, grid, UNDEFENDED, grid.base, k) for k in range(len(of.splits))]:
         count = words.count(len(stored), "seed")
         what = (
             f"{folder} holds an audit of {count} of other trees, other data, another encryption, or trees of "

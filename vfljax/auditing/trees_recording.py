@@ -43,6 +43,7 @@ class Audited(NamedTuple):
     passive: tuple[str, ...]
     label_party: str
     plain: bool  # whether gradients are sent without encryption
+    seeds: range
     splits: list[Split]  # by seed
     shown: list[HostArray]  # by seed, the training rows that are recorded; all seeds have as many
     identity: str  # of the data set
@@ -62,20 +63,20 @@ class Audited(NamedTuple):
         return np.bincount(rows, minlength=dataset.num_classes).tolist()
 
 
-def audited(table: Survey, label_party: str, plain: bool, seeds: int) -> Audited:
+def audited(table: Survey, label_party: str, plain: bool, seeds: range) -> Audited:
     """Draws the rows of each seed, and those of them that are recorded.
 
     These are the first training rows of an order that all seeds share, so that as many people as possible are
     recorded in several runs, and of equal rows only one.
     """
     dataset = table.dataset
-    splits = [split_rows(dataset, seed, *SHARES) for seed in range(seeds)]
+    splits = [split_rows(dataset, seed, *SHARES) for seed in seeds]
     order = np.argsort(np.random.default_rng(0).permutation(len(dataset.labels)))
     parts = [distinct_rows(dataset, split.train) for split in splits]
     count = min(RECORDED, *map(len, parts))
     shown = [part[np.argsort(order[part])][:count] for part in parts]
     passive = tuple(name for name in table.owners if name != label_party)
-    return Audited(table, passive, label_party, plain, splits, shown, identity(dataset))
+    return Audited(table, passive, label_party, plain, seeds, splits, shown, identity(dataset))
 
 
 def recorded(
@@ -113,24 +114,26 @@ def recorded(
 
 
 def name_of(of: Audited, grid: Grid, method: str, boosting: Boosting, seed: int) -> str:
-    """Returns the name of a recording, which differs if anything differs of which it is made."""
-    made_of = [of.identity, of.owners.tolist(), of.plain, boosting, grid.shape, seed]
+    """Returns the name of a recording, which differs if anything differs of which it is made. ``seed`` is the
+    place of its seed among the audit's."""
+    number = of.seeds[seed]
+    made_of = [of.identity, of.owners.tolist(), of.plain, boosting, grid.shape, number]
     digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:12]
-    return f"{suite.printable(method).replace(' ', '_')}-{seed}-{digest}"
+    return f"{suite.printable(method).replace(' ', '_')}-{number}-{digest}"
 
 
 def _record(of: Audited, grid: Grid, boosting: Boosting, seed: int, place: pathlib.Path) -> None:
     """Grows the trees of a seed, and writes what passive parties are told of them, and their utility.
 
-    Nodes are padded to the trees and levels of the whole grid by nodes that are not told, and gradients by 0.
-    Of the label party alone the utility is all that is written.
+    ``seed`` is its place among the audit's. Nodes are padded to the trees and levels of the whole grid by nodes
+    that are not told, and gradients by 0. Of the label party alone the utility is all that is written.
     """
     dataset = of.table.dataset
     columns, labels = np.asarray(dataset.features, np.float32), dataset.labels
     split, shown, owners = of.splits[seed], of.shown[seed], of.owners
     holder, rows = len(of.passive), split.train
     made = trees.train(
-        columns[rows], labels[rows], dataset.num_classes, owners, holder, boosting, seed
+        columns[rows], labels[rows], dataset.num_classes, owners, holder, boosting, of.seeds[seed]
     )
     is_auc = utility_of(of.balance) == "AUC"
     figures = {

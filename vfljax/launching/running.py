@@ -61,21 +61,31 @@ def finish(
     Raises:
       UserError: for what cannot be trained, and if no shard could be.
     """
+    return made(begun(experiment, workdir, command, say, stages), say, make, may)
+
+
+def begun(
+    experiment: Config,
+    workdir: pathlib.Path,
+    command: str,
+    say: Say = print,
+    stages: Sequence[Config] = (),
+) -> Begun:
+    """Checks and plans a sweep; see ``finish``."""
     check(experiment)
     with heartbeat(say, lambda: "planning, and training what several units need"):
-        begun = begin(experiment, workdir, command, say, stages)
-    return _made(begun, say, make, may)
+        return begin(experiment, workdir, command, say, stages)
 
 
-def _made(begun: Begun, say: Say, make: Work, may: May = anything) -> Outcome:
+def made(of: Begun, say: Say, make: Work, may: May = anything) -> Outcome:
     """Makes the units of a sweep that may be made, and writes its tables."""
-    outcome = make(begun, say, may)
+    outcome = make(of, say, may)
     with (
         heartbeat(say, lambda: "writing the tables"),
-        store.leading(begun.workdir),
+        store.leading(of.workdir),
         profile.span("tables"),
     ):
-        if not store.export(begun.workdir):  # there is nothing to report
+        if not store.export(of.workdir):  # there is nothing to report
             outcome.check()
     return outcome
 
@@ -263,7 +273,7 @@ def attack_stored(
         of_these = unit.kind == LOCAL_ONLY or (unit.kind == ATTACK and unit.of in keys)
         return of_these and may(unit)
 
-    return _made(Begun(plan, workdir, header), say, make, asked_for)
+    return made(Begun(plan, workdir, header), say, make, asked_for)
 
 
 def drop_attacks(workdir: pathlib.Path, names: Collection[str]) -> None:

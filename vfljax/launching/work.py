@@ -18,7 +18,7 @@ import jax
 
 from vfljax import datasets, store
 from vfljax.attacking import run
-from vfljax.attacking.batching import Stored
+from vfljax.attacking.batching import Rejected, Stored, none_rejected
 from vfljax.attacking.jobs import planned
 from vfljax.attacking.planning import extended
 from vfljax.config import Config
@@ -44,6 +44,7 @@ class Begun(NamedTuple):
     plan: Plan  # divided as the header
     workdir: pathlib.Path
     header: Mapping[str, Any]
+    rejected: Rejected = none_rejected  # on which dear attacks are not run
 
 
 class Outcome(NamedTuple):

@@ -8,12 +8,13 @@ alone (its own columns and all labels), all of one seed. The federation gains U_
 with ``keep_gain`` and ``max_cost`` of the sweep's goal. Without any figure of the label party alone only the
 second counts, with .02 if max_cost is 1.
 
-| cost           | when, the first that holds                                     |
-|----------------|----------------------------------------------------------------|
-| cost not known | fewer than 3 seeds have every utility                          |
-| costs too much | the upper limit of a contrast is below 0                       |
-| kept           | the lower limits of all contrasts are 0 or above               |
-| cost unclear   | all else                                                       |
+| cost            | when, the first that holds                                    |
+|-----------------|---------------------------------------------------------------|
+| cost not known  | fewer than 3 seeds have every utility                         |
+| no gain to keep | the federation gains nothing, or loses, on average            |
+| costs too much  | the upper limit of a contrast is below 0                      |
+| kept            | the lower limits of all contrasts are 0 or above              |
+| cost unclear    | all else                                                      |
 
 Limits are Student's over seeds, one-sided at 95 %, without a least spread. A seed counts only if it has every
 utility that the contrasts read.
@@ -55,6 +56,7 @@ class Cost(enum.StrEnum):
     """What the limits allow to say of the cost of a configuration."""
 
     UNKNOWN = "cost not known"
+    NO_GAIN = "no gain to keep"
     TOO_MUCH = "costs too much"
     KEPT = "kept"
     UNCLEAR = "cost unclear"
@@ -120,6 +122,7 @@ def costs(
     lower, upper = (np.stack([getattr(x, side) for x in found]) for side in ("lower", "upper"))
     holds = {
         Cost.UNKNOWN: np.isnan(lower).any(0),
+        Cost.NO_GAIN: np.broadcast_to(gain.mean <= 0, lower.shape[1:]),
         Cost.TOO_MUCH: (upper < 0).any(0),
         Cost.KEPT: (lower >= 0).all(0),
     }

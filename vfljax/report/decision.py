@@ -91,7 +91,9 @@ class Reason(enum.StrEnum):
     UNFINISHED = "points or attacks were not reached"
     NOT_ASKED = "no seeds were set aside for a decision"
     NEXT = "all points that competed are denied, and others are left"
-    NO_CANDIDATE = "points are not denied, and none of them qualifies for seeds of its own"
+    NO_CANDIDATE = (
+        "points are not denied, and none of them is promising enough for seeds of its own"
+    )
     LIMITS = "limits leave points open"
 
 
@@ -206,7 +208,7 @@ def candidates(points: Sequence[Row], goal: Goal) -> list[Row]:
     then tells which point is further from leaking, because attacks that were not tried yet may read more.
 
     Args:
-      points: of a panel, at the table's limits.
+      points: of a panel; at the table's limits these are fewer than at those of a decision.
       goal: of the sweep.
     """
     able = [
@@ -215,6 +217,18 @@ def candidates(points: Sequence[Row], goal: Goal) -> list[Row]:
     able = [v for v in able if v["d"] < 0 or accepted(v, goal)]
     able = [v for v in able if not any(dominates(other, v, "reached") for other in able)]
     return sorted(able, key=lambda v: (v["reached"], -v["utility"]))[:CANDIDATES]
+
+
+def first_candidates(points: Sequence[Row], of: Decided, goal: Goal) -> list[Row]:
+    """Returns the points that are the first to get seeds of their own: those that the table's limits do not
+    deny, and if they deny all, those that the decision's do not, so that it can deny them too.
+
+    Args:
+      points: of a panel, at the table's limits.
+      of: the decision on the seeds that explored.
+      goal: of the sweep.
+    """
+    return candidates(points, goal) or candidates(of.undecided, goal)
 
 
 def _known(v: Row) -> bool:
@@ -284,9 +298,9 @@ def decide(of: Evidence) -> Decided:
     if of.unfinished:
         return out._replace(reason=Reason.UNFINISHED)
     if not of.stage2:
-        left = candidates(of.points, goal)
+        left = candidates(undecided, goal)
         return out._replace(reason=Reason.NOT_ASKED if left else Reason.NO_CANDIDATE)
-    if final and all(denied(v, goal) for v in final):
+    if all(denied(v, goal) for v in final):
         left = candidates(undecided, goal)
         return out._replace(reason=Reason.NEXT if left else Reason.NO_CANDIDATE)
     return out._replace(reason=Reason.LIMITS)

@@ -1,7 +1,8 @@
 """How often a verdict is false, by simulation: ``python -m analysis.judging`` writes the table.
 
 Each line is of one number of seeds, attacks and local-only learners. ``ordinary`` is the largest rate of a
-false verdict over all simulated truths, in the ten worlds in which the rule is meant to hold. ``failing`` is
+false verdict over all simulated truths, in the ten worlds in which the rule is meant to hold, and ``median``
+that of one simulated case of these. ``failing`` is
 that in the world whose strongest attack fails on one seed in eight, which few seeds do not show. ``noise`` is
 the rate of *still leaks* if no attack reads more than the learners, and only trying all of them does.
 """

@@ -19,7 +19,7 @@ from vfljax.report.figures import COLORS, LOCAL_ONLY_COLOR, MARKERS, hover, styl
 from vfljax.report.judged import Judged
 from vfljax.report.limits import of_row
 from vfljax.report.rows import PANELS, Facts
-from vfljax.report.tables import leader
+from vfljax.report.verdict_tables import leader
 
 WIDTH = 5.0
 """The width of a panel in inches: its text can be read on a telephone."""

@@ -12,6 +12,7 @@ results into one frame, of which all that a report shows is made. Beside these r
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +47,8 @@ def judge(
         verdict_seeds        the seeds that would decide it; see ``verdicts.verdict_seeds``
         seeds, paired_seeds  the seeds of e, or of leak if e has none, and those of d
         seeds_left_out       the panel's other seeds: diverged, not trained, or without any attack's figure
+        at_least             whether dear attacks were not run, because cheap ones have rejected it: all that is
+                             said of what leaks is then a lower bound, and it counts as incomplete
         incomplete, missing  whether attacks lack figures, and which: labels, joined by ", "
         broken               labels likewise
         variants, families   how many attacks were tried, by label and by name
@@ -65,11 +68,15 @@ def judge(
       facts: of the sweep.
       level: of each limit on which a verdict or a cost rests.
     """
-    attacks, learners = (rows[rows["role"] == role] for role in ("attack", "learner"))
+    attacks, learners, rejected = (
+        rows[rows["role"] == role] for role in ("attack", "learner", "rejected")
+    )
     known = sorted({int(k) for k in attacks["known"].unique()} - {0}, reverse=True) or [0]
     parts = []
     for panel, of_panel in trials.groupby("panel", sort=False):
-        table = _panel(attacks[attacks["panel"] == panel], of_panel, str(panel), facts)
+        of_rejected = {*rejected.loc[rejected["panel"] == panel, "configuration"]}
+        of_attacks = attacks[attacks["panel"] == panel]
+        table = _panel(of_attacks, of_panel, str(panel), facts, of_rejected)
         order = table.methods.index
         cost = costs(of_panel[of_panel["federation"] == panel], order, facts, level)
         found = (_judged(table, learners, k, facts, level).join(cost) for k in known)
@@ -105,9 +112,12 @@ class _Panel(NamedTuple):
     missing: Bools  # [points, attacks], planned without a figure
     broken: Bools  # [points, attacks]
     same: Bools  # [points], equal to undefended
+    rejected: Bools  # [points], without dear attacks
 
 
-def _panel(attacks: pd.DataFrame, trials: pd.DataFrame, name: str, facts: Facts) -> _Panel:
+def _panel(
+    attacks: pd.DataFrame, trials: pd.DataFrame, name: str, facts: Facts, rejected: Collection[int]
+) -> _Panel:
     """Returns the arrays of a panel, whose rows of attacks and trials are given."""
     methods = trials.drop_duplicates("configuration").set_index("configuration")
     bare = methods.index[(methods["defenses"] == "").to_numpy()]
@@ -137,6 +147,7 @@ def _panel(attacks: pd.DataFrame, trials: pd.DataFrame, name: str, facts: Facts)
         missing=(planned & ~had).any(-1),
         broken=broken,
         same=_same(leaks, planned & ~settled, trials[trials["federation"] == name], order, seeds),
+        rejected=order.isin([*rejected]),
     )
 
 
@@ -180,7 +191,7 @@ def _judged(
     matched, most = _learners(learners, about, panel.seeds, known, facts)
     least = half_row(facts.scored_rows)
     compared = compare(leaks, had, matched[None], most[None], least, level)
-    complete, tried = ~missing.any(-1), had.any(-1)
+    complete, tried = ~missing.any(-1) & ~panel.rejected, had.any(-1)
     codes = verdict_codes(compared, panel.same, complete)
     families = pd.get_dummies(about["attack"], dtype=np.float32).to_numpy()
     columns = {
@@ -202,6 +213,7 @@ def _judged(
         "seeds": np.where(compared.excess.count, compared.excess.count, compared.leak.count),
         "paired_seeds": compared.change.count,
         "seeds_left_out": len(panel.seeds) - compared.leak.count,
+        "at_least": panel.rejected,
         "incomplete": ~complete,
         "missing": _joined(missing, about.index),
         "broken": _joined(broken, about.index),

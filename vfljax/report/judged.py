@@ -150,8 +150,8 @@ def level_of(competing: Judged, panel: str, looks: int) -> float:
 
 
 def seeds_looked_at(folder: pathlib.Path, header: Mapping[str, Any]) -> dict[str, int]:
-    """Returns, by entry of a decision's grid, the largest of ``LOOKS`` whose seeds are all trained and attacked,
-    0 before the first.
+    """Returns, by entry of a decision's grid, the largest of ``LOOKS`` whose seeds are all trained and
+    attacked, 0 before the first.
 
     A candidate that joins later has its own stages, which follow those of the others. What these have stays.
     """
@@ -162,7 +162,9 @@ def seeds_looked_at(folder: pathlib.Path, header: Mapping[str, Any]) -> dict[str
         if unit.kind != LOCAL_ONLY and not store.finished(folder, unit.name)
     }
     planned: dict[str, int] = {}  # seeds of each entry in the stages so far
-    missing: dict[str, int] = {}  # the fewest seeds of a stage that adds some of them and is not done
+    missing: dict[
+        str, int
+    ] = {}  # the fewest seeds of a stage that adds some of them and is not done
     for number, stage in enumerate(stages):
         for name in stage["grid"]:
             if planned.get(name, 0) >= stage["seeds"]:

@@ -19,6 +19,7 @@ from vfljax import store
 from vfljax.errors import UserError, short_path
 from vfljax.report import (
     along_knobs,
+    beside,
     figures,
     frontier,
     guarantees,
@@ -26,6 +27,7 @@ from vfljax.report import (
     roc,
     tables,
     threat_model,
+    verdict_tables,
 )
 from vfljax.report.answer import answers
 from vfljax.report.figures import Drawing
@@ -138,7 +140,8 @@ def _context(judged: Judged, extra: tables.Extra) -> dict[str, Any]:
         "notes": notes[:FEW],
         "more_notes": notes[FEW:],
         "about": _about(judged),
-        "verdicts": tables.methods(judged),
+        "explored": verdict_tables.explored(judged),
+        "verdicts": verdict_tables.methods(judged),
         "frontier": main,
         "sections": sections(judged, extra),
         "html": _html,
@@ -156,7 +159,7 @@ def _html(frame: pd.DataFrame) -> str:
     """Returns a table as HTML, escaped, in which a figure stays on one line with its limits."""
     shortened = {}
     if "remark" in frame:  # which stays whole where the mouse rests on it
-        short = tables.shortened(frame)["remark"]
+        short = verdict_tables.shortened(frame)["remark"]
         shortened = {
             html.escape(s): html.escape(of) for s, of in zip(short, frame["remark"]) if s != of
         }
@@ -267,6 +270,7 @@ def present(
       The answers, verdicts, added tables and warnings for a terminal, and where the report is.
     """
     judged, extra = _read(workdir, extend)
+    beside.write(judged, {of.title: of.answer for of in answers(judged)})
     path = workdir / "report.html"
     store.write_text(path, rendered(judged, extra))
     parts = [first_lines(judged, verbose)]

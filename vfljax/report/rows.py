@@ -12,7 +12,8 @@ This is the only module of the report that reads the columns on disk. ``judge`` 
     attack, variant                   the attack's name, and its key in ``store.attack_summary``
     point                             the number of the point of the attack's numeric knobs, the first being 0
     label                             a text that is unique among the attacks of a panel
-    role                              "attack", "learner" (local-only), or "oracle"
+    role                              "attack", "learner" (local-only), "oracle", or "rejected": an attack that
+                                      was not run, because cheap ones have rejected its configuration
     adaptive                          whether it is in no paper
     leak                              on the scale of ``metrics.leak``; NaN without a figure
     settled_by                        the label of the cheaper attack that settled it in its run, so that it was
@@ -150,9 +151,7 @@ def _trials(sweep: StoredSweep, facts: Facts, experiment: Config | None) -> pd.D
     lists = [field.name for field in table.schema if pa.types.is_list(field.type)]
     trials = table.drop_columns(lists).to_pandas()
     kinds = {name: federation_of(name) for name in trials["federation"].unique()}
-    trials["panel"] = trials["federation"].map(
-        {name: SPLIT if of.split else NO_SPLIT for name, of in kinds.items()}
-    )
+    trials["panel"] = trials["federation"].map({name: of.panel for name, of in kinds.items()})
     trials["diverged"] = trials["status"] != "ok"
     oriented = "oriented_" if "test_oriented_accuracy" in trials else ""
     figure = "oriented_auc" if facts.utility == "AUC" else f"{oriented}accuracy"
@@ -229,6 +228,9 @@ def _attacks(
     if "settled_by" not in rows:  # stored before there were settled rows
         rows["settled_by"] = ""
     rows["settled_by"] = rows["settled_by"].astype(object).where(rows["settled_by"].notna(), "")
+    if "rejected" in rows:
+        not_run = rows["rejected"].eq(True)
+        rows = rows.assign(role=rows["role"].mask(not_run, "rejected")).drop(columns="rejected")
     return rows.join(at, on="trial").drop(columns="attack_configuration")
 
 
@@ -283,7 +285,7 @@ def _about(
     # an attack that knows no label is compared with learners over all draws
     draws = drawn.get(place, most) if known else most
     return {
-        "panel": SPLIT if federation.split else NO_SPLIT,
+        "panel": federation.panel,
         "identity": identity,
         "point": point,
         "knobs": knobs,

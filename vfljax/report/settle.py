@@ -23,8 +23,8 @@ class Command(NamedTuple):
 
 def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Command, ...]:
     """Returns the command that goes on from a decision; () where there is none."""
-    if _recorded(judged):  # more runs must be recorded
-        return ()
+    if _recorded(judged):  # more runs must be recorded, unless this library grows them
+        return _of_trees(judged, decided) if grown(judged) else ()
     reason = decided.reason
     if decided.answer is Answer.SWITCH_ON and decided.point and not decided.fresh:
         what = f"This judges {decided.point['label']} alone again on {count(SEEDS, 'fresh seed')}"
@@ -32,8 +32,7 @@ def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Command, ...]:
     if decided.answer is not Answer.OPEN:
         return ()
     if reason is Reason.UNFINISHED:
-        text = f"{remaining(judged)}: the same command goes on"
-        return (Command(text, judged.sweep.header["command"]),)
+        return (continued(judged),)
     if reason is Reason.FEW_SEEDS:
         more = more_seeds(judged, 5)
         return (Command("5 seeds would allow limits", more),) if more else ()
@@ -41,7 +40,8 @@ def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Command, ...]:
         return (Command("This tries them", on_sweep(judged, "decide")),)
     if reason in (Reason.NOT_ASKED, Reason.FAMILIES):
         points = 1 + CANDIDATES
-        takes = _takes(judged, panel, points, LOOKS[0])
+        # attacks that were not tried, and compiling them, are in no measured speed
+        takes = _takes(judged, panel, points, LOOKS[0], "at least")
         what = f"This sets {LOOKS[0]} to {LOOKS[-1]} seeds aside to decide, under all attacks"
         return (Command(what + takes, on_sweep(judged, "decide")),)
     if reason is Reason.NO_CANDIDATE:
@@ -62,6 +62,46 @@ def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Command, ...]:
     return ()
 
 
+def grown(judged: Judged) -> bool:
+    """Returns whether a recorded federation is one of the trees that an audit grows."""
+    return "--trees" in shlex.split(judged.sweep.header["command"])
+
+
+def _of_trees(judged: Judged, decided: Decided) -> tuple[Command, ...]:
+    """Returns the command that goes on from a decision on an audit of trees; () where there is none."""
+    if decided.answer is not Answer.OPEN:
+        return ()
+    if decided.reason is Reason.UNFINISHED:
+        return (continued(judged),)
+    if decided.reason in (Reason.NOT_ASKED, Reason.FAMILIES) and not decided.stage2:
+        words = [*_without(shlex.split(judged.sweep.header["command"]), "nodecide"), "--decide"]
+        return (Command("This sets seeds aside to decide", shlex.join(words)),)
+    return ()
+
+
+def continued(judged: Judged) -> Command:
+    """Returns the command of a sweep that is not finished; of an audit with a budget in which what remains is
+    likely to be done, a third of which is kept to decide."""
+    command, minutes = judged.sweep.header["command"], _minutes_left(judged)
+    words = shlex.split(command)
+    audit = {"audit", "launch.audit"} & {*words}
+    if not audit or math.isnan(minutes):
+        return Command(f"{remaining(judged)}: the same command goes on", command)
+    budget = f"--budget={5 * math.ceil(1.5 * max(minutes, 1) / 5)}m"
+    words = [*_without(words, "budget"), budget]
+    return Command(f"{remaining(judged)}: the same command with {budget}", shlex.join(words))
+
+
+def _without(words: list[str], flag: str) -> list[str]:
+    """Returns the words of a command without a flag and its value."""
+    out, skip = [], False
+    for word in words:
+        if not skip and not word.startswith(f"--{flag}="):
+            out.append(word)
+        skip = word == f"--{flag}"
+    return [word for word in out if word != f"--{flag}"]
+
+
 def seconds_of_a_trial(judged: Judged) -> float:
     """Returns the seconds of training and attacking one trial, as measured in a sweep; NaN if nothing was."""
     trained = [x for x in judged.sweep.results["seconds"].to_pylist() if x is not None]
@@ -71,14 +111,14 @@ def seconds_of_a_trial(judged: Judged) -> float:
     return (sum(trained) + attacked) / len(trained)
 
 
-def _takes(judged: Judged, panel: str, points: int, seeds: int) -> str:
+def _takes(judged: Judged, panel: str, points: int, seeds: int, about: str = "about") -> str:
     """Returns how many trials a command makes, and about how many minutes that takes."""
     of = judged.stage2.get(panel, judged)
     federations = of.trials.loc[of.trials["panel"] == panel, "federation"].nunique()
     trials = points * seeds * federations
     minutes = trials * seconds_of_a_trial(of) / 60
-    about = "" if math.isnan(minutes) else f", about {max(1, math.ceil(minutes))} min"
-    return f" ({count(trials, 'trial')}{about})"
+    time = "" if math.isnan(minutes) else f", {about} {max(1, math.ceil(minutes))} min"
+    return f" ({count(trials, 'trial')}{time})"
 
 
 def remaining(judged: Judged) -> str:
@@ -86,11 +126,17 @@ def remaining(judged: Judged) -> str:
     that are left take, by what the others took."""
     of = reached(judged)
     planned, left = int(of["planned"].sum()), int((of["planned"] - of["trained"]).sum())
-    trials = judged.sweep.header["trials"] - judged.sweep.results.num_rows
-    minutes = trials * seconds_of_a_trial(judged) / 60
+    minutes = _minutes_left(judged)
     about = "" if math.isnan(minutes) else f", about {max(1, math.ceil(minutes))} min"
     what = f"{left} of {count(planned, 'point')} remain" if left else "seeds and attacks remain"
     return what + about
+
+
+def _minutes_left(judged: Judged) -> float:
+    """Returns about how many minutes all trials that are left take, by what the others took; NaN if nothing was
+    trained."""
+    trials = judged.sweep.header["trials"] - judged.sweep.results.num_rows
+    return trials * seconds_of_a_trial(judged) / 60
 
 
 def more_seeds(judged: Judged, seeds: int) -> str:
@@ -103,7 +149,7 @@ def more_seeds(judged: Judged, seeds: int) -> str:
     sweep = judged.sweep
     if _recorded(judged):
         return ""
-    folder, given = str(short_path(sweep.workdir)), _flags(sweep.header["command"])
+    folder, given = str(short_path(sweep.workdir)), dict(_pairs(sweep.header["command"]))
     target = f"{folder}-{seeds}-seeds"
     config, changes = given.get("config", ""), []
     if (sweep.workdir / "config.py").exists():
@@ -115,7 +161,8 @@ def more_seeds(judged: Judged, seeds: int) -> str:
         fields = [name for name in given if name.startswith("config.") and name != "config.seeds"]
         changes = [f"--{name}={given[name]}" for name in fields]
     words = [f"--config={config}", *changes, f"--config.seeds={seeds}", f"--workdir={target}"]
-    return shlex.join([*_program(judged, "sweep"), *words, *_plugins(given)])
+    plugins = _plugins(sweep.header["command"])
+    return shlex.join([*_program(judged, "sweep"), *words, *plugins])
 
 
 def _recorded(judged: Judged) -> bool:
@@ -133,26 +180,27 @@ def _program(judged: Judged, command: str) -> list[str]:
 def on_sweep(judged: Judged, what: str) -> str:
     """Returns a command on the stored sweep: to "attack" or "report" it, or to "decide" or "confirm"."""
     folder, given = short_path(judged.sweep.workdir), judged.sweep.header["command"]
-    flags = _flags(given)
+    plugins = _plugins(given)
     if what in ("decide", "confirm"):
         if given.startswith("vfljax.run_sweep"):
             return f'vfljax.run_sweep(None, "{folder}", {what}=True)'
-        words = [f"--workdir={folder}", *_plugins(flags), f"--{what}"]
+        words = [f"--workdir={folder}", *plugins, f"--{what}"]
         return shlex.join([*_program(judged, "sweep"), *words])
-    return shlex.join([*_program(judged, what), f"--workdir={folder}", *_plugins(flags)])
+    return shlex.join([*_program(judged, what), f"--workdir={folder}", *plugins])
 
 
-def _plugins(given: dict[str, str]) -> list[str]:
-    return [f"--plugin={given['plugin']}"] if "plugin" in given else []
+def _plugins(command: str) -> list[str]:
+    """Returns the flags of a command that name plugins."""
+    return [f"--plugin={value}" for name, value in _pairs(command) if name == "plugin"]
 
 
-def _flags(command: str) -> dict[str, str]:
-    """Returns the flags of a command line, by their names without dashes."""
+def _pairs(command: str) -> list[tuple[str, str]]:
+    """Returns the flags of a command line, by their names without dashes, in their order."""
     words = shlex.split(command)
-    flags = {}
+    flags = []
     for place, word in enumerate(words):
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
             after = words[place + 1] if place + 1 < len(words) else ""
-            flags[name] = value if equals else "" if after.startswith("--") else after
+            flags.append((name, value if equals else "" if after.startswith("--") else after))
     return flags

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 import pandas as pd
 
-from vfljax.report import tables
+from vfljax.report import verdict_tables
 from vfljax.report.answer import answers
 from vfljax.report.judged import Judged
 
@@ -25,7 +25,7 @@ def first_lines(judged: Judged, verbose: bool = False) -> str:
       judged: the sweep.
       verbose: whether what the answers rest on is added.
     """
-    parts, verdicts = [], tables.methods(judged)
+    parts, verdicts = [], verdict_tables.methods(judged)
     for of in answers(judged):
         lines = [filled(f"{of.title}: {of.answer}" if of.title else of.answer)]
         lines += [filled(text, f"  {name:7}", " " * 9) for name, text in of.rows]
@@ -34,6 +34,7 @@ def first_lines(judged: Judged, verbose: bool = False) -> str:
         if verbose:
             parts += [filled(f"{name}: {text}") for name, text in of.details]
     if len(verdicts):
+        parts += [filled(text)] if (text := verdict_tables.explored(judged)) else []
         parts.append(fitted(verdicts, OPTIONAL, left=len(verdicts.columns)))
     return "\n\n".join(filter(None, parts))
 

@@ -9,19 +9,23 @@ from typing import Any
 
 import jinja2
 
+from vfljax.report.words import figure
+
 TEMPLATES = pathlib.Path(__file__).parent
 
 
 @functools.cache
 def templates() -> jinja2.Environment:
     """The templates of the report; in HTML values are escaped unless a template marks them safe."""
-    return jinja2.Environment(
+    of = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=jinja2.select_autoescape(["html"]),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    of.filters["figure"] = figure
+    return of
 
 
 def paragraphs(template: str, **values: Any) -> list[str]:

@@ -1,0 +1,143 @@
+"""The short rows of the first screen: who reads what, what it costs, how sure, what was tried, what is next."""
+
+from __future__ import annotations
+
+import math
+
+from vfljax.report.criteria import keeps, why
+from vfljax.report.decision import CANDIDATES, ERROR, LOOKS, Answer, Reason, failed
+from vfljax.report.limits import FEWEST_SEEDS, of_row
+from vfljax.report.panel import Panel, attackers, numbers
+from vfljax.report.ruler import Mark, Ruler, mark
+from vfljax.report.settle import grown, settle
+from vfljax.report.words import count, figure, points, share, with_limits
+
+
+def reads_text(p: Panel) -> str:
+    """Returns who reads what, undefended and with the point that is shown."""
+    v = p.decided.bare or p.shown
+    if v is None:
+        return ""
+    who = attackers(p, v) or "nobody"
+    name = "" if v["undefended"] else f"with {v['label']} "
+    if who == "nobody":
+        text = f"{name}no attack reads more than the same party without the federation: "
+        text += with_limits(*of_row(v, "leak"))
+    else:
+        honest, deviating = p.conduct.honest, p.conduct.deviating
+        found = of_row(v, "leak") if math.isnan(honest.mean) or not v["undefended"] else honest[1:]
+        text = f"{name}{who} {with_limits(*map(float, found))}"
+        if v["undefended"] and p.conduct.blamed:
+            text += f", by deviating {with_limits(*map(float, deviating[1:]))}"
+        if p.facts.known and not math.isnan(v["local_only"]):
+            text += f"; {figure(v['local_only'])} without the federation"
+    if p.shown is not None and p.shown is not v:
+        text += f"; with {p.shown['label']} {with_limits(*of_row(p.shown, 'leak'))}"
+    return f"{text} ({p.facts.scale}; a guess {figure(p.facts.chance)})."
+
+
+def costs_text(p: Panel) -> str:
+    """Returns what the federation gains, and what defenses keep of it."""
+    bare, v, facts = p.decided.bare, p.shown, p.facts
+    if bare is None or math.isnan(bare["utility"]):
+        return ""
+    if math.isnan(bare["gain"]):
+        text = f"{facts.utility} {figure(bare['utility'], 3)}; the label party alone is not known"
+    else:
+        text = (
+            f"the federation gains {points(*of_row(bare, 'gain'))} of {facts.utility} over the label party "
+            f"alone ({figure(bare['alone'], 3)})"
+        )
+    closed = p.decided.answer in (Answer.NO_GAIN, Answer.NOTHING_TO_PROTECT)
+    if v is not None and not closed:
+        text += f"; {v['label']} {keeps(v, facts)}"
+    d = p.decided
+    if d.answer is Answer.NONE_PROTECTS and d.protects is not None:
+        text += f"; {d.protects['label']}, which protects, {keeps(d.protects, facts)}"
+    if d.answer is Answer.SWITCH_ON and d.rival is not None:
+        text += f"; {d.rival['label']} leaks {figure(d.rival['leak'])} and {keeps(d.rival, facts)}"
+    return f"{text}."
+
+
+def _seeds(p: Panel) -> int:
+    """Returns the seeds of the point that is shown, which may be fewer than undefended's."""
+    v = p.shown or p.decided.bare
+    return int(v["seeds"]) if v else 0
+
+
+def sure_text(p: Panel) -> str:
+    """Returns on how many seeds the answer rests, and what its limits are corrected for."""
+    d, seeds = p.decided, _seeds(p)
+    if seeds < FEWEST_SEEDS:
+        return f"{count(seeds, 'seed')}: no limits; {FEWEST_SEEDS} give some."
+    if d.fresh is not None and d.fresh is d.point:  # fresh seeds closed what others left open
+        before = count(int(d.bare["seeds"]) if d.bare else 0, "seed")
+        text = f"left open by {before}; {count(seeds, 'fresh seed')} alone, one look at 95 %"
+    elif d.stage2 and not d.candidates:
+        text = f"{count(seeds, 'seed')} were set aside for undefended alone"
+    elif d.stage2:
+        competing = max(d.candidates, CANDIDATES)
+        text = (
+            f"{count(seeds, 'seed')} were set aside to decide; limits are corrected for "
+            f"{count(competing, 'candidate')} and {len(LOOKS)} looks"
+        )
+        if d.answer is Answer.SWITCH_ON and competing == CANDIDATES:
+            most = share(2 * ERROR)
+            text += f" (at most {most} false, the look at the seeds that explored included)"
+    else:
+        text = f"{count(seeds, 'seed')}; limits are corrected for {count(d.candidates, 'point')}"
+    if d.fresh is not None and d.fresh is not d.point and d.point is not None:
+        again = failed(d.fresh, p.facts.goal)
+        same = d.fresh["verdict"] == d.point["verdict"] and d.fresh["cost"] == d.point["cost"]
+        fresh = f"{count(int(d.fresh['seeds']), 'fresh seed')}"
+        if same or again is None:
+            text += f"; {fresh} agree"
+        else:
+            text += f"; {fresh} leave open: {why(again, d.fresh, p.facts)}"
+    return f"{text}."
+
+
+def tried_text(p: Panel) -> str:
+    """Returns how many attacks and defenses were tried."""
+    v = p.shown or p.decided.bare
+    if v is None:
+        return ""
+    bare, families = p.decided.bare, len(v["tried"])
+    every = max(families, len((bare or v)["tried"] | p.decided.untried))
+    whole = f"{families} of {every} families that apply" if families < every else ""
+    text = whole or f"all {count(families, 'family')} that apply"
+    on = "undefended" if v["undefended"] else v["label"]
+    return f"{count(int(v['variants']), 'attack')} of {text} on {on}; {numbers(p.judged)} in all."
+
+
+def next_text(p: Panel) -> str:
+    """Returns what would settle what is open."""
+    if of := settle(p.judged, p.name, p.decided):
+        return of[0].why + ":"
+    if p.judged.experiment.data.name == "wire" and p.decided.answer is Answer.OPEN:
+        if grown(p.judged):
+            return "Audit with more seeds in another folder, or with more strengths."
+        return "Record more runs of the federation, or more defenses."
+    if p.decided.reason is Reason.CONTRADICTED:
+        return "Try other strengths."
+    return ""
+
+
+def ruler(p: Panel) -> Ruler | None:
+    """Returns the ruler of a panel; None without undefended."""
+    bare, v = p.decided.bare, p.shown
+    if bare is None:
+        return None
+    marks = []
+    if not math.isnan(bare["local_only"]) and p.facts.known:
+        marks.append(Mark("without the federation", "without", bare["local_only"]))
+    honest, deviating = p.conduct
+    marks += mark("undefended", "undefended", honest)
+    marks += mark("undefended, deviating", "deviating", deviating) if p.conduct.blamed else []
+    if not any(m.kind in ("undefended", "deviating") for m in marks):
+        marks.append(Mark("undefended", "undefended", *of_row(bare, "leak")))
+    kept = math.nan
+    if v is not None:
+        marks.append(Mark(f"with {v['label']}", "defended", *of_row(v, "leak")))
+        kept = v["share_kept"]
+    return Ruler(p.facts.chance, tuple(marks), kept)
