@@ -83,6 +83,17 @@ def test_the_first_screen_says_who_reads_what_and_what_it_costs_in_120_words():
     assert len(screen.rows) <= 5
 
 
+def test_no_defense_shows_the_nearest_point_on_each_side():
+    leaks = {"probe/mean": 0.85, "test_utility": 0.88}
+    costs = {"probe/mean": 0.6, "test_utility": 0.81}
+    screen = the(made(BARE, leaks, costs, knobs={"noise.scale": [NAN, 0.1, 1.0]}))
+    assert "of what keeps the gain noise scale=.1 leaks least, .85" in row(screen, "Reads")
+    assert "noise scale=1, which protects, keeps 10 %" in row(screen, "Costs")
+    marks = {of.name: of.mean for of in screen.ruler.marks if of.kind == "defended"}
+    assert [*marks] == ["noise scale=.1, keeps the gain", "noise scale=1, protects"]
+    assert screen.words <= 120
+
+
 def test_a_leak_that_is_accepted_may_be_switched_on_without_protecting():
     point = {"probe/mean": 0.7, "test_utility": 0.88}
     open_ = the(made(BARE, point))

@@ -32,7 +32,11 @@ def reads_text(p: Panel) -> str:
         if p.facts.known and not math.isnan(v["local_only"]):
             text += f"; {figure(v['local_only'])} without the federation"
     if p.shown is not None and p.shown is not v:
-        text += f"; with {p.shown['label']} {with_limits(*of_row(p.shown, 'leak'))}"
+        label, leak = p.shown["label"], with_limits(*of_row(p.shown, "leak"))
+        if p.decided.answer is Answer.NONE_PROTECTS:
+            text += f"; of what keeps the gain {label} leaks least, {leak}"
+        else:
+            text += f"; with {label} {leak}"
     return f"{text} ({p.facts.scale}; a guess {figure(p.facts.chance)})."
 
 
@@ -136,8 +140,11 @@ def ruler(p: Panel) -> Ruler | None:
     marks += mark("undefended, deviating", "deviating", deviating) if p.conduct.blamed else []
     if not any(m.kind in ("undefended", "deviating") for m in marks):
         marks.append(Mark("undefended", "undefended", *of_row(bare, "leak")))
-    kept = math.nan
+    kept, none = math.nan, p.decided.answer is Answer.NONE_PROTECTS
     if v is not None:
-        marks.append(Mark(f"with {v['label']}", "defended", *of_row(v, "leak")))
+        name = f"{v['label']}, keeps the gain" if none else f"with {v['label']}"
+        marks.append(Mark(name, "defended", *of_row(v, "leak")))
         kept = v["share_kept"]
+    if none and (other := p.decided.protects):
+        marks.append(Mark(f"{other['label']}, protects", "defended", *of_row(other, "leak")))
     return Ruler(p.facts.chance, tuple(marks), kept)
