@@ -221,7 +221,8 @@ def test_a_level_is_the_compiler_s_option_on_a_cpu_unless_the_user_names_one(mon
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=true")
     assert programs.compiler_options(None) == {}
     assert programs.compiler_options(1) == {"xla_backend_optimization_level": 1}
-    least = programs.compiler_options(0)
+    least, plain = programs.compiler_options(0), programs.compiler_options(2)
+    assert plain == {**least, "xla_backend_optimization_level": 1}
     assert least[programs.FLAG] == 0
     # this version of XLA knows each of them
     jax.jit(lambda x: x + 1).lower(1.0).compile(compiler_options=least)

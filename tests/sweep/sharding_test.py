@@ -99,4 +99,4 @@ def test_small_plans_compile_quickly_and_long_kinds_of_programs_do_not(monkeypat
     assert plan_of(long_training).effort == Effort(None, 0, None, 0)
     monkeypatch.setattr(sharding, "FEW_ROWS", 0)
     monkeypatch.setattr(sharding, "FEW_SCORED", 0)
-    assert plan_of(tiny()).effort == Effort(sharding.QUICK, sharding.QUICK, 0, sharding.QUICK)
+    assert plan_of(tiny()).effort == Effort(sharding.QUICK, sharding.PLAIN, 0, sharding.PLAIN)

@@ -38,11 +38,15 @@ from vfljax.types import Array, PyTree
 # compiled programs hold memory maps, of which Linux allows a process 65,530; XLA crashes without one
 MOST_MAPS = 40_000
 FLAG = "xla_backend_optimization_level"
-# level 0: kernels without MLIR and in one module compile in a fifth of the time of level 1, and run for up to
-# five times as long. jaxlib 0.12 has no such emitters, and refuses an option that it does not know
-LEAST = {FLAG: 0, "xla_cpu_parallel_codegen_split_count": 1}
+# kernels without MLIR and in one module. jaxlib 0.12 has no such emitters, and refuses an option that it does
+# not know
+PLAIN: dict[str, Any] = {"xla_cpu_parallel_codegen_split_count": 1}
 if importlib.metadata.version("jaxlib").startswith(("0.10.", "0.11.")):
-    LEAST["xla_cpu_use_fusion_emitters"] = False
+    PLAIN["xla_cpu_use_fusion_emitters"] = False
+# least, quick and plain effort. Least compiles in a fifth of the time of quick, and runs up to five times as
+# long. Plain compiles attacks in half of the time of quick, and they run as long, but for those with
+# ``AttackRow.full_effort``; steps of training run for a tenth longer
+LEVELS: tuple[dict[str, Any], ...] = ({FLAG: 0, **PLAIN}, {FLAG: 1}, {FLAG: 1, **PLAIN})
 
 
 class Effort(NamedTuple):
@@ -67,7 +71,7 @@ def compiler_options(level: int | None) -> dict[str, Any]:
     chosen = FLAG in os.environ.get("XLA_FLAGS", "")
     if level is None or chosen or not machine.offered().cpu:
         return {}
-    return {FLAG: level} if level else LEAST
+    return LEVELS[level]
 
 
 class Program:

@@ -28,8 +28,9 @@ MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
 # share of a device's memory for a shard's members (JAX keeps them before and after an epoch)
 HOST_SHARE, RECORD_SHARE, STATE_SHARE = 1 / 16, 1 / 8, 0.5
 STATES = 2 * 4 * 4  # bytes per weight: it, its gradient and two moments, before and after an epoch
-# LLVM's -O1: compiling takes a quarter less, and the quickstart's programs run as fast as with full effort
-QUICK = 1
+# levels of ``programs.LEVELS``, with which the quickstart's programs run as fast as with full effort: LLVM's
+# -O1, which compiles in a quarter less, and for attacks and scoring also kernels without MLIR
+QUICK, PLAIN = 1, 2
 # estimated seconds of running from which full effort pays; it takes about a second longer to compile
 PAYS = 60.0
 # attacks on at most so many rows of all trials, of at most so many estimated seconds, are compiled with the
@@ -152,7 +153,8 @@ def effort_of(
             attacks.append(step * attack.steps * len(variant.knobs))
     rows = sum(len(group.trials) * group.spec.recorded_rows for group in groups)
     scored = rows * known_draws * sum(len(variant.knobs) for variant in attacked)
-    of_training, of_attacks = (QUICK if max(of) < PAYS else None for of in (training, attacks))
+    of_training = QUICK if max(training) < PAYS else None
+    of_attacks = PLAIN if max(attacks) < PAYS else None
     return Effort(
         training=of_training if trained else 0,
         attacks=0 if rows <= FEW_ROWS and max(attacks) < MOMENT else of_attacks,
