@@ -53,12 +53,10 @@ def test_columns_keep_their_scale_but_as_ranks():
     columns = np.hstack([8 * np.eye(CLASSES)[labels], rng.normal(size=(ROWS, 30))])
     parts = {"features": columns, "test_features": np.zeros((10, 33))}
     case = cases.make_case(labels, CLASSES, known=KNOWN, **parts)
-    own, ranks = (
-        cases.attack(cases.build(spreading, CLASSES, blocks=blocks), case, known=15)
-        for blocks in ("columns", "ranks")
-    )
-    assert harness.accuracy(own.train, labels) > 0.95
-    assert harness.accuracy(ranks.train, labels) < 0.9
+    forms = [cases.build(spreading, CLASSES, blocks=blocks) for blocks in ("columns", "ranks")]
+    own, ranks = cases.attack_all(forms, case, known=15)
+    assert harness.accuracy(own, labels) > 0.95
+    assert harness.accuracy(ranks, labels) < 0.9
 
 
 @pytest.mark.parametrize(

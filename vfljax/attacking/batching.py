@@ -198,7 +198,9 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
 
     options = [options_of(each.variant) for each in family.variants]
     different = list(dict.fromkeys(options))
-    draws = tuple(draws_of(attack, plan.experiment.known_draws) for attack in built)
+    # an attacker that learns from every label knows the same in each draw
+    most = 1 if learns_from_all(first) else plan.experiment.known_draws
+    draws = tuple(draws_of(attack, most) for attack in built)
     whole = row.whole_batches
     # attacks on whole batches use large arrays and run long: on CPU, one trial per device and call
     alone = whole and machine.offered().cpu
@@ -228,7 +230,7 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
         draws=draws,
         common=common,
         load=_loader(built, family, stored),
-        level=None if whole else plan.effort.attacks,
+        level=None if whole or row.full_effort else plan.effort.attacks,
     )
 
 

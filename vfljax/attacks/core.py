@@ -149,6 +149,10 @@ class AttackRow:
     """Whether it reads what all rows of a batch exchanged. It is run only under defenses that it knows
     (``DefenseRow.known_by``). There all rows are recorded, even if few of them are scored."""
 
+    full_effort: bool = False
+    """Whether its program is compiled with full effort whatever the sweep's (``programs.Effort``): with less it
+    takes several times as long where it adds to places that data decide, and compiles as long."""
+
     rule: int = 1
     """The number of the attack's rule, stored with its rows. A change of the code that moves its figures
     takes the next number, so that rows of different rules are never mixed or averaged."""

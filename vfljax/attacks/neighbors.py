@@ -113,9 +113,12 @@ def graph(x: Array, usable: Array, k: int = NEAREST, among: Array | None = None)
 def multiply(graph: Graph, s: Array) -> Array:
     """S s [n, C] of s [n, C]."""
     chex.assert_rank(s, 2)
-    weights = graph.weights[..., None]
-    received = jnp.sum(weights * s[graph.ends], axis=1)
-    return received.at[graph.ends].add(weights * s[:, None])
+    weights = graph.weights
+    # a loop: an array of all edges [n, k, C] would be written and read again, which takes four times as long
+    received = jnp.zeros_like(s)
+    for j in range(weights.shape[1]):
+        received += weights[:, j, None] * s[graph.ends[:, j]]
+    return received.at[graph.ends].add(weights[..., None] * s[:, None])
 
 
 @multiply.def_vmap
