@@ -112,15 +112,16 @@ def test_of_more_rows_neighbors_are_drawn_ones(x, monkeypatch):
     monkeypatch.setattr(neighbors, "MOST_ROWS", 100)
     among = np.asarray(neighbors.drawn(key, ROWS))
     assert len(np.unique(among)) == 100
-    ends, squared = map(
-        np.asarray, neighbors.nearest(jnp.asarray(x), jnp.asarray(ALL), 7, jnp.asarray(among))
+    ends, squared = harness.quick_jit(lambda *of: neighbors.nearest(*of[:2], among=of[2]))(
+        x, ALL, among
     )
     assert np.isfinite(squared).all()
     assert np.isin(ends, among).all()
 
 
 def test_a_block_has_total_variance_1_over_the_usable_rows(x):
-    block = np.asarray(harness.quick_jit(neighbors.block)(1e6 + 1e5 * x, SOME))
+    block_of = harness.quick_jit(neighbors.block)
+    block = np.asarray(block_of(1e6 + 1e5 * x, SOME))
     np.testing.assert_allclose(block[SOME], reference.block(np.float64(x[SOME])), atol=1e-4)
     assert not block[~SOME].any()
-    assert not neighbors.block(jnp.full((ROWS, 2), 7.0), ALL).any()
+    assert not block_of(np.full_like(x, 7.0), ALL).any()

@@ -13,13 +13,18 @@ from vfljax.report.decision import LOOKS, Answer
 from vfljax.report.judged import judge_sweep
 
 
+@pytest.fixture(scope="module")
+def judged(tiny_sweep):
+    return judge_sweep(tiny_sweep)
+
+
 @pytest.fixture
-def switching_on(monkeypatch):
+def switching_on(monkeypatch, judged):
     """Makes the configuration with this label the one that is switched on, without a top model."""
 
     def switch_on(label=None):
-        def judge(workdir):
-            found = judge_sweep(workdir)
+        def judge(workdir):  # a copy of the sweep
+            found = judged
             rows = found.leading[found.leading["label"] == label].to_dict("records")
             point = rows[-1] if rows else None
             decisions = {
