@@ -80,6 +80,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 DEAREST = (
     "sweep/batch_layout_test.py",
     *("attacks_contract_test.py", "defenses_contract_test.py", "sweep/train_test.py"),
+    *("auditing/trees_test.py", "models/implicit_gemm_test.py", "readers/cells_test.py"),
     *("auditing/audit_test.py", "streaming_test.py", "attacks/completion_test.py"),
     *("api/reproduce_test.py", "auditing/wires_test.py", "launching/work_test.py"),
     *("attacking/run_test.py", "stored_sweep_test.py", "defenses/cae_test.py"),

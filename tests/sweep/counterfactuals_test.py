@@ -6,12 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from tests.sweeps import plan_of, tiny
 from vfljax.datasets.core import Dataset, PartyColumns
 from vfljax.datasets.splits import Split
 from vfljax.errors import UserError
 from vfljax.report.lower_limits import Guesses, told_by_columns
+from vfljax.sweep import counterfactuals
 from vfljax.sweep.canaries import PREFIX, guess_figures
 from vfljax.sweep.counterfactuals import OPPONENTS, pairs_of
 from vfljax.sweep.known import split_arrays
@@ -79,7 +81,7 @@ def of_law(rows, seed=0):
     return Dataset("set", x, y, 2), columns, split, 1 / (1 + np.exp(-x @ [1.0, -1.0, 0.5, 0.0]))
 
 
-def test_a_pair_has_the_true_label_and_one_that_a_proxy_of_other_rows_draws():
+def test_a_pair_has_the_true_label_and_one_that_a_proxy_of_other_rows_draws(monkeypatch):
     data, columns, split, chances = of_law(4000)
     places = np.random.default_rng(1).permutation(2000)[:1000]
     pairs, scores = pairs_of(0, data, columns, split, places)
@@ -92,6 +94,7 @@ def test_a_pair_has_the_true_label_and_one_that_a_proxy_of_other_rows_draws():
     for of in scores.values():  # of a good proxy they tell little
         guess = of[is_pair].argmax(1)
         assert np.mean(guess == labels[is_pair]) == pytest.approx(0.5, abs=0.09)
+    monkeypatch.setattr(counterfactuals, "OPPONENTS", {})  # no pair depends on them
     other = data._replace(
         labels=np.where(np.isin(np.arange(4000), places), 1 - data.labels, data.labels)
     )
@@ -109,7 +112,8 @@ def test_a_pair_has_the_true_label_and_one_that_a_proxy_of_other_rows_draws():
         )
 
 
-def test_a_plan_keeps_all_labels_and_tells_what_columns_tell():
+def test_a_plan_keeps_all_labels_and_tells_what_columns_tell(monkeypatch):
+    monkeypatch.setitem(OPPONENTS, "boosting", lambda: HistGradientBoostingClassifier(max_iter=2))
     plan = plan_of(tiny(seeds=1, canaries=120, canary_labels="observed"))
     without = plan_of(tiny(seeds=1))
     labels = plan.dataset.labels[plan.splits[0].train]
