@@ -118,6 +118,25 @@ def test_rows_that_were_not_sent_are_in_no_batch(tmp_path):
             assert all(len({*mine[was & (of // 6 == b)]}) == 1 for b in range(3))
 
 
+def test_what_rows_hold_that_were_not_sent_means_nothing(tmp_path):
+    sent = np.array([np.arange(N) % 3 > 0, np.arange(N) < 15, np.zeros(N, bool)])
+    random = np.random.default_rng(1)
+    own = random.normal(size=(3, N, D))
+    batch = np.cumsum(np.ones((3, N), int), axis=0) * 1000  # counted through all epochs
+    changes = {"order": None, "batch": batch, "sent": sent, "epochs": np.array([0, 5, 6])}
+    wires = []
+    for other in (0, np.nan, 1e20):
+        gradients = np.where(sent[..., None], own, other)
+        values = arrays(**changes, party0_gradients=gradients, party0_embeddings=own)
+        wires.append(read(written(tmp_path, "npz", values)))
+    for wire in wires:
+        assert wire.epochs.tolist() == [0, 5]  # nothing was sent in the last
+        np.testing.assert_array_equal(wire.sent, sent[:2])
+        np.testing.assert_array_equal(wire.order, wires[0].order)
+        expected = np.where(sent[:2, :, None], own[:2], 0)
+        np.testing.assert_array_equal(wire.parties[0].gradients, expected)
+
+
 def test_an_order_has_no_places_amid_a_batch_for_rows_that_were_not_sent(tmp_path):
     sent = np.array([np.arange(N) % 12 < 6] * E)
     order = np.array([np.arange(N)] * E)  # places of whole batches of 6 that were not sent
@@ -269,7 +288,7 @@ TWICE[0, :2] = 5
         ({"order": TWICE}, "order has a place twice"),
         ({"batch_size": None}, "has order and no batch_size"),
         ({"batch_size": np.array(0)}, "batch_size holds 0"),
-        ({"sent": np.zeros((E, N), bool)}, "an epoch in which no row was sent"),
+        ({"sent": np.zeros((E, N), bool)}, "sent has no row that was sent"),
         ({"epochs": np.array([5, 0])}, "epochs do not rise"),
         ({"epochs": np.array([0, 1, 2])}, "epochs is of shape"),
         ({"labels": np.zeros(N, int)}, "all labels are 0"),

@@ -109,7 +109,7 @@ class Wire(NamedTuple):
         Count, ...
     ] = ()  # of each party's messages; () if they were not recorded one by one
     packed: bool = False  # whether epochs are ``wire_messages.by_epoch``'s own
-    silent: int = 0  # epochs without any gradient, which are left out
+    silent: int = 0  # epochs without any gradient, or any row, which are left out
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -240,32 +240,43 @@ def _version(raw: _Arrays) -> int:
 
 def _of_grid(raw: _Arrays, count: int) -> Wire:
     """Returns the wire of arrays by epoch and row, of so many passive parties."""
-    parties = tuple(
-        WireParty(
-            *(_real(raw, f"party{p}_{part}", part) for part in EXCHANGED), columns=_columns(raw, p)
-        )
-        for p in range(count)
-    )
+    exchanged = [[raw.get(f"party{p}_{part}", part) for part in EXCHANGED] for p in range(count)]
+    columns = [_columns(raw, p) for p in range(count)]
     epochs, rows = raw.sizes["E"], raw.sizes["N"]
     raw.must(rows >= FEWEST, "", f"has {rows} rows", f"give at least {FEWEST}")
     sent = raw.get("sent")
     sent = np.ones((epochs, rows), bool) if sent is None else sent.astype(bool)
-    raw.must(sent.any(axis=1).all(), "sent", "has an epoch in which no row was sent")
+    raw.must(sent.any(), "sent", "has no row that was sent")
+    parties = []
+    for p, (arrays, own) in enumerate(zip(exchanged, columns, strict=True)):
+        names = (f"party{p}_{part}" for part in EXCHANGED)
+        parties.append(WireParty(*(_real(raw, n, a, sent) for n, a in zip(names, arrays)), own))
     numbered = raw.get("epochs")
     numbered = np.arange(epochs, dtype=np.int32) if numbered is None else numbered
     raw.must((np.diff(numbered) > 0).all(), "epochs", "do not rise", "give them in order")
     order, size, equal = _order(raw, sent)
-    found = raw.place.stem, parties, order, sent, numbered, size, *_labels(raw), equal, _rows(raw)
+    found = (
+        raw.place.stem,
+        tuple(parties),
+        order,
+        sent,
+        numbered,
+        size,
+        *_labels(raw),
+        equal,
+        _rows(raw),
+    )
     return Wire(*found)
 
 
 def _answered(raw: _Arrays, wire: Wire) -> Wire:
-    """Returns a wire without the epochs of which all gradients are 0: their messages were never answered."""
-    if wire.parties[0].gradients is None:
-        return wire
-    received = [g for g in (party.gradients for party in wire.parties) if g is not None]
-    kept = np.array([any(np.any(g[e]) for g in received) for e in range(len(wire.epochs))])
-    raw.must(kept.any(), "party0_gradients", "holds nothing but 0", "leave gradients out")
+    """Returns a wire without the epochs in which no row was sent, and without those of which all gradients are
+    0: their messages were never answered."""
+    kept = wire.sent.any(axis=1)
+    if wire.parties[0].gradients is not None:
+        received = [g for g in (party.gradients for party in wire.parties) if g is not None]
+        kept &= np.array([any(np.any(g[e]) for g in received) for e in range(len(kept))])
+        raw.must(kept.any(), "party0_gradients", "holds nothing but 0", "leave gradients out")
     if kept.all():
         return wire
 
@@ -375,17 +386,21 @@ def _of_trees(raw: _Arrays, count: int) -> Wire:
     return found._replace(names=_names(raw, count))
 
 
-def _real(raw: _Arrays, name: str, part: str) -> np.ndarray | None:
-    """Returns the checked array of what a party sent or received; None if it was not recorded."""
-    array = raw.get(name, part)
-    nothing = part == "embeddings" and array is not None and not np.any(array)
-    raw.must(not nothing, name, "holds nothing but 0", f"leave {part} out")
-    for epoch, numbers in enumerate(() if array is None else array):
+def _real(raw: _Arrays, name: str, array: np.ndarray | None, sent: np.ndarray) -> np.ndarray | None:
+    """Returns the checked array of what a party sent or received, 0 where it sent nothing; None if it was not
+    recorded."""
+    if array is None:
+        return None
+    if not sent.all():  # else an array that is mapped from disk stays there
+        array = np.where(sent[..., None], array, np.zeros((), array.dtype))
+    nothing = name.endswith("embeddings") and not np.any(array)
+    raw.must(not nothing, name, "holds nothing but 0", "leave embeddings out")
+    for epoch, numbers in enumerate(array):
         with np.errstate(over="ignore"):
             values = np.asarray(numbers, np.float32)
         finite = np.isfinite(values).all(axis=1)
         what = f"holds NaN or infinity in epoch {epoch}, row {np.argmin(finite)}, counted from 0"
-        raw.must(finite.all(), name, what, "give numbers, 0 where none was sent")
+        raw.must(finite.all(), name, what, "give finite numbers")
         if not np.any(numbers):
             continue  # the party sent nothing, or its messages had no answer
         largest = float(np.abs(values).max())
@@ -419,7 +434,11 @@ def _order(raw: _Arrays, sent: np.ndarray) -> tuple[np.ndarray | None, int, bool
     if (
         numbers is not None and numbers.size == sent.size
     ):  # of rows that were not sent they mean nothing
-        numbers = np.where(sent.reshape(numbers.shape), numbers, 0)
+        numbers = np.where(sent, numbers.reshape(sent.shape), 0)
+        if numbers.dtype.kind in "iu":  # counted through all epochs, they may be larger than N
+            ranked = [np.unique(of[was], return_inverse=True)[1] for of, was in zip(numbers, sent)]
+            numbers = np.zeros(sent.shape, np.int32)
+            numbers[sent] = np.concatenate(ranked)
         raw = raw._replace(by_name={**raw.by_name, "batch": numbers})
     order, batch, size = (raw.get(name) for name in ("order", "batch", "batch_size"))
     rows, given = raw.sizes["N"], 0 if size is None else int(size)
