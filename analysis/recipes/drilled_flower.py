@@ -9,7 +9,7 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 from flwr.simulation import run_simulation
 
-from analysis.recipes.flower_grid import RecordedGrid
+from analysis.recipes.flower_grid import recorder_of
 
 WIDTH, ROUNDS = 8, 30
 
@@ -49,7 +49,7 @@ def run(parts, labels, seed, path):
     @server.main()
     def main(grid, context):
         torch.manual_seed(seed)
-        grid = RecordedGrid(grid)
+        wire = recorder_of(grid)
         top = torch.nn.Linear(WIDTH * len(parts), 1)
         optimizer = torch.optim.Adam(top.parameters(), lr=0.01)
         for _ in range(ROUNDS):
@@ -76,7 +76,7 @@ def run(parts, labels, seed, path):
                 answers.append(Message(content, node, "train.apply_gradients"))
             grid.send_and_receive(answers)
         columns = [part.numpy() for part in parts]
-        grid.wire.save(path, labels=labels.numpy()[:, 0], columns=columns)
+        wire.save(path, labels=labels.numpy()[:, 0], columns=columns)
 
     resources = {"num_cpus": 1, "num_gpus": 0.0}
     backend = {"client_resources": resources, "init_args": {"num_cpus": 2}}

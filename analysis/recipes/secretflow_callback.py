@@ -9,27 +9,22 @@ import vfljax
 
 
 class RecordWire(Callback):
-    """Records a passive party in a simulation, where the driver may ``reveal`` what a party holds.
+    """Records a passive party in a simulation, where the driver may ``reveal`` what it holds. It needs
+    ``strategy="split_nn"``, and ``fit(..., shuffle=False)`` so that rows keep their places."""
 
-    It needs ``strategy="split_nn"``, and ``fit(..., shuffle=False)`` so that rows keep their places.
-    """
-
-    def __init__(self, party, **others):
-        super().__init__(**others)
+    def __init__(self, party):
+        super().__init__()
         self.party, self.wire, self.done = party, vfljax.Recorder(), 0
 
-    def on_epoch_begin(self, epoch=None, logs=None):
-        if self.done:
-            self.wire.epoch()
+    def on_epoch_end(self, epoch=None, logs=None):
+        self.wire.epoch()
         self.done = 0
 
     def on_agglayer_forward_begin(self, hiddens=None):
         self.hiddens = hiddens  # of a validation batch too, which no gradient follows
 
     def on_agglayer_backward_end(self, gradients=None):
-        received = reveal(gradients[self.party])
-        received = received[0] if isinstance(received, list | tuple) else received
         z = np.asarray(reveal(self.hiddens[self.party]).hidden)
-        message = self.wire.sent(0, np.arange(self.done, self.done + len(z)), z)
-        self.wire.received(0, message, received)
+        g = np.asarray(reveal(gradients[self.party])).reshape(z.shape)  # perhaps a list of one
+        self.wire.received(0, self.wire.sent(0, self.done + np.arange(len(z)), z), g)
         self.done += len(z)
