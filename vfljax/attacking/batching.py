@@ -22,6 +22,7 @@ from vfljax import attacks, keys, machine
 from vfljax.attacking.diagnostics import diagnosis
 from vfljax.attacking.jobs import ALL_LABELS, UNTRAINED, Job, VariantPlan, ViewGroup, draws_of
 from vfljax.attacking.processes import in_processes
+from vfljax.attacking.projection import projected, width_read
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import (
     AttackInput,
@@ -209,7 +210,8 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
     scored = len(different) * family.points * max(draws)
     capacity = jax.device_count()
     if not alone:
-        capacity = _capacity(plan, group, common, max(draws), scored)
+        cut = sum(width_read(bottom.out, row.widest) for bottom in bottoms)
+        capacity = _capacity(plan, group, cut, common, max(draws), scored)
     layout = batch_layout.layout(capacity, 1 if alone else width, plan.devices)
     diagnosed = {"attackers": group.attackers, "spec": group.spec} if built[0].diagnostic else {}
     static = AttackProgram(
@@ -254,7 +256,7 @@ def make_attack_member(
     diagnose = diagnosis(static.spec, first.diagnostic, static.attackers)
 
     def attack_member(run: AttackInput, common: CommonData) -> tuple[Scores, ...]:
-        run = _filled(run, static.bottoms)
+        run = _filled(run, static.bottoms, attacks.TABLE[static.name].widest)
         key = keys.fold(keys.run_key(run.seed), "attack", run.key_name)
         columns = not {"columns", "bottoms"}.isdisjoint(reads)
         view = view_of(run, common, static.agreed, diagnose(run, common), columns)
@@ -406,6 +408,13 @@ def _loader(
         cut = _untrained_cut(weights, plan.table, group.spec, group.attackers, plan.effort.attacks)
         return jax.device_get(weights.bottoms), cut
 
+    def as_read(run: AttackInput, member: Job) -> AttackInput:
+        group, widest = member.group, attacks.TABLE[member.variant.name].widest
+        of_trees = NODES in run.exchange  # paths through nodes are read as they are
+        widths = [] if of_trees else [group.spec.bottoms[p].out for p in group.attackers]
+        run = _as_read(run, reads)
+        return run._replace(exchange=projected(run.exchange, widths, widest, member.seed))
+
     def load(member: Job) -> AttackInput:
         rows = len(plan.splits[0].train)
         points = [member._replace(point=k).knobs(rows) for k in range(family.points)]
@@ -419,7 +428,7 @@ def _loader(
             attacks.TABLE[member.variant.name].whole_batches,
         )
         if member.what != UNTRAINED:
-            return _as_read(trained, reads)
+            return as_read(trained, member)
         initial, cut = untrained(member.group)
         bottoms = tuple(
             jax.tree.map(lambda a: a[member.seed], initial[party])
@@ -427,7 +436,7 @@ def _loader(
         )
         embeddings = np.tile(cut[member.seed], (len(trained.exchange["epochs"]), 1, 1))
         exchange = {**trained.exchange, "embeddings": embeddings}
-        return _as_read(trained._replace(bottoms=bottoms, exchange=exchange), reads)
+        return as_read(trained._replace(bottoms=bottoms, exchange=exchange), member)
 
     return load
 
@@ -452,9 +461,9 @@ def _as_read(run: AttackInput, names: Collection[str]) -> AttackInput:
     return run._replace(exchange=kept, bottoms=run.bottoms if "bottoms" in reads else ())
 
 
-def _filled(run: AttackInput, bottoms: tuple[nn.Module, ...]) -> AttackInput:
+def _filled(run: AttackInput, bottoms: tuple[nn.Module, ...], widest: int) -> AttackInput:
     """Returns the input with zeros for the arrays that ``_as_read`` left out. No score depends on them."""
-    sent, width = run.exchange["sent"], sum(bottom.out for bottom in bottoms)
+    sent, width = run.exchange["sent"], sum(width_read(bottom.out, widest) for bottom in bottoms)
     of_epochs = jnp.zeros((*sent.shape, width))
     empty: dict[str, Array] = dict.fromkeys(("embeddings", "gradients"), of_epochs)
     empty |= dict.fromkeys(OF_EXCHANGE["gradients"][1:], of_epochs[0])
@@ -490,7 +499,9 @@ def _untrained_cut(
     )
 
 
-def _capacity(plan: Plan, group: ViewGroup, common: CommonData, draws: int, scored: int) -> int:
+def _capacity(
+    plan: Plan, group: ViewGroup, cut: int, common: CommonData, draws: int, scored: int
+) -> int:
     """Returns the number of members of one call.
 
     On CPU it is at most BATCH_SIZE, or two per device for large networks, which run one after the other
@@ -500,13 +511,13 @@ def _capacity(plan: Plan, group: ViewGroup, common: CommonData, draws: int, scor
     Args:
       plan: of the sweep.
       group: whose members they are.
+      cut: the width of what is read of the exchange.
       common: what all trials share.
       draws: number of draws of known labels.
       scored: how many times a member is scored: by variant, point and draw.
     """
     spec = group.spec
     epochs = len(plan.experiment.training.recorded_epochs)
-    cut = sum(spec.bottoms[p].out for p in group.attackers)
     columns = sum(int(np.prod(x.shape[1:])) for x in common.features)
     rows, held = len(plan.splits[0].train), len(plan.splits[0].test)
     size = 4 * (rows * ((2 * epochs + 3) * cut + columns) + held * columns)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from vfljax import attacks, plugins, store
 from vfljax.attacking.diagnostics import belongs_to, make_layers
+from vfljax.attacking.projection import width_read
 from vfljax.attacks.core import CLEAN, READS, Attack
 from vfljax.config import Config
 from vfljax.datasets.core import Recording
@@ -126,6 +127,9 @@ class VariantPlan(NamedTuple):
     )
     attackers: tuple[tuple[int, ...], ...]  # the groups of parties that run it
     skipped: str = ""  # one line on why it cannot be run on the sweep; "" if it can
+    projected: tuple[int, int] | None = (
+        None  # the widest cut, and to how many numbers it is projected
+    )
 
     def entry(self, skip_settled: bool) -> dict[str, Any]:
         """Returns what the header of the sweep says of the variant.
@@ -152,6 +156,7 @@ class VariantPlan(NamedTuple):
             "baselines": list(attack.baselines),
             "federations": list(attack.federations),
             "with_malicious": variant.with_malicious,
+            **({"projected": list(self.projected)} if self.projected else {}),
             **({"plugins": plugged} if plugged else {}),
         }
 
@@ -200,7 +205,19 @@ def _planned(variant: AttackVariant, plan: Plan) -> VariantPlan:
     attackers = dict.fromkeys(attackers_of(variant, attack, name) for name in kinds)
     attackers.pop((), None)
     refusal = _refusal(variant, attack, bool(attackers), plan) if readable else NOT_WHOLE
-    return VariantPlan(variant, attack, tuple(attackers), refusal)
+    projected = _projected(variant.name, attack, plan)
+    return VariantPlan(variant, attack, tuple(attackers), refusal, projected)
+
+
+def _projected(name: str, attack: Attack, plan: Plan) -> tuple[int, int] | None:
+    """Returns the widest cut of the plan, and to how many numbers an attack reads it projected; None if it
+    reads it as it is, or not at all."""
+    recording = plan.dataset.recording
+    if {"embeddings", "gradients"}.isdisjoint(attack.reads) or (recording and recording.trees):
+        return None
+    widest = max(bottom.out for group in plan.groups for bottom in group.spec.bottoms)
+    read = width_read(widest, attacks.TABLE[name].widest)
+    return None if read == widest else (widest, read)
 
 
 def _readable(attack: str, plan: Plan) -> list[Any]:

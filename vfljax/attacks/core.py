@@ -68,6 +68,10 @@ WHOLE   rounds over all pairs of rows of every batch
 # the default product keeps only some ten bits of each factor on accelerators
 multiply = functools.partial(jnp.matmul, precision="highest")
 
+WIDEST = 256
+"""The widest cut that is read as it is by attacks whose time grows with its square, or that keep a learner or
+many steps for all its numbers."""
+
 KNOWN = {"known": 40.0}
 """The knob of an attack that is given the labels of a few rows, and its usual value."""
 
@@ -152,6 +156,10 @@ class AttackRow:
     full_effort: bool = False
     """Whether its program is compiled with full effort whatever the sweep's (``programs.Effort``): with less it
     takes several times as long where it adds to places that data decide, and compiles as long."""
+
+    widest: int = 0
+    """The most numbers that a party may send or receive for a row, 0 for any. Of wider cuts the attack is given
+    a projection (``attacking.projection``), so it must not read the bottom models, which make the whole cut."""
 
     rule: int = 1
     """The number of the attack's rule, stored with its rows. A change of the code that moves its figures

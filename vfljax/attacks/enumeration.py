@@ -116,4 +116,4 @@ def enumeration(
     return Attack(run, (SPLIT, MALICIOUS), **fields, reads=reads, steps=steps, draws=core.FEW_DRAWS)
 
 
-ROW = AttackRow(enumeration, cost=core.TRAIN)
+ROW = AttackRow(enumeration, widest=core.WIDEST, cost=core.TRAIN)

@@ -207,4 +207,4 @@ def joint(
     )
 
 
-ROW = AttackRow(joint, rule=2, cost=core.TRAIN)
+ROW = AttackRow(joint, widest=core.WIDEST, rule=2, cost=core.TRAIN)

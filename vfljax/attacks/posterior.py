@@ -209,4 +209,4 @@ def posterior(
     )
 
 
-ROW = AttackRow(posterior, rule=2, cost=core.SOLVE)
+ROW = AttackRow(posterior, widest=core.WIDEST, rule=2, cost=core.SOLVE)

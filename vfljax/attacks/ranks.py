@@ -230,4 +230,4 @@ def ranks(
     )
 
 
-ROW = AttackRow(ranks, cost=core.SOLVE)
+ROW = AttackRow(ranks, widest=core.WIDEST, cost=core.SOLVE)

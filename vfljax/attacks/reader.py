@@ -55,4 +55,4 @@ def reader(
     )
 
 
-ROW = AttackRow(reader, rule=4, host_options=("learner",), cost=core.HOST)
+ROW = AttackRow(reader, widest=core.WIDEST, rule=4, host_options=("learner",), cost=core.HOST)

@@ -89,4 +89,4 @@ def residual(bottoms: Bottoms, num_classes: int, *, neighbors: int = 16, epoch: 
     return Attack(run, KINDS, binary=True, adaptive=True, epoch=epoch, reads=reads)
 
 
-ROW = AttackRow(residual)
+ROW = AttackRow(residual, widest=core.WIDEST)

@@ -263,4 +263,4 @@ def spectral(
     )
 
 
-ROW = AttackRow(spectral)
+ROW = AttackRow(spectral, widest=core.WIDEST)

@@ -94,7 +94,7 @@ def remarks(judged: Judged) -> list[str]:
         for of in members(points_of(judged.trials))
     )
     sentences = [*dict.fromkeys(filter(None, bounds)), *_turned(judged)]
-    return [*sentences, *_untrained(judged), *_old_rules(judged)]
+    return [*sentences, *_untrained(judged), *_projected(judged), *_old_rules(judged)]
 
 
 def _turned(judged: Judged) -> Iterator[str]:
@@ -127,6 +127,19 @@ def _untrained(judged: Judged) -> Iterator[str]:
         yield (
             "Not trained without model splitting, and not attacked there, because the top model is part of "
             f"the defense: {', '.join(untrained)}."
+        )
+
+
+def _projected(judged: Judged) -> Iterator[str]:
+    """Yields a sentence for each width of a cut that attacks read projected."""
+    of_width: dict[tuple[int, int], list[str]] = {}
+    for entry in judged.attacks.values():
+        if "projected" in entry:
+            of_width.setdefault(tuple(entry["projected"]), []).append(tables.title(entry))
+    for (width, read), names in of_width.items():
+        yield (
+            f"Of the {width:,} numbers that a party sends or receives for a row, these attacks read a "
+            f"projection to {read:,} by a Gaussian matrix, drawn by the seed of the run: {listed(names)}."
         )
 
 
