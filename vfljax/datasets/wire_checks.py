@@ -247,10 +247,14 @@ def _of_grid(raw: _Arrays, count: int) -> Wire:
     sent = raw.get("sent")
     sent = np.ones((epochs, rows), bool) if sent is None else sent.astype(bool)
     raw.must(sent.any(), "sent", "has no row that was sent")
-    parties = []
-    for p, (arrays, own) in enumerate(zip(exchanged, columns, strict=True)):
-        names = (f"party{p}_{part}" for part in EXCHANGED)
-        parties.append(WireParty(*(_real(raw, n, a, sent) for n, a in zip(names, arrays)), own))
+    parties = [
+        WireParty(
+            embeddings=_real(raw, f"party{p}_embeddings", z, sent),
+            gradients=_real(raw, f"party{p}_gradients", g, sent),
+            columns=columns[p],
+        )
+        for p, (z, g) in enumerate(exchanged)
+    ]
     numbered = raw.get("epochs")
     numbered = np.arange(epochs, dtype=np.int32) if numbered is None else numbered
     raw.must((np.diff(numbered) > 0).all(), "epochs", "do not rise", "give them in order")
@@ -272,10 +276,11 @@ def _of_grid(raw: _Arrays, count: int) -> Wire:
 def _answered(raw: _Arrays, wire: Wire) -> Wire:
     """Returns a wire without the epochs in which no row was sent, and without those of which all gradients are
     0: their messages were never answered."""
-    kept = wire.sent.any(axis=1)
+    kept: np.ndarray = np.any(wire.sent, axis=1)
     if wire.parties[0].gradients is not None:
         received = [g for g in (party.gradients for party in wire.parties) if g is not None]
-        kept &= np.array([any(np.any(g[e]) for g in received) for e in range(len(kept))])
+        answered = [any(np.any(g[e]) for g in received) for e in range(len(wire.epochs))]
+        kept = kept & np.array(answered)
         raw.must(kept.any(), "party0_gradients", "holds nothing but 0", "leave gradients out")
     if kept.all():
         return wire
