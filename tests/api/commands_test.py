@@ -58,6 +58,7 @@ def stopped(monkeypatch, capsys):
     ("error", "line"),
     [
         (OSError(28, "No space left on device", "x"), "OSError: [Errno 28] No space"),
+        (OSError(1, "Operation not permitted", "x"), "not permitted: 'x': ask the owner of the"),
         (
             jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating"),
             "memory is exhausted (RESOURCE_EXHAUSTED: Out of memory allocating): choose a smaller",

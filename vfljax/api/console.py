@@ -136,7 +136,12 @@ def _status(command: flags.Command, arguments: Sequence[str], line: str) -> int:
     except OSError as error:
         if error.errno not in REFUSED:
             raise
-        return fail(UserError(f"{type(error).__name__}: {error}"))
+        what, remedy = f"{type(error).__name__}: {error}", ""
+        if isinstance(
+            error, PermissionError
+        ):  # as of files of another user in a folder with a sticky bit
+            remedy = "ask the owner of the folder, or copy it and work on the copy"
+        return fail(UserError(what, remedy=remedy))
     except RuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):  # of XLA, in any of its error classes
             raise

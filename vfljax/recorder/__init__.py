@@ -7,8 +7,8 @@
     wire.save("run0.npz", labels=y, columns=[x], row_ids=ids)
 
 ``vfljax attack --wire=run0.npz`` attacks what was saved. This package needs NumPy alone, and imports neither
-JAX nor the framework that is recorded. ``trees`` brings nodes into the form of a wire, and ``remarks`` says
-what makes the figures of a wire wrong.
+JAX nor the framework that is recorded. ``conversion`` makes arrays of what is given,
+``trees`` brings nodes into the form of a wire, and ``remarks`` says what makes the figures of a wire wrong.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import numpy as np
 
 from vfljax.errors import UserError, user_path
 from vfljax.recorder import remarks, trees
+from vfljax.recorder.conversion import ids_of, numbers, of_rows, places
 from vfljax.recorder.remarks import Remark
 
 __all__ = ["VERSION", "Message", "Recorder", "Remark"]
 
 VERSION = 2
 """The version of the wire format that is written (``analysis/reference/wire_format.md``)."""
-MOST_NAMED = 3  # ids that a message names at most
 
 
 class Message(NamedTuple):
@@ -45,7 +45,7 @@ class Message(NamedTuple):
 
 
 @dataclasses.dataclass
-class _Kept:
+class _Recorded:
     """A message as it is kept until ``Recorder.save``."""
 
     party: Hashable
@@ -73,8 +73,8 @@ class Recorder:
         if len(set(parties)) != len(parties):
             raise UserError("names a party twice", field="parties", value=[*parties])
         self._parties = tuple(parties)
-        self._messages: list[_Kept] = []
-        self._told: list[trees.Told] = []
+        self._messages: list[_Recorded] = []
+        self._nodes: list[trees.NodeRows] = []
         self._epoch = 0
         self._shapes: dict[Hashable, tuple[int, ...]] = {}  # of a row of each party's arrays
         self._batch: tuple[Any, float] | None = None
@@ -98,7 +98,7 @@ class Recorder:
         self._check_party(party)
         ids = ids_of(rows, party)
         values = None if array is None else self._values(party, ids, array, "sends")
-        self._messages.append(_Kept(party, ids, values, self._epoch))
+        self._messages.append(_Recorded(party, ids, values, self._epoch))
         return Message(party, len(self._messages) - 1, self)
 
     def received(self, party: Hashable, message: Any, array: Any, scale: float = 1.0) -> None:
@@ -162,7 +162,7 @@ class Recorder:
         if g is not None and (g.ndim != 2 or len(g) != len(ids) or g.shape[1] not in (1, 2)):
             what = f"party {party!r} is told gradients of shape {list(g.shape)} of {len(ids)} rows"
             raise UserError(what, remedy="give one or two numbers a row")
-        self._told.append(trees.Told(party, int(tree), node, ids, g))
+        self._nodes.append(trees.NodeRows(party, int(tree), node, ids, g))
 
     def torch(self, module: Any, party: Hashable) -> Any:
         """Records what a PyTorch module returns within ``batch``, and the gradients that come back there.
@@ -248,7 +248,7 @@ class Recorder:
         if row_ids is not None or not np.array_equal(ids, np.arange(len(ids))):
             arrays["row_ids"] = ids
         if labels is not None:
-            arrays["labels"] = _of_rows("labels", labels, len(ids), 1)
+            arrays["labels"] = of_rows("labels", labels, len(ids), 1)
         owned = columns if isinstance(columns, Mapping) else dict(zip(parties, columns))
         if strangers := [party for party in owned if party not in parties]:
             raise UserError("names a party that sent nothing", field="columns", value=strangers[0])
@@ -258,25 +258,27 @@ class Recorder:
         for number, party in enumerate(parties):
             if owned.get(party) is not None:
                 name = f"columns of party {party!r}"
-                arrays[f"party{number}_columns"] = _of_rows(name, owned[party], len(ids), 2)
+                arrays[f"party{number}_columns"] = of_rows(name, owned[party], len(ids), 2)
         if batch_size is not None:
             arrays["batch_size"] = np.array(batch_size)
         if known_rows is not None:
-            arrays["known_rows"] = _places(ids_of(known_rows), ids, "known_rows")
+            arrays["known_rows"] = places(ids_of(known_rows), ids, "known_rows")
         if known_labels is not None:
             arrays["known_labels"] = numbers(known_labels, "known_labels")
         found: list[Remark] = []
         broken: dict[Hashable, int] = {}  # answers that are not finite
         for number, party in enumerate(parties):
-            if self._told:
-                of_party = [told for told in self._told if told.party == party]
-                arrays |= trees.arrays(number, of_party, ids, 1 + max(t.tree for t in self._told))
+            if self._nodes:
+                of_party = [each for each in self._nodes if each.party == party]
+                arrays |= trees.arrays(
+                    number, of_party, ids, 1 + max(each.tree for each in self._nodes)
+                )
             else:
                 of_party = [(k, m) for k, m in enumerate(messages) if m.party == party]
-                entries, lost = self._entries(of_party, ids)
+                entries, not_finite = self._entries(of_party, ids)
                 arrays |= {f"party{number}_{name}": array for name, array in entries.items()}
-                found, broken[party] = found + remarks.not_finite(party, *lost), lost[1]
-        if self._told:
+                found, broken[party] = found + remarks.not_finite(party, *not_finite), not_finite[1]
+        if self._nodes:
             arrays = trees.padded(arrays)
         found += remarks.of_wire(arrays, parties, len(self._messages) - len(messages), broken)
         found += remarks.flattened(parties, self._shapes)
@@ -312,7 +314,7 @@ class Recorder:
             raise UserError(what, remedy="record cuts of several shapes by recorders of their own")
         return values.reshape(len(ids), int(np.prod(shape)))
 
-    def _open(self, party: Hashable, ids: np.ndarray) -> tuple[_Kept, np.ndarray]:
+    def _open(self, party: Hashable, ids: np.ndarray) -> tuple[_Recorded, np.ndarray]:
         """Returns the message of these rows that has no answer, and the places of its rows among ``ids``."""
         waiting = [m for m in self._messages if m.party == party and m.gradients is None]
         key = np.sort(ids)
@@ -327,12 +329,12 @@ class Recorder:
         order = np.argsort(ids, kind="stable")[np.argsort(np.argsort(fit[0].rows, kind="stable"))]
         return fit[0], order
 
-    def _numbered(self, messages: Sequence[_Kept]) -> list[Hashable]:
+    def _numbered(self, messages: Sequence[_Recorded]) -> list[Hashable]:
         """Returns the parties in the order in which they are numbered."""
-        found = [*dict.fromkeys([m.party for m in messages] + [told.party for told in self._told])]
+        found = [*dict.fromkeys([m.party for m in messages] + [each.party for each in self._nodes])]
         if not found:
             raise UserError("nothing was recorded, so that there is no wire to save.")
-        if self._told and messages:
+        if self._nodes and messages:
             raise UserError("nodes of trees and embeddings are recorded: a wire holds one of both.")
         if not self._parties:
             with contextlib.suppress(TypeError):  # of names that have no order
@@ -344,10 +346,10 @@ class Recorder:
         return list(self._parties)
 
     def _rows(
-        self, row_ids: Any, labels: Any, columns: Any, messages: Sequence[_Kept]
+        self, row_ids: Any, labels: Any, columns: Any, messages: Sequence[_Recorded]
     ) -> np.ndarray:
         """Returns the ids of all rows [N], which every recorded row is among."""
-        recorded = [m.rows for m in messages] + [told.rows for told in self._told]
+        recorded = [m.rows for m in messages] + [each.rows for each in self._nodes]
         kinds = {rows.dtype.kind for rows in recorded if len(rows)}
         if len(kinds) > 1:
             raise UserError("ids of rows are numbers and texts: use one kind.")
@@ -365,11 +367,11 @@ class Recorder:
         if ids.dtype.kind != every.dtype.kind and len(every):
             kind = "numbers" if every.dtype.kind == "i" else "texts"
             raise UserError(f"recorded rows have ids that are {kind}: give such row_ids.")
-        _places(every, ids, "the recording")
+        places(every, ids, "the recording")
         return ids
 
     def _entries(
-        self, messages: Sequence[tuple[int, _Kept]], ids: np.ndarray
+        self, messages: Sequence[tuple[int, _Recorded]], ids: np.ndarray
     ) -> tuple[dict[str, np.ndarray], tuple[int, int]]:
         """Returns the arrays of a party's messages, of M rows in all, and how many rows were left out because
         what was sent, or received, is not finite."""
@@ -377,7 +379,7 @@ class Recorder:
         party, counts = kept[0].party, [len(m.rows) for m in kept]
         arrays: dict[str, np.ndarray] = {
             "steps": np.repeat([k for k, _ in messages], counts),
-            "rows": _places(np.concatenate([m.rows for m in kept]), ids, "the recording"),
+            "rows": places(np.concatenate([m.rows for m in kept]), ids, "the recording"),
         }
         if self._epoch:
             arrays["epochs"] = np.repeat([m.epoch for m in kept], counts)
@@ -391,7 +393,7 @@ class Recorder:
         if not bare[0]:
             z = np.concatenate([m.embeddings for m in kept if m.embeddings is not None])
             arrays["embeddings"], whole = z, np.asarray(np.isfinite(z).all(axis=1))
-        lost = 0
+        broken = 0  # answers that are not finite
         if with_answers:
             width = int(np.prod(self._shapes[party]))
             nothing = [np.zeros((count, width), np.float32) for count in counts]
@@ -399,85 +401,11 @@ class Recorder:
             g = np.concatenate([n if part is None else part for n, part in zip(nothing, parts)])
             finite = np.asarray(np.isfinite(g).all(axis=1))
             answered = np.asarray(np.repeat([part is not None for part in parts], counts))
-            lost = int((answered & whole & ~finite).sum())
+            broken = int((answered & whole & ~finite).sum())
             arrays["gradients"] = np.where(finite[:, None], g, 0)
             arrays["answered"] = np.logical_and(answered, finite)
         kept_entries = np.flatnonzero(whole)
         if not len(kept_entries):
             raise UserError(f"all that party {party!r} sends holds NaN or infinity.")
         left_out = len(whole) - len(kept_entries)
-        return {name: array[kept_entries] for name, array in arrays.items()}, (left_out, lost)
-
-
-def numbers(values: Any, who: str) -> np.ndarray:
-    """Returns an array of any library and numeric type as float32.
-
-    Args:
-      values: an array or tensor, also one of bfloat16, on a GPU, or with a gradient.
-      who: begins the message of an error.
-    """
-    if hasattr(values, "detach"):  # of PyTorch, whose bfloat16 and GPU tensors NumPy refuses
-        values = values.detach().float().cpu()
-    try:
-        array = np.asarray(values)
-    except TypeError:
-        array = np.from_dlpack(values)
-    if array.dtype.kind not in "biuf" and "float" not in array.dtype.name:
-        raise UserError(f"{who} {array.dtype}", remedy="give numbers")
-    with np.errstate(over="ignore"):  # what float32 cannot hold is found by ``remarks``
-        return array.astype(np.float32)
-
-
-def ids_of(rows: Any, party: Hashable = None) -> np.ndarray:
-    """Returns ids of rows [m], int64 or texts."""
-    if hasattr(rows, "detach"):
-        rows = rows.detach().cpu()
-    ids = np.asarray(rows)
-    if ids.dtype.kind == "O" and all(isinstance(i, str) for i in ids.ravel()):
-        ids = ids.astype(str)
-    who = "" if party is None else f"party {party!r}: "
-    if ids.ndim != 1:
-        what = f"{who}ids of rows have the shape {list(ids.shape)}"
-        raise UserError(what, remedy="give one for each row")
-    if not ids.size:
-        return ids.astype(np.int64)
-    if ids.dtype.kind == "U":
-        return ids
-    if ids.dtype.kind not in "iu" or int(ids.max()) > np.iinfo(np.int64).max:
-        what = f"{who}ids of rows are {ids.dtype}, such as {ids.flat[0]!r}"
-        raise UserError(what, remedy="give whole numbers or texts")
-    return ids.astype(np.int64)
-
-
-def _places(rows: np.ndarray, ids: np.ndarray, where: str) -> np.ndarray:
-    """Returns the place of each of the ``rows`` [m] among the ``ids`` [N], which are all different."""
-    order = np.argsort(ids, kind="stable")
-    at = np.minimum(np.searchsorted(ids, rows, sorter=order), len(ids) - 1)
-    found = order[at]
-    same_kind = rows.dtype.kind == ids.dtype.kind
-    lost = rows[np.not_equal(ids[found], rows)] if same_kind else rows
-    if len(lost):
-        named = ", ".join(map(repr, np.unique(lost)[:MOST_NAMED].tolist()))
-        what = (
-            f"{where} has rows that are not among the {len(ids)} rows of the wire, such as {named}"
-        )
-        raise UserError(what, remedy="give row_ids, the id of each row of labels and columns")
-    return found
-
-
-def _of_rows(name: str, values: Any, rows: int, axes: int) -> np.ndarray:
-    """Returns labels or columns as an array with one entry for each row."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
-    array = np.asarray(values)
-    if array.dtype.kind == "O":
-        with contextlib.suppress(TypeError, ValueError):
-            array = array.astype(np.float64)
-    if array.dtype.kind not in "biuf":
-        raise UserError(f"{name} holds {array.dtype}", remedy="give numbers")
-    if axes == 2 and array.ndim != 2:
-        array = array.reshape(len(array), -1) if array.ndim else array
-    if array.ndim != axes or len(array) != rows:
-        remedy = f"give {'one number' if axes == 1 else 'F numbers'} for each of the {rows} rows"
-        raise UserError(f"{name} has the shape {list(array.shape)}", remedy=remedy)
-    return array
+        return {name: array[kept_entries] for name, array in arrays.items()}, (left_out, broken)

@@ -11,7 +11,7 @@ UNTOLD = -1
 """Stands for a node that the party is not told."""
 
 
-class Told(NamedTuple):
+class NodeRows(NamedTuple):
     """That a party is told the rows of a node."""
 
     party: Hashable
@@ -21,7 +21,9 @@ class Told(NamedTuple):
     gradients: np.ndarray | None  # [m, 1 or 2] of first and second order
 
 
-def arrays(number: int, told: Sequence[Told], ids: np.ndarray, trees: int) -> dict[str, np.ndarray]:
+def arrays(
+    number: int, told: Sequence[NodeRows], ids: np.ndarray, trees: int
+) -> dict[str, np.ndarray]:
     """Returns a party's nodes [T, L, N], and its gradients [T, N, 1 or 2] if it was told any.
 
     The level of a node is the number of nodes that one of its rows was in before. A first node of a tree that
@@ -33,7 +35,7 @@ def arrays(number: int, told: Sequence[Told], ids: np.ndarray, trees: int) -> di
       ids: of all rows [N].
       trees: T.
     """
-    by_tree: list[list[tuple[np.ndarray, Told]]] = [[] for _ in range(trees)]
+    by_tree: list[list[tuple[np.ndarray, NodeRows]]] = [[] for _ in range(trees)]
     order = np.argsort(ids, kind="stable")
     for each in told:
         rows = order[np.searchsorted(ids, each.rows, sorter=order)]
@@ -68,7 +70,7 @@ def padded(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return out
 
 
-def _merged(of_tree: Sequence[tuple[np.ndarray, Told]]) -> list[np.ndarray]:
+def _merged(of_tree: Sequence[tuple[np.ndarray, NodeRows]]) -> list[np.ndarray]:
     """Returns the rows of each node of a tree, in the order in which the nodes were first told. Rows of a node
     may come in several parts."""
     nodes: dict[Any, list[np.ndarray]] = {}
