@@ -1,13 +1,17 @@
 """The config of an audit: what applies to a table, and in which order it is trained."""
 
+import math
+
 import numpy as np
 import pytest
 
 from tests.auditing.survey_test import surveyed, values, written
 from tests.report.made import BARE, PROTECTS, made
 from tests.sweeps import tiny
-from vfljax import defenses
+from vfljax import defenses, store
+from vfljax.attacking import cascade
 from vfljax.auditing import run, suite
+from vfljax.store.units import ATTACK, SHARD
 from vfljax.sweep import grid
 from vfljax.sweep.grid import parse
 from vfljax.sweep.known import check_attacks
@@ -45,6 +49,32 @@ def test_a_sweep_is_trained_in_the_order_in_which_its_report_says_most(seeds):
     assert firsts == names
     every = sum(len(suite.strengths(name)) or 1 for name in names) + 1
     assert sum(map(len, tables)) == every * seeds
+
+
+def test_a_wave_has_all_defenses_before_dear_attacks_run():
+    names = ["label_dp", "noise", "kdk", "dcor", "ppdl", "marvell", "max_norm"]
+    whole = suite.defended(tiny(seeds=5), names)
+    configs = [*suite.stages(whole), whole]
+    assert suite.waves(configs) == [0, 1, 1, 2, 2, 3, 3, 3]
+    more = {**whole, "seeds": 7}  # an audit that is extended
+    assert suite.waves([*configs, *suite.stages(more), more])[8:] == [4, 5, 5, 6, 6, 7, 7, 7]
+
+
+def test_cheap_attacks_of_a_wave_may_be_begun_first():
+    header = {"attacks": {"a": {"cost": cascade.CHEAP}, "b": {"cost": cascade.CHEAP + 1}}}
+    units = [store.Unit(kind, kind, of, "", stage=stage) for kind, of, stage in UNITS]
+    may = run._until(math.inf, header, [0, 1], cascade.CHEAP)
+    assert [*map(may, units)] == [True, True, False, False]
+    assert [*map(run._until(math.inf, header, [0, 1], math.inf), units)] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert not any(map(run._until(0.0, header, [0, 1], math.inf), units))
+
+
+UNITS = [(SHARD, "x", 0), (ATTACK, "a", 1), (ATTACK, "b", 1), (SHARD, "y", 2)]
 
 
 def strengths_of(table):

@@ -147,6 +147,12 @@ def test_no_command_goes_on_with_points_that_are_no_candidates():
     assert decide(alone).reason is Reason.NO_CANDIDATE
 
 
+def test_a_sweep_that_has_reached_no_defense_is_unfinished():
+    of = Evidence(points=[BARE_ROW], final=[BARE_ROW], goal=GOAL)
+    assert decide(of).reason is Reason.NO_DEFENSE
+    assert decide(of._replace(unfinished=True)).reason is Reason.UNFINISHED
+
+
 def test_families_are_counted_on_the_point_on_which_they_lack():
     tried = point(1, 0.6, tried=frozenset({"probe", "ranks"}))
     found = decided(tried, untried={1: frozenset({"joint"})})

@@ -181,7 +181,10 @@ def audit(
         kept = (end - time.monotonic()) / 3 if decide and math.isfinite(end) else 0.0
         outcomes = [run.within(end - kept, values, folder, command, say)]
         if decide:
-            outcomes += deciding.decide(folder, command, say, end=end)
+            decided = deciding.decide(folder, command, say, end=end)
+            if kept and not decided:  # nothing that was reached could be decided on
+                outcomes.append(run.within(end, values, folder, command, say))
+            outcomes += decided
         text = run.report(folder, say, verbose)
         if confirm:
             outcomes.append(running.confirm(folder, command, say))

@@ -94,6 +94,7 @@ def panels(found: Judged) -> list[str]:
         Reason.NO_UNDEFENDED,
         Reason.FEW_SEEDS,
         Reason.NO_BASELINE,
+        Reason.NO_DEFENSE,
         Reason.NO_CANDIDATE,
     )
     return [
@@ -160,7 +161,7 @@ def experiment_of_panel(found: Judged, panel: str) -> Config | None:
                 remedy="remove that folder, and the same command makes it anew",
             )
         grid, first = {**stored["config"]["grid"], **grid}, stored["config"]["first_seed"]
-    elif not chosen and not of.untried:
+    elif not chosen and (found.sweep.unfinished or not of.untried):
         return None
     trained = [federation_of(name).kind for name in found.trials["federation"].unique()]
     kinds = [kind for kind in dict.fromkeys(trained) if (kind == NO_SPLIT) == (panel == NO_SPLIT)]

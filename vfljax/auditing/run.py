@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import pathlib
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from vfljax import plugins, store
+from vfljax.attacking import cascade
 from vfljax.attacking.batching import Rejected
 from vfljax.auditing import sentences, suite
 from vfljax.auditing.suite import KNOWN
 from vfljax.auditing.survey import AuditRequest, survey
 from vfljax.errors import UserError, argument
 from vfljax.launching import running
-from vfljax.launching.work import Outcome, Say, work
+from vfljax.launching.work import May, Outcome, Say, work
 from vfljax.report import decision, lower_limits
 from vfljax.report.decision import Criterion
 from vfljax.report.judge import judge
@@ -24,6 +26,7 @@ from vfljax.report.judged import judged
 from vfljax.report.rows import read
 from vfljax.report.settle import remaining
 from vfljax.store import Unit
+from vfljax.store.units import ATTACK
 from vfljax.sweep import train
 from vfljax.sweep.grid import experiment_of, parse
 from vfljax.sweep.plan import make_plan
@@ -80,14 +83,15 @@ def within(
         left = end - time.monotonic()
         say(f"{line} ({clock(left)} of the budget left)" if math.isfinite(left) else line)
 
-    def may(unit: Unit) -> bool:
-        del unit  # of all kinds alike
-        return time.monotonic() < end
-
     stages = [parse(stage) for stage in suite.stages(values)]
     begun = running.begun(parse(values), folder, command, say_with_time, stages)
-    begun = begun._replace(rejected=rejecting(folder))
-    outcome = running.made(begun, say_with_time, work, may)
+    begun, header = begun._replace(rejected=rejecting(folder)), begun.header
+    waves = suite.waves([*header["earlier"], header["config"]])
+    given_up: dict[str, str] = {}
+    for wave, most in itertools.product(range(max(waves) + 1), (cascade.CHEAP, math.inf)):
+        may = _until(end, header, [stage for stage, of in enumerate(waves) if of <= wave], most)
+        given_up |= work(begun, say_with_time, may).given_up
+    outcome = running.made(begun, say_with_time, lambda *_: Outcome(given_up))
     store.write_text(folder / "config.py", suite.config_file(values))
     sweep = store.load(folder)
     if not sweep.results.num_rows:
@@ -98,6 +102,16 @@ def within(
         left = remaining(judged(sweep, experiment_of(sweep)))
         say(f"The budget of this part is spent: {left}. The same call goes on.")
     return outcome
+
+
+def _until(end: float, header: Mapping[str, Any], stages: Collection[int], most: float) -> May:
+    """Returns which units may be begun before ``end``: those of some stages, and of attacks up to a cost."""
+
+    def may(unit: Unit) -> bool:
+        cost = header["attacks"][unit.of]["cost"] if unit.kind == ATTACK else 0
+        return unit.stage in stages and cost <= most and time.monotonic() < end
+
+    return may
 
 
 def rejecting(folder: pathlib.Path) -> Rejected:

@@ -10,6 +10,7 @@ much as possible whenever it ends. No figure of an attack has an influence on th
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import pathlib
 import pprint
@@ -46,6 +47,7 @@ FEDERATIONS = {
 }
 """The kinds of federations that are trained, by the argument ``federation`` of an audit."""
 FEWEST_SEEDS = 3  # as many as a verdict needs
+TOGETHER = 5  # defenses of a stage: their trials fill about a call of an attack
 CANARIES = 1000  # most training rows whose labels are coins; at most a fifth of all rows
 BOTTOM = MLP((4,), 4)  # stands for the attackers' bottom when only an attack's needs are read
 CONFIG = '''"""What an audit trained and attacked; the same tables come from:
@@ -309,19 +311,37 @@ def config_file(values: Mapping[str, Any]) -> str:
 
 def stages(values: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the parts of an audit in the order in which they are trained and attacked, as configs: undefended
-    on all seeds; the middle strengths of all defenses on three seeds; their other strengths; all on the other
-    seeds. Within a part cheap attacks run first, on all that it trains.
+    on all seeds; each defense's middle strength on three seeds; its other strengths; all on the other seeds.
 
     Args:
       values: the config of the whole audit.
     """
     names = [name for name in values["grid"] if name != UNDEFENDED]
+    some = [names[k : k + TOGETHER] for k in range(0, len(names), TOGETHER)]
     few = min(FEWEST_SEEDS, values["seeds"])
     out = [{**values, "grid": {UNDEFENDED: {}}}]
     for points, seeds in ((middle, few), (strengths, few), (strengths, values["seeds"])):
-        chains = {name: method(name, points(name)) for name in names}
-        out.append({**values, "grid": chains, "seeds": seeds})
+        for of in some:
+            chains = {name: method(name, points(name)) for name in of}
+            out.append({**values, "grid": chains, "seeds": seeds})
     return out
+
+
+def waves(configs: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Returns the wave of each stage: those of the middle strengths are one, and so are those of all strengths
+    on as many seeds. In a wave cheap attacks run on all that it trains before dear ones do.
+
+    Args:
+      configs: of the stages of a stored audit.
+    """
+    kinds = []
+    for of in configs:
+        chains = [knobs for chain in of["grid"].values() for knobs in chain.values()]
+        points = max(
+            (len(as_axis(axis)) for of_one in chains for axis in of_one.values()), default=0
+        )
+        kinds.append((of["seeds"], points))
+    return [*itertools.accumulate((a != b for a, b in itertools.pairwise(kinds)), initial=0)]
 
 
 def canaries(values: Mapping[str, Any], rows: int) -> dict[str, Any] | None:

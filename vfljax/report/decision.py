@@ -276,7 +276,7 @@ def decide(of: Evidence) -> Decided:
     if bare["verdict"] == Verdict.NO_BASELINE:
         return out._replace(reason=Reason.NO_BASELINE)
     if not points:
-        return out._replace(reason=Reason.NO_DEFENSE)
+        return out._replace(reason=Reason.UNFINISHED if of.unfinished else Reason.NO_DEFENSE)
     undecided = tuple(v for v in points if not denied(v, goal))
     if not undecided and not lacking:
         return out._replace(answer=Answer.NONE_PROTECTS)
