@@ -77,7 +77,7 @@ def record_vertimosaic(x, own, y, seed, path):
 
 
 def record_xgboost(x, own, y, seed, path):
-    """XGBoost's trees on the joined columns, which its federated mode grows without any other change."""
+    """XGBoost's trees, grown by one process on the columns of both parties."""
     import xgboost
 
     from analysis.recipes.xgboost_trees import recorder_of

@@ -132,14 +132,14 @@ def _untrained(judged: Judged) -> Iterator[str]:
 
 def _projected(judged: Judged) -> Iterator[str]:
     """Yields a sentence for each width of a cut that attacks read projected."""
-    of_width: dict[tuple[int, int], list[str]] = {}
+    of_width: dict[tuple[int, int], dict[str, None]] = {}
     for entry in judged.attacks.values():
         if "projected" in entry:
-            of_width.setdefault(tuple(entry["projected"]), []).append(tables.title(entry))
+            of_width.setdefault(tuple(entry["projected"]), {})[entry["attack"]] = None
     for (width, read), names in of_width.items():
         yield (
             f"Of the {width:,} numbers that a party sends or receives for a row, these attacks read a "
-            f"projection to {read:,} by a Gaussian matrix, drawn by the seed of the run: {listed(names)}."
+            f"projection to {read:,} by a Gaussian matrix, drawn by the seed of the run: {listed([*names])}."
         )
 
 
