@@ -8,6 +8,7 @@ import jax
 import pytest
 
 from analysis.benchmark import (
+    attack_effort,
     attack_speed,
     command,
     convolutions,
@@ -16,6 +17,7 @@ from analysis.benchmark import (
     grid_speed,
     measuring,
 )
+from tests.stored_sweep import FIXTURE
 from vfljax.models import MLP
 
 TINY = convolutions.Images(batch=2, image=(8, 4, 3), steps=1, blocks=(1,))
@@ -155,3 +157,11 @@ def test_operations_are_those_of_convolutions_and_the_last_layer():
     kernels = 9 * 3 * width + 2 * 9 * width * width
     linear = 2 * width * 10
     assert gpu.forward_operations(width, TINY) == 2 * (positions * kernels + linear)
+
+
+@pytest.mark.slow
+def test_the_effort_of_attacks_is_a_row_for_each_program_and_level(capsys):
+    attack_effort.report(FIXTURE, levels=["0", "full"], only=["direct"])
+    rows = table_rows(capsys.readouterr().out)
+    assert [(row[0], row[4]) for row in rows[:2]] == [("direct", "0"), ("direct", "full")]
+    assert all(float(row[5]) > 0 for row in rows)
