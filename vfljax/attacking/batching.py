@@ -33,7 +33,7 @@ from vfljax.attacking.view import (
     no_known_rows,
     view_of,
 )
-from vfljax.attacks.core import Attack, HostReader, sharing
+from vfljax.attacks.core import Attack, HostReader, scores_of, sharing
 from vfljax.attacks.learners import MANY_ROWS
 from vfljax.federation.protocol import make_embed
 from vfljax.federation.training import Table, rows_of
@@ -270,7 +270,7 @@ def make_attack_member(
             else:
                 known = no_known_rows(common)
             with sharing():
-                return tuple(attack.run(key, view, known, knobs) for attack in every)
+                return scores_of(every, key, view, known, knobs)
 
         def of_point(knobs: dict[str, Array]) -> tuple[Scores, ...]:
             if static.draws == 1:

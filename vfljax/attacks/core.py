@@ -121,6 +121,32 @@ class Attack(NamedTuple):
     draws: int = MANY_DRAWS  # the most draws of known labels with which it is run
     # if given, ``run`` returns features [N, W] in place of scores, and ``host`` computes the scores
     host: HostReader | None = None
+    # if given, the two parts of ``run``: the second one is run with what the first one returns as known rows.
+    # Variants with an equal second one are computed side by side (``scores_of``)
+    stages: tuple[Callable[..., Known], Callable[..., Scores]] | None = None
+
+
+def scores_of(
+    attacks: Sequence[Attack], key: Array, view: View, known: Known, knobs: Knobs
+) -> tuple[Scores, ...]:
+    """Returns what ``run`` of each attack returns. Equal second ``stages`` are mapped over their known rows: a
+    program with a copy for each would compile for as many times as long."""
+    found: dict[int, Scores] = {}
+    beside: dict[Callable[..., Scores], list[tuple[int, Known]]] = {}
+    for place, attack in enumerate(attacks):
+        if attack.stages is None:
+            found[place] = attack.run(key, view, known, knobs)
+        else:
+            first, second = attack.stages
+            read = first(key, view, known, knobs)
+            beside.setdefault(second, []).append((place, read))
+    for second, given in beside.items():
+        places, read = zip(*given, strict=True)
+        together = jax.tree.map(lambda *parts: jnp.stack(parts), *read)
+        scores = jax.vmap(lambda of, second=second: second(key, view, of, knobs))(together)
+        for i, place in enumerate(places):
+            found[place] = jax.tree.map(lambda a, i=i: a[i], scores)
+    return tuple(found[place] for place in range(len(attacks)))
 
 
 @dataclasses.dataclass(frozen=True)

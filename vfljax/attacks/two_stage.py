@@ -40,19 +40,25 @@ def two_stage(
         bottoms, num_classes, finetune_bottom, layers, steps, batch_size, threshold
     )
 
-    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
+    def named(key: Array, view: View, known: Known, knobs: Knobs) -> Known:
+        """The labels that ``direct`` reads, as known rows."""
+        del knobs
         guesses = first.run(key, view, known, {}).train
         guessed = jnp.all(jnp.isfinite(guesses), axis=-1)
         # rows with a guess first, in random order: they are the labeled ones
         draw = jax.random.uniform(keys.fold(key, "rows"), guessed.shape)
         rows = jnp.argsort(jnp.where(guessed, draw, 2.0)).astype(jnp.int32)
         labels = jnp.where(guessed, jnp.argmax(guesses, axis=-1), -1).astype(jnp.int32)
-        count = jnp.sum(guessed, dtype=jnp.int32)
-        return second(key, view, Known(rows, labels[rows], count), knobs)
+        return Known(rows, labels[rows], jnp.sum(guessed, dtype=jnp.int32))
+
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
+        return second(key, view, named(key, view, known, knobs), knobs)
 
     knobs = {name: value for name, value in KNOBS.items() if name != "known"}
     reads = ("columns", "gradients", "bottoms")
-    return first._replace(run=run, knobs=knobs, ranges=RANGES, reads=reads, steps=steps)
+    return first._replace(
+        run=run, stages=(named, second), knobs=knobs, ranges=RANGES, reads=reads, steps=steps
+    )
 
 
 # rule 2: with every row labeled lambda_u is 0, and a frozen bottom is neither decayed nor averaged
