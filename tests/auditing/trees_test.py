@@ -12,6 +12,7 @@ from vfljax import defenses
 from vfljax.api.audit import audit
 from vfljax.auditing import suite, survey, trees, trees_grid, trees_recording
 from vfljax.launching import running
+from vfljax.report import families
 from vfljax.report.decision import Answer, Reason
 from vfljax.report.settle import settle
 
@@ -19,6 +20,7 @@ GRID = """
 def get_config():
     return {"boosting": {"rounds": 3, "depth": 2}, "grid": %s}
 """
+OF_TREES = suite.OF_TREES  # which a fixture replaces
 DEFENSES = {"label_dp": {"epsilon": 0.1}, "first_trees": {"alone": (1, 2)}}
 
 
@@ -235,3 +237,7 @@ def test_the_grid_that_comes_with_the_package_has_three_strengths_at_most():
 def test_arguments_of_the_other_kind_of_audit_are_refused(changes, says, tmp_path):
     with refused(says):
         again(tmp_path, **changes)
+
+
+def test_the_families_that_apply_to_trees_are_those_of_their_suite():
+    assert {*OF_TREES} == families.OF_TREES

@@ -158,6 +158,13 @@ def test_a_sweep_that_has_reached_no_defense_is_unfinished():
     assert decide(of._replace(unfinished=True)).reason is Reason.UNFINISHED
 
 
+def test_families_that_were_not_reached_are_unfinished():
+    lacking = {0: frozenset({"joint"})}
+    assert decided(point(1, 0.6, e_upper=0.06), untried=lacking).reason is Reason.FAMILIES
+    found = decided(point(1, 0.6, e_upper=0.06), untried=lacking, unfinished=True)
+    assert found.reason is Reason.UNFINISHED
+
+
 def test_families_are_counted_on_the_point_on_which_they_lack():
     tried = point(1, 0.6, tried=frozenset({"probe", "ranks"}))
     found = decided(tried, untried={1: frozenset({"joint"})})

@@ -137,6 +137,10 @@ def test_a_look_at_a_candidate_that_joins_takes_no_seeds_from_the_others(
     monkeypatch.setattr(judging.store, "finished", lambda folder, unit: int(unit) in done)
     header = {"earlier": stages[:-1], "config": stages[-1]}
     assert seeds_looked_at(tmp_path, header) == seeds
+    # a recording has all seeds at once
+    header = {"earlier": [], "config": {"grid": before, "seeds": 8}}
+    once = 8 * (0 in done)
+    assert seeds_looked_at(tmp_path, header) == {"undefended": once, "first": once}
 
 
 def test_each_point_of_a_decision_is_judged_on_the_seeds_of_its_own_last_look():

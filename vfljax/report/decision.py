@@ -295,6 +295,8 @@ def decide(of: Evidence) -> Decided:
     if holding and not lacking:
         lacking = of.untried[holding[0]["configuration"]]
         out = out._replace(untried=lacking, untried_on=holding[0])
+    if of.unfinished and not of.stage2:  # attacks that lack may be those that were not reached
+        return out._replace(reason=Reason.UNFINISHED)
     if lacking:
         leading = holding[0] if holding else leading
         return out._replace(reason=Reason.FAMILIES, leading=leading)

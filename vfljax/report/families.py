@@ -21,6 +21,11 @@ BOTTOM = MLP((4,), 4)  # stands for the attackers' bottom where only an attack's
 OF_UPLOADS = {"swapping": "swap"}
 """Attacks that read what one upload alone leaves in the exchange."""
 
+OF_TREES = frozenset(
+    {"direct", "cohabitation", "node_posterior", "node_spreading", "probe", "ranks", "reader"}
+)
+"""Attacks on trees, of which paths through nodes are the embeddings. The others read what networks send."""
+
 
 class Applying:
     """The families that apply to the configurations of a stored sweep."""
@@ -74,11 +79,9 @@ class Applying:
         if needs is None:
             return False
         federations, reads = needs
-        if self._trees:  # paths are embeddings, and gradients may be encrypted
-            lacks = "embeddings" not in reads and not reads <= self._reads
-        else:
-            lacks = not reads <= self._reads
-        return bool({*kinds} & federations) and not lacks
+        if self._trees:  # what gradients that are encrypted rule out was skipped
+            return name in OF_TREES and bool({*kinds} & federations)
+        return bool({*kinds} & federations) and reads <= self._reads
 
 
 @functools.cache

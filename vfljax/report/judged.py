@@ -150,8 +150,8 @@ def level_of(competing: Judged, panel: str, looks: int) -> float:
 
 
 def seeds_looked_at(folder: pathlib.Path, header: Mapping[str, Any]) -> dict[str, int]:
-    """Returns, by entry of a decision's grid, the largest of ``LOOKS`` whose seeds are all trained and
-    attacked, 0 before the first.
+    """Returns, by entry of a decision's grid, the number of its seeds at the last look whose seeds are all
+    trained and attacked, 0 before the first.
 
     A candidate that joins later has its own stages, which follow those of the others. What these have stays.
     """
@@ -162,20 +162,16 @@ def seeds_looked_at(folder: pathlib.Path, header: Mapping[str, Any]) -> dict[str
         if unit.kind != LOCAL_ONLY and not store.finished(folder, unit.name)
     }
     planned: dict[str, int] = {}  # seeds of each entry in the stages so far
-    missing: dict[
-        str, int
-    ] = {}  # the fewest seeds of a stage that adds some of them and is not done
+    looked: dict[str, int] = {}  # and in those up to the first that is not done
     for number, stage in enumerate(stages):
         for name in stage["grid"]:
-            if planned.get(name, 0) >= stage["seeds"]:
+            before = planned.get(name, 0)
+            if before >= stage["seeds"]:
                 continue  # this stage adds none of its trials
             planned[name] = stage["seeds"]
-            if number in undone:
-                missing[name] = min(missing.get(name, stage["seeds"]), stage["seeds"])
-    return {
-        name: max((look for look in LOOKS if look < missing.get(name, most + 1)), default=0)
-        for name, most in planned.items()
-    }
+            whole = number not in undone and looked.get(name, 0) == before
+            looked[name] = stage["seeds"] if whole else looked.get(name, 0)
+    return looked
 
 
 def decided(found: Judged) -> Judged:
