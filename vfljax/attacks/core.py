@@ -181,7 +181,8 @@ class AttackRow:
 
     full_effort: bool = False
     """Whether its program is compiled with full effort whatever the sweep's (``programs.Effort``): with less it
-    takes several times as long where it adds to places that data decide, and compiles as long."""
+    would, on some fifty trials, run longer by more than it saves in compiling. So it is where a program adds to
+    places that data decide, or takes steps on all rows of a network with tanh."""
 
     widest: int = 0
     """The most numbers that a party may send or receive for a row, 0 for any. Of wider cuts the attack is given

@@ -179,4 +179,4 @@ def surrogate(
     )
 
 
-ROW = AttackRow(surrogate, widest=core.WIDEST, cost=core.TRAIN)
+ROW = AttackRow(surrogate, widest=core.WIDEST, cost=core.TRAIN, full_effort=True)
