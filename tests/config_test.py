@@ -130,7 +130,6 @@ LATER = [
     ),
     ({"parties": {"columns": (("a",), ("*",))}}, "digits", "shares"),
     ({"training": {"optimizer": "adamw"}}, "'adamw'", "'adam'"),
-    ({"reproduces": {"table": "gafm/99"}}, "gafm/99", "choose"),
     ({"model": {"bottom": "resnet9"}}, "'resnet9'", "'resnet"),
 ]
 

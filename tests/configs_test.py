@@ -17,7 +17,7 @@ from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
 
 FOLDER = pathlib.Path(__file__).parents[1] / "configs"
-# those of papers are in tests/papers, but for the one whose data are here
+# those of papers are in tests/reproduction, but for the one whose data are here
 PAPERS = [p for p in FOLDER.glob("papers/*.py") if p.stem != "gafm_table2_spambase"]
 # that of trees is no sweep: tests/auditing/trees_test.py reads it
 OTHERS = [*PAPERS, FOLDER / "trees.py"]

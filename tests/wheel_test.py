@@ -62,10 +62,6 @@ def test_it_brings_the_configs_that_readme_names(installed, tmp_path):
     counts = run(installed / "vfljax", "sweep", config, "--dry_run", "--workdir=w", cwd=tmp_path)
     assert "315 trials in " in counts
     assert list(tmp_path.iterdir()) == []
-    tables = run(
-        installed / "vfljax", "reproduce", "--list", cwd=tmp_path
-    )  # they import each other
-    assert "\ngafm/2 " in tables
 
 
 def test_notebooks_run_without_a_checkout(installed, wheel, tmp_path):

@@ -14,7 +14,6 @@
                      scores with true labels, ``cascade`` says which attacks cheaper ones settle
     launching/       the units of a sweep made in this process, and in others beside it
     report/          what leaks and what it costs, judged once per configuration, then shown
-    papers/          the numbers that papers print, and their comparison with ours
     recorder/        records a federation of any framework as a wire, with NumPy alone
     auditing/        the audit of a user's table, and attacks on a recorded wire
     api/             what Python programs and notebooks call, and the commands, with flags from its signatures
@@ -73,7 +72,6 @@ if TYPE_CHECKING:
     from vfljax.api.data import data
     from vfljax.api.forms import VERDICTS, compare
     from vfljax.api.loading import load
-    from vfljax.api.reproduce import reproduce
     from vfljax.api.sweep import run_sweep
     from vfljax.api.verify import verify
     from vfljax.defenses import chain
@@ -96,7 +94,6 @@ __all__ = [
     "load",
     "models",
     "plugins",
-    "reproduce",
     "run_sweep",
     "store",
     "testing",
@@ -115,7 +112,6 @@ _NAMES = {
     "compare": "vfljax.api.forms",
     "data": "vfljax.api.data",
     "load": "vfljax.api.loading",
-    "reproduce": "vfljax.api.reproduce",
     "run_sweep": "vfljax.api.sweep",
     "use_this_machine": "vfljax.machine",
     "verify": "vfljax.api.verify",

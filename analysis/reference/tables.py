@@ -235,9 +235,9 @@ def _flags() -> str:
 
 {MADE}
 
-In a checkout `python -m launch.NAME` runs `vfljax NAME`; `launch.reproduce` has further flags for the pages on
-the papers. `--help` prints the same list. The functions `vfljax.run_sweep`, `attack`, `attack_wire`, `audit`,
-`data`, `reproduce` and `verify` take the same arguments; `--data` of an audit is its argument `table`.
+In a checkout `python -m launch.NAME` runs `vfljax NAME`, and `launch.reproduce` runs the tables of papers.
+`--help` prints the same list. The functions `vfljax.run_sweep`, `attack`, `attack_wire`, `audit`, `data` and
+`verify` take the same arguments; `--data` of an audit is its argument `table`.
 
 Switches are written `--name` or `--noname`. Several values are separated by commas, or the flag is repeated.
 Options such as `--option` are written `name=value`, once for each, or as one JSON object. A command with

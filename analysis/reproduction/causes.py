@@ -15,8 +15,8 @@ import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from vfljax.papers.agreement import Status
-from vfljax.papers.comparisons import Compared
+from analysis.reproduction.agreement import Status
+from analysis.reproduction.comparisons import Compared
 
 RECORDS = json.loads(pathlib.Path(__file__).with_name("causes.json").read_text())
 

@@ -19,8 +19,8 @@ import numpy as np
 from scipy import stats
 
 from analysis.reproduction import SPECTRAL
+from analysis.reproduction.comparisons import Compared
 from analysis.reproduction.evidence import SAME, Evidence, LeakRow, Support, below, difference
-from vfljax.papers.comparisons import Compared
 
 FILE = pathlib.Path(__file__).with_name("claims.json")
 SIMILAR = 0.05  # AUC that "similar utility" may lose

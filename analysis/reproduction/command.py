@@ -6,7 +6,8 @@ import pathlib
 import shlex
 from typing import Any
 
-from vfljax.api import reproduce
+from analysis.reproduction import running
+from configs.papers.tables import TABLES
 from vfljax.api.flags import Command
 from vfljax.errors import UserError, argument, packaged
 
@@ -33,7 +34,7 @@ def run(
         python -m launch.reproduce --write     # the pages of analysis/results/papers again
 
     The first trains or resumes, in --workdir, and prints our mean over seeds with its 95 % interval, the
-    printed value and its spread, the difference, and a verdict (vfljax.papers.agreement has the rule).
+    printed value and its spread, the difference, and a verdict (analysis.reproduction.agreement has the rule).
     --attacks adds attacks to those of the paper, for claims about the strongest attack. --record keeps the
     comparison, a few KB, where --status and --write read it.
 
@@ -43,17 +44,17 @@ def run(
       record: keep the comparison in analysis/results/reproduction.
       write: write the pages of analysis/results/papers again.
     """
-    from analysis.reproduction import paper_figures, reproduction_page
+    from analysis.reproduction import reproduction_page
 
     if record and "table" not in options:
         what = argument("record"), " keeps the comparison of a table"
         raise UserError(what, remedy=("give ", argument("table"), " too"))
     if list_tables:
-        reproduce.print_list()
+        running.print_list()
     elif status:
         _print_status()
     elif "table" in options:
-        workdir, compared = reproduce.reproduce(**options, extend=paper_figures.extend)
+        workdir, compared = running.reproduce(**options)
         if record:
             print(f"kept: {reproduction_page.keep(STORED, workdir, compared)}*")
     elif "workdir" in options:
@@ -64,7 +65,7 @@ def run(
         _write_pages()
 
 
-COMMAND = Command(run, (reproduce.reproduce,), resumes=True, names={"list_tables": "list"})
+COMMAND = Command(run, (running.reproduce,), resumes=True, names={"list_tables": "list"})
 
 
 def _print_status() -> None:
@@ -99,10 +100,10 @@ def _write_pages() -> None:
 
 def command_line(table: str, dataset: str, variant: str = "") -> str:
     """Returns the command line of a run; "" where no config makes the table."""
-    from vfljax.papers import reproduction
+    from analysis.reproduction import our_figures
 
-    if dataset not in reproduce.tables().get(table, {}):
+    if dataset not in TABLES.get(table, {}):
         return ""
-    words = [f"--table={table}", f"--dataset={reproduction.slug(dataset)}"]
+    words = [f"--table={table}", f"--dataset={our_figures.slug(dataset)}"]
     words += [f"--variant={variant}"] * bool(variant)
     return f"python -m launch.reproduce {shlex.join(words)} --data_dir=DIR"

@@ -11,9 +11,9 @@ import pathlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from vfljax import papers
+from analysis.reproduction import papers
+from analysis.reproduction.comparisons import Compared
 from vfljax.errors import UserError
-from vfljax.papers.comparisons import Compared
 
 COLUMNS = (
     *("id", "table", "dataset", "variant", "scale", "defense", "attack", "split", "metric"),

@@ -12,11 +12,10 @@ from typing import NamedTuple, TypeVar
 
 import pandas as pd
 
-from analysis.reproduction import causes
-from vfljax import papers
-from vfljax.papers import Number
-from vfljax.papers.agreement import JUDGED, Status, after_correction
-from vfljax.papers.comparisons import Compared
+from analysis.reproduction import causes, papers
+from analysis.reproduction.agreement import JUDGED, Status, after_correction
+from analysis.reproduction.comparisons import Compared
+from analysis.reproduction.papers import Number
 
 Key = TypeVar("Key")
 Member = TypeVar("Member")

@@ -24,10 +24,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from analysis.reproduction.comparison_csv import csv_text, read_rows
+from analysis.reproduction.comparisons import Compared
+from analysis.reproduction.papers import paper_of
 from analysis.reproduction.seed_figures import seed_figures
 from vfljax.api.forms import leak_frame
-from vfljax.papers import paper_of
-from vfljax.papers.comparisons import Compared
 from vfljax.report.judge import LOCAL_ONLY
 from vfljax.report.judged import Judged
 from vfljax.report.limits import SHOWN_LEVEL, limits

@@ -21,12 +21,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from analysis.reproduction import SPECTRAL
+from analysis.reproduction import SPECTRAL, gafm_gradients, our_figures, papers
 from analysis.reproduction.seed_figures import SeedFigures, over_seeds, seed_figures
-from vfljax import papers
 from vfljax.config import Config, Reproduces
 from vfljax.errors import UserError
-from vfljax.papers import gafm_gradients, reproduction
 from vfljax.report import tables
 from vfljax.report.figures import COLORS, MARKERS, STYLE
 from vfljax.report.limits import Limits
@@ -64,7 +62,7 @@ def draw(sweep: StoredSweep, reproduces: Reproduces) -> Figure:
 
 
 def extend(sweep: StoredSweep, experiment: Config) -> tables.Extra:
-    """Returns what ``reproduction.extend`` adds to a sweep's report, and the paper's figure if there is one.
+    """Returns what ``our_figures.extend`` adds to a sweep's report, and the paper's figure if there is one.
 
     Args:
       sweep: a finished sweep.
@@ -73,7 +71,7 @@ def extend(sweep: StoredSweep, experiment: Config) -> tables.Extra:
     Raises:
       UserError: if the config names a table that no paper has.
     """
-    extra, reproduces = reproduction.extend(sweep, experiment), experiment.reproduces
+    extra, reproduces = our_figures.extend(sweep, experiment), experiment.reproduces
     if reproduces is None or reproduces.table not in FIGURES:
         return extra
     return extra._replace(draw=functools.partial(draw, sweep, reproduces))

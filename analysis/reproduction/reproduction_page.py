@@ -16,12 +16,20 @@ import jinja2
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.reproduction import causes, claims, comparison_csv, coverage, evidence, scatter
+from analysis.reproduction import (
+    causes,
+    claims,
+    comparison_csv,
+    comparisons,
+    coverage,
+    evidence,
+    scatter,
+)
+from analysis.reproduction.agreement import MARGIN, Status
+from analysis.reproduction.comparisons import Compared
 from analysis.reproduction.coverage import grouped
+from analysis.reproduction.papers import PAPERS, paper_of
 from vfljax import store
-from vfljax.papers import PAPERS, comparisons, paper_of
-from vfljax.papers.agreement import MARGIN, Status
-from vfljax.papers.comparisons import Compared
 from vfljax.report import page, tables
 from vfljax.report.judged import judged
 from vfljax.report.templates import templates

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from analysis.reproduction.agreement import GRADIENTS, MARGIN, Status, agreement
 from analysis.reproduction.coverage import Covered
-from vfljax.papers.agreement import GRADIENTS, MARGIN, Status, agreement
 from vfljax.report.figures import COLORS, MARKERS, STYLE
 
 LOOKS = {

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from vfljax.papers.reproduction import published_figures
+from analysis.reproduction.our_figures import published_figures
 from vfljax.report import rows
 from vfljax.report.limits import SHOWN_LEVEL, Limits, limits
 from vfljax.report.points import points_of

@@ -9,7 +9,7 @@ DATASET is spambase (10 runs, under a minute on 2 cores), imdb (10 runs, 10 minu
 everywhere, as in the table. Its text claims section 4.1's values, which differ for IMDB, Criteo and
 ISIC.
 
-The averages are no column of the sweep. ``vfljax.papers.gafm_gradients`` computes them from what it
+The averages are no column of the sweep. ``analysis.reproduction.gafm_gradients`` computes them from what it
 stores: of the last batch of the last epoch, as the released code keeps them, or of that whole epoch.
 """
 

@@ -14,7 +14,7 @@ or one of those with a rule of ``configs/papers/gafm.py`` (criteo-reduced, crite
 also describes what DIR holds. All rows are trained on by 10 seeds; a tenth by 5, as published. Which tenth
 it is, each seed draws anew.
 
-The ratio is no column of the sweep. ``vfljax.papers.gafm_gradients.ratios`` averages it
+The ratio is no column of the sweep. ``analysis.reproduction.gafm_gradients.ratios`` averages it
 over runs and over the norm, mean and median attacks, with the oriented training AUC: without
 orientation runs that learned the labels inverted make it explode. ``vfljax.defenses.gafm.select_delta``
 chooses the Delta of the least mean; ``configs/defenses_spambase.py`` shows how.

@@ -7,8 +7,8 @@ DATASET is imdb (Figure 2; 6 runs, 6 minutes on 2 cores), spambase (C.1; 6 runs,
 or isic (C.3), or one of those with a rule of ``configs/papers/gafm.py``, which also describes what DIR
 holds. ``python -m launch.reproduce --workdir=runs/gafm_figure2_DATASET`` draws the figure. It has four
 panels: what vanilla and what GAFM send, and GAFM's two parts, the gradients of the GAN loss and of the
-cross entropy, which ``vfljax.papers.gafm_gradients.parts`` takes apart. A prediction is f where the bottom
-ends in a sigmoid; the generator's is that of the stored weights on the stored f.
+cross entropy, which ``analysis.reproduction.gafm_gradients.parts`` takes apart. A prediction is f where the
+bottom ends in a sigmoid; the generator's is that of the stored weights on the stored f.
 """
 
 from configs.papers import gafm

@@ -2,10 +2,9 @@
 
 import pytest
 
-from analysis.reproduction import causes
+from analysis.reproduction import causes, papers
 from analysis.reproduction.causes import CONTRADICTIONS, Cause, Explained
-from vfljax import papers
-from vfljax.papers.comparisons import Compared
+from analysis.reproduction.comparisons import Compared
 
 GAFM = [number for number in papers.numbers() if number.table.startswith("gafm/")]
 BASELINE = next(n for n in GAFM if n.table == "gafm/2" and n.defense == "none" and n.spread == 0.07)

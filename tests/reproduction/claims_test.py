@@ -5,9 +5,9 @@ import math
 import pytest
 
 from analysis.reproduction import claims
+from analysis.reproduction.comparisons import Compared
 from analysis.reproduction.evidence import Evidence, LeakRow, Support, leaks_text, read_leaks
-from vfljax.papers import numbers
-from vfljax.papers.comparisons import Compared
+from analysis.reproduction.papers import numbers
 
 FOR, AGAINST, OPEN = Support.FOR, Support.AGAINST, Support.OPEN
 

@@ -1,4 +1,4 @@
-"""launch.reproduce in a checkout: what it prints, keeps and draws beyond ``vfljax reproduce``."""
+"""launch.reproduce in a checkout: what it prints, keeps and draws."""
 
 import json
 import shutil

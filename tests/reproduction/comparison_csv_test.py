@@ -2,10 +2,9 @@
 
 import pytest
 
-from analysis.reproduction import comparison_csv
+from analysis.reproduction import comparison_csv, our_figures
 from vfljax.config import Reproduces
 from vfljax.errors import UserError
-from vfljax.papers import reproduction
 
 HEADER = ",".join(comparison_csv.COLUMNS)
 
@@ -14,7 +13,7 @@ def test_what_is_stored_gives_the_same_verdicts_again(defended, tmp_path):
     attacks = {"norm": "direct/most_negative"}  # an attack of the stored sweep
     arms = {"undefended": "none", "gafm": "gafm"}
     criteo = Reproduces("gafm/2", "Criteo", arms=arms, attacks=attacks)
-    compared = [c for c in reproduction.compare(defended, criteo) if c.ours]
+    compared = [c for c in our_figures.compare(defended, criteo) if c.ours]
     path = tmp_path / "x.csv"
     path.write_text(comparison_csv.text(compared))
     for again, first in zip(comparison_csv.read(path), compared, strict=True):

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from analysis.reproduction import claims, coverage
+from analysis.reproduction import claims, coverage, papers
+from analysis.reproduction.agreement import Status
 from analysis.reproduction.causes import Cause, Explained
+from analysis.reproduction.comparisons import Compared
 from analysis.reproduction.evidence import Evidence, Support, difference
-from vfljax import papers
-from vfljax.papers.agreement import Status
-from vfljax.papers.comparisons import Compared
 
 LEAKS_LESS = claims.WEIGHED["gafm", "undefended"]
 SPAMBASE = papers.numbers_of("gafm/2", "Spambase")

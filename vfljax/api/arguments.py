@@ -39,7 +39,7 @@ T = TypeVar("T")
 Path = str | os.PathLike[str]
 Whole = Annotated[int, msgspec.Meta(ge=0, le=MOST_WHOLE)]
 Options = Mapping[str, Any]
-PYTHON_ONLY = ("say", "command", "extend")
+PYTHON_ONLY = ("say", "command")
 """Arguments that have no flag: functions of the caller, and the command that a report names."""
 
 

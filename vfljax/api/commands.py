@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any, NoReturn
 
-from vfljax.api import attack, console, reproduce, sweep
+from vfljax.api import attack, console, sweep
 from vfljax.api.audit import audit as audited
 from vfljax.api.console import profiled
 from vfljax.api.data import data
@@ -64,9 +64,6 @@ COMMANDS = {
     ),
     "report": Command(report),
     "data": Command(data),
-    "reproduce": Command(
-        reproduce.command, (reproduce.reproduce,), resumes=True, names={"list_tables": "list"}
-    ),
     "verify": Command(verify),
 }
 

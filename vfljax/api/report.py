@@ -72,7 +72,6 @@ def report(
     from vfljax import store
     from vfljax.api.loading import load
     from vfljax.launching import running
-    from vfljax.papers import reproduction
     from vfljax.report import page, tables, terminal
 
     require, folder = requirement(fail_above, fail_verdict), pathlib.Path(workdir)
@@ -90,6 +89,6 @@ def report(
         raise UserError("is a file", field=argument("out"), value=value, remedy="name a folder")
     say(running.report(folder, verbose))
     if out is not None:
-        page.excerpt(folder, pathlib.Path(out), reproduction.extend)
+        page.excerpt(folder, pathlib.Path(out))
         say(f"tables and figure: {short_path(out)}")
     require(folder)

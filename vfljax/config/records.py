@@ -261,8 +261,8 @@ class Goal(Struct, frozen=True):
 
 
 class Reproduces(Struct, frozen=True):
-    """The paper's table that a sweep reproduces. ``vfljax.papers`` checks that the table exists, and compares
-    the results with it."""
+    """The paper's table that a sweep reproduces. ``analysis.reproduction`` of a checkout compares the results
+    with it."""
 
     table: str  # "gafm/2", "kdk/figure6"
     dataset: str = ""  # as the paper calls it

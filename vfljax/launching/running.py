@@ -9,14 +9,13 @@ from typing import Any
 
 import jax
 
-from vfljax import papers, store, testing
+from vfljax import store, testing
 from vfljax.attacking import run
 from vfljax.attacking.jobs import planned
 from vfljax.attacking.planning import extended
 from vfljax.config import Config, changed
 from vfljax.errors import UserError, unknown
 from vfljax.launching.work import Begun, May, Outcome, Say, Work, anything, begin, work
-from vfljax.papers import reproduction
 from vfljax.report import controls, fresh, page, terminal
 from vfljax.report.judged import CONFIRMED, judge_sweep
 from vfljax.store.units import ATTACK, LOCAL_ONLY
@@ -28,14 +27,12 @@ from vfljax.sweep.variants import static_options
 
 
 def check(experiment: Config) -> None:
-    """Checks, before anything is trained, what the parser of configs cannot check: plugins against their
-    contract, and the paper's table that the sweep reproduces.
+    """Checks plugins against their contract, before anything is trained.
 
     Raises:
-      ContractError, UserError: one line that says what to do.
+      ContractError: one line that says what to do.
     """
     testing.check_plugins(defense_values(experiment), static_options(experiment))
-    papers.check(experiment.reproduces)
 
 
 def finish(
@@ -158,9 +155,8 @@ def _beside(
 
 
 def report(workdir: pathlib.Path, verbose: bool = False) -> str:
-    """Writes a sweep's report, with the table of a paper that it reproduces; returns it for a terminal, with
-    what the answers rest on if ``verbose``."""
-    return page.present(workdir, reproduction.extend, verbose)
+    """Writes a sweep's report; returns it for a terminal, with what the answers rest on if ``verbose``."""
+    return page.present(workdir, verbose=verbose)
 
 
 def counted(experiment: Config, workdir: pathlib.Path) -> str:

@@ -32,7 +32,7 @@ class Section(NamedTuple):
 
 
 class Extra(NamedTuple):
-    """What the caller of a report adds to it, such as a paper's table (``vfljax.papers``) or figure."""
+    """What the caller of a report adds to it, such as a paper's table or figure (``analysis.reproduction``)."""
 
     sections: tuple[Section, ...] = ()
     draw: Callable[[], Figure] | None = None

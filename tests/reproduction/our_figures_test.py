@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from analysis.reproduction import comparisons, our_figures, papers
 from tests.sweeps import columns
-from vfljax import papers, store
+from vfljax import store
 from vfljax.config import Reproduces
-from vfljax.papers import comparisons, reproduction
 from vfljax.sweep.grid import parse
 
 RULE = "direct/most_negative"  # an attack of the stored sweep
@@ -17,7 +17,7 @@ CRITEO = Reproduces("gafm/2", "Criteo", arms=ARMS, attacks={"norm": RULE})
 
 @pytest.fixture(scope="module")
 def compared(defended):
-    return {c.number.id: c for c in reproduction.compare(defended, CRITEO)}
+    return {c.number.id: c for c in our_figures.compare(defended, CRITEO)}
 
 
 def rows_of(sweep, federation, **fields):
@@ -43,7 +43,7 @@ def test_a_configuration_is_the_one_whose_knobs_are_the_number_s_setting(compare
     assert c.ours == tuple(row["test_oriented_auc"] for row in rows)
     assert c.federation == "split"
     other = Reproduces("gafm/2", "Spambase", arms=ARMS)  # Delta .05: none
-    blank = {o.number.defense: o for o in reproduction.compare(defended, other)}
+    blank = {o.number.defense: o for o in our_figures.compare(defended, other)}
     assert blank["gafm"].ours == ()
     assert blank["none"].point == "undefended"
     plain = number(compared, "none", "")
@@ -70,7 +70,7 @@ def test_an_attack_is_the_one_that_the_config_names_on_the_federation_papers_att
         if row["trial"] in settings
     ]
     both = pa.Table.from_pylist(rows, defended.attacks.schema)
-    again = reproduction.compare(defended._replace(attacks=both), CRITEO)
+    again = our_figures.compare(defended._replace(attacks=both), CRITEO)
     assert next(o for o in again if o.number == c.number).ours == c.ours
     assert number(compared, "none", "mean").ours == ()  # the sweep has no such attack
     assert number(compared, "marvell", "").ours == ()  # nor such an arm
@@ -82,7 +82,7 @@ FACTS = {"non_label_parties": 3, "feature_split": "1:1:1", "aggregation": "avera
 def test_facts_of_the_whole_sweep_must_be_those_of_the_number(defended):
     def ours(**setting):
         same = Reproduces("gafm/C.1", "Criteo", arms={"undefended": "none"}, setting=setting)
-        return sum(len(c.ours) > 0 for c in reproduction.compare(defended, same))
+        return sum(len(c.ours) > 0 for c in our_figures.compare(defended, same))
 
     assert ours(**FACTS) == 2  # training and test AUC
     assert ours(**{**FACTS, "feature_split": "2:2:1"}) == 0
@@ -93,13 +93,13 @@ def test_facts_of_the_whole_sweep_must_be_those_of_the_number(defended):
 def test_training_auc_is_oriented_and_the_released_evaluation_counts_where_there_is_one(defended):
     arms = Reproduces("gafm/C.1", "Criteo", arms={"gafm": "gafm"}, setting=FACTS)
     rows = [
-        {**r, "train_auc": 0.2 + 0.5 * r["seed"], reproduction.POOLED: 0.25 + r["seed"]}
+        {**r, "train_auc": 0.2 + 0.5 * r["seed"], our_figures.POOLED: 0.25 + r["seed"]}
         for r in defended.results.to_pylist()
     ]
     sweep = defended._replace(results=pa.Table.from_pylist(rows))
-    found = {c.number.split: c for c in reproduction.compare(sweep, arms) if c.ours}
+    found = {c.number.split: c for c in our_figures.compare(sweep, arms) if c.ours}
     assert found["train"].ours == pytest.approx((0.8, 0.7))
-    assert (found["test"].figure, found["test"].ours) == (reproduction.POOLED, (0.25, 1.25))
+    assert (found["test"].figure, found["test"].ours) == (our_figures.POOLED, (0.25, 1.25))
 
 
 def test_a_ratio_of_leaks_is_their_mean_over_three_attacks_by_the_training_auc(
@@ -120,7 +120,7 @@ def test_a_ratio_of_leaks_is_their_mean_over_three_attacks_by_the_training_auc(
     monkeypatch.setattr(store, "attack_summary", lambda _: about)
     arms = Reproduces("gafm/D.6", "IMDB", arms={"gafm": "gafm"}, setting={"sampling_ratio": 1.0})
     sweep = defended._replace(attacks=pa.Table.from_pylist(attacked))
-    (c,) = (o for o in reproduction.compare(sweep, arms) if o.ours)
+    (c,) = (o for o in our_figures.compare(sweep, arms) if o.ours)
     assert c.number.setting == {"sigma": 0.01, "delta": 0.5, "gamma": 1, "sampling_ratio": 1.0}
     auc = [max(row["train_auc"], 1 - row["train_auc"]) for row in rows]
     assert c.ours == pytest.approx([0.75 / a for a in auc])
@@ -128,7 +128,7 @@ def test_a_ratio_of_leaks_is_their_mean_over_three_attacks_by_the_training_auc(
 
 def test_another_method_for_a_number_is_a_variant_of_its_name(defended):
     arms = {"undefended": "none", "gafm": "none"}
-    rows = reproduction.compare(defended, Reproduces("gafm/2", "Criteo", arms=arms))
+    rows = our_figures.compare(defended, Reproduces("gafm/2", "Criteo", arms=arms))
     auc = [c for c in rows if c.number.defense == "none" and not c.number.attack]
     assert [c.figure for c in auc] == ["several: undefended, gafm delta=.1, gafm delta=.5"]
     assert auc[0].ours == ()  # gafm has two points, and which is meant is not said
@@ -141,7 +141,7 @@ def test_another_method_for_a_number_is_a_variant_of_its_name(defended):
     twice = pa.Table.from_pylist(results + again, defended.results.schema)
     arms = {"undefended": "none", "again": "none"}
     reproduces = Reproduces("gafm/2", "Criteo", variant="minmax", arms=arms)
-    every = reproduction.compare(defended._replace(results=twice), reproduces)
+    every = our_figures.compare(defended._replace(results=twice), reproduces)
     rows = [c for c in every if c.number.defense == "none"]
     assert [c.variant for c in rows[:2]] == ["minmax", "minmax again"]
     assert rows[0].ours == rows[1].ours
@@ -150,7 +150,7 @@ def test_another_method_for_a_number_is_a_variant_of_its_name(defended):
 def test_a_report_adds_the_paper_s_numbers_beside_ours(defended):
     fields = {"table": "gafm/2", "dataset": "Criteo", "arms": ARMS, "attacks": {"norm": RULE}}
     experiment = parse({**defended.config, "reproduces": fields})
-    (section,) = reproduction.extend(defended, experiment).sections
+    (section,) = our_figures.extend(defended, experiment).sections
     assert "Han and Guan 2023" in section.caption
     mean = np.mean(
         [r["test_oriented_auc"] for r in rows_of(defended, "split", method="undefended")]
@@ -159,4 +159,4 @@ def test_a_report_adds_the_paper_s_numbers_beside_ours(defended):
     for words in ("0.72 (0.69 to 0.77 of 10)", "differ", f"{mean:.3f}"):
         assert words in text
     plain = parse({**defended.config, "reproduces": None})
-    assert reproduction.extend(defended, plain).sections == ()
+    assert our_figures.extend(defended, plain).sections == ()

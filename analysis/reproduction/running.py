@@ -1,4 +1,4 @@
-"""``vfljax reproduce``: a paper's table, run and compared with the printed numbers."""
+"""A paper's table, run and compared with the printed numbers."""
 
 from __future__ import annotations
 
@@ -6,36 +6,24 @@ import importlib
 import pathlib
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from configs.papers.tables import TABLES, Run
 from vfljax.api.arguments import Path, checked
-from vfljax.errors import UserError, argument, packaged, short_path, unknown
+from vfljax.errors import UserError, argument, short_path, unknown
 
 if TYPE_CHECKING:
-    from configs.papers.tables import Run
-    from vfljax.papers.comparisons import Compared
-
-
-def tables() -> dict[str, dict[str, tuple[Run, ...]]]:
-    """Return the runs by table and data set."""
-    packaged("configs/papers/tables.py")  # outside a checkout they are imported from vfljax's copy
-    try:
-        from configs.papers.tables import TABLES
-    except ModuleNotFoundError as error:
-        raise UserError(
-            "the module configs of this folder hides that of vfljax: run this command in another one."
-        ) from error
-    return TABLES
+    from analysis.reproduction.comparisons import Compared
 
 
 def print_list() -> None:
-    """Print every table with what it needs."""
-    from vfljax import papers
+    """Prints every table, the data that it needs, and how long it takes."""
+    from analysis.reproduction import papers
     from vfljax.report import terminal
 
     header = ["table", "data set", "numbers", "needs", "device", "hours", "variants"]
     rows = []
-    for table, datasets in tables().items():
+    for table, datasets in TABLES.items():
         for dataset, runs in datasets.items():
             first = runs[0]
             count = len(papers.numbers_of(table, dataset))
@@ -45,14 +33,13 @@ def print_list() -> None:
 
 
 def _chosen(table: str, dataset: str | None, variant: str) -> Run:
-    """Return the run that the flags name."""
-    from vfljax.papers import reproduction
+    """Returns the run that the flags name."""
+    from analysis.reproduction import our_figures
 
-    known = tables()
-    if table not in known:
-        raise unknown(argument("table"), table, known)
-    by_slug = {reproduction.slug(name): runs for name, runs in known[table].items()}
-    name = next(iter(by_slug)) if dataset is None else reproduction.slug(dataset)
+    if table not in TABLES:
+        raise unknown(argument("table"), table, TABLES)
+    by_slug = {our_figures.slug(name): runs for name, runs in TABLES[table].items()}
+    name = next(iter(by_slug)) if dataset is None else our_figures.slug(dataset)
     if name not in by_slug:
         raise unknown(f"data set of {table}", dataset or "", by_slug)
     runs = {run.rule: run for run in by_slug[name]}
@@ -70,8 +57,7 @@ def reproduce(
     workdir: Path | None = None,
     data_dir: Path | None = None,
     attacks: Sequence[str] = (),
-    extend: Any = None,
-    command: str = "vfljax.reproduce",
+    command: str = "launch.reproduce",
     say: Callable[[str], None] = print,
 ) -> tuple[pathlib.Path, list[Compared]]:
     """Trains or resumes the run of a paper's table, writes its report, and says ours and the printed numbers.
@@ -83,7 +69,6 @@ def reproduce(
       workdir: folder of the sweep; default: runs/papers/NAME.
       data_dir: where the data is, config.data.dir.
       attacks: further attacks than the config's, by name.
-      extend: makes what the report adds on the paper; None: the comparison of ``vfljax.papers``.
       command: the command that the report names as the sweep's origin.
       say: is given each line of progress, and at the end the comparison.
 
@@ -93,9 +78,9 @@ def reproduce(
     Raises:
       UserError: for a table, data set or variant that is not known, and for another sweep in ``workdir``.
     """
+    from analysis.reproduction import comparisons, our_figures, paper_figures
     from vfljax.api.loading import load
     from vfljax.launching.running import attack_stored, finish, stored_plan
-    from vfljax.papers import comparisons, reproduction
     from vfljax.report import page, terminal
     from vfljax.sweep.grid import experiment_of, parse
 
@@ -113,40 +98,14 @@ def reproduce(
     finish(experiment, folder, command, say).check()
     if attacks:
         attack_stored(stored_plan(folder), folder, attacks, say=say).check()
-    page.present(folder, extend or reproduction.extend)
+    page.present(folder, paper_figures.extend)
     reproduces = experiment.reproduces
     assert reproduces is not None  # of every config in tables(), by a test
     compared = [
-        figure._replace(run=run.rule) for figure in reproduction.compare(load(folder), reproduces)
+        figure._replace(run=run.rule) for figure in our_figures.compare(load(folder), reproduces)
     ]
     if compared:
         say(terminal.fitted(comparisons.table(compared)))
     took = time.monotonic() - began
     say(f"{took:.0f} s; figures and every attack: {short_path(folder)}/report.html")
     return folder, compared
-
-
-def command(*, list_tables: bool = False, **options: Any) -> None:
-    """Run a paper's table and compare ours with the printed numbers.
-
-        vfljax reproduce --table=gafm/2 --dataset=spambase --data_dir=DIR
-        vfljax reproduce --table=gafm/2 --dataset=spambase --variant=minmax --data_dir=DIR
-        vfljax reproduce --table=gafm/2 --data_dir=DIR --attacks=residual,probe,spectral
-        vfljax reproduce --list      # every table and figure: time and needs
-
-    The first trains or resumes, in --workdir, and prints our mean over seeds with its 95 % interval, the
-    printed value and its spread, the difference, and a verdict (vfljax.papers.agreement has the rule).
-    --attacks adds attacks to those of the paper, for claims about the strongest attack.
-
-    What all runs show of the papers is in a checkout: `python -m launch.reproduce` has --status, --record and
-    --write too, and draws figures in the papers' form.
-
-    Args:
-      list_tables: print every table: what it needs, and how long it takes.
-    """
-    if list_tables:
-        print_list()
-    elif "table" in options:
-        reproduce(**options)
-    else:
-        raise UserError("give --table or --list; see --help.")

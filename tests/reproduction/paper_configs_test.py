@@ -5,15 +5,15 @@ import importlib
 import numpy as np
 import pytest
 
+from analysis.reproduction import our_figures, papers
 from configs.papers import gafm, sun
 from configs.papers.tables import TABLES
-from vfljax import datasets, papers
+from vfljax import datasets
 from vfljax.attacking.jobs import layers
 from vfljax.config import changed
 from vfljax.datasets.core import Column, Dataset
 from vfljax.datasets.options import complete
 from vfljax.errors import UserError
-from vfljax.papers import reproduction
 from vfljax.sweep.grid import configurations, parse, rows_of
 from vfljax.sweep.plan import make_plan
 from vfljax.sweep.variants import attack_variants
@@ -42,11 +42,11 @@ def module(config):
 
 def points_of(number, experiment):
     """The points of the methods that answer a printed number."""
-    reproduces, knobs = experiment.reproduces, reproduction.KNOBS.get(number.defense, {})
+    reproduces, knobs = experiment.reproduces, our_figures.KNOBS.get(number.defense, {})
     points = []
     for point in rows_of(configurations(experiment)):
         method = point["method"]
-        facts = {**reproduction.NEUTRAL.get(number.defense, {}), **reproduces.setting}
+        facts = {**our_figures.NEUTRAL.get(number.defense, {}), **reproduces.setting}
         facts |= reproduces.setting.get(method, {})
         if reproduces.arms.get(method) == number.defense:
             ours = {n: point.get(knobs[n]) if n in knobs else facts.get(n) for n in number.setting}

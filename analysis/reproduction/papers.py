@@ -1,15 +1,8 @@
-"""The numbers that papers print, and how our runs compare with them.
+"""Reads the 869 numbers that papers print: ``tables``, ``numbers`` and ``numbers_of``.
 
-    numbers.json        869 numbers of KDk (196), Fu et al. (24), GAFM (294), Sun et al. (35) and of Li et
-                        al.'s notebooks (320), as printed, with their settings; notes where a paper contradicts
-                        itself or leaves something out
-    __init__            reads them: ``tables``, ``numbers`` and ``numbers_of``
-    reproduction        finds the figures of a sweep that are compared with the numbers of a table
-    agreement           verdicts on single numbers
-    comparisons         a number with our figure, and tables of them
-    gafm_gradients      the two parts of GAFM's gradients, which two of its tables print
-
-A config names the table that its sweep reproduces (``config.reproduces``).
+``numbers.json`` has those of KDk (196), Fu et al. (24), GAFM (294), Sun et al. (35) and of Li et al.'s
+notebooks (320), as printed, with their settings. Notes say where a paper contradicts itself or leaves something
+out. A config names the table that its sweep reproduces (``config.reproduces``).
 """
 
 from __future__ import annotations

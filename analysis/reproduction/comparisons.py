@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from vfljax.papers import Number
-from vfljax.papers.agreement import MARGIN, Agreement, Status, agreement, by_chance
+from analysis.reproduction.agreement import MARGIN, Agreement, Status, agreement, by_chance
+from analysis.reproduction.papers import Number
 
 SIGNS = {"lower_bound": "at least ", "upper_bound": "at most ", "approx": "about "}
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from analysis.reproduction import gafm_gradients
 from tests.reference import gafm as twin
 from tests.sweeps import tiny, train
 from vfljax import keys
 from vfljax.defenses.gafm import draws
 from vfljax.errors import UserError
-from vfljax.papers import gafm_gradients
 
 KNOBS = {"delta": 0.3, "gamma": 2.0, "sigma": 0.1, "clip": 0.1, "learning_rate": 0.01}
 

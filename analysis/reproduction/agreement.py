@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import integrate, special, stats
 
-from vfljax.papers import Number
+from analysis.reproduction.papers import Number
 from vfljax.report.limits import SHOWN_LEVEL, limits
 
 LEVEL = 0.05

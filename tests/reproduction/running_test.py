@@ -1,4 +1,4 @@
-"""vfljax reproduce: what it refuses, what it lists, and what it compares."""
+"""launch.reproduce: what it refuses, what it lists, and what it compares."""
 
 import re
 import shutil

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vfljax.papers import numbers
-from vfljax.papers.agreement import Status, after_correction, agreement, by_chance, expected_range
+from analysis.reproduction.agreement import (
+    Status,
+    after_correction,
+    agreement,
+    by_chance,
+    expected_range,
+)
+from analysis.reproduction.papers import numbers
 
 PLAIN = numbers()[0]._replace(
     value=0.7, printed="0.7000000000000", spread=None, runs=None, kind="reported"

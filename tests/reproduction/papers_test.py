@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 import vfljax
+from analysis.reproduction import papers
 from tests.sweeps import tiny
-from vfljax import papers
 from vfljax.errors import UserError
 from vfljax.launching import running
 from vfljax.sweep.grid import parse

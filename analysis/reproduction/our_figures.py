@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vfljax import attacks, papers, store
+from analysis.reproduction import comparisons, gafm_gradients, papers
+from analysis.reproduction.comparisons import Compared
+from analysis.reproduction.papers import Number
+from vfljax import attacks, store
 from vfljax.config import Config, Reproduces
-from vfljax.papers import Number, comparisons, gafm_gradients
-from vfljax.papers.comparisons import Compared
 from vfljax.report import rows, tables
 from vfljax.report.points import points_of
 from vfljax.types import NO_SPLIT, SPLIT, federation_of
