@@ -11,7 +11,7 @@ from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from vfljax import machine
 from vfljax.machine import default_cache, processor, trim, use_this_machine
-from vfljax.models.precision import bfloat16_products
+from vfljax.models import MLP, parties
 
 SETTINGS = (
     "jax_compilation_cache_dir",
@@ -67,18 +67,27 @@ def lowered(function, platform):
     return [line[line.index("precision") :] for line in text.splitlines() if "dot_general" in line]
 
 
-def test_float32_is_whole_on_accelerators_and_bfloat16_is_left_to_the_casts(monkeypatch):
+def test_products_are_whole_in_float32_on_accelerators_and_as_fast_as_may_be_in_bfloat16(
+    monkeypatch,
+):
     platform = "cuda"
     monkeypatch.setattr(jax, "default_backend", lambda: platform)
     use_this_machine()
-    types = "(tensor<4x4x{0}>, tensor<4x4x{0}>) -> tensor<4x4xf32>".format
-    (whole,) = lowered(lambda x: x @ x, platform)
-    assert whole == f"precision = [HIGHEST, HIGHEST] : {types('f32')}"
-    rounded = bfloat16_products(lambda x: x @ x)
-    (once,) = lowered(rounded, platform)
-    assert once == f"precision = [DEFAULT, DEFAULT] : {types('bf16')}"
-    # its gradient's too
-    assert set(lowered(jax.grad(lambda x: rounded(x).sum()), platform)) == {once}
+    types = "(tensor<4x4x{0}>, tensor<4x4x{0}>) -> tensor<4x4x{0}>".format
+    whole = f"precision = [HIGHEST, HIGHEST] : {types('f32')}"
+    fast = f"precision = [DEFAULT, DEFAULT] : {types('bf16')}"
+    assert lowered(lambda x: x @ x, platform) == [whole]
+    module = MLP((4,), 4)
+    party, variables = (
+        parties.from_module(module, "bfloat16"),
+        module.init(jax.random.key(0), jnp.ones((4, 4))),
+    )
+
+    def total(x):
+        return party.apply(variables, x, False, None)[0].sum()
+
+    assert lowered(total, platform) == [fast, whole]
+    assert set(lowered(jax.grad(total), platform)) == {fast, whole}
 
 
 def test_the_folder_is_the_users_and_jax_is_told(home, monkeypatch):

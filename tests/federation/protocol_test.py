@@ -10,7 +10,6 @@ import pytest
 from tests import harness
 from tests.reference import compression as compression_reference
 from tests.reference import kdk as kdk_reference
-from tests.reference import precision as precision_reference
 from tests.reference import protocol as reference
 from vfljax import keys
 from vfljax.federation import protocol
@@ -52,7 +51,6 @@ FEDERATIONS = {
         "class_weights": (0.3, 1.0, 2.0, 0.1, 5.0),
     },
     "no split, two classes": {"split": False, "num_classes": 2},
-    "bfloat16": {"precision": "bfloat16", "hidden": (5,), "passive": 1},
     "all gradients treated, soft targets": {"aggregation": "sum", "defenses": DEFENSES},
     "passive parties' gradients treated": {
         **{"aggregation": "mean", "scope": "passive", "defenses": DEFENSES}
@@ -79,8 +77,6 @@ def test_steps_and_predictions_agree_with_the_numpy_twin(changes):
     def defend(p, g):
         return compression_reference.keep_largest(g, 0.25) if knobs and p < treated else g
 
-    exact = spec.precision == "float32"
-    arithmetic = reference.EXACT if exact else precision_reference.ARITHMETIC
     for number, (batch, exchange, seen) in enumerate(zip(batches, exchanges, metrics)):
         labels = np.asarray(batch.labels)
         bottoms, top, state, twin = reference.step(
@@ -96,7 +92,6 @@ def test_steps_and_predictions_agree_with_the_numpy_twin(changes):
             aggregation=spec.aggregation,
             defend=defend,
             class_weights=spec.class_weights or None,
-            arithmetic=arithmetic,
         )
         assert len(exchange.embeddings) == len(exchange.gradients) == spec.passive
         for p in range(spec.passive):
@@ -116,9 +111,9 @@ def test_steps_and_predictions_agree_with_the_numpy_twin(changes):
     assert {str(leaf.dtype) for leaf in jax.tree.leaves(kept)} == {"float32", "int32"}  # counts
     logits = harness.quick_jit(protocol.make_predict(spec))(final.weights, batches[0].features)
     pairs = zip(bottoms, batches[0].features)
-    cut = [reference.forward(net, np.float64(x), arithmetic)[0] for net, x in pairs]
+    cut = [reference.forward(net, np.float64(x))[0] for net, x in pairs]
     f = reference.aggregate(cut, spec.aggregation if top else "sum")
-    np.testing.assert_allclose(logits, reference.forward(top or [], f, arithmetic)[0], atol=1e-5)
+    np.testing.assert_allclose(logits, reference.forward(top or [], f)[0], atol=1e-5)
 
 
 def test_metrics_count_true_labels_whatever_targets_and_later_slots_are():

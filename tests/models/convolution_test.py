@@ -134,7 +134,7 @@ def test_auto_is_the_product_on_a_cpu_or_a_gpu_and_xla_s_elsewhere(monkeypatch):
 
 @pytest.mark.parametrize("name", ["matmul", "pallas"])
 def test_in_bfloat16_a_layer_rounds_its_operands_and_its_result_once(name):
-    """z = r(r(r(x) * r(W)) + b), in the program that users run, whose parameters stay float32."""
+    """z = r(r(r(x) * r(W)) + r(b)), in the program that users run, whose parameters stay float32."""
     x = inputs(9, 6)
     variables = initial(Layer("xla"), Layer(name, jnp.bfloat16), x)
     kernel, bias = (variables["params"]["Conv_0"][leaf] for leaf in ("kernel", "bias"))
@@ -143,7 +143,7 @@ def test_in_bfloat16_a_layer_rounds_its_operands_and_its_result_once(name):
     windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, PADS), (3, 3), axis=(1, 2))
     columns = windows.transpose(0, 1, 2, 4, 5, 3).reshape(-1, 27)
     z = twin.rounded(twin.multiply(columns, np.reshape(kernel, (27, -1))))
-    expected = twin.rounded(z + np.asarray(bias)).reshape(out.shape)
+    expected = twin.rounded(z + twin.rounded(bias)).reshape(out.shape)
     assert out.dtype == jnp.bfloat16
     # a sum that lies between two bfloat16 may be rounded to either
     np.testing.assert_allclose(out.astype(jnp.float32), expected, rtol=2**-7, atol=2**-9)

@@ -8,7 +8,6 @@ import pytest
 from tests.harness import quick_jit
 from vfljax import machine
 from vfljax.models import convolution, implicit_gemm
-from vfljax.models.precision import round_to_bfloat16
 
 BF16 = jnp.bfloat16
 
@@ -22,7 +21,7 @@ def xla(x, kernel):
 def drawn(*shapes):
     """Arrays of numbers that bfloat16 has."""
     rng = np.random.default_rng(0)
-    return [round_to_bfloat16(jnp.asarray(rng.normal(size=s), jnp.float32)) for s in shapes]
+    return [jnp.asarray(rng.normal(size=s), BF16) for s in shapes]
 
 
 def value_and_gradients(convolve):

@@ -6,7 +6,6 @@ logits are the sum of the parties' outputs. The loss is the batch MEAN of softma
 with soft targets. All gradients come from the same backward pass, before any update.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,36 +26,22 @@ class Exchange(NamedTuple):
     logits: np.ndarray
 
 
-class Arithmetic(NamedTuple):
-    """How networks multiply matrices, and how they round the numbers of hidden layers."""
-
-    multiply: Callable = np.matmul
-    stored: Callable = np.asarray
-
-
-EXACT = Arithmetic()
-
-
-def forward(net, x, how=EXACT):
+def forward(net, x):
     """The output and every layer's input."""
     inputs = []
     for i, layer in enumerate(net):
         x = x if i == 0 else np.maximum(x, 0)
         inputs.append(x)
-        x, hidden = how.multiply(x, layer.weight), i < len(net) - 1
-        x = how.stored(how.stored(x) + layer.bias) if hidden else x + layer.bias
+        x = x @ layer.weight + layer.bias
     return x, inputs
 
 
-def backward(net, inputs, gradient, how=EXACT):
+def backward(net, inputs, gradient):
     """Gradients of every layer, and of the input."""
     out = []
     for i in reversed(range(len(net))):
-        by_weight = how.multiply(inputs[i].T, gradient)
-        by_weight = how.stored(by_weight) if i < len(net) - 1 else by_weight
-        out.append(Dense(by_weight, gradient.sum(axis=0)))
-        gradient = how.multiply(gradient, net[i].weight.T)
-        gradient = how.stored(gradient) if len(net) > 1 else gradient
+        out.append(Dense(inputs[i].T @ gradient, gradient.sum(axis=0)))
+        gradient = gradient @ net[i].weight.T
         if i:
             gradient = gradient * (inputs[i] > 0)
     return out[::-1], gradient
@@ -100,15 +85,13 @@ def step(
     aggregation="concatenate",
     defend=lambda party, g: g,
     class_weights=None,
-    arithmetic=EXACT,
     uploads=None,
 ):
     """(bottoms, top, state, Exchange) after one batch; ``gamma``: strength of each malicious
-    bottom, None for an honest optimizer; ``top`` None without model splitting; ``arithmetic``: of
-    the networks; ``uploads``: of each bottom, what it sends of its embeddings, with the factor of every
-    row's gradient on its way back."""
+    bottom, None for an honest optimizer; ``top`` None without model splitting; ``uploads``: of each
+    bottom, what it sends of its embeddings, with the factor of every row's gradient on its way back."""
     gamma = gamma or [None] * len(bottoms)
-    cut, inputs = zip(*(forward(net, x, arithmetic) for net, x in zip(bottoms, features)))
+    cut, inputs = zip(*(forward(net, x) for net, x in zip(bottoms, features)))
     uploads = (
         [deviate(net, z) for deviate, net, z in zip(uploads, bottoms, cut)]
         if uploads
@@ -116,7 +99,7 @@ def step(
     )
     cut, kept = zip(*uploads)
     how = aggregation if top else "sum"
-    logits, top_inputs = forward(top or [], aggregate(cut, how), arithmetic)
+    logits, top_inputs = forward(top or [], aggregate(cut, how))
     log_p = log_softmax(logits)
     rows = len(targets)
     if class_weights is not None:  # then row b counts w[its class], of all rows' weights
@@ -124,10 +107,10 @@ def step(
         rows = targets.sum()
     loss = -(targets * log_p).sum() / rows
     gradient = (np.exp(log_p) * targets.sum(axis=1, keepdims=True) - targets) / rows
-    top_gradient, gradient = backward(top or [], top_inputs, gradient, arithmetic)
+    top_gradient, gradient = backward(top or [], top_inputs, gradient)
     received = [defend(p, g) for p, g in enumerate(spread(gradient, cut, how))]
     returned = [factor * g for factor, g in zip(kept, received)]
-    gradients = [backward(n, i, g, arithmetic)[0] for n, i, g in zip(bottoms, inputs, returned)]
+    gradients = [backward(n, i, g)[0] for n, i, g in zip(bottoms, inputs, returned)]
     gradients.append(top_gradient)
 
     new_nets, new_state = [], []

@@ -188,7 +188,7 @@ class Training(Struct, frozen=True):
         "whose cut gradients defenses treat: all bottoms, or passive ones",
     ] = "all"
     precision: Annotated[
-        Literal["float32", "bfloat16"], "of networks, or bfloat16: see vfljax.models.precision"
+        Literal["float32", "bfloat16"], "of the networks' hidden layers; all else is float32"
     ] = "float32"
     evaluation: Annotated[
         Literal["final", "released"], "'released' adds the test AUC pooled over each epoch's steps"

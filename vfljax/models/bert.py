@@ -21,7 +21,7 @@ import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from vfljax.errors import Field, UserError
-from vfljax.models.mlp import ACTIVATIONS
+from vfljax.models.mlp import ACTIVATIONS, product_precision
 from vfljax.models.tensors import as_variable, torch_shape
 from vfljax.types import Array, PyTree
 
@@ -44,6 +44,7 @@ class Layer(nn.Module):
     heads: int
     intermediate: int
     dropout: float
+    dtype: Any = None
 
     @nn.compact
     def __call__(self, x: Array, mask: Array, train: bool) -> Array:
@@ -52,15 +53,18 @@ class Layer(nn.Module):
             dropout_rate=self.dropout,
             broadcast_dropout=False,  # each attention weight drops by itself, as in the paper's code
             deterministic=not train,
+            dtype=self.dtype,
+            precision=product_precision(self.dtype),
             kernel_init=_normal,
             name="attention",
         )(x, mask=mask)
         attended = nn.Dropout(self.dropout, deterministic=not train)(attended)
-        x = _Norm(name="attention_norm")(x + attended)
-        y = nn.gelu(_Linear(self.intermediate, name="expand")(x), approximate=False)
-        y = _Linear(x.shape[-1], name="contract")(y)
+        x = _Norm(dtype=self.dtype, name="attention_norm")(x + attended)
+        options: Any = {"dtype": self.dtype, "precision": product_precision(self.dtype)}
+        y = nn.gelu(_Linear(self.intermediate, name="expand", **options)(x), approximate=False)
+        y = _Linear(x.shape[-1], name="contract", **options)(y)
         y = nn.Dropout(self.dropout, deterministic=not train)(y)
-        return _Norm(name="output_norm")(x + y)
+        return _Norm(dtype=self.dtype, name="output_norm")(x + y)
 
 
 class Bert(nn.Module):
@@ -85,6 +89,7 @@ class Bert(nn.Module):
     dropout: float = 0.1
     pooled: bool = True
     output: str = "identity"
+    dtype: Any = None  # see ``parties.from_module``
 
     reads: ClassVar[tuple[str, ...]] = ("text",)
     mixable: ClassVar[bool] = False  # a convex combination of token ids means nothing
@@ -99,13 +104,13 @@ class Bert(nn.Module):
         places = _Embed(self.positions, self.hidden, name="position_embeddings")(places)
         segment = jnp.zeros((1, 1), jnp.int32)
         segment = _Embed(SEGMENTS, self.hidden, name="token_type_embeddings")(segment)
-        x = _Norm(name="embeddings_norm")(words + places + segment)
+        x = _Norm(dtype=self.dtype, name="embeddings_norm")(words + places + segment)
         x = nn.Dropout(self.dropout, deterministic=not train)(x)
         for n in range(self.layers):
-            layer = Layer(self.heads, self.intermediate, self.dropout, name=f"layer_{n}")
-            x = layer(x, mask, train)
-            self.sow("layers", "hidden", x[:, 0])
-        x = x[:, 0]
+            sizes = self.heads, self.intermediate, self.dropout
+            x = Layer(*sizes, self.dtype, name=f"layer_{n}")(x, mask, train)
+            self.sow("layers", "hidden", x[:, 0].astype(jnp.float32))
+        x = x[:, 0].astype(jnp.float32)
         if self.pooled:
             x = jnp.tanh(_Linear(self.hidden, name="pooler")(x))
         return ACTIVATIONS[self.output](_Linear(self.out, name="linear")(x))

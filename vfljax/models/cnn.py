@@ -29,7 +29,6 @@ import jax.numpy as jnp
 
 from vfljax.models.convolution import conv, images
 from vfljax.models.mlp import ACTIVATIONS, WEIGHTS, dense, initializers
-from vfljax.models.precision import widened
 from vfljax.types import Array
 
 
@@ -49,7 +48,7 @@ class CNN(nn.Module):
     linear: bool = True  # whether the network ends in a Linear(out)
     weights: str = "default"  # or "torch", see ``vfljax.models.mlp.dense``; also of convolutions
     convolution: str = "auto"
-    dtype: Any = None  # see ``vfljax.models.precision``
+    dtype: Any = None  # see ``parties.from_module``
     reads: ClassVar[tuple[str, ...]] = ("image",)
     mixable: ClassVar[bool] = True
 
@@ -63,12 +62,12 @@ class CNN(nn.Module):
             options: Any = {"padding": self.padding, "implementation": self.convolution}
             options["dtype"] = self.dtype
             x = halve(nn.relu(conv(x, channels, 3, use_bias=True, **options, **initial)))
-            self.sow("layers", "hidden", widened(x))
+            self.sow("layers", "hidden", x.astype(jnp.float32))
         x = x.reshape(x.shape[0], -1)
         for width in self.hidden:
             x = nn.relu(dense(x, width, self.weights, self.dtype))
-            self.sow("layers", "hidden", widened(x))
-        x = widened(x)
+            self.sow("layers", "hidden", x.astype(jnp.float32))
+        x = x.astype(jnp.float32)
         if self.linear:
             x = dense(x, self.out, self.weights)
         return ACTIVATIONS[self.output](x)

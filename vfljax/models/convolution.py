@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from vfljax import machine
 from vfljax.models import implicit_gemm
-from vfljax.models.precision import promoted, stored
+from vfljax.models.mlp import product_precision
 from vfljax.types import Array
 
 # "auto" is "matmul" if JAX's default backend is a CPU or a GPU, else "xla": other backends were not measured.
@@ -58,17 +58,15 @@ def conv(
       features: channels of the result [B, H', W', features].
       size: size of the kernel in both directions; ``stride`` likewise.
       implementation: one of ``IMPLEMENTATIONS``, which all have the same parameters.
-      dtype: None, or ``jnp.bfloat16`` to round x, the kernel and the result to it; parameters stay float32.
+      dtype: that of the computation and of the result, flax's argument; None is that of x and the parameters.
         The other arguments, ``options`` included, are those of ``flax.linen.Conv``.
     """
     if implementation not in IMPLEMENTATIONS:
         raise ValueError(f"convolution={implementation!r}: choose one of {IMPLEMENTATIONS}.")
     product = {"auto": _default(), "xla": None, "matmul": matmul, "pallas": pallas}[implementation]
     options = {**options, "use_bias": use_bias, "conv_general_dilated": product}
-    layer = nn.Conv(
-        features, (size, size), stride, padding, dtype=dtype, promote_dtype=promoted, **options
-    )
-    return stored(layer(x), dtype)
+    options |= {"dtype": dtype, "precision": product_precision(dtype)}
+    return nn.Conv(features, (size, size), stride, padding, **options)(x)
 
 
 def _default() -> Any:

@@ -18,7 +18,6 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from vfljax.models.precision import promoted, stored, widened
 from vfljax.types import Array
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
@@ -46,6 +45,12 @@ def initializers(weights: str, fan_in: int) -> dict[str, Any]:
     return {"kernel_init": uniform, "bias_init": uniform}
 
 
+def product_precision(dtype: Any) -> Any:
+    """Returns flax's argument ``precision`` of a layer that computes in ``dtype``. The default of the process,
+    ``jax_default_matmul_precision``, is meant for float32 operands alone."""
+    return None if dtype is None else jax.lax.Precision.DEFAULT
+
+
 def dense(x: Array, width: int, weights: str, dtype: Any = None) -> Array:
     """Returns Linear(width) of x, a submodule of the caller.
 
@@ -55,14 +60,10 @@ def dense(x: Array, width: int, weights: str, dtype: Any = None) -> Array:
       weights: initial values. "default" is flax's: a normal kernel of variance 1/in and a bias of 0. "torch"
         is PyTorch's, of a third of that variance, which matters if columns have long tails that nothing
         normalizes. "ones" is a kernel of ones and a bias of 0.
-      dtype: None, or ``jnp.bfloat16`` to round x, the kernel and the result to it; parameters stay float32.
+      dtype: that of the computation and of the result, flax's argument; None is that of x and the parameters.
     """
-
-    def product(*operands: Any, **options: Any) -> Array:
-        return stored(jax.lax.dot_general(*operands, **options), dtype)
-
-    options: Any = {"dtype": dtype, "promote_dtype": promoted, "dot_general": product}
-    return stored(nn.Dense(width, **options, **initializers(weights, x.shape[-1]))(x), dtype)
+    options: Any = initializers(weights, x.shape[-1])
+    return nn.Dense(width, dtype=dtype, precision=product_precision(dtype), **options)(x)
 
 
 class MLP(nn.Module):
@@ -82,7 +83,7 @@ class MLP(nn.Module):
     weights: str = "default"  # or "torch", see ``dense``
     dropout: float = 0.0
     batch_norm: bool = False
-    dtype: Any = None  # see ``vfljax.models.precision``
+    dtype: Any = None  # see ``parties.from_module``
     reads: ClassVar[tuple[str, ...]] = ("table", "image")
     mixable: ClassVar[bool] = True
     linear_end: ClassVar[bool] = True  # its last linear layer reads the last layer it sows
@@ -97,8 +98,8 @@ class MLP(nn.Module):
             x = ACTIVATIONS[self.activation](x)
             if self.dropout:
                 x = nn.Dropout(self.dropout, deterministic=not train)(x)
-            self.sow("layers", "hidden", widened(x))
-        return ACTIVATIONS[self.output](dense(widened(x), self.out, self.weights))
+            self.sow("layers", "hidden", x.astype(jnp.float32))
+        return ACTIVATIONS[self.output](dense(x.astype(jnp.float32), self.out, self.weights))
 
 
 class Generator(nn.Module):
@@ -109,15 +110,15 @@ class Generator(nn.Module):
     hidden: tuple[int, ...]
     out: int  # always 2
     weights: str = "default"  # or "torch", see ``dense``
-    dtype: Any = None  # see ``vfljax.models.precision``
+    dtype: Any = None  # see ``parties.from_module``
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
         del train
         for width in self.hidden:
             x = nn.leaky_relu(dense(x, width, self.weights, self.dtype))
-            self.sow("layers", "hidden", widened(x))
-        h = dense(widened(x), 1, self.weights)
+            self.sow("layers", "hidden", x.astype(jnp.float32))
+        h = dense(x.astype(jnp.float32), 1, self.weights)
         return jnp.concatenate([jnp.zeros_like(h), h], axis=-1)
 
 
@@ -153,7 +154,7 @@ class Head(nn.Module):
     out: int
     weights: str = "default"  # or "ones", or "torch", see ``dense``
     batch_norm: bool = True
-    dtype: Any = None  # see ``vfljax.models.precision``
+    dtype: Any = None  # see ``parties.from_module``
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
@@ -162,7 +163,8 @@ class Head(nn.Module):
                 # PyTorch's momentum 0.1 and epsilon, with which the published numbers were made,
                 # as they were with the one-pass variance
                 x = nn.BatchNorm(not train, momentum=0.9, epsilon=1e-5, dtype=self.dtype)(x)
-            dtype = self.dtype if n < len(self.hidden) else None  # the result is float32
-            x = dense(widened(jax.nn.relu(x)), width, self.weights, dtype)
-            self.sow("layers", "hidden", widened(x))
+            last = n == len(self.hidden)
+            x = jax.nn.relu(x).astype(jnp.float32) if last else jax.nn.relu(x)
+            x = dense(x, width, self.weights, None if last else self.dtype)
+            self.sow("layers", "hidden", x.astype(jnp.float32))
         return x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,10 +11,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 
 from vfljax import keys
-from vfljax.models.precision import bfloat16_products
 from vfljax.types import Array, PyTree, Spec
-
-PRECISIONS = ("float32", "bfloat16")  # of the products in networks
 
 
 class Party(NamedTuple):
@@ -36,11 +34,12 @@ def from_module(module: nn.Module, precision: str = "float32") -> Party:
 
     Args:
       module: its ``__call__`` takes ``(x, train)``.
-      precision: one of ``PRECISIONS``, that of its products, and of its hidden activations if it has a field
-        ``dtype`` of None. Its variables, result and recorded layers are float32 in both cases.
+      precision: "float32", or "bfloat16" to compute hidden layers in it: the field ``dtype`` of the module, and
+        of modules that are fields of it, is then ``jnp.bfloat16``. Variables, batch statistics, the last layer,
+        the result and recorded layers stay float32.
     """
-    if precision == "bfloat16" and getattr(module, "dtype", precision) is None:
-        module = module.clone(dtype=jnp.bfloat16)
+    if precision == "bfloat16":
+        module = in_bfloat16(module)
 
     def init(key: Array, x: Array) -> PyTree:
         variables = dict(module.init({"params": key, "dropout": key}, x, train=False))
@@ -57,11 +56,20 @@ def from_module(module: nn.Module, precision: str = "float32") -> Party:
         layers = moved.pop("layers", {})
         return out, ({**variables, **moved}, layers)
 
-    def rounded(variables: PyTree, x: Array, train: bool, key: Array | None) -> Any:
-        return bfloat16_products(lambda v, x, key: apply(v, x, train, key))(variables, x, key)
-
     mixable, light = getattr(module, "mixable", True), getattr(module, "light", False)
-    return Party(init, rounded if precision == "bfloat16" else apply, mixable, light)
+    return Party(init, apply, mixable, light)
+
+
+def in_bfloat16(module: nn.Module) -> nn.Module:
+    """Returns a module with ``jnp.bfloat16`` in its fields ``dtype`` that are None, at every depth."""
+    changes: dict[str, Any] = {}
+    for field in dataclasses.fields(module):
+        value = getattr(module, field.name)
+        if isinstance(value, nn.Module) and field.name != "parent":
+            changes[field.name] = in_bfloat16(value)
+        elif field.name == "dtype" and value is None:
+            changes["dtype"] = jnp.bfloat16
+    return module.clone(**changes)
 
 
 def together(parties_: Sequence[Party]) -> Party:
@@ -117,7 +125,7 @@ def parties(spec: Spec) -> tuple[tuple[Party, ...], Party, Callable[[Sequence[Ar
     """Returns the bottom models, the top model and the aggregation of a spec.
 
     The bottoms are in the spec's order, the label party's last. Without model splitting the aggregation
-    is the sum, whatever the spec names, and the top returns it. Products in the networks have the spec's
+    is the sum, whatever the spec names, and the top returns it. The networks' hidden layers have the spec's
     precision; sums and means of embeddings are float32.
     """
     bottoms = tuple(from_module(module, spec.precision) for module in spec.bottoms)

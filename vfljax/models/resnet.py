@@ -20,7 +20,6 @@ from flax import traverse_util
 from vfljax.errors import UserError
 from vfljax.models.convolution import conv, images
 from vfljax.models.mlp import ACTIVATIONS, BatchNorm, dense
-from vfljax.models.precision import stored, widened
 from vfljax.models.tensors import as_variable, torch_shape
 from vfljax.types import Array, PyTree
 
@@ -51,7 +50,7 @@ class ResNet(nn.Module):
     shortcut: str = "project"
     weights: str = "default"  # of the last Linear; or "torch", see ``dense``
     convolution: str = "auto"
-    dtype: Any = None  # see ``vfljax.models.precision``
+    dtype: Any = None  # see ``parties.from_module``
     reads: ClassVar[tuple[str, ...]] = ("image",)
     mixable: ClassVar[bool] = True
     batch_norm: ClassVar[bool] = True
@@ -75,8 +74,8 @@ class ResNet(nn.Module):
                 x = ResidualBlock(channels, stride, *options, name=f"layer{stage + 1}_{b}")(
                     x, train
                 )
-            self.sow("layers", "hidden", widened(x))
-        x = jnp.mean(widened(x), axis=(1, 2))
+            self.sow("layers", "hidden", x.astype(jnp.float32))
+        x = jnp.mean(x.astype(jnp.float32), axis=(1, 2))
         return ACTIVATIONS[self.output](dense(x, self.out, self.weights))
 
 
@@ -111,7 +110,7 @@ class ResidualBlock(nn.Module):
             more = widths[-1] - x.shape[-1]
             channels = (more // 2, more - more // 2)
             x = jnp.pad(x[:, ::stride, ::stride], ((0, 0), (0, 0), (0, 0), channels))
-        return stored(nn.relu(x + y), self.dtype)
+        return nn.relu(x + y)
 
 
 _kaiming = nn.initializers.variance_scaling(2.0, "fan_out", "normal")

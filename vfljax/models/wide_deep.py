@@ -49,7 +49,7 @@ class WideDeep(nn.Module):
     weights: str = "default"  # or "torch"
     dropout: float = 0.0
     batch_norm: bool = False
-    dtype: Any = None  # see ``vfljax.models.precision``
+    dtype: Any = None  # see ``parties.from_module``
     light: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ("table",)
     mixable: ClassVar[bool] = False
