@@ -9,8 +9,7 @@ epochs. ``*_each_step`` draw noise of epsilon = 1 in every step, and spend it tw
 analysis/results/canaries/README.md says what the canaries show of it.
 """
 
-from vfljax import defenses
-from vfljax.auditing import suite
+from vfljax import defenses, suite
 from vfljax.config import ordered
 
 EPSILON = 1.0
@@ -33,18 +32,12 @@ def get_config():
             "name": "canaries",
             "seeds": 20,
             "canaries": 1000,
-            "data": {"name": "synthetic", "train": 2000, "validation": 200, "test": 200},
-            "parties": {"passive": 1, "label_features": True, "shares": (1, 31)},
-            "model": suite.model(2),
-            "training": {
-                "epochs": 20,
-                "batch_size": 50,
-                "optimizer": "adam",
-                "learning_rate": 1e-3,
-                "momentum": 0.0,  # not read by Adam
-                "weight_decay": 0.0,
-                "record": (0, 1, -1),
-            },
+            **suite.trained(
+                2,
+                data={"name": "synthetic", "train": 2000, "validation": 200, "test": 200},
+                parties={"passive": 1, "label_features": True, "shares": (1, 31)},
+                training={"epochs": 20, "batch_size": 50},
+            ),
             "grid": {
                 **{name: {name: values} for name, values in knobs.items()},
                 **{

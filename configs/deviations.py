@@ -11,13 +11,12 @@ and under three defenses. The optimizer of the deviating party is honest (gamma 
 epochs are those of an audit, and an attacker knows 40 labels.
 """
 
-from vfljax.auditing import suite
+from vfljax import suite
 from vfljax.config import ordered
 
 TABLES = {
     "spambase": {
         "data": {"name": "spambase", "dir": ""},
-        "model": suite.model(2),
         "training": {"epochs": 19, "batch_size": 64},
     },
     "default_credit": {
@@ -31,12 +30,10 @@ TABLES = {
             },
         },
         "columns": (("PAY_*", "BILL_*"), "*"),
-        "model": suite.model(2),
         "training": {"epochs": 11, "batch_size": 256},
     },
     "digits": {
-        "data": {"name": "digits"},
-        "model": suite.model(10),
+        "data": {"name": "digits", "scaling": "range"},
         "training": {"epochs": 24, "batch_size": 32},
     },
 }
@@ -67,24 +64,12 @@ def get_config(variant="digits-swap"):
         {
             "name": f"deviations_{name}_{upload}",
             "seeds": 3,
-            "data": {
-                **table["data"],
-                "train": 0.6,
-                "validation": 0.2,
-                "test": 0.2,
-                "scaling": "range" if name == "digits" else "standard",
-            },
-            "parties": {"passive": 1, "label_features": True, "columns": table.get("columns", ())},
-            "model": table["model"],
-            "training": {
-                **table["training"],
-                "optimizer": "adam",
-                "learning_rate": 1e-3,
-                "momentum": 0.0,  # not read by Adam
-                "weight_decay": 0.0,
-                "record": (0, 1, -1),
-                "record_rows": 0 if name == "digits" else 2000,
-            },
+            **suite.trained(
+                10 if name == "digits" else 2,
+                data=table["data"],
+                parties={"passive": 1, "label_features": True, "columns": table.get("columns", ())},
+                training={**table["training"], "record_rows": 0 if name == "digits" else 2000},
+            ),
             "malicious": {"gamma": 0.0, "upload": upload, "strength": STRENGTHS[upload]},
             "federations": ("split", "malicious"),
             "grid": {

@@ -8,8 +8,7 @@ cores. analysis/knowers.py tabulates the strongest of the attacks that ``Defense
 point.
 """
 
-from vfljax import defenses
-from vfljax.auditing import suite
+from vfljax import defenses, suite
 from vfljax.config import ordered
 
 LEFT_OUT = ("active", "passive", "two_stage")  # which read columns, and no more than direct does
@@ -26,18 +25,12 @@ def get_config():
         {
             "name": "knowers",
             "seeds": 1,
-            "data": {"name": "synthetic", "train": 960, "validation": 1000, "test": 1000},
-            "parties": {"passive": 1, "label_features": True, "shares": (1, 31)},
-            "model": suite.model(2),
-            "training": {
-                "epochs": 20,
-                "batch_size": 32,
-                "optimizer": "adam",
-                "learning_rate": 1e-3,
-                "momentum": 0.0,  # not read by Adam
-                "weight_decay": 0.0,
-                "record": (0, 1, -1),
-            },
+            **suite.trained(
+                2,
+                data={"name": "synthetic", "train": 960, "validation": 1000, "test": 1000},
+                parties={"passive": 1, "label_features": True, "shares": (1, 31)},
+                training={"epochs": 20, "batch_size": 32},
+            ),
             "grid": {
                 "undefended": {},
                 **{

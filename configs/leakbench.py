@@ -13,7 +13,7 @@ Kaggle's UCI_Credit_Card.csv for default_credit, UCI's bank-full.csv for bank_ma
 """
 
 from analysis.leakbench import boards
-from vfljax.auditing import suite
+from vfljax import suite
 from vfljax.config import ordered
 
 MLP = {"bottom": "mlp", "hidden": (32,), "activation": "leaky_relu"}

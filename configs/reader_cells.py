@@ -14,7 +14,7 @@ first 27, and of default_credit ``PAY_*`` and ``BILL_*``.
 """
 
 from configs import quickstart
-from vfljax.auditing import suite
+from vfljax import suite
 from vfljax.config import ordered
 
 KNOWN = 40
@@ -89,21 +89,7 @@ def of_table(variant):
     return {
         "seeds": 3,
         "known_draws": suite.DRAWS,
-        "data": {
-            **table["data"],
-            **dict(zip(("train", "validation", "test"), suite.SHARES, strict=True)),
-            "scaling": "standard",
-        },
-        "parties": table["parties"],
-        "model": suite.model(2),
-        "training": {
-            **table["training"],
-            "optimizer": "adam",
-            "learning_rate": 1e-3,
-            "momentum": 0.0,  # not read by Adam
-            "weight_decay": 0.0,
-            "record": (0, 1, -1),
-        },
+        **suite.trained(2, table["data"], table["parties"], table["training"]),
         "malicious": {"parties": ((0,),), "gamma": 1.0},
         "teacher": {
             "hidden": (20,),

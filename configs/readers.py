@@ -9,7 +9,7 @@ an attacker knows 40 labels. On Spambase the passive party owns the first 29 col
 owns ``PAY_*`` and ``BILL_*``.
 """
 
-from vfljax.auditing import suite
+from vfljax import suite
 from vfljax.config import ordered
 
 SPAMBASE = {
@@ -71,24 +71,9 @@ def get_config(variant=""):
         {
             "name": f"readers_{variant}".rstrip("_"),
             "seeds": 3,
-            "data": {
-                **table["data"],
-                "train": 0.6,
-                "validation": 0.2,
-                "test": 0.2,
-                "scaling": "standard",
-            },
-            "parties": table["parties"],
-            "model": suite.model(2),
-            "training": {
-                **table["training"],
-                "optimizer": "adam",
-                "learning_rate": 1e-3,
-                "momentum": 0.0,  # not read by Adam
-                "weight_decay": 0.0,
-                "record": (0, 1, -1),
-                "record_rows": 2000,
-            },
+            **suite.trained(
+                2, table["data"], table["parties"], {**table["training"], "record_rows": 2000}
+            ),
             "grid": GRID,
             "attacks": ATTACKS,
         }

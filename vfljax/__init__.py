@@ -22,6 +22,10 @@
     switches.py      JAX's own switches                      metrics.py     accuracy, AUC, leak
     machine.py       devices, memory, compiled programs      keys.py        random keys by name
 
+Public are the names of ``vfljax.__all__``, and the ``__all__`` of the modules among them and of
+``defenses.core`` and ``attacks.core``. ``suite`` is ``auditing.suite``, and ``trees`` is ``federation.trees``.
+All else is private and may change. ``analysis/reference/python.md`` lists the public names.
+
 Reading order: README, ``federation.protocol``, one defense (``defenses.kdk``), one attack (``attacks.direct``),
 ``federation.training``, ``config``, ``sweep.grid``, ``sweep.train``, ``attacking.view``,
 ``attacking.run``, ``report``.
@@ -66,7 +70,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vfljax import attacks, config, datasets, defenses, models, plugins, store, testing
+    from vfljax import attacks, config, datasets, defenses, errors, models, plugins, testing, types
     from vfljax.api.attack import attack, attack_wire
     from vfljax.api.audit import audit
     from vfljax.api.data import data
@@ -74,7 +78,9 @@ if TYPE_CHECKING:
     from vfljax.api.loading import load
     from vfljax.api.sweep import run_sweep
     from vfljax.api.verify import verify
+    from vfljax.auditing import suite
     from vfljax.defenses import chain
+    from vfljax.federation import trees
     from vfljax.machine import use_this_machine
     from vfljax.recorder import Recorder
 
@@ -91,17 +97,21 @@ __all__ = [
     "data",
     "datasets",
     "defenses",
+    "errors",
     "load",
     "models",
     "plugins",
     "run_sweep",
-    "store",
+    "suite",
     "testing",
+    "trees",
+    "types",
     "use_this_machine",
     "verify",
 ]
 
-# public names that are not modules, and where each is defined
+# public names that are not modules of this package, and where each is defined
+_MODULES = {"suite": "vfljax.auditing.suite", "trees": "vfljax.federation.trees"}
 _NAMES = {
     "Recorder": "vfljax.recorder",
     "VERDICTS": "vfljax.api.forms",
@@ -126,6 +136,8 @@ def __getattr__(name: str) -> Any:
         return version("vfljax")
     if name in _NAMES:
         return getattr(importlib.import_module(_NAMES[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name in __all__:
         return importlib.import_module(f"vfljax.{name}")
     raise AttributeError(f"module 'vfljax' has no attribute {name!r}")

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ["UnmetError", "UserError", "check", "unknown"]
+
 MOST = 40  # a message lists all known names up to this number
 # the folder of a wheel that holds configs, by their paths in a checkout
 PACKAGED = pathlib.Path(__file__).with_name("packaged")

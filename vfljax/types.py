@@ -38,6 +38,32 @@ from typing import Any, NamedTuple
 import flax.linen as nn
 import jax
 
+__all__ = [
+    "KINDS",
+    "MALICIOUS",
+    "NO_SPLIT",
+    "SPLIT",
+    "Array",
+    "Batch",
+    "Context",
+    "CutLayer",
+    "DefenseSpec",
+    "Exchange",
+    "Federation",
+    "HParams",
+    "HostArray",
+    "Input",
+    "Known",
+    "Mates",
+    "PyTree",
+    "Scores",
+    "Spec",
+    "State",
+    "Sums",
+    "View",
+    "Weights",
+]
+
 Array = jax.Array
 PyTree = Any
 CHUNK = 1024  # rows evaluated at a time, so that test sets need no more memory than batches

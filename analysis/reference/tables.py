@@ -277,6 +277,45 @@ def _glossary() -> str:
 """
 
 
+def public() -> dict[str, Any]:
+    """Returns the public modules, by the name that users import, which list their names in ``__all__``."""
+    modules = {
+        n: getattr(vfljax, n) for n in vfljax.__all__ if inspect.ismodule(getattr(vfljax, n))
+    }
+    shared = {"attacks.core": attacks.core, "defenses.core": defenses.core}
+    named = {f"vfljax.{name}": module for name, module in sorted({**modules, **shared}.items())}
+    return {"vfljax": vfljax, **named}
+
+
+def _first_sentence(value: Any) -> str:
+    """Returns the first paragraph of a class's or function's docstring; a constant's value, or its type if it
+    is long."""
+    if inspect.isclass(value) or inspect.isroutine(value):
+        text = inspect.getdoc(value) or ""
+        return " ".join(text.partition("\n\n")[0].split()).replace("``", "`")
+    return f"`{value!r}`" if len(repr(value)) < 80 else f"a {type(value).__name__}"
+
+
+def _python() -> str:
+    parts = []
+    for name, module in public().items():
+        head = " ".join((inspect.getdoc(module) or "").partition("\n\n")[0].split())
+        values = ((n, getattr(module, n)) for n in sorted(module.__all__))
+        rows = [(f"`{n}`", _first_sentence(v)) for n, v in values if not inspect.ismodule(v)]
+        body = table(("name", "what it is"), rows)
+        parts.append(f"## {name}\n\n{head.replace('``', '`')}\n\n{body}")
+    body = "\n\n".join(parts)
+    return f"""# Public names
+
+{MADE}
+
+These names are public, and the changelog names what changes of them. All else is private: it may change or go
+without notice. The guide, the notebooks, the configs and the entries of LeakBench import nothing else.
+
+{body}
+"""
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "defenses.md": _defenses,
     "attacks.md": _attacks,
@@ -286,6 +325,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "flags.md": _flags,
     "config.md": _config,
     "glossary.md": _glossary,
+    "python.md": _python,
 }
 
 

@@ -76,15 +76,15 @@ def test_leaks_have_a_row_for_each_stored_one_and_an_attack_is_chosen_by_its_opt
     for row in leaks[leaks["excess"].notna()].to_dict("records"):
         alone = best[row["known"], row["draws"], row["seed"]]
         assert row["excess"] == pytest.approx(row["leak"] - alone)
-    chosen = sweep.attack("direct", rule="most_negative")
+    chosen = sweep.attack_rows("direct", rule="most_negative")
     expected = leaks[leaks["label"] == "direct/most_negative"]
     assert chosen["leak"].dropna().tolist() == expected["leak"].dropna().tolist() != []
-    assert {*sweep.attack("probe", known=20)["known"]} == {20}
-    assert len(sweep.attack("direct")) == (leaks["attack"] == "direct").sum() > len(chosen)
+    assert {*sweep.attack_rows("probe", known=20)["known"]} == {20}
+    assert len(sweep.attack_rows("direct")) == (leaks["attack"] == "direct").sum() > len(chosen)
     with pytest.raises(KeyError, match="rule='first_negative', rule='most_negative'"):
-        sweep.attack("direct", rule="worst")
+        sweep.attack_rows("direct", rule="worst")
     with pytest.raises(KeyError, match="choose from active, direct, passive, probe"):
-        sweep.attack("norm")
+        sweep.attack_rows("norm")
 
 
 def test_a_sweep_is_shown_in_five_lines_and_a_table_without_markup_of_names(sweep):

@@ -113,7 +113,7 @@ MISUSES = [
     ("99", lambda w: sweep().trial(99)),
     ("'bottom'", lambda w: sweep().trial(0).weights()["bottom"]),
     ("'gradients'", lambda w: sweep().trial(0).exchange()["gradients"]),
-    ("most_negative", lambda w: sweep().attack("direct", rule=["most_negative"])),
+    ("most_negative", lambda w: sweep().attack_rows("direct", rule=["most_negative"])),
     ("'frontiers'", lambda w: sweep().figure("frontiers")),
     ("'nosie'", lambda w: sweep().to_xarray("nosie")),
     ("not finished", lambda w: sweep().run_attacks("direct", **QUIET)),

@@ -114,7 +114,7 @@ def test_defenses_are_methods_with_knobs_and_utilities_of_their_own(finished):
 
 def test_plain_gradients_show_all_labels_unless_these_are_randomized(finished):
     _, sweep = finished
-    leaks = sweep.attack("direct").groupby("method")["leak"].agg(["min", "max"])
+    leaks = sweep.attack_rows("direct").groupby("method")["leak"].agg(["min", "max"])
     assert leaks.loc["undefended", "min"] == 1
     assert leaks.loc["first_trees", "min"] == 1  # of the first tree that is told
     assert leaks.loc["label_dp", "max"] < 0.8
@@ -127,7 +127,7 @@ def test_a_graph_of_nodes_reads_the_paths_of_all_trees(tmp_path):
     truth = np.array(given["y"]) == "yes"
     written(tmp_path / "t.csv", given | {"pay1": truth + 0.0})
     sweep = again(tmp_path, {}, told="all", plain=False, seeds=1)
-    assert sweep.attack("node_spreading")["leak"].min() > 0.95
+    assert sweep.attack_rows("node_spreading")["leak"].min() > 0.95
 
 
 def test_candidates_are_grown_on_seeds_that_follow(finished, monkeypatch):

@@ -65,7 +65,7 @@ def test_a_report_written_again_has_the_figure_and_what_is_recorded_has_it_too(
 
 def test_a_table_is_run_and_recorded(launch, of_a_figure, monkeypatch):
     kept = []
-    monkeypatch.setattr(command.reproduce, "reproduce", lambda **given: (of_a_figure, []))
+    monkeypatch.setattr(command.running, "reproduce", lambda **given: (of_a_figure, []))
     monkeypatch.setattr(reproduction_page, "keep", lambda *given: kept.append(given) or "a/b")
     done = launch("reproduce", "--table=gafm/figure3", "--record")
     assert (done.returncode, done.stdout) == (0, "kept: a/b*\n")

@@ -105,8 +105,8 @@ class Sweep(store.StoredSweep):
         """
         return forms.leak_frame(self.judged)
 
-    def attack(self, name: str, /, **values: Any) -> pd.DataFrame:
-        """Returns the rows of ``leaks`` of one attack, such as ``attack("direct", rule="most_negative")``.
+    def attack_rows(self, name: str, /, **values: Any) -> pd.DataFrame:
+        """Returns the rows of ``leaks`` of one attack, such as ``attack_rows("direct", rule="most_negative")``.
 
         Args:
           name: of the attack.

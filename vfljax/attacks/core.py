@@ -27,6 +27,36 @@ import optax
 from vfljax import errors
 from vfljax.types import Array, HostArray, Known, Origin, PyTree, Scores, View
 
+__all__ = [
+    "BASELINES",
+    "CLEAN",
+    "KNOWN",
+    "OVER_EPOCHS",
+    "READS",
+    "SOLVE",
+    "USUAL",
+    "Attack",
+    "AttackRow",
+    "Batches",
+    "batches_at",
+    "by_party",
+    "check_epoch",
+    "check_numeric",
+    "check_whole",
+    "columns_of",
+    "labels_by_row",
+    "minimize",
+    "named_by",
+    "once",
+    "place_of",
+    "reads_epoch",
+    "received",
+    "scored",
+    "two_sided",
+    "unit",
+    "with_mates",
+]
+
 BASELINES = ("untrained", "logistic", "all_labels")
 """What an attack's figures may be compared with: the same attack on an untrained bottom, logistic
 regression on the same labels without any federation, and the same attack knowing every label (its

@@ -32,6 +32,20 @@ from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import Plan, trials_of
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
 
+__all__ = [
+    "ATTACKS",
+    "DRAWS",
+    "FEDERATIONS",
+    "OF_TREES",
+    "SHARES",
+    "method",
+    "middle",
+    "model",
+    "strengths",
+    "suited",
+    "trained",
+]
+
 SHARES = (0.6, 0.2, 0.2)  # training, validation, test
 KNOWN = 40  # labels that an attacker knows
 DRAWS = 5  # draws of the known labels over which figures are averaged
@@ -136,6 +150,34 @@ def model(classes: int) -> dict[str, Any]:
     }
 
 
+def trained(
+    classes: int, data: Mapping[str, Any], parties: Mapping[str, Any], training: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns the fields ``data``, ``parties``, ``model`` and ``training`` of a config, as audits have them.
+
+    Args:
+      classes: C.
+      data: fields of ``config.data``; by default rows are divided by ``SHARES``, and columns are standardized.
+      parties: of ``config.parties``.
+      training: of ``config.training``, with at least ``epochs`` and ``batch_size``; by default Adam trains, and
+        the exchange of the first two epochs and of the last is recorded.
+    """
+    shares = dict(zip(("train", "validation", "test"), SHARES, strict=True))
+    return {
+        "data": {**shares, "scaling": "standard", **data},
+        "parties": dict(parties),
+        "model": model(classes),
+        "training": {
+            "optimizer": "adam",
+            "learning_rate": 1e-3,
+            "momentum": 0.0,  # not read by Adam
+            "weight_decay": 0.0,
+            "record": (0, 1, -1),
+            **training,
+        },
+    }
+
+
 def config(
     table: Survey,
     label_party: str,
@@ -168,30 +210,25 @@ def config(
     return {
         "name": f"audit of {printable(pathlib.PurePath(table.data).name.split('.')[0])}",
         "seeds": seeds,
-        "data": {
-            "name": "table",
-            "dir": str(pathlib.Path(table.data).resolve()),
-            "options": table.options,
-            **dict(zip(("train", "validation", "test"), SHARES, strict=True)),
-            "scaling": "standard",
-        },
-        "parties": {
-            "passive": len(passive),
-            "label_features": bool(table.owners[label_party]),
-            "columns": tuple(table.owners[name] for name in parties if table.owners[name]),
-            "names": tuple(parties),
-        },
-        "model": model(classes),
-        "training": {
-            "epochs": epochs,
-            "batch_size": min(batch, rows),
-            "optimizer": "adam",
-            "learning_rate": 1e-3,
-            "momentum": 0.0,
-            "weight_decay": 0.0,
-            "record": (0, 1, -1),
-            "record_rows": RECORDED if rows > RECORDED else 0,
-        },
+        **trained(
+            classes,
+            data={
+                "name": "table",
+                "dir": str(pathlib.Path(table.data).resolve()),
+                "options": table.options,
+            },
+            parties={
+                "passive": len(passive),
+                "label_features": bool(table.owners[label_party]),
+                "columns": tuple(table.owners[name] for name in parties if table.owners[name]),
+                "names": tuple(parties),
+            },
+            training={
+                "epochs": epochs,
+                "batch_size": min(batch, rows),
+                "record_rows": RECORDED if rows > RECORDED else 0,
+            },
+        ),
         "known_draws": DRAWS,
         "malicious": {"parties": groups, "gamma": 1.0},
         "teacher": {

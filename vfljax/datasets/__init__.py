@@ -19,7 +19,7 @@ from typing import Any
 from vfljax.datasets import cache, converters, prepared, table
 from vfljax.datasets import options as loader_options
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
-from vfljax.datasets.core import Conversion, Dataset
+from vfljax.datasets.core import Column, Conversion, Dataset
 from vfljax.datasets.npz import npz
 from vfljax.datasets.table_errors import permitted
 from vfljax.datasets.wire import wire
@@ -160,11 +160,11 @@ def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
 __all__ = [
     "EMBEDDED",
     "LOADERS",
-    "READERS",
     "TABLE",
+    "Column",
+    "Conversion",
     "Dataset",
     "load",
     "options_of",
     "prepare",
-    "prepared_at",
 ]

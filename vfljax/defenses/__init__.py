@@ -31,7 +31,7 @@ from vfljax.defenses import (
     vlp,
 )
 from vfljax.defenses.core import Defense, TrainingData, chain
-from vfljax.defenses.rows import DefenseRow, Knower, Remarks, Strengths
+from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Knower, Remarks, Strengths
 from vfljax.types import Array, DefenseSpec, PyTree, Spec
 
 TABLE: dict[str, DefenseRow] = {
@@ -107,6 +107,8 @@ def with_networks(spec: Spec) -> Spec:
 
 
 __all__ = [
+    "AVERAGING",
+    "READING",
     "TABLE",
     "Defense",
     "DefenseRow",
@@ -114,11 +116,5 @@ __all__ = [
     "Remarks",
     "Strengths",
     "TrainingData",
-    "build",
     "chain",
-    "having",
-    "reader",
-    "readers",
-    "reads_scores",
-    "with_networks",
 ]

@@ -27,6 +27,19 @@ passive parties' [B, D] and ``targets`` are [B, C]. In a defense's loss slot ``s
 ``Scoped``."""
 
 
+__all__ = [
+    "Defense",
+    "Scoped",
+    "TrainingData",
+    "chain",
+    "per_party",
+    "require_top_model",
+    "require_two_classes",
+    "stateless",
+    "with_gradient",
+]
+
+
 class TrainingData(NamedTuple):
     """What the ``init`` of a defense may read before training."""
 

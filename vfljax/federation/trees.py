@@ -42,6 +42,21 @@ import numpy as np
 from vfljax.errors import imported
 from vfljax.types import HostArray
 
+__all__ = [
+    "ALL",
+    "OWN",
+    "TOLD",
+    "UNTOLD",
+    "Boosting",
+    "Trees",
+    "gradients",
+    "nodes",
+    "paths",
+    "probabilities",
+    "randomized",
+    "train",
+]
+
 UNTOLD = -1  # in place of a node that a party is not told
 OWN, ALL = TOLD = ("own", "all")
 """Which nodes passive parties are told: those of their own part in the protocol, or all."""

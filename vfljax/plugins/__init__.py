@@ -23,13 +23,4 @@ from vfljax.plugins.described import (
 )
 from vfljax.plugins.use import Plugin, use
 
-__all__ = [
-    "Plugin",
-    "check_in_use",
-    "described",
-    "is_recorded",
-    "recorded",
-    "required",
-    "stand_in",
-    "use",
-]
+__all__ = ["Plugin", "use"]

@@ -30,7 +30,7 @@ from vfljax.testing.rules import MANY, ContractError, broken
 from vfljax.testing.rules import rule as keeping
 from vfljax.types import SPLIT
 
-__all__ = ["ContractError", "check", "check_attack", "check_defense", "check_plugins", "rules"]
+__all__ = ["ContractError", "check", "check_attack", "check_defense", "rules"]
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
