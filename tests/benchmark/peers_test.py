@@ -57,7 +57,11 @@ def test_the_least_program_makes_numpy_s_update_and_records_its_exchange(width):
         for t, rows in enumerate(drawn.orders[s]):
             features = [np.float64(x[rows]) for x in drawn.features]
             bottoms, top, state, expected = reference.step(
-                *(bottoms, top, state, features, np.eye(3)[drawn.labels[rows]]),
+                bottoms,
+                top,
+                state,
+                features,
+                np.eye(3)[drawn.labels[rows]],
                 **{"lr": drawn.rates[s], "mu": 0.9, "wd": 5e-4},
             )
             np.testing.assert_allclose(sent[lane][t], expected.embeddings[0], rtol=1e-4, atol=1e-5)

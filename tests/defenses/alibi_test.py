@@ -30,7 +30,11 @@ def test_a_step_agrees_with_the_twin_trained_on_the_posterior_of_o():
     o = np.float64(initial.defense["alibi"])[np.asarray(batch.index)]
     t = reference.posterior(scipy.special.softmax(logits, axis=1), o, EPSILON)
     bottoms, top, _, expected = twin.step(
-        *(bottoms, top, twin.start([*bottoms, top]), features, t),
+        bottoms,
+        top,
+        twin.start([*bottoms, top]),
+        features,
+        t,
         **{"lr": 0.1, "mu": 0.9, "wd": 0.01, "aggregation": spec.aggregation},
     )
     np.testing.assert_allclose(metrics.loss, expected.loss, rtol=1e-5)

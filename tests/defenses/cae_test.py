@@ -62,7 +62,7 @@ def test_a_step_agrees_with_the_protocols_twin_on_codes():
     bottoms, top = nets_of(state.weights)
     goal = book[np.asarray(batch.labels)]
     *_, expected = twin.step(
-        *(bottoms, top, twin.start([*bottoms, top]), features, goal), lr=0.1, mu=0.9, wd=5e-4
+        bottoms, top, twin.start([*bottoms, top]), features, goal, lr=0.1, mu=0.9, wd=5e-4
     )
     _, (exchange,), (metrics,) = harness.run_steps(spec, hparams, [batch])
     for p in range(spec.passive):

@@ -66,7 +66,12 @@ def fresh_state(discriminator):
 def take_step(knobs, state, generator, f, labels, key, terms, entropy, output):
     """(gradients for (generator, f), GAFM's new state, logits)"""
     context = Context(
-        *(jnp.arange(ROWS), labels, None, *(jnp.int32(0),) * 3, key, KEY),
+        jnp.arange(ROWS),
+        labels,
+        None,
+        *(jnp.int32(0),) * 3,
+        key,
+        KEY,
         **{"train": True, "cut_layer": CutLayer(output=output)},
     )
     defended = gafm(**knobs, terms=terms, ce_input=entropy).loss(top_model)
@@ -103,8 +108,12 @@ def test_three_steps_are_those_of_the_numpy_twin(output, entropy, columns):
         key = jax.random.key(t)
         real, ytilde = draws(key, jnp.asarray(labels), KNOBS["delta"], KNOBS["sigma"])
         expected = reference.step(
-            *([tuple(np.float64(t) for t in layer) for layer in generator], twin, moments),
-            *(np.float64(f), np.float64(real), np.float64(ytilde)),
+            [tuple(np.float64(t) for t in layer) for layer in generator],
+            twin,
+            moments,
+            np.float64(f),
+            np.float64(real),
+            np.float64(ytilde),
             bottom_sigmoid=(output, entropy) == ("sigmoid", "released"),
             **{name: KNOBS[name] for name in ("gamma", "clip", "learning_rate")},
         )

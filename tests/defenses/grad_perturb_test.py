@@ -64,7 +64,11 @@ def test_a_step_agrees_with_the_twin_of_one_gradient_a_class(classes, changes, r
         return sent[p] if reach == "cut" and p < spec.passive else g
 
     bottoms, top, _, _ = twin.step(
-        *(bottoms, top, state, [np.float64(x) for x in batch.features], goal),
+        bottoms,
+        top,
+        state,
+        [np.float64(x) for x in batch.features],
+        goal,
         **{"lr": 0.1, "mu": 0.9, "wd": 0.01, "aggregation": spec.aggregation, "defend": defend},
     )
     for variables, net in zip(final.weights.bottoms, bottoms):

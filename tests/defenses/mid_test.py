@@ -90,7 +90,7 @@ def test_logits_are_the_twins_at_mu_in_predictions_and_at_the_noise_in_training(
         logits, _ = read(spec, params, cut, train)
         embeddings = [np.asarray(z, float) for z in cut]
         expected = reference.logits(
-            *(embeddings, twins, top, noise, 0.7, lambda zs: sum(zs) / len(zs), False)
+            embeddings, twins, top, noise, 0.7, lambda zs: sum(zs) / len(zs), False
         )
         np.testing.assert_allclose(logits, expected, rtol=1e-3, atol=1e-4)
 

@@ -21,7 +21,7 @@ from vfljax.sweep.grid import parse
 
 NAN, SEEDS = math.nan, 5
 FACTS = Facts(
-    *(2, 0.5, 2000, 40), parties=("telco", "shop"), class_names=("defaulted", "repaid"), positive=0
+    2, 0.5, 2000, 40, parties=("telco", "shop"), class_names=("defaulted", "repaid"), positive=0
 )
 WOBBLE = np.array([0.0, 0.004, -0.004, 0.002, -0.002])
 UTILITY = {"test_utility": 0.90, "validation_utility": 0.90}

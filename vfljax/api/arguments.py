@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import fnmatch
 import functools
 import inspect
 import json
@@ -225,14 +226,17 @@ def named(fields: Mapping[str, str]) -> Iterator[None]:
     """Lets errors of the block name arguments in place of the config fields that are made from them.
 
     Args:
-      fields: the argument of each config field, or of each group of fields such as "data.options".
+      fields: the argument of each config field, "" for one that no argument sets. In "attacks.*.known" the star
+        stands for any name, and the first entry that fits counts. A star in the argument is the field's last
+        name: {"data.options.*": "option.*"}.
     """
 
-    def renamed(field: Field) -> Field:
-        group, _, name = field.path.rpartition(".")
-        if field.path in fields:
-            return argument(fields[field.path])
-        return argument(f"{fields[group]}.{name}") if group in fields else field
+    def renamed(field: Field) -> Field | str:
+        for pattern, given in fields.items():
+            if fnmatch.fnmatchcase(field.path, pattern):
+                name = field.path.rpartition(".")[2]
+                return argument(given.replace("*", name)) if given else ""
+        return field
 
     try:
         yield

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import pathlib
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import numpy as np
 
-from vfljax.api.arguments import Options, Path, Whole, checked
+from vfljax.api.arguments import Options, Path, Whole, checked, named
 from vfljax.api.data import of_loader
 from vfljax.errors import MOST_WHOLE, Field, UserError, argument, unknown, user_path
 
@@ -24,6 +23,23 @@ if TYPE_CHECKING:
 Seeds = Annotated[int, msgspec.Meta(ge=1, le=MOST_WHOLE)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 PARTIES = argument("parties")
+# the argument for each config field that an audit sets, and "" for fields that it fixes
+FIELDS = {
+    "attacks.*.known": "known",
+    "data.dir": "table",
+    "data.options": "option",
+    "data.options.bins": "bins",
+    "data.options.label": "label",
+    "data.options.options": "options",
+    "data.options.*": "option.*",
+    "federations": "federation",
+    "seeds": "seeds",
+    "attackers": "attackers",
+    "malicious.parties": "attackers",
+    "parties.*": "parties",
+    "beyond_limits": "",
+    "data.shares": "",
+}
 EXAMPLE = "'bank: LIMIT_BAL, AGE; telco: PAY_*, BILL_*'"
 
 
@@ -165,11 +181,19 @@ def audit(
     loader = of_loader("table", {**(option or {}), **own})
     goal = {"max_leak": 1.0 if max_leak is None else max_leak}
     goal |= {"max_cost": max_cost, "keep_gain": keep_gain}
-    try:
+    with named(FIELDS):
         is_file = isinstance(table, str | os.PathLike)
         path = user_path(table, argument("table")) if is_file else written_frame(table, folder)
         asked = AuditRequest(
-            *(str(path), str(label), owners, loader, holder, attacking, known, seeds, goal)
+            data=str(path),
+            label=str(label),
+            parties=owners,
+            options=loader,
+            label_party=holder,
+            attackers=attacking,
+            known=known,
+            seeds=seeds,
+            goal=goal,
         )
         if trees:
             grid = trees_grid.grid_of(str(trees_config or trees_grid.CONFIG), told)
@@ -196,30 +220,7 @@ def audit(
         say(run.report(folder, say, verbose) if again else text)
         for outcome in outcomes:
             outcome.check()
-    except UserError as error:  # it may name fields of a config, and this function has none
-        raise error.renamed(_as_argument) from error
     return load(folder)
-
-
-def _as_argument(field: Field) -> Field | str:
-    """Returns the argument that sets a field of the config; "" for fields that an audit fixes.
-
-    >>> str(_as_argument(Field("attacks.probe.known"))), str(_as_argument(Field("data.options.drop")))
-    ('known', 'drop')
-    """
-    group, _, name = field.path.rpartition(".")
-    if field.path in ("data.options.label", "data.options.bins") or re.fullmatch(
-        r"attacks\.\w+\.known", field.path
-    ):
-        return argument(name)
-    if group == "data.options" and name != "options":
-        return argument(f"option.{name}")
-    named = {"data.dir": "table", "data.options": "option", "data.options.options": "options"}
-    named |= {"federations": "federation", "seeds": "seeds", "attackers": "attackers"}
-    named |= {"malicious.parties": "attackers"}
-    if field.path in named or group == "parties":
-        return argument(named.get(field.path, "parties"))
-    return "" if field.path in ("beyond_limits", "data.shares") else field
 
 
 def _label_party(name: Any, parties: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ FIELDS = {
     "data.dir": "data_dir",
     "data.options": "option",
     "data.options.options": "options",
+    "data.options.*": "option.*",
     **{f"parties.{name}": name for name in ("passive", "label_features", "shares", "rule")},
 }
 """The argument for each config field that ``data`` sets."""

@@ -127,6 +127,8 @@ def parsed(command: Command, words: Sequence[str]) -> dict[str, Any]:
 
 def _fields(words: Iterable[str]) -> list[str]:
     """Rewrites --config.a=1 and --config.a 1 as --config.FIELD=a=1."""
+    # not ``ml_collections.config_flags``: it gives a field one type, so that a number cannot become an axis of
+    # several, shows an AttributeError for an unknown field, and reads ``sys.argv`` whatever words it is given
     out, left = [], iter(words)
     for word in left:
         if match := re.fullmatch(r"--?config\.([^=]+)(?:=(.*))?", word, re.DOTALL):

@@ -104,7 +104,9 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = 
         experiment,
         f"config.first_seed + config.seeds={seeds:,}, a division of {everything:,} rows each,",
         # for each seed and row an int32 on the host and on every device
-        *("memory", 4 * seeds * everything * (1 + jax.device_count()), free_memory()),
+        "memory",
+        4 * seeds * everything * (1 + jax.device_count()),
+        free_memory(),
         "choose fewer seeds",
     )
     splits = [
