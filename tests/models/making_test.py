@@ -16,19 +16,18 @@ from vfljax.models.making import make_network, networks_for, options_of
 from vfljax.sweep import plan, teachers
 from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
-from vfljax.sweep.specs import network
 from vfljax.types import Input
 
 TABLE, IMAGE = Input("table", (5,)), Input("image", (32, 16, 3))
 CODES, TEXT = Input("table", (3,), (0, 7, 9)), Input("text", (16,), (50,), 0)
 
 
-def network_fields(**changes):
-    return network(parse({"model": changes}).model)
+def model_of(**changes):
+    return parse({"model": changes}).model
 
 
 def make(reads, **changes):
-    return make_network(network_fields(**changes), 4, "identity", reads)
+    return make_network(model_of(**changes), 4, "identity", reads)
 
 
 def test_the_default_is_the_mlp_it_always_was():
@@ -46,7 +45,7 @@ def test_options_and_what_the_data_says_reach_the_network():
     assert make(TABLE, bottom="wide_deep").vocabulary == (0,) * 5
     tiny = make(TEXT, bottom="bert_tiny", options={"layers": 1})
     assert (tiny.vocabulary, tiny.layers, tiny.out) == (50, 1, 4)
-    assert make_network(network_fields(), 4, "tanh", TABLE).output == "tanh"
+    assert make_network(model_of(), 4, "tanh", TABLE).output == "tanh"
 
 
 @pytest.mark.parametrize("name", BOTTOMS)
@@ -147,7 +146,7 @@ READS |= {"criteo": CODES, "avazu": CODES, "imdb_bert": TEXT}
 @pytest.mark.parametrize("name", READS)
 def test_a_data_set_s_network_can_be_made_as_configured(name):
     model = parse(load(FOLDER / f"{name}.py").get_config("smoke")).model
-    net = make_network(network(model), model.cut, model.output, READS[name])
+    net = make_network(model, model.cut, model.output, READS[name])
     x = jnp.zeros((2, *READS[name].shape))
     cut, _ = jax.eval_shape(lambda: net.init_with_output(jax.random.key(0), x))
     assert cut.shape == (2, model.cut)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import flax.linen as nn
 
+from vfljax.config import Model, Teacher
 from vfljax.errors import UserError, unknown
 from vfljax.models import ACTIVATIONS, BOTTOMS, WEIGHTS, bert
 from vfljax.types import Input
@@ -20,31 +21,6 @@ SHARED = {
 MOST = 2**31 - 1  # XLA counts a dimension in int32
 # a config cannot set these
 NOT_OPTIONS = ("parent", "name", "out", "output", "vocabulary", "dtype")
-
-
-class NetworkFields(NamedTuple):
-    """The fields of a config about one network.
-
-    Attributes:
-      where: the group of these fields, for messages.
-      field: the field that holds the network's name, for messages.
-      name: name of the network.
-      hidden: widths of hidden layers.
-      activation: activation of hidden layers.
-      weights: initialization of linear layers.
-      options: the network's own fields.
-      chosen: which of ``hidden`` and ``activation`` differ from their defaults. They are refused if the
-        network does not read them.
-    """
-
-    where: str  # "config.model"
-    field: str  # "bottom"
-    name: str
-    hidden: tuple[int, ...]
-    activation: str
-    weights: str
-    options: Mapping[str, Any]
-    chosen: tuple[str, ...] = ()
 
 
 def options_of(name: str) -> dict[str, Any]:
@@ -109,9 +85,8 @@ def tuples(value: Any) -> Any:
     return tuple(map(tuples, value)) if isinstance(value, (list, tuple)) else value
 
 
-def _refuse_unreadable(fields: NetworkFields, reads: Input) -> None:
+def _refuse_unreadable(where: str, name: str, reads: Input) -> None:
     """Raises UserError if the network cannot read a party's columns."""
-    where, name = fields.where, fields.name
     network = _network_class(name)
     if reads.kind not in network.reads:
         others = ", ".join(n for n in BOTTOMS if reads.kind in _network_class(n).reads)
@@ -130,11 +105,11 @@ def _refuse_unreadable(fields: NetworkFields, reads: Input) -> None:
         raise UserError(what, remedy=remedy)
 
 
-def make_network(fields: NetworkFields, out: int, output: str, reads: Input) -> nn.Module:
-    """Returns the network of a config.
+def make_network(group: Model | Teacher, out: int, output: str, reads: Input) -> nn.Module:
+    """Returns the network of a bottom, or of the teacher.
 
     Args:
-      fields: the config's fields about the network.
+      group: ``config.model`` or ``config.teacher``.
       out: width of its embedding.
       output: the activation that it ends in.
       reads: the columns of its party.
@@ -143,29 +118,34 @@ def make_network(fields: NetworkFields, out: int, output: str, reads: Input) -> 
       UserError: for an unknown name, columns that the network cannot read, and fields or options that it does
         not have or whose values are not valid.
     """
-    where, name = fields.where, fields.name
+    if isinstance(group, Model):
+        where, field, name = "config.model", "bottom", group.bottom
+        values: dict[str, Any] = {"activation": group.activation, "weights": group.weights}
+    else:
+        where, field, name = "config.teacher", "network", group.network
+        values = {"activation": "relu", "weights": "default"}
+    values["hidden"] = group.hidden
     if name not in BOTTOMS:
-        raise unknown(f"{where}.{fields.field}", name, BOTTOMS)
+        raise unknown(f"{where}.{field}", name, BOTTOMS)
     if output not in ACTIVATIONS:
         raise unknown(f"{where}.output", output, ACTIVATIONS)
-    _refuse_unreadable(fields, reads)
-    defaults = options_of(name)
-    for field in fields.options:
+    _refuse_unreadable(where, name, reads)
+    defaults, shared = options_of(name), SHARED.get(name, ("weights",))
+    for field in group.options:
         if field not in defaults:
             raise unknown(f"field of {where}.options ({name})", field, defaults)
-    shared = SHARED.get(name, ("weights",))
-    for field in fields.chosen:
-        if field not in shared:
-            value = tuples(getattr(fields, field))
+    for field in ("hidden", "activation"):
+        chosen = values[field] != getattr(type(group)(), field, values[field])
+        if chosen and field not in shared:
             remedy = f"use {where}.options.{field}" if field in defaults else "leave it out"
-            what = f"{where}.{field}={value!r} is not read by the network {name!r}"
+            what = f"{where}.{field}={tuples(values[field])!r} is not read by the network {name!r}"
             raise UserError(what, remedy=remedy)
     arguments: dict[str, Any] = {
-        field: _checked(where, field, getattr(fields, field), "" if field != "hidden" else ())
+        field: _checked(where, field, values[field], "" if field != "hidden" else ())
         for field in shared
         if field in defaults
     }
-    for field, value in fields.options.items():
+    for field, value in group.options.items():
         default = () if defaults[field] is None else defaults[field]  # None: the MLP's hidden
         arguments[field] = _checked(f"{where}.options", field, value, default)
     for field, table in (("activation", ACTIVATIONS), ("weights", WEIGHTS)):

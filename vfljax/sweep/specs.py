@@ -18,13 +18,13 @@ import numpy as np
 import pandas as pd
 
 from vfljax import attacks, defenses, models
-from vfljax.config import Config, Malicious, Model, Teacher
+from vfljax.config import Config, Malicious, Model
 from vfljax.defenses.core import TrainingData
 from vfljax.errors import Field, UserError
 from vfljax.federation import optimizers
 from vfljax.federation.training import Member
 from vfljax.models import last_layer
-from vfljax.models.making import NetworkFields, make_network
+from vfljax.models.making import make_network
 from vfljax.sweep.grid import is_malicious, is_split, knobs_of, model_of, options_of, rows_of
 from vfljax.types import (
     HONEST,
@@ -49,27 +49,6 @@ class DataShape(NamedTuple):
 
 
 # --- the structure of a trial ---
-
-
-def network(group: Model | Teacher) -> NetworkFields:
-    """Returns the fields of the network of every bottom, or of the teacher.
-
-    Args:
-      group: ``config.model`` or ``config.teacher``.
-    """
-    where, field = ("model", "bottom") if isinstance(group, Model) else ("teacher", "network")
-    default = type(group)()
-    activation = getattr(group, "activation", "relu")
-    read = {"hidden": group.hidden, "activation": activation}
-    return NetworkFields(
-        where=f"config.{where}",
-        field=field,
-        name=getattr(group, field),
-        weights=getattr(group, "weights", "default"),
-        options=group.options,
-        chosen=tuple(k for k, v in read.items() if v != getattr(default, k, v)),
-        **read,
-    )
 
 
 def malicious_optimizer(malicious: Malicious, honest: str) -> str:
@@ -128,8 +107,7 @@ def make_spec(
     training, passive, rows = config.training, config.parties.passive, shape.num_rows
     cut, output = (model.cut, model.output) if split else (shape.num_classes, "identity")
     top = models.TOPS[model.top](model.top_hidden, shape.num_classes, weights=model.weights)
-    fields = network(model)
-    bottoms = tuple(make_network(fields, cut, output, reads) for reads in shape.inputs)
+    bottoms = tuple(make_network(model, cut, output, reads) for reads in shape.inputs)
     honest = training.optimizer
     attacker = malicious_optimizer(config.malicious, honest) if malicious else honest
     attacked_by = knowers(chain, split) & set(config.attacks)

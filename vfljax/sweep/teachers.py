@@ -24,13 +24,13 @@ from vfljax.models.making import make_network
 from vfljax.models.parties import from_module
 from vfljax.sweep.grid import rows_of
 from vfljax.sweep.grouping import Group
-from vfljax.sweep.specs import DataShape, chain_of, members_of, network
+from vfljax.sweep.specs import DataShape, chain_of, members_of
 from vfljax.types import Array, HostArray, Input, Spec
 
 
 def _make_teacher(teacher: Teacher, reads: Input, num_classes: int) -> TeacherSpec:
     """``config.teacher`` made concrete, for the columns of the label party."""
-    module = make_network(network(teacher), num_classes, "identity", reads)
+    module = make_network(teacher, num_classes, "identity", reads)
     return TeacherSpec(
         module, teacher.epochs, teacher.batch_size, teacher.learning_rate, teacher.temperature
     )

@@ -13,7 +13,6 @@ from vfljax.config import Config, as_axis, combinations
 from vfljax.errors import Field, UserError, check, unknown
 from vfljax.models.making import make_network
 from vfljax.sweep.grid import check_attacks
-from vfljax.sweep.specs import network
 from vfljax.types import MALICIOUS, SPLIT, AttackIdentity, Federation, Input, federation_of
 
 
@@ -124,7 +123,7 @@ def _is_in_label(values: Any, value: Any) -> bool:
 def _bottom(config: Config, reads: Input) -> nn.Module:
     """Returns a bottom model of the config, whose cut width does not matter here."""
     model = config.model
-    return make_network(network(model), model.cut, model.output, reads)
+    return make_network(model, model.cut, model.output, reads)
 
 
 def make_attack(variant: AttackVariant, bottoms: tuple[nn.Module, ...], num_classes: int) -> Attack:
