@@ -48,9 +48,7 @@ def finish(
 
     Args:
       experiment: to be trained and attacked.
-      workdir: the folder of the sweep.
       command: the command that makes the sweep, for its header.
-      say: is given each line of progress.
       make: makes the units, in this process or by workers elsewhere.
       may: whether a unit may still be begun.
       stages: parts of the experiment whose units are made first, each a config that has the one before.
@@ -94,7 +92,6 @@ def confirm(workdir: pathlib.Path, command: str, say: Say = print, make: Work = 
     Args:
       workdir: the folder of a sweep that is trained and attacked.
       command: the command that makes the sweep, for its header.
-      say: is given each line of progress.
       make: makes the units, in this process or by workers elsewhere.
 
     Raises:
@@ -117,7 +114,6 @@ def control(
     Args:
       workdir: the folder of a sweep that is trained and attacked.
       command: the command that makes the sweep, for its header.
-      say: is given each line of progress.
       make: makes the units, in this process or by workers elsewhere.
 
     Raises:
@@ -208,7 +204,6 @@ def stored_plan(
     """Plans a stored sweep as it was trained, to be attacked.
 
     Args:
-      workdir: the folder of the sweep.
       data_dir: where the data are now, if they have moved.
       unfinished: whether a sweep that is not trained whole is planned too.
 
@@ -243,11 +238,9 @@ def attack_stored(
 
     Args:
       plan: of the stored sweep.
-      workdir: the folder of the sweep.
       attacks: names of those that are run, on all trials, or a mapping of names to options; None for the
         sweep's own.
       make: makes the units, in this process or by workers elsewhere.
-      say: is given each line of progress.
       may: whether a unit may still be begun.
     """
     experiment = plan.experiment
@@ -276,7 +269,6 @@ def drop_attacks(workdir: pathlib.Path, names: Collection[str]) -> None:
     """Removes attacks from a stored sweep, prints their labels, and writes the tables.
 
     Args:
-      workdir: the folder of the sweep.
       names: names of attacks ("direct"), or labels of single variants ("direct/most_negative").
 
     Raises:

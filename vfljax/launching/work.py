@@ -84,7 +84,6 @@ def begin(
       experiment: to be trained and attacked.
       workdir: the folder of the sweep, new or of the same sweep.
       command: the command that makes the sweep, for its header.
-      say: is given each line of progress.
       stages: parts of the experiment whose units are made first, each a config that has the one before.
 
     Raises:
@@ -126,7 +125,6 @@ def work(begun: Begun, say: Say = print, may: May = anything) -> Outcome:
 
     Args:
       begun: the sweep.
-      say: is given each line of progress.
       may: whether a unit may still be begun; it is asked before each.
 
     Raises:

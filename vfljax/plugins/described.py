@@ -181,7 +181,6 @@ def check_in_use(header: Mapping[str, Any], workdir: pathlib.Path) -> None:
     """Raises a UserError that names all plugins with which a sweep was made and which are not in use.
 
     Args:
-      header: of the sweep.
       workdir: its folder, for the message.
     """
     records, rows = [header, *header["attacks"].values()], all_rows()

@@ -124,7 +124,6 @@ def claim(workdir: pathlib.Path, unit: str) -> Iterator[bool]:
     """Claims a unit for the block, without waiting. Yields whether no other process has it.
 
     Args:
-      workdir: the folder of the sweep.
       unit: name of the unit.
     """
     path = workdir / CLAIMS / f"{slug(unit)}.lock"
@@ -159,7 +158,6 @@ def attempt(workdir: pathlib.Path, unit: str) -> Iterator[None]:
     An interrupt is no failure. Success clears the unit's failures. The caller has claimed the unit.
 
     Args:
-      workdir: the folder of the sweep.
       unit: name of the unit.
     """
     name = f"{slug(unit)}.{time.time_ns():016x}{uuid.uuid4().hex[:16]}.json"  # in order of time

@@ -199,7 +199,6 @@ def refuse_another(
     """Raises an error if a requested sweep is neither the stored one nor an extension of it.
 
     Args:
-      workdir: the folder of the sweep.
       stored: header of the stored sweep.
       header: header of the requested sweep.
 

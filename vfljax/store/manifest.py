@@ -91,7 +91,6 @@ def open_folder(workdir: pathlib.Path, unit: str, sizes: bool = True) -> Folder:
     """Returns a folder of a sweep after checking its manifest. Files are checked when they are asked for.
 
     Args:
-      workdir: the folder of the sweep.
       unit: the path of the folder within it.
       sizes: whether the sizes of all its files are compared now.
 
@@ -130,7 +129,6 @@ def new_folder(
     """Makes a folder with its manifest atomically. If another process has made it meanwhile, that one stays.
 
     Args:
-      workdir: the folder of the sweep.
       unit: the path of the new folder within it.
       arrays: the arrays that it will hold; their sizes are checked against the room on the disk.
       **more: other fields of the manifest.

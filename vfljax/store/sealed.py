@@ -45,7 +45,6 @@ def unsound(workdir: pathlib.Path, unit: str, error: Exception, name: str = "") 
     else ``Damaged``.
 
     Args:
-      workdir: the folder of the sweep.
       unit: the part.
       error: what its reader raised.
       name: the file of the part that is to be named.
@@ -113,7 +112,6 @@ def begin_root(workdir: pathlib.Path, content: Mapping[str, Any]) -> None:
     """Writes the record of a new sweep. If another process has written one meanwhile, that one stays.
 
     Args:
-      workdir: the folder of the sweep.
       content: content of the record.
     """
     main, _ = _places(workdir)
@@ -132,7 +130,6 @@ def write_root(workdir: pathlib.Path, content: Mapping[str, Any]) -> None:
     """Writes a sweep's record and its copy, except files that hold the same record already.
 
     Args:
-      workdir: the folder of the sweep.
       content: content of the record.
     """
     record = seal({**content, KIND: "sweep"})

@@ -67,7 +67,6 @@ def units_of(header: Mapping[str, Any], outdated: bool = False) -> list[Unit]:
     of all cheaper attacks on the same block.
 
     Args:
-      header: of the sweep.
       outdated: whether units are listed too that an earlier rule of an attack made, or left unmade.
     """
     # sweeps without stages are older than these
@@ -149,7 +148,6 @@ def read_results(workdir: pathlib.Path, shards: Iterable[str]) -> pa.Table:
     """Returns the rows of results of finished shards, one for each trial.
 
     Args:
-      workdir: the folder of the sweep.
       shards: names of the shards.
     """
     folders = (open_folder(workdir, shard_unit(name)) for name in shards)
@@ -160,7 +158,6 @@ def read_rows(workdir: pathlib.Path, units: Iterable[str]) -> pa.Table:
     """Returns the rows of finished units of attacks or of the local-only baseline.
 
     Args:
-      workdir: the folder of the sweep.
       units: names of the units.
     """
     return read_tables([open_folder(workdir, unit).file(ROWS) for unit in units], workdir)
@@ -180,7 +177,6 @@ def write_shard(
     """Stores a finished shard, and removes its saved progress.
 
     Args:
-      workdir: the folder of the sweep.
       name: name of the shard.
       rows: rows of results, one per trial.
       weights: final weights, with a leading member axis.
@@ -208,7 +204,6 @@ def write_rows(workdir: pathlib.Path, unit: str, rows: list[dict[str, Any]], **a
     """Stores a finished unit of rows, and removes its saved progress.
 
     Args:
-      workdir: the folder of the sweep.
       unit: name of the unit.
       rows: all its rows, perhaps none.
       **about: other fields of the manifest, such as its cost.
@@ -227,7 +222,6 @@ def write_partial(
     """Saves an unfinished shard, and removes its earlier saves once this one is complete.
 
     Args:
-      workdir: the folder of the sweep.
       name: name of the shard.
       done: number of epochs trained.
       tree: tree of arrays to save.
@@ -244,7 +238,6 @@ def write_partial_rows(workdir: pathlib.Path, unit: str, rows: list[dict[str, An
     """Saves the rows so far of an unfinished unit, and removes its earlier saves once this one is complete.
 
     Args:
-      workdir: the folder of the sweep.
       unit: name of the unit.
       rows: its rows so far.
     """
@@ -299,7 +292,6 @@ def read_partial(workdir: pathlib.Path, name: str) -> tuple[int, PyTree] | None:
     """Returns (epochs done, tree of arrays) of the last save of an unfinished shard, or None without a save.
 
     Args:
-      workdir: the folder of the sweep.
       name: name of the shard.
 
     Raises:
@@ -327,7 +319,6 @@ def width_of_shard(workdir: pathlib.Path, name: str) -> int:
     finished; 0 if that is unknown.
 
     Args:
-      workdir: the folder of the sweep.
       name: name of the shard.
 
     Raises:
@@ -351,7 +342,6 @@ def write_shared(workdir: pathlib.Path, name: str, arrays: Mapping[str, np.ndarr
     """Stores arrays that several units read, unless they are stored already.
 
     Args:
-      workdir: the folder of the sweep.
       name: name of the folder of these arrays.
       arrays: arrays by name.
     """

@@ -277,7 +277,6 @@ def model_of(config: Config, method: str) -> Model:
     """Returns the sweep's model with the top model that the method names.
 
     Args:
-      config: of the sweep.
       method: its name in ``config.grid``.
     """
     tops = _tops(config, method)
@@ -301,7 +300,6 @@ def check_trials(config: Config, federations: Sequence[Federation]) -> None:
     """Raises UserError for more trials in these federations than ``LIMITS`` allow; none is built yet.
 
     Args:
-      config: of the sweep.
       federations: those that it is trained in.
     """
     count = sum(
@@ -352,7 +350,6 @@ def trials(config: Config, federations: Sequence[Federation]) -> pd.DataFrame:
     """Returns the table of trials, configurations outermost, seeds innermost.
 
     Args:
-      config: of the sweep.
       federations: those to train; a method that needs a top model is left out of federations without one.
     """
     points, seeds = configurations(config), config.trained_seeds

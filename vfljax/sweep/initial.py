@@ -46,13 +46,7 @@ def models(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
 
 
 def weight_shapes(spec: Spec, seeds: HostArray, table: Table) -> Weights:
-    """Returns the shapes of every seed's weights [Q, ...]; nothing is computed.
-
-    Args:
-      spec: of the trials.
-      seeds: [Q].
-      table: the data.
-    """
+    """Returns the shapes of every seed's weights [Q, ...]; nothing is computed."""
     return _shapes(models(spec), len(seeds), _two_rows(table))
 
 
@@ -89,9 +83,7 @@ def initial_weights(
     They are drawn at random, except the bottoms' tensors that the file ``config.model.pretrained`` holds.
 
     Args:
-      spec: of the trials.
       experiment: the experiment, which may name a file of weights.
-      seeds: [Q].
       table: the data, of which only shapes are read.
       level: of ``programs.compiler_options``.
     """
@@ -119,9 +111,7 @@ def unread_tensors(spec: Spec, experiment: Config, seeds: HostArray, table: Tabl
     """Returns the tensors of ``config.model.pretrained`` that no bottom takes.
 
     Args:
-      spec: of the trials.
       experiment: the experiment, which names the file.
-      seeds: [Q].
       table: the data, of which only shapes are read.
 
     Raises:

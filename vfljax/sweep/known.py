@@ -21,9 +21,6 @@ def check_attacks(plan: Plan) -> None:
     On a stored sweep an attack that cannot be run is skipped. Attacks for two classes are always skipped on
     data of more classes, so that one list of attacks serves several data sets.
 
-    Args:
-      plan: of the sweep.
-
     Raises:
       UserError: for an attack that is defined on none of the federations that the config names, and for one
         with a number of known labels that is not available.

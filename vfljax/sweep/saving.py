@@ -36,7 +36,6 @@ def save(workdir: pathlib.Path, name: str, count: int, width: int, now: Saved) -
     The last epoch's exchange is saved only if that epoch is a recorded one.
 
     Args:
-      workdir: the folder of the sweep.
       name: of the shard.
       count: the number of its trials, which are the first members of the snapshot.
       width: how many are trained at once on each device.
@@ -55,7 +54,6 @@ def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved 
     """Returns what was saved of a shard, None if nothing was. Raises Damaged for a damaged save.
 
     Args:
-      workdir: the folder of the sweep.
       name: of the shard.
       count: the number of its trials.
       like: a snapshot of the same structure.

@@ -61,7 +61,6 @@ def width_of(experiment: Config, spec: Spec) -> int | None:
 
     Args:
       experiment: the config, which may name a width.
-      spec: of the trials.
     """
     heavy = not spec.light and machine.offered().cpu
     return experiment.execution.width or (1 if heavy else None)

@@ -40,7 +40,6 @@ def exchange_bytes(spec: Spec, members: int, recorded_epochs: int) -> int:
     """Returns the bytes of the exchange of some trials, as ``vfljax.store.exchange`` lists its arrays.
 
     Args:
-      spec: of the trials.
       members: the number of trials.
       recorded_epochs: the number of recorded epochs.
     """
@@ -55,7 +54,6 @@ def bytes_of(plan: Plan, shard: Shard) -> int:
     """Returns the bytes on disk of a shard, once it is finished.
 
     Args:
-      plan: of the sweep.
       shard: one of its shards.
     """
     group, members = plan.groups[shard.group], len(shard.trials)
@@ -100,17 +98,12 @@ def unfinished(plan: Plan, workdir: pathlib.Path) -> list[Shard]:
 
     Args:
       plan: of the sweep, divided as it is stored.
-      workdir: its folder.
     """
     return [shard for shard in plan.shards if not (workdir / "shards" / shard.name).is_dir()]
 
 
 def needs(plan: Plan, workdir: pathlib.Path) -> str:
     """Returns a phrase on the memory and disk that the shards left to train need.
-
-    Args:
-      plan: of the sweep.
-      workdir: its folder.
 
     Raises:
       UserError: if the free memory or the free disk does not suffice.

@@ -49,7 +49,6 @@ def check(teacher: Teacher, groups: Sequence[Group], table: Table, shape: DataSh
     Args:
       teacher: ``config.teacher``.
       groups: the trials of the sweep.
-      table: the data.
       shape: its classes, rows and columns.
     """
     if not any(defenses.reads_scores(group.spec.defenses) for group in groups):
@@ -142,7 +141,6 @@ def train_teachers(
     Args:
       teacher: ``config.teacher``.
       taught: the lessons, one per teacher.
-      table: the data.
       reads: the columns of the label party.
       num_classes: C.
       seeds: [Q] of the sweep.

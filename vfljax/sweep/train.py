@@ -79,7 +79,6 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
     """Returns what ``sweep.json`` holds.
 
     Args:
-      plan: of the sweep.
       command: the command line that begins it.
     """
     experiment, dataset, of = plan.experiment, plan.dataset, plan.experiment.data
@@ -170,7 +169,6 @@ def planned(
 
     Args:
       experiment: what is trained.
-      workdir: the folder of the sweep.
       stages: parts of it that are made first.
 
     Raises:
@@ -191,7 +189,6 @@ def shared(plan: Plan, workdir: pathlib.Path) -> None:
     those that it has not yet.
 
     Args:
-      plan: of the sweep.
       workdir: the folder of the sweep, whose lock the caller holds.
     """
     splits, draws = recorded(plan).splits, plan.experiment.known_draws
@@ -219,7 +216,6 @@ def ready(plan: Plan, workdir: pathlib.Path) -> Plan:
     """Returns the plan with the stored teachers' scores and codebooks, which defenses read.
 
     Args:
-      plan: of the sweep.
       workdir: the folder of the sweep, where ``shared`` has stored them.
     """
     taught, teacher_of = teachers.lessons(plan.groups, plan.table)

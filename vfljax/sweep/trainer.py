@@ -177,9 +177,7 @@ def empty_snapshot(
     """Returns the snapshot of zeros that a run takes at epoch 0, where only its shapes matter.
 
     Args:
-      spec: of the trials.
       member: their numbers, with a leading member axis.
-      table: the data.
       weights: every seed's initial weights [Q, ...].
     """
     # shapes suffice: indexing a member of arrays that lie on several devices would compile a program
@@ -207,7 +205,6 @@ def train_shard(
     Args:
       trainer: the compiled programs of its group.
       shard: has the trials.
-      workdir: the folder of the sweep.
       progress: counts steps and trials.
       learned: other learners of the label party; without it undefended trials have no figures of these.
     """
