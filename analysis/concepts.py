@@ -119,7 +119,8 @@ def names_of(trees: Mapping[str, ast.Module]) -> list[str]:
     shared = collections.defaultdict(set)
     for user, tree in trees.items():
         for module, name in used(tree, trees):
-            if module != user and name in by_module.get(module, ()):
+            own = module.startswith(user)  # a package that brings up what its modules define
+            if not own and name in by_module.get(module, ()):
                 shared[name].add(module)
     several = {n: sorted(m) for n, m in shared.items() if len(m) > 1 and n not in PATTERN}
     return [f"{name}: {', '.join(modules)}" for name, modules in sorted(several.items())]
