@@ -16,11 +16,19 @@ Glossary::
     method            an entry of `config.grid`: a chain of defenses with the values of their knobs
     configuration     one value for every knob of a method, in all federations and over all seeds
     trial             a configuration in one federation from one seed: one member of the vmapped batch
-    exchange          what each passive party sent (embeddings) and received (cut gradients)
+    knob              a number of a defense or an attack; a grid varies it within one program (hyperparameter)
+    option            a static choice of a defense or an attack; each combination has a program of its own
+    exchange          what each passive party sent (embeddings, or smashed data) and received (cut gradients)
+    wire              a recorded exchange as a file or folder, of any federation (transcript)
     view              what the attackers see: the exchange, their own columns and bottom models
-    known labels      the few labels that attackers know; their number is called knowledge
+    known labels      the few labels that attackers know (auxiliary labels); their number is called knowledge
+    draws             how often the known labels of a seed are drawn anew; figures are means over the draws
+    panel             a threat setting with verdicts of its own: `split` with its malicious trials, or `no_split`
     attack variant    an attack with one value of each static option; its numeric knobs may have several values
+    oracle            an attack that is given what no attacker has, to explain a figure; no verdict counts it
+    codebook          arrays that a defense trains before the federation and without its data, such as CAE's
     leak              how well scores predict labels: AUC for two classes, balanced top-1 accuracy for more
+    excess            the leak of an attack less that of the best local-only learner with as many known labels
     strongest attack  in a run (a configuration and a seed), the attack or local-only learner of highest leak
                       with at most so many known labels
     settled           not run, because a cheaper attack by the same attackers read nearly all labels of the run
