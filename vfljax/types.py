@@ -23,7 +23,7 @@ Glossary::
     view              what the attackers see: the exchange, their own columns and bottom models
     known labels      the few labels that attackers know (auxiliary labels); their number is called knowledge
     draws             how often the known labels of a seed are drawn anew; figures are means over the draws
-    panel             a threat setting with verdicts of its own: `split` with its malicious trials, or `no_split`
+    panel             a threat setting with its own verdicts: `split` with its malicious trials, or `no_split`
     attack variant    an attack with one value of each static option; its numeric knobs may have several values
     oracle            an attack that is given what no attacker has, to explain a figure; no verdict counts it
     codebook          arrays that a defense trains before the federation and without its data, such as CAE's

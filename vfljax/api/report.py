@@ -51,12 +51,12 @@ def report(
     """Write report.html and the figures of a sweep again, from what is stored.
 
         vfljax report --workdir=runs/quickstart
-        vfljax report --workdir=runs/quickstart --out=analysis/results/quickstart  # tables.md, leaks.csv
+        vfljax report --workdir=runs/quickstart --out=analysis/results/quickstart  # its tables as CSV
         vfljax report --workdir=runs/quickstart --times  # seconds of training and of each attack, alone
 
     Args:
       workdir: the folder of a sweep.
-      out: also write every table (Markdown) and the frontier to this folder.
+      out: also write every table (CSV) and the frontier to this folder.
       times: print what training and each attack took, and write nothing.
       unfinished: report what there is of a sweep that is not finished.
       verbose: say what the answers rest on too.

@@ -228,8 +228,9 @@ def _origin(sweep: store.StoredSweep) -> dict[str, str]:
 
 
 def excerpt(workdir: pathlib.Path, out: pathlib.Path, extend: tables.Extend | None = None) -> None:
-    """Writes what a repository keeps of a sweep: ``tables.md``, every table of the report; ``leaks.csv``,
-    every figure of every attack (means over seeds); and the figure of privacy against utility.
+    """Writes what a repository keeps of a sweep: the tables of the report in ``tables/``, and their captions in
+    ``tables.md``; ``leaks.csv``, every figure of every attack (means over seeds); and the figure of privacy
+    against utility.
 
     Args:
       workdir: the folder of the sweep.
@@ -246,10 +247,13 @@ def excerpt(workdir: pathlib.Path, out: pathlib.Path, extend: tables.Extend | No
         f"jax {header['versions']['jax']}, {header['devices']} {header['backend']} devices, revision "
         f"{header['revision'] or 'unknown'}; brackets hold the limits of means over seeds.",
     ]
+    (out / "tables").mkdir(parents=True, exist_ok=True)
     for section in sections(judged, extra):
-        lines += ["", f"## {section.title}", "", section.caption, ""]
-        lines.append(tables.markdown(section.frame))
-    out.mkdir(parents=True, exist_ok=True)
+        words = re.findall(r"[a-z0-9]+", section.title.lower())
+        path = f"tables/{'_'.join(words)}.csv"
+        rows = f"[{path}]({path}), {len(section.frame):,} rows"
+        lines += ["", f"## {section.title}", "", section.caption, "", rows]
+        store.write_text(out / path, tables.csv_text(section.frame))
     store.write_text(out / "tables.md", "\n".join(lines) + "\n")
     store.write_text(out / "leaks.csv", tables.csv_text(tables.leaks(judged)))
     picture(Drawing(FRONTIER, lambda: frontier.frontier(judged)), out / f"{FRONTIER}.png")

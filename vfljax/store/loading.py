@@ -230,7 +230,9 @@ def load(workdir: str | os.PathLike[str]) -> StoredSweep:
         tables[key] = pa.concat_tables(
             [units.read_rows(path, of_key), table_of(saved)], promote_options="permissive"
         )
-        if header["attacks"][key].get("outdated"):  # the labels of these rows name the rule that made them
+        if header["attacks"][key].get(
+            "outdated"
+        ):  # the labels of these rows name the rule that made them
             rows = tables[key].to_pylist()
             columns = [identity_columns(identity_of(row)._replace(outdated=True)) for row in rows]
             tables[key] = table_of([row | new for row, new in zip(rows, columns, strict=True)])
