@@ -102,7 +102,8 @@ def confirm(workdir: pathlib.Path, command: str, say: Say = print, make: Work = 
         say(fresh.NOTHING)
         return Outcome({})
     folder = workdir / CONFIRMED
-    return _beside(workdir, folder, fields, "the fresh seeds", command, say, make)
+    experiment = _within(workdir, folder, fields, "the fresh seeds")
+    return finish(experiment, folder, command, say, make)
 
 
 def control(
@@ -123,20 +124,19 @@ def control(
     for name in controls.CONTROLS:
         folder, fields = workdir / controls.FOLDER / name, controls.fields(found, name)
         say(f"a control, labels {controls.LABELS[name]}:")
-        outcomes.append(_beside(workdir, folder, fields, "a control", command, say, make))
+        experiment = _within(workdir, folder, fields, "a control")
+        outcomes.append(finish(experiment, folder, command, say, make))
     return outcomes
 
 
-def _beside(
-    workdir: pathlib.Path,
-    folder: pathlib.Path,
-    fields: Mapping[str, Any],
-    what: str,
-    command: str,
-    say: Say,
-    make: Work,
-) -> Outcome:
-    """Trains and attacks what a sweep names in a folder of that sweep. ``what`` names that in an error."""
+def _within(
+    workdir: pathlib.Path, folder: pathlib.Path, fields: Mapping[str, Any], what: str
+) -> Config:
+    """Returns the config of a sweep in the folder of another one, whose config differs in some fields.
+
+    Raises:
+      UserError: if the folder holds ``what``, such as "a control", of another configuration.
+    """
     stored = store.header_of(folder)
     if stored is not None:  # an answer that these seeds have closed would ask for fewer
         fields = {**fields, "seeds": stored["config"]["seeds"]}
@@ -147,7 +147,7 @@ def _beside(
             f"{folder} has {what} of another configuration",
             remedy="remove that folder, and the same command makes it anew",
         )
-    return finish(experiment, folder, command, say, make)
+    return experiment
 
 
 def report(workdir: pathlib.Path, verbose: bool = False) -> str:
