@@ -186,7 +186,7 @@ def main() -> None:
     parser.add_argument("revisions", nargs="*", default=[""])
     parser.add_argument("--list", choices=("records", "names", "parameters"))
     flags = parser.parse_args()
-    rows = [HEADER]
+    rows: list[tuple[str, ...]] = [HEADER]
     for revision in flags.revisions:
         counted = count(texts_of(revision))
         if flags.list:

@@ -19,6 +19,8 @@ from typing import Any
 import vfljax
 from vfljax import attacks, config, datasets, defenses, models, types
 from vfljax.api.commands import COMMANDS
+from vfljax.attacks import core as attack_helpers
+from vfljax.defenses import core as defense_helpers
 from vfljax.report import requirements
 from vfljax.types import NO_SPLIT, SPLIT, DefenseSpec
 
@@ -282,7 +284,7 @@ def public() -> dict[str, Any]:
     modules = {
         n: getattr(vfljax, n) for n in vfljax.__all__ if inspect.ismodule(getattr(vfljax, n))
     }
-    shared = {"attacks.core": attacks.core, "defenses.core": defenses.core}
+    shared = {"attacks.core": attack_helpers, "defenses.core": defense_helpers}
     named = {f"vfljax.{name}": module for name, module in sorted({**modules, **shared}.items())}
     return {"vfljax": vfljax, **named}
 
