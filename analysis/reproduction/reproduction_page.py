@@ -30,7 +30,7 @@ from analysis.reproduction.comparisons import Compared
 from analysis.reproduction.coverage import grouped
 from analysis.reproduction.papers import PAPERS, paper_of
 from vfljax import store
-from vfljax.report import page
+from vfljax.report import page, tables
 from vfljax.report.judged import judged
 from vfljax.report.templates import templates
 from vfljax.sweep import train
@@ -43,13 +43,6 @@ FIRST, NUMBERS, CLAIMS = "README.md", "numbers.csv", "claims.csv"
 TEMPLATES = pathlib.Path(__file__).with_name("templates")
 Command = Callable[[str, str, str], str]
 """(table, data set, variant) -> the command line of a run, "" where there is none."""
-
-
-def markdown(frame: pd.DataFrame) -> str:
-    """Returns a frame of text as a Markdown table."""
-    lines = [[*frame.columns], ["---"] * len(frame.columns), *frame.to_numpy().tolist()]
-    cells = ([str(cell).replace("|", "/").replace("\n", " ") for cell in line] for line in lines)
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 def stored(folder: pathlib.Path) -> list[Compared]:
@@ -122,7 +115,7 @@ def pages(folder: pathlib.Path, command: Command) -> dict[str, str]:
         "Status": Status,
         "counts": coverage.counts,
         "table": coverage.table,
-        "markdown": markdown,
+        "markdown": tables.markdown,
     }
     environment = templates().overlay(loader=jinja2.FileSystemLoader(TEMPLATES))
     names = {FIRST: "first.md"} | {f"{paper}.md": f"{paper}.md" for paper in PAPERS}

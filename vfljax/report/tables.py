@@ -290,3 +290,10 @@ def leaks(judged: Judged) -> pd.DataFrame:
 def csv_text(frame: pd.DataFrame) -> str:
     """Returns a frame as the text of a CSV file."""
     return frame.to_csv(index=False, float_format="%.4f", lineterminator="\n")
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """Returns a frame of text as a Markdown table."""
+    lines = [[*frame.columns], ["---"] * len(frame.columns), *frame.to_numpy().tolist()]
+    cells = ([str(cell).replace("|", "/").replace("\n", " ") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
