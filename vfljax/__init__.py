@@ -18,6 +18,8 @@
     auditing/        the audit of a user's table, and attacks on a recorded wire
     api/             what Python programs and notebooks call, and the commands, with flags from its signatures
 
+    tasks/           what labels are, classes or numbers: losses, leaks and utility as one record
+
     types.py         records, symbols and the glossary       errors.py      one-line errors for users
     switches.py      JAX's own switches                      metrics.py     accuracy, AUC, leak
     machine.py       devices, memory, compiled programs      keys.py        random keys by name
@@ -46,9 +48,10 @@ differences are paired. A teacher depends on the seed and on the labels that it 
 An attack runs on every trained federation that it is defined on. By default `split` and each attack's first
 federation are trained, so that trials keep their numbers when an attack is extended to another federation.
 
-Leak is the AUC for two classes and balanced top-1 for more. In each run, a configuration and a seed, the
-strongest attack counts, or the best local-only learner. Verdicts rest on Student's limits over seeds, and
-operating points must keep the utility on validation rows. With fewer than three seeds there is no verdict.
+Leak is the AUC for two classes, balanced top-1 for more, and concordance for numbers. In each run, a
+configuration and a seed, the strongest attack counts, or the best local-only learner. Verdicts rest on
+Student's limits over seeds, and operating points must keep the utility on validation rows. With fewer than
+three seeds there is no verdict.
 
 A sweep is a list of units, each stored whole and made by whichever process claims it first; making one twice
 changes nothing. The plan fixes the members of a batch and the number of host devices, so that figures do not

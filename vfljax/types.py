@@ -5,7 +5,7 @@
 Symbols::
 
     B  rows of a batch            N  training rows of one seed     M  test rows
-    C  classes                    D  cut width of one party        P  passive parties
+    C  classes, or 1 of numbers   D  cut width of one party        P  passive parties
     E  recorded epochs            S  members of a batch            K  rows an attacker may know
 
 Glossary::
@@ -27,7 +27,8 @@ Glossary::
     attack variant    an attack with one value of each static option; its numeric knobs may have several values
     oracle            an attack that is given what no attacker has, to explain a figure; no verdict counts it
     codebook          arrays that a defense trains before the federation and without its data, such as CAE's
-    leak              how well scores predict labels: AUC for two classes, balanced top-1 accuracy for more
+    leak              how well scores predict labels: AUC for two classes, balanced top-1 accuracy for more,
+                      concordance for numbers (``vfljax.tasks``)
     excess            the leak of an attack less that of the best local-only learner with as many known labels
     strongest attack  in a run (a configuration and a seed), the attack or local-only learner of highest leak
                       with at most so many known labels
@@ -84,7 +85,7 @@ class Batch(NamedTuple):
 
     features: tuple[Array, ...]  # one per bottom model, [B, ...]; the label party's own last
     anchor: tuple[Array, ...]  # likewise [1, ...]: the row whose embedding the upload "swap" sends
-    labels: Array  # [B] int32
+    labels: Array  # [B] int32 classes, or float32 numbers, standardized by the seed's training rows
     index: Array  # [B] int32, the row's place among the training rows
     scores: Array | None = None  # [B, C] the teacher's probabilities; None without a teacher
 
@@ -203,7 +204,9 @@ class Context(NamedTuple):
     """What a defense may see of the current step."""
 
     index: Array  # [B] int32
-    labels: Array  # [B] int32, the labels that later slots may see (label DP replaces them)
+    labels: (
+        Array  # [B] as in ``Batch``, the labels that later slots may see (label DP replaces them)
+    )
     scores: Array | None  # [B, C] teacher probabilities, None without a teacher
     step: Array  # [] int32, steps done since the start
     epoch: Array  # [] int32
@@ -280,7 +283,7 @@ class Known(NamedTuple):
     """The few rows whose labels an attacker knows; entries from ``count`` on are padding."""
 
     rows: Array  # [N] int32: all rows, the `count` known ones first and the rest in ascending order
-    labels: Array  # [N] int32: -1 from `count` on
+    labels: Array  # [N] int32: -1 from `count` on; of numbers float32, standardized
     count: Array  # [] int32
 
 
@@ -352,6 +355,7 @@ class Spec:
     scope: str = "all"  # whose cut gradients the gradient slot treats: "all" or "passive"
     drop_last: bool = False
     class_weights: tuple[float, ...] = ()  # of the label party's cross entropy; (): all 1
+    huber: float = 0.0  # delta of Huber's loss of numbers; 0: the squared error
     recorded: int = 0  # the first training rows whose exchange is recorded; 0: all
     record_inputs: bool = False  # whether inputs of the passive bottoms' last layers are recorded
     precision: str = "float32"  # of the networks, "float32" or "bfloat16"

@@ -83,6 +83,7 @@ def _defenses() -> str:
         acts = [slot for slot in SLOTS if defenses.having(slot, spec)]
         acts += ["top model"] * (row.network is not defenses.DefenseRow.network)
         needs = ["a top model"] * row.needs_top + ["two classes"] * row.two_classes
+        needs += ["classes"] * (bool(row.not_for_numbers) and not row.two_classes)
         claims = row.remarks.epsilon(row.example, {}) is not None
         rows.append(
             (
@@ -122,18 +123,20 @@ def _attacks() -> str:
                 *(link(row, name), summary(row, attacks.TABLE.values())),
                 *(", ".join(attack.federations), ", ".join(attack.reads)),
                 *("yes" if "known" in attack.knobs else "", "two" if attack.binary else "any"),
+                *(f"no: {row.not_for_numbers}" if row.not_for_numbers else "yes",),
                 values(row.options),
             )
         )
-    head = ("name", "what it does", "federations", "reads", "known labels", "classes", "options")
+    head = ("name", "what it does", "federations", "reads", "known labels", "classes", "numbers")
+    head += ("options",)
     return f"""# Attacks
 
 {MADE}
 
 An attack runs on every federation of the column *federations* that a sweep trains. *Reads* lists what it
 reads of the attackers' view at its default options. If it uses *known labels*, its option `known` is their
-number. The docstring of each file has the equation, the reference and the deviations from the paper; "ours"
-marks attacks that are in no paper.
+number. *Numbers* says whether labels may be numbers. The docstring of each file has the equation, the reference
+and the deviations from the paper; "ours" marks attacks that are in no paper.
 
 {table(head, rows)}
 """

@@ -17,7 +17,8 @@ def test_batches_are_met_as_by_the_numpy_twin():
     w, b, z, g = (rng.normal(size=s) for s in ((3, 4), (4,), shape, shape))
     sent, labels = np.ones((4, 5), bool), np.full((4, 5), -1)
     sent[3, 3:], labels[1, 2] = False, 3
-    seen = Seen(jnp.float32(z), jnp.float32(g), jnp.asarray(sent), jnp.asarray(labels))
+    known = jnp.asarray(labels >= 0)
+    seen = Seen(jnp.float32(z), jnp.float32(g), jnp.asarray(sent), jnp.asarray(labels), known)
     start, adam = (jnp.float32(w), jnp.float32(b)), module.optax.adam(0.05)
     follow = harness.quick_jit(lambda h, seen: module.followed(h, seen, adam, steps))
     parts = [(z[t][sent[t]], g[t][sent[t]], labels[t][sent[t]]) for t in range(4)]

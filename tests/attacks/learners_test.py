@@ -84,7 +84,8 @@ def test_the_attacks_on_ranks_and_spreading_have_the_learners_of_the_baseline(ow
         ):  # the baseline's midranks are not centered, and near scores change places
             found, expected = (stats.rankdata(x[:, :2], axis=0) / 300 for x in (found, expected))
         np.testing.assert_allclose(found[:, :2], np.asarray(expected)[:, :2], atol=2e-2)
-    assert {*LEARNERS} == {*learners.READERS, "propagation", "propagation on ranks"}
+    both = {*LEARNERS, *learners.REGRESSORS}
+    assert both == {*learners.READERS, "propagation", "propagation on ranks"}
 
 
 def test_propagation_is_that_of_the_attack_on_the_same_columns(own):
@@ -106,11 +107,13 @@ def test_extra_trees_have_the_class_shares_of_scikit_learn_s(own):
 
 
 def test_wide_columns_are_read_by_linear_models_alone():
-    assert learners_of(learners.WIDEST, learners.MANY_ROWS) == tuple(LEARNERS)
-    assert learners_of(learners.WIDEST + 1, 1) == LINEAR
-    many = learners_of(learners.WIDEST, learners.MANY_ROWS + 1)
+    assert learners_of(2, learners.WIDEST, learners.MANY_ROWS) == tuple(LEARNERS)
+    assert learners_of(1, learners.WIDEST, learners.MANY_ROWS) == tuple(learners.REGRESSORS)
+    linear = learners_of(2, learners.WIDEST + 1, 1)
+    assert {*linear, *learners_of(1, learners.WIDEST + 1, 1)} == {*LINEAR}
+    many = learners_of(2, learners.WIDEST, learners.MANY_ROWS + 1)
     assert {*LEARNERS} - {*many} == {*learners.DEAR}
     words = sparse.random(60, learners.WIDEST + 1, 0.01, "csr", np.float32, random_state=0)
     own = OwnColumns(words, np.arange(10), np.arange(10) % 2, 2, 0)
-    for name in LINEAR:
+    for name in linear:
         assert np.all(np.isfinite(learners.learn(name, own)))

@@ -40,7 +40,7 @@ def loss_and_slopes(parameters, u, seen, weights):
 def test_the_loss_and_its_gradient_are_those_of_the_numpy_twin(weights):
     parameters, u, parts = small()
     z, g, sent, labels = parts
-    seen = Seen(np.float32(z), np.float32(g), sent, np.int32(labels))
+    seen = Seen(np.float32(z), np.float32(g), sent, np.int32(labels), labels >= 0)
     in_float32 = [np.float32(part) for part in parameters], np.float32(u)
     value, (by_parameters, by_u) = loss_and_slopes(*in_float32, seen, weights)
     np.testing.assert_allclose(value, reference.loss(parameters, u, *parts, **weights), rtol=1e-5)

@@ -138,7 +138,7 @@ REFUSED = (
     ("a label is missing", csv("1\n2\n3\n4", "u ? v u"), {}, "'y' is the label and is missing in 1 of 4 rows, first in row 2: fill it, or drop_unlabeled=True"),
     ("labels in two cases", csv("1\n2\n3", "Yes yes no"), {}, "'y' has the labels 'Yes' and 'yes', which look alike"),
     ("one class", csv("1\n2\n3", "u u u"), {}, "'y' is the label and is 'u' in all rows"),
-    ("a number to predict", csv("1\n2\n3", "0.5 1.5 2"), {}, "a regression target: give bins=2"),
+    ("a number to predict", csv("1\n2\n3", "0.5 1.5 2"), {}, "a regression target: give task=regression"),
     ("a number of few values", csv("1\n2\n3\n4", "0 0 0 1"), {"bins": 3}, "not make 3 classes of it: 3 of 4 rows have the value 0: give fewer bins="),
     ("one number", csv("1\n2", "0.5 0.5"), {"bins": 2}, "'y' is the label and is '0.5' in all rows"),
     ("a word among numbers to predict", csv("1\n2\n3", "0.5 high 2"), {"bins": 2}, "row 2, column 'y' has the label 'high', which is no number"),

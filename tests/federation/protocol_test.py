@@ -223,7 +223,8 @@ def test_arrays_of_other_shapes_and_numbers_of_several_settings_are_refused_in_a
 
 def test_the_loss_refuses_targets_that_do_not_match_its_logits():
     _, top, _ = parties.parties(harness.make_spec(3))
-    loss, active = protocol.cross_entropy(top), harness.make_weights(harness.make_spec(3), 0).active
+    spec = harness.make_spec(3)
+    loss, active = protocol.undefended(top, spec), harness.make_weights(spec, 0).active
     f, context = jnp.zeros((8, 12)), harness.make_context(8)  # three embeddings of 4
     for sent, targets in (((), (8, 2)), ((), (7, 3)), ((jnp.zeros((7, 4)),), (8, 3))):
         with pytest.raises(AssertionError):

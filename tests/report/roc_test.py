@@ -7,7 +7,7 @@ import pytest
 from tests.report.made import BARE, FACTS, made
 from vfljax.errors import UserError
 from vfljax.report import roc
-from vfljax.store.rows import SHARES
+from vfljax.tasks.certainty import SHARES
 
 # by seed, of five rows: right on all seeds twice, right on four, scored on one seed, right on both of two
 MARKS = [of_seed * 100 for of_seed in ("11111", "111-1", "111--", "111--", "110--")]

@@ -51,7 +51,7 @@ def test_the_best_on_validation_rows_is_taken_seed_by_seed():
             "alone_boosting_test_accuracy": [0.846, 0.99, np.nan],
         }
     )
-    found = _best_alone(trials, "accuracy")
+    found = _best_alone(trials, LEARNERS["classification"], "accuracy")
     assert found["alone_test"].tolist()[:2] == [0.846, 0.89]  # not .99, which only test rows know
     assert found["alone_test"].isna().tolist() == [False, False, True]
 
@@ -59,7 +59,11 @@ def test_the_best_on_validation_rows_is_taken_seed_by_seed():
 def test_learners_read_the_label_partys_columns_alone():
     plan = make_plan(parse(tiny()))
     found = Alone(plan).figures(1)
-    names = {f"alone_{n}_{part}_accuracy" for n in LEARNERS for part in ("validation", "test")}
+    names = {
+        f"alone_{n}_{part}_accuracy"
+        for n in LEARNERS["classification"]
+        for part in ("validation", "test")
+    }
     assert names <= {*found}
     own, split, labels = plan.party_columns[-1].features, plan.splits[1], plan.dataset.labels
     x = np.asarray(own, float).reshape(len(own), -1)

@@ -31,6 +31,7 @@ FIELDS = {
     "data.options.bins": "bins",
     "data.options.label": "label",
     "data.options.options": "options",
+    "data.options.task": "task",
     "data.options.*": "option.*",
     "federations": "federation",
     "seeds": "seeds",
@@ -55,6 +56,7 @@ def audit(
     attackers: Sequence[str] = (),
     known: Whole = 0,
     bins: Whole = 0,
+    task: str = "classification",
     budget: float | str | None = "10m",
     max_leak: Share | None = None,
     max_cost: Share = 1.0,
@@ -102,6 +104,7 @@ def audit(
       attackers: who attacks, each alone: telco,shop; all but the label party by default.
       known: labels that attackers know; 0 is 40, or two a class.
       bins: of a label of numbers: how many classes its quantiles make of it; 2: above the median or not.
+      task: what the label is: classes (classification), or numbers that are kept as they are (regression).
       budget: how long it may take: 90s, 10m, 1h30m; 0: without a limit. What is begun is finished; ``confirm``,
         ``canaries`` and ``controls`` come after it.
       max_leak: the leak that is accepted of a defense that does not protect, on the report's scale, such as
@@ -151,7 +154,7 @@ def audit(
         remedy = ("name the column by ", argument("label"))
         raise UserError((argument("option"), " names a label"), remedy=remedy)
     given = {"federation": federation != "split", "confirm": confirm, "canaries": canaries}
-    given |= {"controls": controls, "first_seed": first_seed > 0}
+    given |= {"controls": controls, "first_seed": first_seed > 0, "task": task == "regression"}
     for name in (name for name in given if trees and given[name]):
         what = argument(name), " is of networks"
         raise UserError(what, remedy=("leave it out, or leave ", argument("trees"), " out"))
@@ -163,7 +166,7 @@ def audit(
         remedy = "give a file (CSV, Parquet or .npz) or a data frame"
         raise UserError("is needed", field=argument("table"), remedy=remedy)
 
-    from vfljax import plugins
+    from vfljax import plugins, tasks
     from vfljax.api.loading import load
     from vfljax.auditing import deciding, run, suite, trees_grid
     from vfljax.auditing import trees as boosted
@@ -177,7 +180,10 @@ def audit(
         raise unknown(argument("told"), told, TOLD)
     for source in plugin:
         plugins.use(source)
+    if task not in tasks.TABLE:
+        raise unknown(argument("task"), task, tasks.TABLE)
     own = {name: of for name, of in {"options": options, "bins": bins}.items() if of}
+    own |= {"task": task} if task != "classification" else {}
     loader = of_loader("table", {**(option or {}), **own})
     goal = {"max_leak": 1.0 if max_leak is None else max_leak}
     goal |= {"max_cost": max_cost, "keep_gain": keep_gain}

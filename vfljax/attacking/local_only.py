@@ -21,8 +21,9 @@ from vfljax.attacking.batching import Stored
 from vfljax.attacking.processes import in_processes
 from vfljax.attacking.scoring import AttackOutput
 from vfljax.attacking.view import CommonData, common_data
-from vfljax.attacks.learners import LEARNERS, OwnColumns, learn_draws, learners_of
+from vfljax.attacks.learners import OwnColumns, learn_draws, learners_of, table_of
 from vfljax.datasets.numbers import numbers_of, width_of
+from vfljax.federation.training import labels_of
 from vfljax.store import LOCAL_ONLY as LABEL
 from vfljax.sweep.plan import Plan
 from vfljax.types import AttackIdentity, HostArray, Scores
@@ -39,7 +40,8 @@ def run(unit: store.Unit, stored: Stored) -> None:
     attackers, points = tuple(unit.of["attackers"]), [(k, n) for k, n in unit.of["points"]]
     common = jax.device_get(common_data(plan.table, arrays, attackers))
     width = sum(width_of(plan.party_columns[party].input) for party in attackers)
-    learners = learners_of(width, len(plan.splits[0].train))
+    classes, train = plan.dataset.num_classes, len(plan.splits[0].train)
+    learners = learners_of(classes, width, train)
     # by the number of draws, because outputs are scored together if their shapes are equal
     found: dict[int, list[tuple[dict[str, Any], AttackOutput]]] = {}
     for seed in unit.of["seeds"]:
@@ -90,7 +92,8 @@ def fitted(
     pairs = list(dict.fromkeys((known, draw) for known, draws in points for draw in range(draws)))
     columns = own_columns(plan, common, attackers, points[0][0], seed)
     drawn = [columns._replace(**_known(common, known, seed, draw)) for known, draw in pairs]
-    jitted = [name for name in learners if LEARNERS[name].jitted]
+    table = table_of(plan.dataset.num_classes)
+    jitted = [name for name in learners if table[name].jitted]
     others = [name for name in learners if name not in jitted]
     rows_read = len(others) * len(pairs) * columns.numbers.shape[0]
     found = in_processes(learn_draws, [(name, drawn) for name in others], rows_read)
@@ -130,5 +133,5 @@ def own_columns(
 def _known(common: CommonData, known: int, seed: int, draw: int = 0) -> dict[str, Any]:
     """Returns the known rows of a draw and their labels, as fields of ``OwnColumns``."""
     rows = np.asarray(common.known_order[draw * len(common.train) + seed][:known])
-    labels = np.asarray(common.labels)[np.asarray(common.train[seed])[rows]]
-    return {"known": rows, "labels": labels}
+    at: Any = np.int32(seed), np.asarray(common.train[seed])[rows]
+    return {"known": rows, "labels": np.asarray(labels_of(common, *at))}

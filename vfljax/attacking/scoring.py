@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import metrics
-from vfljax.attacking.certainty import certainty
+from vfljax import tasks
 from vfljax.attacking.view import AttackInput, with_places
 from vfljax.attacks.core import Attack
 from vfljax.attacks.learners import MANY_ROWS
@@ -74,9 +73,9 @@ def _names(output: AttackOutput, true: TrueLabels, sent: Array, turn: Array) -> 
     An attack that knows labels names its classes by them, and for two classes is never turned. An attack that
     knows none, such as ``direct``, has names of its own, which a defense may permute. A secret permutation
     would stop this attack but protect no label, because an attacker with a few known labels undoes it. So
-    ``metrics.names`` names its classes by ``naming`` known rows, as many as other attackers know. These rows
-    are then not scored. Without any, all rows name them. For two classes the names are the direction, so that
-    all rows grant one bit.
+    ``Task.names`` names its classes by ``naming`` known rows, as many as other attackers know. These rows
+    are then not scored. Without any, all rows name them. For two classes and for numbers the names are the
+    direction, so that all rows grant one bit.
 
     Args:
       output: of the attack.
@@ -90,19 +89,19 @@ def _names(output: AttackOutput, true: TrueLabels, sent: Array, turn: Array) -> 
     naming_rows = sent * (turn < naming)
     naming_rows = jnp.where(jnp.sum(naming_rows) > 0, naming_rows, scored)
     its_own = jnp.arange(scores.shape[1], dtype=jnp.int32)
-    names = metrics.names(scores, labels, naming_rows)
+    names = tasks.of(scores.shape[1]).names(scores, labels, naming_rows)
     return jnp.where(output.known > 0, its_own, names), scored
 
 
 def score(output: AttackOutput, true: TrueLabels) -> dict[str, Array]:
     """Returns the figures of an attack. Rows that were never sent to it count in none of them.
 
-    success is top-1 accuracy on all training rows (as published, known rows included); success_unlabeled and
-    f1 are of the rows whose label is neither known nor follows, as that of a known row's copy. leak is
-    ``metrics.leak_named`` under the names of ``_names``, on the rows that these leave; renamed is the share of
-    classes whose name is not the attack's own, and test_leak is the leak of test rows under the same names. So
-    are the figures of the most certain rows (``certainty``). Further figures are those of canaries
-    (``guess_figures``).
+    leak is ``Task.leak`` under the names of ``_names``, on the rows that these leave; renamed is the share of
+    columns whose name is not the attack's own, and test_leak is the leak of test rows under the same names. So
+    are the figures of the rows of which the attack is sure (``Task.sure``). Of classes, success is top-1
+    accuracy on all training rows (as published, known rows included); success_unlabeled and f1 are of the rows
+    whose label is neither known nor follows, as that of a known row's copy. Further figures are those of
+    canaries (``guess_figures``).
 
     A figure is NaN if no row is left. All are NaN if a trained attack has no guess at any row: it diverged,
     which says nothing about the defense.
@@ -113,39 +112,30 @@ def score(output: AttackOutput, true: TrueLabels) -> dict[str, Array]:
     """
     _check(output, true)
     scores, i = output.scores, output.seed
+    task = tasks.of(scores.train.shape[1])
     labels, sent = true.labels[i], output.sent.astype(jnp.float32)
     turn = _turns(true, i, output.draw)
     unlabeled = sent * (_revealed(true, i, turn) >= output.known)
     names, scored = _names(output, true, sent, turn)
-    leak = metrics.leak_named(scores.train, names, labels, scored)
+    leak = task.leak(scores.train, names, labels, scored)
     its_own = jnp.arange(len(names))
-    by_name = jnp.zeros_like(scores.train).at[:, names].set(scores.train)
     out = {
-        "success": metrics.accuracy(scores.train, labels, sent),
-        "success_unlabeled": metrics.accuracy(scores.train, labels, unlabeled),
-        "f1": metrics.f1(scores.train, labels, unlabeled),
+        **task.figures(scores.train, labels, sent, unlabeled),
         "leak": jnp.where(jnp.sum(scored) > 0, leak, jnp.nan),
         "renamed": jnp.mean((names != its_own).astype(jnp.float32)),
-        **certainty(by_name, labels, scored, true.positive[i]),
+        **task.sure(task.named(scores.train, names), labels, scored, true.positive[i]),
     }
     if true.candidates is not None:
         assert true.selects is not None
         half = true.selects[i].astype(jnp.float32)
         out |= guess_figures(scores.train, labels, true.candidates[i], half)
-    if scores.train.shape[1] > 5:
-        out["success_top5"] = metrics.topk(scores.train, labels, 5, sent)
-        out["success_top5_unlabeled"] = metrics.topk(scores.train, labels, 5, unlabeled)
     any_left = jnp.sum(unlabeled) > 0  # an attacker that knows every label leaves nothing to score
     counted = ("success", "success_top5")
     out = {k: v if k in counted else jnp.where(any_left, v, jnp.nan) for k, v in out.items()}
     if scores.test is not None:
         labels = true.test_labels[i]
-        out["test_success"] = metrics.accuracy(scores.test, labels)
-        out["test_leak"] = metrics.leak_named(scores.test, names, labels)
-        if scores.test.shape[1] == 2:
-            out["test_f1"] = metrics.f1(scores.test, labels)
-        if scores.test.shape[1] > 5:
-            out["test_success_top5"] = metrics.topk(scores.test, labels, 5)
+        out |= task.test_figures(scores.test, labels)
+        out["test_leak"] = task.leak(scores.test, names, labels, None)
     guessed = jnp.any(jnp.all(jnp.isfinite(scores.train), axis=-1) & output.sent)
     diverged = output.trained & ~guessed & jnp.any(output.sent)
     return {k: jnp.where(diverged, jnp.nan, v) for k, v in out.items()}
@@ -213,7 +203,7 @@ class Scorer:
         """``arrays`` are the plan's splits (``known.split_arrays``), ``naming`` is the number of known labels
         that name the classes of an attack that knows none, ``level`` that of ``compiler_options``, and
         ``positive`` the class that an ROC is of (``Plan.positive``)."""
-        labels = arrays["labels"].astype(np.int32)
+        labels = arrays["labels"]
         train = labels[arrays["train"]]
         on_host: Any = {
             "labels": train,

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax.attacks.core import batches_at
-from vfljax.federation.training import Table
+from vfljax.federation.training import Table, labels_of
 from vfljax.models.last_layer import parameter_gradient
 from vfljax.models.rows import scaled_rows
 from vfljax.store import checkpoint, exchange
@@ -50,6 +50,8 @@ class CommonData(NamedTuple):
     # [draws Q, N] training rows, classes in turn: the first n of row r Q + s are draw r of seed s
     known_order: Array
     table: Table | None = None  # everyone's columns, for diagnostics
+    label_mean: Array | None = None  # [Q] as of ``Table``
+    label_scale: Array | None = None
 
     def columns(self, seed: Any, rows: Any) -> tuple[Array, ...]:
         """Returns the attackers' own columns, scaled as their bottoms read them.
@@ -98,6 +100,7 @@ def common_data(
     )
     by_seed = {"mean": mean, "scale": scale, "train": table.train, "test": table.test}
     by_seed["known_order"] = jnp.asarray(arrays["known_order"])
+    by_seed |= {"label_mean": table.label_mean, "label_scale": table.label_scale}
     return CommonData(
         features=features, labels=table.labels, **with_places(by_seed, len(table.train))
     )
@@ -122,14 +125,14 @@ def known_rows(common: CommonData, seed: Array, count: Array, draw: Array | int 
     places = jnp.arange(rows, dtype=jnp.int32)
     turn = jnp.zeros(rows, jnp.int32).at[in_turn].set(places)
     order = jnp.argsort(jnp.where(turn < count, turn, rows + places)).astype(jnp.int32)
-    labels = common.labels[common.train[seed]][order]
+    labels = labels_of(common, seed, common.train[seed])[order]
     return Known(order, jnp.where(places < count, labels, -1), count)
 
 
 def no_known_rows(common: CommonData) -> Known:
     """Returns ``known_rows`` of no row, which are all rows in their order, without its sort."""
     rows = jnp.arange(common.known_order.shape[1], dtype=jnp.int32)
-    return Known(rows, jnp.full_like(rows, -1), jnp.int32(0))
+    return Known(rows, jnp.full(rows.shape, -1, common.labels.dtype), jnp.int32(0))
 
 
 @functools.lru_cache(maxsize=2)  # trials of a federation follow each other by shard

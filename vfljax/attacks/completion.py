@@ -23,6 +23,8 @@ For two classes the published lambda_u = 50 is five times the weight that it is 
 over classes, and can push every row to one class. How much of a low accuracy is due to this is seen beside
 ``lambda_u = 1`` and ``threshold="known_share"``.
 
+Labels that are numbers (ours): the head has one output, and the squared error takes the place of both terms.
+
 Deviations:
 
 * Batches are drawn with replacement (released: reshuffled passes over loaders).
@@ -35,6 +37,7 @@ Deviations:
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -44,7 +47,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from vfljax import errors, keys, machine
+from vfljax import errors, keys, machine, tasks
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.mixmatch import Mixing, mixmatch_loss, mixup, permutations, sharpen
@@ -144,12 +147,12 @@ def complete(
     attacker's model, or those of all colluders in one, and ``head`` reads its embeddings. One step takes
     ``batch_size`` labeled and as many unlabeled rows.
 
-    Returns class probabilities of all training rows [N, C] and test rows [M, C], or with the ``threshold``
-    "known_share" their scores by ``at_known_share``.
+    Returns class probabilities of all training rows [N, C] and test rows [M, C], with the ``threshold``
+    "known_share" their scores by ``at_known_share``, or predicted numbers [N, 1] and [M, 1].
     """
     chex.assert_rank([known.rows, known.labels, known.count], [1, 1, 0])
     chex.assert_equal_shape([known.rows, known.labels])
-    chex.assert_type([known.rows, known.labels, known.count], int)
+    chex.assert_type([known.rows, known.count], int)
     chex.assert_equal_shape_prefix([*view.features, known.rows], 1)
     rows, drawn = len(view.features[0]), min(steps, DRAWN)
     most = CHUNK if bottom.light else HEAVY_CHUNK
@@ -199,7 +202,7 @@ def complete(
             unlabeled, _ = embed(view.bottoms, unlabeled, dropout[0])
             mixed, _ = embed(view.bottoms, mixed, dropout[1])
             mixed = mixed if bottom.mixable else mixup(mixed, draws.lam, draws.order)
-        targets = jax.nn.one_hot(known.labels[draws.labeled], num_classes)
+        targets = tasks.of(num_classes).targets(known.labels[draws.labeled], num_classes)
         return Batch(unlabeled, mixed, targets, draws.lam, draws.order, dropout)
 
     def step(number: Array, carry: Carry, batch: Batch) -> Carry:
@@ -261,6 +264,8 @@ def complete(
         return over_chunks(lambda r: logits_of_rows(_rows(x, r)), jnp.arange(len(x[0])), most)
 
     train, test = logits_of(view.features), logits_of(view.test_features)
+    if num_classes == 1:
+        return Scores(train, test)
     if threshold == "plain":
         return Scores(jax.nn.softmax(train), jax.nn.softmax(test))
     positive = jnp.sum(known.labels == 1) / jnp.maximum(known.count, 1)
@@ -355,5 +360,5 @@ def active(bottoms: Bottoms, num_classes: int, **options: Any) -> Attack:
 
 # rule 2: unlabeled rows are drawn, uniformly as before, from an order that does not depend on labels
 # rule 3: a frozen bottom is neither decayed nor averaged, and with every row labeled lambda_u is 0
-PASSIVE = AttackRow(passive, PUBLISHED_STEPS, rule=3, cost=core.TRAIN)
-ACTIVE = AttackRow(active, PUBLISHED_STEPS, computed_as="passive", rule=3, cost=core.TRAIN)
+PASSIVE = AttackRow(passive, PUBLISHED_STEPS, rule=3, cost=core.TRAIN, not_for_numbers="")
+ACTIVE = dataclasses.replace(PASSIVE, factory=active, computed_as="passive")

@@ -218,6 +218,9 @@ class AttackRow:
     """The most numbers that a party may send or receive for a row, 0 for any. Of wider cuts the attack is given
     a projection (``attacking.projection``), so it must not read the bottom models, which make the whole cut."""
 
+    not_for_numbers: str = "it is defined for classes"
+    """Why it is not defined for labels that are numbers (``num_classes`` = 1); "" if it is."""
+
     rule: int = 1
     """The number of the attack's rule, stored with its rows. A change of the code that moves its figures
     takes the next number, so that rows of different rules are never mixed or averaged."""
@@ -225,8 +228,10 @@ class AttackRow:
     origin: Origin | None = None
     """The plugin that the row is from (``vfljax.plugins`` sets it); None for a row of this library."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Attack:
-        return self.factory(*args, **kwargs)
+    def __call__(self, bottoms: Bottoms, num_classes: int, **options: Any) -> Attack:
+        if num_classes == 1 and self.not_for_numbers:
+            raise ValueError(f"not for labels that are numbers: {self.not_for_numbers}.")
+        return self.factory(bottoms, num_classes, **options)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -412,8 +417,8 @@ def unit(x: Array) -> Array:
 
 
 def labels_by_row(known: Known, rows: int) -> Array:
-    """The known labels by row [N] int32, N = ``rows``; -1 where the label is not known."""
-    return jnp.full(rows, -1).at[known.rows].set(known.labels)
+    """The known labels by row [N], N = ``rows``; -1 where the label is not known."""
+    return jnp.full(rows, -1, known.labels.dtype).at[known.rows].set(known.labels)
 
 
 def scored(scores: Array, sent: Array) -> Scores:
@@ -431,6 +436,19 @@ def two_sided(score: Array, sent: Array) -> Array:
     chex.assert_equal_shape([score, sent])
     centered = score - jnp.nanmedian(jnp.where(sent, score, jnp.nan))
     return scored(jnp.stack([-centered, centered], axis=-1), sent).train
+
+
+def from_one(score: Array, sent: Array, num_classes: int) -> Array:
+    """Scores [N, C] from one number a row [N] that is larger for positives, or for larger labels that are
+    numbers: ``two_sided``, or the number itself. Rows that were not sent have NaN."""
+    if num_classes == 1:
+        return scored(score[:, None], sent).train
+    return two_sided(score, sent)
+
+
+def known_by_row(known: Known, rows: int) -> Array:
+    """Whether the label of each row [N] bool is known, N = ``rows``."""
+    return jnp.zeros(rows, bool).at[known.rows].set(jnp.arange(len(known.rows)) < known.count)
 
 
 def check_numeric(bottoms: Sequence[nn.Module], option: str) -> None:

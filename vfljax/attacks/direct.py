@@ -27,6 +27,11 @@ largest          (ours) The class with the entry of largest magnitude, for more 
 A row without a negative entry has no guess, which counts as wrong. With ``most_positive`` this holds for rows
 without a positive entry, and with ``largest`` for rows of zeros.
 
+Of labels that are numbers (ours) every party receives g = 2 (f - y) / B of a squared loss, so that -g B / 2 is
+the residual y - f in standard deviations of the label, with B the rows of the row's own batch. It is the label
+but for the prediction, which is near 0 at first; of Huber's loss it is clipped. ``own`` adds what the attacker
+sent, its own part of f. If it is the only party with columns, that is the label exactly.
+
 Over epochs (ours): against zero-mean noise ``epoch="mean"`` reads a row's average gradient; against
 compression, PPDL and rounding ``epoch="votes"`` reads its average sign. Colluders average what they received.
 """
@@ -89,6 +94,10 @@ RULES: dict[str, Callable[[Array], Array]] = {
 def check_rule(rule: str, num_classes: int) -> None:
     """Raise ValueError unless ``rule`` is a name in ``RULES`` that is defined for so many classes."""
     errors.check_choice("rule", rule, RULES)
+    if num_classes == 1 and rule != "first_negative":
+        raise ValueError(
+            f"rule={rule!r} reads classes, and these labels are numbers: leave it out."
+        )
     if rule == "largest" and num_classes == 2:
         raise ValueError(
             "rule='largest' is for more than two classes: of two, both entries are equally large."
@@ -96,13 +105,20 @@ def check_rule(rule: str, num_classes: int) -> None:
 
 
 def direct(
-    bottoms: Bottoms, num_classes: int, *, rule: str = "first_negative", epoch: int | str = 0
+    bottoms: Bottoms,
+    num_classes: int,
+    *,
+    rule: str = "first_negative",
+    epoch: int | str = 0,
+    own: bool = False,
 ) -> Attack:
     """Read the label off the signs of what was received, without model splitting.
 
     Args:
-      rule: which entry is the label's, a name in ``RULES``.
+      rule: which entry is the label's, a name in ``RULES``; of classes.
       epoch: which gradients are read, see ``core.received``.
+      own: of labels that are numbers, whether what the attackers sent in that epoch, or on average in the
+        recorded ones, is added.
 
     Returns:
       An attack whose scores [N, C] are NaN for rows never sent and for rows without a guess.
@@ -110,6 +126,13 @@ def direct(
     del bottoms
     check_rule(rule, num_classes)
     core.check_epoch(epoch)
+    if own and (num_classes > 1 or epoch == "votes"):
+        raise ValueError(
+            f"own=True adds what was sent to residuals of numbers, and not to epoch={epoch!r} of "
+            f"{num_classes} classes: choose False."
+        )
+    if num_classes == 1:
+        return _of_numbers(epoch, own)
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, known, knobs
@@ -123,4 +146,32 @@ def direct(
     return Attack(run, (NO_SPLIT,), reads=("gradients",), **of_epoch)
 
 
-ROW = AttackRow(direct)
+def _of_numbers(epoch: int | str, own: bool) -> Attack:
+    """``direct`` of labels that are numbers, whose scores [N, 1] are residuals, or with ``own`` labels."""
+
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
+        del key, known, knobs
+        g, sent = core.received(view, epoch)
+        place = core.place_of(view, epoch)
+        # without a top model every party receives the same gradient, and f is the sum of their outputs
+        score = -jnp.mean(g, axis=1) * batch_sizes(view, place) / 2
+        if own:
+            z = jnp.sum(view.embeddings, axis=2)
+            among = view.sent if epoch == "mean" else view.sent[place][None]
+            z = z if epoch == "mean" else z[place][None]
+            score += jnp.sum(z * among, axis=0) / jnp.maximum(jnp.sum(among, axis=0), 1)
+        return core.scored(score[:, None], sent)
+
+    reads = ("gradients", "order", *["embeddings"] * own)
+    of_epoch = core.reads_epoch(epoch, own or epoch != 0)
+    return Attack(run, (NO_SPLIT,), reads=reads, **of_epoch)
+
+
+def batch_sizes(view: View, place: Array | int) -> Array:
+    """The number of rows [N] of each row's batch in the epoch at this place of the axis E."""
+    batch = view.order[place] // view.agreed.batch_size
+    rows = jax.ops.segment_sum(view.sent[place].astype(jnp.float32), batch, len(batch))
+    return rows[batch]
+
+
+ROW = AttackRow(direct, not_for_numbers="")

@@ -11,6 +11,9 @@ released code (Han and Guan 2023). All are published for two classes.
 With more (ours) each class has a score. ``cosine`` and ``inner`` compare with the mean gradient of its known
 rows, ``hint`` with the first n of them.
 
+Of labels that are numbers (ours) ``cosine`` and ``inner`` compare with the covariance of known labels and
+gradients, sum_k (y_k - mean y) g_k, which points to gradients of large labels.
+
 The published hints are the clean gradients of the known rows, computed without the defense:
 ``oracle=True`` takes the gradient of the undefended loss at the final weights, in evaluation mode. An
 attacker has only what it received, which is what is used by default.
@@ -48,6 +51,15 @@ def _mean(known: Known, label: int, usable_rows: Array, g: Array) -> Array:
     return total / jnp.maximum(jnp.sum(members), 1)
 
 
+def _covariance(known: Known, usable_rows: Array, g: Array) -> Array:
+    """The covariance [1, D] of known labels and their rows' gradients, times the number of those that have one,
+    ``usable_rows`` [N] bool."""
+    taught = (jnp.arange(len(known.rows)) < known.count) & usable_rows[known.rows]
+    mean = jnp.sum(jnp.where(taught, known.labels, 0.0)) / jnp.maximum(jnp.sum(taught), 1)
+    away = jnp.where(taught, known.labels - mean, 0.0)[:, None]
+    return jnp.sum(away * g[known.rows], axis=0, keepdims=True)
+
+
 def _hints(
     likeness: Callable[[Array, Array], Array],
     num_classes: int,
@@ -66,6 +78,10 @@ def _hints(
         source = view.diagnostics[core.CLEAN] if oracle else g
         usable = jnp.ones_like(sent) if oracle else sent
         chex.assert_equal_shape([g, source])
+
+        if num_classes == 1:
+            toward = likeness(g, _covariance(known, usable, source))
+            return Scores(core.from_one(toward, sent, num_classes))
 
         def like(label: int) -> Array:
             if num_classes > 2 and count is None:
@@ -96,7 +112,7 @@ def cosine(
     ``epoch`` is that of the gradients that are read (``core.received``); ``oracle`` takes the clean gradient of
     the known row, as published. The scores [N, 2] are ``core.two_sided``: minus and plus the cosine
     less its median. A zero gradient has cosine 0. With more classes the scores [N, C] are the cosines
-    with the means of the known rows of each.
+    with the means of the known rows of each, and of numbers [N, 1] those with the module's covariance.
     """
     del bottoms
 
@@ -138,6 +154,6 @@ def hint(
     return _hints(likeness, num_classes, epoch, oracle, count)
 
 
-COSINE = AttackRow(cosine)
-INNER = AttackRow(inner)
-HINT = AttackRow(hint)
+COSINE = AttackRow(cosine, not_for_numbers="")
+INNER = AttackRow(inner, not_for_numbers="")
+HINT = AttackRow(hint, not_for_numbers="its hints are rows of one class")

@@ -28,6 +28,9 @@ figure belongs beside those of the other blocks: what it reaches, the federation
 parts, its mean cross-entropy is less by more than ``SURE`` standard errors. All that a defense leaves of an
 exchange may be noise, which drowns the columns.
 
+Of labels that are numbers the classifier is a ridge regression of the known ones, without self-training:
+whatever it is sure of, it would only be taught what it predicts. Blocks are compared by squared error.
+
 Scores are logits: probabilities near 1 are equal in float32, and logits still rank them. Confidence is the
 log odds of the class called, for the same reason.
 """
@@ -40,7 +43,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from vfljax import errors
+from vfljax import errors, tasks
 from vfljax.attacks import core, softmax
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.probe import standardized
@@ -117,12 +120,18 @@ def best_blocks(
     rows = known.rows[:MOST]
     usable = (jnp.arange(len(rows)) < known.count) & sent[rows]
     part = jnp.arange(len(rows)) // classes % FOLDS  # known rows come with their classes in turn
-    called = jax.nn.one_hot(known.labels[:MOST], classes, axis=0)
+    called = tasks.of(classes).targets(known.labels[:MOST], classes).T
+    called = jnp.where(usable[None], called, 1.0)  # padding has no label, and no weight either
+
+    def loss_of(outputs: Array, called: Array) -> Array:
+        if classes == 1:
+            return (outputs - called)[0] ** 2
+        return -jnp.sum(called * jax.nn.log_softmax(outputs, axis=0), axis=0)
 
     def left_out(mask: Array, number: Array) -> Array:
         held = usable & (part == number)
         logits = fitted((x[rows] * mask[None]).T, called, usable & ~held)
-        return held * -jnp.sum(called * jax.nn.log_softmax(logits, axis=0), axis=0)
+        return held * loss_of(logits, called)
 
     masks = jnp.stack([jnp.ones_like(columns), columns, ~columns])
     every = jax.vmap(jax.vmap(left_out, (None, 0)), (0, None))
@@ -173,11 +182,11 @@ def joint(
             parts = [part / part.shape[1] ** 0.5 for part in parts]
         x = jnp.concatenate(parts, axis=1)
         sent = view.sums.count > 0
-        labels = core.labels_by_row(known, len(x))
-        taught = (labels >= 0) & sent
+        labels, taught = core.labels_by_row(known, len(x)), core.known_by_row(known, len(x)) & sent
+        given = tasks.of(num_classes).targets(labels, num_classes)
 
         def fitted(x: Array, called: Array, weights: Array) -> Array:
-            return softmax.fitted(x, called, weights, knobs["ridge"], steps).logits(x)
+            return softmax.linear_model(x, called, weights, knobs["ridge"], steps).logits(x)
 
         if blocks == "best":
             columns = jnp.arange(x.shape[1]) < parts[0].shape[1]
@@ -185,10 +194,12 @@ def joint(
 
         def train(logits: Array, tenths: Array) -> tuple[Array, None]:
             sure = most_confident(logits, sent & ~taught, tenths)
-            targets = jnp.where(taught, labels, jnp.argmax(logits, axis=1))
-            called = jax.nn.one_hot(targets, num_classes, axis=0)
-            return fitted(x.T, called, taught + knobs["tau"] * sure).T, None
+            guesses = jax.nn.one_hot(jnp.argmax(logits, axis=1), num_classes)
+            called = jnp.where(taught[:, None], given, guesses)
+            return fitted(x.T, called.T, taught + knobs["tau"] * sure).T, None
 
+        if num_classes == 1:
+            return core.scored(fitted(x.T, given.T, taught.astype(jnp.float32)).T, sent)
         tenths = jnp.array((0, *TENTHS[:rounds]))
         logits, _ = jax.lax.scan(train, jnp.zeros((len(x), num_classes)), tenths)
         return core.scored(logits, sent)
@@ -207,4 +218,4 @@ def joint(
     )
 
 
-ROW = AttackRow(joint, widest=core.WIDEST, rule=2, cost=core.TRAIN)
+ROW = AttackRow(joint, widest=core.WIDEST, rule=2, cost=core.TRAIN, not_for_numbers="")

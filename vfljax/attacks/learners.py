@@ -5,6 +5,7 @@ of neighbors, it makes once for all draws of the known labels. On an attacker's 
 local-only baseline: an attack is worth what it reads beyond the strongest of them, because what a better
 learner reads from the same columns does not come from the federation. On the exchange they are attacks
 (``reader``).
+Labels that are numbers have learners of their own, ``REGRESSORS``.
 All are scikit-learn's, or a few lines of NumPy, but for propagation of labels, which is that of the attack
 ``spreading``.
 """
@@ -21,9 +22,12 @@ import jax.numpy as jnp
 import numpy as np
 import sklearn
 from scipy import sparse, special, stats
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from sklearn.tree import ExtraTreeClassifier
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor
+from threadpoolctl import threadpool_limits
 
 from vfljax.attacks import neighbors
 from vfljax.attacks.core import HostReader
@@ -44,7 +48,7 @@ class OwnColumns(NamedTuple):
     numbers: Any  # [n, W] float32, or sparse
     known: HostArray  # [K] places of rows whose labels are known
     labels: HostArray  # [K]
-    classes: int  # C
+    classes: int  # C, or 1 if labels are numbers
     seed: int
 
     @property
@@ -64,8 +68,8 @@ def ranked(own: OwnColumns) -> OwnColumns:
 
 
 class Learner(NamedTuple):
-    """``fit(prepare(own))`` are the scores [n, C] of all rows, the larger the likelier the class. ``prepare``
-    replaces the columns, and reads no label."""
+    """``fit(prepare(own))`` are the scores [n, C] of all rows, the larger the likelier the class, or the larger
+    the number. ``prepare`` replaces the columns, and reads no label."""
 
     fit: Callable[[OwnColumns], HostArray]
     prepare: Callable[[OwnColumns], OwnColumns] = lambda own: own
@@ -141,6 +145,38 @@ def extra_trees(own: OwnColumns) -> HostArray:
     return _of_classes(shares, tree.classes_, own.classes)
 
 
+def extra_regression_trees(own: OwnColumns) -> HostArray:
+    """Returns the mean numbers of ``TREES`` extremely randomized trees."""
+    dense, near = own.dense, own.dense[own.known]
+    some: Any = "sqrt"  # of the columns at each split
+    tree = ExtraTreeRegressor(max_features=some, random_state=np.random.RandomState(own.seed))
+    total = np.zeros(len(dense))
+    with sklearn.config_context(skip_parameter_validation=True):
+        for _ in range(TREES):
+            total += tree.fit(near, own.labels, check_input=False).predict(dense, check_input=False)
+    return _column(total / TREES)
+
+
+def boosting(own: OwnColumns) -> HostArray:
+    """Returns the numbers of histogram gradient boosting, whose leaves may have few rows."""
+    leaf = max(2, min(20, len(own.known) // 10))
+    model = HistGradientBoostingRegressor(
+        max_iter=60, learning_rate=0.05, min_samples_leaf=leaf, random_state=own.seed
+    )
+    with threadpool_limits(1):  # others would wait beside those that train
+        return _column(model.fit(own.dense[own.known], own.labels).predict(own.dense))
+
+
+def nearest(own: OwnColumns, most: int = 5) -> HostArray:
+    """Returns the mean numbers of the ``most`` nearest known rows, weighed by their inverse distance."""
+    model = KNeighborsRegressor(min(most, len(own.known)), weights="distance")
+    return _column(model.fit(own.dense[own.known], own.labels).predict(own.dense))
+
+
+def _column(values: HostArray) -> HostArray:
+    return np.asarray(values, np.float32)[:, None]
+
+
 def neighborhood(own: OwnColumns, ranks: bool = False) -> OwnColumns:
     """Returns the same with the graph of nearest neighbors in place of the columns, which are on their own
     scale, or ``ranked``."""
@@ -167,16 +203,16 @@ _propagated = jax.jit(neighbors.scores)
 
 
 def ridge(own: OwnColumns, penalty: float = 10.0) -> HostArray:
-    """Returns the scores X (X_k^T X_k + ``penalty`` I)^-1 X_k^T (2 y - 1) of the known rows X_k."""
+    """Returns the scores X (X_k^T X_k + ``penalty`` I)^-1 X_k^T t of the known rows X_k with ``_targets`` t."""
     dense = own.dense
-    near, targets = dense[own.known], 2 * np.eye(own.classes)[own.labels] - 1
+    near, targets = dense[own.known], _targets(own)
     solved = np.linalg.solve(near @ near.T + penalty * np.eye(len(near)), targets)
     return (dense @ (near.T @ solved)).astype(np.float32)
 
 
 def kernel_ridge(own: OwnColumns) -> HostArray:
-    """Returns the scores K(rows, known) (K(known, known) + I)^-1 (2 y - 1), with the Gaussian kernel whose
-    width is the median of the squared distances between known rows."""
+    """Returns the scores K(rows, known) (K(known, known) + I)^-1 t of ``_targets`` t, with the Gaussian kernel
+    whose width is the median of the squared distances between known rows."""
     dense = own.dense
     near = dense[own.known]
     squares = (near**2).sum(1)
@@ -184,10 +220,17 @@ def kernel_ridge(own: OwnColumns) -> HostArray:
     between = distances[own.known]
     width = max(float(np.median(between[~np.eye(len(near), dtype=bool)], axis=None)), 1e-6)
     kernel = np.exp(-np.maximum(distances, 0) / width)
-    targets = 2 * np.eye(own.classes)[own.labels] - 1
+    targets = _targets(own)
     return (kernel @ np.linalg.solve(kernel[own.known] + np.eye(len(near)), targets)).astype(
         np.float32
     )
+
+
+def _targets(own: OwnColumns) -> HostArray:
+    """Returns 1 for the class of each known row and -1 for others, [K, C]; numbers less their mean, [K, 1]."""
+    if own.classes == 1:
+        return (own.labels - own.labels.mean())[:, None]
+    return 2 * np.eye(own.classes)[own.labels] - 1
 
 
 def discriminants(own: OwnColumns, shrinkage: float = 0.2) -> HostArray:
@@ -226,6 +269,15 @@ LEARNERS: Mapping[str, Learner] = {
     "kernel and discriminants": Learner(kernel_and_discriminants, ranked),
 }
 """The learners by name. The first is the baseline beside every attack."""
+REGRESSORS: Mapping[str, Learner] = {
+    "ridge": Learner(ridge),
+    "ridge on ranks": Learner(ridge, ranked),
+    "kernel ridge on ranks": Learner(kernel_ridge, ranked),
+    "extra trees": Learner(extra_regression_trees),
+    "boosting": Learner(boosting),
+    "nearest neighbors on ranks": Learner(nearest, ranked),
+}
+"""The learners of labels that are numbers."""
 DEAR = (
     "extra trees",
     "self-trained",
@@ -236,8 +288,13 @@ DEAR = (
 """The learners that take tens of milliseconds to fit to an exchange."""
 MANY_ROWS = 100_000
 """With more rows the learners of ``DEAR`` are left out, as each takes minutes, and scoring saves memory."""
-LINEAR = ("logistic", "logistic C=.1", "self-trained", "self-trained on ranks")
+LINEAR = ("logistic", "logistic C=.1", "self-trained", "self-trained on ranks", "ridge")
 """The learners that read any number of columns."""
+
+
+def table_of(classes: int) -> Mapping[str, Learner]:
+    """Returns the learners for C classes, or for numbers if ``classes`` is 1."""
+    return REGRESSORS if classes == 1 else LEARNERS
 
 
 def learn(learner: str, columns: OwnColumns) -> HostArray:
@@ -249,22 +306,24 @@ def learn_draws(learner: str, drawn: Sequence[OwnColumns]) -> HostArray:
     """Returns the scores [draws, n, C] that a learner gives the same columns with different known labels.
 
     Args:
-      learner: a name in ``LEARNERS``.
+      learner: a name in ``table_of`` the columns' classes.
       drawn: columns that differ in ``known`` and ``labels`` alone.
     """
-    row = LEARNERS[learner]
+    row = table_of(drawn[0].classes)[learner]
     numbers = row.prepare(drawn[0]).numbers
     return np.stack([row.fit(own._replace(numbers=numbers)) for own in drawn])
 
 
-def learners_of(width: int, rows: int) -> tuple[str, ...]:
-    """Returns the names of the learners for so many columns and rows.
+def learners_of(classes: int, width: int, rows: int) -> tuple[str, ...]:
+    """Returns the names of the learners for so many classes, columns and rows.
 
     Args:
+      classes: C, or 1 for numbers.
       width: number of columns.
       rows: number of rows to be scored, known ones included; more than ``MANY_ROWS`` leave out ``DEAR``.
     """
-    names = LINEAR if width > WIDEST else tuple(LEARNERS)
+    every = tuple(table_of(classes))
+    names = tuple(name for name in every if name in LINEAR) if width > WIDEST else every
     return names if rows <= MANY_ROWS else tuple(name for name in names if name not in DEAR)
 
 
@@ -274,7 +333,7 @@ def read(
     """Returns the scores [draws, n, C] that a learner gives features of an exchange.
 
     Args:
-      learner: a name in ``LEARNERS``.
+      learner: a name in ``table_of`` these classes.
       features: [n, W], NaN in the rows that were not sent, which teach nothing and get NaN.
       known: [draws, K] places of known rows.
       labels: [draws, K].
@@ -297,7 +356,9 @@ def read(
 
 
 READERS: Mapping[str, HostReader] = {
-    name: functools.partial(read, name) for name, learner in LEARNERS.items() if not learner.jitted
+    name: functools.partial(read, name)
+    for name, learner in {**REGRESSORS, **LEARNERS}.items()
+    if not learner.jitted
 }
 """The functions that score the features of an attack, by the name of their learner. Those that are jitted are
 attacks of their own."""

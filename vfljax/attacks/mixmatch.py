@@ -4,6 +4,9 @@
     x~ = lam x + (1 - lam) x[perm], t~ likewise
     L = CE(labeled part, t~) + weight mean (p - t~)^2       (unlabeled part, batch and class)
 
+Labels that are numbers (ours): a guess is the number that is predicted, which nothing sharpens, and the cross
+entropy is a squared error.
+
 Reference: Berthelot et al. "MixMatch: A Holistic Approach to Semi-Supervised Learning", NeurIPS 2019,
 algorithm 1 and equations 3 to 5.
 """
@@ -49,9 +52,12 @@ def sharpen(logits: Array, temperature: Array | float) -> Array:
     """Sharpen the probabilities p = softmax(logits) [..., C] to p^(1/T) / sum p^(1/T) (MixMatch).
 
     That is softmax(logits / T). T > 0. T = 1 changes nothing; T near 0 picks the largest.
+    Numbers [..., 1] stay.
     """
     chex.assert_type(logits, float)
     chex.assert_rank(temperature, 0)
+    if logits.shape[-1] == 1:
+        return logits
     return jax.nn.softmax(logits / temperature)
 
 
@@ -71,11 +77,15 @@ def mixmatch_loss(logits: Array, targets: Array, labeled: int, weight: Array | f
 
     The cross entropy of the first ``labeled`` rows of logits [2b, C] against targets [2b, C], plus
     ``weight`` times the squared error of the other rows' probabilities; both are means over rows, the
-    error over classes too. With weight 0 it is the cross entropy alone.
+    error over classes too. With weight 0 it is the cross entropy alone. Of numbers [2b, 1] it is the squared
+    error of both parts.
     """
     chex.assert_rank([logits, targets], 2)
     chex.assert_equal_shape([logits, targets])
     chex.assert_rank(weight, 0)
+    if logits.shape[-1] == 1:
+        squared = (logits - targets) ** 2
+        return jnp.mean(squared[:labeled]) + weight * jnp.mean(squared[labeled:])
     ce = -jnp.mean(jnp.sum(targets[:labeled] * jax.nn.log_softmax(logits[:labeled]), axis=-1))
     error = jax.nn.softmax(logits[labeled:]) - targets[labeled:]
     return ce + weight * jnp.mean(error**2)

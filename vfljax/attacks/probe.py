@@ -8,6 +8,8 @@ batches of 32 rows, and ended before it followed noise: the knobs ``learning_rat
 option ``batch_size`` and an MLP of ``hidden`` units, which no config asked for, are gone. It also left out
 rows that were not sent in the last epoch where it read sums over epochs.
 
+Of labels that are numbers the model is a ridge regression of them.
+
 The known labels have a value without any federation too, which the attack's baselines show.
 """
 
@@ -16,10 +18,9 @@ from __future__ import annotations
 import functools
 
 import chex
-import jax
 import jax.numpy as jnp
 
-from vfljax import errors
+from vfljax import errors, tasks
 from vfljax.attacks import core, softmax
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.types import KINDS, Array, Known, Scores, View
@@ -84,9 +85,10 @@ def probe(
         sent = functools.reduce(jnp.logical_or, (rows for _, rows in parts))
         rows = known.rows[:most]
         taught = (jnp.arange(len(rows)) < known.count) & sent[rows]
-        labels = jax.nn.one_hot(jnp.maximum(known.labels[:most], 0), num_classes, axis=0)
+        labels = jnp.where(jnp.arange(len(rows)) < known.count, known.labels[:most], 0)
+        targets = tasks.of(num_classes).targets(labels, num_classes)
         weights = taught.astype(jnp.float32)
-        model = softmax.fitted(x[rows].T, labels, weights, knobs["ridge"], steps)
+        model = softmax.linear_model(x[rows].T, targets.T, weights, knobs["ridge"], steps)
         return core.scored(model.logits(x.T).T, sent)
 
     reads = ("embeddings", "gradients") if inputs == "both" else (inputs,)
@@ -102,4 +104,4 @@ def probe(
     )
 
 
-ROW = AttackRow(probe, rule=2, cost=core.SOLVE)
+ROW = AttackRow(probe, rule=2, cost=core.SOLVE, not_for_numbers="")

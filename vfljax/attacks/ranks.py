@@ -15,6 +15,9 @@ Learners, of targets t_kc = 1 for the class of known row k and -1 for the others
     lda     m_c^T S^-1 (x_i - m_c / 2),   S = Cov(x) + .2 I over all rows sent, m_c the mean of known rows of c
     both    the mean of the midranks of the scores of kernel and lda
 
+Of labels that are numbers the targets t are these less their mean over the known rows, and learners are ridge
+and kernel.
+
 The covariance of ``lda`` needs no label, so it is that of thousands of rows when few labels are known.
 Each learner is one linear solve, and nothing is drawn.
 """
@@ -29,7 +32,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.sparse.linalg import cg
 
-from vfljax import errors, metrics
+from vfljax import errors, metrics, tasks
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.joint import BLOCKS, check_blocks, reads_of
@@ -106,8 +109,8 @@ class Taught(NamedTuple):
 
     rows: Array  # [M] int32
     real: Array  # [M] bool: False at padding
-    targets: Array  # [M, C] 1 and -1, 0 at padding
-    classes: Array  # [M, C] 1 at the row's class, else 0
+    targets: Array  # [M, C] 1 and -1, 0 at padding; numbers less their mean
+    classes: Array  # [M, C] 1 at the row's class, else 0; numbers
 
 
 @core.once
@@ -115,7 +118,10 @@ def taught(known: Known, sent: Array, num_classes: int, most: int) -> Taught:
     """Returns the first ``most`` known rows."""
     rows = known.rows[:most]
     real = (jnp.arange(len(rows)) < known.count) & sent[rows]
-    classes = jax.nn.one_hot(known.labels[:most], num_classes) * real[:, None]
+    classes = tasks.of(num_classes).targets(known.labels[:most], num_classes) * real[:, None]
+    if num_classes == 1:
+        away = classes - jnp.sum(classes, keepdims=True) / jnp.maximum(jnp.sum(real), 1)
+        return Taught(rows, real, away * real[:, None], classes)
     return Taught(rows, real, (2 * classes - 1) * real[:, None], classes)
 
 
@@ -197,7 +203,7 @@ def ranks(
     Knobs: how many labels are ``known``.
 
     Args:
-      learner: "ridge", "kernel", "lda" or "both" of the last two.
+      learner: "ridge", "kernel", "lda" or "both" of the last two, which need classes.
       blocks: what is read: "all", the attacker's own "columns" or the "exchange".
       most: known labels that are learned from; further ones are left out, so that the solve stays small.
 
@@ -207,7 +213,8 @@ def ranks(
     Raises:
       ValueError: where columns to be read are codes or token ids.
     """
-    errors.check_choice("learner", learner, LEARNERS)
+    choices = ("ridge", "kernel") if num_classes == 1 else LEARNERS
+    errors.check_choice("learner", learner, choices)
     core.check_whole("most", most, 2)
     check_blocks(bottoms, blocks)
 
@@ -230,4 +237,4 @@ def ranks(
     )
 
 
-ROW = AttackRow(ranks, widest=core.WIDEST, cost=core.SOLVE)
+ROW = AttackRow(ranks, widest=core.WIDEST, cost=core.SOLVE, not_for_numbers="")

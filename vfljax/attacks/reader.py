@@ -33,8 +33,8 @@ def reader(
     Raises:
       ValueError: where columns to be read are codes or token ids.
     """
-    del num_classes
-    errors.check_choice("learner", learner, learners.READERS)
+    known_to = learners.table_of(num_classes)
+    errors.check_choice("learner", learner, [n for n in learners.READERS if n in known_to])
     check_blocks(bottoms, blocks)
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
@@ -55,4 +55,11 @@ def reader(
     )
 
 
-ROW = AttackRow(reader, widest=core.WIDEST, rule=4, host_options=("learner",), cost=core.HOST)
+ROW = AttackRow(
+    reader,
+    widest=core.WIDEST,
+    rule=4,
+    host_options=("learner",),
+    cost=core.HOST,
+    not_for_numbers="",
+)

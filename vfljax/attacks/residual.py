@@ -14,8 +14,9 @@ embedding itself determines the label: ``spectral`` reads that, and ``probe`` we
 
 The score is <r_i, v>, with v the top right singular vector of the residuals, turned so that the smaller of
 two clusters is the positive class (``spectral``). For a cut of one number the sign of a gradient has a
-meaning, and the score is -r_i: positives are pulled up. The attack is defined for two classes. Neighbors
-are found within the batch, whose rows were all computed by the same weights; a batch of one row scores 0.
+meaning, and the score is -r_i: positives are pulled up. Of labels that are numbers the score is <r_i, v>, of
+either sign, or -r_i. The attack is defined for these and for two classes. Neighbors are found within the batch,
+whose rows were all computed by the same weights; a batch of one row scores 0.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import jax.numpy as jnp
 
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
-from vfljax.attacks.spectral import centered, two_clusters
+from vfljax.attacks.spectral import centered, directions, two_clusters
 from vfljax.types import KINDS, Array, Known, Scores, View
 
 
@@ -63,9 +64,9 @@ def residual(bottoms: Bottoms, num_classes: int, *, neighbors: int = 16, epoch: 
     """Score each row by its residual among its k = ``neighbors`` nearest rows of the batch.
 
     ``epoch`` is a recorded one, -1 for the last. The scores [N, 2] are minus and plus the score of the
-    module's docstring, NaN for rows never sent.
+    module's docstring, [N, 1] of numbers; NaN for rows never sent.
     """
-    del bottoms, num_classes
+    del bottoms
     core.check_whole("neighbors", neighbors, 1)
     core.check_whole("epoch", epoch, -1)
 
@@ -81,12 +82,16 @@ def residual(bottoms: Bottoms, num_classes: int, *, neighbors: int = 16, epoch: 
         r = jnp.where(sent[:, None], by_batch.scatter(parts, len(sent)), 0.0)
         if r.shape[1] == 1:
             s = -r[:, 0]
+        elif num_classes == 1:
+            z = centered(r, sent.astype(jnp.float32))
+            s = core.multiply(z, directions(z, 1))[:, 0]
         else:
             s = two_clusters(r, sent.astype(jnp.float32), absolute=False, minority=True)
-        return core.scored(jnp.stack([-s, s], axis=-1), sent)
+        scores = s[:, None] if num_classes == 1 else jnp.stack([-s, s], axis=-1)
+        return core.scored(scores, sent)
 
     reads = ("embeddings", "gradients", "order")
     return Attack(run, KINDS, binary=True, adaptive=True, epoch=epoch, reads=reads)
 
 
-ROW = AttackRow(residual, widest=core.WIDEST)
+ROW = AttackRow(residual, widest=core.WIDEST, not_for_numbers="")

@@ -48,8 +48,8 @@ def some_rows(count: int) -> HostArray:
     return np.linspace(0, count - 1, min(count, MOST_ROWS)).astype(np.int32)
 
 
-class Softmax(NamedTuple):
-    """The parameters of a linear softmax."""
+class Linear(NamedTuple):
+    """The parameters of a linear softmax, or of a linear model of numbers."""
 
     weights: Array  # [W, C]
     bias: Array  # [C]
@@ -59,9 +59,7 @@ class Softmax(NamedTuple):
         return core.multiply(self.weights.T, x) + self.bias[:, None]
 
 
-def fitted(
-    x: Array, likelihood: Array, weights: Array, ridge: Array | float, steps: int
-) -> Softmax:
+def fitted(x: Array, likelihood: Array, weights: Array, ridge: Array | float, steps: int) -> Linear:
     """The parameters after ``steps`` from 0 on the sum of the module's docstring.
 
     Args:
@@ -75,18 +73,59 @@ def fitted(
     """
     chex.assert_rank([x, likelihood, weights], [2, 2, 1])
     chex.assert_equal_shape_suffix([x, likelihood, weights], 1)
-    ones = jnp.concatenate([x, jnp.ones((1, x.shape[1]))])
-    penalty = ridge * jnp.concatenate([jnp.ones((len(x), 1)), jnp.zeros((1, 1))])
     likelihood = jnp.where(weights[None] > 0, likelihood, 1.0)
     likelihood = likelihood / jnp.max(likelihood, axis=0, keepdims=True)
-    size = 1 / (ABOVE / 2 * _largest_eigenvalue(ones, weights) + ridge + 1e-6)
     classes = len(likelihood)
-    two = classes == 2
-    residual = _of_two(likelihood) if two else functools.partial(_of_many, likelihood)
+    if classes > 2:
+        residual = functools.partial(_of_many, likelihood)
+        return _descended(x, weights, ridge, steps, Loss(residual, 1 / 2, classes))
+    # the second column alone: the first one is minus it
+    second = _descended(x, weights, ridge, steps, Loss(_of_two(likelihood), 1 / 2, 1))
+    return Linear(*(jnp.concatenate([-part, part], axis=-1) for part in second))
+
+
+def least_squares(
+    x: Array, targets: Array, weights: Array, ridge: Array | float, steps: int
+) -> Linear:
+    """The parameters after ``steps`` from 0 on sum_i w_i |l_i - y_i|^2 / 2 + ridge / 2 || W ||^2.
+
+    Args:
+      x: [W, n] columns of similar scale, rows along the last axis.
+      targets: y, [C, n].
+      weights, ridge, steps: as of ``fitted``.
+    """
+    chex.assert_rank([x, targets, weights], [2, 2, 1])
+    chex.assert_equal_shape_suffix([x, targets, weights], 1)
+    residual = lambda outputs: outputs - targets  # noqa: E731
+    return _descended(x, weights, ridge, steps, Loss(residual, 1.0, len(targets)))
+
+
+def linear_model(
+    x: Array, targets: Array, weights: Array, ridge: Array | float, steps: int
+) -> Linear:
+    """``fitted`` to one-hot targets [C, n] of classes, or ``least_squares`` of numbers [1, n]."""
+    fit = least_squares if len(targets) == 1 else fitted
+    return fit(x, targets, weights, ridge, steps)
+
+
+class Loss(NamedTuple):
+    """A loss of a row's linear outputs."""
+
+    residual: Callable[[Array], Array]  # of outputs [C, n]: the derivatives of the loss [C, n]
+    curvature: float  # the most that a second derivative is
+    width: int  # C
+
+
+def _descended(x: Array, weights: Array, ridge: Array | float, steps: int, loss: Loss) -> Linear:
+    """The parameters after ``steps`` from 0 on the weighted sum of the rows' losses, with a ridge."""
+    ones = jnp.concatenate([x, jnp.ones((1, x.shape[1]))])
+    penalty = ridge * jnp.concatenate([jnp.ones((len(x), 1)), jnp.zeros((1, 1))])
+    size = 1 / (ABOVE * loss.curvature * _largest_eigenvalue(ones, weights) + ridge + 1e-6)
 
     def gradient(parameters: Array) -> Array:
-        logits = core.multiply(parameters.T, ones)
-        return core.multiply(ones, (weights[None] * residual(logits)).T) + penalty * parameters
+        outputs = core.multiply(parameters.T, ones)
+        slopes = weights[None] * loss.residual(outputs)
+        return core.multiply(ones, slopes.T) + penalty * parameters
 
     def step(carry: tuple[Array, Array, Array], _: None) -> tuple[tuple[Array, Array, Array], None]:
         last, ahead, t = carry
@@ -97,11 +136,9 @@ def fitted(
         momentum = jnp.where(against, 0.0, (t - 1) / following)
         return (new, new + momentum * (new - last), following), None
 
-    # of two classes the second column alone: the first one is minus it
-    start = jnp.zeros((len(ones), 1 if two else classes))
+    start = jnp.zeros((len(ones), loss.width))
     end = jax.lax.scan(step, (start, start, jnp.float32(1.0)), length=steps)[0][0]
-    end = jnp.concatenate([-end, end], axis=1) if two else end
-    return Softmax(end[:-1], end[-1])
+    return Linear(end[:-1], end[-1])
 
 
 def _of_two(likelihood: Array) -> Callable[[Array], Array]:

@@ -16,6 +16,9 @@ More than two classes: k-means with C clusters in the span of the C - 1 top dire
 epoch. A cluster is named by the majority of its known rows; matching by size (appendix E) is chance on
 balanced classes. ``oracle=True`` names clusters by all labels, which is an upper bound.
 
+Labels that are numbers (ours): the gradients of a squared loss are a shared direction times the residual, so
+that the score is the row's part along the top direction of the whole epoch, whose sign is arbitrary.
+
 Deviations:
 
 * A batch's scores are in units of its largest entry, less the cut between its clusters.
@@ -203,7 +206,8 @@ def spectral(
 
     Returns:
       An attack whose scores are NaN for rows never sent. For two classes the scores [N, 2] are above 0 for
-      the class called; for more, scores [N, C] are the classes' shares among the cluster's known rows.
+      the class called; for more, scores [N, C] are the classes' shares among the cluster's known rows. Of
+      numbers they are [N, 1], in units of the largest entry.
     """
     del bottoms
     core.check_epoch(epoch)
@@ -214,18 +218,21 @@ def spectral(
             f"signal={signal!r} is unknown: choose one of {', '.join(SIGNALS)} or a layer such as "
             "'party0.hidden.0'."
         )
-    if isinstance(epoch, str) and (signal != "gradients" or not whole):
+    if isinstance(epoch, str) and (signal != "gradients" or (num_classes > 1 and not whole)):
         raise ValueError(
             f"epoch={epoch!r} has no mini-batches and no embeddings: choose a number, or "
             "signal='gradients' with whole=True."
         )
-    if num_classes > 2 and (scores, heuristic, whole) != ("signed", "minority", False):
+    if num_classes != 2 and (scores, heuristic, whole) != ("signed", "minority", False):
+        instead = "are clustered by k-means" if num_classes > 2 else "have one direction"
         raise ValueError(
             f"scores={scores!r}, heuristic={heuristic!r}, whole={whole!r} are for two classes; with "
-            f"{num_classes} classes the epoch's rows are clustered by k-means: leave them out."
+            f"{num_classes} classes the epoch's rows {instead}: leave them out."
         )
-    if oracle and num_classes == 2:
-        raise ValueError("oracle=True names more than two clusters by all labels: C is 2 here.")
+    if oracle and num_classes <= 2:
+        raise ValueError(
+            f"oracle=True names more than two clusters by all labels: C is {num_classes} here."
+        )
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del knobs
@@ -233,6 +240,9 @@ def spectral(
         if signal != "gradients":
             embeddings = view.embeddings[core.place_of(view, epoch)]
             x = embeddings if signal == "embeddings" else view.diagnostics[signal]
+        if num_classes == 1:
+            z = centered(x, sent.astype(jnp.float32))
+            return core.scored(core.multiply(z, directions(z, 1)), sent)
         if num_classes > 2:
             z = centered(x, sent.astype(jnp.float32))
             z = core.multiply(z, directions(z, min(num_classes - 1, z.shape[1])))
@@ -263,4 +273,4 @@ def spectral(
     )
 
 
-ROW = AttackRow(spectral, widest=core.WIDEST)
+ROW = AttackRow(spectral, widest=core.WIDEST, not_for_numbers="")

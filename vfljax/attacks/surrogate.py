@@ -29,6 +29,11 @@ Deviations:
 * All rows are read at each step (published: batches). The default width and steps are small, for suites
   of many trials; the port's width is 64. Weights were chosen on simulated top models.
 
+Labels that are numbers (ours): q_i = u_i and p_i = h(z_i) are numbers, the cross entropy is their squared
+difference, and the balance term is (mean q)^2 + (std q - 1)^2, because labels are standardized. Xie, Yang, Yao,
+Liu, Wang, Sun, "Label Inference Attack against Split Learning under Regression Setting" (arXiv 2301.07284, of
+which only the abstract was read) also adds learning objectives to the gradients.
+
 z and g are of one recorded epoch. The top model moves within it, which the surrogate does not know.
 """
 
@@ -42,7 +47,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from vfljax import keys
+from vfljax import keys, tasks
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.probe import standardized
@@ -60,7 +65,8 @@ class Seen(NamedTuple):
     z: Array  # [N, D] standardized embeddings; 0 for rows that were not sent
     g: Array  # [N, D] B times the gradient with respect to z; likewise
     sent: Array  # [N] bool
-    labels: Array  # [N] int32, -1 where the label is not known
+    labels: Array  # [N] as in ``Known``, -1 where the label is not known
+    named: Array  # [N] bool: whether it is known
 
 
 def seen_of(view: View, known: Known, epoch: Array | int) -> Seen:
@@ -72,8 +78,8 @@ def seen_of(view: View, known: Known, epoch: Array | int) -> Seen:
     within = sent[:, None]
     spread = jnp.std(z, axis=0, where=within, keepdims=True)
     g = jnp.where(within, view.agreed.batch_size * spread * g, 0.0)
-    labels = core.labels_by_row(known, len(z))
-    return Seen(standardized(z, sent), g, sent, labels)
+    labels, named = core.labels_by_row(known, len(z)), core.known_by_row(known, len(z))
+    return Seen(standardized(z, sent), g, sent, labels, named)
 
 
 def length(x: Array) -> Array:
@@ -89,7 +95,7 @@ def make_loss(
 
     The prior is uniform, because equally many rows of each class are known, whatever the classes' shares.
     """
-    named, sent = seen.labels >= 0, seen.sent
+    named, sent = seen.named, seen.sent
     count = jnp.maximum(jnp.sum(sent), 1)
     total = jnp.sum(length(seen.g))
     # the weights of the mean over all rows, plus those of the mean over the known ones
@@ -99,8 +105,18 @@ def make_loss(
     def loss(parameters: tuple[PyTree, Array]) -> Array:
         params, u = parameters
         classes = u.shape[1]
-        q = labels_of(u, seen.labels)
+        q = labels_of(u, seen)
         logits, back = jax.vjp(lambda z: logits_of(params, z), seen.z)
+        if classes == 1:
+            # the gradient of the squared error
+            off = (
+                length(back(2 * (logits - q))[0] - seen.g) * count / jnp.where(total > 0, total, 1)
+            )
+            mean = jnp.sum(q * sent[:, None]) / count
+            variance = jnp.sum((q - mean) ** 2 * sent[:, None]) / count
+            balance = mean**2 + (jnp.sqrt(variance + 1e-12) - 1) ** 2
+            each = off + knobs["cross_entropy"] * jnp.sum((q - logits) ** 2, axis=1)
+            return jnp.sum(weights * each) + knobs["balance"] * balance
         log_p = jax.nn.log_softmax(logits)
         p = jnp.exp(log_p)
         # the gradient of CE(q, h(z)) by logits is p - q, since q sums to 1
@@ -114,10 +130,11 @@ def make_loss(
     return loss
 
 
-def labels_of(u: Array, labels: Array) -> Array:
-    """The surrogate labels q [N, C]: softmax(u), and the label itself where it is known."""
-    known = (labels >= 0)[:, None]
-    return jnp.where(known, jax.nn.one_hot(labels, u.shape[1]), jax.nn.softmax(u))
+def labels_of(u: Array, seen: Seen) -> Array:
+    """The surrogate labels q [N, C]: softmax(u), or the number u, and the label itself where it is known."""
+    classes = u.shape[1]
+    guessed = u if classes == 1 else jax.nn.softmax(u)
+    return jnp.where(seen.named[:, None], tasks.of(classes).targets(seen.labels, classes), guessed)
 
 
 def surrogate(
@@ -142,7 +159,7 @@ def surrogate(
 
     Returns:
       An attack whose scores [N, C] are the logarithms of q, NaN for rows not sent in that epoch. Known rows
-      score their label.
+      score their label. Of numbers they are q.
     """
     del bottoms
     named = core.named_by(names, KNOBS)
@@ -153,7 +170,7 @@ def surrogate(
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         seen = seen_of(view, known, epoch)
         if names == "none":
-            seen = seen._replace(labels=jnp.full_like(seen.labels, -1))
+            seen = seen._replace(named=jnp.zeros_like(seen.named))
 
         def logits_of(params: PyTree, z: Array) -> Array:
             return model.apply({"params": params}, z, False, None)[0]
@@ -163,8 +180,10 @@ def surrogate(
 
         loss, adam = make_loss(logits_of, seen, knobs), optax.adam(knobs["learning_rate"])
         _, u = core.minimize(loss, start, adam, steps)
+        if num_classes == 1:
+            return core.scored(labels_of(u, seen), seen.sent)
         known_labels = jnp.where(jax.nn.one_hot(seen.labels, num_classes) > 0, 0.0, SURE)
-        scores = jnp.where((seen.labels >= 0)[:, None], known_labels, jax.nn.log_softmax(u))
+        scores = jnp.where(seen.named[:, None], known_labels, jax.nn.log_softmax(u))
         return core.scored(scores, seen.sent)
 
     return Attack(
@@ -179,4 +198,6 @@ def surrogate(
     )
 
 
-ROW = AttackRow(surrogate, widest=core.WIDEST, cost=core.TRAIN, full_effort=True)
+ROW = AttackRow(
+    surrogate, widest=core.WIDEST, cost=core.TRAIN, full_effort=True, not_for_numbers=""
+)

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from vfljax import tasks
 from vfljax.auditing.suite import KNOWN
 from vfljax.auditing.survey import COPY, RevealingColumn, Survey, above_chance
+from vfljax.datasets import describing
 from vfljax.datasets.core import Dataset
+from vfljax.datasets.strata import stratified
 from vfljax.datasets.table_errors import one_line
 from vfljax.report.words import count, listed
 from vfljax.sweep.grid import configurations, parse
@@ -29,6 +32,19 @@ def found_in(table: Survey, label_party: str) -> list[str]:
       label_party: who has the labels.
     """
     dataset = table.dataset
+    labels = describing.numbers(dataset) if dataset.num_classes == 1 else _classes(dataset)
+    return [
+        f"{dataset.name}: {len(dataset.labels):,} rows, {labels}",
+        *(
+            f"  {party}: {count(len(columns), 'column')}"
+            + ", and the labels" * (party == label_party)
+            for party, columns in table.owners.items()
+        ),
+    ]
+
+
+def _classes(dataset: Dataset) -> str:
+    """Returns the number of classes, and the share of the most frequent ones."""
     rows = len(dataset.labels)
     counts = np.bincount(dataset.labels, minlength=dataset.num_classes)
     names = dataset.classes or [*map(str, range(dataset.num_classes))]
@@ -37,15 +53,7 @@ def found_in(table: Survey, label_party: str) -> list[str]:
         for c in np.argsort(-counts, kind="stable")
     ]
     more = ", ..." if len(classes) > MOST_CLASSES else ""
-    return [
-        f"{dataset.name}: {rows:,} rows, {dataset.num_classes} classes: "
-        f"{', '.join(classes[:MOST_CLASSES])}{more}",
-        *(
-            f"  {party}: {count(len(columns), 'column')}"
-            + ", and the labels" * (party == label_party)
-            for party, columns in table.owners.items()
-        ),
-    ]
+    return f"{dataset.num_classes} classes: {', '.join(classes[:MOST_CLASSES])}{more}"
 
 
 def preamble(table: Survey, config: Mapping[str, Any]) -> list[str]:
@@ -79,6 +87,7 @@ def known_note(dataset: Dataset, known: int) -> list[str]:
     """
     if known >= KNOWN:
         return []
+    dataset = stratified(dataset)
     counts = np.bincount(dataset.labels, minlength=dataset.num_classes)
     rarest = int(counts.argmin())
     name = one_line(dataset.classes[rarest]) if dataset.classes else str(rarest)
@@ -97,8 +106,8 @@ def revealing(found: RevealingColumn, classes: int) -> str:
       classes: C.
     """
     does = (
-        f"ranks the labels with AUC {found.leak:.2f}"
-        if classes == 2
+        f"ranks the labels with {'AUC' if classes == 2 else 'concordance'} {found.leak:.2f}"
+        if classes <= 2
         else f"names the right one of {classes} classes for {found.leak:.0%} of the rows, classes counting "
         "alike"
     )
@@ -123,7 +132,8 @@ def table_notes(table: Survey) -> list[str]:
         notes.append(f"To leave such columns out: {shlex.quote(f'--option=drop={drop}')}")
     if table.reach:
         figures = ", ".join(f"{who} {figure:.3f}" for who, figure in table.reach.items())
-        scale = "AUC" if table.dataset.num_classes == 2 else "balanced top-1"
+        classes = table.dataset.num_classes
+        scale = tasks.of(classes).scale(classes).removeprefix("leak ")
         notes.append(
             f"How well columns predict the labels ({scale} of gradient boosting on all labels, "
             f"cross-validated): {figures}."

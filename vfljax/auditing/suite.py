@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from vfljax import attacks, defenses, plugins
+from vfljax import attacks, defenses, plugins, tasks
 from vfljax.attacks.core import Attack
 from vfljax.auditing.survey import Survey
 from vfljax.config import as_axis, combinations
 from vfljax.datasets.splits import distinct_rows
+from vfljax.datasets.strata import stratified
 from vfljax.errors import UserError
 from vfljax.models.mlp import MLP
 from vfljax.sweep import specs
@@ -124,6 +125,24 @@ ATTACKS: Mapping[str, Mapping[str, Any]] = {
 federations or the number of classes rule out."""
 
 
+OF_NUMBERS: Mapping[str, Mapping[str, Any]] = {
+    "passive": COMPLETION,
+    "active": COMPLETION,
+    "direct": {"epoch": (0, 1, "mean"), "own": (False, True)},
+    "norm": {"epoch": (-1, "mean")},
+    "cosine": {"epoch": (-1, 0)},
+    "inner": {"epoch": (-1, "mean")},
+    "spectral": {"signal": ("embeddings", "gradients"), "epoch": (-1, 0)},
+    "residual": {},
+    "probe": {"inputs": ("both", "gradients"), "epoch": (-1, "mean")},
+    "surrogate": {"names": ("known", "none")},
+    "joint": {"blocks": ("all", "best")},
+    "ranks": {"learner": ("kernel", "ridge")},
+    "reader": {"learner": ("extra trees", "boosting", "ridge")},
+}
+"""The attacks on labels that are numbers."""
+SUITES = {"classification": ATTACKS, "regression": OF_NUMBERS}
+"""The attacks by task."""
 OF_TREES: Mapping[str, Mapping[str, Any]] = {
     "direct": {"rule": "most_negative", "epoch": (0, "mean")},
     # above 1: an attacker who is told first trees that say little reads them less
@@ -139,16 +158,16 @@ gives ``node_posterior`` the epsilons of its grid."""
 
 
 def model(classes: int) -> dict[str, Any]:
-    """Returns the networks of an audit, ``config.model``, for a number of classes."""
-    two = classes == 2
+    """Returns the networks of an audit, ``config.model``, for a number of classes, or 1 for numbers."""
+    two, few = classes == 2, classes <= 2
     return {
         "bottom": "mlp",
         "hidden": (32,),
         "activation": "leaky_relu",
-        "cut": 4 if two else max(8, min(classes, 32)),
-        "top": "generator" if two else "head",
+        "cut": 4 if few else max(8, min(classes, 32)),
+        "top": "generator" if two else "head" if classes > 2 else "head_plain",
         "top_hidden": (16,),
-        "aggregation": "mean" if two else "concatenate",
+        "aggregation": "mean" if few else "concatenate",
     }
 
 
@@ -204,8 +223,8 @@ def config(
     rows = int(len(dataset.labels) * SHARES[0])
     batch = next(size for most, size in BATCHES if rows <= most)
     epochs = int(np.clip(round(STEPS * batch / max(rows, 1)), *EPOCHS))
-    different = distinct_rows(dataset, np.arange(len(dataset.labels)))
-    known = known or known_labels(dataset.labels[different], classes)
+    different, drawn = distinct_rows(dataset, np.arange(len(dataset.labels))), stratified(dataset)
+    known = known or known_labels(drawn.labels[different], drawn.num_classes)
     passive = [name for name in table.owners if name != label_party]
     parties = [*passive, label_party]
     groups = tuple((passive.index(name),) for name in attackers)
@@ -243,7 +262,7 @@ def config(
         "attackers": groups,
         "federations": FEDERATIONS[federation],
         "goal": dict(goal),
-        "attacks": suited(ATTACKS, FEDERATIONS[federation], known, classes),
+        "attacks": suited(SUITES[tasks.of(classes).name], FEDERATIONS[federation], known, classes),
     }
 
 

@@ -8,19 +8,21 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pyarrow.parquet as pq
-from sklearn.base import ClassifierMixin
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, cross_val_predict
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from threadpoolctl import threadpool_limits
 
-from vfljax import datasets, store
+from vfljax import datasets, metrics, store, tasks
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.frames import arrow_of, read
 from vfljax.datasets.partition import owned_columns
+from vfljax.datasets.strata import class_counts, stratified
 from vfljax.datasets.table_errors import one_line
 from vfljax.errors import UnknownError, UserError, argument, options_in, unknown
 
@@ -29,6 +31,7 @@ REVEALING = 0.5  # advantage over chance (``above_chance``) from which a column 
 COPY = 0.98  # advantage from which a column is taken for a copy of the label
 ROWS = 20_000  # most rows on which columns are judged
 FOLDS = 3
+_concordance = jax.jit(metrics.concordance)
 Folds = list[tuple[np.ndarray, np.ndarray]]
 LEAF = 20  # least rows of a leaf of the boosting, which is scikit-learn's default
 
@@ -55,7 +58,7 @@ class RevealingColumn(NamedTuple):
 
     column: str
     party: str
-    leak: float  # leak AUC for two classes, balanced top-1 for more
+    leak: float  # on the scale of the label's task
 
 
 class Survey(NamedTuple):
@@ -145,12 +148,12 @@ def _owned(
 def _revealing(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> list[RevealingColumn]:
     """Returns the columns whose advantage is above ``REVEALING`` by more than small samples explain."""
     rows = _judged_rows(dataset)
-    counts = np.bincount(dataset.labels[rows])
-    rows = rows[counts[dataset.labels[rows]] >= FOLDS]  # rarer classes cannot be in all folds
+    stratum = stratified(dataset).labels[rows]
+    rows = rows[np.bincount(stratum)[stratum] >= FOLDS]  # rarer classes cannot be in all folds
     y = dataset.labels[rows]
     if len(np.unique(y)) < 2:
         return []
-    rarest = int(np.bincount(dataset.labels, minlength=dataset.num_classes).min())
+    rarest = min(class_counts(dataset, len(dataset.labels)))
     slack = rarest**-0.5 if rarest else 1.0  # at least two standard errors
     places: dict[str, list[int]] = {}
     for place, column in enumerate(dataset.columns):
@@ -168,10 +171,10 @@ def above_chance(leak: float, classes: int) -> float:
     """Returns the advantage of a leak over chance, scaled from 0 (chance) to 1 (certainty); 0 for nan.
 
     Args:
-      leak: AUC for two classes, balanced top-1 for more.
-      classes: C.
+      leak: AUC for two classes, balanced top-1 for more, concordance for numbers.
+      classes: C, or 1 for numbers.
     """
-    chance = 0.5 if classes == 2 else 1 / classes
+    chance = tasks.of(classes).chance(classes)
     return 0.0 if math.isnan(leak) else (leak - chance) / (1 - chance)
 
 
@@ -183,7 +186,7 @@ def _reach(
     other columns are left out; there is no leak at all if a class has too few rows."""
     rows = _judged_rows(dataset)
     y = dataset.labels[rows]
-    if np.bincount(y, minlength=dataset.num_classes).min() < FOLDS:
+    if np.bincount(stratified(dataset).labels[rows]).min() < FOLDS:
         return {}, ()
     groups = {party: set(columns) for party, columns in owners.items() if columns}
     groups["together"] = set().union(*groups.values())
@@ -197,9 +200,9 @@ def _reach(
         places = [k for k, column in enumerate(dataset.columns) if used[k] and column.name in names]
         if places:
             x = np.asarray(dataset.features[rows][:, places], np.float64)
-            boosting = HistGradientBoostingClassifier(
-                max_iter=60, min_samples_leaf=LEAF, random_state=0
-            )
+            kind = HistGradientBoostingClassifier
+            kind = HistGradientBoostingRegressor if dataset.num_classes == 1 else kind
+            boosting = kind(max_iter=60, min_samples_leaf=LEAF, random_state=0)
             out[who] = _scored(boosting, x, y, folds)
     return out, tuple(sorted(sparse & groups["together"]))
 
@@ -215,16 +218,20 @@ def _leak(x: np.ndarray, y: np.ndarray, folds: Folds) -> float:
     x = np.where(missing, lowest - 1.0, x)  # that a value is missing may reveal the label too
     if (x == x[:1]).all() or not np.isfinite(lowest):
         return math.nan
-    tree = DecisionTreeClassifier(
-        max_leaf_nodes=32, min_samples_leaf=3, class_weight="balanced", random_state=0
-    )
+    shape: dict[str, Any] = {"max_leaf_nodes": 32, "random_state": 0}
+    if y.dtype.kind == "f":
+        return _scored(DecisionTreeRegressor(min_samples_leaf=LEAF, **shape), x, y, folds)
+    tree = DecisionTreeClassifier(min_samples_leaf=3, class_weight="balanced", **shape)
     return _scored(tree, x, y, folds)
 
 
 def _folds(dataset: Dataset, rows: np.ndarray) -> Folds:
     """Returns the places among ``rows`` that train each fold and those that are scored. Groups, such as copies
     of a row, stay in one fold unless a class has rows in fewer groups than there are folds."""
-    y, how = dataset.labels[rows], {"n_splits": FOLDS, "shuffle": True, "random_state": 0}
+    y, how = (
+        stratified(dataset).labels[rows],
+        {"n_splits": FOLDS, "shuffle": True, "random_state": 0},
+    )
     if dataset.groups is not None:
         groups = dataset.groups[rows]
         of_group = np.unique(np.stack([y, groups]), axis=1)[0]  # the class of each group's rows
@@ -233,11 +240,15 @@ def _folds(dataset: Dataset, rows: np.ndarray) -> Folds:
     return list(StratifiedKFold(**how).split(y, y))
 
 
-def _scored(model: ClassifierMixin, x: np.ndarray, y: np.ndarray, folds: Folds) -> float:
-    """Returns the cross-validated score of a model: AUC for two classes in the better direction, balanced
-    top-1 for more."""
+def _scored(model: Any, x: np.ndarray, y: np.ndarray, folds: Folds) -> float:
+    """Returns the cross-validated score of a model: AUC for two classes, or concordance of numbers, both in the
+    better direction, or balanced top-1 for more classes."""
     # on a busy machine threads of OpenMP that wait for each other take twenty times as long as one (measured)
     with threadpool_limits(1, "openmp"):
+        if y.dtype.kind == "f":
+            named = jnp.float32(cross_val_predict(model, x, y, cv=folds))
+            found = float(_concordance(named, jnp.asarray(y)))
+            return max(found, 1 - found)
         chances: Any = cross_val_predict(model, x, y, cv=folds, method="predict_proba")
     if chances.shape[1] == 2:
         auc = float(roc_auc_score(y == y.max(), chances[:, 1]))

@@ -26,9 +26,9 @@ from vfljax.datasets.splits import Split, distinct_rows, split_rows
 from vfljax.federation import trees
 from vfljax.federation.trees import UNTOLD, Boosting
 from vfljax.launching.work import Say
-from vfljax.report.rows import utility_of
 from vfljax.store.atomic import replacing
 from vfljax.sweep.progress import clock
+from vfljax.tasks import CLASSIFICATION
 from vfljax.types import HostArray
 
 UTILITY = "utility.json"
@@ -135,7 +135,7 @@ def _record(of: Audited, grid: Grid, boosting: Boosting, seed: int, place: pathl
     made = trees.train(
         columns[rows], labels[rows], dataset.num_classes, owners, holder, boosting, of.seeds[seed]
     )
-    is_auc = utility_of(of.balance) == "AUC"
+    is_auc = CLASSIFICATION.utility(of.balance).name == "AUC"
     figures = {
         part: _utility(trees.probabilities(made, columns[held]), labels[held], is_auc)
         for part, held in (("test", split.test), ("validation", split.validation))

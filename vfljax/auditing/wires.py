@@ -18,7 +18,7 @@ import jax
 import numpy as np
 import pandas as pd
 
-from vfljax import attacks, defenses, plugins, store
+from vfljax import attacks, defenses, plugins, store, tasks
 from vfljax.attacking.batching import batch_scores, families_of, make_attack_batch
 from vfljax.attacking.jobs import ATTACK, VariantPlan, jobs_of, planned
 from vfljax.attacking.run import opened
@@ -34,7 +34,6 @@ from vfljax.defenses.rows import LEARNS, private_remarks
 from vfljax.errors import Text, UserError, argument, unknown, user_path
 from vfljax.launching import running
 from vfljax.launching.work import May, anything
-from vfljax.report.rows import utility_of
 from vfljax.report.words import NONE
 from vfljax.store.exchange import NODES
 from vfljax.sweep import train
@@ -475,9 +474,7 @@ def _exchange(wire: Wire, paths: int = 0, epochs: int = 0) -> dict[str, HostArra
 
 def _row(trial: Mapping[str, Any], request: WireRequest, plan: Plan) -> dict[str, Any]:
     """Returns a trial's row of results; utilities that are not given are null."""
-    two = plan.dataset.num_classes == 2
-    accuracy = "oriented_accuracy" if two else "accuracy"
-    counted = "oriented_auc" if utility_of(plan.balance) == "AUC" else accuracy
+    counted = tasks.of(plan.dataset.num_classes).utility(plan.balance).figure
     seed = trial["seed"]
 
     def of_seed(values: Sequence[float]) -> float | None:
@@ -490,7 +487,8 @@ def _row(trial: Mapping[str, Any], request: WireRequest, plan: Plan) -> dict[str
         for who, of in given.items()
         for part in of._fields
     }
-    names = (accuracy, *["oriented_auc"] * two)
+    two = plan.dataset.num_classes == 2
+    names = ("oriented_accuracy", "oriented_auc") if two else (counted,)
     return {
         **trial,
         **{

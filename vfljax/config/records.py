@@ -145,13 +145,19 @@ class Parties(Struct, frozen=True):
 class Model(Struct, frozen=True):
     """The networks of the parties, and how embeddings are put together."""
 
+    task: Annotated[
+        Literal["", "classification", "regression"],
+        "what labels are, classes or numbers; '': what the data set has",
+    ] = ""
     bottom: Annotated[str, "network of each party that owns columns"] = "mlp"
     hidden: Annotated[tuple[Count, ...], "widths of the hidden layers of the bottoms"] = (64,)
     activation: Annotated[str, "activation of the hidden layers of the bottoms"] = "relu"
     output: Annotated[str, "activation at the end of the bottoms, with model splitting"] = (
         "identity"
     )
-    cut: Annotated[Count, "width of each party's embedding; without model splitting it is C"] = 16
+    cut: Annotated[
+        Count, "width of each party's embedding; without model splitting it is C, or 1"
+    ] = 16
     top: Annotated[str, "network of the label party that reads all embeddings"] = "head"
     top_hidden: Annotated[tuple[Count, ...], "widths of the hidden layers of the top model"] = ()
     aggregation: Annotated[
@@ -183,6 +189,9 @@ class Training(Struct, frozen=True):
     class_weights: Annotated[
         tuple[Positive, ...], "in the label party's cross entropy, one a class; (): all 1"
     ] = ()
+    huber: Annotated[
+        Number, "delta of Huber's loss of numbers, in standard deviations; 0: the squared error"
+    ] = 0.0
     scope: Annotated[
         Literal["all", "passive"],
         "whose cut gradients defenses treat: all bottoms, or passive ones",

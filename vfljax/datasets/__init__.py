@@ -18,7 +18,7 @@ from typing import Any
 
 from vfljax.datasets import cache, converters, prepared, table
 from vfljax.datasets import options as loader_options
-from vfljax.datasets.bundled import breast_cancer, digits, synthetic
+from vfljax.datasets.bundled import breast_cancer, diabetes, digits, synthetic
 from vfljax.datasets.core import Column, Conversion, Dataset
 from vfljax.datasets.npz import npz
 from vfljax.datasets.table_errors import permitted
@@ -28,6 +28,7 @@ from vfljax.errors import Field, UserError, short_path, unknown, user_path
 LOADERS: dict[str, Callable[..., Dataset]] = {
     "digits": digits,
     "breast_cancer": breast_cancer,
+    "diabetes": diabetes,
     "synthetic": synthetic,
     "table": table.table,
     "prepared": prepared.prepared,
@@ -36,7 +37,7 @@ LOADERS: dict[str, Callable[..., Dataset]] = {
 }
 TABLE: dict[str, Callable[..., Dataset | Conversion]] = {**LOADERS, **converters.TABLE}
 
-EMBEDDED = ("digits", "breast_cancer", "synthetic")  # they need no folder
+EMBEDDED = ("digits", "breast_cancer", "diabetes", "synthetic")  # they need no folder
 
 READERS = {"table": table.READER}  # versions of the rules of loaders and converters, if not 1
 

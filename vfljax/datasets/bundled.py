@@ -1,13 +1,13 @@
-"""The embedded data sets: two of scikit-learn and a synthetic one. They need neither network nor folder."""
+"""The embedded data sets: three of scikit-learn and a synthetic one. They need neither network nor folder."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
-from vfljax.datasets.core import Dataset, classes
+from vfljax.datasets.core import Column, Dataset, classes, numbers
 
 
 def digits(folder: str = "") -> Dataset:
@@ -25,6 +25,16 @@ def breast_cancer(folder: str = "") -> Dataset:
     malignant = 1 - bunch.target  # scikit-learn's 1 is benign; the sensitive class is 1 here
     columns = bunch.data.astype(np.float32)
     return Dataset("breast_cancer", columns, classes("breast_cancer", malignant), 2)
+
+
+def diabetes(folder: str = "") -> Dataset:
+    """Diabetes: 442 patients, 10 columns (age, sex, body mass index, blood pressure, six serum measurements),
+    and the progression of the disease after a year, a number from 25 to 346."""
+    del folder
+    bunch: Any = load_diabetes(scaled=False)
+    columns = tuple(map(Column, bunch.feature_names))
+    labels = numbers("diabetes", bunch.target)
+    return Dataset("diabetes", bunch.data.astype(np.float32), labels, 1, columns=columns)
 
 
 def synthetic(folder: str = "", *, rows: int = 52_000, columns: int = 32) -> Dataset:

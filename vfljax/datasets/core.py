@@ -101,8 +101,8 @@ class Dataset(NamedTuple):
 
     name: str
     features: Any
-    labels: np.ndarray  # [R] int32 in 0..C-1
-    num_classes: int
+    labels: np.ndarray  # [R] int32 in 0..C-1, or float32 numbers
+    num_classes: int  # C, or 1 if labels are numbers
     kind: str = "table"
     columns: tuple[Column, ...] = ()  # of a table, one for each feature; () if unnamed
     classes: tuple[str, ...] = ()  # names of the classes; () where unnamed
@@ -156,6 +156,27 @@ def classes(name: str, labels: np.ndarray, num_classes: int | None = None) -> np
     out = numbers.astype(np.int32)
     if len(np.unique(out)) < 2:
         raise UserError(f"{name}: all labels are {out[0]}: at least two classes are needed.")
+    return out
+
+
+def numbers(name: str, labels: np.ndarray) -> np.ndarray:
+    """Checks labels that are numbers, and returns them [R] float32.
+
+    Args:
+      name: what messages call the data set.
+      labels: [R].
+
+    Raises:
+      UserError: for a label that is not finite in float32, or if all labels are equal.
+    """
+    with np.errstate(over="ignore"):
+        out = np.asarray(labels).astype(np.float32)
+    if not np.isfinite(out).all():
+        row = int(np.argmin(np.isfinite(out)))
+        what = f"{name}: label {labels[row]} in row {row + 1} is no finite number of float32"
+        raise UserError(what, remedy="correct it, or leave the row out")
+    if (out == out[0]).all():
+        raise UserError(f"{name}: all labels are {out[0]:g}: at least two numbers are needed.")
     return out
 
 

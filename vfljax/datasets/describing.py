@@ -36,7 +36,8 @@ def describe(
         lines.append(f"published split: {np.sum(~test):,} training, {np.sum(test):,} test rows")
     if dataset.groups is not None:
         lines.append(f"groups: {len(np.unique(dataset.groups)):,}, each kept in one part")
-    lines += ["classes:", *_classes(dataset)]
+    of_numbers = dataset.num_classes == 1
+    lines += [f"labels: {numbers(dataset)}"] if of_numbers else ["classes:", *_classes(dataset)]
     for p, block in enumerate(blocks):
         who = "label party" if label_features and p == len(blocks) - 1 else f"passive party {p}"
         shape = " x ".join(map(str, block.input.shape))
@@ -55,6 +56,13 @@ def origin(folder: str) -> str:
     spec = prepared.description(folder)
     by = f"the loader {spec['loader']!r} with" if spec["loader"] else "no loader, with"
     return printable(f"prepared by {by} {options.sentence(spec['options'])}")
+
+
+def numbers(dataset: Dataset) -> str:
+    """Returns the range and the quartiles of labels that are numbers."""
+    low, *middle, high = np.quantile(dataset.labels, [0, 0.25, 0.5, 0.75, 1])
+    quartiles = ", ".join(f"{of:g}" for of in middle)
+    return f"numbers from {low:g} to {high:g}, quartiles {quartiles}"
 
 
 def _classes(dataset: Dataset) -> list[str]:

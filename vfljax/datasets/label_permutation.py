@@ -75,6 +75,9 @@ def equal_scores(dataset: Dataset, columns: Sequence[PartyColumns], count: int) 
     Raises:
       UserError: if a class has fewer rows than there are folds.
     """
+    if dataset.num_classes == 1:
+        what = "is of classes, and these labels are numbers"
+        raise UserError(what, field="data.permute_groups", value=count, remedy="choose 0")
     rarest = int(np.bincount(dataset.labels, minlength=dataset.num_classes).min())
     if rarest < FOLDS:
         what = f"needs {FOLDS} rows of each class, and the rarest has {rarest}"

@@ -1,4 +1,4 @@
-"""Makes classes of the label column of a user's table."""
+"""Makes classes, or numbers, of the label column of a user's table."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from vfljax.datasets.source_columns import Place, Texts
 from vfljax.datasets.table_errors import alike, csv_option, fault, quoted
 from vfljax.errors import UserError, options_in, unknown
 
+REGRESSION = "regression"  # the value of the option ``task`` for labels that are numbers
 TRUTHS = {  # word, as ``alike`` returns it -> the truth value that it may stand for
     **dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True),
     **dict.fromkeys(("0", "false", "f", "no", "n", "off"), False),
@@ -26,7 +27,8 @@ TRUTHS = {  # word, as ``alike`` returns it -> the truth value that it may stand
 def read_labels(
     texts: Texts, name: str, place: Place, o: SimpleNamespace
 ) -> tuple[tuple[str, ...], np.ndarray, SourceColumn]:
-    """Returns the classes, the labels of the rows that have one, and what is said of the column.
+    """Returns the classes, the labels of the rows that have one, and what is said of the column. There are no
+    classes if the option ``task`` says that labels are numbers.
 
     Raises:
       UserError: for labels that are missing, that are no classes, or that only the test file has.
@@ -53,6 +55,8 @@ def read_labels(
                 remedy = (*remedy, ".", *place.hint)
             file = place.files[int(place.test[first])]
             raise fault(file, f"is the label and is {count}", remedy, column=name)
+    if o.task == REGRESSION:
+        return (), *_numbers(texts, name, place)
     note = ""
     if o.bins:
         texts, note = _binned(texts, o.bins, name, place)
@@ -79,6 +83,27 @@ def read_labels(
     codes = np.asarray([number[value] for value in spelled], np.int32)[texts.codes[~gone]]
     about = SourceColumn(name, "label", int(gone.sum()), len(names), note=note)
     return tuple(names), codes, about
+
+
+def _numbers(texts: Texts, name: str, place: Place) -> tuple[np.ndarray, SourceColumn]:
+    """Returns the numbers [rows with a label] float32, and what is said of the column.
+
+    Raises:
+      UserError: for a value that is no finite number of float32, and if all are equal.
+    """
+    most = float(np.finfo(np.float32).max)
+    for code, value in enumerate(texts.values):
+        if not (is_number(value) and abs(float(value)) <= most):
+            what = f"has the label {quoted(value)}, which is no finite number"
+            remedy = "correct it, name such words in {na_values}=, or leave {task}= out"
+            raise place.fault(name, what, remedy, texts.row(code))
+    gone = texts.codes < 0
+    labels = np.asarray([float(value) for value in texts.values])[texts.codes[~gone]]
+    if labels.min() == labels.max():
+        what = f"is the label and is {spelled(labels[0])} in all rows"
+        raise place.fault(name, what, "at least two numbers are needed")
+    note = f"of numbers from {spelled(labels.min())} to {spelled(labels.max())}"
+    return labels.astype(np.float32), SourceColumn(name, "label", int(gone.sum()), note=note)
 
 
 def _binned(texts: Texts, bins: int, name: str, place: Place) -> tuple[Texts, str]:
@@ -160,10 +185,12 @@ def _refuse_labels(texts: Texts, names: list[str], numeric: bool, name: str, pla
     distinct = f"is the label and has {len(names):,} distinct values"
     if numeric and not all(float(value).is_integer() for value in names):
         what = f"{distinct} that are not all whole numbers, a regression target"
-        raise place.fault(name, what, "give {bins}=2, or more, or cut it into classes first")
+        ways = "give {task}=regression to keep the numbers, or {bins}=2, or more, to cut them"
+        raise place.fault(name, what, f"{ways} into classes")
     if len(names) > MOST_CLASSES:
         what = f"{distinct}, more than {MOST_CLASSES} classes"
-        cut = "give {bins}=2, or more, " if numeric else "cut it into classes first"
+        ways = "give {task}=regression, or {bins}=2, or more, "
+        cut = ways if numeric else "cut it into classes first"
         raise place.fault(name, what, f"name another column, or {cut}".rstrip(", "))
     if len(names) == 1:
         what = f"is the label and is {quoted(names[0])} in all rows"

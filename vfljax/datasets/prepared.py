@@ -52,7 +52,7 @@ class Description(msgspec.Struct):
 
     name: Annotated[str, Meta(min_length=1)]
     kind: Literal["table", "image", "patches", "text"]
-    num_classes: Annotated[int, Meta(ge=2, lt=1 << 31)]
+    num_classes: Annotated[int, Meta(ge=1, lt=1 << 31)]
     columns: tuple[Column, ...]
     classes: tuple[str, ...]
     tokens: Vocabulary | None
@@ -110,7 +110,7 @@ def write(
                 _append(files, block, partial)
         if len(present) < 2:
             held = f"all labels are {min(present)}" if present else "there are no rows"
-            raise UserError(f"{rows.name}: {held}: at least two classes are needed.")
+            raise UserError(f"{rows.name}: {held}: at least two labels are needed.")
         about: dict[str, Any] = {**rows.about, **({"reader": reader} if reader else {})}
         described = Dataset(rows.name, None, np.zeros(0), rows.num_classes, **about)
         spec = {
@@ -250,8 +250,11 @@ def _agree(path: pathlib.Path, about: Description, arrays: Mapping[str, np.ndarr
     _must(path, named in (0, classes), f"names {named} of {classes} classes")
     labels = arrays["labels"]
     rows = labels.shape[0] if labels.ndim == 1 else -1
-    _must(path, labels.dtype.kind in "iu" and rows > 0, "has not one integer label a row")
-    for row in np.flatnonzero((labels < 0) | (labels >= classes))[:1]:
+    whole = classes > 1  # else labels are numbers
+    kinds, what = ("iu", "integer") if whole else ("f", "float")
+    _must(path, labels.dtype.kind in kinds and rows > 0, f"has not one {what} label a row")
+    outside = (labels < 0) | (labels >= classes) if whole else ~np.isfinite(labels)
+    for row in np.flatnonzero(outside)[:1]:
         _must(path, False, f"has label {labels[row]} in row {row + 1} of {classes} classes")
     for name, kinds in (("test", "b"), ("groups", "iu")):
         array = arrays.get(name, np.zeros(rows, bool if kinds == "b" else int))

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from vfljax.datasets.core import Dataset
+from vfljax.datasets.strata import stratified
 from vfljax.datasets.table_errors import one_line
 from vfljax.errors import Field, UserError
 
@@ -38,7 +39,8 @@ def _is_share(size: float) -> bool:
 
 
 def split_rows(dataset: Dataset, seed: int, train: float, validation: float, test: float) -> Split:
-    """Draws one seed's training, validation and test rows, stratified by class and disjoint.
+    """Draws one seed's training, validation and test rows, stratified by class and disjoint. Labels that are
+    numbers are stratified by their tenths (``strata``).
 
     If the data set has a published test part, test rows come from it and all others from the rest.
     Rows of a group stay in one part: groups are drawn whole and in random order. If each group has one label,
@@ -62,6 +64,7 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
       UserError: for sizes that do not fit, and for a part that lacks a class; a test part may lack a class
         that the published test part lacks too.
     """
+    dataset = stratified(dataset)
     labels, total = dataset.labels, len(dataset.labels)
     if dataset.recording is not None:
         of_runs = dataset.recording.known

@@ -25,7 +25,7 @@ from vfljax.datasets.columns import read_column
 from vfljax.datasets.core import Column, Dataset, SourceColumn
 from vfljax.datasets.files import MAX_BYTES
 from vfljax.datasets.frames import Read, framed, read
-from vfljax.datasets.labels import read_labels
+from vfljax.datasets.labels import REGRESSION, read_labels
 from vfljax.datasets.source_columns import Feature, Place, Rule, texts_of
 from vfljax.datasets.table_errors import MOST_COLUMNS, fault, one_line, quoted
 from vfljax.errors import Field, Text, UserError, options_in, short_path, unknown, user_path
@@ -43,6 +43,7 @@ LIMITS = {
     "encoding": ("onehot", "codes"),
     "max_categories": (1, loader_options.MOST),
     "bins": (0, MOST_CLASSES),
+    "task": ("classification", REGRESSION),
 }
 OF_FILE = ("path", "test_file", "options")  # options of ``table`` that a frame does not have
 
@@ -58,6 +59,7 @@ def table(
     test_file: str = "",
     positive: str = "",
     bins: int = 0,
+    task: str = "classification",
     drop_unlabeled: bool = False,
     na_values: Sequence[str] = (),
     max_categories: int = 256,
@@ -78,7 +80,7 @@ def table(
     Args:
         path: delimited text of any ending (also compressed, or the only file of a zip or tar archive), Parquet
             (a file, or a folder of parts), or ``.npz`` of 1-d columns or of ``x`` [R, F] and ``y``.
-        label: the column of the classes, texts or whole numbers, sorted into 0..C-1.
+        label: the column of the classes, texts or whole numbers, sorted into 0..C-1, or of numbers (task).
         drop: columns to leave out; like the next two options, it takes names and globs.
         categorical: columns that are categories whatever they look like.
         numeric: columns that must be numbers.
@@ -91,6 +93,7 @@ def table(
             "at most the median" and "above the median". A value equal to a threshold is in the lower class.
             Quantiles are of all rows with a label outside the test file, and not of each seed's training rows,
             so that a row has the same class on all seeds. 0: each value is a class.
+        task: "classification" makes classes of the label, and "regression" keeps numbers as they are.
         drop_unlabeled: whether rows without a label are left out; they are refused otherwise.
         na_values: words, or numbers, that stand for missing values, besides those of pandas, "?" and empty
             texts. A missing number is NaN (the training rows' mean replaces it later), and a missing
@@ -214,7 +217,7 @@ def _dataset(files: dict[str, Read], o: SimpleNamespace, missing: set[str]) -> D
         name=one_line(pathlib.PurePath(name).name),
         features=matrix,
         labels=labels,
-        num_classes=len(classes),
+        num_classes=len(classes) or 1,  # 1: labels are numbers
         columns=columns,
         classes=classes,
         test=test,
@@ -262,12 +265,18 @@ def _checked(given: dict[str, Any]) -> tuple[SimpleNamespace, set[str]]:
         if option not in known:
             raise unknown("option of a table", option, known)
     o = SimpleNamespace(**known | given)
-    for option in ("encoding", "max_categories", "bins", "drop_unlabeled"):
+    for option in ("encoding", "max_categories", "bins", "task", "drop_unlabeled"):
         field = Field(f"data.options.{option}", option)
         loader_options.check(field, getattr(o, option), type(known[option]), LIMITS.get(option))
     if o.bins == 1:
         field, remedy = Field("data.options.bins", "bins"), "give 2 or more, or 0 for none"
         raise UserError("makes one class", field=field, value=o.bins, remedy=remedy)
+    for option in ("bins", "positive") if o.task == REGRESSION else ():
+        if getattr(o, option):
+            field = Field(f"data.options.{option}", option)
+            remedy = options_in("leave it out, or leave {task}=regression out")
+            what = "is of classes"
+            raise UserError(what, field=field, value=getattr(o, option), remedy=remedy)
     words = [o.na_values] if isinstance(o.na_values, str | int | float) else o.na_values
     if words is None or any(isinstance(word, bool | None) for word in words):
         remedy = "give words, or numbers"

@@ -83,6 +83,7 @@ def compression(keep_rate: Array | float) -> core.Defense:
 ROW = DefenseRow(
     factory=compression,
     example={"keep_rate": 0.25},
+    not_for_numbers="",
     known_by={"no_split": READING, "split": AVERAGING},
     neutral={"keep_rate": 1.0},
     strengths=Strengths("keep_rate", (0.75, 0.5, 0.25, 0.1, 0.03)),

@@ -89,7 +89,9 @@ def _distances(x: Array) -> tuple[Array, Array, Array]:
 def _centered_label_distances(labels: Array, num_classes: int) -> Array:
     """``_center`` of the one-hot labels' distances, in closed form: [B, B].
 
-    The distance between two classes is sqrt(2)."""
+    The distance between two classes is sqrt(2), and that between numbers their difference."""
+    if num_classes == 1:
+        return _center(jnp.abs(labels[:, None] - labels[None, :]))
     members = jax.nn.one_hot(labels, num_classes)
     share = jnp.mean(members, axis=0)
     label_share = share[labels]
@@ -108,7 +110,7 @@ def _penalty_and_gradient(
 ) -> tuple[Array, Array]:
     chex.assert_rank([z, labels], [2, 1])
     chex.assert_equal_shape_prefix([z, labels], 1)
-    chex.assert_type(labels, int)
+    chex.assert_type(labels, float if num_classes == 1 else int)
     distances, x, unit = _distances(z)
     a, b = _center(distances), _centered_label_distances(labels, num_classes)
     variance_x, variance_y = jnp.mean(a * a), jnp.mean(b * b)
@@ -128,7 +130,8 @@ def _penalty_and_gradient(
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
 def penalty(z: Array, labels: Array, num_classes: int, form: str = "log_squared") -> Array:
-    """The term [], without the factor alpha, of one party's ``z`` [B, D] and integer ``labels`` [B].
+    """The term [], without the factor alpha, of one party's ``z`` [B, D] and ``labels`` [B], integers or
+    for ``num_classes`` = 1 numbers.
 
     ``form`` is a key of ``FORMS``. The gradient with respect to z is written out: automatic
     differentiation through root and centering costs three times as much and is not finite at
@@ -172,6 +175,7 @@ def dcor(alpha: Array | float, *, form: str = "log_squared") -> core.Defense:
 ROW = DefenseRow(
     factory=dcor,
     example={"alpha": 0.01},
+    not_for_numbers="",
     known_by={
         # gradients still carry the label
         "no_split": (Knower("correlation"), Knower("direct", "most_negative"), *READING),

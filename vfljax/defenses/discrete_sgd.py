@@ -120,6 +120,7 @@ def discrete_sgd(
 ROW = DefenseRow(
     factory=discrete_sgd,
     example={"intervals": 6.0, "bound": 0.03},
+    not_for_numbers="",
     known_by={"no_split": READING, "split": AVERAGING},
     strengths=Strengths("intervals", (24.0, 12.0, 6.0, 4.0, 2.0), whole=True),
 )

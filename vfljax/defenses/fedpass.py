@@ -80,6 +80,7 @@ def network(
 ROW = DefenseRow(
     factory=fedpass,
     example={},
+    not_for_numbers="",
     known_by={
         # all rows share gamma, so that rows of one class still receive like gradients
         "split": (Knower("similarity"), Knower("mean"), Knower("probe"), Knower("joint"))

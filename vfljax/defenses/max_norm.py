@@ -58,6 +58,7 @@ def max_norm() -> core.Defense:
 ROW = DefenseRow(
     factory=max_norm,
     example={},
+    not_for_numbers="",
     known_by={
         # of more than two classes the entry of largest magnitude is the label's, whatever the draw
         "no_split": (Knower("direct", "largest"), *READING),

@@ -142,6 +142,7 @@ def network(
 ROW = DefenseRow(
     factory=mid,
     example={"lambda_kl": 0.01},
+    not_for_numbers="",
     known_by={
         # rows of one class still receive like gradients and send like embeddings
         "split": (Knower("similarity"), Knower("joint"), Knower("probe"))

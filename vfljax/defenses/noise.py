@@ -70,6 +70,7 @@ def noise(scale: Array | float, *, law: str = "laplace") -> core.Defense:
 ROW = DefenseRow(
     factory=noise,
     example={"scale": 1e-3},
+    not_for_numbers="",
     known_by={"no_split": READING, "split": AVERAGING},
     neutral={"scale": 0.0},
     strengths=Strengths("scale", (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1), faint=(0.03, 0.1)),

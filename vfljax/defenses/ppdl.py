@@ -193,6 +193,7 @@ THETAS = (0.75, 0.5, 0.25, 0.1, 0.03)
 ROW = DefenseRow(
     factory=ppdl,
     example={"theta": 0.25, "epsilon": 1.8, "gamma": 1e-3, "tau": 1e-4, "sensitivity": 1.0},
+    not_for_numbers="",
     known_by={"no_split": READING, "split": AVERAGING},
     strengths=Strengths("theta", THETAS, faint=THETAS),
 )

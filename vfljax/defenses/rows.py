@@ -180,6 +180,9 @@ class DefenseRow:
     """Whether the top model is part of the defense, so that it is not trained without model
     splitting."""
 
+    not_for_numbers: str = "it is defined for classes"
+    """Why it is not defined for labels that are numbers (``num_classes`` = 1); "" if it is."""
+
     two_classes: bool = False
     """Whether it is defined for two classes only."""
 

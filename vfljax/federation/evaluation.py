@@ -11,23 +11,18 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from vfljax import keys, metrics
+from vfljax import keys, metrics, tasks
 from vfljax.federation.protocol import make_predict
-from vfljax.federation.training import Member, Observer, Table, check_table, rows_of
+from vfljax.federation.training import Member, Observer, Table, check_table, labels_of, rows_of
 from vfljax.models.rows import over_chunks
 from vfljax.types import Array, PyTree, Spec, State, Weights
 
 
 def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
-    """Makes ``evaluate((seed, weights, states), table)``, which returns accuracy, balanced accuracy and cross
-    entropy of the joint model on validation and test rows. ``states`` are those of the defenses through which
-    predictions are read, by name.
-
-    For C = 2 it adds AUC, and whether the labels were learned inverted: a training AUC below 1/2, which the
-    label party can see. The "oriented" figures undo an inversion; without one they equal the plain figures.
-    For C > 10 it adds the top-5 accuracy on test rows.
-    """
-    predict = make_predict(spec)
+    """Makes ``evaluate((seed, weights, states), table)``, which returns the figures of the joint model on
+    validation and test rows (``Task.evaluate``). ``states`` are those of the defenses through which predictions
+    are read, by name."""
+    predict, task = make_predict(spec), tasks.of(spec.num_classes)
 
     def evaluate(
         trained: tuple[Array, Weights, dict[str, PyTree]], table: Table
@@ -35,34 +30,17 @@ def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
         seed, weights, states = trained
         chex.assert_rank(seed, 0)
         check_table(table)
-        out = {}
+        parts = {"train": table.train, "validation": table.validation, "test": table.test}
 
-        def read(rows: Array) -> tuple[Array, Array]:
-            logits = over_chunks(
+        def read(part: str) -> tuple[Array, Array]:
+            rows = parts[part][seed]
+            outputs = over_chunks(
                 lambda r: predict(weights, rows_of(table, seed, r), states), rows, spec.chunk
             )
-            return logits, table.labels[rows]
+            return outputs, labels_of(table, seed, rows)
 
-        inverted = jnp.asarray(False)
-        if spec.num_classes == 2:
-            logits, labels = read(table.train[seed])
-            out["train_auc"] = metrics.auc(logits[:, 1] - logits[:, 0], labels)
-            inverted = out["train_auc"] < 0.5
-            out["inverted"] = inverted.astype(jnp.float32)
-        for part, rows in (("validation", table.validation[seed]), ("test", table.test[seed])):
-            logits, labels = read(rows)
-            out[f"{part}_accuracy"] = metrics.accuracy(logits, labels)
-            out[f"{part}_balanced_accuracy"] = metrics.balanced_accuracy(logits, labels)
-            out[f"{part}_loss"] = metrics.cross_entropy(logits, labels)
-            if spec.num_classes == 2:
-                auc = metrics.auc(logits[:, 1] - logits[:, 0], labels)
-                turned = jnp.where(inverted, logits[:, ::-1], logits)
-                out[f"{part}_auc"] = auc
-                out[f"{part}_oriented_auc"] = jnp.where(inverted, 1 - auc, auc)
-                out[f"{part}_oriented_accuracy"] = metrics.accuracy(turned, labels)
-            if spec.num_classes > 10 and part == "test":  # as CIFAR-100 is reported
-                out["test_top5_accuracy"] = metrics.topk(logits, labels, 5)
-        return out
+        unit = 1.0 if table.label_scale is None else table.label_scale[seed]
+        return task.evaluate(read, spec.num_classes, unit)
 
     return evaluate
 

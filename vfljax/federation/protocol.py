@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from vfljax import defenses, keys
+from vfljax import defenses, keys, tasks
 from vfljax.defenses.core import LossFn, TrainingData
 from vfljax.federation import optimizers, uploads
 from vfljax.models.parties import Party, parties
@@ -38,23 +38,20 @@ class Metrics(NamedTuple):
     """Figures of one batch."""
 
     loss: Array  # [] the defended loss on the defended targets, as it was minimized
-    correct: Array  # [] int32, rows whose largest score, as defenses read it, is the TRUE label's
+    # [] by outputs as defenses read them, and TRUE labels (``Task.credit``): rows whose largest score is the
+    # label's, or of numbers the sum of 1 - (f - y)^2
+    correct: Array
 
 
-def cross_entropy(
-    top: Party, class_weights: tuple[float, ...] = (), heads: tuple[int, ...] = ()
-) -> LossFn:
-    """Returns the undefended loss: the mean over the batch of CE(targets, softmax(top(f))).
-
-    Soft targets are allowed (rows summing to 1); for one-hot targets it is the usual CE. With class
-    weights w it is sum_bc w_c t_bc (-log q_bc) / sum_bc w_c t_bc, which for one-hot targets is
-    PyTorch's weighted mean (Fu et al. 2022, BHI: .3 and 1). Equal weights give the plain mean.
+def undefended(top: Party, spec: Spec) -> LossFn:
+    """Returns the undefended loss: that of the task, between the targets and the outputs top(f).
 
     Args:
       top: the label party's top model.
-      class_weights: w, one per column of logits; () for the plain mean.
-      heads: widths of groups of columns, whose cross entropies are added; () for one group of all columns.
+      spec: its task, class weights and delta of Huber's loss are read, and its ``heads``: the widths of groups
+        of columns, whose losses are added.
     """
+    task = tasks.of(spec.num_classes)
 
     def loss(
         active: PyTree,
@@ -68,30 +65,24 @@ def cross_entropy(
         chex.assert_equal_shape_prefix([f, targets, *embeddings], 1)
         del embeddings
         key = keys.fold(context.key, "top") if context.train else None
-        logits, (variables, _) = top.apply(active, f, context.train, key)
-        chex.assert_equal_shape([logits, targets])
-        ends = [sum(heads[: i + 1]) for i in range(len(heads))] or [logits.shape[1]]
+        outputs, (variables, _) = top.apply(active, f, context.train, key)
+        chex.assert_equal_shape([outputs, targets])
+        heads = spec.heads
+        ends = [sum(heads[: i + 1]) for i in range(len(heads))] or [outputs.shape[1]]
         value = jnp.float32(0)
         for start, end in zip((0, *ends), ends):
             columns = slice(start, end)
-            value += _entropy(logits[:, columns], targets[:, columns], class_weights[columns])
-        return value, (logits, variables, state)
+            weights = spec.class_weights[columns]
+            value += task.loss(outputs[:, columns], targets[:, columns], weights, spec.huber)
+        return value, (outputs, variables, state)
 
     return loss
-
-
-def _entropy(logits: Array, targets: Array, class_weights: tuple[float, ...]) -> Array:
-    log_q = jax.nn.log_softmax(logits)
-    if not class_weights:
-        return -jnp.mean(jnp.sum(targets * log_q, axis=-1))
-    weighted = targets * jnp.asarray(class_weights, jnp.float32)[None]
-    return -jnp.sum(weighted * log_q) / jnp.sum(weighted)
 
 
 def _check_batch(spec: Spec, batch: Batch) -> None:
     """Asserts the shapes of a batch: features [B, ...] of every bottom, labels and index [B], scores [B, C]."""
     chex.assert_rank([batch.labels, batch.index], 1)
-    chex.assert_type([batch.labels, batch.index], int)
+    chex.assert_type([batch.labels, batch.index], [tasks.of(spec.num_classes).label_type, int])
     chex.assert_equal_shape_prefix([batch.labels, batch.index, *batch.features], 1)
     _check_features(spec, batch.anchor)
     if batch.scores is not None:
@@ -202,7 +193,7 @@ def make_init(spec: Spec) -> Callable[..., State]:
 def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exchange, Metrics]]:
     """Makes the pure function of (state, batch, hparams) that does the module's seven steps."""
     bottoms, top, aggregate = parties(spec)
-    send = uploads.TABLE[spec.upload].send
+    send, task = uploads.TABLE[spec.upload].send, tasks.of(spec.num_classes)
 
     def step(state: State, batch: Batch, hparams: HParams) -> tuple[State, Exchange, Metrics]:
         _check_batch(spec, batch)
@@ -250,11 +241,11 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
         chex.assert_rank(cut, 2)
 
         # 2 target
-        targets = jax.nn.one_hot(batch.labels, spec.num_classes)
+        targets = task.targets(batch.labels, spec.num_classes)
         targets, context, defense_state = defense.targets(targets, context, state.defense)
 
         # 3 loss
-        loss_fn = defense.loss(cross_entropy(top, spec.class_weights, spec.heads))
+        loss_fn = defense.loss(undefended(top, spec))
 
         def loss(params: PyTree, cut: tuple[Array, ...]) -> Any:
             active = _with_params(state.weights.active, params)
@@ -301,7 +292,7 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
             optimizer_state.append(after)
 
         scores = defense.read(defense_state, logits)
-        correct = jnp.sum(jnp.argmax(scores, -1) == batch.labels, dtype=jnp.int32)
+        correct = task.credit(scores, batch.labels)
         state = State(
             step=state.step + 1,
             weights=Weights(tuple(updated[:-1]), updated[-1]),

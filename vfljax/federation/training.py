@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import chex
 import jax
@@ -31,13 +31,16 @@ class Table(NamedTuple):
     """The data on the device, shared by all trials. The leading axis R is of rows, and Q of seeds."""
 
     features: tuple[Array, ...]  # one per bottom, [R, ...] raw
-    labels: Array  # [R] int32
+    labels: Array  # [R] int32, or float32 numbers in their own unit
     train: Array  # [Q, N] int32, raw rows of each seed's training set
     validation: Array  # [Q, V]
     test: Array  # [Q, M]
     mean: tuple[Array, ...]  # one per bottom, [Q, ...], of the seed's training rows
     scale: tuple[Array, ...]  # likewise; features are (x - mean) / scale
     scores: Array | None  # [T, N, C] each teacher's probabilities, None without teachers
+    # [Q] moments of numbers among the seed's training rows; None of classes
+    label_mean: Array | None = None
+    label_scale: Array | None = None
 
 
 class Record(NamedTuple):
@@ -49,7 +52,9 @@ class Record(NamedTuple):
     sent: Array  # [N] bool
     sums: tuple[Sums, ...]
     loss: Array  # [epochs] mean of the defended loss over the epoch's rows
-    accuracy: Array  # [epochs] mean training accuracy during the epoch, on true labels
+    accuracy: (
+        Array  # [epochs] mean training accuracy, or R² of numbers, during the epoch, on true labels
+    )
     observed: Array  # [epochs] the ``Observer``'s figure of each epoch; NaN without an observer
     inputs: tuple[Array, ...] = ()  # [N, H] of last layers, one per passive party, if recorded
 
@@ -128,6 +133,32 @@ def rows_of(table: Table, seed: Array, rows: Array) -> tuple[Array, ...]:
     )
 
 
+class Labels(Protocol):
+    """What holds labels, such as ``Table``."""
+
+    @property
+    def labels(self) -> Array: ...
+    @property
+    def label_mean(self) -> Array | None: ...
+    @property
+    def label_scale(self) -> Array | None: ...
+
+
+def labels_of(table: Labels, seed: Array, rows: Array) -> Array:
+    """Returns the labels [n] of some raw rows as networks learn them: classes, or numbers standardized by the
+    seed's training rows.
+
+    Args:
+      table: the data.
+      seed: [] the seed whose training rows give mean and scale.
+      rows: [n] int32 places in ``Table.labels``.
+    """
+    labels = table.labels[rows]
+    if table.label_mean is None or table.label_scale is None:
+        return labels
+    return (labels - table.label_mean[seed]) / table.label_scale[seed]
+
+
 def _empty_record(spec: Spec, cut: tuple[Any, ...]) -> Record:
     """Returns the record of a run that has not begun. ``cut`` has all parties' embeddings [..., D]."""
     rows = spec.recorded_rows
@@ -159,7 +190,11 @@ def make_start(spec: Spec) -> Callable[[Member, Table, Weights], Snapshot]:
         raw = table.train[member.seed]
         scores = None if table.scores is None else table.scores[member.teacher]
         data = TrainingData(
-            table.labels[raw], scores, spec.num_classes, spec.cut_layer, member.codebooks
+            labels_of(table, member.seed, raw),
+            scores,
+            spec.num_classes,
+            spec.cut_layer,
+            member.codebooks,
         )
         batch = raw[: spec.batch_size]
         cut = jax.eval_shape(lambda: embed(weights, rows_of(table, member.seed, batch)))
@@ -205,7 +240,8 @@ def make_epoch(
             raw = table.train[member.seed, index]
             scores = None if table.scores is None else table.scores[member.teacher, index]
             features = rows_of(table, member.seed, raw)
-            batch = Batch(features, anchor, table.labels[raw], index, scores)
+            labels = labels_of(table, member.seed, raw)
+            batch = Batch(features, anchor, labels, index, scores)
             inputs = inputs_of(state, batch)
             state, exchange, batch_metrics = step(state, batch, member.hparams)
             watched = observer.step(state, member, table)

@@ -36,6 +36,11 @@ def _scale(facts: Facts) -> str:
             f"A leak is the share of rows whose class, one of {facts.classes}, is named right, every class "
             f"weighed alike; a guess names {figure(facts.chance)}."
         )
+    if facts.classes == 1:
+        return (
+            "A leak is a concordance: of how many pairs of rows with different labels the attacker knows which "
+            "label is larger; a guess is right in .50."
+        )
     positive, other = facts.both
     return (
         f"A leak is an AUC: how often, of one row of the class {positive} and one of the class {other}, the "
@@ -61,9 +66,12 @@ def _in_every_run(p: Panel) -> str:
     read, alone = map(records.share_in_every_run, found)
     if math.isnan(read):
         return text
-    guess = f"; a guess {share(p.facts.chance)}"
+    if p.facts.classes == 1:
+        how, guess = "named within a tenth of the labels' interquartile range", ""
+    else:
+        how, guess = "read", f"; a guess {share(p.facts.chance)}"
     without = guess if math.isnan(alone) else f" ({share(alone)} without the federation{guess})"
-    return f"{text} {share(read)} of the rows are read in every run that scores them{without}."
+    return f"{text} {share(read)} of the rows are {how} in every run that scores them{without}."
 
 
 def _meaning(p: Panel) -> str:

@@ -11,7 +11,6 @@ results into one frame, of which all that a report shows is made. Beside these r
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -174,7 +173,7 @@ def _same(
 def _broken(leaks: Floats, facts: Facts) -> Bools:
     """Returns which attacks [points, attacks] show nothing but that they failed."""
     chance = facts.chance
-    far = BELOW_CHANCE * math.sqrt(chance * (1 - chance) / facts.scored_rows)
+    far = BELOW_CHANCE * facts.task.null_spread(facts.classes, facts.scored_rows)
     missing = np.isnan(leaks)
     constant = (missing | (np.abs(leaks - chance) < 1e-6)).all(-1)
     below = (missing | (leaks < chance - far)).all(-1)

@@ -179,6 +179,7 @@ def _about(judged: Judged) -> str:
     shares = [of / sum(data["balance"]) for of in data["balance"]]
     named = [f"{name} {share(of)}" for name, of in zip(facts.class_names, shares)]
     unnamed = facts.class_names == tuple(map(str, range(facts.classes)))
+    rarest = f"the rarest {share(min(shares))}" if unnamed else ", ".join(named)
     parties = judged.experiment.parties
     columns = [
         f"{parties.name_of(party)} {threat_model.shape_text(shape)}"
@@ -188,7 +189,9 @@ def _about(judged: Judged) -> str:
         "about",
         data=data,
         recorded=judged.experiment.data.name == "wire",
-        classes=f"the rarest {share(min(shares))}" if unnamed else ", ".join(named),
+        labels="labels are numbers"
+        if facts.classes == 1
+        else f"{facts.classes} classes ({rarest})",
         columns=columns,
         unused=[(UNUSED[why], number) for why, number in data.get("unused", {}).items() if number],
         trained=len(judged.trials),

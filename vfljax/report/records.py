@@ -32,7 +32,7 @@ def rows_of(judged: Judged, verdict: dict[str, Any], leader: str) -> pd.DataFram
       leader: the label of an attack. ``judge.LOCAL_ONLY``: of the learners of those who attack the
         configuration, of each seed the one that reads most.
     """
-    rows = judged.rows[judged.rows["recall"].notna()]
+    rows = judged.rows[judged.rows["right"].notna()]
     attacked = rows[is_on(rows, verdict)]
     if leader == LOCAL_ONLY:
         learned = rows[(rows["role"] == "learner") & (rows["known"] == verdict["known"])]

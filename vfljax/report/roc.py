@@ -21,7 +21,7 @@ from vfljax.report.judged import Judged
 from vfljax.report.limits import SHOWN_LEVEL, Floats, half_row, limits
 from vfljax.report.rows import PANELS, Facts
 from vfljax.report.tables import Section
-from vfljax.store.rows import SHARES
+from vfljax.tasks.certainty import SHARES
 
 TITLE = "How many rows can be read with certainty"
 CAPTION = (
@@ -112,7 +112,7 @@ def section(judged: Judged) -> Section:
 
 
 def _caption(facts: Facts) -> str:
-    if facts.classes > 2:
+    if facts.classes != 2:
         return CAPTION
     positive, other = facts.both
     return (

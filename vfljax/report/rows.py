@@ -15,20 +15,21 @@ This is the only module of the report that reads the columns on disk. ``judge`` 
     role                              "attack", "learner" (local-only), "oracle", or "rejected": an attack that
                                       was not run, because cheap ones have rejected its configuration
     adaptive                          whether it is in no paper
-    leak                              on the scale of ``metrics.leak``; NaN without a figure
+    leak                              on the scale of ``Task.leak``; NaN without a figure
     settled_by                        the label of the cheaper attack that settled it in its run, so that it was
                                       not run and has no figure; else ""
     all other columns                 figures as ``attacking.scoring`` stores them
 
-**The direction of a leak.** With two classes an attack or learner that knows labels is never turned. An attack
-that knows none has no direction of its own, and is turned by the known labels of the sweep's other attacks; if
-no attack knows any, by all rows. With more classes such an attack names its classes in the same way. It then
-counts as knowing these labels, and is not scored on them.
+**The direction of a leak.** With two classes, or numbers, an attack or learner that knows labels is never
+turned. An attack that knows none has no direction of its own, and is turned by the known labels of the sweep's
+other attacks; if no attack knows any, by all rows. With more classes such an attack names its classes in the
+same way. It then counts as knowing these labels, and is not scored on them.
 
 **trials** has one row for each trained federation: ``trial, configuration, method, defenses, panel,
 federation, seed, diverged, test_utility, validation_utility, alone_test, alone_validation`` (of the label party
 alone), and all other stored numbers, the knobs among them. Utility is accuracy, or AUC if the rarer of two
-classes has under 30 % of the rows; of two classes it is oriented. It is NaN where training diverged.
+classes has under 30 % of the rows; of two classes it is oriented. Of numbers it is R², and 0 where R² is below.
+It is NaN where training diverged.
 """
 
 from __future__ import annotations
@@ -41,17 +42,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vfljax import attacks, plugins, store
+from vfljax import attacks, plugins, store, tasks
 from vfljax.config import Config, Goal
 from vfljax.store import StoredSweep
 from vfljax.sweep.alone import LEARNERS
+from vfljax.tasks import Task
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, AttackIdentity, federation_of
 
 PANELS = {SPLIT: "with model splitting", NO_SPLIT: "without model splitting"}
 """The panels of a report. Honest and malicious federations with a top model are judged together, as SPLIT; the
 utility of a panel is that of its honest federation, which has the panel's name."""
-RARE = 0.3
-"""If the rarer of two classes has a smaller share of the rows, utility is AUC."""
 
 PLACE = ["variant", "attack_configuration", "federation"]
 """The columns that identify an attack at one point of its knobs in one federation."""
@@ -62,11 +62,11 @@ IDENTITY = ("options", "shown", "rule", "outdated", "view", "what")  # columns t
 class Facts(NamedTuple):
     """What holds for a whole sweep."""
 
-    classes: int
-    chance: float  # the leak of a guess: 1/2 for two classes, else 1/C
+    classes: int  # 1 of numbers (``vfljax.tasks``)
+    chance: float  # the leak of a guess: 1/2 for two classes and numbers, else 1/C
     scored_rows: int  # m of ``judge.half_row``: the rows whose errors bound the spread of a leak
     known: int = 0  # the most labels that an attack knows, which the report leads with
-    utility: str = "accuracy"  # or "AUC"
+    utility: str = "accuracy"  # or "AUC", or "R²" of numbers
     guess: float = 0.5  # the utility of a guess
     parties: tuple[str, ...] = ()  # names of the passive parties
     class_names: tuple[str, ...] = ()  # where the sweep stores them, else numbers
@@ -76,7 +76,12 @@ class Facts(NamedTuple):
     @property
     def scale(self) -> str:
         """The name of the scale of leaks."""
-        return "leak AUC" if self.classes == 2 else "balanced top-1"
+        return self.task.scale(self.classes)
+
+    @property
+    def task(self) -> Task:
+        """The task that labels set."""
+        return tasks.of(self.classes)
 
     @property
     def both(self) -> tuple[str, str]:
@@ -116,15 +121,17 @@ def read(sweep: StoredSweep, experiment: Config | None = None, named: bool = Tru
 def _facts(sweep: StoredSweep, experiment: Config | None) -> Facts:
     data = sweep.header["data"]
     balance = data["balance"]
-    classes, utility = len(balance), utility_of(balance)
+    classes = len(balance)
+    task = tasks.of(classes)
+    utility = task.utility(balance)
     passive = sweep.config["parties"]["passive"]
     parties = experiment.parties.name_of if experiment else "passive party {}".format
     return Facts(
         classes=classes,
-        chance=0.5 if classes == 2 else 1 / classes,
+        chance=task.chance(classes),
         scored_rows=scored_rows(data),
-        utility=utility,
-        guess=0.5 if utility == "AUC" else max(balance) / sum(balance),
+        utility=utility.name,
+        guess=utility.guess,
         parties=tuple(map(parties, range(passive))),
         class_names=tuple(data.get("class_names") or map(str, range(classes))),
         positive=data.get("positive", 1),
@@ -134,16 +141,8 @@ def _facts(sweep: StoredSweep, experiment: Config | None) -> Facts:
 
 def scored_rows(data: Mapping[str, Any]) -> int:
     """Returns m of ``limits.half_row`` for what the header of a sweep says of its data."""
-    balance = data["balance"]
-    classes, share = len(balance), min(balance) / sum(balance)
-    rows = data.get("distinct", data.get("recorded", data["train"]))
-    # a balanced top-1 of more than two classes counts the rows of all classes
-    return max(1, int(rows * share * (classes if classes > 2 else 1)))
-
-
-def utility_of(balance: Sequence[int]) -> str:
-    """Returns what utility is, "AUC" or "accuracy", for classes with these numbers of rows."""
-    return "AUC" if len(balance) == 2 and min(balance) / sum(balance) < RARE else "accuracy"
+    balance, rows = data["balance"], data.get("distinct", data.get("recorded", data["train"]))
+    return tasks.of(len(balance)).counted_rows(balance, rows)
 
 
 def _trials(sweep: StoredSweep, facts: Facts, experiment: Config | None) -> pd.DataFrame:
@@ -153,14 +152,15 @@ def _trials(sweep: StoredSweep, facts: Facts, experiment: Config | None) -> pd.D
     kinds = {name: federation_of(name) for name in trials["federation"].unique()}
     trials["panel"] = trials["federation"].map({name: of.panel for name, of in kinds.items()})
     trials["diverged"] = trials["status"] != "ok"
-    oriented = "oriented_" if "test_oriented_accuracy" in trials else ""
-    figure = "oriented_auc" if facts.utility == "AUC" else f"{oriented}accuracy"
+    utility = facts.task.utility(sweep.header["data"]["balance"])
     of = {"test_utility": "test", "validation_utility": "validation"}
     of |= {"alone_test": "alone_test", "alone_validation": "alone_validation"}
     for name, part in of.items():
-        stored = trials.get(f"{part}_{figure}", pd.Series(np.nan, trials.index))
+        stored = trials.get(f"{part}_{utility.figure}", pd.Series(np.nan, trials.index))
         trials[name] = stored.astype(float)
-    trials = _best_alone(trials, "auc" if facts.utility == "AUC" else "accuracy")
+    trials = _best_alone(trials, LEARNERS[facts.task.name], utility.alone)
+    # one R² of -40 would rule every limit
+    trials[[*of]] = trials[[*of]].clip(lower=0.0)
     parties = experiment.parties.label_features if experiment else True
     # a recorded exchange states it in its header
     if not sweep.header["data"].get("label_columns", parties):
@@ -170,10 +170,10 @@ def _trials(sweep: StoredSweep, facts: Facts, experiment: Config | None) -> pd.D
     return trials
 
 
-def _best_alone(trials: pd.DataFrame, figure: str) -> pd.DataFrame:
+def _best_alone(trials: pd.DataFrame, learners: Sequence[str], figure: str) -> pd.DataFrame:
     """Returns the trials with the figures of the best that the label party reaches alone: of the network of the
     shard and of other learners, the one that is best on the validation rows of the seed."""
-    for name in LEARNERS:
+    for name in learners:
         validation, test = (f"alone_{name}_{part}_{figure}" for part in ("validation", "test"))
         if validation in trials and test in trials:
             better = (

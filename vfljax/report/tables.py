@@ -48,7 +48,7 @@ RECORDED = (
 )
 FIGURES = (
     *("leak", "success", "success_unlabeled", "f1", "success_top5", "test_success", "test_leak"),
-    *("tpr_at_1e-2", "recall", "precision", "read_99"),
+    *("tpr_at_1e-2", "recall", "precision", "read_99", "r2_monotone", "r2_linear", "within_tenth"),
     *("untrained_leak", "logistic_leak", "all_labels_leak"),
 )
 """The stored figures of attacks of which ``leaks`` has means over seeds, if a sweep has them."""

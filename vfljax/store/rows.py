@@ -22,7 +22,6 @@ from vfljax.types import AttackIdentity
 
 Summary = dict[str, dict[str, Any]]  # entries by variant
 LOCAL_ONLY = "logistic"  # the variant of the local-only baseline, whose rows belong to no trial
-SHARES = np.logspace(-3, 0, 25)  # the shares at which curves are stored (``attacking.certainty``)
 MARKED = 1024  # rows of the data set for which it is stored whether an attack names them rightly
 COSTS = (
     "seconds",

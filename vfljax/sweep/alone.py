@@ -5,8 +5,9 @@ each seed's validation rows choose one, so that a weak network does not make a g
 
     boosting  histogram gradient boosting on the columns as they are, codes as numbers
     logistic  logistic regression on standardized columns, codes one-hot
+    ridge     ridge regression in its place, of labels that are numbers
 
-Both are scikit-learn's. Recordings, texts, and more than ``WIDEST`` columns have no such figures.
+All are scikit-learn's. Recordings, texts, and more than ``WIDEST`` columns have no such figures.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from vfljax import tasks
 from vfljax.sweep.plan import Plan
 from vfljax.types import HostArray
 
-LEARNERS = ("boosting", "logistic")
+LEARNERS = {"classification": ("boosting", "logistic"), "regression": ("boosting", "ridge")}
 WIDEST, MOST_ROWS = 4096, 20_000  # columns, and training rows of which the first ones are read
 ROUNDS, STEPS = 60, 200  # of boosting, and of the logistic regression's optimizer
 
@@ -32,8 +34,8 @@ class Alone:
         self._plan, self._found = plan, dict[int, dict[str, float]]()
 
     def figures(self, seed: int) -> dict[str, float]:
-        """Returns accuracies and, of two classes, AUCs, such as "alone_boosting_test_accuracy"; {} if there is
-        nothing to learn from."""
+        """Returns accuracies and, of two classes, AUCs, such as "alone_boosting_test_accuracy", or R² of
+        numbers; {} if there is nothing to learn from."""
         if seed not in self._found:
             self._found[seed] = _figures(self._plan, seed)
         return self._found[seed]
@@ -42,7 +44,7 @@ class Alone:
 def _figures(plan: Plan, seed: int) -> dict[str, float]:
     # imported here because a report reads only the names of the learners, and this takes a second
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.metrics import roc_auc_score
+    from sklearn.metrics import r2_score, roc_auc_score
 
     if not plan.experiment.parties.label_features or plan.dataset.recording is not None:
         return {}
@@ -61,11 +63,14 @@ def _figures(plan: Plan, seed: int) -> dict[str, float]:
     # more threads would wait for each other beside those that train
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for name in LEARNERS:
+        for name in LEARNERS[tasks.of(plan.dataset.num_classes).name]:
             x = raw if name == "boosting" else _standardized(raw, own.input.vocabulary)
-            model = _model(name).fit(x["train"], labels[rows["train"]])
+            model = _model(name, plan.dataset.num_classes).fit(x["train"], labels[rows["train"]])
             for part in rows.keys() - {"train"}:
                 true = labels[rows[part]]
+                if plan.dataset.num_classes == 1:
+                    out[f"alone_{name}_{part}_r2"] = float(r2_score(true, model.predict(x[part])))
+                    continue
                 scores = model.predict_proba(x[part])
                 out[f"alone_{name}_{part}_accuracy"] = float(
                     np.mean(model.classes_[scores.argmax(1)] == true)
@@ -75,13 +80,15 @@ def _figures(plan: Plan, seed: int) -> dict[str, float]:
     return out
 
 
-def _model(name: str) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.linear_model import LogisticRegression
+def _model(name: str, num_classes: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    from sklearn.linear_model import LogisticRegression, Ridge
 
     if name == "boosting":
-        return HistGradientBoostingClassifier(max_iter=ROUNDS, random_state=0)
-    return LogisticRegression(max_iter=STEPS)
+        of_numbers = num_classes == 1
+        boosting = HistGradientBoostingRegressor if of_numbers else HistGradientBoostingClassifier
+        return boosting(max_iter=ROUNDS, random_state=0)
+    return Ridge() if name == "ridge" else LogisticRegression(max_iter=STEPS)
 
 
 def _standardized(raw: dict[str, HostArray], vocabulary: tuple[int, ...]) -> dict[str, HostArray]:

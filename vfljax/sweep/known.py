@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vfljax import tasks
 from vfljax.datasets.splits import Split, distinct_rows
+from vfljax.datasets.strata import strata
 from vfljax.errors import UserError
 from vfljax.sweep import variants
 from vfljax.sweep.canaries import NONE
@@ -59,24 +61,27 @@ def known_error(name: str, known: float, plan: Plan) -> UserError | None:
     canary = len(plan.dataset.labels) - plan.experiment.canaries * len(plan.splits)  # the first
     dataset, free = plan.dataset, [s.train[s.train < canary] for s in plan.splits]
     classes, different = dataset.num_classes, [distinct_rows(dataset, rows) for rows in free]
-    counts = [np.bincount(dataset.labels[rows], minlength=classes) for rows in different]
-    rows = len(free[0])
+    task, drawn = tasks.of(classes), strata(dataset.labels)
+    counts = [np.bincount(drawn[rows], minlength=classes) for rows in different]
+    rows, least = len(free[0]), task.least_known(classes)
     rarest = int(min(count.min() for count in counts))
-    remedy, given = "ask for one a class or more, up to all", len(plan.splits[0].known)
+    most = task.most_known(classes, rarest, rows)
+    few = "one a class" if classes > 1 else str(least)
+    remedy, given = f"ask for {few} or more, up to all", len(plan.splits[0].known)
     if given and known == given:
         return None
     if given:
         what = "labels are asked for"
         remedy = f"the recording gives the labels of {given} rows: ask for those"
-    elif known < classes:
-        what = f"labels are fewer than the {classes} classes"
+    elif known < least:
+        what = f"labels are fewer than {f'the {classes} classes' if classes > 1 else least}"
     elif known > rows:
         what = f"labels are more than the {rows} training rows"
-    elif classes * rarest < known < rows:
+    elif most < known < rows:
         each = -(-known // classes)
         what = f"labels ask for {each:g} of each class and the rarest has {rarest} training rows"
         what += " of different groups" * (len(different[0]) < rows)
-        remedy = f"ask for at most {classes * rarest}, or for all {rows}"
+        remedy = f"ask for at most {most}, or for all {rows}"
     else:
         return None
     return UserError(what, field=f"attacks.{name}.known", value=known, remedy=remedy)
@@ -103,18 +108,18 @@ def split_arrays(
     groups of one label each, ``groups`` numbers those of each seed's training rows from 0.
 
     Args:
-      labels: [R] int32.
+      labels: [R]; known rows are drawn by their ``strata``.
       splits: one per seed.
       draws: number of draws of known rows. With Q seeds, draw r of seed s is row r Q + s of ``known_order``.
       candidates: of the last rows, which are canaries, as ``plant`` returns them.
       groups: [R] of ``splits.label_groups``.
     """
     orders, halves = [], []
-    first = len(labels) - (len(candidates) - 1)
+    first, of_rows = len(labels) - (len(candidates) - 1), strata(labels)
     pairs = candidates[[np.maximum(s.train - first, -1) for s in splits]]
     for draw, (seed, split) in itertools.product(range(draws), enumerate(splits)):
         rng = np.random.default_rng([seed, 7919, draw] if draw else [seed, 7919])
-        classes = labels[split.train]
+        classes = of_rows[split.train]
         queue = rng.permutation(len(classes))
         # the j-th row of every class precedes the (j+1)-th of any: the first n are balanced; canaries last
         turn, free = np.full(len(classes), len(classes)), split.train < first

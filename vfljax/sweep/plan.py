@@ -14,13 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from vfljax import datasets, switches
+from vfljax import datasets, switches, tasks
 from vfljax.config import Config
 from vfljax.datasets.core import Dataset, PartyColumns
 from vfljax.datasets.label_permutation import equal_scores, permute_labels
 from vfljax.datasets.partition import divide
 from vfljax.datasets.scaling import statistics
 from vfljax.datasets.splits import Split, split_rows
+from vfljax.datasets.strata import class_counts
 from vfljax.errors import UserError
 from vfljax.federation.training import Table
 from vfljax.machine import bytes_text, free_memory
@@ -59,9 +60,9 @@ class Plan(NamedTuple):
 
     @property
     def balance(self) -> list[int]:
-        """Number of rows of each class, without the copies that are canaries."""
+        """Number of rows of each class, or of all if labels are numbers, without copies that are canaries."""
         rows = len(self.dataset.labels) - (len(self.candidates) - 1)
-        return np.bincount(self.dataset.labels[:rows], minlength=self.dataset.num_classes).tolist()
+        return class_counts(self.dataset, rows)
 
     @property
     def positive(self) -> int:
@@ -93,7 +94,7 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = 
     """
     switches.check()
     data = experiment.data
-    dataset = datasets.load(data.name, data.dir, {k: tuples(v) for k, v in data.options.items()})
+    dataset = _loaded(experiment)
     party_columns = divide(dataset, experiment.parties)
     scored, count = party_columns[: experiment.parties.passive], data.permute_groups
     alike = equal_scores(dataset, scored, count) if data.permute_labels and count else None
@@ -165,6 +166,20 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = 
     return plan
 
 
+def _loaded(experiment: Config) -> Dataset:
+    """Returns the data set of a config, whose labels are what the config's task says."""
+    data, task = experiment.data, experiment.model.task
+    options = {k: tuples(v) for k, v in data.options.items()}
+    if task and "task" in datasets.options_of(data.name):
+        options = {"task": task, **options}
+    dataset = datasets.load(data.name, data.dir, options)
+    found = tasks.of(dataset.num_classes).name
+    if task and task != found:
+        what = f"is not the task of {dataset.name}, whose labels are for {found}"
+        raise UserError(what, field="model.task", value=task, remedy="leave it out")
+    return dataset
+
+
 def trials_of(config: Config, shape: specs.DataShape) -> pd.DataFrame:
     """Returns the table of a config's trials in the federations that it names or that its attacks are for.
 
@@ -209,7 +224,7 @@ def make_table(
 
     Args:
       party_columns: of each party that owns columns, passive ones first.
-      labels: [R] int32.
+      labels: [R] int32 classes, or float32 numbers.
       splits: one per seed.
       scaling: how columns are scaled, by the names of ``vfljax.datasets.scaling``.
       scaling_rows: the rows whose moments scale columns, "train" or "all".
@@ -221,6 +236,11 @@ def make_table(
     for owned in party_columns:
         rule = "none" if owned.input.kind == "text" else scaling
         moments.append([statistics(owned.features, r, rule, owned.columns) for r in rows])
+    of_labels = {}
+    if labels.dtype.kind == "f":  # numbers, which are never scaled by rows that are not trained on
+        of_seeds = [labels[s.train].astype(np.float64) for s in splits]
+        of_labels["label_mean"] = jnp.float32([of.mean() for of in of_seeds])
+        of_labels["label_scale"] = jnp.float32([of.std() or 1.0 for of in of_seeds])
     streams = sum(owned.features.nbytes for owned in party_columns) > resident
     place: Any = Streamed if streams else jnp.asarray
     return Table(
@@ -232,6 +252,7 @@ def make_table(
         mean=tuple(jnp.asarray(np.stack([m for m, _ in party])) for party in moments),
         scale=tuple(jnp.asarray(np.stack([s for _, s in party])) for party in moments),
         scores=None,
+        **of_labels,
     )
 
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from vfljax import attacks, defenses, models
+from vfljax import attacks, defenses, models, tasks
 from vfljax.config import Config, Malicious, Model
 from vfljax.defenses.core import TrainingData
 from vfljax.errors import Field, UserError
@@ -127,6 +127,7 @@ def make_spec(
         scope=training.scope,
         drop_last=training.drop_last,
         class_weights=training.class_weights,
+        huber=training.huber,
         recorded=0 if whole else training.scored_rows(rows) % rows,  # 0: all of them
         record_inputs=training.record_parameter_gradients and not split,
         precision=training.precision,
@@ -219,10 +220,12 @@ def check(config: Config, shape: DataShape, trials: pd.DataFrame) -> None:
     _check_classes(config, shape.num_classes)
     if is_malicious(trials).any():
         malicious_optimizer(config.malicious, config.training.optimizer)
-    labels = jax.ShapeDtypeStruct((8,), jnp.int32)
+    labels = jax.ShapeDtypeStruct((8,), tasks.of(shape.num_classes).label_type)
     scores = jax.ShapeDtypeStruct((8, shape.num_classes), jnp.float32)
     for row in first_of_each(trials):
         model, split, chain = model_of(config, row["method"]), row["split"], chain_of(row)
+        for member in chain:
+            _check_defense(row["method"], member, shape.num_classes)
         _check_model(model, split, shape)
         spec = make_spec(config, shape, split, model)
         _check_networks(spec)
@@ -239,8 +242,27 @@ def check(config: Config, shape: DataShape, trials: pd.DataFrame) -> None:
             raise UserError(field=f"grid.{row['method']}", remedy=str(error)) from error
 
 
+def _check_defense(method: str, member: DefenseSpec, num_classes: int) -> None:
+    why = defenses.TABLE[member.name].not_for_numbers
+    if num_classes == 1 and why:
+        what = f"has {member.name}, which is not for labels that are numbers"
+        raise UserError(what, field=f"grid.{method}", value=member.name, remedy=why)
+
+
 def _check_classes(config: Config, num_classes: int) -> None:
     training = config.training
+    of_classes = {
+        "canaries": config.canaries,
+        "training.class_weights": training.class_weights,
+        "training.evaluation": training.evaluation if training.evaluation != "final" else "",
+    }
+    for field, value in of_classes.items():
+        if num_classes == 1 and value:
+            what = "is of classes, and these labels are numbers"
+            raise UserError(what, field=field, value=value, remedy="leave it out")
+    if num_classes > 1 and training.huber:
+        what = "is a loss of numbers, and these labels are classes"
+        raise UserError(what, field="training.huber", value=training.huber, remedy="choose 0")
     if training.evaluation == "released" and num_classes != 2:
         raise UserError(
             f"config.training.evaluation='released' is an AUC of 2 classes and the data has {num_classes}: "

@@ -319,7 +319,7 @@ def _alone_figures(
     figures, _ = alone.evaluate(undefended, snapshot.state)
     finite = batch_layout.unpad(finite, len(undefended))
     names = [n for n in figures if n.startswith(("validation_", "test_"))]
-    names = [n for n in names if n.endswith(("accuracy", "auc"))]
+    names = [n for n in names if n.endswith(("accuracy", "auc", "r2"))]
     return {
         trial: {f"alone_{n}": float(figures[n][i]) if finite[i] else None for n in names}
         for i, trial in enumerate(undefended["trial"])

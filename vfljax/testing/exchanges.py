@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from vfljax import tasks
 from vfljax.attacking.view import AttackInput, CommonData, known_rows, view_of
 from vfljax.attacks.core import CLEAN
+from vfljax.datasets.strata import strata
 from vfljax.models import MLP
 from vfljax.types import Agreed, HostArray, Known, View
 
@@ -54,7 +56,7 @@ def make_case(
 
     Args:
       labels: [N] of the training rows.
-      num_classes: C.
+      num_classes: C, or 1 if labels are numbers.
       gradients, embeddings: [E, N, D].
       sent: [E, N] bool.
       features, test_features: [N, F] and [M, F], columns of the attacker.
@@ -93,15 +95,17 @@ def make_case(
         },
         bottoms=({"params": {"Dense_0": {"kernel": kernel, "bias": np.zeros(cut, np.float32)}}},),
     )
-    by_class = np.argsort(labels, kind="stable")
-    turn = np.concatenate([np.arange(np.sum(labels == c)) for c in range(num_classes)])
+    label_type = tasks.of(num_classes).label_type
+    drawn = strata(labels.astype(label_type))
+    by_class = np.argsort(drawn, kind="stable")
+    turn = np.concatenate([np.arange(np.sum(drawn == c)) for c in range(drawn.max() + 1)])
     common = CommonData(
         features=(_host(np.concatenate([features, test_features])),),
         mean=(_host(np.zeros((1, np.shape(features)[1]))),),
         scale=(_host(np.ones((1, np.shape(features)[1]))),),
         train=_host(np.arange(rows)[None], np.int32),
         test=_host(np.arange(rows, total)[None], np.int32),
-        labels=_host(np.concatenate([labels, np.zeros(total - rows, int)]), np.int32),
+        labels=_host(np.concatenate([labels, np.zeros(total - rows, int)]), label_type),
         known_order=_host(by_class[np.argsort(turn, kind="stable")][None], np.int32),
     )
     return Case(run, common)

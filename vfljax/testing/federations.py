@@ -123,8 +123,10 @@ def make_context(rows: int, step: int = 0) -> Context:
 
 
 def make_labels(spec: Spec) -> jax.Array:
-    """Returns the labels [N] of all training rows, drawn uniformly from the classes."""
+    """Returns the labels [N] of all training rows, drawn uniformly from the classes, or normal numbers."""
     rng = np.random.default_rng(spec.num_classes)
+    if spec.num_classes == 1:
+        return jnp.asarray(rng.normal(size=spec.num_rows), jnp.float32)
     return jnp.asarray(rng.integers(spec.num_classes, size=spec.num_rows), jnp.int32)
 
 

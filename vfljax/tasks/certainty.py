@@ -2,11 +2,12 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from vfljax import metrics
-from vfljax.store.rows import SHARES
 from vfljax.types import Array
 
+SHARES = np.logspace(-3, 0, 25)  # the shares at which curves are stored
 RATES = {"tpr_at_1e-3": 0, "tpr_at_1e-2": 8, "tpr_at_1e-1": 16}  # column -> place in ``SHARES``
 LEAST, FEWEST, WRONG = 10, 100, 0.01  # least rows beyond thresholds, least read rows, wrong share
 

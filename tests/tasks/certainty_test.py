@@ -5,8 +5,8 @@ import pytest
 import sklearn.metrics
 
 from tests import harness
-from vfljax.attacking import certainty as module
-from vfljax.store.rows import SHARES
+from vfljax.tasks import certainty as module
+from vfljax.tasks.certainty import SHARES
 
 ROWS = 1500
 certainty = harness.quick_jit(module.certainty)

@@ -1,0 +1,74 @@
+"""Labels that are numbers: how a table's column is read, and how rows are drawn by tenths."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.datasets.refusals import refused
+from vfljax.datasets import load, prepared
+from vfljax.datasets.splits import split_rows
+from vfljax.datasets.strata import class_counts, strata, stratified
+from vfljax.datasets.table import from_frame
+from vfljax.sweep.known import split_arrays
+
+AMOUNTS = pd.DataFrame({"a": range(6), "y": ["1.5", "-2", "1e3", "0", "0.25", "7"]})
+
+
+def test_a_label_of_numbers_is_kept_as_it_is():
+    data = from_frame(AMOUNTS, label="y", task="regression")
+    assert (data.num_classes, data.classes, data.labels.dtype) == (1, (), np.float32)
+    np.testing.assert_array_equal(data.labels, np.float32([1.5, -2, 1000, 0, 0.25, 7]))
+    assert "of numbers from -2 to 1000" in data.notes[0]
+    assert from_frame(AMOUNTS.assign(y=range(6)), label="y").num_classes == 6
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "said"),
+    [
+        (["1.5", "high", "2"], {"task": "regression"}, "'high', which is no finite number"),
+        (["1.5", "1e39", "2"], {"task": "regression"}, "which is no finite number"),
+        (["1.5", "1.5", "1.5"], {"task": "regression"}, "at least two numbers are needed"),
+        (["1.5", "0.5", "2"], {"task": "regression", "bins": 2}, "bins=2 is of classes"),
+        (["1.5", "0.5", "2"], {"task": "numbers"}, "unknown task 'numbers'"),
+        (["1.5", "0.5", "2"], {}, "give task=regression to keep the numbers, or bins=2"),
+    ],
+)
+def test_what_is_no_label_of_numbers_is_refused(y, options, said):
+    refused(from_frame, pd.DataFrame({"a": range(3), "y": y}), label="y", **options, match=said)
+
+
+def test_classes_are_their_own_strata_and_numbers_have_their_tenths():
+    classes = np.int32([2, 0, 1, 2])
+    assert strata(classes) is classes
+    labels = np.random.default_rng(0).lognormal(size=1000).astype(np.float32)
+    found = strata(labels)
+    assert np.bincount(found).tolist() == [100] * 10
+    assert all(labels[found < k].max() < labels[found >= k].min() for k in range(1, 10))
+    many = np.float32([0] * 70 + [*range(1, 31)])  # most tenths hold zeros alone
+    assert sorted(np.bincount(strata(many))) == [10, 10, 10, 70]
+    data = load("diabetes", "", {})
+    assert class_counts(data, 442) == [442]
+    assert stratified(data).classes[0].startswith("25 to ")
+
+
+def test_parts_and_known_labels_have_the_tenths_in_proportion():
+    data = load("diabetes", "", {})
+    split = split_rows(data, 0, 0.6, 0.2, 0.2)
+    assert sorted(np.concatenate(split[:3])) == list(range(442))
+    whole = strata(data.labels)
+    for part in split[:3]:
+        counts = np.bincount(whole[part], minlength=10)
+        assert np.abs(counts - len(part) / 10).max() <= 2
+    arrays = split_arrays(data.labels, [split], draws=2)
+    assert arrays["labels"].dtype == np.float32
+    for order in arrays["known_order"]:
+        known = whole[split.train[order[:40]]]
+        assert np.bincount(known, minlength=10).tolist() == [4] * 10
+
+
+def test_numbers_are_prepared_and_read_back(tmp_path):
+    data = load("diabetes", "", {})
+    again = prepared.write(data, tmp_path / "kept")
+    np.testing.assert_array_equal(again.labels, data.labels)
+    assert (again.num_classes, again.labels.dtype) == (1, np.float32)
+    prepared.verify(tmp_path / "kept")

@@ -1,0 +1,90 @@
+"""A sweep of labels that are numbers: what is refused before it, and what its report says."""
+
+import numpy as np
+import pytest
+
+from tests.sweeps import report_of, train
+from vfljax.errors import UserError
+from vfljax.report import rows
+from vfljax.sweep.grid import parse
+from vfljax.sweep.plan import make_plan
+
+TINY = {
+    "name": "numbers",
+    "seeds": 3,
+    "data": {"name": "diabetes", "train": 256, "validation": 93, "test": 93},
+    "model": {"task": "regression", "hidden": (8,)},
+    "training": {"epochs": 3, "batch_size": 64, "optimizer": "adam", "learning_rate": 1e-2},
+    "federations": ("no_split",),
+    "attacks": {"direct": {"own": (False, True)}, "cosine": {"known": 20}},
+}
+
+
+def changed(**groups):
+    return {**TINY, **{name: {**TINY.get(name, {}), **of} for name, of in groups.items()}}
+
+
+def test_labels_are_standardized_by_the_training_rows_of_each_seed():
+    plan = make_plan(parse(TINY))
+    labels, table = plan.dataset.labels, plan.table
+    for seed, split in enumerate(plan.splits):
+        np.testing.assert_allclose(table.label_mean[seed], labels[split.train].mean(), rtol=1e-6)
+        np.testing.assert_allclose(table.label_scale[seed], labels[split.train].std(), rtol=1e-6)
+    assert (plan.balance, plan.shape.num_classes) == ([442], 1)
+    assert plan.groups[0].spec.bottoms[0].out == 1
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        ({"model": {"task": "classification"}}, "config.model.task='classification' is not the"),
+        ({"grid": {"kdk": {"kdk": {"epsilon": 0.3, "k": 2}}}}, "kdk, which is not for labels"),
+        ({"grid": {"marvell": {"marvell": {"power": 1.0}}}}, "marvell, which is not for labels"),
+        ({"attacks": {"posterior": {}}}, "config.attacks.posterior: not for labels"),
+        ({"attacks": {"cosine": {"known": 1}}}, "labels are fewer than 2"),
+        (
+            {"training": {"class_weights": (1.0, 2.0)}},
+            "is of classes, and these labels are numbers",
+        ),
+    ],
+)
+def test_what_needs_classes_is_refused_in_one_line(groups, said):
+    from vfljax.sweep.known import check_attacks
+
+    with pytest.raises(UserError) as error:
+        check_attacks(make_plan(parse(changed(**groups))))
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_hubers_loss_is_of_numbers():
+    config = {"data": {"name": "digits"}, "training": {"huber": 1.0}, "attacks": {"norm": {}}}
+    with pytest.raises(UserError, match="is a loss of numbers, and these labels are classes"):
+        make_plan(parse(config))
+
+
+def test_a_report_of_numbers_has_concordances_and_r2(tmp_path):
+    stored = train(tmp_path, TINY)
+    frames = rows.read(stored)
+    facts = frames.facts
+    assert (facts.scale, facts.chance, facts.utility, facts.guess) == (
+        "concordance",
+        0.5,
+        "R²",
+        0.0,
+    )
+    trials = stored.results.to_pandas()
+    assert (trials["test_rmse"] > trials["test_mae"]).all()
+    assert (
+        trials["test_mae"] > 10
+    ).all()  # in units of the label, of which a standard deviation is 77
+    np.testing.assert_allclose(
+        frames.trials["test_utility"], np.maximum(trials["test_r2"], 0), rtol=1e-6
+    )
+    attacks = stored.attacks.to_pandas()
+    assert attacks["leak"].between(0, 1).all()
+    assert (attacks["within_tenth"] > 0.02).all()
+    assert attacks["right"].str.contains("1").all()
+    page = report_of(tmp_path)
+    assert "A leak is a concordance" in page
+    assert "labels are numbers" in page
