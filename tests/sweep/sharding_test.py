@@ -80,7 +80,7 @@ def test_an_attack_takes_as_many_settings_a_call_as_an_accelerator_holds(forty, 
     def calls(spec, **fields):
         monkeypatch.setattr(machine, "offered", lambda: machine.Offered(**fields))
         group = ViewGroup("no_split", (0,), spec, 0)
-        return attack_blocks._capacity(forty, group, common, 1, 0)
+        return attack_blocks._capacity(forty, group, spec.bottoms[0].out, common, 1, 0)
 
     devices = jax.device_count()
     assert (calls(light, cpu=True), calls(heavy, cpu=True)) == (32, 2 * devices)
