@@ -38,10 +38,11 @@ import pandas as pd
 import vfljax
 from analysis import simulation
 from vfljax import store
+from vfljax.auditing.deciding import ROUNDS
 from vfljax.config import from_file
 from vfljax.report import decision, verdicts
 from vfljax.report.costs import Cost
-from vfljax.report.decision import LOOKS, Answer, Evidence, Row
+from vfljax.report.decision import LOOKS, Answer, Evidence, Reason, Row
 from vfljax.report.judge import judge
 from vfljax.report.limits import LEVEL, Floats, half_row
 from vfljax.report.points import points_of
@@ -142,17 +143,28 @@ def answer(rule: str, frames: Frames, explored: np.ndarray, own: np.ndarray) -> 
         return decision.decide(Evidence(points, points, goal))
     every = decision.level(sum(bool(v["defenses"]) for v in points))
     out = decision.decide(Evidence(points, of_seeds(frames, explored, every), goal))
-    chosen = {v["configuration"] for v in decision.first_candidates(points, out, goal)}
-    competing = max(len(chosen), decision.CANDIDATES)
-    level = LEVEL if rule == "plain" else decision.level(competing, len(LOOKS))
-    points = of_seeds(frames, explored, decision.level(decision.DENYING))
-    for look in () if out.closed else LOOKS:
-        seeds = own[:look] if rule != "pooled" else np.concatenate([explored, own[:look]])
-        rows = of_seeds(frames, seeds, level)
-        final = [v for v in rows if v["configuration"] in chosen or v["undefended"]]
-        out = decision.decide(Evidence(points, final, goal, stage2=True, level=level))
-        if out.closed:
+    exploring = of_seeds(frames, explored, decision.level(decision.DENYING))
+    looks: dict[int, int] = {}  # the last look at each candidate, by configuration
+    for turn in range(ROUNDS):
+        if out.closed or (turn and out.reason is not Reason.NEXT):
             break
+        joining = decision.next_candidates(out, goal, () if turn else points)
+        looks |= {v["configuration"]: 0 for v in joining}
+        competing = max(len(looks), decision.CANDIDATES)
+        level = LEVEL if rule == "plain" else decision.level(competing, len(LOOKS))
+        for look in LOOKS:
+            looks = {point: max(before, look) for point, before in looks.items()}
+            final = []
+            for taken in {*looks.values()}:
+                seeds = own[:taken] if rule != "pooled" else np.concatenate([explored, own[:taken]])
+                rows = of_seeds(frames, seeds, level)
+                final += [v for v in rows if looks.get(v["configuration"]) == taken]
+                bare = [v for v in rows if v["undefended"]] if taken == max(looks.values()) else []
+                final += bare
+            of = Evidence(exploring, final, goal, stage2=True, level=level)
+            out = decision.decide(of)
+            if out.closed or out.reason is Reason.NEXT:
+                break
     return out
 
 

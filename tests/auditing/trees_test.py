@@ -136,7 +136,7 @@ def test_candidates_are_grown_on_seeds_that_follow(finished, monkeypatch):
     first = found.decisions["no_split"]
     monkeypatch.setattr(trees.deciding, "panels", lambda found: ["no_split"])
     of = found.leading[found.leading["method"] == "first_trees"].to_dict("records")
-    monkeypatch.setattr(trees.decision, "first_candidates", lambda *_: of[:1])
+    monkeypatch.setattr(trees.decision, "next_candidates", lambda *_: of[:1])
     monkeypatch.setattr(
         trees.wires, "attack", lambda request, place, *rest: asked.append((request, place))
     )

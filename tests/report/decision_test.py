@@ -135,16 +135,21 @@ def test_where_all_candidates_are_denied_the_next_ones_follow():
     assert (found.leading, found.keeps["label"]) == (None, "p1")
 
 
-def test_no_command_goes_on_with_points_that_are_no_candidates():
+def test_points_that_are_not_promising_come_last_so_that_all_can_be_denied():
     denied, left = point(1, 0.9, e=0.3), point(2, 0.6, e_upper=0.06, qualifies=False)
     found = decided(left)
-    assert (found.answer, found.reason) == (Answer.OPEN, Reason.NO_CANDIDATE)
+    assert (found.answer, found.reason) == (Answer.OPEN, Reason.NOT_ASKED)
+    assert decision.candidates([left], GOAL) == []
     rows = [BARE_ROW, denied, left]
     of = Evidence(points=rows, final=[BARE_ROW, denied], goal=GOAL, stage2=True)
-    assert decide(of).reason is Reason.NO_CANDIDATE
-    # seeds were set aside for undefended alone, because nothing was promising
-    alone = Evidence(points=rows, final=[BARE_ROW], goal=GOAL, stage2=True)
-    assert decide(alone).reason is Reason.NO_CANDIDATE
+    found = decide(of)
+    assert found.reason is Reason.NEXT
+    assert [v["label"] for v in decision.next_candidates(found, GOAL)] == ["p2"]
+    promising = point(3, 0.7, e_upper=0.06)
+    both = decide(of._replace(points=[*rows, promising]))
+    assert [v["label"] for v in decision.next_candidates(both, GOAL)] == ["p3"]
+    unknown = point(2, 0.6, e_upper=0.06, d=NAN)
+    assert decide(of._replace(points=[BARE_ROW, denied, unknown])).reason is Reason.NO_CANDIDATE
 
 
 def test_a_sweep_that_has_reached_no_defense_is_unfinished():

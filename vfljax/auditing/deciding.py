@@ -147,9 +147,9 @@ def experiment_of_panel(found: Judged, panel: str) -> Config | None:
     of, goal = found.decisions[panel], found.facts.goal
     points = decision.of_panel(found.verdicts, found.facts.known, panel)
     if of.reason is Reason.NEXT:  # those that competed are denied
-        joining = decision.candidates(of.undecided, goal)
+        joining = decision.next_candidates(of, goal)
     else:
-        joining = [] if of.stage2 else decision.first_candidates(points, of, goal)
+        joining = [] if of.stage2 else decision.next_candidates(of, goal, points)
     chosen = [v["configuration"] for v in joining]
     grid, first = fresh.grid_of(found, chosen), found.experiment.trained_seeds.stop
     stored = store.header_of(fresh.stage2_folder(found.sweep.workdir, panel))

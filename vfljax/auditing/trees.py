@@ -130,7 +130,7 @@ def _to_decide(found: Judged, grid: Grid) -> Grid | None:
     elif NO_SPLIT in deciding.panels(found):
         decided = found.decisions[NO_SPLIT]
         verdicts = decision.of_panel(found.verdicts, found.facts.known, NO_SPLIT)
-        chosen = decision.first_candidates(verdicts, decided, found.facts.goal)
+        chosen = decision.next_candidates(decided, found.facts.goal, verdicts)
         points, values = points_of(found.trials), {UNDEFENDED: {}}
         for v in chosen:
             of = values.setdefault(v["method"], {})

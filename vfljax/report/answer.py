@@ -141,9 +141,7 @@ def _why_open(of: Decided, judged: Judged) -> str:
         return f"{denied_}{count(len(of.undecided), 'point')} not judged on seeds of their own"
     if reason is Reason.NO_CANDIDATE:
         left = count(len(of.undecided), "point")
-        return (
-            f"limits do not rule out {left}, but on average each loses too much or leaks as before"
-        )
+        return f"{left} cannot be compared with undefended"
     if leading is not None:
         return f"limits leave open whether {leading['label']} protects and keeps the gain"
     return "limits leave points open"

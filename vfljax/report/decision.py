@@ -219,16 +219,19 @@ def candidates(points: Sequence[Row], goal: Goal) -> list[Row]:
     return sorted(able, key=lambda v: (v["reached"], -v["utility"]))[:CANDIDATES]
 
 
-def first_candidates(points: Sequence[Row], of: Decided, goal: Goal) -> list[Row]:
-    """Returns the points that are the first to get seeds of their own: those that the table's limits do not
-    deny, and if they deny all, those that the decision's do not, so that it can deny them too.
+def next_candidates(of: Decided, goal: Goal, points: Sequence[Row] = ()) -> list[Row]:
+    """Returns the points that get seeds of their own next. Those that the table's limits deny or that are not
+    promising come last: the answer closes only once limits of the decision deny them too.
 
     Args:
-      points: of a panel, at the table's limits.
-      of: the decision on the seeds that explored.
+      of: the decision so far.
       goal: of the sweep.
+      points: of the panel, at the table's limits, if none competes yet.
     """
-    return candidates(points, goal) or candidates(of.undecided, goal)
+    able = [v for v in of.undecided if v["defenses"] and _known(v)]
+    able = [v for v in able if v["configuration"] not in of.competing or not of.stage2]
+    nearest = sorted(able, key=lambda v: (not v["qualifies"], v["reached"]))
+    return candidates(points, goal) or candidates(able, goal) or nearest[:CANDIDATES]
 
 
 def _known(v: Row) -> bool:
@@ -299,11 +302,10 @@ def decide(of: Evidence) -> Decided:
         return out._replace(reason=Reason.FAMILIES, leading=leading)
     if of.unfinished:
         return out._replace(reason=Reason.UNFINISHED)
+    left = next_candidates(out, goal)
     if not of.stage2:
-        left = candidates(undecided, goal)
         return out._replace(reason=Reason.NOT_ASKED if left else Reason.NO_CANDIDATE)
     if all(denied(v, goal) for v in final):
-        left = candidates(undecided, goal)
         return out._replace(reason=Reason.NEXT if left else Reason.NO_CANDIDATE)
     return out._replace(reason=Reason.LIMITS)
 
