@@ -21,6 +21,7 @@ SMALL = [0.6, 0.75, 0.62, 0.7, 0.61]
 WIDE = [0.95, 0.6, 0.95, 0.65, 0.9]
 UNCLEAR_COST = {"probe/mean": 0.6, "test_utility": [0.8, 0.9, 0.95, 0.8, 0.9]}
 UNKNOWING = {"norm": 0.95}, {"norm": 0.6, "test_utility": 0.88}
+KEPT = {"test_utility": 0.88}
 LEFT_OUT = {"test_utility": 0.82, "validation_utility": 0.82}
 
 
@@ -78,7 +79,7 @@ def test_the_first_screen_says_who_reads_what_and_what_it_costs_in_120_words():
     assert "gains +10.0 points" in row(screen, "Costs")
     assert "noise keeps 80 % (asked 50 %)" in row(screen, "Costs")
     assert "5 seeds" in row(screen, "Sure")
-    assert "1 attack of all 1 family that apply on noise" in row(screen, "Tried")
+    assert "1 attack of the one family that applies on noise" in row(screen, "Tried")
     assert screen.words <= 120
     assert len(screen.rows) <= 5
 
@@ -92,6 +93,19 @@ def test_no_defense_shows_the_nearest_point_on_each_side():
     marks = {of.name: of.mean for of in screen.ruler.marks if of.kind == "defended"}
     assert [*marks] == ["noise scale=.1, keeps the gain", "noise scale=1, protects"]
     assert screen.words <= 120
+
+
+def test_a_point_without_dear_attacks_is_not_said_to_leak_least():
+    judged = made({"probe/mean": 0.95, "norm": 0.9}, {"probe/mean": 0.85, "norm": 0.9, **KEPT})
+    role = judged.rows["role"].mask(
+        (judged.rows["configuration"] == 1) & (judged.rows["label"] == "norm"), "rejected"
+    )
+    rejected = made(
+        {"probe/mean": 0.95, "norm": 0.9},
+        {"probe/mean": 0.85, "norm": 0.9, **KEPT},
+        rows={"role": role},
+    )
+    assert "; noise, which keeps the gain, ≥ .85" in row(the(rejected), "Reads")
 
 
 def test_a_leak_that_is_accepted_may_be_switched_on_without_protecting():

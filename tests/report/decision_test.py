@@ -34,7 +34,7 @@ def point(number, leak, utility=0.88, e=0.0, **values):
     for name, mean in of.items():
         out |= {name: mean, f"{name}_lower": mean - 0.01, f"{name}_upper": mean + 0.01}
     out |= {"verdict": Verdict.PROTECTS.value, "cost": Cost.KEPT.value, "qualifies": True}
-    out |= {"known_by": True, "incomplete": False, "seeds": 5, "paired_seeds": 5}
+    out |= {"known_by": True, "incomplete": False, "at_least": False, "seeds": 5, "paired_seeds": 5}
     return out | {"tried": frozenset({"probe"})} | values
 
 
@@ -122,6 +122,8 @@ def test_the_nearest_point_on_each_side_stands_beside_no_defense():
     found = decided(keeps, leaks_more, protects, loses_more)
     assert found.answer is Answer.NONE_PROTECTS
     assert (found.keeps["label"], found.protects["label"]) == ("p1", "p3")
+    keeps |= {"at_least": True, "incomplete": True}  # dear attacks may read more than of p2
+    assert decided(keeps, leaks_more, protects).keeps["label"] == "p2"
 
 
 def test_where_all_candidates_are_denied_the_next_ones_follow():

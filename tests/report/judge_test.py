@@ -257,4 +257,16 @@ def test_a_point_without_dear_attacks_has_a_lower_bound_and_does_not_protect():
     assert (of["at_least"], of["incomplete"], of["missing"]) == (True, True, "")
     assert of["verdict"] != Verdict.PROTECTS
     assert (of["leak"], of["variants"]) == (pytest.approx(0.6, abs=0.002), 1)
+    # dear attacks may read more of the point, and of undefended, so that no change is shown in either direction
+    assert (of["d_lower"], of["d_upper"], of["c_lower"], of["c_upper"]) == (
+        -math.inf,
+        math.inf,
+        -math.inf,
+        math.inf,
+    )
+    rows, trials = sweep({"probe": 0.95}, {"probe": 0.75})
+    assert judged(rows, trials).loc[(1, "split", 40), "verdict"] == Verdict.LEAKS_MUCH_LESS
+    spared = [{**of, "configuration": 1} for of in spared]
+    of = judged([*rows, *spared], trials).loc[(1, "split", 40)]
+    assert of["verdict"] == Verdict.LEAKS_AS_BEFORE
     assert not judged([*rows, *spared], trials).loc[(0, "split", 40), "at_least"]

@@ -80,6 +80,10 @@ def test_attacks_that_are_in_no_paper_are_told_from_published_ones():
     assert one["published attacks read"] == ".70"
     assert one["of these the strongest"] == "norm"
     assert (one["all attacks read"], one["more by"]) == (".90", "+.20")
+    # a published attack that is dear was not run, and may read as much
+    spared = judged.rows[(judged.rows["configuration"] == 1) & ~adaptive].index[:1]
+    role = judged.rows["role"].mask(judged.rows.index.isin(spared), "rejected")
+    assert verdict_tables.published(made(*TWO, rows={"adaptive": adaptive, "role": role})).empty
     assert verdict_tables.published(judged).empty
 
 

@@ -333,7 +333,8 @@ def _nearest(points: Sequence[Row], goal: Goal) -> dict[str, Row | None]:
     keep = [v for v in attacked if v["cost"] != Cost.TOO_MUCH and v["qualifies"]]
     shield = [v for v in attacked if v["e"] < EXCESS and v["c"] < 0 and v["d"] < 0]
     return {
-        "keeps": min(keep, key=lambda v: (v["leak"], -v["utility"]), default=None),
+        # a lower bound does not show that a point leaks less than others
+        "keeps": min(keep, key=lambda v: (v["at_least"], v["leak"], -v["utility"]), default=None),
         "protects": max(shield, key=lambda v: (v["utility"], -v["leak"]), default=None),
     }
 

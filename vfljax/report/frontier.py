@@ -19,7 +19,7 @@ from vfljax.report.figures import COLORS, LOCAL_ONLY_COLOR, MARKERS, hover, styl
 from vfljax.report.judged import Judged
 from vfljax.report.limits import of_row
 from vfljax.report.rows import PANELS, Facts
-from vfljax.report.verdict_tables import leader
+from vfljax.report.verdict_tables import AT_LEAST, leader
 
 WIDTH = 5.0
 """The width of a panel in inches: its text can be read on a telephone."""
@@ -190,12 +190,13 @@ def hover_lines(row: dict[str, Any], facts: Facts) -> list[str]:
     """
     lines = [
         row["label"] + (f" ({RECOMMENDED})" if row["recommended"] else ""),
-        f"leaks {words.with_limits(*of_row(row, 'leak'))}, "
+        f"leaks {AT_LEAST * row['at_least']}{words.with_limits(*of_row(row, 'leak'))}, "
         f"{words.figure(row['local_only'])} without the federation",
         f"strongest attack: {leader(row, brief=False)}",
     ]
     if not row["undefended"]:
         lines.insert(1, row["verdict"])
+    if not row["undefended"] and not row["at_least"]:
         lines.append(f"leak, change to undefended {words.signed(*of_row(row, 'd'))}")
     if not math.isnan(row["utility"]):
         lines.append(f"{facts.utility} {words.with_limits(*of_row(row, 'utility'))}")

@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vfljax.report.costs import by_seed, costs
-from vfljax.report.limits import LEVEL, Bools, Floats, half_row, limits
+from vfljax.report.limits import LEVEL, Bools, Floats, Limits, half_row, limits
 from vfljax.report.rows import Facts
 from vfljax.report.verdicts import VERDICTS, Verdict, compare, verdict_codes, verdict_seeds
 
@@ -47,7 +47,8 @@ def judge(
         seeds, paired_seeds  the seeds of e, or of leak if e has none, and those of d
         seeds_left_out       the panel's other seeds: diverged, not trained, or without any attack's figure
         at_least             whether dear attacks were not run, because cheap ones have rejected it: all that is
-                             said of what leaks is then a lower bound, and it counts as incomplete
+                             said of what leaks is then a lower bound, and it counts as incomplete. Dear attacks
+                             may read more of undefended too, so that d and c have no finite limits
         incomplete, missing  whether attacks lack figures, and which: labels, joined by ", "
         broken               labels likewise
         variants, families   how many attacks were tried, by label and by name
@@ -190,6 +191,10 @@ def _judged(
     matched, most = _learners(learners, about, panel.seeds, known, facts)
     least = half_row(facts.scored_rows)
     compared = compare(leaks, had, matched[None], most[None], least, level)
+    compared = compared._replace(
+        change=_unlimited(compared.change, panel.rejected),
+        rest=_unlimited(compared.rest, panel.rejected),
+    )
     complete, tried = ~missing.any(-1) & ~panel.rejected, had.any(-1)
     codes = verdict_codes(compared, panel.same, complete)
     families = pd.get_dummies(about["attack"], dtype=np.float32).to_numpy()
@@ -222,6 +227,14 @@ def _judged(
         **_leaders(leaks, most, about.index),
     }
     return pd.DataFrame(columns, panel.methods.index)
+
+
+def _unlimited(of: Limits, where: Bools) -> Limits:
+    """Returns limits [points] that exclude nothing at some of the points."""
+    has = where & np.isfinite(of.upper)  # too few seeds stay without limits
+    return of._replace(
+        lower=np.where(has, -np.inf, of.lower), upper=np.where(has, np.inf, of.upper)
+    )
 
 
 def _learners(

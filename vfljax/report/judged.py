@@ -14,7 +14,8 @@ To the columns of ``judge.judge`` the verdicts add
                      (ε, δ) of the approximate label differential privacy that a defense of the chain claims;
                      NaN for none
     published_leak   the leak if only published attacks are tried, without those that know the defense; NaN
-                     if one of these settled a published attack that may have read as much
+                     if one of these settled a published attack that may have read as much, and where dear
+                     ones were not run
     published_leader the attack that then leads
     representative   whether it represents its method in tables: the operating point that is chosen; if none is,
                      the one that loses least utility on validation rows
@@ -269,7 +270,9 @@ def _published(verdicts: pd.DataFrame, frames: Frames) -> pd.DataFrame:
     rows, place, run = frames.rows, ["configuration", "panel"], ["configuration", "panel", "seed"]
     known, adaptive = [*place, "known"], rows["adaptive"].astype(bool)
     out = judge(rows[~adaptive], frames.trials, frames.facts) if adaptive.any() else verdicts
+    spared = out["at_least"].to_numpy(bool)
     out = out[[*known, "leak", "leader"]].set_index(known).add_prefix("published_")
+    out.loc[spared, "published_leak"], out.loc[spared, "published_leader"] = math.nan, None
     attacked = (rows["role"] == "attack") & adaptive.any()
     for most in verdicts["known"].unique():
         of = rows[attacked & (rows["known"] <= most)]

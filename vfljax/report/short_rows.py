@@ -10,6 +10,7 @@ from vfljax.report.limits import FEWEST_SEEDS, of_row
 from vfljax.report.panel import Panel, attackers, numbers
 from vfljax.report.ruler import Mark, Ruler, mark
 from vfljax.report.settle import grown, settle
+from vfljax.report.verdict_tables import AT_LEAST
 from vfljax.report.words import count, figure, points, share, with_limits
 
 
@@ -32,8 +33,11 @@ def reads_text(p: Panel) -> str:
         if p.facts.known and not math.isnan(v["local_only"]):
             text += f"; {figure(v['local_only'])} without the federation"
     if p.shown is not None and p.shown is not v:
-        label, leak = p.shown["label"], with_limits(*of_row(p.shown, "leak"))
-        if p.decided.answer is Answer.NONE_PROTECTS:
+        label = p.shown["label"]
+        leak = AT_LEAST * p.shown["at_least"] + with_limits(*of_row(p.shown, "leak"))
+        if p.decided.answer is Answer.NONE_PROTECTS and p.shown["at_least"]:
+            text += f"; {label}, which keeps the gain, {leak}"
+        elif p.decided.answer is Answer.NONE_PROTECTS:
             text += f"; of what keeps the gain {label} leaks least, {leak}"
         else:
             text += f"; with {label} {leak}"
@@ -109,7 +113,10 @@ def tried_text(p: Panel) -> str:
     bare, families = p.decided.bare, len(v["tried"])
     every = max(families, len((bare or v)["tried"] | p.decided.untried))
     whole = f"{families} of {every} families that apply" if families < every else ""
-    text = whole or f"all {count(families, 'family')} that apply"
+    every_one = (
+        f"all {families:,} families that apply" if families != 1 else "the one family that applies"
+    )
+    text = whole or every_one
     on = "undefended" if v["undefended"] else v["label"]
     return f"{count(int(v['variants']), 'attack')} of {text} on {on}; {numbers(p.judged)} in all."
 

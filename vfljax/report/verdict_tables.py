@@ -156,7 +156,7 @@ def _excess(v: dict[str, Any]) -> str:
 
 
 def _change(v: dict[str, Any]) -> str:
-    if v["undefended"]:
+    if v["undefended"] or v["at_least"]:
         return NONE
     return signed(v["d"], *_possible(v, "d", v["leak"] - v["d"]))
 
