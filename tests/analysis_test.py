@@ -11,7 +11,7 @@ from analysis import deviations, knowers, precision
 from tests.report.made import made
 from vfljax import config as config_file
 from vfljax import store
-from vfljax.report.rows import read
+from vfljax.report.rows import read_frames
 from vfljax.store import header
 
 
@@ -65,7 +65,7 @@ def test_what_knowers_read_is_the_highest_leak_of_those_that_a_row_names(
     knowers.main()
     lines = (tmp_path / "tables.md").read_text().splitlines()[2:]
     cells = {line.split(" | ")[0].strip("| "): line.split(" | ")[1:] for line in lines}
-    rows, trials, *_ = read(store.load(tiny_sweep))
+    rows, trials, *_ = read_frames(store.load(tiny_sweep))
     assert len(cells) == trials["configuration"].nunique()
     of = trials.loc[trials["method"] == "noise", "trial"]
     most = rows.loc[(rows["attack"] == "direct") & rows["trial"].isin(of), "leak"].max()

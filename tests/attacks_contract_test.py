@@ -197,7 +197,7 @@ def scores_of(name, options, classes, case, seed=0) -> Scores:
 @every_row
 def test_the_row_says_of_federations_published_steps_and_baselines_what_the_attack_does(name):
     row, classes = attacks.TABLE[name], ROWS[name].classes[0]
-    attack = row(cases.BOTTOMS, classes, **row.options)
+    attack = row(cases.ONE_BOTTOM, classes, **row.options)
     assert attack.federations == FEDERATIONS.get(name, KINDS)
     # adaptive: ours by default, nothing was published
     assert row.published_steps == (0 if attack.adaptive else attack.steps)
@@ -303,5 +303,5 @@ def test_rows_not_sent_in_what_is_read_have_no_score_and_those_never_sent_change
 )
 def test_bad_static_options_are_refused_in_one_line_with_the_value(name, option, value):
     with pytest.raises(ValueError, match=f"{option}={value!r}") as error:
-        attacks.TABLE[name](cases.BOTTOMS, 2, **{option: value})
+        attacks.TABLE[name](cases.ONE_BOTTOM, 2, **{option: value})
     assert "\n" not in str(error.value)

@@ -53,7 +53,7 @@ def one_step(path):
         scores = np.full((1, rows, plan.dataset.num_classes), 0.1, np.float32)
         table = table._replace(scores=jnp.asarray(scores))
     layout = batch_layout.layout(2)
-    member = layout.pad(specs.members_of(spec, settings, []))
+    member = layout.pad(specs.member_of_trials(spec, settings, []))
     # any weights will do, and drawing them takes a program a config
     rng, shapes = np.random.default_rng(0), initial.weight_shapes(spec, plan.seeds, plan.table)
     weights = jax.tree.map(lambda a: rng.uniform(0.01, 0.2, a.shape).astype(a.dtype), shapes)

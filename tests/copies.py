@@ -82,7 +82,7 @@ class Maker:
     def _make(self, unit: store.Unit) -> None:
         self.program = unit.program
         for name in unit.needs:
-            store.verify(self.workdir, name)
+            store.verify_unit(self.workdir, name)
         rows = store.read_partial_rows(self.workdir, unit.name)
         assert rows == rows_of(unit.name)[: len(rows)], "it resumes from what another unit saved"
         while len(rows) < ROWS:

@@ -24,7 +24,7 @@ from vfljax.models import CNN, MLP, ResNet, implicit_gemm
 from vfljax.models.rows import Streamed
 from vfljax.sweep import trainer
 from vfljax.testing import of_attacks
-from vfljax.testing.exchanges import BATCH, seen_of
+from vfljax.testing.exchanges import BATCH, attacker_of
 from vfljax.testing.federations import make_spec
 from vfljax.types import Agreed, DefenseSpec
 
@@ -198,7 +198,7 @@ def test_attacks(name, options):
         name, (tuple(options.items()),), bottoms, tested.num_classes, Agreed(BATCH)
     )
     if attack.diagnostic:  # which is computed of a whole federation, and constructed here
-        view, known = seen_of(*jax.tree.map(jnp.asarray, case))
+        view, known = attacker_of(*jax.tree.map(jnp.asarray, case))
         check(jax.jit(attack.run).trace(jax.random.key(0), view, known, tested.knobs))
         return
     knobs = {k: np.float32([v]) for k, v in {**case.run.knobs, **tested.knobs}.items()}

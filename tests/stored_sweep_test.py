@@ -26,7 +26,7 @@ def test_a_stored_sweep_loads_exactly(workdir):
     assert json.dumps(now) == json.dumps(stored)  # as text: NaN too
     for unit in store.units_of(store.read_header(workdir)):
         if store.finished(workdir, unit.name):
-            store.verify(workdir, unit.name)
+            store.verify_unit(workdir, unit.name)
 
 
 def test_a_stored_sweep_goes_on_where_it_was_killed_and_is_attacked(workdir, monkeypatch):

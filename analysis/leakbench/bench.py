@@ -45,7 +45,7 @@ from vfljax.errors import UserError
 from vfljax.launching import running
 from vfljax.report import lower_limits, rows
 from vfljax.report.costs import costs
-from vfljax.report.judge import LOCAL_ONLY
+from vfljax.report.judge import LOCAL_ONLY_LEADER
 from vfljax.report.judged import Judged
 from vfljax.report.points import members_of, points_of
 from vfljax.report.strongest import by_run
@@ -192,7 +192,7 @@ def _claims(chain: Mapping[str, Any]) -> bool:
 
 def _chosen(tuning: StoredSweep, method: str) -> Places:
     """Returns the place of the strongest strength of a method that keeps each share of the gain."""
-    _, trials, facts, _ = rows.read(tuning)
+    _, trials, facts, _ = rows.read_frames(tuning)
     bare = trials.loc[trials["method"] == UNDEFENDED, "configuration"].iloc[0]
     of_method = trials[trials["method"] == method]
     members = sorted(set(of_method["configuration"]))
@@ -246,7 +246,7 @@ def _score(
 ) -> Score:
     """Returns the score of a strength; ``epsilon`` is the lower limit that its canaries show."""
     of_point = judged.rows[judged.rows["configuration"] == verdict["configuration"]]
-    if verdict["leader"] == LOCAL_ONLY:
+    if verdict["leader"] == LOCAL_ONLY_LEADER:
         learners = judged.rows[judged.rows["role"] == "learner"]
         learners = learners[learners["known"] == verdict["known"]]
         by_learner = learners.groupby(["attackers", "draws", "label"])["leak"].transform("mean")
@@ -324,7 +324,7 @@ def _flags(
         ("worse than no federation", verdict["utility"] < verdict["alone"]),
         (
             "no attack beats the local-only baseline, though all labels would teach one to",
-            verdict["leader"] == LOCAL_ONLY and taught,
+            verdict["leader"] == LOCAL_ONLY_LEADER and taught,
         ),
         (
             "embeddings give away no more than those of an untrained bottom",

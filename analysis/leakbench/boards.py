@@ -23,7 +23,7 @@ from vfljax.attacks import TABLE
 from vfljax.auditing.suite import KNOWN, UNDEFENDED
 from vfljax.errors import UserError
 from vfljax.report.judged import Judged, judge_frames
-from vfljax.report.rows import Frames, read
+from vfljax.report.rows import Frames, read_frames
 from vfljax.store import StoredSweep
 from vfljax.sweep.grid import experiment_of
 from vfljax.types import MALICIOUS, federation_of
@@ -86,7 +86,7 @@ class Board(msgspec.Struct, frozen=True):
           counted: the names of the attacks that count.
         """
         experiment = experiment_of(sweep)
-        rows, trials, facts, every = read(sweep, experiment, named=self.known > 0)
+        rows, trials, facts, every = read_frames(sweep, experiment, named=self.known > 0)
         trials = trials[trials["method"].isin((UNDEFENDED, method))]
         if not self.malicious:
             trials = trials[[federation_of(f).kind != MALICIOUS for f in trials["federation"]]]

@@ -22,11 +22,11 @@ from analysis.leakbench.bench import TRAINED, Bench
 from analysis.leakbench.boards import KNOWN
 from analysis.leakbench.entry_files import Data, Entry, Knobs, sha256_of
 from vfljax import store
-from vfljax.datasets.wire_checks import EXCHANGED, GRID, checked
+from vfljax.datasets.wire_checks import EXCHANGED, GRID, checked_wire
 from vfljax.errors import UserError
 from vfljax.launching import running
 from vfljax.report.points import points_of
-from vfljax.report.rows import read
+from vfljax.report.rows import read_frames
 from vfljax.store import StoredSweep
 from vfljax.store.exchange import MATES
 from vfljax.sweep.known import split_arrays
@@ -132,7 +132,7 @@ def _is(chain: Mapping[str, Mapping[str, Any]], knobs: Knobs) -> bool:
 
 def trials_of(sweep: StoredSweep, entry: Entry, knobs: Knobs) -> list[dict[str, Any]]:
     """Returns the rows of the trials of a strength."""
-    trials = read(sweep).trials
+    trials = read_frames(sweep).trials
     every = points_of(trials)["knobs"].to_dict()
     of_strength = [number for number, values in every.items() if values == knobs]
     right = (trials["method"] == entry.name) & trials["configuration"].isin(of_strength)
@@ -157,7 +157,7 @@ def _write(
             name = f"{number}/seed{seed}.npz"
             wire = _wire(sweep.trial(trial["trial"]).exchange(), plan, arrays, seed)
             path = folder / kind / name
-            checked(path, wire)
+            checked_wire(path, wire)
             path.parent.mkdir(parents=True, exist_ok=True)
             np.savez_compressed(path, allow_pickle=False, **wire)
             files.setdefault(kind, {})[name] = sha256_of(path)

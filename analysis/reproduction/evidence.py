@@ -28,7 +28,7 @@ from analysis.reproduction.comparisons import Compared
 from analysis.reproduction.papers import paper_of
 from analysis.reproduction.seed_figures import seed_figures
 from vfljax.api.forms import leak_frame
-from vfljax.report.judge import LOCAL_ONLY
+from vfljax.report.judge import LOCAL_ONLY_LEADER
 from vfljax.report.judged import Judged
 from vfljax.report.limits import SHOWN_LEVEL, limits
 from vfljax.report.points import members_of, points_of
@@ -86,7 +86,7 @@ def leak_rows(table: str, judged: Judged) -> list[LeakRow]:
         leading = judged.leading[judged.leading["configuration"] == number]
         for verdict in leading[leading["leak"].notna()].to_dict("records"):
             leader, means = verdict["leader"], {"leak": verdict["leak"], "excess": verdict["e"]}
-            name = "" if leader == LOCAL_ONLY else str(attack_of[leader])
+            name = "" if leader == LOCAL_ONLY_LEADER else str(attack_of[leader])
             found.append((verdict["panel"], leader, name, True, means))
         defenses = tuple(members_of(point["defenses"]))
         about = table, point["label"], point["method"], defenses, knobs[number]

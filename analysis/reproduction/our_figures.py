@@ -127,7 +127,7 @@ class _Finder:
 
     def __init__(self, sweep: store.StoredSweep, reproduces: Reproduces) -> None:
         self._sweep, self._reproduces = sweep, reproduces
-        trials = rows.read(sweep).trials
+        trials = rows.read_frames(sweep).trials
         self._points = points_of(trials).sort_index()
         self._trials = trials[~trials["diverged"]]
         self._attacks = published_figures(sweep)

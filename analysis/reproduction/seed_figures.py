@@ -49,7 +49,7 @@ class SeedFigures(NamedTuple):
 
 def seed_figures(sweep: StoredSweep) -> SeedFigures:
     """Returns the figures of a stored sweep."""
-    trials = rows.read(sweep).trials
+    trials = rows.read_frames(sweep).trials
     points = points_of(trials).sort_index()
     points = points.join(pd.DataFrame.from_dict(points.pop("knobs").to_dict(), orient="index"))
     oriented = "oriented_" if "test_oriented_accuracy" in trials else ""

@@ -14,7 +14,7 @@ from analysis.leakbench import command as leakbench
 from analysis.reproduction import command as reproduction
 from tests.refusals import refused
 from vfljax.api import flags
-from vfljax.api.arguments import Path, checked, converted, named
+from vfljax.api.arguments import Path, checked, converted, naming_arguments
 from vfljax.api.commands import COMMANDS
 from vfljax.api.flags import Command
 from vfljax.errors import Field, UserError, argument
@@ -155,7 +155,7 @@ def test_a_flag_file_may_change_fields_of_the_config(tmp_path):
 def test_errors_name_arguments_which_commands_show_as_flags():
     fields = {"data.dir": "table", "data.options.*": "options.*", "seeds": ""}
     parts = Field("data.dir"), ", ", Field("data.options.drop"), ", ", Field("seeds"), " differ"
-    with pytest.raises(UserError) as error, named(fields):
+    with pytest.raises(UserError) as error, naming_arguments(fields):
         raise UserError(parts, remedy=("give ", argument("count")))
     assert str(error.value) == "table, drop,  differ: give count."
     line = error.value.line(flags.spelled(COMMAND))

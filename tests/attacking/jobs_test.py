@@ -30,7 +30,7 @@ def rows_of(plan, diverged=()):
         }
         for shard in plan.shards
         for member, row in enumerate(
-            grid.rows_of(plan.groups[shard.group].trials.iloc[[*shard.trials]])
+            grid.trial_rows(plan.groups[shard.group].trials.iloc[[*shard.trials]])
         )
     ]
 

@@ -12,7 +12,7 @@ from vfljax.attacking import jobs, local_only, planning
 from vfljax.attacks.learners import LEARNERS
 from vfljax.report import not_run
 from vfljax.report.judged import judge_sweep
-from vfljax.report.rows import read
+from vfljax.report.rows import read_frames
 from vfljax.sweep import variants
 
 
@@ -68,12 +68,12 @@ def test_he_is_computed_once_and_a_sweep_is_unfinished_without_him(workdir, monk
     attack(workdir, {"mean": {"known": (20, 30)}})
     assert fitted == [(seed, 30, learner) for seed in (0, 1) for learner in LEARNERS]
     sweep = store.load(workdir)
-    about = store.attack_summary(workdir)[store.LOCAL_ONLY]
+    about = store.attack_summary(workdir)[store.LOCAL_ONLY_VARIANT]
     assert about["knobs"] == [{"known": 20}, {"known": 30}]
     rows = comparable(sweep.local_only)
     assert [row for row in rows if row["known"] == 20] == before
     assert not sweep.unfinished
-    frame = read(sweep).rows
+    frame = read_frames(sweep).rows
     assert {*frame.loc[frame["role"] == "learner", "known"]} == {20, 30}
     for number, entry in enumerate(store.read_header(workdir)["local_only"]):
         if entry["points"] == [[30, 1]]:

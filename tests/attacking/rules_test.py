@@ -36,7 +36,7 @@ def rows_of(workdir, rule):
 
 def reported(workdir):
     """The labels of the direct attack's rows in a report."""
-    rows = report_rows.read(store.load(workdir)).rows
+    rows = report_rows.read_frames(store.load(workdir)).rows
     return {*rows.loc[rows["panel"] == "no_split", "label"]}
 
 

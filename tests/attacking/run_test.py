@@ -17,7 +17,7 @@ from vfljax.launching import running, work
 from vfljax.report.judged import judge_sweep
 from vfljax.sweep import batch_layout, programs, variants
 from vfljax.sweep.grid import parse
-from vfljax.sweep.initial import plain
+from vfljax.sweep.initial import without_defenses
 from vfljax.sweep.known import split_arrays
 
 DIRECT = "direct/most_negative"
@@ -99,7 +99,7 @@ def test_an_interrupted_attack_is_saved_and_continued_by_a_machine_with_other_ba
     assert f"the attack {DIRECT} was not run" in store.load(workdir).unfinished[0]
     # as for a large network: scoring's own width does not divide 13 lanes of a device
     monkeypatch.setattr(batching, "BATCH_SIZE", 26)
-    monkeypatch.setattr(batching, "width_of", lambda *_: 1)
+    monkeypatch.setattr(batching, "mapped_at_once", lambda *_: 1)
     attack(workdir, ["direct"])
     assert comparable(store.load(workdir).attacks) == before
 
@@ -173,7 +173,7 @@ def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defen
 
 
 def program_for(variant, plan):
-    spec = plain(plan.groups[0].spec)
+    spec = without_defenses(plan.groups[0].spec)
     group = jobs.ViewGroup("split", (0,), spec, 0)
     arrays = split_arrays(plan.dataset.labels, plan.splits)
     stored = batching.Stored(plan, None, {}, arrays, None, {})
@@ -217,7 +217,7 @@ def test_attacks_that_compute_the_same_share_a_program_and_groups_of_equal_shape
     )
     assert program_for(trees, plan) is program_for(bayes, plan)
     assert program_for(trees, plan) is not program_for(exchange, plan)
-    spec, variant = plain(plan.groups[0].spec), variants.AttackVariant("mean", {}, [{}])
+    spec, variant = without_defenses(plan.groups[0].spec), variants.AttackVariant("mean", {}, [{}])
     other = dataclasses.replace(spec, batch_size=spec.batch_size + 1)
     places = ("split", spec, 0), ("malicious-0", spec, 0), ("split", other, 1)
     groups = [jobs.ViewGroup(name, (0,), of_group, number) for name, of_group, number in places]

@@ -15,7 +15,7 @@ from vfljax.attacking import diagnostics, view
 from vfljax.federation.training import rows_of
 from vfljax.launching import running
 from vfljax.report.judged import judge_sweep
-from vfljax.sweep.initial import plain
+from vfljax.sweep.initial import without_defenses
 from vfljax.sweep.known import split_arrays
 
 ATTACKS = {
@@ -33,7 +33,7 @@ def test_diagnostics_are_computed_after_training_and_are_no_candidates_for_the_s
     attack(workdir, ATTACKS, plan)
     stored = store.load(workdir)
     row = next(r for r in stored.results.to_pylist() if r["federation"] == "split")
-    spec, seed = plain(plan.groups[0].spec), row["seed"]
+    spec, seed = without_defenses(plan.groups[0].spec), row["seed"]
     weights = view.attack_input(stored.workdir, row, "cosine", {}, (0,), True).weights
     features = rows_of(plan.table, jnp.int32(seed), plan.table.train[seed])
     labels = plan.table.labels[plan.table.train[seed]]

@@ -11,7 +11,7 @@ from vfljax import keys
 from vfljax.attacks.core import Attack
 from vfljax.models import MLP
 from vfljax.testing import exchanges
-from vfljax.testing.exchanges import BATCH, BOTTOMS, CUT, LAYER, WIDTH, Case, make_case
+from vfljax.testing.exchanges import BATCH, CUT, LAYER, ONE_BOTTOM, OWN_COLUMNS, Case, make_case
 from vfljax.testing.of_attacks import jitted, scores_of
 from vfljax.types import Known, Scores, View
 
@@ -26,12 +26,22 @@ def swaps(rng, labels, classes):
 
 
 LEAKS = {**exchanges.LEAKS, "swaps": swaps}
-__all__ = ["BATCH", "BOTTOMS", "CUT", "LAYER", "LEAKS", "WIDTH", "Case", "jitted", "make_case"]
+__all__ = [
+    "BATCH",
+    "CUT",
+    "LAYER",
+    "LEAKS",
+    "ONE_BOTTOM",
+    "OWN_COLUMNS",
+    "Case",
+    "jitted",
+    "make_case",
+]
 
 
 def seen_of(case: Case) -> tuple[View, Known]:
     """What the attacker sees and knows of a case (``exchanges.seen_of``)."""
-    return exchanges.seen_of(case.run, case.common)
+    return exchanges.attacker_of(case.run, case.common)
 
 
 def known_of(case: Case) -> np.ndarray:

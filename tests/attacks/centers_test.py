@@ -49,6 +49,6 @@ def test_the_median_is_that_of_a_row_s_batch():
     g = np.random.default_rng(rows).integers(-3, 4, size=(rows, 3)).astype(np.float32)
     g += 10 * (np.arange(rows) // cases.BATCH)[:, None]  # another median in every batch
     case = cases.make_case(np.arange(rows) % 2, 2, gradients=g[None])
-    scores = cases.attack(global_median(cases.BOTTOMS, 2), case).train
+    scores = cases.attack(global_median(cases.ONE_BOTTOM, 2), case).train
     expected = batch_medians(g, cases.BATCH)
     np.testing.assert_array_equal(scores, np.stack([1 - expected, expected], axis=1))

@@ -21,7 +21,7 @@ def test_the_scores_are_the_twin_s(monkeypatch):
     monkeypatch.setattr(module, "DRAWS", DRAWS)
     rng, labels = np.random.default_rng(4), np.arange(ROWS) % CLASSES
     arrays = cases.LEAKS["tops_and_features"](rng, labels, CLASSES)
-    arrays["features"] = arrays["features"] + 2.5 * rng.normal(size=(ROWS, cases.WIDTH))
+    arrays["features"] = arrays["features"] + 2.5 * rng.normal(size=(ROWS, cases.OWN_COLUMNS))
     case = cases.make_case(labels, CLASSES, known=10, cut=CLASSES, **arrays)
     view, known = cases.seen_of(case)
     key, seen = jax.random.key(1), seen_of(view, known, 0)
@@ -50,6 +50,6 @@ def test_beyond_the_most_maps_it_is_the_best_one_to_one_map():
 
 
 def test_too_many_maps_are_refused_but_as_many_clusters_as_classes_are_not():
-    assert all(module.ROW(cases.BOTTOMS, c, count=count) for c, count in ((4, 6), (10, 10)))
+    assert all(module.ROW(cases.ONE_BOTTOM, c, count=count) for c, count in ((4, 6), (10, 10)))
     with pytest.raises(ValueError, match="count=7 has over 4096 maps"):
-        module.ROW(cases.BOTTOMS, 4, count=7)
+        module.ROW(cases.ONE_BOTTOM, 4, count=7)

@@ -106,7 +106,12 @@ def test_a_whole_training_run_agrees_with_the_numpy_twin(finetune_bottom, change
     """The unlabeled rows' weight grows over all steps, and not over the 4 that are drawn at once."""
     state, rows, test_rows = two_row_problem()
     run, first, label = two_row_run(finetune_bottom)
-    knobs = {**passive(cases.BOTTOMS, CLASSES).knobs, **NO_MIXING, **changes, "learning_rate": 0.02}
+    knobs = {
+        **passive(cases.ONE_BOTTOM, CLASSES).knobs,
+        **NO_MIXING,
+        **changes,
+        "learning_rate": 0.02,
+    }
     scores = run(as_arrays(knobs))
     labeled, unlabeled = (np.tile(rows[i], (4, 1)) for i in (first, 1 - first))
     targets = np.tile(np.eye(CLASSES)[label], (4, 1))
@@ -144,11 +149,11 @@ def test_half_of_a_batch_is_unlabeled_rows_or_any_rows_where_all_are_labeled(kno
     """Batch statistics of a bottom that trains move once a step, on rows drawn anew: not by the guess, not past
     the last step, and with new rows in every chunk of draws. With 16 known, rows 0..15 have labels."""
     value = np.linspace(0, 1, 40)  # a column growing with the row tells who was drawn
-    features = np.tile(value[:, None], (1, cases.WIDTH))
+    features = np.tile(value[:, None], (1, cases.OWN_COLUMNS))
     case = cases.make_case(np.arange(40) % 8, 8, features=features, known=known)
     view, known_rows = cases.seen_of(case)
     view = view._replace(bottoms=(recording(8)[1],))
-    knobs = {**passive(cases.BOTTOMS, 8).knobs, **NO_MIXING, "learning_rate": 0.0, "ema": 0.0}
+    knobs = {**passive(cases.ONE_BOTTOM, 8).knobs, **NO_MIXING, "learning_rate": 0.0, "ema": 0.0}
     scores = recording_run()(view, known_rows, as_arrays(knobs))
     logits = np.log(np.asarray(scores.train[0]))
     batches = logits - logits[-1]
@@ -162,7 +167,7 @@ def test_half_of_a_batch_is_unlabeled_rows_or_any_rows_where_all_are_labeled(kno
 @pytest.mark.parametrize("known", [0, 1, 20, 59, 60])
 def test_of_60_rows_any_number_may_be_labeled_and_unlabeled_ones_count_while_there_are_some(known):
     """What "all labels" bounds is no loss on guesses. The share of positives is that of the known rows."""
-    one = passive(cases.BOTTOMS, 2, steps=8, batch_size=4, threshold="known_share")
+    one = passive(cases.ONE_BOTTOM, 2, steps=8, batch_size=4, threshold="known_share")
     case = cases.make_case((np.arange(60) % 4 == 0).astype(int), 2, known=known)
     plain, without = (cases.attack(one, case, known=known, lambda_u=w) for w in (50.0, 0.0))
     for part, rows in zip(plain, (60, 10), strict=True):
@@ -189,7 +194,7 @@ def test_the_known_share_is_for_two_classes():
     with pytest.raises(
         ValueError, match=r"threshold='known_share' is for two classes and there are 3"
     ):
-        passive(cases.BOTTOMS, 3, threshold="known_share")
+        passive(cases.ONE_BOTTOM, 3, threshold="known_share")
 
 
 # Options of the attack.
@@ -197,7 +202,7 @@ def test_the_known_share_is_for_two_classes():
 
 def test_a_head_of_one_layer_starts_at_ones_as_released_and_a_deeper_one_does_not():
     forms = ({}, {"layers": 2})
-    heads = [passive(cases.BOTTOMS, CLASSES, **form).run.keywords["head"] for form in forms]
+    heads = [passive(cases.ONE_BOTTOM, CLASSES, **form).run.keywords["head"] for form in forms]
     z = jnp.asarray(np.random.default_rng(0).normal(size=(4, 6)), jnp.float32)
     logits = harness.quick_jit(
         lambda z: [h.apply(h.init(jax.random.key(0), z), z, True, None)[0] for h in heads]
@@ -207,7 +212,7 @@ def test_a_head_of_one_layer_starts_at_ones_as_released_and_a_deeper_one_does_no
 
 
 def test_the_active_attack_is_the_passive_one_on_a_malicious_run_and_the_defaults_are_published():
-    one, other = passive(cases.BOTTOMS, CLASSES), active(cases.BOTTOMS, CLASSES)
+    one, other = passive(cases.ONE_BOTTOM, CLASSES), active(cases.ONE_BOTTOM, CLASSES)
     assert (one.federations, other.federations) == ((SPLIT, NO_SPLIT), (MALICIOUS,))
     assert one._replace(federations=other.federations) == other  # the very same program
     assert one.steps == 25 * 1024
@@ -228,7 +233,7 @@ def _affine_or_fractions(variables, x, train, key):
     gains, fraction = variables["batch_stats"]
     off = jnp.max(jnp.abs(x - jnp.round(x)))
     fraction = jnp.maximum(fraction, off) if train else fraction
-    kernel = jnp.eye(cases.WIDTH, 3) + 0.1
+    kernel = jnp.eye(cases.OWN_COLUMNS, 3) + 0.1
     affine = x @ kernel + jnp.arange(3.0)[None]
     z = jnp.concatenate(
         [gains[0] * affine, gains[1] * fraction * x[:, :1], jnp.zeros((len(x), 1))], axis=1
@@ -245,11 +250,11 @@ def mixing_run(mixable):
 
 def both_mixtures(gains):
     """Scores of a bottom whose inputs are mixed, and of one whose embeddings are."""
-    rows = np.random.default_rng(5).integers(0, 9, (40, cases.WIDTH))
+    rows = np.random.default_rng(5).integers(0, 9, (40, cases.OWN_COLUMNS))
     case = cases.make_case(np.arange(40) % CLASSES, CLASSES, features=rows, known=12)
     view, known = cases.seen_of(case)
     start = {"params": {}, "batch_stats": (jnp.float32(gains), jnp.float32(0))}
-    knobs = as_arrays(passive(cases.BOTTOMS, CLASSES).knobs)
+    knobs = as_arrays(passive(cases.ONE_BOTTOM, CLASSES).knobs)
     view = view._replace(bottoms=(start,))
     return [np.asarray(mixing_run(mixable)(view, known, knobs).train) for mixable in (True, False)]
 

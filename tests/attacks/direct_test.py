@@ -65,7 +65,7 @@ def test_under_max_norm_the_largest_entry_names_every_label_and_no_sign_does():
     assert found["most_negative"] < 0.9
     for attack in (direct, batch_inversion):
         with pytest.raises(ValueError, match=r"rule='largest' is for more than two classes"):
-            attack(cases.BOTTOMS, 2, rule="largest")
+            attack(cases.ONE_BOTTOM, 2, rule="largest")
 
 
 def test_an_epoch_is_found_by_its_number_and_minus_one_is_the_last():

@@ -9,7 +9,7 @@ from tests.reference import cohabitation, label_dp, neighbors
 from tests.reference import node_spreading as reference
 from vfljax import keys
 from vfljax.attacks import node_posterior as module
-from vfljax.datasets.wire_trees import dense, one_hot
+from vfljax.datasets.wire_trees import one_hot, renumbered
 
 ROWS, CLASSES = 240, 3
 FORMS = {smooth: cases.build(module.ROW, CLASSES, smooth=smooth) for smooth in module.SMOOTH}
@@ -25,8 +25,8 @@ def run_of(epsilon, nodes_tell=True):
     nodes = [
         [(told == t % CLASSES) ^ (random.uniform(size=ROWS) < 0.15)] for t in range(2 * CLASSES)
     ]
-    nodes = dense(np.int64(nodes))
-    x = random.normal(size=(ROWS, cases.WIDTH))
+    nodes = renumbered(np.int64(nodes))
+    x = random.normal(size=(ROWS, cases.OWN_COLUMNS))
     softmax = random.dirichlet(np.ones(CLASSES), size=(4, ROWS))
     g = softmax - np.eye(CLASSES)[noisy]
     paths = np.pad(one_hot(nodes), ((0, 0), (0, 5)))

@@ -7,7 +7,7 @@ from tests.attacks.cohabitation_test import trees
 from tests.reference import neighbors
 from tests.reference import node_spreading as reference
 from vfljax.attacks import node_spreading as module
-from vfljax.datasets.wire_trees import dense, one_hot
+from vfljax.datasets.wire_trees import one_hot, renumbered
 
 ROWS, KNOWN, CLASSES = 60, 9, 3
 KNOBS = {"first": 0.7, "deep": 3.0, "alpha": 0.9}
@@ -17,10 +17,10 @@ ATTACK = cases.build(module.ROW, CLASSES)
 def run_of(untold=0.3):
     """Labels, columns, and nodes [T, L, N] of two rounds of three trees, one of them wrong in each."""
     labels = np.arange(ROWS) % CLASSES
-    x = 0.3 * np.random.default_rng(0).normal(size=(ROWS, cases.WIDTH))
+    x = 0.3 * np.random.default_rng(0).normal(size=(ROWS, cases.OWN_COLUMNS))
     x[:, :CLASSES] += np.eye(CLASSES)[labels]
     nodes = [trees(np.int64(labels == c), 0.1, c, untold)[:2] for c in range(CLASSES)]
-    return labels, x, dense(np.stack([tree for pair in zip(*nodes) for tree in pair]))
+    return labels, x, renumbered(np.stack([tree for pair in zip(*nodes) for tree in pair]))
 
 
 def case_of(labels, x, nodes):
@@ -54,7 +54,7 @@ def test_a_row_of_which_no_node_is_told_has_no_score_and_joins_no_others():
     labels, x, nodes = run_of()
     nodes[:, :, 5] = -1
     found = [
-        cases.attack(ATTACK, case_of(labels, columns, dense(nodes)), **KNOBS).train
+        cases.attack(ATTACK, case_of(labels, columns, renumbered(nodes)), **KNOBS).train
         for columns in (x, np.where(np.arange(ROWS)[:, None] == 5, 9.0, x))
     ]
     np.testing.assert_array_equal(np.isnan(found[0]).all(axis=1), np.arange(ROWS) == 5)

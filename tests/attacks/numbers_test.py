@@ -50,7 +50,9 @@ def drawn(split):
     residual = (2 * (f - y) / size)[:, None]
     g = residual * rng.normal(size=(1, 4)) if split else residual
     z = np.outer(f, rng.normal(size=4)) if split else f[:, None] / 2
-    columns = np.outer(y, rng.normal(size=cases.WIDTH)) + 0.5 * rng.normal(size=(ROWS, cases.WIDTH))
+    columns = np.outer(y, rng.normal(size=cases.OWN_COLUMNS)) + 0.5 * rng.normal(
+        size=(ROWS, cases.OWN_COLUMNS)
+    )
     return y, {"gradients": [g, g], "embeddings": [z, z], "features": columns}
 
 
@@ -80,13 +82,13 @@ def test_every_attack_says_whether_it_is_defined_for_numbers_and_refuses_in_one_
     assert {name for name, row in attacks.TABLE.items() if not row.not_for_numbers} == {*OF_NUMBERS}
     for name in attacks.TABLE.keys() - OF_NUMBERS:
         with pytest.raises(ValueError, match=r"^not for labels that are numbers: .+\.$"):
-            attacks.TABLE[name](cases.BOTTOMS, 1)
+            attacks.TABLE[name](cases.ONE_BOTTOM, 1)
 
 
 @pytest.mark.parametrize("name", OF_NUMBERS)
 def test_numbers_that_are_given_away_are_read_and_others_enter_no_score(name):
     least, directed = OF_NUMBERS[name][2:]
-    split = attacks.TABLE[name](cases.BOTTOMS, 1).federations[0] != NO_SPLIT
+    split = attacks.TABLE[name](cases.ONE_BOTTOM, 1).federations[0] != NO_SPLIT
     scores = scores_of(name, split).train
     assert scores.shape == (ROWS, 1)
     labels, _ = drawn(split)
@@ -107,7 +109,7 @@ def test_numbers_that_are_given_away_are_read_and_others_enter_no_score(name):
 
 @pytest.mark.parametrize("name", [n for n in OF_NUMBERS if n not in ("passive", "active")])
 def test_rows_that_were_never_sent_have_no_score(name):
-    split = attacks.TABLE[name](cases.BOTTOMS, 1).federations[0] != NO_SPLIT
+    split = attacks.TABLE[name](cases.ONE_BOTTOM, 1).federations[0] != NO_SPLIT
     sent = np.tile(np.arange(ROWS) % 7 != 3, (2, 1))
     scores = scores_of(name, split, sent=sent).train
     np.testing.assert_array_equal(np.isfinite(scores[:, 0]), sent[0])
@@ -120,14 +122,14 @@ def test_the_residual_and_the_own_output_are_the_label_exactly():
     case = cases.make_case(y, 1, known=0, cut=1, **arrays)
     view, known = cases.seen_of(case)
     for options, expected in ({"own": True}, y), ({}, y - np.ravel(arrays["embeddings"][0])):
-        scores = direct(cases.BOTTOMS, 1, **options).run(jax.random.key(0), view, known, {})
+        scores = direct(cases.ONE_BOTTOM, 1, **options).run(jax.random.key(0), view, known, {})
         np.testing.assert_allclose(scores.train[:, 0], expected, atol=1e-5)
     # what two colluding parties sent adds up, and both received the same
     both = view._replace(
         embeddings=jnp.concatenate([view.embeddings, view.embeddings], -1) / 2,
         gradients=jnp.concatenate([view.gradients, view.gradients], -1),
     )
-    scores = direct(cases.BOTTOMS * 2, 1, own=True).run(jax.random.key(0), both, known, {})
+    scores = direct(cases.ONE_BOTTOM * 2, 1, own=True).run(jax.random.key(0), both, known, {})
     np.testing.assert_allclose(scores.train[:, 0], y, atol=1e-5)
 
 
@@ -184,5 +186,5 @@ def test_least_squares_ends_at_the_ridge_solution():
 )
 def test_options_that_need_classes_are_refused(name, options):
     with pytest.raises(ValueError, match="=") as error:
-        attacks.TABLE[name](cases.BOTTOMS, 1, **options)
+        attacks.TABLE[name](cases.ONE_BOTTOM, 1, **options)
     assert "\n" not in str(error.value)

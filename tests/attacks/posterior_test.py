@@ -18,7 +18,7 @@ def columns_and_labels(epsilon, classes):
     """Columns around a point of each class, labels, and these flipped by randomized response."""
     rng = np.random.default_rng(0)
     labels = np.arange(ROWS) % classes
-    x = rng.normal(size=(ROWS, cases.WIDTH))
+    x = rng.normal(size=(ROWS, cases.OWN_COLUMNS))
     x[:, :classes] += 1.5 * np.eye(classes)[labels]
     law = label_dp.response(classes, epsilon)
     return x, labels, np.array([rng.choice(classes, p=law[y]) for y in labels])
@@ -159,6 +159,6 @@ def test_under_vlp_rows_across_the_direction_name_no_class_as_in_the_numpy_twin(
 def test_directions_of_many_classes_and_columns_of_codes_are_refused_with_the_remedy():
     for signal in ("direction", "opposed"):
         with pytest.raises(ValueError, match=rf"signal='{signal}' is for two classes"):
-            posterior(cases.BOTTOMS, 3, signal=signal)
+            posterior(cases.ONE_BOTTOM, 3, signal=signal)
     with pytest.raises(ValueError, match=r"WideDeep reads are codes.*leave this attack out"):
         posterior((WideDeep(4, (3, 0)),), 2)

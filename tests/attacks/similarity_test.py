@@ -65,7 +65,7 @@ def test_zero_gradients_are_alike_to_none():
 
 def test_embeddings_have_no_average_over_epochs():
     with pytest.raises(ValueError, match=r"epoch='mean'.*signal='gradients'"):
-        similarity(cases.BOTTOMS, CLASSES, signal="embeddings", epoch="mean")
+        similarity(cases.ONE_BOTTOM, CLASSES, signal="embeddings", epoch="mean")
 
 
 def test_a_known_row_that_was_never_sent_is_no_neighbor():

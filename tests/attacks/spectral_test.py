@@ -102,4 +102,4 @@ def test_more_classes_are_found_by_k_means_and_named_by_known_rows_that_were_sen
 @pytest.mark.parametrize(("classes", "options"), [(3, {"whole": True}), (2, {"oracle": True})])
 def test_options_of_another_number_of_classes_are_refused(classes, options):
     with pytest.raises(ValueError, match="=True"):
-        spectral(cases.BOTTOMS, classes, **options)
+        spectral(cases.ONE_BOTTOM, classes, **options)

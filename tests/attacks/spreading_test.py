@@ -80,7 +80,7 @@ def test_other_attacks_name_classes_without_known_labels(names, leak, classes):
 def test_of_more_rows_neighbors_are_drawn_from_the_key(monkeypatch):
     monkeypatch.setattr(neighbors, "MOST_ROWS", 80)
     labels, _, case = run()
-    attack = spreading(cases.BOTTOMS, CLASSES)
+    attack = spreading(cases.ONE_BOTTOM, CLASSES)
     found = np.asarray(cases.attack(attack, case, known=KNOWN).train)
     ever = SENT.any(axis=0)
     assert np.array_equal(np.isfinite(found).all(axis=1), ever)

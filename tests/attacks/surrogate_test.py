@@ -87,7 +87,7 @@ def test_an_attacker_without_labels_tells_two_classes_apart_and_may_exchange_the
     apart = np.mean(found.argmax(axis=1) == labels)
     assert max(apart, 1 - apart) > 0.97
     np.testing.assert_array_equal(found, beside)
-    one, other = (surrogate(cases.BOTTOMS, 2, names=name) for name in ("known", "none"))
+    one, other = (surrogate(cases.ONE_BOTTOM, 2, names=name) for name in ("known", "none"))
     assert one.federations == other.federations == (SPLIT, MALICIOUS)
     assert set(one.knobs) - set(other.knobs) == {"known"}
     assert (one.baselines, other.baselines) == (("logistic",), ())

@@ -36,7 +36,7 @@ def test_rows_with_a_guess_come_first_in_random_order_and_only_their_labels_are_
         )
 
     monkeypatch.setattr(module, "completion_run", stub)
-    attack = module.two_stage(cases.BOTTOMS, CLASSES, steps=12, batch_size=4)
+    attack = module.two_stage(cases.ONE_BOTTOM, CLASSES, steps=12, batch_size=4)
     given, count = cases.attack(attack, case, key)
     draw = jax.random.uniform(keys.fold(key, "rows"), guessed.shape)
     rows = np.argsort(np.where(guessed, draw, 2.0), kind="stable")
@@ -53,7 +53,7 @@ def test_variants_of_one_completion_are_computed_side_by_side_with_the_scores_of
     case = cases.make_case(labels, CLASSES, gradients=gradients, known=0)
     options = ({"rule": "most_negative"}, {"rule": "least_negative"}, {"epoch": 1})
     forms = [
-        module.two_stage(cases.BOTTOMS, CLASSES, steps=5, batch_size=4, **of) for of in options
+        module.two_stage(cases.ONE_BOTTOM, CLASSES, steps=5, batch_size=4, **of) for of in options
     ]
     assert len({form.stages[1] for form in forms}) == 1
     key, (view, known) = keys.run_key(0), cases.seen_of(case)

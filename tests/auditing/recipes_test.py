@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.recipes.flower_grid import recorder_of
-from vfljax.datasets.wire import read
+from vfljax.datasets.wire import read_wire
 
 
 def message(kind, node, **content):
@@ -65,7 +65,7 @@ def test_a_client_of_flower_is_told_by_its_number_in_any_order_of_replies(tmp_pa
         ]
         (grid.push_messages if epoch else grid.send_and_receive)(answers)
     wire.save(tmp_path / "run0.npz", labels=np.arange(10) % 2, say=lambda line: None)
-    read_back = read(str(tmp_path / "run0.npz"))
+    read_back = read_wire(str(tmp_path / "run0.npz"))
     for pos in range(2):
         np.testing.assert_array_equal(read_back.parties[pos].embeddings, sent[:, pos])
         np.testing.assert_array_equal(read_back.parties[pos].gradients, gradients[:, pos])
@@ -83,7 +83,7 @@ def test_the_nodes_recorded_of_xgboost_are_those_that_its_federated_mode_tells(t
     grown = trees.train(columns, labels, 2, np.array([0, 0, 1, 1]), 1, boosting, seed=0)
     wire = recorder_of(grown.booster, columns, ["partner"])
     wire.save(tmp_path / "run0.npz", labels=labels, say=lambda line: None)
-    recorded = read(str(tmp_path / "run0.npz")).parties[0].nodes
+    recorded = read_wire(str(tmp_path / "run0.npz")).parties[0].nodes
     told = trees.nodes(grown, columns, party=0)
     assert recorded.shape == told.shape
     for mine, theirs in zip(recorded, told, strict=True):

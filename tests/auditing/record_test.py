@@ -5,7 +5,7 @@ import pytest
 
 import vfljax
 from tests.sweeps import plan_of, tiny, train
-from vfljax.datasets.wire import read
+from vfljax.datasets.wire import read_wire
 from vfljax.errors import UserError
 from vfljax.federation.training import epoch_of
 from vfljax.sweep.initial import initial_weights
@@ -66,7 +66,7 @@ def test_a_recording_in_pytorch_holds_what_vfljax_exchanges(tmp_path):
     )
     recipe.train(*parts, optimizer, x, own, labels, every, tmp_path / "run0.npz")
     train(tmp_path / "sweep", CONFIG)
-    wire = read(str(tmp_path / "run0.npz"))
+    wire = read_wire(str(tmp_path / "run0.npz"))
     exchange = vfljax.load(tmp_path / "sweep").trial(0).exchange()
     for name in ("embeddings", "gradients"):
         expected = exchange[f"party0_{name}"]
@@ -97,7 +97,7 @@ def test_only_batches_are_recorded_and_their_answers_may_come_late(tmp_path):
     with wire.batch([0]):
         cut(bottom(x))
     wire.save(tmp_path / "run0.npz", labels=labels, say=lambda line: None)
-    found = read(str(tmp_path / "run0.npz"))
+    found = read_wire(str(tmp_path / "run0.npz"))
     assert (found.epochs.tolist(), found.batch_size, found.names) == ([0, 1], 16, ("bank",))
     assert found.sent.tolist() == [[True] * 48 + [False] * 2] * 2
     sent = bottom(x[:48]).bfloat16().float().detach().numpy()

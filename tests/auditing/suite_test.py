@@ -14,7 +14,7 @@ from vfljax.auditing import run, suite
 from vfljax.store.units import ATTACK, SHARD
 from vfljax.sweep import grid
 from vfljax.sweep.grid import parse
-from vfljax.sweep.known import check_attacks
+from vfljax.sweep.known import check_known_labels
 from vfljax.sweep.plan import make_plan
 from vfljax.types import Federation
 
@@ -108,7 +108,7 @@ def test_what_the_classes_or_the_federation_rule_out_is_left_out(tmp_path):
     table["y"] = [f"c{k % 4}" for k in range(200)]
     four = surveyed(written(tmp_path / "t.csv", table), "bank: age; telco: pay")
     found = config(four, "both")
-    check_attacks(make_plan(parse(found)))
+    check_known_labels(make_plan(parse(found)))
     assert "norm" not in found["attacks"]
     assert found["attacks"]["spectral"]["whole"] == (False,)
     assert found["attacks"]["posterior"]["signal"] == ("entries", "signs")
@@ -157,5 +157,5 @@ def test_an_audit_rejects_what_leaks_by_the_limits_that_deny(monkeypatch, tmp_pa
     found = made(BARE, leaks, PROTECTS, wide, costly)
     monkeypatch.setattr(run.store, "load", lambda folder: found.sweep)
     monkeypatch.setattr(run, "experiment_of", lambda sweep: found.experiment)
-    monkeypatch.setattr(run, "read", lambda sweep, experiment: found.frames)
+    monkeypatch.setattr(run, "read_frames", lambda sweep, experiment: found.frames)
     assert run.rejecting(tmp_path)(("shard",)) == {(1, "split")}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.refusals import refused
-from vfljax.api.arguments import named
+from vfljax.api.arguments import naming_arguments
 from vfljax.api.audit import FIELDS, parties_of
 from vfljax.api.commands import COMMANDS
 from vfljax.api.flags import spelled
@@ -170,7 +170,7 @@ def test_faults_of_a_table_are_refused_with_the_flag_that_mends_them(tmp_path):
         (str(tmp_path / "t.csv"), "z", '--options={"header": null}'),
         (written(tmp_path / "u.csv", unlabeled), "y", "--option=drop_unlabeled"),
     ):
-        with pytest.raises(UserError) as error, named(FIELDS):
+        with pytest.raises(UserError) as error, naming_arguments(FIELDS):
             surveyed(path, "bank: age; telco: *", label=label)
         line = error.value.line(spelled(COMMANDS["audit"]))
         assert says in line

@@ -59,7 +59,7 @@ def test_an_archive_cut_anywhere_is_refused(tmp_path, end):
     whole = small.tar({"1.png": PNG, "2.png": PNG}, "w")
     small.write(tmp_path, {"a.tar": whole[:end], "a.tar.gz": gzip.compress(whole[:end])})
     for name in ("a.tar", "a.tar.gz"):
-        assert "fetch it again" in refused(files.members, tmp_path / name)
+        assert "fetch it again" in refused(files.archive_members, tmp_path / name)
 
 
 BAD = {

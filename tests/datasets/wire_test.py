@@ -12,7 +12,7 @@ import pytest
 from tests.datasets.refusals import one_line, refused
 from vfljax.datasets import load
 from vfljax.datasets.splits import split_rows
-from vfljax.datasets.wire import alike, read
+from vfljax.datasets.wire import equal_in_all_runs, read_wire
 
 E, N, D = 2, 24, 3
 
@@ -57,7 +57,7 @@ def written(folder, form, values):
 @pytest.mark.parametrize("form", ["npz", "folder", "parquet"])
 def test_every_form_reads_alike(form, tmp_path):
     values = arrays()
-    wire = read(written(tmp_path, form, values))
+    wire = read_wire(written(tmp_path, form, values))
     (party,) = wire.parties
     np.testing.assert_array_equal(party.embeddings, values["party0_embeddings"])
     np.testing.assert_array_equal(party.gradients, values["party0_gradients"])
@@ -71,7 +71,7 @@ def test_every_form_reads_alike(form, tmp_path):
 def test_a_batch_number_tells_as_much_as_an_order(tmp_path):
     random = np.random.default_rng(1)
     batch = np.stack([random.permutation(np.arange(N) // 7) for _ in range(E)])  # 7, 7, 7 and 3
-    wire = read(written(tmp_path, "npz", arrays(order=None, batch_size=None, batch=batch)))
+    wire = read_wire(written(tmp_path, "npz", arrays(order=None, batch_size=None, batch=batch)))
     assert wire.batch_size == 7
     for epoch in range(E):
         mates = wire.order[epoch] // 7
@@ -83,13 +83,13 @@ def test_a_batch_number_tells_as_much_as_an_order(tmp_path):
 def test_batches_of_different_sizes_have_no_order(tmp_path):
     batch = np.array([[0] * 7 + [1] * 6 + [2] * 8 + [3] * 3] * E)  # as Poisson sampling draws them
     changes = {"order": None, "batch_size": None, "batch": batch}
-    wire = read(written(tmp_path, "npz", arrays(**changes)))
+    wire = read_wire(written(tmp_path, "npz", arrays(**changes)))
     assert (wire.order, wire.batch_size, wire.missing) == (None, 6, ("order", "bottoms"))
     larger = np.array([[0] * 5 + [1] * 10 + [2] * 9] * E)  # runs may differ in their mean size
-    other = read(written(tmp_path, "npz", arrays(**changes | {"batch": larger})))
-    assert (other.batch_size, alike(other)) == (8, alike(wire))
+    other = read_wire(written(tmp_path, "npz", arrays(**changes | {"batch": larger})))
+    assert (other.batch_size, equal_in_all_runs(other)) == (8, equal_in_all_runs(wire))
     sent = np.array([np.arange(N) < 7] * E)  # rows that were not sent count in no size
-    assert read(written(tmp_path, "npz", arrays(**changes, sent=sent))).batch_size == 7
+    assert read_wire(written(tmp_path, "npz", arrays(**changes, sent=sent))).batch_size == 7
 
 
 def test_rows_that_were_not_sent_are_in_no_batch(tmp_path):
@@ -106,9 +106,9 @@ def test_rows_that_were_not_sent_are_in_no_batch(tmp_path):
     wires = []
     for numbers in ways:
         changes = {"order": None, "batch": numbers, "sent": sent, "batch_size": np.array(6)}
-        wires.append(read(written(tmp_path, "npz", arrays(**changes))))
+        wires.append(read_wire(written(tmp_path, "npz", arrays(**changes))))
         changes["batch_size"] = None
-        assert read(written(tmp_path, "npz", arrays(**changes))).batch_size == 6
+        assert read_wire(written(tmp_path, "npz", arrays(**changes))).batch_size == 6
     places = wires[0].order
     for wire in wires:
         assert (wire.batch_size, wire.equal_batches) == (6, True)
@@ -128,7 +128,7 @@ def test_what_rows_hold_that_were_not_sent_means_nothing(tmp_path):
     for other in (0, np.nan, 1e20):
         gradients = np.where(sent[..., None], own, other)
         values = arrays(**changes, party0_gradients=gradients, party0_embeddings=own)
-        wires.append(read(written(tmp_path, "npz", values)))
+        wires.append(read_wire(written(tmp_path, "npz", values)))
     for wire in wires:
         assert wire.epochs.tolist() == [0, 5]  # nothing was sent in the last
         np.testing.assert_array_equal(wire.sent, sent[:2])
@@ -141,16 +141,16 @@ def test_an_order_has_no_places_amid_a_batch_for_rows_that_were_not_sent(tmp_pat
     sent = np.array([np.arange(N) % 12 < 6] * E)
     order = np.array([np.arange(N)] * E)  # places of whole batches of 6 that were not sent
     changes = {"sent": sent, "order": order, "batch_size": np.array(6)}
-    wire = read(written(tmp_path, "npz", arrays(**changes)))
+    wire = read_wire(written(tmp_path, "npz", arrays(**changes)))
     assert wire.order[0].tolist() == [*range(6), *range(12, 18), *range(6, 12), *range(18, 24)]
     amid = written(tmp_path, "npz", arrays(**changes | {"batch_size": np.array(8)}))
-    one_line(lambda: read(amid), "order has places for rows that were not sent amid a batch")
+    one_line(lambda: read_wire(amid), "order has places for rows that were not sent amid a batch")
 
 
 def test_a_batch_size_that_is_not_that_of_batches_is_what_the_loss_was_divided_by(tmp_path):
     batch = np.array([np.arange(N) // 6] * E)
     changes = {"order": None, "batch": batch, "batch_size": np.array(8)}
-    wire = read(written(tmp_path, "npz", arrays(**changes)))
+    wire = read_wire(written(tmp_path, "npz", arrays(**changes)))
     assert (wire.order, wire.batch_size, wire.equal_batches) == (None, 8, False)
 
 
@@ -158,15 +158,15 @@ def test_a_wire_is_read_by_its_content(tmp_path):
     for form in ("npz", "parquet"):
         path = pathlib.Path(written(tmp_path, form, arrays()))
         for name in ("w.pq", "w.bin", "wire"):
-            read(str(path.rename(tmp_path / name)))
+            read_wire(str(path.rename(tmp_path / name)))
             path = tmp_path / name
     path = pathlib.Path(written(tmp_path, "npz", arrays()))
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("__MACOSX/._labels.npy", b"\0\5\x16\7")
-    assert read(str(path)).shape == (E, N, D)
+    assert read_wire(str(path)).shape == (E, N, D)
     with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:
         archive.writestr("archive/data.pkl", b"")
-    assert "is a file of torch.save" in refused(read, str(tmp_path / "model.pt"))
+    assert "is a file of torch.save" in refused(read_wire, str(tmp_path / "model.pt"))
     for name, content, said in (
         ("w.safetensors", b"\x10\0\0\0\0\0\0\0{}              ", "a safetensors file"),
         ("w.npy", b"\x93NUMPY\1\0", "an array of numpy.save"),
@@ -174,20 +174,20 @@ def test_a_wire_is_read_by_its_content(tmp_path):
         ("w.csv", b"a,b\n1,2\n", "of an unknown format"),
     ):
         (tmp_path / name).write_bytes(content)
-        assert said in refused(read, str(tmp_path / name))
+        assert said in refused(read_wire, str(tmp_path / name))
 
 
 def test_bfloat16_is_read_though_numpy_drops_its_name(tmp_path):
     values = arrays()["party0_gradients"].astype(ml_dtypes.bfloat16)
     path = written(tmp_path, "folder", arrays(party0_gradients=values))
     (tmp_path / "._labels.npy").write_bytes(b"\0\5\x16\7")  # macOS writes it beside others
-    (party,) = read(path).parties
+    (party,) = read_wire(path).parties
     np.testing.assert_array_equal(party.gradients, values.astype(np.float32))
 
 
 def test_one_epoch_needs_no_axis_and_a_wire_needs_little(tmp_path):
     values = {"party0_gradients": arrays()["party0_gradients"][0]}
-    wire = read(written(tmp_path, "npz", values))
+    wire = read_wire(written(tmp_path, "npz", values))
     assert wire.missing == ("embeddings", "order", "bottoms", "columns")
     assert wire.labels is None
     dataset = load("wire", written(tmp_path, "npz", values), {})
@@ -225,7 +225,7 @@ def trees(**changes):
 
 def test_nodes_of_trees_become_paths_and_gradients_those_of_rounds(tmp_path):
     values = trees()
-    wire = read(written(tmp_path, "folder", values))
+    wire = read_wire(written(tmp_path, "folder", values))
     (party,) = wire.parties
     assert (wire.trees, wire.missing) == ((4, 2), ("order", "bottoms", "columns"))
     assert party.nodes.min() == -1
@@ -243,10 +243,12 @@ def test_with_more_classes_a_round_is_a_tree_a_class(tmp_path):
     labels, nodes = np.arange(N) % 4, trees()["party0_nodes"]
     g = np.random.default_rng(1).normal(size=(4, N, 1))
     values = {"party0_nodes": nodes, "party0_gradients": g, "labels": labels}
-    (party,) = read(written(tmp_path, "npz", values)).parties
+    (party,) = read_wire(written(tmp_path, "npz", values)).parties
     np.testing.assert_array_equal(party.gradients[0], np.float32(g[..., 0].T))
     refused(
-        read, written(tmp_path, "npz", values | {"labels": labels % 3}), match="4 trees for 3 cl"
+        read_wire,
+        written(tmp_path, "npz", values | {"labels": labels % 3}),
+        match="4 trees for 3 cl",
     )
 
 
@@ -263,7 +265,7 @@ def test_with_more_classes_a_round_is_a_tree_a_class(tmp_path):
     ],
 )  # fmt: skip
 def test_what_is_no_wire_of_trees_gives_one_line(changes, line, tmp_path):
-    refused(read, written(tmp_path, "npz", trees(**changes)), match=line)
+    refused(read_wire, written(tmp_path, "npz", trees(**changes)), match=line)
 
 
 FIVES = np.array([np.arange(N) % 5 % 4] * E)
@@ -307,19 +309,19 @@ TWICE[0, :2] = 5
     ],
 )  # fmt: skip
 def test_what_is_no_wire_gives_one_line(changes, line, tmp_path):
-    assert "wire" in refused(read, written(tmp_path, "npz", arrays(**changes)), match=line)
+    assert "wire" in refused(read_wire, written(tmp_path, "npz", arrays(**changes)), match=line)
 
 
 @pytest.mark.parametrize("name", ["wire.npz", "wire.parquet"])
 def test_a_damaged_file_gives_one_line(name, tmp_path):
-    one_line(lambda: read(str(tmp_path / name)), f"{name} is missing")
+    one_line(lambda: read_wire(str(tmp_path / name)), f"{name} is missing")
     (tmp_path / name).write_bytes(b"PK\x03\x04 and nothing")
-    one_line(lambda: read(str(tmp_path / name)), "cannot be read")
+    one_line(lambda: read_wire(str(tmp_path / name)), "cannot be read")
 
 
 def test_a_pickle_is_never_opened(tmp_path):
     np.savez(tmp_path / "wire.npz", **arrays(), party1_columns=np.array([{}], object))
-    one_line(lambda: read(str(tmp_path / "wire.npz")), "never opened")
+    one_line(lambda: read_wire(str(tmp_path / "wire.npz")), "never opened")
 
 
 @pytest.mark.parametrize(
@@ -331,10 +333,10 @@ def test_a_pickle_is_never_opened(tmp_path):
 )  # fmt: skip
 def test_rows_of_a_parquet_file_that_are_not_alike_are_refused(columns, line, tmp_path):
     pq.write_table(pa.table(columns), tmp_path / "wire.parquet")
-    refused(read, str(tmp_path / "wire.parquet"), match=line)
+    refused(read_wire, str(tmp_path / "wire.parquet"), match=line)
     values = RECEIVED[0]  # one epoch needs no list
     pq.write_table(pa.table({"party0_gradients": values.tolist()}), tmp_path / "wire.parquet")
-    (party,) = read(str(tmp_path / "wire.parquet")).parties
+    (party,) = read_wire(str(tmp_path / "wire.parquet")).parties
     np.testing.assert_array_equal(party.gradients[0], values)
 
 

@@ -39,7 +39,7 @@ def run(spec, epochs, observe=training.unobserved):
     """Train the first trials of the first group in one program; returns what they end with."""
     plan = planned()
     layout = batch_layout.layout(MEMBERS, 2)
-    member = layout.pad(specs.members_of(spec, plan.groups[0].trials[:MEMBERS], []))
+    member = layout.pad(specs.member_of_trials(spec, plan.groups[0].trials[:MEMBERS], []))
     weights = initial.initial_weights(spec, plan.experiment, plan.seeds, plan.table)
     table, weights = batch_layout.share((plan.table, weights))
     snapshot = layout.pad(trainer.empty_snapshot(spec, member, table, weights))
@@ -94,7 +94,7 @@ def alone(spec, jitted, trial, epochs):
     training accuracy and pooled AUC, and all that was received in the rows' order."""
     plan = planned()
     start, step_on, margins_of = jitted
-    member = jax.tree.map(lambda a: jnp.asarray(a[0]), specs.members_of(spec, trial, []))
+    member = jax.tree.map(lambda a: jnp.asarray(a[0]), specs.member_of_trials(spec, trial, []))
     weights = initial.initial_weights(spec, plan.experiment, plan.seeds, plan.table)
     seed = int(trial["seed"].iloc[0])
     state = start(member, plan.table, weights).state
@@ -187,7 +187,7 @@ def test_two_classes_have_an_oriented_auc_and_more_than_ten_a_top_5_accuracy(mon
 
 def member_of(group, place):
     """One trial of a group."""
-    members = specs.members_of(group.spec, group.trials.iloc[[place]], [])
+    members = specs.member_of_trials(group.spec, group.trials.iloc[[place]], [])
     return jax.tree.map(lambda a: jnp.asarray(a)[0], members)
 
 

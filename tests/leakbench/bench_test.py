@@ -15,7 +15,7 @@ from analysis.leakbench.breaking import array_name
 from analysis.leakbench.entry_files import Entry
 from tests.sweeps import tiny
 from vfljax import attacks, defenses, store
-from vfljax.datasets.wire import read
+from vfljax.datasets.wire import read_wire
 from vfljax.errors import UserError, packaged
 
 pytestmark = pytest.mark.slow
@@ -132,7 +132,9 @@ def test_an_exchange_is_that_of_the_chosen_strength(place, ran, tmp_path):
     (wires,) = index.wires
     assert wires.knobs == {"noise.scale": 1e-9}
     assert [*wires.sha256] == [f"0/seed{q}.npz" for q in range(CONFIG["seeds"])]
-    stored, retrained = (read(str(path.parent / "0/seed1.npz")) for path in (there[0], anew[0]))
+    stored, retrained = (
+        read_wire(str(path.parent / "0/seed1.npz")) for path in (there[0], anew[0])
+    )
     assert (stored.known_rows == retrained.known_rows).all()
     assert stored.parties[0].gradients == pytest.approx(retrained.parties[0].gradients, abs=1e-4)
     assert store.load(elsewhere.workdir / "exchange/mild/split").attacks.num_rows == 0

@@ -12,8 +12,8 @@ from analysis.leakbench import exchanges
 from analysis.leakbench.boards import KNOWN
 from analysis.leakbench.entry_files import sha256_of
 from vfljax.config import from_file
-from vfljax.datasets.wire import read
-from vfljax.datasets.wire_checks import checked
+from vfljax.datasets.wire import read_wire
+from vfljax.datasets.wire_checks import checked_wire
 from vfljax.errors import packaged
 from vfljax.sweep.grid import parse
 from vfljax.sweep.known import split_arrays
@@ -52,7 +52,7 @@ def test_a_wire_has_what_attackers_see(mates):
     made, orders = plan(), np.stack([DRAW.permutation(N), DRAW.permutation(N)])
     sent = exchange(**({"mates_order": None} if mates else {}))
     arrays = exchanges._wire(sent, made, {"known_order": orders}, 1)
-    wire = checked(pathlib.Path("seed1.npz"), arrays)
+    wire = checked_wire(pathlib.Path("seed1.npz"), arrays)
     assert (wire.labels == LABELS[TRAIN]).all()
     assert {*wire.known_rows.tolist()} == {*orders[1][:KNOWN].tolist()}
     columns = wire.parties[0].columns
@@ -82,7 +82,7 @@ def test_the_stored_exchange_is_that_of_its_index_and_of_the_boards_rows():
         files = {name: path.parent / name for name in wires.sha256}
         assert {name: sha256_of(file) for name, file in files.items()} == wires.sha256
         for seed, file in enumerate(files.values()):
-            wire = read(str(file))
+            wire = read_wire(str(file))
             assert wire.labels is not None
             assert (wire.labels == plan.dataset.labels[plan.splits[seed].train]).all()
             assert (wire.known_rows == np.sort(orders[seed][:KNOWN])).all()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import vfljax
 from tests.datasets.refusals import refused
-from vfljax.datasets.wire import alike, read
+from vfljax.datasets.wire import equal_in_all_runs, read_wire
 from vfljax.recorder.remarks import Kind, scale_jumps
 
 N, D = 24, 3
@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
 def saved(recorder, folder, **given):
     place = folder / "wire"  # which no ending is added to
     remarks = recorder.save(place, say=quiet, **given)
-    return read(str(place)), {remark.kind for remark in remarks}
+    return read_wire(str(place)), {remark.kind for remark in remarks}
 
 
 @settings(max_examples=40, deadline=None)
@@ -178,7 +178,7 @@ def test_runs_that_drew_with_replacement_are_runs_of_one_federation(folder):
             wire.sent(0, random.integers(N, size=9), z[0, 0, :9])
         found.append(saved(wire, folder, labels=LABELS)[0])
     assert len(found[0].epochs) != len(found[1].epochs)
-    assert alike(found[0]) == alike(found[1])
+    assert equal_in_all_runs(found[0]) == equal_in_all_runs(found[1])
 
 
 def a_run(messages=20, scale=lambda k: 1.0, answered=lambda k: True):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import vfljax
-from vfljax.datasets.wire import read
+from vfljax.datasets.wire import read_wire
 
 N, DEPTH = 32, 3
 
@@ -46,7 +46,7 @@ def test_nodes_are_those_of_the_trees_that_were_grown(walk, root, tmp_path):
                 for part in parts:
                     wire.told("bank", tree, node, ids[part], None if node > 2 else g[tree, part])
     wire.save(tmp_path / "trees.npz", labels=np.arange(N) % 2, row_ids=ids, say=lambda line: None)
-    found = read(str(tmp_path / "trees.npz"))
+    found = read_wire(str(tmp_path / "trees.npz"))
     assert found.trees == (3, DEPTH)
     told = found.parties[0].nodes
     for tree, nodes in enumerate(trees):
@@ -64,7 +64,7 @@ def test_a_party_is_told_of_some_rows_and_trees_alone(tmp_path):
         wire.told(1, 0, node, np.arange(node, N, 2))
         wire.told(1, 0, (node, "left"), np.arange(node, N, 4))
     wire.save(tmp_path / "trees.npz", labels=np.arange(N) % 2, say=lambda line: None)
-    found = read(str(tmp_path / "trees.npz"))
+    found = read_wire(str(tmp_path / "trees.npz"))
     assert found.trees == (2, 2)
     first, second = (party.nodes for party in found.parties)
     assert (first[0] == -1).all()

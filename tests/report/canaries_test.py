@@ -18,7 +18,7 @@ from vfljax.errors import UserError
 from vfljax.report import guarantees
 from vfljax.report.judged import judge_sweep
 from vfljax.report.lower_limits import strongest_guesses
-from vfljax.sweep.canaries import HALVES, PREFIX, SHARES, coins, guess_figures
+from vfljax.sweep.canaries import GUESSED_PERCENTS, HALVES, PREFIX, coins, guess_figures
 from vfljax.sweep.known import known_error, split_arrays
 from vfljax.sweep.plan import recorded
 
@@ -86,7 +86,7 @@ def test_guesses_are_those_of_the_reference():
     half = rng.random(200) < 0.5
     found = guess_figures(*map(jnp.asarray, (scores, labels, candidates, half)))
     for name, rows in zip(HALVES, (np.flatnonzero(half), np.flatnonzero(~half)), strict=True):
-        for share in SHARES:
+        for share in GUESSED_PERCENTS:
             expected = twin.guesses(scores, labels, candidates, rows, share / 100)
             assert (found[f"{name}guessed_{share}"], found[f"{name}right_{share}"]) == expected
 
@@ -126,7 +126,7 @@ def test_to_choose_among_many_attacks_keeps_the_level_and_more_than_epsilon_is_f
 
 
 def test_oracles_and_attacks_that_diverged_do_not_count():
-    names = [f"{a}{b}_{n}" for a in HALVES for b in ("guessed", "right") for n in SHARES]
+    names = [f"{a}{b}_{n}" for a in HALVES for b in ("guessed", "right") for n in GUESSED_PERCENTS]
     figures = {
         name: [10.0 * ("guessed" in name)] for name in names
     }  # all wrong: turned, all are right

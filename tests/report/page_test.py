@@ -14,7 +14,7 @@ import pytest
 from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from vfljax import store
 from vfljax.report import figures, frontier, page, tables
-from vfljax.report.answer import Command, Screen, answers
+from vfljax.report.answer import Screen, Suggestion, answers
 from vfljax.report.judged import judge_sweep
 from vfljax.report.ruler import Mark, Ruler
 from vfljax.report.templates import templates
@@ -123,7 +123,7 @@ def test_whatever_a_user_names_is_shown_as_it_is_named(tmp_path):
     frame = pd.DataFrame({NASTY: [NASTY]})
     ruler = Ruler(0.5, (Mark(NASTY, "undefended", 0.9),))
     twice = ((NASTY, NASTY),)
-    answer = Screen(NASTY, twice, NASTY, ruler, (Command(NASTY, NASTY),), twice)
+    answer = Screen(NASTY, twice, NASTY, ruler, (Suggestion(NASTY, NASTY),), twice)
     pieces: list[Any] = [
         piece("answer", answer),
         piece("details", answer),

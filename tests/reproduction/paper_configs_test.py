@@ -14,7 +14,7 @@ from vfljax.config import changed
 from vfljax.datasets.core import Column, Dataset
 from vfljax.datasets.options import complete
 from vfljax.errors import UserError
-from vfljax.sweep.grid import configurations, parse, rows_of
+from vfljax.sweep.grid import configurations, parse, trial_rows
 from vfljax.sweep.plan import make_plan
 from vfljax.sweep.variants import attack_variants
 from vfljax.types import Input
@@ -44,7 +44,7 @@ def points_of(number, experiment):
     """The points of the methods that answer a printed number."""
     reproduces, knobs = experiment.reproduces, our_figures.KNOBS.get(number.defense, {})
     points = []
-    for point in rows_of(configurations(experiment)):
+    for point in trial_rows(configurations(experiment)):
         method = point["method"]
         facts = {**our_figures.NEUTRAL.get(number.defense, {}), **reproduces.setting}
         facts |= reproduces.setting.get(method, {})

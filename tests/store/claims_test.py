@@ -163,11 +163,11 @@ def test_without_locks_all_is_allowed_and_said_once(tmp_path, monkeypatch, capsy
 
     monkeypatch.setattr(fcntl, "flock", unable)
     for _ in range(claims.TRIES):  # processes that may be at work still
-        path = tmp_path / claims.FAILURES / f"{claims.slug(UNIT)}.{uuid.uuid4().hex}.json"
+        path = tmp_path / claims.FAILURES / f"{claims.file_name_of(UNIT)}.{uuid.uuid4().hex}.json"
         store.write_text(path, json.dumps({"why": claims.DIED}))
     with store.leading(tmp_path), store.claim(tmp_path, UNIT) as mine:
         assert mine
-        assert store.claimed(tmp_path) == {claims.slug(UNIT)}
+        assert store.claimed(tmp_path) == {claims.file_name_of(UNIT)}
         assert store.failures(tmp_path, UNIT) == []
     assert store.claimed(tmp_path) == set()
     assert capsys.readouterr().err.count("is on a file system without locks") == 1

@@ -74,7 +74,7 @@ def test_an_entry_adds_up_what_its_units_cost(workdir):
     assert passive["seconds"] > 0
     drop_units(workdir, "passive")
     assert by_label(workdir)["passive"]["rows"] == 0
-    alone = store.attack_summary(workdir)[store.LOCAL_ONLY]
+    alone = store.attack_summary(workdir)[store.LOCAL_ONLY_VARIANT]
     assert alone["knobs"] == [{"known": 20}]
 
 

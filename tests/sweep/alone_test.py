@@ -9,7 +9,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from tests import sweeps
 from tests.sweeps import tiny
 from vfljax.report.rows import _best_alone
-from vfljax.sweep.alone import LEARNERS, ROUNDS, Alone, _standardized
+from vfljax.sweep.alone import ALONE_LEARNERS, ROUNDS, Alone, _standardized
 from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
 from vfljax.sweep.trainer import Trainer
@@ -51,7 +51,7 @@ def test_the_best_on_validation_rows_is_taken_seed_by_seed():
             "alone_boosting_test_accuracy": [0.846, 0.99, np.nan],
         }
     )
-    found = _best_alone(trials, LEARNERS["classification"], "accuracy")
+    found = _best_alone(trials, ALONE_LEARNERS["classification"], "accuracy")
     assert found["alone_test"].tolist()[:2] == [0.846, 0.89]  # not .99, which only test rows know
     assert found["alone_test"].isna().tolist() == [False, False, True]
 
@@ -61,7 +61,7 @@ def test_learners_read_the_label_partys_columns_alone():
     found = Alone(plan).figures(1)
     names = {
         f"alone_{n}_{part}_accuracy"
-        for n in LEARNERS["classification"]
+        for n in ALONE_LEARNERS["classification"]
         for part in ("validation", "test")
     }
     assert names <= {*found}

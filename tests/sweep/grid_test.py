@@ -28,7 +28,7 @@ def test_a_grid_is_the_product_of_its_axes_times_federations_times_seeds():
 def test_a_row_holds_every_knob_and_nothing_of_defenses_that_its_method_lacks():
     trials = grid.trials(parse(tiny(**{"training.learning_rate": (0.1, 0.2)})), BOTH)
     assert [*trials][:6] == [*grid.IDENTITY]
-    rows = grid.rows_of(trials)
+    rows = grid.trial_rows(trials)
     kdk = next(row for row in rows if row["method"] == "kdk")
     assert {"kdk.epsilon", "kdk.k", "learning_rate", "momentum", "gamma", "seed"} <= set(kdk)
     assert "noise.scale" not in kdk
@@ -38,7 +38,7 @@ def test_a_row_holds_every_knob_and_nothing_of_defenses_that_its_method_lacks():
 def test_configurations_are_every_combination_with_defaults_filled_in():
     noise = {"scale": (0.1, 0.2), "law": ("laplace", "gaussian")}
     chain = {"noise": noise, "marvell": {"power": 1}}
-    rows = grid.rows_of(grid.configurations(parse(tiny(grid={"a": chain, "b": {}}))))
+    rows = grid.trial_rows(grid.configurations(parse(tiny(grid={"a": chain, "b": {}}))))
     assert [(row.get("noise.scale"), row.get("noise.law")) for row in rows] == [
         *((0.1, "laplace"), (0.1, "gaussian"), (0.2, "laplace"), (0.2, "gaussian")),
         (None, None),
@@ -53,7 +53,7 @@ def test_configurations_are_every_combination_with_defaults_filled_in():
 
 def test_a_whole_option_stays_whole_beside_methods_that_lack_it():
     cae = {"cae": {"confusion": 1.0, "width": (8, 16), "steps": 1}}
-    rows = grid.rows_of(grid.configurations(parse(tiny(grid={"a": {}, "b": cae}))))
+    rows = grid.trial_rows(grid.configurations(parse(tiny(grid={"a": {}, "b": cae}))))
     assert [type(row["cae.width"]) for row in rows[1:]] == [int, int]
 
 
@@ -83,8 +83,8 @@ def test_an_extended_sweep_keeps_its_trials_and_numbers_the_new_ones_on():
     assert [*whole["trial"]] == [*range(len(stages[1][1]))]
     assert not whole.duplicated(["configuration", "federation", "seed"]).any()
     columns = [name for name in stages[1][1] if name not in ("trial", "configuration")]
-    assert {*map(repr, grid.rows_of(whole[columns]))} == {
-        *map(repr, grid.rows_of(stages[1][1][columns]))
+    assert {*map(repr, grid.trial_rows(whole[columns]))} == {
+        *map(repr, grid.trial_rows(stages[1][1][columns]))
     }
     # a configuration has its number in all stages
     assert (whole.groupby("configuration")["kdk.epsilon"].nunique() <= 1).all()

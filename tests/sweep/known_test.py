@@ -91,9 +91,9 @@ def test_what_no_setting_could_serve_is_one_line_before_anything_is_written(
 def test_what_can_be_served_or_is_for_two_classes_passes():
     """The norm attack, which is for two classes, is skipped and not refused."""
     attacks = {"norm": {}, "mean": {"known": 10}, "probe": {}}
-    known.check_attacks(plan_of(tiny(attacks=attacks, federations=("split",))))
+    known.check_known_labels(plan_of(tiny(attacks=attacks, federations=("split",))))
 
 
 def test_a_stored_sweep_is_never_asked(tiny_sweep, monkeypatch):
-    monkeypatch.setattr(train, "check_attacks", None)
+    monkeypatch.setattr(train, "check_known_labels", None)
     train.planned(parse(TINY), tiny_sweep)

@@ -49,10 +49,10 @@ def test_labels_are_standardized_by_the_training_rows_of_each_seed():
     ],
 )
 def test_what_needs_classes_is_refused_in_one_line(groups, said):
-    from vfljax.sweep.known import check_attacks
+    from vfljax.sweep.known import check_known_labels
 
     with pytest.raises(UserError) as error:
-        check_attacks(make_plan(parse(changed(**groups))))
+        check_known_labels(make_plan(parse(changed(**groups))))
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -65,7 +65,7 @@ def test_hubers_loss_is_of_numbers():
 
 def test_a_report_of_numbers_has_concordances_and_r2(tmp_path):
     stored = train(tmp_path, TINY)
-    frames = rows.read(stored)
+    frames = rows.read_frames(stored)
     facts = frames.facts
     assert (facts.scale, facts.chance, facts.utility, facts.guess) == (
         "concordance",

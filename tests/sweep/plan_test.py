@@ -11,7 +11,7 @@ from tests.sweeps import plan_of, tiny
 from vfljax import store
 from vfljax.datasets.core import Dataset
 from vfljax.sweep import batch_layout, plan
-from vfljax.sweep.canaries import NONE
+from vfljax.sweep.canaries import NO_CANDIDATES
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.programs import Effort
 
@@ -107,7 +107,7 @@ def test_the_rarer_class_is_positive_or_the_second(labels, options, positive):
     fields = {name: None for name in Plan._fields if name not in Plan._field_defaults}
     plan = Plan(**fields)._replace(
         dataset=Dataset("own", None, np.array(labels), 2),
-        candidates=NONE,
+        candidates=NO_CANDIDATES,
         experiment=SimpleNamespace(data=SimpleNamespace(options=options)),
     )
     assert plan.positive == positive

@@ -30,10 +30,10 @@ def test_large_networks_are_mapped_one_at_a_time_on_a_cpu_unless_a_width_is_name
     planned = plan_of(tiny(attacks={}, grid={"undefended": {}}))
     light = planned.groups[0].spec
     heavy = dataclasses.replace(light, bottoms=(ResNet(out=4, width=2, blocks=(1,)),) * 2)
-    assert sharding.width_of(planned.experiment, light) is None
-    assert sharding.width_of(planned.experiment, heavy) == 1
+    assert sharding.mapped_at_once(planned.experiment, light) is None
+    assert sharding.mapped_at_once(planned.experiment, heavy) == 1
     wide = parse(tiny(**{"attacks": {}, "execution.width": 3}))
-    assert sharding.width_of(wide, light) == sharding.width_of(wide, heavy) == 3
+    assert sharding.mapped_at_once(wide, light) == sharding.mapped_at_once(wide, heavy) == 3
 
 
 @pytest.fixture(scope="module")

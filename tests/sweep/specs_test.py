@@ -30,7 +30,7 @@ def test_honest_and_malicious_settings_share_one_program_in_which_malicious_part
     trials = groups[0].trials
     assert {*trials["federation"]} == {"split", "malicious-0", "malicious-0-1"}
     assert {*trials["strength"]} == {0.0, 0.5}
-    hparams = specs.members_of(groups[0].spec, trials, []).hparams
+    hparams = specs.member_of_trials(groups[0].spec, trials, []).hparams
     deviates = [[p in federation_of(f).malicious for p in range(3)] for f in trials["federation"]]
     np.testing.assert_array_equal(hparams.gamma, np.float32(deviates))
     strength = trials["strength"].to_numpy(np.float32)[:, None] * np.float32(deviates)
@@ -52,7 +52,7 @@ def test_undefended_settings_ride_along_at_neutral_knobs():
     group = groups_of(attacks={})[0]
     plain = group.trials[group.trials["method"] == "undefended"]
     assert len(plain)
-    knobs = specs.members_of(group.spec, plain, []).hparams.defenses
+    knobs = specs.member_of_trials(group.spec, plain, []).hparams.defenses
     assert (knobs["kdk"]["epsilon"] == 0).all()
     assert (knobs["kdk"]["k"] == 1).all()
 
@@ -72,7 +72,7 @@ def test_chains_of_small_sweeps_share_a_program_and_each_trial_is_idle_in_the_ot
         {"reversed"},
         {"gaussian"},
     ]
-    knobs = specs.members_of(both.spec, both.trials, []).hparams.defenses
+    knobs = specs.member_of_trials(both.spec, both.trials, []).hparams.defenses
     kdk = (both.trials["method"] == "kdk").to_numpy()
     np.testing.assert_array_equal(knobs["kdk"]["k"], np.where(kdk, 2, 1))
     np.testing.assert_array_equal(knobs["noise"]["scale"] > 0, ~kdk)
@@ -95,7 +95,7 @@ def test_a_defense_that_changes_the_loss_shares_no_program_while_another_can():
 def test_a_member_s_numbers_are_its_row_s_whatever_the_group():
     group = groups_of(**{"attacks": {}, "training.learning_rate": (0.1, 0.2)})[0]
     taught = {int(group.trials["trial"][1]): 3}
-    member = specs.members_of(group.spec, group.trials, (2.0,), taught)
+    member = specs.member_of_trials(group.spec, group.trials, (2.0,), taught)
     np.testing.assert_array_equal(member.seed, group.trials["seed"])
     assert member.teacher.tolist()[:3] == [0, 3, 0]
     rates = group.trials["learning_rate"].to_numpy(np.float32)

@@ -12,7 +12,7 @@ from vfljax import defenses, keys, store
 from vfljax.errors import UserError
 from vfljax.models import MLP
 from vfljax.sweep import teachers, train
-from vfljax.sweep.grid import knobs_of, parse, rows_of
+from vfljax.sweep.grid import knobs_of, parse, trial_rows
 from vfljax.types import Input
 
 CHAINS = {
@@ -54,7 +54,7 @@ def test_settings_share_a_teacher_exactly_when_seed_and_the_labels_it_may_see_ag
 def test_under_label_dp_the_teacher_sees_the_labels_training_sees_and_no_others():
     """KDk after label DP: the lesson is, row by row, what the targets slot shows later slots."""
     plan, taught, teacher_of = lessons_of("both")
-    trial = rows_of(plan.groups[0].trials)[0]
+    trial = trial_rows(plan.groups[0].trials)[0]
     raw = plan.table.labels[plan.table.train[trial["seed"]]]
     chain = defenses.build(plan.groups[0].spec.defenses, knobs_of(trial))
     key = keys.fold(keys.run_key(trial["seed"]), "defense")

@@ -146,7 +146,7 @@ def test_a_diverging_setting_is_reported_not_attacked_and_changes_no_other(whole
 def test_divergence_is_dated_to_the_first_epoch_whose_loss_is_not_finite():
     """And to the last epoch where all losses are finite, but not the weights."""
     config = parse(tiny(**SMALL, seeds=1))
-    (trial,) = grid.rows_of(grid.trials(config, [Federation()]))
+    (trial,) = grid.trial_rows(grid.trials(config, [Federation()]))
     loss = np.float32([[0.7, np.inf, np.nan, np.nan], [0.7, 0.6, 0.5, 0.4], [0.7, 0.6, 0.5, 0.4]])
     nothing, pooled = np.zeros(0), np.full_like(loss, 0.3)
     record = training.Record((), (), nothing, nothing, (), loss, loss, pooled)

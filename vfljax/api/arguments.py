@@ -119,7 +119,7 @@ def converted(annotation: Any, value: Any, field: Field) -> Any:
       UserError: for a value of another type.
     """
     value = value.item() if isinstance(value, np.generic) else value
-    kinds = members(annotation)
+    kinds = types_of(annotation)
     if Any in kinds or (value is None and types.NoneType in kinds):
         return value
     of_texts = len([kind for kind in kinds if kind is not types.NoneType]) == 1
@@ -145,7 +145,7 @@ def converted(annotation: Any, value: Any, field: Field) -> Any:
     raise UserError((field, f" is of type {type(value).__name__}"), remedy=remedy)
 
 
-def members(annotation: Any) -> tuple[Any, ...]:
+def types_of(annotation: Any) -> tuple[Any, ...]:
     """Returns the types of a union, or the annotation alone."""
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return typing.get_args(annotation)
@@ -222,7 +222,7 @@ def _allowed(kind: Any) -> str:
 
 
 @contextlib.contextmanager
-def named(fields: Mapping[str, str]) -> Iterator[None]:
+def naming_arguments(fields: Mapping[str, str]) -> Iterator[None]:
     """Lets errors of the block name arguments in place of the config fields that are made from them.
 
     Args:

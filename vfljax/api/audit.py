@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import numpy as np
 
-from vfljax.api.arguments import Options, Path, Whole, checked, named
+from vfljax.api.arguments import Options, Path, Whole, checked, naming_arguments
 from vfljax.api.data import of_loader
 from vfljax.errors import MOST_WHOLE, Field, UserError, argument, unknown, user_path
 
@@ -187,7 +187,7 @@ def audit(
     loader = of_loader("table", {**(option or {}), **own})
     goal = {"max_leak": 1.0 if max_leak is None else max_leak}
     goal |= {"max_cost": max_cost, "keep_gain": keep_gain}
-    with named(FIELDS):
+    with naming_arguments(FIELDS):
         is_file = isinstance(table, str | os.PathLike)
         path = user_path(table, argument("table")) if is_file else written_frame(table, folder)
         asked = AuditRequest(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vfljax.api.arguments import Options, Path, Whole, checked, named
+from vfljax.api.arguments import Options, Path, Whole, checked, naming_arguments
 from vfljax.errors import UserError, argument, short_path
 
 FIELDS = {
@@ -82,7 +82,7 @@ def data(
             "shares": tuple(shares),
             "rule": rule,
         }
-        with named(FIELDS):
+        with naming_arguments(FIELDS):
             of_pandas = {"options": options} if options else {}
             loader = of_loader(dataset, {**(option or {}), **of_pandas})
             of_data = {"name": dataset, "dir": source or "", "options": loader}

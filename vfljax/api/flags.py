@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from absl import flags
 
 import vfljax
-from vfljax.api.arguments import PYTHON_ONLY, Argument, arguments_of, is_a, members
+from vfljax.api.arguments import PYTHON_ONLY, Argument, arguments_of, is_a, types_of
 from vfljax.errors import Field, UserError, writable
 
 FIELD = "config.FIELD"  # the flag that collects --config.training.epochs=3 and the like
@@ -74,7 +74,7 @@ def defined(command: Command) -> flags.FlagValues:
 
 def _define(name: str, of: Argument, values: flags.FlagValues) -> None:
     """Defines a flag without a default, whose help names the default of the argument."""
-    kinds, nothing = members(of.annotation), (None, False, (), inspect.Parameter.empty)
+    kinds, nothing = types_of(of.annotation), (None, False, (), inspect.Parameter.empty)
     default = "" if of.default in nothing else f" (default {of.default})"
     use = of.meaning.replace("``", "").removesuffix(".") + default
     if any(is_a(kind, Sequence) for kind in kinds):

@@ -237,7 +237,7 @@ def compare(a: store.StoredSweep, b: store.StoredSweep) -> pd.DataFrame:
         raise UserError(
             f"{a.workdir} and {b.workdir} have other data or splits: seeds are paired only if these are equal."
         )
-    scored = half_row(report_rows.read(a).facts.scored_rows)
+    scored = half_row(report_rows.read_frames(a).facts.scored_rows)
     sides = [_figures(sweep) for sweep in (a, b)]
     key = ["key", "seed"]
     paired = sides[0].merge(sides[1][[*key, "value"]], how="outer", on=key, suffixes=("_a", "_b"))
@@ -265,7 +265,7 @@ def _figures(sweep: store.StoredSweep) -> pd.DataFrame:
 
     The columns are ``COMPARED``, ``seed``, ``value``, and a ``key`` that matches equal figures of two sweeps.
     """
-    rows, trials, facts, _ = report_rows.read(sweep)
+    rows, trials, facts, _ = report_rows.read_frames(sweep)
     points, identities = points_of(trials), _identities(sweep)
     names = points["label"]
     place = {

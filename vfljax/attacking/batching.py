@@ -43,7 +43,7 @@ from vfljax.store.exchange import INPUTS, NODES
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.plan import Plan
-from vfljax.sweep.sharding import width_of
+from vfljax.sweep.sharding import mapped_at_once
 from vfljax.sweep.variants import AttackVariant, make_attack
 from vfljax.types import Agreed, Array, HostArray, Scores, Spec, Weights
 
@@ -205,7 +205,7 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
     whole = row.whole_batches
     # attacks on whole batches use large arrays and run long: on CPU, one trial per device and call
     alone = whole and machine.offered().cpu
-    width = width_of(plan.experiment, group.spec) or batch_layout.default_width()
+    width = mapped_at_once(plan.experiment, group.spec) or batch_layout.default_width()
     width = few_width(plan) or max(1, width // family.points)
     scored = len(different) * family.points * max(draws)
     capacity = jax.device_count()

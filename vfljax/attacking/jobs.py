@@ -18,7 +18,7 @@ from vfljax.attacking.projection import width_read
 from vfljax.attacks.core import CLEAN, READS, Attack
 from vfljax.config import Config
 from vfljax.datasets.core import Recording
-from vfljax.sweep.initial import plain, weight_shapes
+from vfljax.sweep.initial import weight_shapes, without_defenses
 from vfljax.sweep.known import known_error
 from vfljax.sweep.plan import Plan, recorded
 from vfljax.sweep.specs import knowers
@@ -38,7 +38,7 @@ class ViewGroup(NamedTuple):
 
     federation: str  # its name
     attackers: tuple[int, ...]
-    spec: Spec  # of the models only, without defenses (``initial.plain``)
+    spec: Spec  # of the models only, without defenses (``initial.without_defenses``)
     number: int  # of the spec in the sweep, stored as the column ``view``
 
 
@@ -246,7 +246,7 @@ def jobs_of(planned: VariantPlan, plan: Plan, rows: Iterable[Mapping[str, Any]])
       rows: of results, of the trials.
     """
     variant, attack = planned.variant, planned.attack
-    specs = list(dict.fromkeys(plain(group.spec) for group in plan.groups))
+    specs = list(dict.fromkeys(without_defenses(group.spec) for group in plan.groups))
     group_of = {shard.name: plan.groups[shard.group] for shard in plan.shards}
     readable = {group.name for group in _readable(variant.name, plan)}
     rows_of: dict[ViewGroup, list[dict[str, Any]]] = {}
@@ -254,7 +254,7 @@ def jobs_of(planned: VariantPlan, plan: Plan, rows: Iterable[Mapping[str, Any]])
         trained = group_of[row["shard"]]
         attackers = attackers_of(variant, attack, row["federation"])
         if attackers and trained.name in readable:
-            spec = plain(trained.spec)
+            spec = without_defenses(trained.spec)
             group = ViewGroup(row["federation"], attackers, spec, specs.index(spec))
             rows_of.setdefault(group, []).append(dict(row))
     of_trial = [ATTACK, ALL_LABELS] if ALL_LABELS in attack.baselines else [ATTACK]
@@ -283,7 +283,7 @@ def _first_trials(plan: Plan, readable: set[str]) -> dict[tuple[str, Spec, int],
     first: dict[tuple[str, Spec, int], int] = {}
     for group in plan.groups:
         if group.name in readable:
-            spec, trials = plain(group.spec), group.trials
+            spec, trials = without_defenses(group.spec), group.trials
             rows = zip(trials["federation"], trials["seed"], trials["trial"], strict=True)
             for federation, seed, trial in rows:
                 place = federation, spec, seed
@@ -353,7 +353,9 @@ def layers(plan: Plan) -> list[str]:
         jax.ShapeDtypeStruct((2, *x.shape[1:]), jnp.float32) for x in plan.table.features
     )
     names = []
-    for spec in dict.fromkeys(plain(g.spec) for g in plan.groups if g.spec.top is not None):
+    for spec in dict.fromkeys(
+        without_defenses(g.spec) for g in plan.groups if g.spec.top is not None
+    ):
         shapes = weight_shapes(spec, plan.seeds, plan.table)
         weights = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), shapes)
         names.append(list(jax.eval_shape(make_layers(spec), weights, columns)))

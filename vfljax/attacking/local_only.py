@@ -24,7 +24,7 @@ from vfljax.attacking.view import CommonData, common_data
 from vfljax.attacks.learners import OwnColumns, learn_draws, learners_of, table_of
 from vfljax.datasets.numbers import numbers_of, width_of
 from vfljax.federation.training import labels_of
-from vfljax.store import LOCAL_ONLY as LABEL
+from vfljax.store import LOCAL_ONLY_VARIANT as LABEL
 from vfljax.sweep.plan import Plan
 from vfljax.types import AttackIdentity, HostArray, Scores
 

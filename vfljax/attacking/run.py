@@ -54,7 +54,7 @@ from vfljax.types import federation_of
 TRIAL = [*("trial", "configuration", "defenses", "seed", "federation", "status", "shard", "member")]
 
 
-def opened(
+def opened_sweep(
     plan: Plan, workdir: pathlib.Path, header: Mapping[str, Any], rejected: Rejected = none_rejected
 ) -> Stored:
     """Returns what attacks need of a sweep.
@@ -188,7 +188,7 @@ def _attack(units: Sequence[store.Unit], stored: Stored, ahead: programs.Spent) 
     workdir, began, before = stored.workdir, time.monotonic(), programs.spent()
     there = _trained_shards(units[0], stored)
     for name, _ in there:
-        store.verify(workdir, name)
+        store.verify_unit(workdir, name)
     works = {unit.name: _work(unit, stored) for unit in units}
     plans = [work.planned for work in works.values()]
     of = plans[0].variant.label if len(plans) == 1 else f"{plans[0].variant.name} x {len(plans)}"

@@ -31,7 +31,7 @@ from vfljax import errors, keys
 from vfljax.attacks import core, neighbors
 from vfljax.attacks.cohabitation import means, told_nodes, weights_of
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
-from vfljax.attacks.node_spreading import ALPHA, READS, WEIGHTS, graph_of
+from vfljax.attacks.node_spreading import ALPHA, GRAPH_READS, NODE_WEIGHTS, graph_of
 from vfljax.types import NO_SPLIT, Array, Known, Scores, View
 
 FOLDS = 8
@@ -126,10 +126,10 @@ def node_posterior(bottoms: Bottoms, num_classes: int, *, smooth: str = "nodes")
     return Attack(
         run,
         (NO_SPLIT,),
-        {"epsilon": 1.0, **WEIGHTS, **({"alpha": ALPHA} if on_graph else {})},
+        {"epsilon": 1.0, **NODE_WEIGHTS, **({"alpha": ALPHA} if on_graph else {})},
         ranges={"first": (0.0, 2.0), **({"alpha": (0.0, 0.999)} if on_graph else {})},
         adaptive=True,
-        reads=(*READS, "columns", "gradients") if on_graph else ("gradients", "nodes"),
+        reads=(*GRAPH_READS, "columns", "gradients") if on_graph else ("gradients", "nodes"),
         epoch=None,
     )
 

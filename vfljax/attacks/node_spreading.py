@@ -32,11 +32,11 @@ from vfljax.attacks.cohabitation import told_nodes, weights_of
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.types import NO_SPLIT, Array, Known, Scores, View
 
-WEIGHTS = {"first": 0.9, "deep": 2.0}
+NODE_WEIGHTS = {"first": 0.9, "deep": 2.0}
 ALPHA = 0.97
 BLOCKS = {"all": True, "exchange": False}
 """Whether the attacker's own columns are read beside the nodes."""
-READS = ("nodes", "embeddings")
+GRAPH_READS = ("nodes", "embeddings")
 """What the graph reads: of embeddings the width alone, which only attacks that read embeddings are given."""
 
 
@@ -102,11 +102,11 @@ def node_spreading(bottoms: Bottoms, num_classes: int, *, blocks: str = "all") -
     return Attack(
         run,
         (NO_SPLIT,),
-        {**core.KNOWN, **WEIGHTS, "alpha": ALPHA},
+        {**core.KNOWN, **NODE_WEIGHTS, "alpha": ALPHA},
         ranges={"first": (0.0, 2.0), "alpha": (0.0, 0.999)},
         baselines=("logistic",),
         adaptive=True,
-        reads=(*READS, "columns") if BLOCKS[blocks] else READS,
+        reads=(*GRAPH_READS, "columns") if BLOCKS[blocks] else GRAPH_READS,
         epoch=None,
     )
 

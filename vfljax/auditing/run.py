@@ -23,7 +23,7 @@ from vfljax.report import decision, lower_limits
 from vfljax.report.decision import Criterion
 from vfljax.report.judge import judge
 from vfljax.report.judged import judged
-from vfljax.report.rows import read
+from vfljax.report.rows import read_frames
 from vfljax.report.settle import remaining
 from vfljax.store import Unit
 from vfljax.store.units import ATTACK
@@ -32,7 +32,7 @@ from vfljax.sweep.grid import experiment_of, parse
 from vfljax.sweep.plan import make_plan
 from vfljax.sweep.progress import clock, heartbeat
 
-READING = "reading the table, and learning from each of its columns"
+READING_TABLE = "reading the table, and learning from each of its columns"
 
 
 def config_of(
@@ -55,8 +55,8 @@ def config_of(
         plugins.check_in_use(header, folder)
         if asked.known:
             _refuse_other_known(header["config"], asked.known, folder)
-    say(READING)
-    with heartbeat(say, lambda: READING):
+    say(READING_TABLE)
+    with heartbeat(say, lambda: READING_TABLE):
         found = survey(asked.data, asked.label, asked.parties, asked.options)
         attackers = asked.label_party, asked.attackers, federation
         base = suite.config(found, *attackers, asked.known, asked.seeds, asked.goal)
@@ -127,7 +127,7 @@ def rejecting(folder: pathlib.Path) -> Rejected:
     def rejected(shards: tuple[str, ...]) -> frozenset[tuple[int, str]]:
         del shards
         sweep = store.load(folder)
-        frames = read(sweep, experiment_of(sweep))
+        frames = read_frames(sweep, experiment_of(sweep))
         facts, level = frames.facts, decision.level(decision.DENYING)
         verdicts = judge(frames.rows, frames.trials, facts, level)
         return frozenset(

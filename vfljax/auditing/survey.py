@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from vfljax import datasets, metrics, store, tasks
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.frames import arrow_of, read
+from vfljax.datasets.frames import arrow_of, read_frame
 from vfljax.datasets.partition import owned_columns
 from vfljax.datasets.strata import class_counts, stratified
 from vfljax.datasets.table_errors import one_line
@@ -90,7 +90,7 @@ def survey(
       UserError: for any fault of the table, and for parties whose columns it lacks.
     """
     options = dict(options)
-    table = read(data, options.get("options"))
+    table = read_frame(data, options.get("options"))
     names, label = [*table.frame.columns], one_line(label)  # as the loader's
     if label not in names:
         raise unknown(("column in ", argument("label")), label, names, table.hint)

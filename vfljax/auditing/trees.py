@@ -23,7 +23,7 @@ import numpy as np
 
 from vfljax import defenses, store
 from vfljax.auditing import deciding, sentences, suite, wires
-from vfljax.auditing.run import READING
+from vfljax.auditing.run import READING_TABLE
 from vfljax.auditing.suite import UNDEFENDED
 from vfljax.auditing.survey import AuditRequest, survey
 from vfljax.auditing.trees_grid import Grid
@@ -92,8 +92,8 @@ def audit(
     if header is not None and header["config"]["data"]["name"] != "wire":
         remedy = ("choose another ", argument("workdir"), ". Nothing was changed")
         raise UserError(f"{folder} holds a sweep of networks", remedy=remedy)
-    say(READING)
-    with heartbeat(say, lambda: READING):
+    say(READING_TABLE)
+    with heartbeat(say, lambda: READING_TABLE):
         table = survey(asked.data, asked.label, asked.parties, asked.options)
         found = audited(table, asked.label_party, plain, range(asked.seeds))
     for line in _preamble(found, asked, grid):

@@ -21,14 +21,14 @@ import pandas as pd
 from vfljax import attacks, defenses, plugins, store, tasks
 from vfljax.attacking.batching import batch_scores, families_of, make_attack_batch
 from vfljax.attacking.jobs import ATTACK, VariantPlan, jobs_of, planned
-from vfljax.attacking.run import opened
+from vfljax.attacking.run import opened_sweep
 from vfljax.attacks.learners import MANY_ROWS
 from vfljax.auditing import suite
 from vfljax.config import as_axis
 from vfljax.datasets.bins import spelled
 from vfljax.datasets.core import sum_of_arrays
-from vfljax.datasets.wire import alike, cut_at, read
-from vfljax.datasets.wire_checks import EXCHANGED, Wire, checked
+from vfljax.datasets.wire import cut_at, equal_in_all_runs, read_wire
+from vfljax.datasets.wire_checks import EXCHANGED, Wire, checked_wire
 from vfljax.defenses import Knower, Remarks
 from vfljax.defenses.rows import LEARNS, private_remarks
 from vfljax.errors import Text, UserError, argument, unknown, user_path
@@ -37,7 +37,7 @@ from vfljax.launching.work import May, anything
 from vfljax.report.words import NONE
 from vfljax.store.exchange import NODES
 from vfljax.sweep import train
-from vfljax.sweep.grid import knobs_of, parse, rows_of
+from vfljax.sweep.grid import knobs_of, parse, trial_rows
 from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.known import split_arrays
 from vfljax.sweep.plan import Plan, divided_as
@@ -141,7 +141,7 @@ def written(runs: Any, path: pathlib.Path, bins: int = 0) -> tuple[str, ...]:
         place = path.with_stem(f"{path.stem}{number}")
         if isinstance(run, Mapping):
             if not bins:  # else its labels are no classes yet, and it is checked when it is read
-                checked(place, run)
+                checked_wire(place, run)
             place.parent.mkdir(parents=True, exist_ok=True)
             np.savez(place, allow_pickle=False, **run)
         paths.append(str(place if isinstance(run, Mapping) else user_path(run, "wire")))
@@ -248,13 +248,13 @@ def _checked(request: WireRequest) -> _Checked:
             right = all(0 <= u <= 1 for u in values) and len(values) in (0, 1, count)
             _must(right, name, values, "is no utility", remedy)
     cut = cut_at(runs, request.bins, BINS)
-    first, paths, digests, recorded = read(runs[0], cut), 0, {}, {}
+    first, paths, digests, recorded = read_wire(runs[0], cut), 0, {}, {}
     epochs = first.epochs
     every = [(name, point) for name, points in request.methods.items() for point in points]
     for number, path in enumerate(runs):
-        bare = read(path, cut)
+        bare = read_wire(path, cut)
         for method, point in every:
-            run = bare if point is request.bare else read(point.runs[number], cut)
+            run = bare if point is request.bare else read_wire(point.runs[number], cut)
             _must_be_alike(point.runs[number], run, bare)
             paths, epochs = max(paths, _paths(run)), max(epochs, run.epochs, key=len)
             place = json.dumps([method, dict(point.knobs), number])
@@ -327,8 +327,8 @@ def _paths(wire: Wire) -> int:
 
 def _must_be_alike(path: str, run: Wire, bare: Wire) -> None:
     """Raises a UserError unless a run under a defense is recorded as the run without, of the same rows."""
-    common, rows = alike(bare), ("labels", "known_rows", "rows")
-    differ = [name for name, value in alike(run).items() if value != common[name]]
+    common, rows = equal_in_all_runs(bare), ("labels", "known_rows", "rows")
+    differ = [name for name, value in equal_in_all_runs(run).items() if value != common[name]]
     differ += [n for n in rows if not np.array_equal(getattr(run, n), getattr(bare, n))]
     remedy = "both are recorded alike, of the same rows in the same order"
     for what in differ[:1]:
@@ -419,8 +419,8 @@ def _write(
     seeds = trials["seed"].to_numpy()
     bottoms, active = jax.tree.map(lambda a: np.asarray(a)[seeds], tuple(weights))
     tree = {"bottoms": {str(p): bottom for p, bottom in enumerate(bottoms)}, "active": active}
-    every = rows_of(trials)
-    wires = (read(request.point(trial).runs[trial["seed"]], found.cut) for trial in every)
+    every = trial_rows(trials)
+    wires = (read_wire(request.point(trial).runs[trial["seed"]], found.cut) for trial in every)
     members = [_exchange(wire, found.paths, len(found.epochs)) for wire in wires]
     arrays = {name: np.stack([member[name] for member in members]) for name in members[0]}
     rows = [
@@ -512,7 +512,7 @@ def _predict(
     say: Callable[[str], None],
 ) -> None:
     """Writes each row's class by every attack, at its first knobs, and the margin over the next class."""
-    stored = opened(plan, workdir, header)
+    stored = opened_sweep(plan, workdir, header)
     trained = store.read_results(workdir, [shard.name for shard in plan.shards]).to_pylist()
     tables: dict[tuple[int, int], dict[str, HostArray]] = {}
     for each in (each for each in variants if not each.skipped):

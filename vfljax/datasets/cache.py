@@ -21,7 +21,7 @@ from typing import Any
 
 from vfljax.datasets import prepared
 from vfljax.datasets.core import Block, Conversion, Dataset
-from vfljax.datasets.files import below
+from vfljax.datasets.files import files_below
 from vfljax.errors import UserError, user_path
 
 VARIABLE = "VFLJAX_DATA_CACHE"
@@ -57,7 +57,7 @@ def places(
 
 def _stats(source: str) -> Iterator[tuple[str, int, int]]:
     """Yields (path below a folder, size, time of change) of each of its files, or of a file itself."""
-    for name in below(source) if os.path.isdir(source) else ("",):
+    for name in files_below(source) if os.path.isdir(source) else ("",):
         path = os.path.join(source, name) if name else source
         if os.path.exists(path):  # no broken link
             stat = os.stat(path)

@@ -33,7 +33,7 @@ from vfljax.datasets.source_columns import Feature, Place, Rule, Series, Texts, 
 from vfljax.datasets.table_errors import alike, csv_option, quoted
 from vfljax.errors import Text, options_in
 
-NONE = "(missing)"  # the category of a missing value
+MISSING = "(missing)"  # the category of a missing value
 OTHER = "(other)"  # the category that pools the rarest values
 NEARLY = (20, 0.9)  # an identifier has more than 20 distinct texts, and as many as 90 % of its rows
 SEVERAL = 3  # fewer numbers or dates among words may well be names of categories
@@ -300,9 +300,9 @@ def _category(
     gone = int(of_all[0])
     unknown = int(of_all[1:][counts == 0].sum())  # test rows of another category
     if missing or (rule.codes and (gone or unknown)):
-        values.append(NONE)
+        values.append(MISSING)
     code = {value: k for k, value in enumerate(values) if k != rest}
-    absent = len(values) - 1 if values and values[-1] == NONE else -1
+    absent = len(values) - 1 if values and values[-1] == MISSING else -1
     none = absent if rule.codes else rest
     codes = np.asarray([*(code.get(v, none) for v in texts.values), absent], np.int32)[texts.codes]
     notes = [note] if note else []

@@ -10,7 +10,7 @@ import numpy as np
 
 from vfljax import datasets
 from vfljax.datasets import options, prepared
-from vfljax.datasets.columns import NONE
+from vfljax.datasets.columns import MISSING
 from vfljax.datasets.core import Column, Dataset, PartyColumns, SourceColumn, checksum
 from vfljax.datasets.table_errors import one_line, printable
 
@@ -108,7 +108,7 @@ def _sources(dataset: Dataset) -> list[SourceColumn]:
             missing = [int(np.isnan(dataset.features[:, j]).sum()) for j in places]
             found += [SourceColumn(name, kind, count) for count in missing]
         else:
-            empty = [j for j in places if columns[j].value == NONE]
+            empty = [j for j in places if columns[j].value == MISSING]
             missing = int(dataset.features[:, empty].sum())
             found.append(
                 SourceColumn(name, kind, missing, columns[places[0]].vocabulary or len(places))

@@ -100,7 +100,7 @@ def inside(folder: pathlib.Path) -> list[pathlib.Path]:
         return sorted(p for p in folder.iterdir() if not p.name.startswith("."))
 
 
-def below(folder: str | os.PathLike[str]) -> list[str]:
+def files_below(folder: str | os.PathLike[str]) -> list[str]:
     """Returns the sorted paths, relative to a folder, of all files below it, without hidden ones.
 
     Links to folders are followed, and each folder is entered once, so that links may lead in a circle.
@@ -150,7 +150,7 @@ class Member(NamedTuple):
     read: Callable[[], bytes]
 
 
-def members(path: pathlib.Path) -> list[Member]:
+def archive_members(path: pathlib.Path) -> list[Member]:
     """Returns the plain files of an archive, whose form its content says; raises UserError if the archive is
     damaged or cut off."""
     with reading(path, DAMAGED):

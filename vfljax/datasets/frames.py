@@ -76,7 +76,7 @@ class Read(NamedTuple):
     doubt: Text = ()  # what may be wrong if a column cannot be read
 
 
-def read(
+def read_frame(
     path: str, options: Mapping[str, Any] | str | None, as_texts: Columns = lambda names: ()
 ) -> Read:
     """Reads the table in a file, or raises UserError.

@@ -20,7 +20,7 @@ import numpy as np
 
 from vfljax.datasets import formats
 from vfljax.datasets.core import Block
-from vfljax.datasets.files import ARCHIVES, below, content, inside, members
+from vfljax.datasets.files import ARCHIVES, archive_members, content, files_below, inside
 from vfljax.datasets.table_errors import fault, reading
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
@@ -51,7 +51,9 @@ def find(
     Raises:
       UserError: for two images of one key that differ, and a damaged archive.
     """
-    images = [_loose(folder, name) for name in below(folder) if name.lower().endswith(SUFFIXES)]
+    images = [
+        _loose(folder, name) for name in files_below(folder) if name.lower().endswith(SUFFIXES)
+    ]
     if not images:
         archives = [p for p in inside(folder) if p.name.lower().endswith(ARCHIVES) and p.is_file()]
         images = [image for path in archives for image in _packed(path)]
@@ -70,7 +72,7 @@ def _loose(folder: pathlib.Path, name: str) -> Image:
 
 
 def _packed(archive: pathlib.Path) -> Iterator[Image]:
-    for name, read in members(archive):
+    for name, read in archive_members(archive):
         parts = tuple(part for part in name.split("/") if part not in ("", "."))
         if name.lower().endswith(SUFFIXES) and not formats.hidden(name):
             yield Image(parts, f"{archive}: {name}", read)

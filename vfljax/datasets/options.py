@@ -73,10 +73,10 @@ def _plain(option: str, value: Any) -> Any:
 
 
 def limited(**limits: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Returns a decorator by which a loader checks its options first, each as ``check`` does.
+    """Returns a decorator by which a loader checks its options first, each as ``check_option`` does.
 
     Args:
-      **limits: of options, as of ``check``. Options whose default is no bool, integer, share or text are not
+      **limits: of options, as of ``check_option``. Options whose default is no bool, integer, share or text are not
         checked.
     """
 
@@ -87,7 +87,7 @@ def limited(**limits: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
         def call(*args: P.args, **options: P.kwargs) -> T:
             for option, value in options.items():
                 name = Field(f"data.options.{option}")
-                check(name, value, type(defaults.get(option)), limits.get(option))
+                check_option(name, value, type(defaults.get(option)), limits.get(option))
             return loader(*args, **options)
 
         return call
@@ -95,7 +95,7 @@ def limited(**limits: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
     return decorate
 
 
-def check(name: Field, value: Any, kind: type, limit: Any = None) -> None:
+def check_option(name: Field, value: Any, kind: type, limit: Any = None) -> None:
     """Raises UserError if an option's value is not of its default's type, or not within its limit.
 
     Args:

@@ -24,7 +24,7 @@ from vfljax.datasets.bins import MOST_CLASSES
 from vfljax.datasets.columns import read_column
 from vfljax.datasets.core import Column, Dataset, SourceColumn
 from vfljax.datasets.files import MAX_BYTES
-from vfljax.datasets.frames import Read, framed, read
+from vfljax.datasets.frames import Read, framed, read_frame
 from vfljax.datasets.labels import REGRESSION, read_labels
 from vfljax.datasets.source_columns import Feature, Place, Rule, texts_of
 from vfljax.datasets.table_errors import MOST_COLUMNS, fault, one_line, quoted
@@ -108,20 +108,20 @@ def table(
             first line such as Excel's "sep=;" decides, else the first lines decide among , ; tab and |.
     """
     given = {name: value for name, value in locals().items() if name not in OF_FILE}
-    loader_options.check(TEST, test_file, str)
+    loader_options.check_option(TEST, test_file, str)
     o, missing = _checked(given)
 
     def as_texts(names: Sequence[str]) -> list[str]:
         return _matching(names, o.groups, o.categorical)
 
-    files = {path: read(path, options, as_texts)}
+    files = {path: read_frame(path, options, as_texts)}
     if test_file:
         beside, here = pathlib.Path(path).parent / test_file, user_path(test_file, TEST)
         place = beside if beside.exists() or not here.exists() else here
         if place.exists() and place.samefile(path):
             remedy = "give another file, or leave it out"
             raise UserError("is the table itself", field=TEST, value=str(place), remedy=remedy)
-        files[str(place)] = read(str(place), options, as_texts)
+        files[str(place)] = read_frame(str(place), options, as_texts)
     return _dataset(files, o, missing)
 
 
@@ -267,7 +267,9 @@ def _checked(given: dict[str, Any]) -> tuple[SimpleNamespace, set[str]]:
     o = SimpleNamespace(**known | given)
     for option in ("encoding", "max_categories", "bins", "task", "drop_unlabeled"):
         field = Field(f"data.options.{option}", option)
-        loader_options.check(field, getattr(o, option), type(known[option]), LIMITS.get(option))
+        loader_options.check_option(
+            field, getattr(o, option), type(known[option]), LIMITS.get(option)
+        )
     if o.bins == 1:
         field, remedy = Field("data.options.bins", "bins"), "give 2 or more, or 0 for none"
         raise UserError("makes one class", field=field, value=o.bins, remedy=remedy)

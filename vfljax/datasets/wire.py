@@ -53,9 +53,9 @@ from vfljax.datasets import formats
 from vfljax.datasets.bins import MOST_CLASSES, classes_of, most_often, names_of, thresholds
 from vfljax.datasets.core import Column, Dataset, Recording
 from vfljax.datasets.npz import arrays as arrays_of
-from vfljax.datasets.options import check
+from vfljax.datasets.options import check_option
 from vfljax.datasets.table_errors import fault, reading
-from vfljax.datasets.wire_checks import AGAIN, Wire, checked
+from vfljax.datasets.wire_checks import AGAIN, Wire, checked_wire
 from vfljax.errors import Field, UserError, short_path, user_path
 
 
@@ -70,10 +70,14 @@ def wire(folder: str, *, runs: tuple[str, ...] = (), bins: int = 0) -> Dataset:
     """
     runs = tuple(str(user_path(path, Field("data.options.runs"))) for path in runs)
     cut = cut_at((folder, *runs), bins, Field("data.options.bins", "bins"))
-    wires = [read(path, cut) for path in (folder, *runs)]
+    wires = [read_wire(path, cut) for path in (folder, *runs)]
     first = wires[0]
     for path, run in zip(runs, wires[1:]):
-        for what in (name for name, value in alike(run).items() if value != alike(first)[name]):
+        for what in (
+            name
+            for name, value in equal_in_all_runs(run).items()
+            if value != equal_in_all_runs(first)[name]
+        ):
             raise fault(path, f"differs from {folder} in {what}", "runs are recorded alike")
     parts, columns = [], []
     for number, party in enumerate(first.parties):
@@ -118,7 +122,7 @@ def _labels(run: Wire) -> np.ndarray:
     return labels
 
 
-def alike(run: Wire) -> dict[str, Any]:
+def equal_in_all_runs(run: Wire) -> dict[str, Any]:
     """Returns what must be equal in all runs, by its name in messages. How often rows were sent need not be, if
     the view is packed."""
     widths = [0 if p.columns is None else p.columns.shape[1] for p in run.parties]
@@ -151,7 +155,7 @@ def cut_at(paths: Sequence[str], bins: int, field: Field) -> np.ndarray | None:
     Raises:
       UserError: for labels that are no finite numbers, and if a class would have no row.
     """
-    check(field, bins, int, (0, MOST_CLASSES))
+    check_option(field, bins, int, (0, MOST_CLASSES))
     if bins == 1:
         raise UserError("makes one class", field=field, value=bins, remedy="give 2 or more")
     if not bins:
@@ -172,7 +176,7 @@ def cut_at(paths: Sequence[str], bins: int, field: Field) -> np.ndarray | None:
     return cut
 
 
-def read(path: str, cut: np.ndarray | None = None) -> Wire:
+def read_wire(path: str, cut: np.ndarray | None = None) -> Wire:
     """Reads and checks a wire.
 
     Args:
@@ -186,7 +190,7 @@ def read(path: str, cut: np.ndarray | None = None) -> Wire:
     for name in ("labels", "known_labels"):
         if cut is not None and name in arrays:
             arrays[name] = classes_of(np.asarray(arrays[name], float), cut)
-    return checked(pathlib.Path(path), arrays)
+    return checked_wire(pathlib.Path(path), arrays)
 
 
 def _arrays(path: str) -> dict[str, Any]:

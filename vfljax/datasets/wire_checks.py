@@ -13,7 +13,7 @@ import numpy as np
 from vfljax.datasets.npz import labels_of
 from vfljax.datasets.table_errors import fault, quoted
 from vfljax.datasets.wire_messages import Count, Entries, by_epoch
-from vfljax.datasets.wire_trees import by_round, dense, one_hot
+from vfljax.datasets.wire_trees import by_round, one_hot, renumbered
 from vfljax.errors import Text, argument
 
 GRID, MESSAGES = 1, 2
@@ -85,7 +85,7 @@ class WireParty(NamedTuple):
     embeddings: np.ndarray | None  # [E, N, D]
     gradients: np.ndarray | None  # [E, N, D]
     columns: np.ndarray | None  # [N, F]
-    nodes: np.ndarray | None = None  # [T, L, N] int32 of trees, numbered by ``wire_trees.dense``
+    nodes: np.ndarray | None = None  # [T, L, N] int32 of trees, numbered by ``wire_trees.renumbered``
     sent: np.ndarray | None = None  # [E, N] bool; None: what was sent is ``Wire.sent``
 
 
@@ -193,7 +193,7 @@ class _Arrays(NamedTuple):
         return array.astype(np.int32)
 
 
-def checked(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
+def checked_wire(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
     """Returns the wire of these arrays.
 
     Args:
@@ -362,7 +362,7 @@ def _of_trees(raw: _Arrays, count: int) -> Wire:
     """Returns the wire of a federation of trees with so many passive parties."""
     for name in ("party0_embeddings", *(f"party0_{of}" for of in OF_MESSAGES), *OF_NETWORKS):
         raw.must(name not in raw.by_name, name, "is beside nodes of trees", "leave it out")
-    nodes = [dense(raw.get(f"party{p}_nodes", "nodes")) for p in range(count)]
+    nodes = [renumbered(raw.get(f"party{p}_nodes", "nodes")) for p in range(count)]
     rows = raw.sizes["N"]
     raw.must(rows >= FEWEST, "", f"has {rows} rows", f"give at least {FEWEST}")
     gradients = [raw.get(f"party{p}_gradients", OF_TREES) for p in range(count)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def dense(nodes: np.ndarray) -> np.ndarray:
+def renumbered(nodes: np.ndarray) -> np.ndarray:
     """Returns nodes [T, L, N] numbered 0, 1, ... in each level of each tree; -1 stays."""
     out = np.empty(nodes.shape, np.int32)
     for place in np.ndindex(*nodes.shape[:2]):
@@ -15,7 +15,7 @@ def dense(nodes: np.ndarray) -> np.ndarray:
 
 
 def one_hot(nodes: np.ndarray) -> np.ndarray:
-    """Returns the paths of all rows [N, W]: a column for each node of ``dense`` nodes, 1 for the rows in it."""
+    """Returns the paths of all rows [N, W]: a column for each node of ``renumbered`` nodes, 1 for the rows in it."""
     columns = [level == node for tree in nodes for level in tree for node in range(level.max() + 1)]
     return np.stack(columns or [np.zeros(nodes.shape[2])], axis=1).astype(np.float32)
 

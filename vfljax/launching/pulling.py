@@ -107,7 +107,7 @@ def _worker(
             name = shutil.copy(path, folder / path.name)
         sources.append(str(name))
     workdir = begun.workdir.absolute()
-    return Worker(str(workdir), store.identity(workdir), str(assignment), tuple(sources))
+    return Worker(str(workdir), store.sweep_id(workdir), str(assignment), tuple(sources))
 
 
 @contextlib.contextmanager

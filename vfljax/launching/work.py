@@ -26,7 +26,7 @@ from vfljax.datasets import prepared
 from vfljax.errors import UserError, short_path
 from vfljax.machine import cores
 from vfljax.store import Unit
-from vfljax.store.claims import TRIES, slug
+from vfljax.store.claims import TRIES, file_name_of
 from vfljax.store.units import ATTACK, LOCAL_ONLY, SHARD
 from vfljax.sweep import initial, programs, train
 from vfljax.sweep.plan import Plan
@@ -200,14 +200,14 @@ class Queue:
         """Returns the other units that are made together with one that can be made now: other variants of its
         attack on the same shards. A unit that has failed is made alone, so that it lets no other one fail."""
         failed = store.failed(self.workdir)
-        if unit.kind != ATTACK or slug(unit.name) in failed:
+        if unit.kind != ATTACK or file_name_of(unit.name) in failed:
             return []
         same = unit.program, unit.shards
         return [
             other
             for other in self.ready(may)
             if other.kind == ATTACK and (other.program, other.shards) == same
-            if other.name != unit.name and slug(other.name) not in failed
+            if other.name != unit.name and file_name_of(other.name) not in failed
         ]
 
     def find_given_up(self) -> None:
@@ -224,11 +224,11 @@ class Queue:
         has compiled, then those of programs that no other process is at. Units that have failed come last,
         because they may end this process too."""
         ready, claimed = self.ready(may), store.claimed(self.workdir)
-        busy = {unit.program for unit in self.units if slug(unit.name) in claimed}
+        busy = {unit.program for unit in self.units if file_name_of(unit.name) in claimed}
         failed = store.failed(self.workdir)
 
         def rank(unit: Unit) -> tuple[Any, ...]:
-            last = slug(unit.name) in failed
+            last = file_name_of(unit.name) in failed
             return last, unit.stage, unit.program != program, unit.program in busy
 
         yield from sorted(ready, key=rank)
@@ -236,7 +236,9 @@ class Queue:
     def following(self, program: str) -> Unit | None:
         """Returns the unit of another program that will probably be trained next, and has not failed."""
         others = store.claimed(self.workdir) | store.failed(self.workdir)
-        busy = {unit.program for unit in self.units if slug(unit.name) in others} | {program}
+        busy = {unit.program for unit in self.units if file_name_of(unit.name) in others} | {
+            program
+        }
         left = (u for u in self.units if u.kind == SHARD and u.name not in self.done)
         return next((unit for unit in left if unit.program not in busy), None)
 
@@ -244,7 +246,7 @@ class Queue:
         """Returns the first unit of each program of attacks that can be run now, whose units no process has
         claimed and none of whose units has failed."""
         others = store.claimed(self.workdir) | store.failed(self.workdir)
-        busy = {unit.program for unit in self.units if slug(unit.name) in others}
+        busy = {unit.program for unit in self.units if file_name_of(unit.name) in others}
         ready = (unit for unit in self.ready(may) if unit.kind == ATTACK)
         first = {unit.program: unit for unit in reversed([*ready]) if unit.program not in busy}
         return [*reversed(first.values())]
@@ -320,7 +322,7 @@ class _Maker:
             return
         self.close()
         if self._stored is None:
-            self._stored = run.opened(*self.begun)
+            self._stored = run.opened_sweep(*self.begun)
         self._compile_ahead(units, self._stored)
         ahead = self._ahead.get(unit.program, programs.Spent())
         self._ahead[unit.program] = programs.Spent()

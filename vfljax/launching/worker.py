@@ -49,7 +49,7 @@ def perform(worker: Worker) -> str:
 
 def _perform(worker: Worker) -> None:
     folder = pathlib.Path(worker.workdir)
-    if not folder.is_dir() or store.identity(folder) != worker.sweep:
+    if not folder.is_dir() or store.sweep_id(folder) != worker.sweep:
         raise UserError(
             f"{worker.workdir} cannot be seen from {platform.node()}: choose a --workdir on a file system that "
             "all workers share."

@@ -17,7 +17,7 @@ from vfljax.report.judged import Judged
 from vfljax.report.panel import TITLES, Panel, numbers, panel_of
 from vfljax.report.rows import Facts
 from vfljax.report.ruler import Ruler
-from vfljax.report.settle import Command, continued, on_sweep, remaining, settle
+from vfljax.report.settle import Suggestion, continued, on_sweep, remaining, settle
 from vfljax.report.short_rows import costs_text, next_text, reads_text, ruler, sure_text, tried_text
 from vfljax.report.verdicts import Verdict
 from vfljax.report.words import count, figure, listed
@@ -30,7 +30,7 @@ class Screen(NamedTuple):
     rows: tuple[tuple[str, str], ...]  # a name and a short text each
     title: str = ""  # the panel in words; "" if there is only one
     ruler: Ruler | None = None
-    settle: tuple[Command, ...] = ()
+    settle: tuple[Suggestion, ...] = ()
     details: tuple[tuple[str, str], ...] = ()  # a name and sentences each, behind the first screen
 
     @property
@@ -59,7 +59,7 @@ def _nothing(judged: Judged) -> Screen:
     if judged.sweep.unfinished:  # of an audit without time, or of a sweep that was stopped
         command = continued(judged)
     else:
-        command = Command("This attacks what was trained", on_sweep(judged, "attack"))
+        command = Suggestion("This attacks what was trained", on_sweep(judged, "attack"))
     text = "No attack has a figure, so nothing is known of what leaks."
     return Screen("Open: nothing was attacked.", (("Reads", text),), settle=(command,))
 

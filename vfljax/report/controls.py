@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from vfljax.report.fresh import grid_of, named
-from vfljax.report.judge import LOCAL_ONLY
+from vfljax.report.judge import LOCAL_ONLY_LEADER
 from vfljax.report.judged import Judged, elsewhere, judge_sweep
 from vfljax.report.limits import FEWEST_SEEDS, of_row
 from vfljax.report.rows import PANELS
@@ -90,7 +90,7 @@ def control_table(judged: Judged) -> pd.DataFrame:
             "excess": [signed(*of_row(row, "e")) for row in rows],
             judged.facts.utility: [figure(row["utility"], 3) for row in rows],
             "strongest attack": [
-                NONE if row["leader"] == LOCAL_ONLY else row["leader"] for row in rows
+                NONE if row["leader"] == LOCAL_ONLY_LEADER else row["leader"] for row in rows
             ],
         }
     )

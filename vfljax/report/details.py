@@ -9,7 +9,7 @@ from typing import Any
 from vfljax.report import false_rates, records, verdict_tables
 from vfljax.report.criteria import MEASURED, why, why_not
 from vfljax.report.decision import Row, accepted, denied, failed
-from vfljax.report.judge import LOCAL_ONLY
+from vfljax.report.judge import LOCAL_ONLY_LEADER
 from vfljax.report.limits import FEWEST_SEEDS, of_row
 from vfljax.report.panel import Panel
 from vfljax.report.rows import Facts
@@ -52,7 +52,7 @@ def _in_every_run(p: Panel) -> str:
     """Returns sentences on the leading attack, and on the rows that are read in every run."""
     of = p.competing.leading
     of = of[of["undefended"] & (of["panel"] == p.name)].to_dict("records")
-    if not of or of[0]["leader"] in ("", LOCAL_ONLY):
+    if not of or of[0]["leader"] in ("", LOCAL_ONLY_LEADER):
         return ""
     (v, *_) = of
     text = (
@@ -62,7 +62,9 @@ def _in_every_run(p: Panel) -> str:
     )
     if "right" not in p.competing.rows:
         return text
-    found = [records.rows_of(p.competing, v, who)["right"] for who in (v["leader"], LOCAL_ONLY)]
+    found = [
+        records.rows_of(p.competing, v, who)["right"] for who in (v["leader"], LOCAL_ONLY_LEADER)
+    ]
     read, alone = map(records.share_in_every_run, found)
     if math.isnan(read):
         return text

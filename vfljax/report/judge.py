@@ -27,7 +27,7 @@ BELOW_CHANCE = 4.0
 """From so many standard deviations of its rows on, an attack is far below chance."""
 NO_UNDEFENDED = -1
 """The number in place of undefended's configuration in a panel that has none."""
-LOCAL_ONLY = "local-only"
+LOCAL_ONLY_LEADER = "local-only"
 """The leader of runs in which no attack reads more than the local-only learners."""
 
 
@@ -272,7 +272,7 @@ def _leaders(leaks: Floats, most: Floats, labels: pd.Index) -> dict[str, NDArray
     scored = np.isfinite(leaks)
     local = np.fmax.reduce(np.where(scored, most, np.nan), axis=-2, keepdims=True, initial=np.nan)
     every = np.concatenate([leaks, local], axis=-2)
-    names = np.array([*labels, LOCAL_ONLY], object)
+    names = np.array([*labels, LOCAL_ONLY_LEADER], object)
     highest = np.fmax.reduce(every, axis=-2, keepdims=True)
     leads = every == highest  # NaN is no leader
     # rounded, so that equal figures tie whichever seeds they come from

@@ -44,7 +44,7 @@ from vfljax.report.families import Applying
 from vfljax.report.judge import judge
 from vfljax.report.limits import LEVEL
 from vfljax.report.points import members, members_of, points_of, same_points
-from vfljax.report.rows import Facts, Frames, read
+from vfljax.report.rows import Facts, Frames, read_frames
 from vfljax.store import StoredSweep
 from vfljax.store.units import LOCAL_ONLY
 from vfljax.sweep.grid import experiment_of
@@ -90,13 +90,13 @@ def judge_sweep(workdir: pathlib.Path) -> Judged:
 
 def judged(sweep: StoredSweep, experiment: Config) -> Judged:
     """Returns a stored sweep with its verdicts, and what its folders of further seeds have."""
-    found = judge_frames(sweep, experiment, read(sweep, experiment))
+    found = judge_frames(sweep, experiment, read_frames(sweep, experiment))
     folder = sweep.workdir / CONFIRMED
     if (folder / "sweep.json").exists():
         fresh = store.load(folder)
         if not fresh.unfinished:
             again = experiment_of(fresh)
-            again = judge_frames(fresh, again, read(fresh, again))
+            again = judge_frames(fresh, again, read_frames(fresh, again))
             found = found._replace(confirmed=elsewhere(found, again))
     stage2 = {}
     for panel in found.trials["panel"].unique():
@@ -114,7 +114,7 @@ def _stage2(folder: pathlib.Path) -> Judged | None:
         return None
     sweep = store.load(folder)
     experiment = experiment_of(sweep)
-    frames = looked_at(read(sweep, experiment), seeds, experiment.first_seed)
+    frames = looked_at(read_frames(sweep, experiment), seeds, experiment.first_seed)
     if not (frames.trials["defenses"] == "").any():
         return None
     plain = judge_frames(sweep, experiment, frames, published=False)
@@ -232,7 +232,7 @@ def judge_frames(
     Args:
       sweep: the stored sweep.
       experiment: the sweep's.
-      frames: as ``rows.read`` returns them.
+      frames: as ``rows.read_frames`` returns them.
       level: of each limit on which a verdict or a cost rests.
       published: whether the columns of published attacks are computed.
 

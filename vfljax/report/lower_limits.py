@@ -25,9 +25,9 @@ from scipy import special
 from vfljax import store
 from vfljax.report.judged import Judged
 from vfljax.report.points import same_points
-from vfljax.report.rows import read
+from vfljax.report.rows import read_frames
 from vfljax.report.words import figure
-from vfljax.sweep.canaries import HALVES, PREFIX, SHARES
+from vfljax.sweep.canaries import GUESSED_PERCENTS, HALVES, PREFIX
 
 HALF_THE_ERROR = (
     0.975  # the level of each of two limits that hold together with a confidence of 95 %
@@ -98,7 +98,7 @@ def told_by_columns(
                 for of in told.values()
             ),
         )
-        for n in SHARES
+        for n in GUESSED_PERCENTS
     }
 
 
@@ -122,7 +122,10 @@ def strongest_guesses(
       columns: of ``told_by_columns``.
     """
     names = [
-        f"{half}{count}_{n}" for n in SHARES for half in HALVES for count in ("guessed", "right")
+        f"{half}{count}_{n}"
+        for n in GUESSED_PERCENTS
+        for half in HALVES
+        for count in ("guessed", "right")
     ]
     if not {*names} <= {*rows.columns}:
         return None
@@ -135,7 +138,7 @@ def strongest_guesses(
         counted.groupby(["panel", "label"], sort=False)[names].sum().iterrows()
     ):
         by_share = total.to_numpy(int).reshape(-1, 4).tolist()
-        for share, (guessed, right, r, v) in zip(SHARES, by_share, strict=True):
+        for share, (guessed, right, r, v) in zip(GUESSED_PERCENTS, by_share, strict=True):
             most = (columns or {}).get(share, COIN)
             for chosen, count in [(right, v), (guessed - right, r - v)]:  # in both directions
                 select = Guesses(panel, label, guessed, chosen, most)
@@ -153,7 +156,7 @@ def lower_limits(judged: Judged) -> dict[int, Guesses]:
         if not (folder / "sweep.json").exists():
             return {}
         planted = store.load(folder)
-        header, (rows, trials, *_) = planted.header, read(planted)
+        header, (rows, trials, *_) = planted.header, read_frames(planted)
         number = same_points(judged.trials, trials)
     columns = told_by_columns(header["data"].get("told", {}))
     attacked = rows[rows["role"] == "attack"].groupby("configuration")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from vfljax.report.decision import Answer, Decided, Row
-from vfljax.report.judge import LOCAL_ONLY
+from vfljax.report.judge import LOCAL_ONLY_LEADER
 from vfljax.report.judged import Judged
 from vfljax.report.rows import Facts
 from vfljax.report.ruler import Conduct, by_conduct
@@ -58,7 +58,7 @@ def panel_of(judged: Judged, name: str) -> Panel:
 
 def attackers(p: Panel, v: Row) -> str:
     """Returns who runs the leading attack, such as "telco and shop together"; "" if none leads."""
-    if v["leader"] in ("", LOCAL_ONLY):
+    if v["leader"] in ("", LOCAL_ONLY_LEADER):
         return ""
     rows = p.competing.rows
     of = rows[(rows["label"] == v["leader"]) & (rows["panel"] == p.name)]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vfljax.report.judge import LOCAL_ONLY
+from vfljax.report.judge import LOCAL_ONLY_LEADER
 from vfljax.report.judged import Judged
 from vfljax.store.rows import marked_rows
 
@@ -29,12 +29,12 @@ def rows_of(judged: Judged, verdict: dict[str, Any], leader: str) -> pd.DataFram
     Args:
       judged: of a sweep.
       verdict: of the configuration, a row of the verdict frame.
-      leader: the label of an attack. ``judge.LOCAL_ONLY``: of the learners of those who attack the
+      leader: the label of an attack. ``judge.LOCAL_ONLY_LEADER``: of the learners of those who attack the
         configuration, of each seed the one that reads most.
     """
     rows = judged.rows[judged.rows["right"].notna()]
     attacked = rows[is_on(rows, verdict)]
-    if leader == LOCAL_ONLY:
+    if leader == LOCAL_ONLY_LEADER:
         learned = rows[(rows["role"] == "learner") & (rows["known"] == verdict["known"])]
         attackers = learned["attackers"].isin(attacked["attackers"])
         learned = learned[attackers & learned["leak"].notna()]

@@ -16,7 +16,7 @@ from vfljax.errors import UserError
 from vfljax.report import records, words
 from vfljax.report.figures import LOCAL_ONLY_COLOR, logarithmic, style
 from vfljax.report.frontier import WIDTH, looks
-from vfljax.report.judge import LOCAL_ONLY
+from vfljax.report.judge import LOCAL_ONLY_LEADER
 from vfljax.report.judged import Judged
 from vfljax.report.limits import SHOWN_LEVEL, Floats, half_row, limits
 from vfljax.report.rows import PANELS, Facts
@@ -78,13 +78,13 @@ def readers(judged: Judged) -> list[Reader]:
             drawn = {"color": look_of[row["method"]][0], "label": row["label"]}
             shown = drawn if row["undefended"] or row["recommended"] else {}
             rows = records.rows_of(judged, row, row["leader"])
-            if row["leader"] == LOCAL_ONLY:
+            if row["leader"] == LOCAL_ONLY_LEADER:
                 out.append(Reader(row["label"], panel, WITHOUT, rows, shown))
                 continue
             hidden = (settled["known"] <= row["known"]) & records.is_on(settled, row)
             out.append(Reader(row["label"], panel, row["leader"], rows, shown, hidden.any()))
         for row in bare.to_dict("records") if judged.facts.known else ():
-            rows = records.rows_of(judged, row, LOCAL_ONLY)
+            rows = records.rows_of(judged, row, LOCAL_ONLY_LEADER)
             out.append(Reader(row["label"], panel, WITHOUT, rows, LOCAL_LOOK))
     return [reader for reader in out if len(reader.rows)]
 

@@ -45,7 +45,7 @@ import pyarrow as pa
 from vfljax import attacks, plugins, store, tasks
 from vfljax.config import Config, Goal
 from vfljax.store import StoredSweep
-from vfljax.sweep.alone import LEARNERS
+from vfljax.sweep.alone import ALONE_LEARNERS
 from vfljax.tasks import Task
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, AttackIdentity, federation_of
 
@@ -98,7 +98,7 @@ class Frames(NamedTuple):
     attacks: Mapping[str, Mapping[str, Any]]  # by variant, as of ``store.attack_summary``
 
 
-def read(sweep: StoredSweep, experiment: Config | None = None, named: bool = True) -> Frames:
+def read_frames(sweep: StoredSweep, experiment: Config | None = None, named: bool = True) -> Frames:
     """Returns the frames of a stored sweep, finished or not.
 
     Args:
@@ -158,7 +158,7 @@ def _trials(sweep: StoredSweep, facts: Facts, experiment: Config | None) -> pd.D
     for name, part in of.items():
         stored = trials.get(f"{part}_{utility.figure}", pd.Series(np.nan, trials.index))
         trials[name] = stored.astype(float)
-    trials = _best_alone(trials, LEARNERS[facts.task.name], utility.alone)
+    trials = _best_alone(trials, ALONE_LEARNERS[facts.task.name], utility.alone)
     # one R² of -40 would rule every limit
     trials[[*of]] = trials[[*of]].clip(lower=0.0)
     parties = experiment.parties.label_features if experiment else True
@@ -240,7 +240,7 @@ def _planned(
     """Returns the places and trials [planned rows] for which a row of an attack is to be stored."""
     parts = []
     for variant, entry in current.items():
-        if entry["status"] == "skipped" or variant == store.LOCAL_ONLY:
+        if entry["status"] == "skipped" or variant == store.LOCAL_ONLY_VARIANT:
             continue
         attack = attacks.TABLE.get(entry["attack"])
         kinds, trials = entry["federations"], ok

@@ -14,51 +14,51 @@ from vfljax.report.not_run import reached
 from vfljax.report.words import count
 
 
-class Command(NamedTuple):
+class Suggestion(NamedTuple):
     """A command, and what it would settle."""
 
     why: str
     command: str
 
 
-def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Command, ...]:
+def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Suggestion, ...]:
     """Returns the command that goes on from a decision; () where there is none."""
     if _recorded(judged):  # more runs must be recorded, unless this library grows them
         return _of_trees(judged, decided) if grown(judged) else ()
     reason = decided.reason
     if decided.answer is Answer.SWITCH_ON and decided.point and not decided.fresh:
         what = f"This judges {decided.point['label']} alone again on {count(SEEDS, 'fresh seed')}"
-        return (Command(what + _takes(judged, panel, 2, SEEDS), on_sweep(judged, "confirm")),)
+        return (Suggestion(what + _takes(judged, panel, 2, SEEDS), on_sweep(judged, "confirm")),)
     if decided.answer is not Answer.OPEN:
         return ()
     if reason is Reason.UNFINISHED:
         return (continued(judged),)
     if reason is Reason.FEW_SEEDS:
         more = more_seeds(judged, 5)
-        return (Command("5 seeds would allow limits", more),) if more else ()
+        return (Suggestion("5 seeds would allow limits", more),) if more else ()
     if reason is Reason.FAMILIES and decided.stage2:
-        return (Command("This tries them", on_sweep(judged, "decide")),)
+        return (Suggestion("This tries them", on_sweep(judged, "decide")),)
     if reason in (Reason.NOT_ASKED, Reason.FAMILIES):
         points = 1 + CANDIDATES
         # attacks that were not tried, and compiling them, are in no measured speed
         takes = _takes(judged, panel, points, LOOKS[0], "at least")
         what = f"This sets {LOOKS[0]} to {LOOKS[-1]} seeds aside to decide, under all attacks"
-        return (Command(what + takes, on_sweep(judged, "decide")),)
+        return (Suggestion(what + takes, on_sweep(judged, "decide")),)
     if reason is Reason.NO_CANDIDATE:
         seeds = 2 * judged.experiment.seeds
         more = more_seeds(judged, seeds)
-        return (Command(f"{seeds} seeds to explore would narrow limits", more),) if more else ()
+        return (Suggestion(f"{seeds} seeds to explore would narrow limits", more),) if more else ()
     if reason is Reason.NEXT:
         takes = _takes(judged, panel, CANDIDATES, LOOKS[0])
         return (
-            Command(
+            Suggestion(
                 "The same goes on with the next candidates" + takes, on_sweep(judged, "decide")
             ),
         )
     if reason is Reason.LIMITS and decided.leading and not decided.fresh:
         seeds = seeds_for(decided)
         what = f"This judges {decided.leading['label']} alone on {count(seeds, 'fresh seed')}"
-        return (Command(what + _takes(judged, panel, 2, seeds), on_sweep(judged, "confirm")),)
+        return (Suggestion(what + _takes(judged, panel, 2, seeds), on_sweep(judged, "confirm")),)
     return ()
 
 
@@ -67,7 +67,7 @@ def grown(judged: Judged) -> bool:
     return "--trees" in shlex.split(judged.sweep.header["command"])
 
 
-def _of_trees(judged: Judged, decided: Decided) -> tuple[Command, ...]:
+def _of_trees(judged: Judged, decided: Decided) -> tuple[Suggestion, ...]:
     """Returns the command that goes on from a decision on an audit of trees; () where there is none."""
     if decided.answer is not Answer.OPEN:
         return ()
@@ -75,21 +75,21 @@ def _of_trees(judged: Judged, decided: Decided) -> tuple[Command, ...]:
         return (continued(judged),)
     if decided.reason in (Reason.NOT_ASKED, Reason.FAMILIES) and not decided.stage2:
         words = [*_without(shlex.split(judged.sweep.header["command"]), "nodecide"), "--decide"]
-        return (Command("This sets seeds aside to decide", shlex.join(words)),)
+        return (Suggestion("This sets seeds aside to decide", shlex.join(words)),)
     return ()
 
 
-def continued(judged: Judged) -> Command:
+def continued(judged: Judged) -> Suggestion:
     """Returns the command of a sweep that is not finished; of an audit with a budget in which what remains is
     likely to be done, a third of which is kept to decide."""
     command, minutes = judged.sweep.header["command"], _minutes_left(judged)
     words = shlex.split(command)
     audit = {"audit", "launch.audit"} & {*words}
     if not audit or math.isnan(minutes):
-        return Command(f"{remaining(judged)}: the same command goes on", command)
+        return Suggestion(f"{remaining(judged)}: the same command goes on", command)
     budget = f"--budget={5 * math.ceil(1.5 * max(minutes, 1) / 5)}m"
     words = [*_without(words, "budget"), budget]
-    return Command(f"{remaining(judged)}: the same command with {budget}", shlex.join(words))
+    return Suggestion(f"{remaining(judged)}: the same command with {budget}", shlex.join(words))
 
 
 def _without(words: list[str], flag: str) -> list[str]:

@@ -172,7 +172,7 @@ def title(entry: Mapping[str, Any]) -> str:
 
 def steps_published(attack: str) -> int:
     """Returns the published attack's optimizer steps; 0 if it trains nothing or is the local-only baseline."""
-    return 0 if attack == store.LOCAL_ONLY else attack_table.TABLE[attack].published_steps
+    return 0 if attack == store.LOCAL_ONLY_VARIANT else attack_table.TABLE[attack].published_steps
 
 
 def seconds(results: pa.Table, attacks: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:

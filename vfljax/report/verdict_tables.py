@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vfljax.report.judge import LOCAL_ONLY
+from vfljax.report.judge import LOCAL_ONLY_LEADER
 from vfljax.report.judged import LITTLE, Judged
 from vfljax.report.limits import of_row
 from vfljax.report.rows import PANELS
@@ -184,7 +184,7 @@ def leader(v: dict[str, Any], brief: bool = True) -> str:
     """Returns the attack that leads a configuration; with the number of its seeds unless ``brief``."""
     if not v["leader"]:
         return NONE
-    name = NO_ATTACK if v["leader"] == LOCAL_ONLY else v["leader"]
+    name = NO_ATTACK if v["leader"] == LOCAL_ONLY_LEADER else v["leader"]
     return name if brief else f"{name} (on {v['leader_seeds']} of {v['seeds']} seeds)"
 
 

@@ -28,15 +28,15 @@ from vfljax.store.header import (
     begin,
     difference,
     header_of,
-    identity,
     read_header,
     refuse_another,
     stages,
+    sweep_id,
     write,
 )
 from vfljax.store.loading import StoredSweep, StoredTrial, export, load, splits_name
 from vfljax.store.rows import (
-    LOCAL_ONLY,
+    LOCAL_ONLY_VARIANT,
     attack_summary,
     identity_columns,
     identity_of,
@@ -55,7 +55,7 @@ from vfljax.store.units import (
     read_shared,
     shared_names,
     units_of,
-    verify,
+    verify_unit,
     width_of_shard,
     write_keyed,
     write_partial,
@@ -66,7 +66,7 @@ from vfljax.store.units import (
 )
 
 __all__ = [
-    "LOCAL_ONLY",
+    "LOCAL_ONLY_VARIANT",
     "SCHEMA",
     "Damaged",
     "StoredSweep",
@@ -85,7 +85,6 @@ __all__ = [
     "finished",
     "full",
     "header_of",
-    "identity",
     "identity_columns",
     "identity_of",
     "inspect",
@@ -103,9 +102,10 @@ __all__ = [
     "shared_names",
     "splits_name",
     "stages",
+    "sweep_id",
     "units_of",
     "variant_of",
-    "verify",
+    "verify_unit",
     "width_of_shard",
     "write",
     "write_bytes",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from vfljax.store.header import read_header
 from vfljax.store.sealed import Damaged, Unreadable, damaged_roots
-from vfljax.store.units import SHARED, shared_names, units_of, verify
+from vfljax.store.units import SHARED, shared_names, units_of, verify_unit
 
 SOUND, DAMAGED, MISSING = "sound", "damaged", "not there yet"
 UNREADABLE = "may not be read"
@@ -57,7 +57,7 @@ def inspect(workdir: pathlib.Path) -> Iterator[Finding]:
 
 def _checked(workdir: pathlib.Path, unit: str) -> Finding:
     try:
-        verify(workdir, unit)
+        verify_unit(workdir, unit)
     except Damaged as error:
         return Finding(error.unit, DAMAGED, error.why)
     except Unreadable as error:

@@ -44,7 +44,7 @@ _LOCKS: dict[pathlib.Path, filelock.BaseFileLock] = {}  # one reentrant lock per
 _WARNED: set[pathlib.Path] = set()  # folders without locks
 
 
-def slug(unit: str) -> str:
+def file_name_of(unit: str) -> str:
     """Returns the name of a unit as a file's name."""
     return unit.replace("/", "__")
 
@@ -126,7 +126,7 @@ def claim(workdir: pathlib.Path, unit: str) -> Iterator[bool]:
     Args:
       unit: name of the unit.
     """
-    path = workdir / CLAIMS / f"{slug(unit)}.lock"
+    path = workdir / CLAIMS / f"{file_name_of(unit)}.lock"
     path.parent.mkdir(exist_ok=True)
     lock = _lock_of(path)
     try:
@@ -160,7 +160,7 @@ def attempt(workdir: pathlib.Path, unit: str) -> Iterator[None]:
     Args:
       unit: name of the unit.
     """
-    name = f"{slug(unit)}.{time.time_ns():016x}{uuid.uuid4().hex[:16]}.json"  # in order of time
+    name = f"{file_name_of(unit)}.{time.time_ns():016x}{uuid.uuid4().hex[:16]}.json"  # in order of time
     path = workdir / FAILURES / name
     write_text(path, json.dumps({**_this_process(), "unit": unit, "why": DIED}))
     try:
@@ -175,7 +175,7 @@ def attempt(workdir: pathlib.Path, unit: str) -> Iterator[None]:
         path.unlink(missing_ok=True)
         raise
     path.unlink(missing_ok=True)
-    for _, failure in _failures(workdir, slug(unit)):
+    for _, failure in _failures(workdir, file_name_of(unit)):
         failure.unlink(missing_ok=True)
 
 
@@ -198,7 +198,7 @@ def failures(workdir: pathlib.Path, unit: str) -> list[str]:
     """Returns why the unit failed, once for each failure, the last one last. The caller has claimed it, so
     no process is making it."""
     found = []
-    for _, path in _failures(workdir, slug(unit)):
+    for _, path in _failures(workdir, file_name_of(unit)):
         if path.suffix == EARLIER:
             continue
         try:

@@ -94,7 +94,7 @@ def read_header(workdir: pathlib.Path) -> dict[str, Any]:
     return header
 
 
-def identity(workdir: pathlib.Path) -> str:
+def sweep_id(workdir: pathlib.Path) -> str:
     """Returns the id of a sweep, a digest of its header made when that was first written. It is '' if there is
     no header, as in tests that write parts of a sweep only."""
     paths = workdir / "sweep.json", workdir / "sweep.copy.json"

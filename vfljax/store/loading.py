@@ -25,7 +25,7 @@ from vfljax.store.atomic import remove, write_table
 from vfljax.store.header import read_header
 from vfljax.store.manifest import digest_of_arrays, open_folder
 from vfljax.store.rows import (
-    LOCAL_ONLY,
+    LOCAL_ONLY_VARIANT,
     Summary,
     identity_columns,
     identity_of,
@@ -33,7 +33,7 @@ from vfljax.store.rows import (
     local_only_key,
 )
 from vfljax.store.sealed import Damaged, unsound
-from vfljax.store.units import Unit, shard_unit, table_of
+from vfljax.store.units import Unit, arrow_table, shard_unit
 from vfljax.types import PyTree
 
 NO_ROWS = pa.table({})
@@ -157,7 +157,9 @@ def _attacks(
     bottom and local-only with the same labels (both of the same seed), and the same attack if it knows every
     label (of the same trial). ``tables`` has the rows of all variants but the local-only baseline."""
     reached = {
-        local_only_key(row): row for row in local_only.to_pylist() if learner_of(row) == LOCAL_ONLY
+        local_only_key(row): row
+        for row in local_only.to_pylist()
+        if learner_of(row) == LOCAL_ONLY_VARIANT
     }
     stored = [NO_ROWS, *(tables[variant] for variant in sorted(tables))]
     rows = pa.concat_tables(stored, promote_options="permissive").to_pylist()
@@ -169,7 +171,7 @@ def _attacks(
         kept = {key: value for key, value in row.items() if key != "what"}
         for what in BASELINES:
             baseline = by_place.get(_place(row, what), {})
-            if what == LOCAL_ONLY and what in entries[row["variant"]]["baselines"]:
+            if what == LOCAL_ONLY_VARIANT and what in entries[row["variant"]]["baselines"]:
                 baseline = reached.get(local_only_key(row), {})
             kept[f"{what}_success"] = baseline.get("success")
             kept[f"{what}_test_success"] = baseline.get("test_success")
@@ -177,7 +179,7 @@ def _attacks(
             kept[f"{what}_leak"] = None if leak is None or math.isnan(leak) else leak
         out.append(kept)
     out.sort(key=lambda row: (row["label"], row["trial"], row["attack_configuration"]))
-    return table_of(out)
+    return arrow_table(out)
 
 
 def _place(row: Mapping[str, Any], what: str) -> tuple[Any, ...]:
@@ -228,14 +230,14 @@ def load(workdir: str | os.PathLike[str]) -> StoredSweep:
             for row in units.read_partial_rows(path, unit.name)
         ]
         tables[key] = pa.concat_tables(
-            [units.read_rows(path, of_key), table_of(saved)], promote_options="permissive"
+            [units.read_rows(path, of_key), arrow_table(saved)], promote_options="permissive"
         )
         if header["attacks"][key].get(
             "outdated"
         ):  # the labels of these rows name the rule that made them
             rows = tables[key].to_pylist()
             columns = [identity_columns(identity_of(row)._replace(outdated=True)) for row in rows]
-            tables[key] = table_of([row | new for row, new in zip(rows, columns, strict=True)])
+            tables[key] = arrow_table([row | new for row, new in zip(rows, columns, strict=True)])
     baseline = [unit.name for unit in there if unit.kind == units.LOCAL_ONLY]
     local_only = units.read_rows(path, baseline)
     ids = set(results["trial"].to_pylist() if results.num_rows else ())

@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from vfljax.store.atomic import replacing
-from vfljax.store.header import identity
+from vfljax.store.header import sweep_id
 from vfljax.store.sealed import KIND, SEAL, read_record, unsound, write_record
 from vfljax.types import PyTree
 
@@ -99,7 +99,7 @@ def open_folder(workdir: pathlib.Path, unit: str, sizes: bool = True) -> Folder:
         missing or have other sizes.
       Unreadable: if a permission is missing.
     """
-    sweep, blamed = identity(workdir), MANIFEST
+    sweep, blamed = sweep_id(workdir), MANIFEST
     try:
         record = read_record(workdir / unit / MANIFEST)
         if SEAL not in record:
@@ -143,7 +143,7 @@ def new_folder(
         folder.mkdir(parents=True)
         yield folder
         files = _sums(folder, files_below(folder))
-        record = {KIND: unit, "sweep": identity(workdir), "files": files, **more}
+        record = {KIND: unit, "sweep": sweep_id(workdir), "files": files, **more}
         write_record(folder / MANIFEST, record)
 
 

@@ -21,7 +21,9 @@ from vfljax.store.units import attack_unit
 from vfljax.types import AttackIdentity
 
 Summary = dict[str, dict[str, Any]]  # entries by variant
-LOCAL_ONLY = "logistic"  # the variant of the local-only baseline, whose rows belong to no trial
+LOCAL_ONLY_VARIANT = (
+    "logistic"  # the variant of the local-only baseline, whose rows belong to no trial
+)
 MARKED = 1024  # rows of the data set for which it is stored whether an attack names them rightly
 COSTS = (
     "seconds",
@@ -114,8 +116,8 @@ def attack_summary(workdir: pathlib.Path) -> Summary:
     if header["local_only"]:
         points = (point for unit in header["local_only"] for point in unit["points"])
         known = sorted({count for count, _ in points})
-        summary[LOCAL_ONLY] = {
-            **identity_columns(AttackIdentity(LOCAL_ONLY)),
+        summary[LOCAL_ONLY_VARIANT] = {
+            **identity_columns(AttackIdentity(LOCAL_ONLY_VARIANT)),
             **{"status": "ok", "steps": 0, "knobs": [{"known": count} for count in known]},
             **{"oracle": False, "labels": "", "adaptive": False, "baselines": []},
             **{"federations": [], **dict.fromkeys(COSTS, 0)},
@@ -132,7 +134,7 @@ def local_only_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
 def learner_of(row: Mapping[str, Any]) -> str:
     """Returns the name of the learner of a row of the local-only baseline."""
     identity = identity_of(row)
-    if identity.attack == LOCAL_ONLY:
-        return dict(identity.options).get("learner", LOCAL_ONLY)
+    if identity.attack == LOCAL_ONLY_VARIANT:
+        return dict(identity.options).get("learner", LOCAL_ONLY_VARIANT)
     point = f", knobs {row['attack_configuration']}" if row["attack_configuration"] else ""
     return f"{identity._replace(attackers=(0,)).label} on an untrained bottom{point}"

@@ -117,7 +117,7 @@ def finished(workdir: pathlib.Path, unit: str) -> bool:
     return (workdir / unit).is_dir() and bool(open_folder(workdir, unit))
 
 
-def verify(workdir: pathlib.Path, unit: str) -> None:
+def verify_unit(workdir: pathlib.Path, unit: str) -> None:
     """Checks every byte of a finished unit. Raises Damaged if a file does not match its manifest."""
     open_folder(workdir, unit).check_all()
 
@@ -125,7 +125,7 @@ def verify(workdir: pathlib.Path, unit: str) -> None:
 # --- tables ---
 
 
-def table_of(rows: list[dict[str, Any]]) -> pa.Table:
+def arrow_table(rows: list[dict[str, Any]]) -> pa.Table:
     """Returns rows as a table, with columns in order of first appearance."""
     names = dict.fromkeys(name for row in rows for name in row)
     return pa.table({name: [row.get(name) for row in rows] for name in names})
@@ -194,7 +194,7 @@ def write_shard(
     unit = shard_unit(name)
     with new_folder(workdir, unit, every, trials=digests, width=width) as folder:
         exchange.write(folder / exchange.FILE, arrays)
-        write_table(folder / RESULTS, table_of(rows))
+        write_table(folder / RESULTS, arrow_table(rows))
         checkpoint.save(folder / "checkpoint", weights)
     _remove_saves(workdir, unit)
 
@@ -208,7 +208,7 @@ def write_rows(workdir: pathlib.Path, unit: str, rows: list[dict[str, Any]], **a
       **about: other fields of the manifest, such as its cost.
     """
     with new_folder(workdir, unit, [], **about) as folder:
-        write_table(folder / ROWS, table_of(rows))
+        write_table(folder / ROWS, arrow_table(rows))
     _remove_saves(workdir, unit)
 
 
@@ -243,7 +243,7 @@ def write_partial_rows(workdir: pathlib.Path, unit: str, rows: list[dict[str, An
     partial = f"partial/{unit}/{len(rows)}"
     if not (workdir / partial).exists():
         with new_folder(workdir, partial, []) as folder:
-            write_table(folder / ROWS, table_of(rows))
+            write_table(folder / ROWS, arrow_table(rows))
     _remove_saves(workdir, unit, len(rows))
 
 

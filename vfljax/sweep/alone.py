@@ -22,7 +22,7 @@ from vfljax import tasks
 from vfljax.sweep.plan import Plan
 from vfljax.types import HostArray
 
-LEARNERS = {"classification": ("boosting", "logistic"), "regression": ("boosting", "ridge")}
+ALONE_LEARNERS = {"classification": ("boosting", "logistic"), "regression": ("boosting", "ridge")}
 WIDEST, MOST_ROWS = 4096, 20_000  # columns, and training rows of which the first ones are read
 ROUNDS, STEPS = 60, 200  # of boosting, and of the logistic regression's optimizer
 
@@ -63,7 +63,7 @@ def _figures(plan: Plan, seed: int) -> dict[str, float]:
     # more threads would wait for each other beside those that train
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for name in LEARNERS[tasks.of(plan.dataset.num_classes).name]:
+        for name in ALONE_LEARNERS[tasks.of(plan.dataset.num_classes).name]:
             x = raw if name == "boosting" else _standardized(raw, own.input.vocabulary)
             model = _model(name, plan.dataset.num_classes).fit(x["train"], labels[rows["train"]])
             for part in rows.keys() - {"train"}:

@@ -26,10 +26,14 @@ from vfljax.errors import UserError
 from vfljax.sweep import counterfactuals
 from vfljax.types import Array, HostArray
 
-SHARES = (100, 50, 25)  # percent of the canaries that are guessed, those with the surest guesses
+GUESSED_PERCENTS = (
+    100,
+    50,
+    25,
+)  # percent of the canaries that are guessed, those with the surest guesses
 PREFIX = "canaries_"  # of columns
 HALVES = (f"{PREFIX}select_", PREFIX)  # of the half on which attacks are chosen, and of the other
-NONE = np.full((1, 2), -1, np.int32)  # candidates of a row that is no canary
+NO_CANDIDATES = np.full((1, 2), -1, np.int32)  # candidates of a row that is no canary
 Columns = tuple[PartyColumns, ...]
 Told = dict[str, dict[str, float]]
 """For each opponent of a proxy the figures of ``guess_figures``, summed over seeds."""
@@ -75,7 +79,7 @@ def plant(dataset: Dataset, columns: Columns, splits: list[Split], experiment: C
     """
     count, recorded = experiment.canaries, experiment.training.scored_rows(len(splits[0].train))
     if not count:
-        return Planted(dataset, columns, splits, NONE, {})
+        return Planted(dataset, columns, splits, NO_CANDIDATES, {})
     given = len(splits[0].known)
     if count >= recorded - given:
         what = f"leaves none of the {recorded - given} recorded training rows for known labels"
@@ -103,7 +107,7 @@ def plant(dataset: Dataset, columns: Columns, splits: list[Split], experiment: C
         for owned in columns
     )
     labels = np.concatenate([dataset.labels, labels.ravel()]).astype(dataset.labels.dtype)
-    candidates = np.concatenate([*pairs, NONE]).astype(np.int32)
+    candidates = np.concatenate([*pairs, NO_CANDIDATES]).astype(np.int32)
     groups, recording = dataset.groups, dataset.recording
     if groups is not None:
         # a coin is independent of the row that was copied, so each has a group of its own
@@ -154,7 +158,7 @@ def guess_figures(scores: Array, labels: Array, candidates: Array, half: Array) 
         among = member & (candidates[:, 0] >= 0)
         surest = jnp.argsort(jnp.where(among, -jnp.abs(difference), jnp.inf), stable=True)
         rank = jnp.zeros(len(labels), jnp.int32).at[surest].set(jnp.arange(len(labels)))
-        for share in SHARES:
+        for share in GUESSED_PERCENTS:
             guessed = -(-share * jnp.sum(among) // 100)
             out[f"{name}guessed_{share}"] = guessed.astype(jnp.float32)
             out[f"{name}right_{share}"] = jnp.sum(among & (rank < guessed) & right) * 1.0

@@ -17,7 +17,7 @@ import numpy as np
 
 from vfljax import defenses, keys, machine, store
 from vfljax.errors import UserError
-from vfljax.sweep.grid import knobs_of, rows_of
+from vfljax.sweep.grid import knobs_of, trial_rows
 from vfljax.sweep.grouping import Group
 from vfljax.types import Array, DefenseSpec, HostArray, PyTree, Spec
 
@@ -35,7 +35,7 @@ def _uses(groups: Sequence[Group]) -> Iterator[tuple[DefenseSpec, dict[str, Any]
     """Yields every defense that trains a codebook, with the row of every trial that has the defense."""
     for group in groups:
         if makers := _makers(group.spec):
-            rows = rows_of(group.trials)
+            rows = trial_rows(group.trials)
             yield from ((maker, row) for maker in makers for row in rows)
 
 

@@ -384,7 +384,7 @@ def added(stages: Sequence[tuple[Config, pd.DataFrame]]) -> list[pd.DataFrame]:
     seen: set[tuple[int, str, int]] = set()
     out = []
     for config, table in stages:
-        rows = rows_of(configurations(config).drop(columns="configuration"))
+        rows = trial_rows(configurations(config).drop(columns="configuration"))
         keys = [repr(sorted(row.items())) for row in rows]
         number = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
         table = table.assign(configuration=number[table["configuration"].to_numpy()])
@@ -411,7 +411,7 @@ def is_split(table: pd.DataFrame) -> pd.Series:
     return table["federation"] != NO_SPLIT
 
 
-def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+def trial_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Returns each row of the table without the cells that its method lacks, as results are stored."""
     return [
         {name: value for name, value in row.items() if value == value}
@@ -420,7 +420,7 @@ def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def knobs_of(row: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """Returns the knobs of a row's chain, by the defense's name; ``row`` is one of ``rows_of``."""
+    """Returns the knobs of a row's chain, by the defense's name; ``row`` is one of ``trial_rows``."""
     return {
         name: {knob: row[f"{name}.{knob}"] for knob in defenses.TABLE[name].knobs}
         for name in filter(None, row["defenses"].split("+"))
@@ -442,7 +442,7 @@ def options_of(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def defense_values(config: Config) -> dict[str, list[tuple[dict[str, float], dict[str, Any]]]]:
     """Returns the knobs and options that the grid gives every defense, by the defense's name."""
     out: dict[str, list[tuple[dict[str, float], dict[str, Any]]]] = {}
-    for row in rows_of(configurations(config)):
+    for row in trial_rows(configurations(config)):
         options = options_of(row)
         for name, knobs in knobs_of(row).items():
             pair = knobs, options[name]

@@ -21,7 +21,7 @@ from vfljax.config import Config
 from vfljax.defenses.rows import DefenseRow
 from vfljax.errors import slug
 from vfljax.sweep.grid import check_count, is_malicious, is_split, model_name, model_of
-from vfljax.sweep.specs import DataShape, chain_of, first_of_each, knowers, make_spec
+from vfljax.sweep.specs import DataShape, chain_of, first_of_each, knowers, trial_spec
 from vfljax.types import DefenseSpec, Spec
 
 
@@ -166,7 +166,7 @@ def groups(config: Config, shape: DataShape, trials: pd.DataFrame) -> list[Group
     for (configuration, split), of in structures.items():
         if of not in specs:
             model = model_of(config, methods[configuration])
-            specs[of] = make_spec(config, shape, split, model, of.chain, malicious)
+            specs[of] = trial_spec(config, shape, split, model, of.chain, malicious)
     names: dict[Spec, str] = {}
     for of, spec in specs.items():
         name = _group_name(spec, of.model)

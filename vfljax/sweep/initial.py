@@ -17,14 +17,14 @@ from vfljax.sweep import programs
 from vfljax.types import DefenseSpec, HostArray, Spec, Weights
 
 
-def plain(spec: Spec) -> Spec:
+def without_defenses(spec: Spec) -> Spec:
     """Returns the spec without defenses and recording, and with "sgd" for every optimizer."""
     optimizers = ("sgd",) * len(spec.optimizers)
     return dataclasses.replace(spec, defenses=(), optimizers=optimizers, recorded=0)
 
 
 def models(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
-    """Returns ``plain`` with a fixed value for every field that neither initial weights nor evaluation read.
+    """Returns ``without_defenses`` with a fixed value for every field that neither initial weights nor evaluation read.
 
     Sweeps that differ in those fields alone therefore share programs.
 
@@ -33,7 +33,7 @@ def models(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
       readers: the trial's defenses that evaluation needs.
     """
     return dataclasses.replace(
-        plain(spec),
+        without_defenses(spec),
         defenses=readers,
         num_rows=1,
         batch_size=1,

@@ -12,12 +12,12 @@ from vfljax.datasets.splits import Split, distinct_rows
 from vfljax.datasets.strata import strata
 from vfljax.errors import UserError
 from vfljax.sweep import variants
-from vfljax.sweep.canaries import NONE
+from vfljax.sweep.canaries import NO_CANDIDATES
 from vfljax.sweep.plan import Plan, recorded
 from vfljax.types import HostArray, federation_of
 
 
-def check_attacks(plan: Plan) -> None:
+def check_known_labels(plan: Plan) -> None:
     """Checks, before anything is trained, whether attacks can be run.
 
     On a stored sweep an attack that cannot be run is skipped. Attacks for two classes are always skipped on
@@ -100,7 +100,7 @@ def split_arrays(
     labels: np.ndarray,
     splits: Sequence[Split],
     draws: int = 1,
-    candidates: HostArray = NONE,
+    candidates: HostArray = NO_CANDIDATES,
     groups: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
     """Returns the arrays of splits that are stored, with each seed's orders of known rows. If there are

@@ -54,7 +54,7 @@ class Shard(NamedTuple):
     stage: int = 0  # of the sweep that adds the trials; units of earlier stages are made first
 
 
-def width_of(experiment: Config, spec: Spec) -> int | None:
+def mapped_at_once(experiment: Config, spec: Spec) -> int | None:
     """Returns how many trials are mapped at once; None: as many as the backend chooses.
 
     On a CPU it is 1 for large networks: vmapped convolutions are slower there than single ones (measured).

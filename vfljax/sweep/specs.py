@@ -25,7 +25,7 @@ from vfljax.federation import optimizers
 from vfljax.federation.training import Member
 from vfljax.models import last_layer
 from vfljax.models.making import make_network
-from vfljax.sweep.grid import is_malicious, is_split, knobs_of, model_of, options_of, rows_of
+from vfljax.sweep.grid import is_malicious, is_split, knobs_of, model_of, options_of, trial_rows
 from vfljax.types import (
     HONEST,
     NO_SPLIT,
@@ -77,14 +77,14 @@ def malicious_optimizer(malicious: Malicious, honest: str) -> str:
 
 
 def chain_of(row: Mapping[str, Any]) -> tuple[DefenseSpec, ...]:
-    """Returns the static half of a row's chain, in listing order; ``row`` is one of ``grid.rows_of``."""
+    """Returns the static half of a row's chain, in listing order; ``row`` is one of ``grid.trial_rows``."""
     return tuple(
         DefenseSpec(name, tuple(sorted(options.items())))
         for name, options in options_of(row).items()
     )
 
 
-def make_spec(
+def trial_spec(
     config: Config,
     shape: DataShape,
     split: bool,
@@ -150,10 +150,10 @@ def knowers(chain: Sequence[DefenseSpec], split: bool) -> set[str]:
 def first_of_each(trials: pd.DataFrame) -> list[dict[str, Any]]:
     """Returns the first trial of each configuration with, and without a top model, with a column "split"."""
     of = trials.assign(split=is_split(trials)).drop_duplicates(["configuration", "split"])
-    return rows_of(of)
+    return trial_rows(of)
 
 
-def members_of(
+def member_of_trials(
     spec: Spec,
     trials: pd.DataFrame,
     milestones: Sequence[float],
@@ -227,7 +227,7 @@ def check(config: Config, shape: DataShape, trials: pd.DataFrame) -> None:
         for member in chain:
             _check_defense(row["method"], member, shape.num_classes)
         _check_model(model, split, shape)
-        spec = make_spec(config, shape, split, model)
+        spec = trial_spec(config, shape, split, model)
         _check_networks(spec)
         try:
             defense = defenses.build(chain, knobs_of(row))

@@ -22,9 +22,9 @@ from vfljax.federation.training import Member, Table
 from vfljax.models import weights as pretrained
 from vfljax.models.making import make_network
 from vfljax.models.parties import from_module
-from vfljax.sweep.grid import rows_of
+from vfljax.sweep.grid import trial_rows
 from vfljax.sweep.grouping import Group
-from vfljax.sweep.specs import DataShape, chain_of, members_of
+from vfljax.sweep.specs import DataShape, chain_of, member_of_trials
 from vfljax.types import Array, HostArray, Input, Spec
 
 
@@ -39,7 +39,9 @@ def _make_teacher(teacher: Teacher, reads: Input, num_classes: int) -> TeacherSp
 def _taught(group: Group) -> pd.DataFrame:
     """Returns the trials whose own chain reads scores; others may have joined the group."""
     first = group.trials.drop_duplicates("configuration")
-    reads = {row["configuration"]: defenses.reads_scores(chain_of(row)) for row in rows_of(first)}
+    reads = {
+        row["configuration"]: defenses.reads_scores(chain_of(row)) for row in trial_rows(first)
+    }
     return group.trials[group.trials["configuration"].map(reads).astype(bool)]
 
 
@@ -104,7 +106,7 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
             key = keys.fold(keys.run_key(member.seed), "defense")  # the key of the protocol's init
             return chain.teach(key, labels, spec.num_classes)
 
-        members = members_of(spec, trials, [])
+        members = member_of_trials(spec, trials, [])
         drawn = jax.jit(
             lambda members, labels_of=labels_of: jax.lax.map(labels_of, members, batch_size=64)
         )(members)

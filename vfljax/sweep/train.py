@@ -29,7 +29,7 @@ from vfljax.models import weights as pretrained
 from vfljax.sweep import batch_layout, codebooks, profile, size, teachers
 from vfljax.sweep.alone import Alone
 from vfljax.sweep.grid import defense_values, parse
-from vfljax.sweep.known import check_attacks, most_known, split_arrays
+from vfljax.sweep.known import check_known_labels, most_known, split_arrays
 from vfljax.sweep.plan import Plan, divided_as, make_plan, recorded
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.sharding import Shard
@@ -177,7 +177,7 @@ def planned(
     plugins.required(defense_values(experiment), (stored or {}).get("plugins", {}), workdir)
     plan = plan_of(experiment, stored, stages)
     if stored is None:  # on a stored sweep, attacks that cannot be run are skipped
-        check_attacks(plan)
+        check_known_labels(plan)
     return plan, size.needs(plan, workdir)
 
 

@@ -32,7 +32,7 @@ from vfljax.sweep.alone import Alone
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.saving import Saved
-from vfljax.sweep.sharding import Shard, width_of
+from vfljax.sweep.sharding import Shard, mapped_at_once
 from vfljax.types import HONEST, HostArray, PyTree, Spec, State, Weights
 
 ORDER_BYTES = 256 << 20  # orders of rows kept for the next group and shard
@@ -68,10 +68,10 @@ class Trainer:
     def __init__(
         self, plan: Plan, shard: Shard, pool: Executor, orders: Orders, width: int | None = None
     ) -> None:
-        """``width`` trials are mapped at once on each device; None: ``width_of`` decides."""
+        """``width`` trials are mapped at once on each device; None: ``mapped_at_once`` decides."""
         self.plan, self.group, self.orders = plan, plan.groups[shard.group], orders
         spec = self.group.spec
-        chosen = width or width_of(plan.experiment, spec)
+        chosen = width or mapped_at_once(plan.experiment, spec)
         self.readers = defenses.readers(spec.defenses)
         self.layout = batch_layout.layout(shard.capacity, chosen, plan.devices)
         if width:
@@ -103,7 +103,7 @@ class Trainer:
     def start(self, shard: Shard) -> tuple[training.Member, training.Snapshot]:
         """Returns a shard's members and the empty snapshot that they start from, on the devices."""
         plan, milestones = self.plan, self.plan.experiment.training.milestones
-        members = specs.members_of(
+        members = specs.member_of_trials(
             self.group.spec, self.trials(shard), milestones, plan.teachers, plan.codebooks
         )
         member = self.layout.pad(members)
@@ -222,7 +222,7 @@ def train_shard(
         _row(row, shard.name, i, figures, record, bool(finite[i]), seconds / count)
         | alone.get(row["trial"], {})
         | others.get(row["trial"], {})
-        for i, row in enumerate(grid.rows_of(trials))
+        for i, row in enumerate(grid.trial_rows(trials))
     ]
     scored = training_config.scored_rows(trainer.group.spec.num_rows)
     epochs = training_config.recorded_epochs

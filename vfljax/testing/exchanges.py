@@ -20,9 +20,9 @@ from vfljax.datasets.strata import strata
 from vfljax.models import MLP
 from vfljax.types import Agreed, HostArray, Known, View
 
-WIDTH = 6  # number of the attacker's columns
+OWN_COLUMNS = 6  # number of the attacker's columns
 CUT = 6
-BOTTOMS = (MLP((), CUT),)
+ONE_BOTTOM = (MLP((), CUT),)
 BATCH = 20
 LAYER = "party0.hidden.0"
 
@@ -67,14 +67,14 @@ def make_case(
     """
     labels = np.asarray(labels)
     rng, rows = np.random.default_rng(123), len(labels)
-    features = rng.normal(size=(rows, WIDTH)) if features is None else features
-    test_features = rng.normal(size=(10, WIDTH)) if test_features is None else test_features
+    features = rng.normal(size=(rows, OWN_COLUMNS)) if features is None else features
+    test_features = rng.normal(size=(10, OWN_COLUMNS)) if test_features is None else test_features
     gradients = np.zeros((1, rows, num_classes)) if gradients is None else np.asarray(gradients)
     epochs, _, width = gradients.shape
     embeddings = np.zeros((epochs, rows, width)) if embeddings is None else np.asarray(embeddings)
     sent = np.ones((epochs, rows), bool) if sent is None else np.asarray(sent)
     total = rows + len(test_features)
-    kernel = np.eye(WIDTH, cut, dtype=np.float32)
+    kernel = np.eye(OWN_COLUMNS, cut, dtype=np.float32)
     received = np.where(sent[:, :, None], gradients, 0.0).astype(np.float32)
     run = AttackInput(
         seed=_host(0, np.int32),
@@ -112,7 +112,7 @@ def make_case(
 
 
 @jax.jit
-def seen_of(run: AttackInput, common: CommonData) -> tuple[View, Known]:
+def attacker_of(run: AttackInput, common: CommonData) -> tuple[View, Known]:
     """Returns what the attacker sees and knows of a case.
 
     In the diagnostics, received gradients stand for clean ones, and embeddings for a layer.
@@ -159,8 +159,8 @@ def _embedded(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak
 
 def _features(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
     def columns(labels: HostArray) -> HostArray:
-        centers = 4 * (np.arange(WIDTH) % classes == labels[:, None])
-        return centers + 0.3 * rng.normal(size=(len(labels), WIDTH))
+        centers = 4 * (np.arange(OWN_COLUMNS) % classes == labels[:, None])
+        return centers + 0.3 * rng.normal(size=(len(labels), OWN_COLUMNS))
 
     return {"features": columns(labels), "test_features": columns(np.arange(10) % classes)}
 

@@ -26,7 +26,16 @@ from vfljax.attacks import Attack
 from vfljax.attacks.core import BASELINES, READS
 from vfljax.errors import check_call
 from vfljax.models import MLP
-from vfljax.testing.exchanges import BATCH, BOTTOMS, CUT, LEAKS, WIDTH, Case, make_case, seen_of
+from vfljax.testing.exchanges import (
+    BATCH,
+    CUT,
+    LEAKS,
+    ONE_BOTTOM,
+    OWN_COLUMNS,
+    Case,
+    attacker_of,
+    make_case,
+)
 from vfljax.testing.rules import MANY, finite, rule, same_bits, shape
 from vfljax.types import KINDS, NO_SPLIT, Array, HostArray, Known, Scores, View
 
@@ -57,7 +66,7 @@ class TestedAttack(NamedTuple):
     @property
     def split(self) -> bool:
         """Whether it is tried with a top model: whether the attack's first federation has one."""
-        attack = attacks.TABLE[self.name](BOTTOMS, self.num_classes, **self.options)
+        attack = attacks.TABLE[self.name](ONE_BOTTOM, self.num_classes, **self.options)
         return not isinstance(attack, Attack) or attack.federations[:1] != (NO_SPLIT,)
 
     def case(self, cut: int = 0) -> Case:
@@ -86,7 +95,7 @@ def built(name: str, options: tuple[tuple[str, Any], ...], num_classes: int, cut
 def classes_of(name: str, options: Options) -> tuple[int, ...]:
     """Returns the numbers of classes with which an attack is tried."""
     with rule(name, SHAPES, attacks.TABLE[name].factory):
-        attack = attacks.TABLE[name](BOTTOMS, 2, **options)
+        attack = attacks.TABLE[name](ONE_BOTTOM, 2, **options)
     return (2,) if isinstance(attack, Attack) and attack.binary else (2, MANY)
 
 
@@ -94,11 +103,11 @@ def classes_of(name: str, options: Options) -> tuple[int, ...]:
 def _case(num_classes: int, split: bool, cut: int) -> Case:
     """Returns a run whose embeddings, gradients and columns reveal the labels to some degree."""
     rng, labels = np.random.default_rng(5), np.arange(ROWS) % num_classes
-    centers = rng.normal(size=(num_classes, WIDTH))[labels]
+    centers = rng.normal(size=(num_classes, OWN_COLUMNS))[labels]
     features = centers + 0.3 * rng.normal(size=centers.shape)
-    test = rng.normal(size=(10, WIDTH))
+    test = rng.normal(size=(10, OWN_COLUMNS))
     if split:
-        kernel = np.eye(WIDTH, cut)  # the bottom's
+        kernel = np.eye(OWN_COLUMNS, cut)  # the bottom's
         g, z = centers @ kernel / BATCH, features @ kernel
     else:
         g = (rng.dirichlet(np.ones(num_classes), ROWS) - np.eye(num_classes)[labels]) / BATCH
@@ -170,7 +179,7 @@ def _trace_of(tested: TestedAttack) -> tuple[Any, View, Any]:
 def _traced(
     run: Callable[..., Any], knobs: tuple[str, ...], num_classes: int, split: bool, cut: int
 ) -> tuple[Any, View, Any]:
-    view, known = jax.eval_shape(seen_of, *_case(num_classes, split, cut))
+    view, known = jax.eval_shape(attacker_of, *_case(num_classes, split, cut))
     values = {knob: jax.ShapeDtypeStruct((), jnp.float32) for knob in knobs}
     trace = jax.make_jaxpr(lambda view, key, *rest: run(key, view, *rest), return_shape=True)
     closed, returned = trace(view, jax.random.key(0), known, values)
@@ -241,7 +250,7 @@ def scores_of(
       knobs: every knob's value.
       compiled: ``jitted`` or ``mapped``.
     """
-    view, known = seen_of(*case)
+    view, known = attacker_of(*case)
     numbers = {knob: jnp.float32(value) for knob, value in knobs.items()}
     scores = jax.device_get(compiled(attack.run)(key, view, known, numbers))
     if attack.host is None:

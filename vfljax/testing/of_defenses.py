@@ -24,7 +24,7 @@ from vfljax.attacks import Attack
 from vfljax.defenses import Defense, DefenseRow
 from vfljax.errors import check_call, unknown_row
 from vfljax.federation import protocol
-from vfljax.testing.exchanges import BOTTOMS
+from vfljax.testing.exchanges import ONE_BOTTOM
 from vfljax.testing.federations import (
     make_batch,
     make_context,
@@ -235,7 +235,7 @@ def _forms(attack: str, option: str) -> Iterator[Attack]:
     for named in [{name: option} for name in row.options] if option else [{}]:
         for classes in (2, 5):
             with contextlib.suppress(ValueError, TypeError):
-                yield row(BOTTOMS, classes, **named)
+                yield row(ONE_BOTTOM, classes, **named)
 
 
 def _slots(tested: TestedDefense) -> str:

@@ -146,7 +146,7 @@ def _contents(place: pathlib.Path, names: set[str]) -> dict[str, Callable[[], by
     if place.is_dir():
         named = [(p.name, functools.partial(files.content, p)) for p in files.inside(place)]
     else:
-        members = files.members(place) if place.exists() else []
+        members = files.archive_members(place) if place.exists() else []
         named = [(member.name.rpartition("/")[2], member.read) for member in members]
     return {name: read for name, read in named if name in names}
 
