@@ -179,7 +179,7 @@ def test_a_signal_within_a_callback_of_jax_waits_for_its_end(stopped, call, numb
 
 
 def test_every_command_is_a_module_of_launch_too():
-    of_a_checkout = {"benchmark", "leakbench"}
+    of_a_checkout = {"benchmark", "leakbench", "reproduce"}
     assert set(LAUNCHED) == {*COMMANDS, *of_a_checkout}
 
 

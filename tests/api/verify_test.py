@@ -62,7 +62,7 @@ def test_what_is_not_finished_is_refused_unless_asked_for(launch, refused, workd
         line = refused(name, f"--workdir={workdir}")
         assert f"{workdir} is not finished: 1 of 2 shards are not trained" in line
         assert f"`vfljax sweep --workdir={workdir}` goes on with it" in line
-    monkeypatch.setattr(page, "present", lambda *_: "the report")
+    monkeypatch.setattr(page, "present", lambda *_, verbose: "the report")
     done = launch("report", f"--workdir={workdir}", "--unfinished")
     assert (done.returncode, done.stdout) == (0, "the report\n")
 

@@ -35,7 +35,7 @@ def small() -> Iterator[None]:
     model = suite.model(2) | {"hidden": (), "top": "head", "top_hidden": ()}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(suite, "model", lambda classes: model)
-        patch.setattr(suite, "ATTACKS", {"mean": {"scores": "distance"}})
+        patch.setitem(suite.SUITES, "classification", {"mean": {"scores": "distance"}})
         patch.setattr(suite, "applicable", lambda values, plan: (["noise"], {}))
         patch.setattr(suite, "EPOCHS", (2, 2))
         patch.setattr(survey, "_revealing", lambda dataset, owners: [])

@@ -14,7 +14,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from vfljax import attacks, store
+from vfljax import attacks, store, tasks
 from vfljax.auditing import suite
 from vfljax.config import Config, as_axis, changed
 from vfljax.errors import UserError, argument
@@ -197,15 +197,16 @@ def attacks_of(found: Judged, kinds: Collection[str]) -> Mapping[str, Mapping[st
     names = [name for name in names if federation_of(name).kind in kinds]
     applying = Applying(found.experiment, found.sweep.header, names, {})
     panel = SPLIT if SPLIT in kinds else NO_SPLIT
-    wanted = {
+    applied = {
         name
         for chain in found.trials["defenses"].unique()
         for name in applying.families(panel, chain)
     }
+    of_task = suite.SUITES[tasks.of(facts.classes).name]
     others = {
-        name: {option: as_axis(axis)[0] for option, axis in suite.ATTACKS.get(name, {}).items()}
+        name: {option: as_axis(axis)[0] for option, axis in of_task.get(name, {}).items()}
         for name in attacks.TABLE
-        if name in wanted and name not in stored
+        if name in applied and name not in stored
     }
     known = facts.known or suite.KNOWN
     return suite.suited({**stored, **others}, [*kinds], known, facts.classes)

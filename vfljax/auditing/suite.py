@@ -39,6 +39,7 @@ __all__ = [
     "FEDERATIONS",
     "OF_TREES",
     "SHARES",
+    "SUITES",
     "method",
     "middle",
     "model",

@@ -76,8 +76,8 @@ def limited(**limits: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Returns a decorator by which a loader checks its options first, each as ``check_option`` does.
 
     Args:
-      **limits: of options, as of ``check_option``. Options whose default is no bool, integer, share or text are not
-        checked.
+      **limits: of options, as of ``check_option``. Options whose default is no bool, integer, share or text are
+        not checked.
     """
 
     def decorate(loader: Callable[P, T]) -> Callable[P, T]:

@@ -85,7 +85,9 @@ class WireParty(NamedTuple):
     embeddings: np.ndarray | None  # [E, N, D]
     gradients: np.ndarray | None  # [E, N, D]
     columns: np.ndarray | None  # [N, F]
-    nodes: np.ndarray | None = None  # [T, L, N] int32 of trees, numbered by ``wire_trees.renumbered``
+    nodes: np.ndarray | None = (
+        None  # [T, L, N] int32 of trees, numbered by ``wire_trees.renumbered``
+    )
     sent: np.ndarray | None = None  # [E, N] bool; None: what was sent is ``Wire.sent``
 
 

@@ -15,7 +15,7 @@ def renumbered(nodes: np.ndarray) -> np.ndarray:
 
 
 def one_hot(nodes: np.ndarray) -> np.ndarray:
-    """Returns the paths of all rows [N, W]: a column for each node of ``renumbered`` nodes, 1 for the rows in it."""
+    """Returns the paths of all rows [N, W]: a column for each of the ``renumbered`` nodes, 1 for its rows."""
     columns = [level == node for tree in nodes for level in tree for node in range(level.max() + 1)]
     return np.stack(columns or [np.zeros(nodes.shape[2])], axis=1).astype(np.float32)
 

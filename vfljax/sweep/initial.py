@@ -24,7 +24,7 @@ def without_defenses(spec: Spec) -> Spec:
 
 
 def models(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
-    """Returns ``without_defenses`` with a fixed value for every field that neither initial weights nor evaluation read.
+    """Returns a spec without defenses, with fixed values where neither initial weights nor evaluation read.
 
     Sweeps that differ in those fields alone therefore share programs.
 
