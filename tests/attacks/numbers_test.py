@@ -133,6 +133,18 @@ def test_the_residual_and_the_own_output_are_the_label_exactly():
     np.testing.assert_allclose(scores.train[:, 0], y, atol=1e-5)
 
 
+def test_gradients_of_several_epochs_are_of_full_batches():
+    """Whoever is in the short batch of the last epoch was in full ones before."""
+    y, arrays = drawn(False)
+    case = cases.make_case(y, 1, known=0, cut=1, **arrays)
+    view, known = cases.seen_of(case)
+    full = jnp.float32(-2 * y[:, None] / BATCH)
+    sums = view.sums._replace(gradient=full * view.sums.count[:, None])
+    attack = of_attacks.built("direct", (("epoch", "mean"),), 1, 1)
+    scores = attack.run(jax.random.key(0), view._replace(sums=sums), known, {})
+    np.testing.assert_allclose(scores.train[:, 0], y, atol=1e-5)
+
+
 @pytest.mark.parametrize("huber", [0.0, 0.5])
 def test_the_protocol_sends_what_the_direct_attack_reads(huber):
     """g of a batch of the squared loss, or of Huber's, whose residual is clipped."""

@@ -120,7 +120,7 @@ def test_shares_that_sum_to_one_use_every_row_and_leftovers_of_a_few_rows_do_no_
 
 @pytest.mark.parametrize("rare", [1, 2])
 def test_a_class_of_too_few_rows_for_each_part_is_named(rare):
-    said = f"class no has {rare} rows and none of the .*: leave the class out"
+    said = f"class no has {rare} rows and none of the .*: leave them out"
     for most in (splits.MANY, 10):
         with mock.patch.object(splits, "MANY", most):
             dataset = few([60, rare], classes=("yes", "no"))

@@ -6,10 +6,14 @@ import pytest
 
 from tests.datasets.refusals import refused
 from vfljax.datasets import load, prepared
+from vfljax.datasets.core import Dataset, PartyColumns
+from vfljax.datasets.label_permutation import equal_scores, permute_labels
 from vfljax.datasets.splits import split_rows
 from vfljax.datasets.strata import class_counts, strata, stratified
 from vfljax.datasets.table import from_frame
+from vfljax.errors import UserError
 from vfljax.sweep.known import split_arrays
+from vfljax.types import Input
 
 AMOUNTS = pd.DataFrame({"a": range(6), "y": ["1.5", "-2", "1e3", "0", "0.25", "7"]})
 
@@ -28,6 +32,12 @@ def test_a_label_of_numbers_is_kept_as_it_is():
         (["1.5", "high", "2"], {"task": "regression"}, "'high', which is no finite number"),
         (["1.5", "1e39", "2"], {"task": "regression"}, "which is no finite number"),
         (["1.5", "1.5", "1.5"], {"task": "regression"}, "at least two numbers are needed"),
+        (
+            ["1700000001", "1700000002", "1700000009"],
+            {"task": "regression"},
+            "too little for float32",
+        ),
+        (["1e-42", "2e-42", "3e-42"], {"task": "regression"}, "too little for float32"),
         (["1.5", "0.5", "2"], {"task": "regression", "bins": 2}, "bins=2 is of classes"),
         (["1.5", "0.5", "2"], {"task": "numbers"}, "unknown task 'numbers'"),
         (["1.5", "0.5", "2"], {}, "give task=regression to keep the numbers, or bins=2"),
@@ -72,3 +82,26 @@ def test_numbers_are_prepared_and_read_back(tmp_path):
     np.testing.assert_array_equal(again.labels, data.labels)
     assert (again.num_classes, again.labels.dtype) == (1, np.float32)
     prepared.verify(tmp_path / "kept")
+
+
+def test_labels_that_are_too_rare_to_be_in_all_parts_are_refused_by_their_range():
+    labels = np.float32([0] * 199 + [7.5])
+    data = load("diabetes", "", {})
+    data = data._replace(features=data.features[:200], labels=labels)
+    with pytest.raises(UserError, match=r"data: labels from 7\.5 to 7\.5 has 1 rows"):
+        split_rows(data, 0, 0.6, 0.2, 0.2)
+
+
+def test_rows_are_grouped_by_the_numbers_that_columns_predict():
+    """Labels that are permuted within groups are as well predicted, and only by that."""
+    rng = np.random.default_rng(2)
+    mine, hidden = rng.normal(size=(2, 2000, 1)).astype(np.float32)
+    labels = (mine + hidden)[:, 0]
+    data = Dataset("sum", np.hstack([mine, hidden]), labels, 1)
+    columns = PartyColumns(mine, Input("table", (1,)))
+    groups = equal_scores(data, [columns], 10)
+    assert np.bincount(groups).tolist() == [200] * 10
+    again = permute_labels(data, 1.0, groups).labels
+    by_mine, by_hidden = (abs(np.corrcoef(again, x[:, 0])[0, 1]) for x in (mine, hidden))
+    assert by_mine == pytest.approx(np.corrcoef(labels, mine[:, 0])[0, 1], abs=0.05)
+    assert by_hidden < 0.1

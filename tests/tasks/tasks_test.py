@@ -89,6 +89,18 @@ def test_scores_are_mapped_to_labels_by_the_best_maps_of_the_other_half():
     assert np.isnan(np.asarray(found["right"])[~kept]).all()
 
 
+def test_figures_of_sure_rows_do_not_depend_on_the_labels_unit():
+    """Squares of large labels leave float32."""
+    rng = np.random.default_rng(5)
+    s = rng.normal(size=300).astype(np.float32)
+    y = np.round(s + 0.3 * rng.normal(size=300), 1)
+    weights = (rng.random(300) < 0.8).astype(np.float32)
+    sure = harness.quick_jit(regression.sure)
+    found, expected = (sure(s[:, None], np.float32(of), weights) for of in (1e21 * y, y))
+    for name in ("r2_monotone", "r2_linear", "within_tenth"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-4)
+
+
 def test_scores_without_a_direction_are_turned_and_rows_without_a_guess_are_in_the_middle():
     scores, labels, weights = drawn(50, 3)
     task, scores = tasks.of(1), scores[:, None]

@@ -28,9 +28,10 @@ A row without a negative entry has no guess, which counts as wrong. With ``most_
 without a positive entry, and with ``largest`` for rows of zeros.
 
 Of labels that are numbers (ours) every party receives g = 2 (f - y) / B of a squared loss, so that -g B / 2 is
-the residual y - f in standard deviations of the label, with B the rows of the row's own batch. It is the label
-but for the prediction, which is near 0 at first; of Huber's loss it is clipped. ``own`` adds what the attacker
-sent, its own part of f. If it is the only party with columns, that is the label exactly.
+the residual y - f in standard deviations of the label, with B the rows of the row's own batch, or of a full
+one for sums over epochs. It is the label but for the prediction, which is near 0 at first; of Huber's loss it
+is clipped. ``own`` adds what the attacker sent, its own part of f. If it is the only party with columns, that
+is the label exactly.
 
 Over epochs (ours): against zero-mean noise ``epoch="mean"`` reads a row's average gradient; against
 compression, PPDL and rounding ``epoch="votes"`` reads its average sign. Colluders average what they received.
@@ -154,7 +155,10 @@ def _of_numbers(epoch: int | str, own: bool) -> Attack:
         g, sent = core.received(view, epoch)
         place = core.place_of(view, epoch)
         # without a top model every party receives the same gradient, and f is the sum of their outputs
-        score = -jnp.mean(g, axis=1) * batch_sizes(view, place) / 2
+        size = batch_sizes(view, place)
+        if isinstance(epoch, str):  # over epochs nearly all of a row's batches are full ones
+            size = jnp.max(size)
+        score = -jnp.mean(g, axis=1) * size / 2
         if own:
             z = jnp.sum(view.embeddings, axis=2)
             among = view.sent if epoch == "mean" else view.sent[place][None]

@@ -13,7 +13,7 @@ from vfljax.auditing.suite import KNOWN
 from vfljax.auditing.survey import COPY, RevealingColumn, Survey, above_chance
 from vfljax.datasets import describing
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.strata import stratified
+from vfljax.datasets.strata import noun, stratified
 from vfljax.datasets.table_errors import one_line
 from vfljax.report.words import count, listed
 from vfljax.sweep.grid import configurations, parse
@@ -87,12 +87,12 @@ def known_note(dataset: Dataset, known: int) -> list[str]:
     """
     if known >= KNOWN:
         return []
-    dataset = stratified(dataset)
+    kind, dataset = noun(dataset), stratified(dataset)
     counts = np.bincount(dataset.labels, minlength=dataset.num_classes)
     rarest = int(counts.argmin())
     name = one_line(dataset.classes[rarest]) if dataset.classes else str(rarest)
     return [
-        f"Attackers know {known} labels and not {KNOWN}: of class {name}, which has "
+        f"Attackers know {known} labels and not {KNOWN}: of {kind} {name}, which has "
         f"{count(int(counts[rarest]), 'row')}, they know no more than half of the training rows. "
         "known asks for another number."
     ]

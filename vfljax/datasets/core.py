@@ -159,6 +159,18 @@ def classes(name: str, labels: np.ndarray, num_classes: int | None = None) -> np
     return out
 
 
+ROUNDED = 1e-3  # the most that float32 may move a label that is a number, in standard deviations
+TOO_NEAR = "differ by too little for float32"
+APART = "subtract their mean, or choose another unit"
+
+
+def rounds_off(labels: np.ndarray) -> bool:
+    """Returns whether float32 cannot tell labels [R] float64 apart well enough, as times since 1970 that differ
+    by seconds."""
+    moved, spread = np.abs(labels.astype(np.float32) - labels).max(), labels.std()
+    return bool(moved > ROUNDED * spread or spread < np.finfo(np.float32).tiny)
+
+
 def numbers(name: str, labels: np.ndarray) -> np.ndarray:
     """Checks labels that are numbers, and returns them [R] float32.
 
@@ -167,7 +179,7 @@ def numbers(name: str, labels: np.ndarray) -> np.ndarray:
       labels: [R].
 
     Raises:
-      UserError: for a label that is not finite in float32, or if all labels are equal.
+      UserError: for a label that is not finite in float32, or if all labels are equal or it rounds them off.
     """
     with np.errstate(over="ignore"):
         out = np.asarray(labels).astype(np.float32)
@@ -177,6 +189,8 @@ def numbers(name: str, labels: np.ndarray) -> np.ndarray:
         raise UserError(what, remedy="correct it, or leave the row out")
     if (out == out[0]).all():
         raise UserError(f"{name}: all labels are {out[0]:g}: at least two numbers are needed.")
+    if rounds_off(np.asarray(labels, np.float64)):
+        raise UserError(f"{name}: labels {TOO_NEAR}", remedy=APART)
     return out
 
 

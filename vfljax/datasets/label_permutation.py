@@ -23,6 +23,7 @@ import numpy as np
 
 from vfljax.datasets.core import Dataset, PartyColumns
 from vfljax.datasets.numbers import FOLDS, out_of_fold
+from vfljax.datasets.strata import stratified
 from vfljax.errors import UserError
 
 SALT = 15485863
@@ -65,7 +66,8 @@ def equal_scores(dataset: Dataset, columns: Sequence[PartyColumns], count: int) 
 
     The probabilities are those of a logistic regression on the rows of other folds (``numbers.out_of_fold``).
     The rows of each likeliest class are divided into ``count`` groups of equally many rows, in the order of
-    that class's probability.
+    that class's probability. Labels that are numbers are predicted by ridge regression, and all rows are
+    divided in the order of the predicted numbers.
 
     Args:
       dataset: whose labels are read.
@@ -75,10 +77,8 @@ def equal_scores(dataset: Dataset, columns: Sequence[PartyColumns], count: int) 
     Raises:
       UserError: if a class has fewer rows than there are folds.
     """
-    if dataset.num_classes == 1:
-        what = "is of classes, and these labels are numbers"
-        raise UserError(what, field="data.permute_groups", value=count, remedy="choose 0")
-    rarest = int(np.bincount(dataset.labels, minlength=dataset.num_classes).min())
+    drawn = stratified(dataset)
+    rarest = int(np.bincount(drawn.labels, minlength=drawn.num_classes).min())
     if rarest < FOLDS:
         what = f"needs {FOLDS} rows of each class, and the rarest has {rarest}"
         raise UserError(what, field="data.permute_groups", value=count, remedy="choose 0")

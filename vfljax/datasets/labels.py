@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vfljax.datasets.bins import MOST_CLASSES, classes_of, most_often, names_of, spelled, thresholds
-from vfljax.datasets.core import SourceColumn
+from vfljax.datasets.core import APART, TOO_NEAR, SourceColumn, rounds_off
 from vfljax.datasets.notations import PADDED, is_number, ordered
 from vfljax.datasets.source_columns import Place, Texts
 from vfljax.datasets.table_errors import alike, csv_option, fault, quoted
@@ -89,7 +89,7 @@ def _numbers(texts: Texts, name: str, place: Place) -> tuple[np.ndarray, SourceC
     """Returns the numbers [rows with a label] float32, and what is said of the column.
 
     Raises:
-      UserError: for a value that is no finite number of float32, and if all are equal.
+      UserError: for a value that is no finite number of float32, and if all are equal, or too near for it.
     """
     most = float(np.finfo(np.float32).max)
     for code, value in enumerate(texts.values):
@@ -102,6 +102,8 @@ def _numbers(texts: Texts, name: str, place: Place) -> tuple[np.ndarray, SourceC
     if labels.min() == labels.max():
         what = f"is the label and is {spelled(labels[0])} in all rows"
         raise place.fault(name, what, "at least two numbers are needed")
+    if rounds_off(labels):
+        raise place.fault(name, f"is the label, and its numbers {TOO_NEAR}", APART)
     note = f"of numbers from {spelled(labels.min())} to {spelled(labels.max())}"
     return labels.astype(np.float32), SourceColumn(name, "label", int(gone.sum()), note=note)
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, hstack
 
 from vfljax.datasets.core import PartyColumns
+from vfljax.datasets.strata import strata
 
 if TYPE_CHECKING:
     from vfljax.types import Input  # it imports JAX, which no data set needs
@@ -67,15 +68,23 @@ def linear_model() -> Any:
 
 
 def out_of_fold(columns: Sequence[PartyColumns], labels: np.ndarray) -> np.ndarray:
-    """Returns each row's probabilities [R, C] by ``linear_model`` on the rows of other folds.
+    """Returns each row's probabilities [R, C] by ``linear_model`` on the rows of other folds, or its number
+    [R, 1] by ridge regression.
 
     Args:
       columns: of the parties, of R rows.
-      labels: [R], each of C classes at least ``FOLDS`` times.
+      labels: [R], each of C classes, or stratum of numbers, at least ``FOLDS`` times.
     """
+    from sklearn.linear_model import Ridge
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MaxAbsScaler
 
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
     x = joined_numbers(columns, slice(None))
+    if labels.dtype.kind == "f":
+        folds, model = [*folds.split(x, strata(labels))], make_pipeline(MaxAbsScaler(), Ridge())
+        found: Any = cross_val_predict(model, x, labels.astype(np.float64), cv=folds)
+        return found[:, None]
     chances: Any = cross_val_predict(linear_model(), x, labels, cv=folds, method="predict_proba")
     return chances

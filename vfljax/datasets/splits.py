@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.strata import stratified
+from vfljax.datasets.strata import noun, stratified
 from vfljax.datasets.table_errors import one_line
 from vfljax.errors import Field, UserError
 
-REMEDY = ("leave the class out, or give more rows", Field("data.shares", " or larger shares"))
+REMEDY = ("leave them out, or give more rows", Field("data.shares", " or larger shares"))
 SMALLER = "smaller groups (equal rows of a table are one, unless its option groups names a column)"
 MANY = 1 << 21  # more rows than this are split by ``_stratified_arrays``
 
@@ -64,7 +64,7 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
       UserError: for sizes that do not fit, and for a part that lacks a class; a test part may lack a class
         that the published test part lacks too.
     """
-    dataset = stratified(dataset)
+    kind, dataset = noun(dataset), stratified(dataset)
     labels, total = dataset.labels, len(dataset.labels)
     if dataset.recording is not None:
         of_runs = dataset.recording.known
@@ -110,7 +110,7 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
         left_over = spare if spare >= dataset.num_classes else 0
         train_rows, _ = _stratified(dataset, rest, sizes[0], left_over, seed)
     parts = (np.asarray(rows, np.int32) for rows in (train_rows, validation_rows, test_rows))
-    return _complete(dataset, present, Split(*parts))
+    return _complete(dataset, kind, present, Split(*parts))
 
 
 class Unused(NamedTuple):
@@ -148,9 +148,9 @@ def unused(dataset: Dataset, split: Split, train: float, validation: float, test
     return Unused(0 if grouped else left, left if grouped else 0, int(tested.sum()), published)
 
 
-def _complete(dataset: Dataset, present: np.ndarray, split: Split) -> Split:
-    """Returns the split; raises UserError if a part lacks one of the ``present`` classes. A test part that is
-    drawn from the published one needs only the classes of the latter."""
+def _complete(dataset: Dataset, kind: str, present: np.ndarray, split: Split) -> Split:
+    """Returns the split; raises UserError if a part lacks one of the ``present`` classes, which messages call
+    ``kind``. A test part that is drawn from the published one needs only the classes of the latter."""
     for part, rows in zip(("training", "validation", "test"), split[:3], strict=True):
         expected = present
         if part == "test" and dataset.test is not None:
@@ -165,7 +165,7 @@ def _complete(dataset: Dataset, present: np.ndarray, split: Split) -> Split:
                 remedy = (*REMEDY, f" or {SMALLER}")
             has = f"{of_class.sum()} rows{of_groups} and none of the {len(rows)} of the {part} part"
             least = "training, validation and test need one each"
-            raise UserError(f"data: class {name} has {has}: {least}", remedy=remedy)
+            raise UserError(f"data: {kind} {name} has {has}: {least}", remedy=remedy)
     return split
 
 

@@ -28,6 +28,11 @@ def stratified(dataset: Dataset) -> Dataset:
     return dataset._replace(labels=labels, num_classes=len(names), classes=names)
 
 
+def noun(dataset: Dataset) -> str:
+    """Returns what messages call a stratum: a class, or labels in a range."""
+    return "class" if dataset.num_classes > 1 else "labels from"
+
+
 def class_counts(dataset: Dataset, rows: int) -> list[int]:
     """Returns how many of the first ``rows`` rows each class has; numbers count as one class."""
     if dataset.num_classes == 1:

@@ -14,7 +14,7 @@ from vfljax.report.judged import Judged
 
 LEAST = 8  # columns that a cut cell keeps at least
 GAP = "  "
-OPTIONAL = ("remark", "strongest attack", "change", "gain kept", "accuracy", "AUC")
+OPTIONAL = ("remark", "strongest attack", "change", "gain kept", "accuracy", "AUC", "R²")
 """Columns of the verdicts that are left out, in this order, until the others fit."""
 
 

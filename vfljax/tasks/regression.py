@@ -107,9 +107,11 @@ def sure(
     chex.assert_rank([scores, labels, weights], [2, 1, 1])
     s = _filled(scores)
     half = jnp.cumsum(weights).astype(jnp.int32) % 2
-    # standardized, because sums of squares of large numbers leave float32
+    # in units of the largest, because sums of squares of large numbers leave float32
     count = jnp.maximum(jnp.sum(weights), 1.0)
-    y = (labels - jnp.sum(weights * labels) / count) * weights
+    y = (labels - jnp.sum(weights * labels / count)) * weights
+    largest = jnp.max(jnp.abs(y))
+    y = y / jnp.where(largest > 0, largest, 1.0)
     spread = jnp.sqrt(jnp.sum(y**2) / count)
     y = y / jnp.where(spread > 0, spread, 1.0)
     residual = {}
