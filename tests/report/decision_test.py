@@ -160,6 +160,28 @@ def test_a_sweep_that_has_reached_no_defense_is_unfinished():
     assert decide(of._replace(unfinished=True)).reason is Reason.UNFINISHED
 
 
+def test_points_that_were_not_reached_may_protect():
+    denied = point(1, 0.8, e=0.2)
+    assert decided(denied, unfinished=True).answer is Answer.NONE_PROTECTS  # seeds lack alone
+    found = decided(denied, unfinished=True, unreached=True)
+    assert (found.answer, found.reason) == (Answer.OPEN, Reason.UNFINISHED)
+
+
+def test_a_point_is_reached_once_it_is_attacked_or_has_diverged():
+    leaks = {"probe/mean": 0.9, "test_utility": 0.88}
+    grid = {"undefended": {}, "noise": {"noise": {"scale": [0.1, 1.0]}}}
+    every = made(BARE, leaks, leaks, config={"grid": grid})
+    assert not judging._unreached(every, "split")
+    assert judging._unreached(made(BARE, leaks, config={"grid": grid}), "split")
+    second = every.verdicts["configuration"] == 2
+    waits = every._replace(verdicts=every.verdicts.assign(leak=every.verdicts["leak"].mask(second)))
+    assert judging._unreached(waits, "split")
+    diverged = every.trials["configuration"] == 2
+    assert not judging._unreached(
+        waits._replace(trials=every.trials.assign(diverged=diverged)), "split"
+    )
+
+
 def test_families_that_were_not_reached_are_unfinished():
     lacking = {0: frozenset({"joint"})}
     assert decided(point(1, 0.6, e_upper=0.06), untried=lacking).reason is Reason.FAMILIES

@@ -30,8 +30,8 @@ was tried, or whose leak is at most what the user accepts, and whose cost is kep
 |                                       | apply were tried on it, and no figure is missing                     |
 | switch on X at Y                      | X at Y holds; an attack that knows it and all families that apply    |
 |                                       | were tried on it, no figure is missing, and no fresh seeds deny it   |
-| no defense protects and keeps the gain| there are points, and all are denied; all families that apply were   |
-|                                       | tried on undefended                                                  |
+| no defense protects and keeps the gain| there are points, all of the sweep were reached, and all are denied; |
+|                                       | all families that apply were tried on undefended                     |
 | open                                  | all else; ``Reason`` says why                                        |
 
 A point that limits left open, and that alone is judged again on fresh seeds, holds if it holds on these, at one
@@ -121,6 +121,7 @@ class Evidence(NamedTuple):
     untried: Mapping[int, frozenset[str]] = {}
     stage2: bool = False  # whether ``final`` is of seeds that were set aside for the decision
     unfinished: bool = False
+    unreached: bool = False  # whether the sweep has points that are not trained or not attacked yet
     fresh: Sequence[Row] = ()  # on fresh seeds, by ``--confirm``
     diverged: bool = False  # whether all trials did
     level: float = LEVEL  # of the limits of ``final``
@@ -281,7 +282,7 @@ def decide(of: Evidence) -> Decided:
     if not points:
         return out._replace(reason=Reason.UNFINISHED if of.unfinished else Reason.NO_DEFENSE)
     undecided = tuple(v for v in points if not denied(v, goal))
-    if not undecided and not lacking:
+    if not undecided and not lacking and not of.unreached:
         return out._replace(answer=Answer.NONE_PROTECTS)
     # figures of the seeds that explored do not stand beside those of the seeds that decide
     able = [v for v in undecided if v["configuration"] in known] if of.stage2 else undecided

@@ -47,7 +47,7 @@ from vfljax.report.points import members, members_of, points_of, same_points
 from vfljax.report.rows import Facts, Frames, read_frames
 from vfljax.store import StoredSweep
 from vfljax.store.units import LOCAL_ONLY
-from vfljax.sweep.grid import experiment_of
+from vfljax.sweep.grid import configurations, experiment_of
 
 CONFIRMED, STAGE2 = "confirmed", "decided"
 """The folders within a sweep's that have the sweep of what an answer names, on fresh seeds, and for each panel
@@ -207,6 +207,7 @@ def decided(found: Judged) -> Judged:
                 untried=untried,
                 stage2=panel in found.stage2,
                 unfinished=bool(found.sweep.unfinished),
+                unreached=bool(found.sweep.unfinished) and _unreached(found, panel),
                 fresh=decision.of_panel(found.confirmed, facts.known, panel),
                 diverged=diverged,
                 level=level,
@@ -218,6 +219,16 @@ def decided(found: Judged) -> Judged:
     recommended = np.array([place in chosen for place in places], bool)
     recommended &= (verdicts["known"] == facts.known).to_numpy(bool)
     return found._replace(verdicts=verdicts.assign(recommended=recommended), decisions=decisions)
+
+
+def _unreached(found: Judged, panel: str) -> bool:
+    """Returns whether points of a sweep are not trained, or are not attacked in a panel. One that diverged on
+    all seeds is not attacked."""
+    planned = len(configurations(found.experiment))
+    of = found.leading[found.leading["panel"] == panel]
+    able = found.trials.loc[~found.trials["diverged"], "configuration"]
+    waiting = of["leak"].isna() & of["configuration"].isin(able)
+    return found.trials["configuration"].nunique() < planned or bool(waiting.any())
 
 
 def judge_frames(
