@@ -38,6 +38,8 @@ def test_each_answer_has_its_requirements(unmet):
     none = made(BARE, BARE)
     assert "with no defense, leak AUC may be .9" in unmet(none, most=0.9)
     assert unmet(none, most=1.0) == ""
+    none.decisions["split"].bare["incomplete"] = True
+    assert "with no defense, attacks lack figures" in unmet(none, most=1.0)
     assert "No defense that was tried" in unmet(none, refused={Verdict.CANNOT_SAY})
     nothing = made({"probe/mean": 0.61})
     assert unmet(nothing, most=0.7, refused={Verdict.CANNOT_SAY}) == ""

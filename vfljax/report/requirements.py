@@ -71,6 +71,8 @@ def _unmet(
         return f"{where}: {answer}"
     row = of.point or of.bare
     with_it = f"{where}, with {row['label'] if of.point else 'no defense'}"
+    if not math.isnan(most) and row["incomplete"]:
+        return f"{with_it}, attacks lack figures, so that more may leak than --fail_above={most:g}."
     if not math.isnan(most) and not row["leak_upper"] <= most:
         text, allowed = apart(row["leak_upper"], most)
         return f"{with_it}, {facts.scale} may be {text}: more than --fail_above={allowed}."
