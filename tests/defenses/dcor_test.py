@@ -26,13 +26,15 @@ def problem(seed):
     return z, rng.integers(3, size=ROWS)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_the_penalty_and_its_gradient_are_the_twins(form):
+@pytest.mark.parametrize(("form", "classes"), [*((form, 3) for form in FORMS), ("log_squared", 1)])
+def test_the_penalty_and_its_gradient_are_the_twins(form, classes):
+    """Of classes, and of numbers, some of which are equal."""
     z, labels = problem(1)
-    value, gradient = penalty_and_gradient(z, labels, 3, form)
-    np.testing.assert_allclose(value, reference.penalty(z, labels, 3, form), rtol=1e-5)
+    labels = labels if classes > 1 else (labels**2 - z[:, 0].round(1)).astype(np.float32)
+    value, gradient = penalty_and_gradient(z, labels, classes, form)
+    np.testing.assert_allclose(value, reference.penalty(z, labels, classes, form), rtol=1e-5)
     # where rows are equal their distance is even in every step, so it counts as 0
-    twin = functools.partial(reference.penalty, labels=labels, classes=3, form=form)
+    twin = functools.partial(reference.penalty, labels=labels, classes=classes, form=form)
     numeric = differences(twin, z.astype(float), 1e-5)
     assert np.abs(numeric).max() > 1e-2
     np.testing.assert_allclose(gradient, numeric, atol=1e-5 * max(1, np.abs(numeric).max()))

@@ -36,8 +36,10 @@ def one_hot(labels, classes):
 
 
 def penalty(z, labels, classes, form="log_squared", floor=1e-12):
-    """log R^2, R^2, log R or R of embeddings and one-hot labels; R^2 is floored inside the log."""
-    squared = squared_distance_correlation(z, one_hot(labels, classes))
+    """log R^2, R^2, log R or R of embeddings and one-hot labels, or numbers of 1 class; R^2 is floored inside
+    the log."""
+    y = [[label] for label in labels] if classes == 1 else one_hot(labels, classes)
+    squared = squared_distance_correlation(z, y)
     return {
         "log_squared": math.log(max(squared, floor)),
         "squared": squared,
