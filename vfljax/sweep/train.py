@@ -94,6 +94,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         "backend": jax.default_backend(),
         "devices": jax.device_count(),
         "effort": plan.effort._asdict(),
+        "joins": plan.joins,
         "switches": switches.changed(),
         "data": {
             "name": dataset.name,
@@ -158,7 +159,7 @@ def plan_of(
         return make_plan(experiment, stages)
     every = store.stages(stored, experiment.stored, [stage.stored for stage in stages])
     earlier = [parse(stage, beyond_limits=True) for stage in every[:-1]]
-    return divided_as(make_plan(experiment, earlier), stored)
+    return divided_as(make_plan(experiment, earlier, stored.get("joins", False)), stored)
 
 
 def planned(
