@@ -77,7 +77,7 @@ class Seen(NamedTuple):
 def opened(workdir: pathlib.Path, data_dir: str | None = None) -> Stored:
     """Returns a stored sweep, finished or not, as attacks are given it."""
     plan = running.stored_plan(workdir, data_dir=data_dir, unfinished=True)
-    return run.opened(plan, workdir, read_header(workdir))
+    return run.opened_sweep(plan, workdir, read_header(workdir))
 
 
 def attackers_of(stored: Stored, federation: str) -> tuple[tuple[int, ...], ...]:

@@ -40,7 +40,7 @@ __all__ = [
 
 
 def seen_of(case: Case) -> tuple[View, Known]:
-    """What the attacker sees and knows of a case (``exchanges.seen_of``)."""
+    """What the attacker sees and knows of a case (``exchanges.attacker_of``)."""
     return exchanges.attacker_of(case.run, case.common)
 
 
