@@ -21,7 +21,7 @@ import numpy as np
 
 from vfljax import store
 from vfljax.report.lower_limits import strongest_guesses, told_by_columns
-from vfljax.report.rows import read
+from vfljax.report.rows import read_frames
 from vfljax.types import HostArray
 
 CLAIMED = 1.0  # configs/canaries.py
@@ -40,7 +40,7 @@ def _limits(values: HostArray) -> str:
 def table(workdir: pathlib.Path) -> Iterable[list[str]]:
     """A row for each configuration of the sweep in ``workdir``."""
     sweep = store.load(workdir)
-    rows, trials, *_ = read(sweep)
+    rows, trials, *_ = read_frames(sweep)
     columns = told_by_columns(sweep.header["data"].get("told", {}))
     for number, method in trials.groupby("configuration")["method"].first().items():
         found = rows[rows["configuration"] == number]

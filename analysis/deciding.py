@@ -46,7 +46,7 @@ from vfljax.report.decision import LOOKS, Answer, Evidence, Reason, Row
 from vfljax.report.judge import judge
 from vfljax.report.limits import LEVEL, Floats, half_row
 from vfljax.report.points import points_of
-from vfljax.report.rows import Frames, read
+from vfljax.report.rows import Frames, read_frames
 from vfljax.report.verdicts import EXCESS, Verdict
 from vfljax.sweep.grid import experiment_of
 
@@ -269,7 +269,7 @@ def main() -> None:
         vfljax.run_sweep(config_of(case), folder)
         hours = (time.monotonic() - began) / 3600
         sweep = store.load(folder)
-        frames = read(sweep, experiment_of(sweep))
+        frames = read_frames(sweep, experiment_of(sweep))
         rows = [*outcomes(frames, arguments.draws, np.random.default_rng(0))]
         every = np.sort(frames.trials["seed"].unique())
         truth = of_seeds(frames, every[:TRUTH])

@@ -28,7 +28,7 @@ import pandas as pd
 
 from vfljax import store
 from vfljax.report import tables
-from vfljax.report.rows import read
+from vfljax.report.rows import read_frames
 from vfljax.types import MALICIOUS, SPLIT, federation_of
 
 Row = dict[str, Any]
@@ -51,7 +51,7 @@ def _strongest(attacks: pd.DataFrame) -> tuple[float, str]:
 def lines(workdir: pathlib.Path) -> list[Row]:
     """A line for every configuration of a sweep."""
     sweep = store.load(workdir)
-    rows, trials, facts, _ = read(sweep)
+    rows, trials, facts, _ = read_frames(sweep)
     name = sweep.header["config"]["name"].removeprefix("deviations_")
     data, _, upload = name.rpartition("_")
     utility = "auc" if facts.classes == 2 else "accuracy"

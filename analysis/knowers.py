@@ -20,7 +20,7 @@ import pandas as pd
 from vfljax import defenses, store
 from vfljax.report import tables
 from vfljax.report.points import members_of, points_of
-from vfljax.report.rows import read
+from vfljax.report.rows import read_frames
 from vfljax.types import NO_SPLIT, SPLIT
 
 
@@ -36,7 +36,7 @@ def highest(rows: pd.DataFrame) -> tuple[float, str]:
 def text(workdir: pathlib.Path) -> str:
     """The table, as Markdown."""
     sweep = store.load(workdir)
-    rows, trials, _, entries = read(sweep)
+    rows, trials, _, entries = read_frames(sweep)
     attacks = rows[rows["role"] == "attack"]
     identities = {key: store.identity_of(entries[key]) for key in attacks["variant"].unique()}
     header = ["configuration"]

@@ -120,9 +120,9 @@ def checks(path):
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import roc_auc_score
 
-    from vfljax.datasets.wire import read
+    from vfljax.datasets.wire import read_wire
 
-    wire = read(str(path))
+    wire = read_wire(str(path))
     y, figures = np.asarray(wire.labels), []
     for party in wire.parties:
         sent = wire.sent if party.sent is None else party.sent
