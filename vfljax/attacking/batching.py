@@ -162,13 +162,13 @@ def families_of(left: Sequence[tuple[VariantPlan, Sequence[Job]]]) -> list[Famil
             own_spec = spec if attack.diagnostic else None
             draws = None if attack.host else attack.draws
             key = points, alike, draws, shapes, own_spec, learns_from_all(job)
-            variants, members, wanted = found.setdefault(key, ({}, {}, {}))
+            variants, members, job_of = found.setdefault(key, ({}, {}, {}))
             variants[variant.key] = planned
             members.setdefault(job.member, job)
-            wanted[variant.key, job.point, job.member] = job
+            job_of[variant.key, job.point, job.member] = job
     return [
-        Family(tuple(variants.values()), [*members.values()], wanted)
-        for variants, members, wanted in found.values()
+        Family(tuple(variants.values()), [*members.values()], job_of)
+        for variants, members, job_of in found.values()
     ]
 
 

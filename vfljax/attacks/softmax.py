@@ -96,7 +96,10 @@ def least_squares(
     """
     chex.assert_rank([x, targets, weights], [2, 2, 1])
     chex.assert_equal_shape_suffix([x, targets, weights], 1)
-    residual = lambda outputs: outputs - targets  # noqa: E731
+
+    def residual(outputs: Array) -> Array:
+        return outputs - targets
+
     return _descended(x, weights, ridge, steps, Loss(residual, 1.0, len(targets)))
 
 

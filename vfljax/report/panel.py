@@ -1,4 +1,4 @@
-"""What a report tells of one panel: its decision, its verdicts, and the point that stands beside undefended."""
+"""One panel of a report: its decision, its verdicts, and the point that is compared with undefended."""
 
 from __future__ import annotations
 
