@@ -22,7 +22,9 @@ from analysis.leakbench.bench import TRAINED, Bench
 from analysis.leakbench.boards import KNOWN
 from analysis.leakbench.entry_files import Data, Entry, Knobs, sha256_of
 from vfljax import store
-from vfljax.datasets.wire_checks import EXCHANGED, GRID, checked_wire
+from vfljax.datasets.wire_checks import checked_wire
+from vfljax.datasets.wire_forms import GRID
+from vfljax.datasets.wire_record import EXCHANGED
 from vfljax.errors import UserError
 from vfljax.launching import running
 from vfljax.report.points import points_of

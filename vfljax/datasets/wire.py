@@ -55,7 +55,9 @@ from vfljax.datasets.core import Column, Dataset, Recording
 from vfljax.datasets.npz import arrays as arrays_of
 from vfljax.datasets.options import check_option
 from vfljax.datasets.table_errors import fault, reading
-from vfljax.datasets.wire_checks import AGAIN, Wire, checked_wire
+from vfljax.datasets.wire_checks import checked_wire
+from vfljax.datasets.wire_forms import AGAIN
+from vfljax.datasets.wire_record import Wire
 from vfljax.errors import Field, UserError, short_path, user_path
 
 

@@ -7,14 +7,14 @@
     wire.save("run0.npz", labels=y, columns=[x], row_ids=ids)
 
 ``vfljax attack --wire=run0.npz`` attacks what was saved. This package needs NumPy alone, and imports neither
-JAX nor the framework that is recorded. ``conversion`` makes arrays of what is given,
-``trees`` brings nodes into the form of a wire, and ``remarks`` says what makes the figures of a wire wrong.
+JAX nor the framework that is recorded. ``conversion`` makes arrays of what is given, ``messages`` and
+``trees`` bring messages and nodes into the form of a wire, and ``remarks`` says what makes its figures wrong.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import math
 import os
 import pathlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -25,6 +25,7 @@ import numpy as np
 from vfljax.errors import UserError, user_path
 from vfljax.recorder import remarks, trees
 from vfljax.recorder.conversion import ids_of, numbers, of_rows, places
+from vfljax.recorder.messages import KeptMessage, entries, ids_of_wire, numbered
 from vfljax.recorder.remarks import Remark
 
 __all__ = ["VERSION", "Message", "Recorder", "Remark"]
@@ -42,17 +43,6 @@ class Message(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Message(party={self.party!r}, number={self.number})"
-
-
-@dataclasses.dataclass
-class _Recorded:
-    """A message as it is kept until ``Recorder.save``."""
-
-    party: Hashable
-    rows: np.ndarray  # [m] ids
-    embeddings: np.ndarray | None  # [m, D] float32
-    epoch: int
-    gradients: np.ndarray | None = None  # [m, D] float32
 
 
 class Recorder:
@@ -73,7 +63,7 @@ class Recorder:
         if len(set(parties)) != len(parties):
             raise UserError("names a party twice", field="parties", value=[*parties])
         self._parties = tuple(parties)
-        self._messages: list[_Recorded] = []
+        self._messages: list[KeptMessage] = []
         self._nodes: list[trees.NodeRows] = []
         self._epoch = 0
         self._shapes: dict[Hashable, tuple[int, ...]] = {}  # of a row of each party's arrays
@@ -98,7 +88,7 @@ class Recorder:
         self._check_party(party)
         ids = ids_of(rows, party)
         values = None if array is None else self._values(party, ids, array, "sends")
-        self._messages.append(_Recorded(party, ids, values, self._epoch))
+        self._messages.append(KeptMessage(party, ids, values, self._epoch))
         return Message(party, len(self._messages) - 1, self)
 
     def received(self, party: Hashable, message: Any, array: Any, scale: float = 1.0) -> None:
@@ -240,8 +230,11 @@ class Recorder:
         """
         place = user_path(path)
         messages = [m for m in self._messages if m.gradients is not None or not drop_unanswered]
-        parties = self._numbered(messages)
-        ids = self._rows(row_ids, labels, columns, messages)
+        recorded = [*messages, *self._nodes]
+        parties = numbered([*dict.fromkeys(each.party for each in recorded)], self._parties)
+        if self._nodes and messages:
+            raise UserError("nodes of trees and embeddings are recorded: a wire holds one of both.")
+        ids = ids_of_wire([each.rows for each in recorded], row_ids, labels, columns)
         arrays: dict[str, np.ndarray] = {"version": np.array(VERSION)}
         if any(party != number for number, party in enumerate(parties)):
             arrays["parties"] = np.array([str(party) for party in parties])
@@ -267,6 +260,7 @@ class Recorder:
             arrays["known_labels"] = numbers(known_labels, "known_labels")
         found: list[Remark] = []
         broken: dict[Hashable, int] = {}  # answers that are not finite
+        answers = any(m.gradients is not None for m in messages)
         for number, party in enumerate(parties):
             if self._nodes:
                 of_party = [each for each in self._nodes if each.party == party]
@@ -275,8 +269,9 @@ class Recorder:
                 )
             else:
                 of_party = [(k, m) for k, m in enumerate(messages) if m.party == party]
-                entries, not_finite = self._entries(of_party, ids)
-                arrays |= {f"party{number}_{name}": array for name, array in entries.items()}
+                width = math.prod(self._shapes[party]) if party in self._shapes else None
+                of, not_finite = entries(of_party, ids, width, answers, self._epoch > 0)
+                arrays |= {f"party{number}_{name}": array for name, array in of.items()}
                 found, broken[party] = found + remarks.not_finite(party, *not_finite), not_finite[1]
         if self._nodes:
             arrays = trees.padded(arrays)
@@ -314,7 +309,7 @@ class Recorder:
             raise UserError(what, remedy="record cuts of several shapes by recorders of their own")
         return values.reshape(len(ids), int(np.prod(shape)))
 
-    def _open(self, party: Hashable, ids: np.ndarray) -> tuple[_Recorded, np.ndarray]:
+    def _open(self, party: Hashable, ids: np.ndarray) -> tuple[KeptMessage, np.ndarray]:
         """Returns the message of these rows that has no answer, and the places of its rows among ``ids``."""
         waiting = [m for m in self._messages if m.party == party and m.gradients is None]
         key = np.sort(ids)
@@ -328,84 +323,3 @@ class Recorder:
             raise UserError(what, remedy="give them in the order of the message")
         order = np.argsort(ids, kind="stable")[np.argsort(np.argsort(fit[0].rows, kind="stable"))]
         return fit[0], order
-
-    def _numbered(self, messages: Sequence[_Recorded]) -> list[Hashable]:
-        """Returns the parties in the order in which they are numbered."""
-        found = [*dict.fromkeys([m.party for m in messages] + [each.party for each in self._nodes])]
-        if not found:
-            raise UserError("nothing was recorded, so that there is no wire to save.")
-        if self._nodes and messages:
-            raise UserError("nodes of trees and embeddings are recorded: a wire holds one of both.")
-        if not self._parties:
-            with contextlib.suppress(TypeError):  # of names that have no order
-                return sorted(found, key=lambda party: (isinstance(party, str), party))
-            return found
-        if silent := [party for party in self._parties if party not in found]:
-            what = f"party {silent[0]!r} sent nothing"
-            raise UserError(what, remedy="leave it out of the recorder's parties")
-        return list(self._parties)
-
-    def _rows(
-        self, row_ids: Any, labels: Any, columns: Any, messages: Sequence[_Recorded]
-    ) -> np.ndarray:
-        """Returns the ids of all rows [N], which every recorded row is among."""
-        recorded = [m.rows for m in messages] + [each.rows for each in self._nodes]
-        kinds = {rows.dtype.kind for rows in recorded if len(rows)}
-        if len(kinds) > 1:
-            raise UserError("ids of rows are numbers and texts: use one kind.")
-        every = np.unique(np.concatenate(recorded))
-        if row_ids is not None:
-            ids = ids_of(row_ids)
-            if len(np.unique(ids)) < len(ids):
-                raise UserError("row_ids has an id twice: give every row its own.")
-        else:
-            tables = columns.values() if isinstance(columns, Mapping) else columns
-            given = [x for x in (labels, *tables) if x is not None]
-            if not given:
-                return every
-            ids = np.arange(len(given[0]))
-        if ids.dtype.kind != every.dtype.kind and len(every):
-            kind = "numbers" if every.dtype.kind == "i" else "texts"
-            raise UserError(f"recorded rows have ids that are {kind}: give such row_ids.")
-        places(every, ids, "the recording")
-        return ids
-
-    def _entries(
-        self, messages: Sequence[tuple[int, _Recorded]], ids: np.ndarray
-    ) -> tuple[dict[str, np.ndarray], tuple[int, int]]:
-        """Returns the arrays of a party's messages, of M rows in all, and how many rows were left out because
-        what was sent, or received, is not finite."""
-        kept = [m for _, m in messages]
-        party, counts = kept[0].party, [len(m.rows) for m in kept]
-        arrays: dict[str, np.ndarray] = {
-            "steps": np.repeat([k for k, _ in messages], counts),
-            "rows": places(np.concatenate([m.rows for m in kept]), ids, "the recording"),
-        }
-        if self._epoch:
-            arrays["epochs"] = np.repeat([m.epoch for m in kept], counts)
-        bare = [m.embeddings is None for m in kept]
-        if any(bare) and not all(bare):
-            raise UserError(f"party {party!r} sends messages with and without an array.")
-        with_answers = any(m.gradients is not None for m in self._messages)
-        if party not in self._shapes or (bare[0] and not with_answers):
-            raise UserError(f"of party {party!r} neither arrays nor answers are recorded.")
-        whole = np.ones(sum(counts), bool)
-        if not bare[0]:
-            z = np.concatenate([m.embeddings for m in kept if m.embeddings is not None])
-            arrays["embeddings"], whole = z, np.asarray(np.isfinite(z).all(axis=1))
-        broken = 0  # answers that are not finite
-        if with_answers:
-            width = int(np.prod(self._shapes[party]))
-            nothing = [np.zeros((count, width), np.float32) for count in counts]
-            parts = [m.gradients for m in kept]
-            g = np.concatenate([n if part is None else part for n, part in zip(nothing, parts)])
-            finite = np.asarray(np.isfinite(g).all(axis=1))
-            answered = np.asarray(np.repeat([part is not None for part in parts], counts))
-            broken = int((answered & whole & ~finite).sum())
-            arrays["gradients"] = np.where(finite[:, None], g, 0)
-            arrays["answered"] = np.logical_and(answered, finite)
-        kept_entries = np.flatnonzero(whole)
-        if not len(kept_entries):
-            raise UserError(f"all that party {party!r} sends holds NaN or infinity.")
-        left_out = len(whole) - len(kept_entries)
-        return {name: array[kept_entries] for name, array in arrays.items()}, (left_out, broken)
