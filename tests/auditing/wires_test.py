@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import somersd
 from sklearn.metrics import roc_auc_score
 
 import vfljax
@@ -49,7 +50,7 @@ def few_variants():
         "direct": {"rule": "most_negative", "epoch": (0,)},
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(suite, "ATTACKS", {**suite.ATTACKS, **of_one_epoch})
+        patch.setitem(suite.SUITES, "classification", {**suite.ATTACKS, **of_one_epoch})
         yield
 
 
@@ -240,6 +241,39 @@ def test_without_a_top_model_every_party_reads_the_sign_of_its_gradients(tmp_pat
     trials = found.judged.trials.set_index("seed")  # each run has the utility that is given for it
     assert trials["test_utility"].to_dict() == {0: 0.9, 1: 0.92}
     assert trials["alone_test"].to_dict() == {0: 0.8, 1: 0.85}
+
+
+def test_a_squared_error_returns_labels_that_are_numbers(tmp_path):
+    """Of f = z the gradient is 2 (f - y) / B: its negative orders labels as y - f does, and with f it is y."""
+    runs, residuals, size = [], [], 20
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        y = np.exp(random.normal(size=ROWS))
+        z, places = random.normal(size=(2, ROWS)), random.permutation(ROWS)
+        wire = vfljax.Recorder()
+        for rows in np.split(places, ROWS // size):
+            f = z[0, rows]
+            message = wire.sent("bank", rows, f[:, None])
+            wire.received("bank", message, (2 * (f - y[rows]) / size)[:, None])
+        runs.append(tmp_path / f"run{seed}")
+        given = {"labels": y, "task": "regression", "columns": [random.normal(size=(ROWS, 3))]}
+        wire.save(runs[-1], **given, say=quiet)
+        residuals.append((y, y - z[0]))
+    asked = {"federation": "no_split", "attacks": ("direct",), "say": quiet}
+    utility = {"utility": (-3.5, 0.2, 0.4), "alone": (0.1,)}
+    found = vfljax.attack_wire(runs, tmp_path / "out", **asked, **utility)
+    leaks = found.leaks().set_index(["label", "seed"])["leak"]
+    assert leaks.xs("direct/epoch=0/own", level="label").tolist() == [1] * 3
+    for seed, (y, residual) in enumerate(residuals):
+        assert leaks["direct/epoch=0", seed] == pytest.approx(
+            somersd(y, residual).statistic / 2 + 0.5, abs=1e-6
+        )
+    page = (found.workdir / "report.html").read_text()
+    assert "concordance" in page
+    assert "R²" in page
+    assert found.judged.trials["test_utility"].tolist() == [0, 0.2, 0.4]
+    with pytest.raises(UserError, match="after_epsilon is audited on labels that are classes"):
+        vfljax.attack_wire(runs, tmp_path / "no", after=runs, after_epsilon=1.0, say=quiet)
 
 
 def test_nodes_of_trees_are_read_without_gradients_and_gradients_by_their_sign(

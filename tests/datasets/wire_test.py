@@ -42,12 +42,13 @@ def written(folder, form, values):
             np.save(folder / f"{name}.npy", array)
         return str(folder)
     by_row = {"labels": values["labels"], "party0_columns": list(values["party0_columns"])}
-    known = [int(values["labels"][i]) if i in values["known_rows"] else None for i in range(N)]
+    known = [values["labels"][i] if i in values["known_rows"] else None for i in range(N)]
     for name in ("party0_embeddings", "party0_gradients", "order"):
         by_row[name] = np.moveaxis(values[name], 1, 0).tolist()
     about = {
         "epochs": ",".join(map(str, values["epochs"])),
         "batch_size": str(values["batch_size"]),
+        **({"task": str(values["task"])} if "task" in values else {}),
     }
     table = pa.table({**by_row, "known_label": known}).replace_schema_metadata(about)
     pq.write_table(table, folder / "wire.parquet")
@@ -185,6 +186,17 @@ def test_bfloat16_is_read_though_numpy_drops_its_name(tmp_path):
     np.testing.assert_array_equal(party.gradients, values.astype(np.float32))
 
 
+@pytest.mark.parametrize("form", ["npz", "folder", "parquet"])
+def test_labels_of_regression_are_numbers_in_every_form(form, tmp_path):
+    labels = np.random.default_rng(0).normal(size=N)
+    path = written(tmp_path, form, arrays(labels=labels, task=np.array("regression")))
+    wire, data = read_wire(path), load("wire", path, {})
+    np.testing.assert_array_equal(wire.labels, labels.astype(np.float32))
+    np.testing.assert_array_equal(wire.known_labels, wire.labels[[3, 4, 9]])
+    assert (wire.classes, data.num_classes, data.labels.dtype) == (1, 1, np.float32)
+    assert load("wire", path, {"bins": 2}).num_classes == 2
+
+
 def test_one_epoch_needs_no_axis_and_a_wire_needs_little(tmp_path):
     values = {"party0_gradients": arrays()["party0_gradients"][0]}
     wire = read_wire(written(tmp_path, "npz", values))
@@ -262,6 +274,7 @@ def test_with_more_classes_a_round_is_a_tree_a_class(tmp_path):
         ({"party0_gradients": np.ones((3, N, 2))}, r"it must be \[T=4, N=24, O\]"),
         ({"party0_gradients": np.full((4, N, 2), np.nan)}, "holds NaN"),
         ({"party1_nodes": np.zeros((4, 2, N), int)}, "has gradients of 1 of 2 parties"),
+        ({"task": np.array("regression")}, "nodes of trees and labels that are numbers: give bins=2"),
     ],
 )  # fmt: skip
 def test_what_is_no_wire_of_trees_gives_one_line(changes, line, tmp_path):
@@ -294,7 +307,10 @@ TWICE[0, :2] = 5
         ({"epochs": np.array([5, 0])}, "epochs do not rise"),
         ({"epochs": np.array([0, 1, 2])}, "epochs is of shape"),
         ({"labels": np.zeros(N, int)}, "all labels are 0"),
-        ({"labels": np.arange(N) % 2 + 0.5}, "labels holds 0.5"),
+        ({"labels": np.arange(N) % 2 + 0.5}, "labels holds 0.5.*record task='regression', or give bins=2"),
+        ({"task": np.array("amounts")}, "task is amounts: give classification or regression"),
+        ({"task": np.array("regression"), "labels": np.ones(N)}, "all labels are 1"),
+        ({"task": np.array("regression"), "known_labels": np.arange(3) / 2}, "differ from labels"),
         ({"known_rows": np.array([1, 1])}, "names a row twice"),
         ({"known_labels": np.array([0, 0, 0])}, "differ from labels"),
         ({"known_rows": None, "known_labels": np.array([1])}, "known_labels and no known_rows"),

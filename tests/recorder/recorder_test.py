@@ -227,6 +227,23 @@ def test_convolutional_cuts_are_flattened_and_said(folder):
     np.testing.assert_array_equal(found.parties[0].gradients[0], 1 + z.reshape(N, 12))
 
 
+def test_labels_that_are_numbers_are_written_with_their_task(folder):
+    """They are read as numbers, or cut into classes, and columns are compared with their order."""
+    amounts = np.exp(np.random.default_rng(1).normal(size=N)) - 1.0
+    given = {"labels": amounts, "task": "regression", "known_rows": [3, 5]}
+    columns = COLUMNS - LABELS[:, None] + (amounts > np.median(amounts))[:, None]
+    found, kinds = saved(a_run(), folder, columns=[columns], **given)
+    assert (found.classes, kinds) == (1, set())
+    np.testing.assert_array_equal(found.labels, amounts.astype(np.float32))
+    np.testing.assert_array_equal(found.known_labels, found.labels[[3, 5]])
+    cut = np.array([np.median(amounts)])
+    halves = read_wire(str(folder / "wire"), cut)
+    np.testing.assert_array_equal(halves.labels, amounts > cut)
+    alone = {"known_rows": [3, 5], "known_labels": amounts[[3, 5]], "task": "regression"}
+    found, _ = saved(a_run(), folder, **alone)
+    np.testing.assert_array_equal(found.known_labels, amounts[[3, 5]].astype(np.float32))
+
+
 def test_only_jumps_by_powers_of_two_are_a_loss_scale():
     lengths = np.exp(np.random.default_rng(0).normal(0, 0.05, size=40))
     assert not scale_jumps(lengths * 0.97 ** np.arange(40))
@@ -311,6 +328,11 @@ def test_what_is_no_message_is_refused_and_nothing_is_lost(calls, line, folder):
         ([sends(), sends(rows=["a"] * N)], {}, "ids of rows are numbers and texts"),
         ([sends()], {"labels": LABELS, "row_ids": np.zeros(N, int)}, "row_ids has an id twice"),
         ([sends()], {"labels": LABELS.astype(str)}, "labels holds <U"),
+        ([sends()], {"labels": LABELS + 0.5}, "hold 0.5 in row 0.*or task="),
+        ([sends()], {"labels": 2 * LABELS - 1}, "hold -1 in row 0"),
+        ([sends()], {"labels": LABELS, "task": "amounts"}, "task='amounts' is unknown: choose cl"),
+        ([sends()], {"labels": [np.nan, *LABELS[1:]], "task": "regression"}, "hold nan in row 0"),
+        ([sends()], {"labels": LABELS, "known_labels": [1]}, "for each of the 0 known rows"),
         ([sends()], {"columns": [np.ones((3, 2))], "labels": LABELS}, r"has the shape \[3, 2\]"),
         ([sends()], {"columns": [None, COLUMNS], "labels": LABELS}, "of 2 parties, and 1 sent"),
         ([sends()], {"columns": {"shop": COLUMNS}, "labels": LABELS}, "columns='shop' names a party"),

@@ -100,7 +100,7 @@ def attack_wire(
       known: of a wire: labels that attackers know; 0: 40, or two a class.
       bins: of a wire whose labels are numbers: how many classes their quantiles make.
       attacks: names of attacks; by default all that apply.
-      utility: of a wire: test accuracy (AUC of rare classes), of all runs or one each.
+      utility: of a wire: test accuracy (AUC of rare classes, R² of numbers), of all runs or one each.
       alone: of a wire: the same of the label party without the others.
       after_utility: of a wire: the same of the runs under a defense.
       after_epsilon: of a wire: the ε of label differential privacy that the defense claims, to be audited from

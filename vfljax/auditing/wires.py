@@ -153,7 +153,8 @@ def _predict(
     header: Mapping[str, Any],
     say: Callable[[str], None],
 ) -> None:
-    """Writes each row's class by every attack, at its first knobs, and the margin over the next class."""
+    """Writes each row's class by every attack, at its first knobs, and the margin over the next class, or its
+    score if labels are numbers."""
     stored = opened_sweep(plan, workdir, header)
     trained = store.read_results(workdir, [shard.name for shard in plan.shards]).to_pylist()
     tables: dict[tuple[int, int], dict[str, HostArray]] = {}
@@ -163,9 +164,12 @@ def _predict(
             family = families_of([(each, [job])])[0]
             _, scores = batch_scores(make_attack_batch(family, stored), [job], stored)
             by_class: HostArray = np.asarray(scores[0].train)[0, 0].mean(axis=0)
-            first, second = np.sort(by_class, axis=1)[:, :-3:-1].T
             columns = tables.setdefault((job.row["trial"], job.seed), {})
             label = each.variant.label
+            if by_class.shape[1] == 1:  # labels are numbers, and so are their scores
+                columns[label] = by_class[:, 0]
+                continue
+            first, second = np.sort(by_class, axis=1)[:, :-3:-1].T
             columns[label] = np.where(np.isnan(first), -1, by_class.argmax(axis=1))
             columns[f"{label}: margin"] = first - second
     frames = [

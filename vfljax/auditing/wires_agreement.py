@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vfljax import attacks
+from vfljax import attacks, tasks
 from vfljax.auditing import suite
 from vfljax.auditing.wires_request import WireRequest
 from vfljax.datasets.core import sum_of_arrays
@@ -51,13 +51,24 @@ def checked(request: WireRequest) -> Checked:
             of_all = f"names {len(point.runs)} recordings of {count} runs"
             remedy = "give one of each run, in their order"
             _must(len(point.runs) == count, "after", point.runs, of_all, remedy)
-    remedy = f"give one from 0 to 1, or one for each of the {count} runs"
-    for name, of in utilities.items():
-        for values in (values for utility in of for values in utility):
-            right = all(0 <= u <= 1 for u in values) and len(values) in (0, 1, count)
-            _must(right, name, values, "is no utility", remedy)
     cut = cut_at(runs, request.bins, BINS)
     first, paths, digests, recorded = read_wire(runs[0], cut), 0, {}, {}
+    of_numbers = tasks.of(first.classes) is tasks.REGRESSION
+    what = "is audited on labels that are classes, and these are numbers"
+    right, remedy = not (request.observed and of_numbers), ("leave it out, or give ", BINS, "=2")
+    _must(right, "after_epsilon", ..., what, remedy)
+    low = -np.inf if of_numbers else 0  # R² has no least value
+    remedy = (
+        f"give one {'up' if of_numbers else 'from 0'} to 1, or one for each of the {count} runs"
+    )
+    for name, of in utilities.items():
+        for values in (values for utility in of for values in utility):
+            right = all(low <= u <= 1 and np.isfinite(u) for u in values) and len(values) in (
+                0,
+                1,
+                count,
+            )
+            _must(right, name, values, "is no utility", remedy)
     epochs = first.epochs
     every = [(name, point) for name, points in request.methods.items() for point in points]
     for number, path in enumerate(runs):
@@ -69,13 +80,16 @@ def checked(request: WireRequest) -> Checked:
             place = json.dumps([method, dict(point.knobs), number])
             digests[place], recorded[place] = _digest(run), _counts(run, method, number)
     rows, width, classes = *first.shape[1:], first.classes
+    fewest = tasks.of(classes).least_known(classes)
     right, remedy = (
-        known in range(classes, rows) or known == 0,
-        f"give from {classes} to {rows - 1}",
+        known in range(fewest, rows) or known == 0,
+        f"give from {fewest} to {rows - 1}",
     )
     _must(right, "known", known, "is too few or too many", remedy)
-    what = f"has embeddings of width {width} for {classes} classes"
-    remedy = "without a top model they are logits, of one number a class"
+    what = f"has embeddings of width {width} for {classes} {'number' if of_numbers else 'classes'}"
+    remedy = (
+        "without a top model they are the outputs: logits, of one number a class, or one number"
+    )
     right = request.federation == SPLIT or width == classes
     _must(right, "federation", request.federation, what, remedy)
     return Checked(first, digests, recorded, cut, paths, tuple(epochs.tolist()))

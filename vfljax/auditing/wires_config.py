@@ -6,13 +6,14 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vfljax import attacks
+from vfljax import attacks, tasks
 from vfljax.attacks.learners import MANY_ROWS
 from vfljax.auditing import suite
 from vfljax.auditing.wires_agreement import Checked
 from vfljax.auditing.wires_request import Recorded, WireRequest
 from vfljax.config import as_axis
 from vfljax.datasets.bins import spelled
+from vfljax.datasets.strata import strata
 from vfljax.types import NO_SPLIT
 
 UNEQUAL = (
@@ -28,14 +29,15 @@ def config_of(request: WireRequest, found: Checked) -> dict[str, Any]:
     passive, classes, epochs = len(first.parties), first.classes, found.epochs
     known = request.known or len(first.known_rows)
     if not known and first.labels is not None:
-        known = suite.known_labels(first.labels, classes)
+        drawn = strata(first.labels)
+        known = suite.known_labels(drawn, int(drawn.max()) + 1)
     paths = [str(pathlib.Path(path).resolve()) for path in runs]
     options_of_data: dict[str, Any] = {"runs": tuple(paths[1:])}
     if cut is not None:
         options_of_data["bins"] = request.bins
     # the scores of trees are added up as logits are without a top model
     federation = request.federation if first.trees is None else NO_SPLIT
-    attacked = suite.ATTACKS if first.trees is None else suite.OF_TREES
+    attacked = suite.SUITES[tasks.of(classes).name] if first.trees is None else suite.OF_TREES
     attacked = {name: {**of, **request.knobs.get(name, {})} for name, of in attacked.items()}
     options = suite.suited(attacked, (federation,), known, classes)
     names = request.attacks or [n for n in options if not attacks.TABLE[n].whole_batches]

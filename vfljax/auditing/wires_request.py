@@ -21,7 +21,7 @@ CLAIMED = private_remarks(
 
 class Utility(NamedTuple):
     """The utility of some runs, one for all of them or one each: accuracy, or AUC if the rarer of two classes
-    has under 30 % of the rows; () where it is not known."""
+    has under 30 % of the rows, or R² of labels that are numbers; () where it is not known."""
 
     test: tuple[float, ...] = ()
     validation: tuple[float, ...] = ()  # by default as ``test``; operating points are chosen by it

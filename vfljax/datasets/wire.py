@@ -15,8 +15,10 @@ and rows may be:
     batch_size           [] the number that losses were divided by, if messages differ in size
     parties              [P] names of the parties
     row_ids              [N] numbers or texts, the same for the same person in all runs (``records``)
-    labels               [N] true classes 0..C-1, to score with; with ``bins``, any numbers
+    labels               [N] true classes 0..C-1, to score with; any numbers with ``bins``, or of the task
+                         "regression"
     known_rows, known_labels  [K] rows whose labels the attackers know
+    task                 [] "regression" if labels are numbers, else "classification", also by default
     version              [] 2
 
 Version 1 has arrays by epoch and row in their place, of E epochs, beside columns, labels and known rows:
@@ -119,7 +121,7 @@ def _labels(run: Wire) -> np.ndarray:
     """Returns a run's true labels. If only known rows have any, the others are made up and never scored."""
     if run.labels is not None:
         return run.labels
-    labels = np.arange(run.shape[1], dtype=np.int32) % run.classes
+    labels = (np.arange(run.shape[1]) % run.classes).astype(run.known_labels.dtype)
     labels[run.known_rows] = run.known_labels
     return labels
 
@@ -189,8 +191,9 @@ def read_wire(path: str, cut: np.ndarray | None = None) -> Wire:
       UserError: with one line, for anything that is no wire.
     """
     arrays = _arrays(path)
-    for name in ("labels", "known_labels"):
-        if cut is not None and name in arrays:
+    if cut is not None:
+        arrays.pop("task", None)  # the labels are classes now
+        for name in {"labels", "known_labels"} & {*arrays}:
             arrays[name] = classes_of(np.asarray(arrays[name], float), cut)
     return checked_wire(pathlib.Path(path), arrays)
 
@@ -226,6 +229,8 @@ def _parquet(path: pathlib.Path) -> dict[str, Any]:
             for name in ("epochs", "batch_size", "version")
             if name.encode() in about
         }
+        if b"task" in about:
+            arrays["task"] = np.array(about[b"task"].decode())
         for name, chunks in zip(table.column_names, table.columns):
             column, shape = chunks.combine_chunks(), [len(table)]
             while pa.types.is_nested(column.type):

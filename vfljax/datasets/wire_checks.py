@@ -9,24 +9,30 @@ from typing import Any
 
 import numpy as np
 
+from vfljax.datasets import core
+from vfljax.datasets.labels import REGRESSION
 from vfljax.datasets.npz import labels_of
 from vfljax.datasets.table_errors import quoted
 from vfljax.datasets.wire_forms import (
     BY_ENTRY,
+    FORMS,
     GRID,
     LABELS,
     MESSAGES,
     OF_MESSAGES,
     OF_NETWORKS,
+    OF_NUMBERS,
     OF_TREES,
     PARTS,
     SHARED,
+    TASKS,
     Arrays,
 )
 from vfljax.datasets.wire_messages import Entries, by_epoch
 from vfljax.datasets.wire_order import order_of
 from vfljax.datasets.wire_record import EXCHANGED, Wire, WireParty
 from vfljax.datasets.wire_trees import by_round, one_hot, renumbered
+from vfljax.errors import argument
 
 LEAST, LARGEST = 1e-12, 1e12  # bounds of an epoch's largest number: float32 holds its square
 FEWEST = 10  # rows of a wire
@@ -61,10 +67,21 @@ def checked_wire(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
         has = sum(f"party{p}_{part}" in arrays for p in numbers)
         what = f"has {part} of {has} of {len(numbers)} parties"
         raw.must(has in (0, len(numbers)), "", what, "of every party, or of none")
+    task = raw.by_name.get("task")
+    known = task is None or (task.size == 1 and str(task.item()) in TASKS)
+    raw.must(known, "task", f"is {task}", f"give {' or '.join(TASKS)}")
     if "party0_nodes" in arrays:
+        remedy = ("give ", argument("bins"), "=2, or more")
+        raw.must(not _of_numbers(raw), "", "has nodes of trees and labels that are numbers", remedy)
         return _of_trees(raw, len(numbers))
     read = _of_messages if version == MESSAGES else _of_grid
     return _answered(raw, read(raw, len(numbers)))
+
+
+def _of_numbers(raw: Arrays) -> bool:
+    """Returns whether the labels of a wire are numbers."""
+    task = raw.by_name.get("task")
+    return task is not None and str(task.item()) == REGRESSION
 
 
 def _version(raw: Arrays) -> int:
@@ -288,12 +305,20 @@ def _rows(raw: Arrays) -> np.ndarray | None:
 
 def _labels(raw: Arrays) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
     """Returns the true labels (None if not recorded), and the known rows with their labels."""
-    labels, rows, of_rows = (raw.get(n) for n in ("labels", "known_rows", "known_labels"))
+    of_numbers, rows = _of_numbers(raw), raw.get("known_rows")
+    forms = OF_NUMBERS if of_numbers else FORMS
+    labels, of_rows = (raw.get(name, forms[name]) for name in ("labels", "known_labels"))
     if labels is not None:
-        labels = labels_of(raw.place, "labels", labels)
+        name = f"{raw.place}: labels"
+        labels = (
+            core.numbers(name, labels) if of_numbers else labels_of(raw.place, "labels", labels)
+        )
+    if of_numbers and of_rows is not None:
+        of_rows = core.numbers(f"{raw.place}: known_labels", of_rows)
     if rows is None:
         raw.must(of_rows is None, "", "has known_labels and no known_rows", "give both")
-        return labels, np.zeros(0, np.int32), np.zeros(0, np.int32)
+        none = np.zeros(0, np.float32 if of_numbers else np.int32)
+        return labels, np.zeros(0, np.int32), none
     once, all_known = len(np.unique(rows)) == len(rows), len(rows) >= raw.sizes["N"]
     raw.must(once, "known_rows", "names a row twice", "name each once, by its place")
     raw.must(not all_known, "known_rows", "names all rows", "leave some to be read")
@@ -302,6 +327,8 @@ def _labels(raw: Arrays) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
         of_rows = np.asarray(labels)[rows]
     agree = labels is None or (of_rows == labels[rows]).all()
     raw.must(agree, "known_labels", "differ from labels in some row", "make them agree")
+    if of_numbers:
+        return labels, rows, of_rows
     classes = int((of_rows if labels is None else labels).max()) + 1
     every = len(np.unique(of_rows)) == max(2, classes)
     raw.must(every, "known_labels", "lack a class", "name rows of every class")

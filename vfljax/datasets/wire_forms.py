@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import ml_dtypes  # which JAX brings
 import numpy as np
 
+from vfljax.datasets.labels import REGRESSION
 from vfljax.datasets.table_errors import fault
 from vfljax.datasets.wire_record import EXCHANGED
 from vfljax.errors import Text, argument
@@ -51,7 +52,7 @@ FORMS = {
     "rows": Form("N", 0, "2147483647"),
     "version": Form("", 1, "999"),
 }
-LABELS = ("labels", "known_rows", "known_labels", "version")
+LABELS = ("labels", "known_rows", "known_labels", "task", "version")
 SHARED = {
     GRID: ("order", "batch", "sent", "epochs", "batch_size", "rows", *LABELS),
     MESSAGES: ("parties", "row_ids", "batch_size", *LABELS),
@@ -68,6 +69,10 @@ BY_ENTRY = {
 """The forms of a party's arrays in version 2, of M entries."""
 OF_TREES = Form("TNO", 0, "")
 """The form of the gradients of a federation of trees, of first and perhaps second order."""
+TASKS = ("classification", REGRESSION)
+"""What ``task`` may hold: labels are classes, as by default, or numbers."""
+OF_NUMBERS = {"labels": Form("N", 0, ""), "known_labels": Form("K", 0, "")}
+"""The forms of labels that are numbers."""
 OF_NETWORKS = ("order", "batch", "sent", "epochs", "batch_size")
 """The shared arrays that a federation of trees has not: a tree is grown on all rows."""
 
@@ -116,9 +121,9 @@ class Arrays(NamedTuple):
             remedy = f"give whole numbers from {low:g} to {high}"
             if name in ("labels", "known_labels"):
                 remedy = (
-                    f"{remedy}, or ",
+                    f"{remedy}; beside labels that are numbers record task='{REGRESSION}', or give ",
                     argument("bins"),
-                    "=2, or more, for labels that are numbers",
+                    "=2, or more",
                 )
             self.must(False, name, f"holds {array[tuple(at)]}{f' at {at}' * bool(at)}", remedy)
         return array.astype(np.int32)

@@ -34,9 +34,9 @@ class Wire(NamedTuple):
     sent: np.ndarray  # [E, N] bool
     epochs: np.ndarray  # [E] int32, rising
     batch_size: int
-    labels: np.ndarray | None  # [N] int32
+    labels: np.ndarray | None  # [N] int32 classes, or float32 numbers
     known_rows: np.ndarray  # [K] int32
-    known_labels: np.ndarray  # [K] int32
+    known_labels: np.ndarray  # [K] likewise
     equal_batches: bool = True  # all but one an epoch
     rows: np.ndarray | None = None  # [N] numbers or texts, the same for the same person in all runs
     names: tuple[str, ...] = ()  # of the parties; () if they have none
@@ -71,6 +71,6 @@ class Wire(NamedTuple):
 
     @property
     def classes(self) -> int:
-        """The number of classes of the labels that were given, at least 2."""
+        """The number of classes of the labels that were given, at least 2; 1 if they are numbers."""
         given = self.known_labels if self.labels is None else self.labels
-        return int(given.max(initial=1)) + 1
+        return 1 if given.dtype.kind == "f" else int(given.max(initial=1)) + 1

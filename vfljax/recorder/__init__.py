@@ -24,7 +24,7 @@ import numpy as np
 
 from vfljax.errors import UserError, user_path
 from vfljax.recorder import remarks, trees
-from vfljax.recorder.conversion import ids_of, numbers, of_rows, places
+from vfljax.recorder.conversion import CLASSIFICATION, ids_of, labels_of, numbers, of_rows, places
 from vfljax.recorder.messages import KeptMessage, entries, ids_of_wire, numbered
 from vfljax.recorder.remarks import Remark
 
@@ -204,6 +204,7 @@ class Recorder:
         row_ids: Any = None,
         known_rows: Any = None,
         known_labels: Any = None,
+        task: str = CLASSIFICATION,
         batch_size: int | None = None,
         drop_unanswered: bool = False,
         say: Callable[[str], Any] = print,
@@ -212,12 +213,13 @@ class Recorder:
 
         Args:
           path: of the file.
-          labels: the true label of each row [N], to score with.
+          labels: the true label of each row [N], to score with: a class 0..C-1, or a number.
           columns: each party's own columns [N, F] as numbers, by party or in the order of the parties; None or
             nothing for a party of which they are not known.
           row_ids: the id of each row of ``labels`` and ``columns`` [N]. By default ids are 0..N-1.
           known_rows: ids of the rows whose labels the attackers know.
           known_labels: their labels; by default those of ``labels``.
+          task: "regression" if labels are numbers, else "classification".
           batch_size: the number that the loss of each message was divided by, if they differ in size.
           drop_unanswered: leave out messages that were never answered, such as those of evaluation.
           say: is given each remark.
@@ -241,7 +243,7 @@ class Recorder:
         if row_ids is not None or not np.array_equal(ids, np.arange(len(ids))):
             arrays["row_ids"] = ids
         if labels is not None:
-            arrays["labels"] = of_rows("labels", labels, len(ids), 1)
+            arrays["labels"] = labels_of(of_rows("labels", labels, len(ids), 1), task)
         owned = columns if isinstance(columns, Mapping) else dict(zip(parties, columns))
         if strangers := [party for party in owned if party not in parties]:
             raise UserError("names a party that sent nothing", field="columns", value=strangers[0])
@@ -257,7 +259,11 @@ class Recorder:
         if known_rows is not None:
             arrays["known_rows"] = places(ids_of(known_rows), ids, "known_rows")
         if known_labels is not None:
-            arrays["known_labels"] = numbers(known_labels, "known_labels")
+            count = len(arrays.get("known_rows", ()))
+            of_known = of_rows("known_labels", known_labels, count, 1, "known rows")
+            arrays["known_labels"] = labels_of(of_known, task)
+        if task != CLASSIFICATION:
+            arrays["task"] = np.array(task)
         found: list[Remark] = []
         broken: dict[Hashable, int] = {}  # answers that are not finite
         answers = any(m.gradients is not None for m in messages)

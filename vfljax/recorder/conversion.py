@@ -11,6 +11,8 @@ import numpy as np
 from vfljax.errors import UserError
 
 MOST_NAMED = 3  # ids that a message names at most
+TASKS = CLASSIFICATION, REGRESSION = "classification", "regression"
+"""What labels are for: classes, or numbers."""
 
 
 def numbers(values: Any, who: str) -> np.ndarray:
@@ -69,8 +71,8 @@ def places(rows: np.ndarray, ids: np.ndarray, where: str) -> np.ndarray:
     return found
 
 
-def of_rows(name: str, values: Any, rows: int, axes: int) -> np.ndarray:
-    """Returns labels or columns as an array with one entry for each row."""
+def of_rows(name: str, values: Any, rows: int, axes: int, which: str = "rows") -> np.ndarray:
+    """Returns labels or columns as an array with one entry for each of so many rows, which a message names."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()
     array = np.asarray(values)
@@ -82,6 +84,29 @@ def of_rows(name: str, values: Any, rows: int, axes: int) -> np.ndarray:
     if axes == 2 and array.ndim != 2:
         array = array.reshape(len(array), -1) if array.ndim else array
     if array.ndim != axes or len(array) != rows:
-        remedy = f"give {'one number' if axes == 1 else 'F numbers'} for each of the {rows} rows"
+        remedy = f"give {'one number' if axes == 1 else 'F numbers'} for each of the {rows} {which}"
         raise UserError(f"{name} has the shape {list(array.shape)}", remedy=remedy)
     return array
+
+
+def labels_of(labels: np.ndarray, task: str) -> np.ndarray:
+    """Returns labels that are what a task says, or raises UserError.
+
+    Args:
+      labels: numbers [N].
+      task: one of ``TASKS``.
+    """
+    if task not in TASKS:
+        raise UserError(
+            "is unknown", field="task", value=task, remedy=f"choose {' or '.join(TASKS)}"
+        )
+    right = np.isfinite(labels)
+    remedy = "give a finite number for each row"
+    if task == CLASSIFICATION:
+        right = right & (labels >= 0) & (labels == np.floor(labels))
+        remedy = f"give classes 0, 1, 2, ..., or task='{REGRESSION}' for labels that are numbers"
+    if not right.all():
+        row = int(np.argmin(right))
+        what = f"labels are of the task {task}, and hold {labels[row]} in row {row}, counted from 0"
+        raise UserError(what, remedy=remedy)
+    return labels

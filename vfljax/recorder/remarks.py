@@ -67,6 +67,8 @@ def of_wire(
             if name.startswith(f"party{number}_")
         }
         labels = arrays.get("labels")
+        if labels is not None and "task" in arrays:  # numbers: those below and above the median
+            labels = (labels > np.median(labels)).astype(np.int32)
         found += (
             [] if trees else [*_unanswered(of, party, broken.get(party, 0)), *_scaled(of, party)]
         )
@@ -185,10 +187,6 @@ def _columns(
     if labels is None or len(np.unique(labels)) < 2:
         return []
     columns, classes = np.asarray(of["columns"], np.float64), np.asarray(labels)
-    if len(np.unique(classes)) > max(2, len(classes) // 5):
-        classes = np.asarray(
-            classes > np.median(classes)
-        )  # numbers, which are cut into classes later
     equal = [j for j, column in enumerate(columns.T) if _tells(column, classes)]
     if equal:
         text = f"column {equal[0]} of party {party!r}, counted from 0, tells every label: is it the label?"
