@@ -51,6 +51,14 @@ optimized_jit = functools.partial(jax.jit, compiler_options=_AS_USERS)
 accuracy, leak = quick_jit(metrics.accuracy), quick_jit(metrics.leak)
 
 
+def leak_best_named(scores, labels, weights=None):
+    """The leak of scores whose columns are named as fits these labels best."""
+    return metrics.leak(scores, metrics.names(scores, labels, weights), labels, weights)
+
+
+best_leak = quick_jit(leak_best_named)
+
+
 def make_state(spec: Spec, hparams: HParams, seed: int = 0, rows: int | None = None):
     """The protocol's initial state around the weights of a seed."""
     weights = make_weights(dataclasses.replace(spec, defenses=(), optimizers=(), scope="all"), seed)

@@ -17,10 +17,9 @@ SEEDS = range(8)
 auc, accuracy, balanced = (
     harness.quick_jit(f) for f in (metrics.auc, metrics.accuracy, metrics.balanced_accuracy)
 )
-leak, cross_entropy = harness.quick_jit(metrics.leak), harness.quick_jit(metrics.cross_entropy)
+cross_entropy = harness.quick_jit(metrics.cross_entropy)
 topk = harness.quick_jit(metrics.topk, static_argnums=2)
 f1 = harness.quick_jit(metrics.f1)
-leak_named = harness.quick_jit(metrics.leak_named)
 
 
 def binary(seed, levels):
@@ -54,21 +53,25 @@ def test_the_auc_and_the_leak_of_two_classes_are_scikit_learns(levels):
             expected = sklearn.metrics.roc_auc_score(labels, scores, sample_weight=kept)
             np.testing.assert_allclose(auc(scores, labels, kept), expected, rtol=1e-5)
             better = max(expected, 1 - expected)
-            np.testing.assert_allclose(leak(both, labels, kept), better, rtol=1e-5)
-            np.testing.assert_allclose(leak(both[:, ::-1], labels, kept), better, rtol=1e-5)
+            np.testing.assert_allclose(harness.best_leak(both, labels, kept), better, rtol=1e-5)
+            np.testing.assert_allclose(
+                harness.best_leak(both[:, ::-1], labels, kept), better, rtol=1e-5
+            )
             for names, sign in (((0, 1), 1), ((1, 0), -1)):
-                got = leak_named(both, np.array(names), labels, kept)
+                got = harness.leak(both, np.array(names), labels, kept)
                 np.testing.assert_array_equal(got, auc(sign * scores, labels, kept))
         np.testing.assert_array_equal(auc(scores, labels), auc(scores, labels, ONES))
 
 
 def test_aucs_of_the_same_scores_share_one_sort():
     def three(scores, labels, weights):
-        both = jnp.stack([jnp.zeros_like(scores), scores], axis=1)
+        both, names = jnp.stack([jnp.zeros_like(scores), scores], axis=1), jnp.arange(2)
         return (
-            metrics.leak(both, labels),
-            jax.vmap(lambda w: metrics.leak(both, labels, w))(jnp.stack([weights, 1 - weights])),
-            metrics.leak_named(both, jnp.array([1, 0]), labels, weights),
+            metrics.leak(both, names, labels),
+            jax.vmap(lambda w: metrics.leak(both, names, labels, w))(
+                jnp.stack([weights, 1 - weights])
+            ),
+            metrics.leak(both, names[::-1], labels, weights),
         )
 
     text = jax.jit(three).lower(*binary(0, 5)).compile().as_text()
@@ -110,7 +113,8 @@ def test_accuracies_and_cross_entropy_agree_with_scikit_learn(absent):
                 warnings.simplefilter("ignore")  # guesses of a class that no row has
                 expected = sklearn.metrics.balanced_accuracy_score(labels[rows], guess[rows])
             np.testing.assert_allclose(balanced(scores, labels, kept), expected, rtol=1e-5)
-            np.testing.assert_allclose(leak(scores, labels, kept), expected, rtol=1e-5)
+            unchanged = harness.leak(scores, classes, labels, kept)
+            np.testing.assert_allclose(unchanged, expected, rtol=1e-5)
             expected = sklearn.metrics.accuracy_score(labels, guess, sample_weight=kept)
             np.testing.assert_allclose(accuracy(scores, labels, kept), expected, rtol=1e-5)
             expected = sklearn.metrics.top_k_accuracy_score(
@@ -152,13 +156,14 @@ def test_leak_counts_rows_without_a_guess_as_ties_in_the_middle():
     both[::4] = np.nan
     filled = np.where(np.arange(ROWS) % 4 == 0, 0, scores)
     a = sklearn.metrics.roc_auc_score(labels, filled)
-    np.testing.assert_allclose(leak(both, labels, ONES), max(a, 1 - a), rtol=1e-5)
+    np.testing.assert_allclose(harness.best_leak(both, labels, ONES), max(a, 1 - a), rtol=1e-5)
 
 
 @pytest.mark.parametrize("classes", [2, 5])
 def test_no_information_is_a_leak_of_one_half_or_one_over_c(classes):
     scores, labels = np.zeros((ROWS, classes), np.float32), np.arange(ROWS) % classes
-    np.testing.assert_allclose(leak(scores, labels, ONES), 1 / classes)
+    leak = harness.leak(scores, np.arange(classes), labels, ONES)
+    np.testing.assert_allclose(leak, 1 / classes)
 
 
 @pytest.mark.parametrize("classes", [2, 5])

@@ -174,23 +174,6 @@ def _smaller_before(values: Array, ends: Array, limits: Array) -> Array:
     return jax.lax.fori_loop(0, bits, level, carry)[3].astype(jnp.float32)
 
 
-def leak(scores: Array, labels: Array, weights: Array | None = None) -> Array:
-    """The scale on which all attacks on classes are judged.
-
-    For two classes it is the leak AUC: max(a, 1 - a), with a the AUC of s_1 - s_0. For more it is the
-    balanced top-1 accuracy. Chance is 1/2 and 1/C. A row without a guess (NaN) counts as s_1 - s_0 = 0 in
-    the AUC, and as wrong in the accuracy.
-
-    Args:
-      scores, labels, weights: [n, C], [n] and [n].
-    """
-    _check(scores, labels, weights)
-    if scores.shape[1] == 2:
-        a = auc(difference(scores), labels, weights)
-        return jnp.maximum(a, 1 - a)
-    return balanced_accuracy(scores, labels, weights)
-
-
 def names(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     """The one-to-one naming of the columns of the scores, [C] int32, that fits the labels of these rows best.
 
@@ -217,15 +200,16 @@ def names(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     return unchanged.at[column].set(true.astype(jnp.int32))
 
 
-def leak_named(scores: Array, names: Array, labels: Array, weights: Array | None = None) -> Array:
-    """``leak`` of scores whose columns stand for the classes that ``names`` gives.
+def leak(scores: Array, names: Array, labels: Array, weights: Array | None = None) -> Array:
+    """The scale on which attacks on classes are judged: scores whose columns stand for classes by ``names``.
 
-    For two classes it is the AUC in the direction that the names give, not max(a, 1 - a). For more classes
-    and the names 0, 1, ..., C - 1 it is ``leak``.
+    For two classes it is the AUC of s_1 - s_0 in the direction that the names give, so that a wrong direction
+    reads less than 1/2. For more it is the balanced top-1 accuracy. Chance is 1/2 and 1/C. A row without a
+    guess (NaN) counts as s_1 - s_0 = 0 in the AUC, and as wrong in the accuracy.
 
     Args:
       scores, labels, weights: [n, C], [n] and [n].
-      names: [C] int32, the class that each column stands for.
+      names: [C] int32, the class that each column stands for; 0, 1, ..., C - 1 changes nothing.
     """
     _check(scores, labels, weights)
     chex.assert_shape(names, scores.shape[1:])
