@@ -16,26 +16,37 @@ Glossary::
     method            an entry of `config.grid`: a chain of defenses with the values of their knobs
     configuration     one value for every knob of a method, in all federations and over all seeds
     trial             a configuration in one federation from one seed: one member of the vmapped batch
+    point             a configuration on a panel: what a verdict is about
+    run               a configuration on a panel from one seed, and with a number of known labels
     knob              a number of a defense or an attack; a grid varies it within one program (hyperparameter)
     option            a static choice of a defense or an attack; each combination has a program of its own
     exchange          what each passive party sent (embeddings, or smashed data) and received (cut gradients)
+    cut               the layer whose outputs, the embeddings, a passive party sends (split layer)
+    bottom, top       a party's network up to the cut, and the label party's network behind it
     wire              a recorded exchange as a file or folder, of any federation (transcript)
     view              what the attackers see: the exchange, their own columns and bottom models
     known labels      the few labels that attackers know (auxiliary labels); their number is called knowledge
     draws             how often the known labels of a seed are drawn anew; figures are means over the draws
     panel             a threat setting with its own verdicts: `split` with its malicious trials, or `no_split`
+    family            an attack with all its variants: an entry of the table of attacks
     attack variant    an attack with one value of each static option; its numeric knobs may have several values
     oracle            an attack that is given what no attacker has, to explain a figure; no verdict counts it
     codebook          arrays that a defense trains before the federation and without its data, such as CAE's
     leak              how well scores predict labels: AUC for two classes, balanced top-1 accuracy for more,
                       concordance for numbers (``vfljax.tasks``)
     excess            the leak of an attack less that of the best local-only learner with as many known labels
-    strongest attack  in a run (a configuration and a seed), the attack or local-only learner of highest leak
-                      with at most so many known labels
+    e, d, c           of a run: the largest excess; the leak less that of undefended; the excess less a
+                      quarter of undefended's (``report.verdicts``)
+    strongest attack  in a run, the attack or local-only learner of highest leak; the one that is strongest on
+                      most seeds is the leader of its point
     settled           not run, because a cheaper attack by the same attackers read nearly all labels of the run
+    rejected          not run, because cheap attacks showed by themselves that the configuration leaks
     local-only        the baseline of the passive party without the federation: its own columns and known labels
+    label alone       the label party without the others; what a federation adds to its utility is the gain
     operating point   a configuration as a candidate for use; the chosen one keeps utility and leaks least
     verdict           what confidence limits allow to say of a configuration (``report.verdicts.Verdict``)
+    candidate         a point that may be switched on, and gets seeds of its own to decide; a look is a
+                      judgment of it at a planned number of them
     unit, shard       a part of a sweep that one process makes and stores whole; a shard is a unit of trials
 """
 

@@ -99,7 +99,7 @@ def attack_wire(
       federation: of a wire: with a top model (split), or without one (no_split).
       known: of a wire: labels that attackers know; 0: 40, or two a class.
       bins: of a wire whose labels are numbers: how many classes their quantiles make.
-      attacks: names of attacks; by default all that apply.
+      attacks: names of attacks; by default those of an audit (``vfljax.suite``) that apply.
       utility: of a wire: test accuracy (AUC of rare classes, R² of numbers), of all runs or one each.
       alone: of a wire: the same of the label party without the others.
       after_utility: of a wire: the same of the runs under a defense.

@@ -1,8 +1,9 @@
-"""Decides which attacks need not run because a cheaper one already reads all labels.
+"""Decides which attacks need not run because a cheaper one already reads nearly all labels.
 
 Attacks run from cheap to dear, in the order of ``AttackRow.cost``. An attack row with k labels and a leak of
 at least ``SETTLING`` settles, in its run, every dearer attack by the same attackers that knows at least k
-labels. A run is a configuration, a panel and a seed. The stored row of a settled job has its identity, the
+labels. A run is here a configuration, a panel, a seed and the attackers; undefended is never settled
+(``run``). The stored row of a settled job has its identity, the
 label of the attack that settled it in ``settled_by``, and no figures.
 
 Attacks dearer than ``CHEAP`` are not run on a configuration that the caller of a sweep rejects for what cheap

@@ -1,4 +1,4 @@
-"""Plans the attacks of a sweep: which variants are run, on which trials, and which are skipped.
+"""Plans the attacks of a sweep: which variants are run, on which trials, and which do not apply.
 
 A *job* is one attack on one trial, or one of the attack's baselines. Trials that are attacked
 alike form a ``ViewGroup``, whose jobs share a compiled program.

@@ -43,7 +43,7 @@ class WireRequest(NamedTuple):
     federation: str = "split"  # or "no_split"
     bins: int = 0  # classes that quantiles make of labels that are numbers; 0: labels are classes
     known: int = 0  # labels that attackers know; 0: those recorded, else ``suite.known_labels``
-    attacks: tuple[str, ...] = ()  # names; (): all
+    attacks: tuple[str, ...] = ()  # names; (): those of ``suite`` that apply
     knobs: Mapping[
         str, Mapping[str, Sequence[float]]
     ] = {}  # by attack, beside its options in ``suite``

@@ -3,9 +3,9 @@
  1 embed          each party maps its own columns to its embedding and keeps the pullback;
                   a party may deviate in what it sends
  2 target         the label party turns labels into targets; defenses may soften them
- 3 loss           the top model reads all embeddings; gradients with respect to its own
-                  parameters and to every embedding, from the top model BEFORE its update
- 4 defend         the defenses treat the cut gradients
+ 3 loss           the top model reads all embeddings, and defenses may change the loss; gradients with
+                  respect to its own parameters and to every embedding, from the top model BEFORE its update
+ 4 defend         defenses of gradients treat the cut gradients
  5 exchange       what each passive party sent and received: all that crosses the wire, by default
                   embeddings and gradients (``vfljax.defenses.link``)
  6 backpropagate  each party pulls what it received back through its own bottom model

@@ -64,7 +64,7 @@ class Facts(NamedTuple):
 
     classes: int  # 1 of numbers (``vfljax.tasks``)
     chance: float  # the leak of a guess: 1/2 for two classes and numbers, else 1/C
-    scored_rows: int  # m of ``judge.half_row``: the rows whose errors bound the spread of a leak
+    scored_rows: int  # m of ``limits.half_row``: the rows whose errors bound the spread of a leak
     known: int = 0  # the most labels that an attack knows, which the report leads with
     utility: str = "accuracy"  # or "AUC", or "R²" of numbers
     guess: float = 0.5  # the utility of a guess

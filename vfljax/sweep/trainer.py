@@ -1,6 +1,6 @@
 """Trains one shard of trials: compiled programs, the order of rows, the loop over epochs, and the result.
 
-``vfljax.sweep.train`` decides which shards are trained, and in which order.
+``vfljax.launching.work`` decides which shard is trained next.
 """
 
 # pandas annotates results as unions of all that an operation may return
