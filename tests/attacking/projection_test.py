@@ -42,9 +42,17 @@ def test_equal_seeds_project_alike_and_lengths_and_sums_of_squares_stay():
     np.testing.assert_allclose(after, before, rtol=0.25)
     before, after = (of["sum_square"].sum(axis=1) for of in (arrays, found))
     np.testing.assert_allclose(after, before, rtol=0.02)
-    # the sum of projections is the projection of the sum
-    twice = projected({"gradients": 2 * arrays["gradients"]}, (4, 2000), WIDEST, 1)
-    np.testing.assert_allclose(twice["gradients"], 2 * found["gradients"], rtol=1e-5, atol=1e-5)
+
+
+def test_sums_over_epochs_are_those_of_projected_gradients_and_of_projected_signs():
+    g = np.stack([exchange(2000, seed)["gradients"] for seed in range(3)])
+    sums = {"sum_gradient": g.sum(0), "sum_sign": np.sign(g).sum(0)}
+    found = projected(sums, (2000,), WIDEST, seed=1)
+    for name, of_epochs in {"sum_gradient": g, "sum_sign": np.sign(g)}.items():
+        each = [
+            projected({"gradients": of}, (2000,), WIDEST, seed=1)["gradients"] for of in of_epochs
+        ]
+        np.testing.assert_allclose(found[name], np.sum(each, axis=0), rtol=1e-4, atol=1e-4)
 
 
 def test_an_attack_that_reads_a_projection_reads_no_bottom_model():

@@ -40,7 +40,9 @@ def projected(
 ) -> dict[str, HostArray]:
     """Returns the arrays of an exchange, in which no party's cut is wider than ``widest``.
 
-    Narrower cuts stay as they are. Sums of squares become their expectation if signs are independent.
+    Narrower cuts stay as they are. Sums over epochs are those of projected vectors. ``sum_sign`` is that of
+    projected signs, and not of the signs of projections: each number of the cut still has one vote an epoch,
+    whatever its size. Sums of squares become their expectation if signs are independent.
 
     Args:
       arrays: by name; those of gradients and embeddings end in the axis [sum(widths)].
