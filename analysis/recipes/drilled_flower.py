@@ -9,7 +9,8 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 from flwr.simulation import run_simulation
 
-from analysis.recipes.flower_grid import recorder_of
+import vfljax
+from analysis.recipes.flower_server import received, sent
 
 WIDTH, ROUNDS = 8, 30
 
@@ -49,7 +50,7 @@ def run(parts, labels, seed, path):
     @server.main()
     def main(grid, context):
         torch.manual_seed(seed)
-        wire = recorder_of(grid)
+        wire = vfljax.Recorder()
         top = torch.nn.Linear(WIDTH * len(parts), 1)
         optimizer = torch.optim.Adam(top.parameters(), lr=0.01)
         for _ in range(ROUNDS):
@@ -57,13 +58,14 @@ def run(parts, labels, seed, path):
                 Message(RecordDict(), node, "query.generate_embeddings")
                 for node in grid.get_node_ids()
             ]
-            replies = grid.send_and_receive(ask)
+            replies = [*grid.send_and_receive(ask)]
+            messages = sent(wire, replies)
             places = {r.content["config"]["pos"]: r.metadata.src_node_id for r in replies}
-            sent = {
+            embeddings = {
                 r.content["config"]["pos"]: r.content["arrays"]["embedding"].numpy()
                 for r in replies
             }
-            z = [torch.tensor(sent[pos]).requires_grad_() for pos in range(len(parts))]
+            z = [torch.tensor(embeddings[pos]).requires_grad_() for pos in range(len(parts))]
             logits = top(torch.cat(z, dim=1))
             loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
             optimizer.zero_grad()
@@ -74,6 +76,7 @@ def run(parts, labels, seed, path):
                 arrays = ArrayRecord({"local-gradients": Array(z[pos].grad.numpy())})
                 content = RecordDict({"gradients": arrays})
                 answers.append(Message(content, node, "train.apply_gradients"))
+            received(wire, messages, answers)
             grid.send_and_receive(answers)
         columns = [part.numpy() for part in parts]
         wire.save(path, labels=labels.numpy()[:, 0], columns=columns)
