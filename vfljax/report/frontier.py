@@ -93,8 +93,8 @@ class Reach(NamedTuple):
 
 def reach(drawn: pd.DataFrame, facts: Facts) -> Reach:
     """Returns the axes for the verdicts that are drawn."""
-    high = max(drawn["utility"].max(), facts.guess)
-    low = min(alone(drawn, facts)[0], high - 0.02)
+    best, place = max(drawn["utility"].max(), facts.guess), alone(drawn, facts)[0]
+    low, high = min(place, best - 0.02), max(place, best)  # the label party alone may be best
     left = low - (high - low) / 3
     inside = drawn[drawn["utility"] >= left]
     barred = inside.loc[inside["chosen"] | inside["undefended"], "leak_lower"]
