@@ -44,9 +44,10 @@ def header() -> dict[str, Any]:
     names = [f"{number:05d}" for number in range(SHARDS)]
     return {
         **{"schema": store.SCHEMA, "config": CONFIG, "earlier": [], "plugins": {}},
-        **{"checksum": "", "identity": "", "pretrained": {}, "trials": SHARDS},
+        **{"checksum": "", "identity": "", "pretrained": {}, "reader": 1, "switches": {}},
+        "trials": SHARDS,
         "shards": [
-            {"name": name, "group": f"g{number % 3}", "trials": [number], "capacity": 1}
+            {"name": name, "group": f"g{number % 3}", "trials": [number], "capacity": 1, "stage": 0}
             for number, name in enumerate(names)
         ],
         "blocks": [names[: SHARDS // 2], names[SHARDS // 2 :]],

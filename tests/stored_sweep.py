@@ -2,10 +2,10 @@
 
     python -m tests.stored_sweep
 
-makes it anew, after the schema has a new number: shards 00000 to 00004 are trained, 00005 was killed after
-one of three epochs, 00006 was never begun; direct and probe were run on the shards that were trained then,
-passive was killed after its first save, active was never run. ``stored_sweep_expected.json`` holds its
-tables and the digests of its arrays.
+makes it anew, after the schema has a new number: the shard ``KILLED`` was killed after one of three epochs,
+the one after it was never begun, and those before are trained; direct and probe were run on the shards that
+were trained then, passive was killed after its first save, active was never run.
+``stored_sweep_expected.json`` holds its tables and the digests of its arrays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from vfljax.sweep.grid import parse
 
 FIXTURE = pathlib.Path(__file__).parent / "fixtures" / "stored_sweep"
 EXPECTED = FIXTURE.with_name("stored_sweep_expected.json")
-KILLED = "00005-kdk+noise"
+KILLED = "00004-kdk+compression-mlp-7"
 KEPT = ("shared", "shards", "local_only", "attacks", "partial")
 CONFIG: dict[str, Any] = {
     "name": "stored_sweep",
@@ -44,7 +44,11 @@ CONFIG: dict[str, Any] = {
         "kdk": {"kdk": {"epsilon": (0.0, 0.45), "k": 2}},
         "wide": {"kdk": {"epsilon": 0.45, "k": 2}, "model": {"top": "mlp", "top_hidden": (6,)}},
         "noise": {"noise": {"scale": 0.01}},
-        "kdk+noise": {"kdk": {"epsilon": 0.45, "k": 2}, "noise": {"scale": 0.01}},
+        "kdk+compression": {  # with a top model of its own, or it would share the first shards
+            "kdk": {"epsilon": 0.45, "k": 2},
+            "compression": {"keep_rate": 0.5},
+            "model": {"top": "mlp", "top_hidden": (7,)},
+        },
     },
     "attacks": {
         "passive": {"known": 20, "steps": 8, "ema": 0.9},

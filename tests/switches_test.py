@@ -59,12 +59,13 @@ def test_switches_that_change_figures_are_stored_in_the_header(monkeypatch):
 
 
 def test_a_sweep_does_not_go_on_with_another_generator(tmp_path):
-    older = {"config": tiny(), "checksum": "", "identity": "", "pretrained": {}}
-    flags = {**older, "switches": {"XLA_FLAGS": "--x", "jax_default_matmul_precision": "high"}}
-    header.refuse_another(tmp_path, older, flags)
-    other = {**older, "switches": {"jax_threefry_partitionable": False}}
+    usual = {"config": tiny(), "checksum": "", "identity": "", "pretrained": {}}
+    usual |= {"reader": 1, "switches": {}}
+    flags = {**usual, "switches": {"XLA_FLAGS": "--x", "jax_default_matmul_precision": "high"}}
+    header.refuse_another(tmp_path, usual, flags)
+    other = {**usual, "switches": {"jax_threefry_partitionable": False}}
     header.refuse_another(tmp_path, other, other)
-    for stored, asked, says in ((older, other, "True -> False"), (other, older, "False -> True")):
+    for stored, asked, says in ((usual, other, "True -> False"), (other, usual, "False -> True")):
         with refused(f"another sweep (jax_threefry_partitionable: {says})"):
             header.refuse_another(tmp_path, stored, asked)
 

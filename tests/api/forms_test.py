@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import vfljax
-from tests.stored_sweep import FIXTURE
+from tests.stored_sweep import CONFIG, FIXTURE
 from vfljax import store
 from vfljax.errors import UserError
 
@@ -91,8 +91,14 @@ def test_a_sweep_is_shown_in_five_lines_and_a_table_without_markup_of_names(swee
     text = repr(sweep)
     assert len(text.splitlines()) == 5
     assert max(map(len, text.splitlines())) <= 110
-    for shown in ("stored_sweep", "digits", "30 of 36", "direct, passive, probe", "2 of 7 shards"):
+    header, results = sweep.header, sweep.results.to_pandas()
+    waiting, every = len(header["shards"]) - results["shard"].nunique(), len(header["shards"])
+    for shown in (
+        *(CONFIG["name"], CONFIG["data"]["name"], f"{len(results)} of {header['trials']}"),
+        *("direct, passive, probe", f"{waiting} of {every} shards"),
+    ):
         assert shown in text
+    assert waiting > 0
     named = sweep._replace(header={**sweep.header, "config": {**sweep.config, "name": "<b>a"}})
     assert "<b>" not in named._repr_html_()
     assert named._repr_html_().count("<tr>") == 5

@@ -8,7 +8,9 @@ from vfljax.sweep import train
 
 
 def shards(*sizes):
-    return [{"name": f"s{n}", "trials": list(range(size))} for n, size in enumerate(sizes)]
+    return [
+        {"name": f"s{n}", "trials": list(range(size)), "stage": 0} for n, size in enumerate(sizes)
+    ]
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,6 @@ from vfljax.launching.running import finish
 from vfljax.report import not_run, verdict_tables
 from vfljax.report import tables as report_tables
 from vfljax.report.judged import judge_sweep
-from vfljax.store import sealed
 from vfljax.sweep.grid import experiment_of, parse
 
 OWN = pathlib.Path(__file__).with_name("own.py")
@@ -211,15 +210,6 @@ def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tabl
     # texts of comments and docstrings may change
     documented = OWN.read_text().replace('"""The sum of', '"""Sums of')
     use_anew(mine, tables, f"# new\n{documented}")
-    run(parse(CONFIG), workdir)
-
-    # of a sweep that was stored before syntax trees were, the text alone may be the same
-    header = store.read_header(workdir)
-    del header["plugins"]["mine:shuffle"]["syntax"]
-    sealed.write_root(workdir, header)
-    with refused(changed):
-        run(parse(CONFIG), workdir)
-    use_anew(mine, tables, OWN.read_text())
     run(parse(CONFIG), workdir)
     assert figures(workdir) == trained
 

@@ -62,21 +62,27 @@ def test_a_record_of_another_kind_is_not_believed(workdir):
 
 
 @pytest.mark.parametrize(
-    ("schema", "by"),
-    [(3, "commit 97df115"), (6, "commit 098fde0c"), (99, "the version that wrote")],
+    ("fields", "by"),
+    [
+        ({"schema": 7, "versions": {"vfljax": "0.2.0"}}, "vfljax 0.2.0, which wrote it"),
+        (
+            {"schema": 9, "versions": {"vfljax": "0.4.0"}, "revision": "af44e6fa6fa01234+"},
+            "vfljax 0.4.0 at revision af44e6fa6fa0, which wrote it",
+        ),
+        ({"schema": 3}, "the release that wrote it"),
+    ],
 )
 def test_a_sweep_of_another_schema_is_refused_in_a_line_that_names_who_reads_it(
-    tmp_path, schema, by
+    tmp_path, fields, by
 ):
-    (tmp_path / "sweep.json").write_text(json.dumps({**SMALL, "schema": schema}))
-    with pytest.raises(
-        UserError, match=f"has schema {schema}, this version reads {store.SCHEMA}: use {by}"
-    ):
+    (tmp_path / "sweep.json").write_text(json.dumps({**SMALL, **fields}))
+    with refused(f"has schema {fields['schema']}, and this version reads 8: use {by}."):
         store.load(tmp_path)
 
 
 def test_another_config_is_refused_by_the_fields_that_differ(tmp_path):
     stored = {"config": tiny(), "checksum": "", "identity": "", "pretrained": {}}
+    stored |= {"reader": 1, "switches": {}}
     changes = {"seeds": 4, "training.epochs": 9, "data.name": "iris"}
     other = {**stored, "config": tiny(**changes)}
     header.refuse_another(tmp_path, stored, {**stored, "config": resolve(tiny())})

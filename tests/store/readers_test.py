@@ -29,7 +29,7 @@ def path(tmp_path):
 def old(path, **changes):
     """A header of the first version, which a table without '?' shares with the second."""
     content = header(planned(path), "")
-    del content["reader"]
+    content["reader"] = 1
     return {**content, "revision": "0123456789ab+", **changes}
 
 

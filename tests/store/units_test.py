@@ -55,7 +55,7 @@ def entry(cost, skip_settled=True, status="ok", **more):
 
 
 def header_of(**attacks):
-    shards = [{"name": f"{n}", "group": f"group {n // 2}"} for n in range(3)]
+    shards = [{"name": f"{n}", "group": f"group {n // 2}", "stage": 0} for n in range(3)]
     blocks = [["0", "1"], ["2"]]
     return {"shards": shards, "blocks": blocks, "local_only": [{"known": 4}], "attacks": attacks}
 

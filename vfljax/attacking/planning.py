@@ -56,9 +56,9 @@ def _blocks(header: Mapping[str, Any], variants: int) -> list[list[str]]:
     blocks: list[list[str]] = []
     held, stage = size, 0
     for shard in left:
-        if held >= size or shard.get("stage", 0) != stage:
+        if held >= size or shard["stage"] != stage:
             blocks.append([])
-            held, stage = 0, shard.get("stage", 0)
+            held, stage = 0, shard["stage"]
         blocks[-1].append(shard["name"])
         held += len(shard["trials"])
     return blocks

@@ -218,7 +218,7 @@ def required(
         if not origin.loaded:
             raise not_in_use(name, origin.plugin)
         before, present = stored.get(name), (origin.sha256, origin.syntax)
-        if before and {before["sha256"], before.get("syntax")}.isdisjoint(present):
+        if before and {before["sha256"], before["syntax"]}.isdisjoint(present):
             version = f" (version {before['version']})" if before["version"] else ""
             anew = f", or drop it (--drop={name}), or give its AttackRow the next rule"
             raise UserError(

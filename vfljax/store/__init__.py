@@ -17,7 +17,7 @@
 another name and moved into place, so that it exists if and only if it is complete, and has a ``manifest.json``
 with the size and SHA-256 of every file (``manifest``). ``claims`` divides the work among processes, ``loading``
 reads a whole sweep, and ``check`` finds its damaged parts. Functions that read stored files raise ``Damaged``
-if a file is not what was written. This is schema 7: sweeps that were written with it stay readable.
+if a file is not what was written. This is schema 8: sweeps that were written with it stay readable.
 """
 
 from vfljax.store.atomic import full, write_bytes, write_table, write_text

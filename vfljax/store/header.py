@@ -11,7 +11,7 @@
     local_only              attackers, seeds, and points (known labels, draws) of each unit of the baseline
     naming                  how many known labels name the classes of attacks that know none
 
-Headers of schema 7 stay readable; earlier schemas are not read.
+Headers of schema 8 stay readable; earlier schemas are not read.
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ from vfljax.errors import Field, UserError
 from vfljax.store.sealed import SEAL, Damaged, begin_root, read_root, seal, write_root
 from vfljax.switches import GENERATOR
 
-SCHEMA = 7
+SCHEMA = 8
 LONGEST = 200  # characters of a field's value in a message
-# the last commit that reads a schema, and earlier ones
-LAST_READERS = {6: "098fde0c", 5: "4c4d05ea", 4: "97df115"}
 ID = "id"
 # fields that may grow, by which a sweep is extended
 MAY_GROW = (
@@ -66,18 +64,22 @@ def header_of(workdir: pathlib.Path) -> dict[str, Any] | None:
             return None
         schema = header.get("schema")
         if isinstance(schema, int) and schema != SCHEMA:
-            newer = "the version that wrote it"
-            reader = LAST_READERS[min(max(schema, 4), SCHEMA - 1)]
-            reads = f"commit {reader}, the last that reads it" if schema < SCHEMA else newer
-            raise UserError(
-                f"{path} has schema {schema}, this version reads {SCHEMA}: use {reads}."
-            )
+            what = f"has schema {schema}, and this version reads {SCHEMA}"
+            raise UserError(f"{path} {what}: use {_writer(header)}.")
         if SEAL not in header:
             raise Damaged(workdir, path.name, "it has no checksum")
     except Damaged as error:  # no command can mend it, because nothing else describes the sweep
         remedy = "restore it, or start in a new workdir."
         raise UserError(f"{path} is damaged ({error.why}): {remedy}") from error
     return header
+
+
+def _writer(header: Mapping[str, Any]) -> str:
+    """Returns in words the release that wrote a header, and reads it."""
+    version = header.get("versions", {}).get("vfljax")
+    revision = str(header.get("revision") or "").rstrip("+")
+    at = f" at revision {revision[:12]}" if revision else ""
+    return f"vfljax {version}{at}, which wrote it" if version else "the release that wrote it"
 
 
 def read_header(workdir: pathlib.Path) -> dict[str, Any]:
@@ -207,7 +209,7 @@ def refuse_another(
     """
     may_change = (*MAY_CHANGE, *MAY_GROW)
     data = difference(stored, header)
-    if not data and stored.get("identity"):  # the data are the same under other options
+    if not data and stored["identity"]:  # the data are the same under other options
         may_change = (*may_change, "data.options")
     fields = [
         # ``resolve`` gives a field that is newer than the stored sweep its default
@@ -221,7 +223,7 @@ def refuse_another(
     if data:
         changed.append((data,))
     changed += [(str(of),) for of in differences(_generator(stored), _generator(header))]
-    if stored.get("pretrained", {}) != header["pretrained"]:
+    if stored["pretrained"] != header["pretrained"]:
         changed.append(("the file of pretrained weights has changed",))
     if changed:
         listed = [part for of in changed for part in ("; ", *of)][1:]
@@ -239,7 +241,7 @@ def _shortened(value: Any) -> str:
 
 def _generator(header: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the switches of JAX's generator of random numbers that a sweep is trained with."""
-    changed = header.get("switches", {})
+    changed = header["switches"]
     return {name: changed.get(name, default) for name, default in GENERATOR.items()}
 
 
@@ -251,10 +253,10 @@ def difference(stored: Mapping[str, Any], header: Mapping[str, Any]) -> str:
       header: header of the requested sweep.
     """
     values = stored["checksum"] != header["checksum"]
-    if not values and stored.get("identity", header["identity"]) == header["identity"]:
+    if not values and stored["identity"] == header["identity"]:
         return ""
     what = "the values of the data set have" if values else "its parts, groups or columns have"
-    old, reader = stored.get("reader", 1), header.get("reader", 1)
+    old, reader = stored["reader"], header["reader"]
     if old == reader:
         return f"data: {what} changed"
     revision = str(stored.get("revision", "")).rstrip("+")

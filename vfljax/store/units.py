@@ -69,8 +69,7 @@ def units_of(header: Mapping[str, Any], outdated: bool = False) -> list[Unit]:
     Args:
       outdated: whether units are listed too that an earlier rule of an attack made, or left unmade.
     """
-    # sweeps without stages are older than these
-    stage_of = {shard["name"]: shard.get("stage", 0) for shard in header["shards"]}
+    stage_of = {shard["name"]: shard["stage"] for shard in header["shards"]}
     units = [
         Unit(shard_unit(name), SHARD, name, shard["group"], stage=stage_of[name])
         for shard in header["shards"]

@@ -50,7 +50,7 @@ class _Host(NamedTuple):
 
 
 def _structures(
-    config: Config, shape: DataShape, trials: pd.DataFrame, joins: bool
+    config: Config, shape: DataShape, trials: pd.DataFrame
 ) -> dict[tuple[int, bool], _Structure]:
     """Returns the structure of each configuration with and without a top model, in order of appearance.
 
@@ -62,7 +62,6 @@ def _structures(
       config: what is trained.
       shape: the data's classes, rows and columns.
       trials: the table of the sweep's trials.
-      joins: whether chains join each other; if not, only undefended trials join a chain.
     """
     own = model_name(config.model)
     tops = {method: model_name(model_of(config, method)) for method in config.grid}
@@ -83,19 +82,16 @@ def _structures(
         # undefended trials will join the first chain
         waiting = owns[of._replace(chain=())] if where not in hosts else 0
         new = _Host(of.chain, number + waiting)
-        shares = joins and not where[-1]
         union = new if where not in hosts else None
-        if where in hosts and shares:
+        if where in hosts and not where[-1]:
             union = _union(config, shape, of.split, hosts[where], new)
         if union is not None:
             hosts[where], joined[of] = union, where
     for of in owns:
         if not of.chain:
             places = [place for place in hosts if place[:2] == (of.model, of.split)]
-            if (
-                joins
-            ):  # a chain that costs little, and of which not all rows are recorded, if there is one
-                places.sort(key=lambda place: (place[-1], bool(place[2])))
+            # a chain that costs little, and of which not all rows are recorded, if there is one
+            places.sort(key=lambda place: (place[-1], bool(place[2])))
             if places:
                 joined[of] = places[0]
     return {
@@ -148,17 +144,13 @@ def _union(config: Config, shape: DataShape, split: bool, host: _Host, new: _Hos
     return _Host(chain, host.trials + new.trials)
 
 
-def check_programs(
-    config: Config, shape: DataShape, trials: pd.DataFrame, joins: bool = True
-) -> None:
+def check_programs(config: Config, shape: DataShape, trials: pd.DataFrame) -> None:
     """Raises UserError for more programs than the config's limits allow, before any is built."""
-    count = len({*_structures(config, shape, trials, joins).values()})
+    count = len({*_structures(config, shape, trials).values()})
     check_count(config, "programs", "grid", count, "programs to compile")
 
 
-def groups(
-    config: Config, shape: DataShape, trials: pd.DataFrame, joins: bool = True
-) -> list[Group]:
+def groups(config: Config, shape: DataShape, trials: pd.DataFrame) -> list[Group]:
     """Returns trials grouped by equal Spec, in order of first appearance.
 
     Honest and malicious trials share a program (gamma is a number).
@@ -167,10 +159,9 @@ def groups(
       config: what is trained.
       shape: the data's classes, rows and columns.
       trials: the table of the sweep's trials.
-      joins: whether trials of several chains may share a program (``Plan.joins``).
     """
     malicious = bool(is_malicious(trials).any())
-    structures, specs = _structures(config, shape, trials, joins), {}
+    structures, specs = _structures(config, shape, trials), {}
     methods = trials.drop_duplicates("configuration").set_index("configuration")["method"]
     for (configuration, split), of in structures.items():
         if of not in specs:

@@ -56,7 +56,6 @@ class Plan(NamedTuple):
     effort: Effort  # of compiling, as it was first planned
     earlier: tuple[Config, ...] = ()  # the configs of the stages before ``experiment``
     stage_ends: tuple[int, ...] = ()  # the number of trials of each stage and those before it
-    joins: bool = True  # whether chains share programs; sweeps older than this choice do not
 
     @property
     def balance(self) -> list[int]:
@@ -80,14 +79,13 @@ class Plan(NamedTuple):
         return len(shard.trials) * spec.epochs * spec.steps_per_epoch
 
 
-def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = True) -> Plan:
+def make_plan(experiment: Config, earlier: Sequence[Config] = ()) -> Plan:
     """Load the data and plan every trial; nothing is trained and nothing is written.
 
     Args:
       experiment: what is trained.
       earlier: the configs of stages before this one: those that the sweep had before it was extended, and
         parts of it that are made first. No shard has trials of two stages.
-      joins: whether trials of several chains may share a program (``Plan.joins``).
 
     Raises:
       UserError: for data or a config that cannot be trained, and for switches of JAX.
@@ -127,11 +125,11 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = 
     attacked = variants.attack_variants(experiment, shape.num_classes, shape.inputs[0])
     stages = [(config, trials_of(config, shape)) for config in (*earlier, experiment)]
     trials = stages[-1][1]
-    grouping.check_programs(experiment, shape, trials, joins)
+    grouping.check_programs(experiment, shape, trials)
     specs.check(experiment, shape, trials)
     parts = grid.added(stages)
     groups = grouping.joined(
-        [grouping.groups(of, shape, new, joins) for (of, _), new in zip(stages, parts) if len(new)]
+        [grouping.groups(of, shape, new) for (of, _), new in zip(stages, parts) if len(new)]
     )
     teachers.check(experiment.teacher, groups, table, shape)
     groups = [
@@ -158,7 +156,6 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = (), joins: bool = 
         effort=effort_of(groups, attacked, dataset.recording is None, experiment.known_draws),
         earlier=tuple(earlier),
         stage_ends=tuple(ends.tolist()),
-        joins=joins,
     )
     _check_recorded(plan)
     if experiment.model.pretrained:  # a wrong file is refused
@@ -291,19 +288,16 @@ def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
             group=number[shard["group"]],
             trials=tuple(shard["trials"]),
             capacity=shard["capacity"],
-            stage=shard.get("stage", 0),  # sweeps without it are older than stages
+            stage=shard["stage"],
         )
         for shard in header["shards"]
     ]
     epochs = len(plan.experiment.training.recorded_epochs)
     seconds = plan.experiment.execution.shard_seconds
     shards += shards_of(plan.groups, plan.stage_ends, seconds, epochs, shards)
-    same = header.get("backend") == jax.default_backend()
+    same = header["backend"] == jax.default_backend()
     devices = header["devices"] if same else jax.device_count()
-    effort = Effort(**header.get("effort", {}))
-    if "scoring" not in header.get("effort", {}):  # an older sweep had one level for both
-        effort = effort._replace(evaluation=effort.training, scoring=effort.attacks)
-    return plan._replace(shards=shards, devices=devices, effort=effort)
+    return plan._replace(shards=shards, devices=devices, effort=Effort(**header["effort"]))
 
 
 def recorded(plan: Plan) -> Plan:

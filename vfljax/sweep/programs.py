@@ -53,8 +53,7 @@ class Effort(NamedTuple):
     """The optimization level of each kind of program; None is XLA's default, full effort.
 
     A program that runs only for a short time is compiled with little effort. Another level changes figures in
-    their last bits, so the level is chosen once, from the plan's estimate, and stored with the sweep. Sweeps
-    without stored levels are older than this choice, and were compiled with full effort.
+    their last bits, so the level is chosen once, from the plan's estimate, and stored with the sweep.
     """
 
     training: int | None = None  # also of initial weights

@@ -94,7 +94,6 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         "backend": jax.default_backend(),
         "devices": jax.device_count(),
         "effort": plan.effort._asdict(),
-        "joins": plan.joins,
         "switches": switches.changed(),
         "data": {
             "name": dataset.name,
@@ -159,7 +158,7 @@ def plan_of(
         return make_plan(experiment, stages)
     every = store.stages(stored, experiment.stored, [stage.stored for stage in stages])
     earlier = [parse(stage, beyond_limits=True) for stage in every[:-1]]
-    return divided_as(make_plan(experiment, earlier, stored.get("joins", False)), stored)
+    return divided_as(make_plan(experiment, earlier), stored)
 
 
 def planned(
