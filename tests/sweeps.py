@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import pathlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vfljax import store
+from vfljax.attacking import jobs
 from vfljax.attacks import TABLE
 from vfljax.launching import running
 from vfljax.launching.work import Outcome, anything
@@ -18,6 +19,7 @@ from vfljax.store.loading import TIMES
 from vfljax.sweep import grid, grouping, specs
 from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import Plan, make_plan
+from vfljax.sweep.variants import AttackVariant
 from vfljax.types import AttackIdentity, Federation, Input
 
 TINY: dict[str, Any] = {
@@ -117,6 +119,18 @@ def identity(text: str, **fields: Any) -> AttackIdentity:
     fields = {"rule": TABLE[attack].rule if attack in TABLE else 1} | fields
     fields = {"attackers": tuple(map(int, parties.split("+")))} | fields if parties else fields
     return AttackIdentity(attack, *options, **fields)
+
+
+def variant_on(
+    plan: Plan,
+    name: str,
+    options: dict[str, Any] | None = None,
+    points: Sequence[dict[str, float]] = ({},),
+) -> AttackVariant:
+    """A variant of an attack as it runs on a plan's trials."""
+    named = tuple(sorted((options or {}).items()))
+    of = AttackIdentity(name, named, rule=TABLE[name].rule)
+    return jobs._planned(AttackVariant(of, [*points], jobs._attack(of, plan)), plan)
 
 
 def columns(text: str, federation: str = "split", **fields: Any) -> dict[str, Any]:

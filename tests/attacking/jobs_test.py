@@ -6,11 +6,10 @@ import itertools
 import pandas as pd
 import pytest
 
-from tests.sweeps import TINY, attack, by_label, plan_of, tiny
+from tests.sweeps import TINY, attack, by_label, plan_of, tiny, variant_on
 from vfljax import store
 from vfljax.attacking import jobs, run
 from vfljax.sweep import grid
-from vfljax.sweep.variants import AttackVariant
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,7 @@ def rows_of(plan, diverged=()):
 
 def planned(name, options, points, plan):
     """A variant on a sweep."""
-    return jobs._planned(AttackVariant(name, options, points), plan)
+    return variant_on(plan, name, options, points)
 
 
 def reason_of(plan, name, options=None, **knobs):
@@ -75,7 +74,8 @@ def test_a_refusal_names_the_value_and_the_remedy(plan, name, options, knobs, sa
 
 def test_only_layers_that_some_attacker_does_not_own_make_an_oracle(plan):
     for signal, oracle in (("party0.cut", False), ("top.logits", True)):
-        assert planned("spectral", {"signal": signal}, [{}], plan).entry(True)["oracle"] == oracle
+        variant = planned("spectral", {"signal": signal}, [{}], plan)
+        assert jobs.entry_of(variant, True)["oracle"] == oracle
 
 
 def test_labels_are_limited_by_the_rarest_class_up_to_all_of_them(plan):
@@ -176,7 +176,7 @@ def colluding():
 def test_every_group_of_attackers_has_jobs_and_baselines_under_its_own_label(colluding):
     points = [{"known": 20.0}, {"known": 40.0}]
     variant = planned("active", {}, points, colluding)
-    assert variant.attackers == ((0,), (0, 1))
+    assert variant.groups == ((0,), (0, 1))
     listed = jobs.jobs_of(variant, colluding, rows_of(colluding))
     assert {(job.group.federation, job.group.attackers) for job in listed} == {
         ("malicious-0", (0,)),
@@ -201,8 +201,9 @@ def test_a_setting_that_diverged_is_not_attacked_and_counted(colluding):
 
 def test_a_variant_is_read_back_from_its_entry(colluding):
     (variant,) = jobs.planned(colluding, colluding.experiment)
-    again = jobs.of_entry(variant.entry(skip_settled=True), colluding)
+    entry = jobs.entry_of(variant, skip_settled=True)
+    again = jobs.from_entry(entry, colluding)
     assert again is not None
-    assert again.variant == variant.variant
-    assert again.attackers == variant.attackers
-    assert jobs.of_entry({**variant.entry(True), "rule": -1}, colluding) is None
+    same = ("identity", "knobs", "with_malicious", "groups", "skipped", "projected")
+    assert [getattr(again, name) for name in same] == [getattr(variant, name) for name in same]
+    assert jobs.from_entry({**entry, "rule": -1}, colluding) is None

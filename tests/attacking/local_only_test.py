@@ -6,21 +6,20 @@ import shutil
 import msgspec
 import pytest
 
-from tests.sweeps import TINY, attack, comparable, plan_of
+from tests.sweeps import TINY, attack, comparable, plan_of, variant_on
 from vfljax import store
-from vfljax.attacking import jobs, local_only, planning
+from vfljax.attacking import local_only, planning
 from vfljax.attacks.learners import LEARNERS
 from vfljax.report import not_run
 from vfljax.report.judged import judge_sweep
 from vfljax.report.rows import read_frames
-from vfljax.sweep import variants
 
 
 def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed():
     plan = plan_of(TINY)
     known = [{"known": 20.0}, {"known": 40.0}, {"known": 20.0, "learning_rate": 1.0}]
     mean, direct, joint = (
-        jobs._planned(variants.AttackVariant(name, {}, points), plan)
+        variant_on(plan, name, {}, points)
         for name, points in (("mean", known), ("direct", [{}]), ("joint", known[:1]))
     )
     units = planning._local_only([], plan, [mean, direct])
@@ -30,7 +29,7 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed():
     # who knows nothing has nothing to learn from, and what is there is not made again
     assert planning._local_only([], plan, [direct]) == []
     assert planning._local_only(units[:1], plan, [mean]) == units[1:]
-    both = planning._local_only([], plan, [mean, mean._replace(attackers=((0, 1),))])
+    both = planning._local_only([], plan, [mean, mean._replace(groups=((0, 1),))])
     assert {tuple(unit["attackers"]) for unit in both} == {(0,), (0, 1)}
     # an attack is compared with him on the same draws, of which a costly one affords two
     drawn = plan._replace(experiment=msgspec.structs.replace(plan.experiment, known_draws=3))

@@ -8,14 +8,23 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.sweeps import TINY, attack, attack_units, comparable, drop_units, plan_of, tiny
+from tests.sweeps import (
+    TINY,
+    attack,
+    attack_units,
+    comparable,
+    drop_units,
+    plan_of,
+    tiny,
+    variant_on,
+)
 from vfljax import store
 from vfljax.attacking import batching, jobs, local_only, run, view
 from vfljax.attacks.core import BASELINES
 from vfljax.errors import UserError
 from vfljax.launching import running, work
 from vfljax.report.judged import judge_sweep
-from vfljax.sweep import batch_layout, programs, variants
+from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.grid import parse
 from vfljax.sweep.initial import without_defenses
 from vfljax.sweep.known import split_arrays
@@ -172,15 +181,14 @@ def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defen
     assert split["incomplete"].all()
 
 
-def program_for(variant, plan):
+def program_for(name, options, plan):
+    variant = variant_on(plan, name, options)
     spec = without_defenses(plan.groups[0].spec)
     group = jobs.ViewGroup("split", (0,), spec, 0)
     arrays = split_arrays(plan.dataset.labels, plan.splits)
     stored = batching.Stored(plan, None, {}, arrays, None, {})
-    attack = variants.make_attack(variant, spec.bottoms[:1], 10)
-    planned = jobs.VariantPlan(variant, attack, ((0,),))
     job = jobs.Job(jobs.ATTACK, variant, group, 0, 0, {"trial": 0})
-    (family,) = batching.families_of([(planned, [job])])
+    (family,) = batching.families_of([(variant, [job])])
     batch = batching.make_attack_batch(family, stored)
     inputs, layout = np.zeros(2, np.int32), batch_layout.layout(2)  # of as many training rows
     return programs.program(
@@ -193,12 +201,11 @@ def test_sweeps_of_other_seeds_share_programs_and_those_of_other_shapes_do_not(p
     other_seeds = plan_of(tiny(seeds=3, first_seed=2))
     fewer_test = plan_of(tiny(**{"data.test": 150}))
     fewer_validation = plan_of(tiny(**{"data.validation": 150}))
-    honest = variants.AttackVariant("mean", {}, [{}])
-    diagnostic = variants.AttackVariant("spectral", {"signal": "party0.cut"}, [{}])
-    assert program_for(honest, other_seeds) is program_for(honest, plan)
-    for variant in (honest, diagnostic):
-        assert program_for(variant, fewer_test) is not program_for(variant, plan)
-    assert program_for(diagnostic, fewer_validation) is not program_for(diagnostic, plan)
+    honest, diagnostic = ("mean", {}), ("spectral", {"signal": "party0.cut"})
+    assert program_for(*honest, other_seeds) is program_for(*honest, plan)
+    for of in (honest, diagnostic):
+        assert program_for(*of, fewer_test) is not program_for(*of, plan)
+    assert program_for(*diagnostic, fewer_validation) is not program_for(*diagnostic, plan)
     padded = view.with_places(np.arange(18), 9)  # two draws
     np.testing.assert_array_equal(padded, [*range(9), *[8] * 7, *range(9, 18), *[17] * 7])
 
@@ -206,26 +213,25 @@ def test_sweeps_of_other_seeds_share_programs_and_those_of_other_shapes_do_not(p
 def test_attacks_that_compute_the_same_share_a_program_and_groups_of_equal_shapes_calls(plan):
     options = {"finetune_bottom": True, "steps": 3}
     passive, active, longer = (
-        variants.AttackVariant(name, {**options, "steps": steps}, [{}])
+        program_for(name, {**options, "steps": steps}, plan)
         for name, steps in (("passive", 3), ("active", 3), ("passive", 4))
     )
-    assert program_for(active, plan) is program_for(passive, plan)
-    assert program_for(longer, plan) is not program_for(passive, plan)
+    assert active is passive
+    assert longer is not passive
     trees, bayes, exchange = (
-        variants.AttackVariant("reader", options, [{}])
+        program_for("reader", options, plan)
         for options in ({}, {"learner": "naive Bayes on ranks"}, {"blocks": "exchange"})
     )
-    assert program_for(trees, plan) is program_for(bayes, plan)
-    assert program_for(trees, plan) is not program_for(exchange, plan)
-    spec, variant = without_defenses(plan.groups[0].spec), variants.AttackVariant("mean", {}, [{}])
+    assert trees is bayes
+    assert trees is not exchange
+    spec, variant = without_defenses(plan.groups[0].spec), variant_on(plan, "mean")
     other = dataclasses.replace(spec, batch_size=spec.batch_size + 1)
     places = ("split", spec, 0), ("malicious-0", spec, 0), ("split", other, 1)
     groups = [jobs.ViewGroup(name, (0,), of_group, number) for name, of_group, number in places]
     made = [
         jobs.Job(jobs.ATTACK, variant, group, 0, 0, {"trial": k}) for k, group in enumerate(groups)
     ]
-    mean = jobs.VariantPlan(variant, variants.make_attack(variant, spec.bottoms[:1], 10), ((0,),))
-    assert [of.members for of in batching.families_of([(mean, made)])] == [made[:2], made[2:]]
+    assert [of.members for of in batching.families_of([(variant, made)])] == [made[:2], made[2:]]
 
 
 def test_variants_and_points_are_one_program_and_each_reads_what_it_reads_alone(

@@ -17,7 +17,7 @@ def groups_of(**changes) -> list[grouping.Group]:
     shape = DIGITS._replace(inputs=DIGITS.inputs[:1] * config.parties.owners)
     data = shape.num_classes, shape.inputs[0]
     attacked = variants.attack_variants(config, *data)
-    trials = grid.trials(config, variants.federations(config, attacked, *data))
+    trials = grid.trials(config, variants.federations(config, attacked, data[0]))
     specs.check(config, shape, trials)
     return grouping.groups(config, shape, trials)
 

@@ -4,7 +4,6 @@ import pytest
 
 from tests.refusals import refused
 from tests.sweeps import tiny
-from vfljax.models import MLP
 from vfljax.sweep import variants
 from vfljax.sweep.grid import parse
 from vfljax.types import Federation, Input, federation_of
@@ -28,7 +27,7 @@ def names(num_classes=10, **changes) -> list[str]:
     """The federations trained for the attacks of a config."""
     experiment = parse(tiny(**changes))
     attacks = variants.attack_variants(experiment, num_classes, READS)
-    return [f.name for f in variants.federations(experiment, attacks, num_classes, READS)]
+    return [f.name for f in variants.federations(experiment, attacks, num_classes)]
 
 
 @pytest.mark.parametrize(("attacks", "value", "remedy"), BAD)
@@ -44,7 +43,7 @@ def test_an_option_makes_a_form_of_each_value_and_a_knob_a_point():
     }
     first, most, probe = forms_of(attacks=attacks)
     assert [first.label, most.label] == ["direct/first_negative", "direct/most_negative"]
-    assert first.options == {"rule": "first_negative"}
+    assert first.identity.options == (("rule", "first_negative"),)
     assert probe.label == "probe"
     assert [point["known"] for point in probe.knobs] == [10, 20]
 
@@ -52,15 +51,14 @@ def test_an_option_makes_a_form_of_each_value_and_a_knob_a_point():
 def test_who_attacks_is_an_axis_except_of_those_who_were_malicious():
     changes = {"attackers": ((0,), (0, 1)), "parties.passive": 2}
     every = forms_of(attacks={"probe": {}, "active": {}}, **changes)
-    assert [(form.label, form.attackers) for form in every] == [
+    assert [(form.label, form.identity.attackers) for form in every] == [
         ("probe", (0,)),
         ("probe/parties=0+1", (0, 1)),
         ("active", (0,)),
     ]
     active = every[-1]
-    attack = variants.make_attack(active, (MLP((), 4),), 10)
-    assert variants.attackers_of(active, attack, "malicious-0-1") == (0, 1)
-    assert variants.attackers_of(active, attack, "split") == ()
+    assert variants.attackers_of(active, "malicious-0-1") == (0, 1)
+    assert variants.attackers_of(active, "split") == ()
 
 
 def test_only_the_federations_that_some_attack_needs_are_trained():
@@ -85,13 +83,12 @@ def test_several_groups_of_attackers_leave_malicious_runs_to_one_form():
     first, second = forms_of(
         attacks={"mean": {}}, attackers=((1,), (0, 1)), **{"parties.passive": 2}
     )
-    attack = variants.make_attack(first, (), 10)
     assert (first.label, second.label) == ("mean/parties=1", "mean/parties=0+1")
     for federation in ("split", "no_split"):
-        assert variants.attackers_of(first, attack, federation) == (1,)
-        assert variants.attackers_of(second, attack, federation) == (0, 1)
-    assert variants.attackers_of(first, attack, "malicious-0") == (0,)
-    assert variants.attackers_of(second, attack, "malicious-0") == ()
+        assert variants.attackers_of(first, federation) == (1,)
+        assert variants.attackers_of(second, federation) == (0, 1)
+    assert variants.attackers_of(first, "malicious-0") == (0,)
+    assert variants.attackers_of(second, "malicious-0") == ()
 
 
 @pytest.mark.parametrize(

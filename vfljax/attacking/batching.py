@@ -20,7 +20,7 @@ import numpy as np
 
 from vfljax import attacks, keys, machine
 from vfljax.attacking.diagnostics import diagnosis
-from vfljax.attacking.jobs import ALL_LABELS, UNTRAINED, Job, VariantPlan, ViewGroup, draws_of
+from vfljax.attacking.jobs import ALL_LABELS, UNTRAINED, Job, ViewGroup, draws_of
 from vfljax.attacking.processes import in_processes
 from vfljax.attacking.projection import projected, width_read
 from vfljax.attacking.scoring import Scorer
@@ -33,7 +33,7 @@ from vfljax.attacking.view import (
     no_known_rows,
     view_of,
 )
-from vfljax.attacks.core import Attack, HostReader, scores_of, sharing
+from vfljax.attacks.core import HostReader, scores_of, sharing
 from vfljax.attacks.learners import MANY_ROWS
 from vfljax.federation.protocol import make_embed
 from vfljax.federation.training import Table, rows_of
@@ -72,7 +72,7 @@ class Stored(NamedTuple):
     header: Mapping[str, Any]
     arrays: Mapping[str, np.ndarray]  # the splits
     scorer: Scorer
-    variants: Mapping[str, VariantPlan | None]  # by key; None: this process cannot run it
+    variants: Mapping[str, AttackVariant | None]  # by key; None: this process cannot run it
     rejected: Rejected = none_rejected
 
 
@@ -83,7 +83,7 @@ class Family(NamedTuple):
     variants and points.
     """
 
-    variants: tuple[VariantPlan, ...]
+    variants: tuple[AttackVariant, ...]
     members: list[Job]  # one job of each member, which stands for all of them
     jobs: Mapping[tuple[Any, ...], Job]  # by variant, point and member, as ``job_of`` finds them
 
@@ -95,12 +95,12 @@ class Family(NamedTuple):
           point: of the knobs.
           member: one of ``members``.
         """
-        return self.jobs.get((self.variants[variant].variant.key, point, member.member))
+        return self.jobs.get((self.variants[variant].key, point, member.member))
 
     @property
     def points(self) -> int:
         """The number of points of the knobs."""
-        return len(self.variants[0].variant.knobs)
+        return len(self.variants[0].knobs)
 
 
 class AttackProgram(NamedTuple):
@@ -117,11 +117,11 @@ class AttackProgram(NamedTuple):
 
 
 class AttackBatch(NamedTuple):
-    """What the members of a family have in common. A call takes ``layout.capacity`` of them."""
+    """A family with what its members have in common. A call takes ``layout.capacity`` of them."""
 
+    family: Family  # its attacks are built with the bottoms of its attackers
     layout: batch_layout.Layout
     static: AttackProgram
-    attacks: tuple[Attack, ...]  # of each variant of the family
     computed: tuple[int, ...]  # of each variant, its place among the results of the program
     draws: tuple[int, ...]  # of each variant, the number of draws of known labels
     common: CommonData
@@ -140,7 +140,7 @@ def learns_from_all(job: Job) -> bool:
     return job.what == ALL_LABELS and MOST_KNOWN in attacks.TABLE[job.variant.name].options
 
 
-def families_of(left: Sequence[tuple[VariantPlan, Sequence[Job]]]) -> list[Family]:
+def families_of(left: Sequence[tuple[AttackVariant, Sequence[Job]]]) -> list[Family]:
     """Returns the families of the variants of one attack, by the program that computes their jobs.
 
     Variants share a program if they are defined on the same federations and have the same points, draws and
@@ -150,9 +150,9 @@ def families_of(left: Sequence[tuple[VariantPlan, Sequence[Job]]]) -> list[Famil
     Args:
       left: the variants, each with the jobs that are to be done for it.
     """
-    found: dict[Any, tuple[dict[str, VariantPlan], dict[Any, Job], dict[Any, Job]]] = {}
-    for planned, jobs in left:
-        attack, variant = planned.attack, planned.variant
+    found: dict[Any, tuple[dict[str, AttackVariant], dict[Any, Job], dict[Any, Job]]] = {}
+    for variant, jobs in left:
+        attack = variant.attack
         points = tuple(tuple(sorted(point.items())) for point in variant.knobs)
         alike = attack.federations, attack.baselines, attack.oracle, attack.diagnostic
         for job in jobs:
@@ -163,7 +163,7 @@ def families_of(left: Sequence[tuple[VariantPlan, Sequence[Job]]]) -> list[Famil
             draws = None if attack.host else attack.draws
             key = points, alike, draws, shapes, own_spec, learns_from_all(job)
             variants, members, job_of = found.setdefault(key, ({}, {}, {}))
-            variants[variant.key] = planned
+            variants[variant.key] = variant
             members.setdefault(job.member, job)
             job_of[variant.key, job.point, job.member] = job
     return [
@@ -182,26 +182,28 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
     plan, first = stored.plan, family.members[0]
     group, name = first.group, first.variant.name
     bottoms = tuple(group.spec.bottoms[p] for p in group.attackers)
-    built = tuple(
-        make_attack(each.variant, bottoms, plan.dataset.num_classes) for each in family.variants
+    variants = tuple(
+        variant._replace(attack=make_attack(variant.identity, bottoms, plan.dataset.num_classes))
+        for variant in family.variants
     )
+    family, built = family._replace(variants=variants), variants[0].attack
     common = common_data(plan.table, stored.arrays, group.attackers)
-    if built[0].diagnostic:
+    if built.diagnostic:
         common = common._replace(table=plan.table._replace(scores=None))
     common = batch_layout.share(common)
     row = attacks.TABLE[name]
 
     def options_of(variant: AttackVariant) -> tuple[tuple[str, Any], ...]:
-        options = {k: v for k, v in variant.options.items() if k not in row.host_options}
+        options = {k: v for k, v in variant.identity.options if k not in row.host_options}
         if learns_from_all(first):
             options[MOST_KNOWN] = common.known_order.shape[1]
         return tuple(sorted(options.items()))
 
-    options = [options_of(each.variant) for each in family.variants]
+    options = [options_of(variant) for variant in variants]
     different = list(dict.fromkeys(options))
     # an attacker that learns from every label knows the same in each draw
     most = 1 if learns_from_all(first) else plan.experiment.known_draws
-    draws = tuple(draws_of(attack, most) for attack in built)
+    draws = tuple(draws_of(variant.attack, most) for variant in variants)
     whole = row.whole_batches
     # attacks on whole batches use large arrays and run long: on CPU, one trial per device and call
     alone = whole and machine.offered().cpu
@@ -213,7 +215,7 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
         cut = sum(width_read(bottom.out, row.widest) for bottom in bottoms)
         capacity = _capacity(plan, group, cut, common, max(draws), scored)
     layout = batch_layout.layout(capacity, 1 if alone else width, plan.devices)
-    diagnosed = {"attackers": group.attackers, "spec": group.spec} if built[0].diagnostic else {}
+    diagnosed = {"attackers": group.attackers, "spec": group.spec} if built.diagnostic else {}
     static = AttackProgram(
         name=row.computed_as or name,
         variants=tuple(different),
@@ -221,17 +223,17 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
         num_classes=plan.dataset.num_classes,
         agreed=Agreed(group.spec.batch_size),
         # the features for a reader on the host use no label
-        draws=1 if built[0].host else draws[0],
+        draws=1 if built.host else draws[0],
         **diagnosed,
     )
     return AttackBatch(
+        family=family,
         layout=dataclasses.replace(layout, dealt=True),
         static=static,
-        attacks=built,
         computed=tuple(map(different.index, options)),
         draws=draws,
         common=common,
-        load=_loader(built, family, stored),
+        load=_loader(family, stored),
         level=None if whole or row.full_effort else plan.effort.attacks,
     )
 
@@ -288,25 +290,29 @@ def make_attack_member(
 
 
 def run_attack_batch(
-    batch: AttackBatch, family: Family, members: Sequence[Job], stored: Stored
+    batch: AttackBatch, members: Sequence[Job], stored: Stored
 ) -> Iterator[tuple[Job, dict[str, Any]]]:
     """Loads, attacks and scores some members of a family. Yields each job with its figures by name.
 
     Args:
       batch: of the family.
-      family: the variants and jobs.
       members: at most as many as the batch takes.
       stored: the sweep.
     """
+    family = batch.family
     inputs, scores = batch_scores(batch, members, stored)
-    for place, attack in enumerate(batch.attacks):
+    for place, variant in enumerate(family.variants):
         for point in range(family.points):
             jobs = [family.job_of(place, point, member) for member in members]
             if not any(jobs):
                 continue
             knobs = {name: values[:, point] for name, values in inputs.knobs.items()}
             figures = stored.scorer.figures(
-                scores[place], inputs._replace(knobs=knobs), attack, batch.layout.capacity, point
+                scores[place],
+                inputs._replace(knobs=knobs),
+                variant.attack,
+                batch.layout.capacity,
+                point,
             )
             for i, job in enumerate(jobs):
                 if job is not None:
@@ -328,7 +334,7 @@ def batch_scores(
     """
     program, inputs, arguments = _called(batch, members)
     computed = program.run_whole(*arguments, len(members))
-    if batch.attacks[0].host is None:
+    if batch.family.variants[0].attack.host is None:
         return inputs, [computed[place] for place in batch.computed]
     features = [batch.layout.unpad(of.train, len(members))[:, 0, 0] for of in computed]
     by_variant = _read(features, batch, members, inputs, stored)
@@ -369,13 +375,16 @@ def _read(
     """Returns by variant the scores [members, points, draws, N, C] that its reader on the host gives features
     [members, N, W] of each result of the program."""
     arrays, tasks, points = stored.arrays, [], inputs.knobs["known"].shape[1]
-    for attack, place, draws in zip(batch.attacks, batch.computed, batch.draws, strict=True):
+    of_variants = zip(batch.family.variants, batch.computed, batch.draws, strict=True)
+    for variant, place, draws in of_variants:
         for x, job, known in zip(features[place], members, inputs.knobs["known"], strict=True):
             of_seed = arrays["labels"][arrays["train"][job.seed]]
             orders = arrays["known_order"][job.seed :: len(stored.plan.splits)]
             drawn = [orders[:draws, : int(count)] for count in known]
             of_points = [(rows, of_seed[rows]) for rows in drawn]
-            tasks.append((attack.host, x, of_points, stored.plan.dataset.num_classes, job.seed))
+            tasks.append(
+                (variant.attack.host, x, of_points, stored.plan.dataset.num_classes, job.seed)
+            )
     rows_read = points * len(members) * features[0].shape[1] * sum(batch.draws)
     found = in_processes(_read_points, tasks, rows_read)
     by_variant = [found[k : k + len(members)] for k in range(0, len(found), len(members))]
@@ -393,12 +402,10 @@ def _read_points(
     return np.stack([reader(features, *known, classes, seed) for known in of_points])
 
 
-def _loader(
-    built: Sequence[Attack], family: Family, stored: Stored
-) -> Callable[[Job], AttackInput]:
+def _loader(family: Family, stored: Stored) -> Callable[[Job], AttackInput]:
     """Returns a function that loads a member's ``AttackInput``, for UNTRAINED with untrained bottoms."""
     plan, workdir = stored.plan, stored.workdir
-    reads = {name for attack in built for name in attack.reads}
+    reads = {name for variant in family.variants for name in variant.attack.reads}
 
     @functools.cache
     def untrained(group: ViewGroup) -> tuple[Any, np.ndarray]:
@@ -424,7 +431,7 @@ def _loader(
             member.variant.name,
             {name: [point[name] for point in points] for name in points[0]},
             member.group.attackers,
-            bool(built[0].diagnostic),
+            bool(family.variants[0].attack.diagnostic),
             attacks.TABLE[member.variant.name].whole_batches,
         )
         if member.what != UNTRAINED:

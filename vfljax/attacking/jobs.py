@@ -23,7 +23,7 @@ from vfljax.sweep.known import known_error
 from vfljax.sweep.plan import Plan, recorded
 from vfljax.sweep.specs import knowers
 from vfljax.sweep.variants import AttackVariant, attack_variants, attackers_of, make_attack
-from vfljax.types import Spec
+from vfljax.types import AttackIdentity, Spec
 
 NOT_WHOLE = (
     "it reads whole batches under a defense that it knows, and this sweep has none: name one in config.grid "
@@ -118,50 +118,36 @@ def attacks_among(jobs: Sequence[Job]) -> int:
     return sum(job.what == ATTACK for job in jobs)
 
 
-class VariantPlan(NamedTuple):
-    """An attack variant on a sweep."""
+def entry_of(variant: AttackVariant, skip_settled: bool) -> dict[str, Any]:
+    """Returns what the header of a sweep says of a planned variant.
 
-    variant: AttackVariant
-    attack: (
-        Attack  # built with the first group's bottoms; for other groups, only the bottoms differ
-    )
-    attackers: tuple[tuple[int, ...], ...]  # the groups of parties that run it
-    skipped: str = ""  # one line on why it cannot be run on the sweep; "" if it can
-    projected: tuple[int, int] | None = (
-        None  # the widest cut, and to how many numbers it is projected
-    )
-
-    def entry(self, skip_settled: bool) -> dict[str, Any]:
-        """Returns what the header of the sweep says of the variant.
-
-        Args:
-          skip_settled: whether it is skipped on runs of which a cheaper attack has read nearly all labels.
-        """
-        variant, attack = self.variant, self.attack
-        columns = store.identity_columns(variant.identity)
-        if self.skipped:
-            return {**columns, "status": "skipped", "reason": self.skipped}
-        owns_layer = all(belongs_to(attack.diagnostic, parties) for parties in self.attackers)
-        plugged = plugins.described([variant.name])
-        return {
-            **columns,
-            "status": "ok",
-            "cost": attacks.TABLE[variant.name].cost,
-            "skip_settled": skip_settled,
-            "steps": attack.steps,
-            "knobs": variant.knobs,
-            "oracle": attack.oracle or (bool(attack.diagnostic) and not owns_layer),
-            "labels": "all" if attack.oracle else "",
-            "adaptive": attack.adaptive,
-            "baselines": list(attack.baselines),
-            "federations": list(attack.federations),
-            "with_malicious": variant.with_malicious,
-            **({"projected": list(self.projected)} if self.projected else {}),
-            **({"plugins": plugged} if plugged else {}),
-        }
+    Args:
+      skip_settled: whether it is skipped on runs of which a cheaper attack has read nearly all labels.
+    """
+    attack, columns = variant.attack, store.identity_columns(variant.identity)
+    if variant.skipped:
+        return {**columns, "status": "skipped", "reason": variant.skipped}
+    owns_layer = all(belongs_to(attack.diagnostic, parties) for parties in variant.groups)
+    plugged = plugins.described([variant.name])
+    return {
+        **columns,
+        "status": "ok",
+        "cost": attacks.TABLE[variant.name].cost,
+        "skip_settled": skip_settled,
+        "steps": attack.steps,
+        "knobs": variant.knobs,
+        "oracle": attack.oracle or (bool(attack.diagnostic) and not owns_layer),
+        "labels": "all" if attack.oracle else "",
+        "adaptive": attack.adaptive,
+        "baselines": list(attack.baselines),
+        "federations": list(attack.federations),
+        "with_malicious": variant.with_malicious,
+        **({"projected": list(variant.projected)} if variant.projected else {}),
+        **({"plugins": plugged} if plugged else {}),
+    }
 
 
-def of_entry(entry: Mapping[str, Any], plan: Plan) -> VariantPlan | None:
+def from_entry(entry: Mapping[str, Any], plan: Plan) -> AttackVariant | None:
     """Returns the variant of an entry of the header; None if this process cannot run it.
 
     It cannot if the code of the variant's rule is gone, or if its plugin is not in use.
@@ -170,22 +156,15 @@ def of_entry(entry: Mapping[str, Any], plan: Plan) -> VariantPlan | None:
       entry: of a variant that was not skipped.
       plan: of the sweep, restricted to the recorded rows.
     """
-    identity = store.identity_of(entry)
+    identity = store.identity_of(entry)._replace(outdated=False)
     row = attacks.TABLE.get(identity.attack)
     if row is None or row.rule != identity.rule:
         return None
-    variant = AttackVariant(
-        name=identity.attack,
-        options=dict(identity.options),
-        knobs=entry["knobs"],
-        label_options=identity.label_options,
-        attackers=identity.attackers,
-        with_malicious=entry["with_malicious"],
-    )
-    return _planned(variant, plan)
+    attack = _attack(identity, plan)
+    return _planned(AttackVariant(identity, entry["knobs"], attack, entry["with_malicious"]), plan)
 
 
-def planned(plan: Plan, experiment: Config) -> list[VariantPlan]:
+def planned(plan: Plan, experiment: Config) -> list[AttackVariant]:
     """Returns every attack variant of an experiment, as it is run on a sweep or skipped.
 
     Args:
@@ -194,29 +173,39 @@ def planned(plan: Plan, experiment: Config) -> list[VariantPlan]:
     """
     plan = recorded(plan)
     classes, reads = plan.dataset.num_classes, plan.party_columns[0].input
-    return [_planned(variant, plan) for variant in attack_variants(experiment, classes, reads)]
+    return [
+        _planned(variant._replace(attack=_attack(variant.identity, plan)), plan)
+        for variant in attack_variants(experiment, classes, reads)
+    ]
 
 
-def _planned(variant: AttackVariant, plan: Plan) -> VariantPlan:
-    bottoms = tuple(plan.groups[0].spec.bottoms[p] for p in variant.attackers)
-    attack = make_attack(variant, bottoms, plan.dataset.num_classes)
+def _attack(identity: AttackIdentity, plan: Plan) -> Attack:
+    """Returns an attack of the bottoms of the plan's first group."""
+    bottoms = tuple(plan.groups[0].spec.bottoms[p] for p in identity.attackers)
+    return make_attack(identity, bottoms, plan.dataset.num_classes)
+
+
+def _planned(variant: AttackVariant, plan: Plan) -> AttackVariant:
     readable = _readable(variant.name, plan)
     kinds = [name for group in readable for name in group.trials["federation"].unique()]
-    attackers = dict.fromkeys(attackers_of(variant, attack, name) for name in kinds)
-    attackers.pop((), None)
-    refusal = _refusal(variant, attack, bool(attackers), plan) if readable else NOT_WHOLE
-    projected = _projected(variant.name, attack, plan)
-    return VariantPlan(variant, attack, tuple(attackers), refusal, projected)
+    groups = dict.fromkeys(attackers_of(variant, name) for name in kinds)
+    groups.pop((), None)
+    return variant._replace(
+        groups=tuple(groups),
+        skipped=_refusal(variant, bool(groups), plan) if readable else NOT_WHOLE,
+        projected=_projected(variant, plan),
+    )
 
 
-def _projected(name: str, attack: Attack, plan: Plan) -> tuple[int, int] | None:
+def _projected(variant: AttackVariant, plan: Plan) -> tuple[int, int] | None:
     """Returns the widest cut of the plan, and to how many numbers an attack reads it projected; None if it
     reads it as it is, or not at all."""
     recording = plan.dataset.recording
-    if {"embeddings", "gradients"}.isdisjoint(attack.reads) or (recording and recording.trees):
+    reads = variant.attack.reads
+    if {"embeddings", "gradients"}.isdisjoint(reads) or (recording and recording.trees):
         return None
     widest = max(bottom.out for group in plan.groups for bottom in group.spec.bottoms)
-    read = width_read(widest, attacks.TABLE[name].widest)
+    read = width_read(widest, attacks.TABLE[variant.name].widest)
     return None if read == widest else (widest, read)
 
 
@@ -234,25 +223,25 @@ def _readable(attack: str, plan: Plan) -> list[Any]:
     ]
 
 
-def jobs_of(planned: VariantPlan, plan: Plan, rows: Iterable[Mapping[str, Any]]) -> list[Job]:
+def jobs_of(variant: AttackVariant, plan: Plan, rows: Iterable[Mapping[str, Any]]) -> list[Job]:
     """Returns the jobs of a variant on some trained trials.
 
     For each group and point of the knobs, the UNTRAINED jobs of all seeds come first, then for each trial
     ATTACK and ALL_LABELS, as far as the attack has these.
 
     Args:
-      planned: the variant.
+      variant: of the attack.
       plan: of the sweep.
       rows: of results, of the trials.
     """
-    variant, attack = planned.variant, planned.attack
+    attack = variant.attack
     specs = list(dict.fromkeys(without_defenses(group.spec) for group in plan.groups))
     group_of = {shard.name: plan.groups[shard.group] for shard in plan.shards}
     readable = {group.name for group in _readable(variant.name, plan)}
     rows_of: dict[ViewGroup, list[dict[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: row["trial"]):
         trained = group_of[row["shard"]]
-        attackers = attackers_of(variant, attack, row["federation"])
+        attackers = attackers_of(variant, row["federation"])
         if attackers and trained.name in readable:
             spec = without_defenses(trained.spec)
             group = ViewGroup(row["federation"], attackers, spec, specs.index(spec))
@@ -291,10 +280,11 @@ def _first_trials(plan: Plan, readable: set[str]) -> dict[tuple[str, Spec, int],
     return first
 
 
-def _refusal(variant: AttackVariant, attack: Attack, trained: bool, plan: Plan) -> str:
+def _refusal(variant: AttackVariant, trained: bool, plan: Plan) -> str:
     """Returns why the attack cannot be run on the sweep, '' if it can. ``trained``: whether there are
     trials of a federation on which the attack is defined."""
-    training, num_classes = plan.experiment.training, plan.dataset.num_classes
+    attack, training = variant.attack, plan.experiment.training
+    num_classes = plan.dataset.num_classes
     recorded_epochs = training.recorded_epochs
     if attack.binary and num_classes > 2:
         return f"defined for two classes, {plan.dataset.name} has {num_classes}"

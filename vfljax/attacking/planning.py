@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from vfljax import machine
-from vfljax.attacking.jobs import VariantPlan, draws_of
+from vfljax.attacking.jobs import draws_of, entry_of
 from vfljax.errors import UserError
 from vfljax.sweep.plan import Plan
+from vfljax.sweep.variants import AttackVariant
 
 BLOCK, WIDE_BLOCK = 256, 1024
 """Least trials of a block, several calls of an attack: on a CPU, and on an accelerator."""
@@ -26,7 +27,7 @@ UNITS = 300
 
 
 def extended(
-    header: Mapping[str, Any], plan: Plan, variants: Sequence[VariantPlan], settling: bool
+    header: Mapping[str, Any], plan: Plan, variants: Sequence[AttackVariant], settling: bool
 ) -> dict[str, Any]:
     """Returns the header of a sweep with attacks added.
 
@@ -65,13 +66,13 @@ def _blocks(header: Mapping[str, Any], variants: int) -> list[list[str]]:
 
 
 def _entries(
-    stored: Mapping[str, Any], variants: Sequence[VariantPlan], settling: bool
+    stored: Mapping[str, Any], variants: Sequence[AttackVariant], settling: bool
 ) -> dict[str, Any]:
     """Returns the entries with those of some variants. One of another rule of the same attack stays, marked as
     outdated: its rows are kept, and no more are made."""
     entries = {key: dict(about) for key, about in stored.items()}
     for each in variants:
-        new, key = each.entry(settling), each.variant.key
+        new, key = entry_of(each, settling), each.key
         for about in entries.values():
             if about["label"] == new["label"] and about["rule"] != new["rule"]:
                 about["outdated"] = True
@@ -82,14 +83,14 @@ def _entries(
             entries[key] = new
         elif new["status"] == "ok" and any(old[n] != new[n] for n in ("options", "knobs")):
             raise UserError(
-                f"{each.variant.label} is stored with {old['options']} and {old['knobs']}, and now asks for "
+                f"{each.label} is stored with {old['options']} and {old['knobs']}, and now asks for "
                 f"{new['options']} and {new['knobs']}: give it those, or attack in a copy of the workdir."
             )
     return entries
 
 
 def _local_only(
-    stored: Sequence[Mapping[str, Any]], plan: Plan, variants: Sequence[VariantPlan]
+    stored: Sequence[Mapping[str, Any]], plan: Plan, variants: Sequence[AttackVariant]
 ) -> list[dict[str, Any]]:
     """Returns the units of the local-only baseline that the attacks need and that are not stored, for all
     their attackers and numbers of known labels. There are none for a recording without the attackers' columns.
@@ -97,8 +98,8 @@ def _local_only(
     if plan.dataset.recording is not None and "columns" in plan.dataset.recording.missing:
         return []
     run = [each for each in variants if not each.skipped]
-    attackers = dict.fromkeys(parties for each in run for parties in each.attackers)
-    knobs = (point for each in run for point in each.variant.knobs)
+    attackers = dict.fromkeys(parties for each in run for parties in each.groups)
+    knobs = (point for each in run for point in each.knobs)
     known = dict.fromkeys(int(point["known"]) for point in knobs if point.get("known"))
     # an attack is compared with a baseline on the same draws of labels
     most = plan.experiment.known_draws

@@ -31,11 +31,10 @@ from vfljax.attacking.jobs import (
     ATTACK,
     UNTRAINED,
     Job,
-    VariantPlan,
     attacks_among,
+    from_entry,
     jobs_of,
     key_of,
-    of_entry,
 )
 from vfljax.attacking.scoring import Scorer
 from vfljax.config import Config
@@ -47,7 +46,7 @@ from vfljax.sweep.grid import defense_values
 from vfljax.sweep.known import split_arrays
 from vfljax.sweep.plan import Plan, recorded
 from vfljax.sweep.progress import Progress
-from vfljax.sweep.variants import attackers_of
+from vfljax.sweep.variants import AttackVariant, attackers_of
 from vfljax.types import federation_of
 
 # columns of results
@@ -66,7 +65,7 @@ def opened_sweep(
       rejected: the configurations on which dear attacks are not run.
     """
     plan, entries = recorded(plan), header["attacks"].items()
-    variants = {key: of_entry(entry, plan) for key, entry in entries if entry["status"] == "ok"}
+    variants = {key: from_entry(entry, plan) for key, entry in entries if entry["status"] == "ok"}
     draws, width = plan.experiment.known_draws, few_width(plan) or plan.experiment.execution.width
     arrays = split_arrays(
         plan.dataset.labels, plan.splits, draws, plan.candidates, label_groups(plan.dataset)
@@ -150,16 +149,16 @@ def compile_ahead(units: Sequence[store.Unit], stored: Stored, pool: Executor) -
 class _Work(NamedTuple):
     """What is to be done for a unit of attacks."""
 
-    planned: VariantPlan
+    variant: AttackVariant
     trained: list[dict[str, Any]]  # rows of results of the shards that are trained
     jobs: list[Job]
     left: list[Job]  # those that are neither settled nor rejected
     rows: dict[tuple[Any, ...], dict[str, Any]]  # of jobs that are done or need not be, by key
 
 
-def _todo(work: _Work) -> tuple[VariantPlan, list[Job]]:
+def _todo(work: _Work) -> tuple[AttackVariant, list[Job]]:
     """Returns the variant of a unit, and its jobs that are neither settled nor done."""
-    return work.planned, [job for job in work.left if job.key not in work.rows]
+    return work.variant, [job for job in work.left if job.key not in work.rows]
 
 
 def _trained_shards(unit: store.Unit, stored: Stored) -> list[tuple[str, str]]:
@@ -169,11 +168,11 @@ def _trained_shards(unit: store.Unit, stored: Stored) -> list[tuple[str, str]]:
 
 
 def _work(unit: store.Unit, stored: Stored) -> _Work:
-    workdir, planned = stored.workdir, stored.variants[unit.of]
-    assert planned is not None, "the unit cannot be run"
+    workdir, variant = stored.workdir, stored.variants[unit.of]
+    assert variant is not None, "the unit cannot be run"
     names = [shard for _, shard in _trained_shards(unit, stored)]
     trained = store.read_results(workdir, names).select(TRIAL).to_pylist()
-    jobs = jobs_of(planned, stored.plan, trained)
+    jobs = jobs_of(variant, stored.plan, trained)
     rows = {key_of(row): row for row in store.read_partial_rows(workdir, unit.name)}
     spared = {key: {"rejected": True} for key in _rejected(unit, jobs, stored)}
     settled = _settled(unit, jobs, trained, stored)
@@ -181,7 +180,7 @@ def _work(unit: store.Unit, stored: Stored) -> _Work:
     for job in jobs:
         if job.key in spared and job.what == ATTACK:
             rows[job.key] = job.figures(spared[job.key])
-    return _Work(planned, trained, jobs, [job for job in jobs if job.key not in spared], rows)
+    return _Work(variant, trained, jobs, [job for job in jobs if job.key not in spared], rows)
 
 
 def _attack(units: Sequence[store.Unit], stored: Stored, ahead: programs.Spent) -> None:
@@ -190,17 +189,17 @@ def _attack(units: Sequence[store.Unit], stored: Stored, ahead: programs.Spent) 
     for name, _ in there:
         store.verify_unit(workdir, name)
     works = {unit.name: _work(unit, stored) for unit in units}
-    plans = [work.planned for work in works.values()]
-    of = plans[0].variant.label if len(plans) == 1 else f"{plans[0].variant.name} x {len(plans)}"
+    variants = [work.variant for work in works.values()]
+    of = variants[0].label if len(variants) == 1 else f"{variants[0].name} x {len(variants)}"
     left = {name: work.left for name, work in works.items()}
     progress = Progress(
         f"attack {of}",
         sum(map(attacks_among, left.values())),
-        sum(_steps(work.left, work.planned) for work in works.values()),
+        sum(_steps(work.left, work.variant) for work in works.values()),
     )
     for work in works.values():
         done = [job for job in work.left if job.key in work.rows]
-        progress.resume(attacks_among(done), _steps(done, work.planned))
+        progress.resume(attacks_among(done), _steps(done, work.variant))
     for family in families_of([_todo(work) for work in works.values()]):
         _run_family(family, works, stored, progress)
     progress.close()
@@ -223,7 +222,7 @@ def _attack(units: Sequence[store.Unit], stored: Stored, ahead: programs.Spent) 
             **{kind: share * of_kind for kind, of_kind in seconds.items()},
             "compiles": 0 if place else spent.traces + ahead.traces,
             "trials": attacks_among(work.jobs),
-            "diverged": _diverged(work.planned, work.trained),
+            "diverged": _diverged(work.variant, work.trained),
             "rows": len(work.rows),
         }
         store.write_rows(workdir, name, [*work.rows.values()], cost=cost)
@@ -243,14 +242,14 @@ def _settled(
     cheaper = [name for name in unit.after if (stored.workdir / name).is_dir()]
 
     def about(row: Mapping[str, Any]) -> dict[str, Any]:
-        planned = stored.variants[row["variant"]]
-        assert planned is not None, "the unit cannot be run"
+        variant = stored.variants[row["variant"]]
+        assert variant is not None, "the unit cannot be run"
         return {
             **row,
             "configuration": configuration[row["trial"]],
             "known": row["known"] or stored.header["naming"],
-            "cost": attacks.TABLE[planned.variant.name].cost,
-            "role": cascade.role_of(planned.attack),
+            "cost": attacks.TABLE[variant.name].cost,
+            "role": cascade.role_of(variant.attack),
         }
 
     rows = store.read_rows(stored.workdir, cheaper).to_pylist()
@@ -262,11 +261,11 @@ def _settled(
 def _rejected(unit: store.Unit, jobs: Sequence[Job], stored: Stored) -> set[tuple[Any, ...]]:
     """Returns the keys of the jobs of a dear attack on configurations that are rejected for what cheap ones
     read. All of these are done on the unit's shards, because it comes after them."""
-    planned = stored.variants[unit.of]
-    assert planned is not None, "the unit cannot be run"
-    dear = attacks.TABLE[planned.variant.name].cost > cascade.CHEAP
+    variant = stored.variants[unit.of]
+    assert variant is not None, "the unit cannot be run"
+    dear = attacks.TABLE[variant.name].cost > cascade.CHEAP
     able = [job for job in jobs if job.what in (ATTACK, ALL_LABELS) and job.row["defenses"]]
-    if not dear or not able or cascade.role_of(planned.attack) != "attack":
+    if not dear or not able or cascade.role_of(variant.attack) != "attack":
         return set()
     rejected = {*stored.rejected(unit.shards)}
     places = (
@@ -275,14 +274,14 @@ def _rejected(unit: store.Unit, jobs: Sequence[Job], stored: Stored) -> set[tupl
     return {job.key for job, place in zip(able, places, strict=True) if place in rejected}
 
 
-def _steps(jobs: Sequence[Job], planned: VariantPlan) -> int:
-    return max(1, planned.attack.steps) * len(jobs)
+def _steps(jobs: Sequence[Job], variant: AttackVariant) -> int:
+    return max(1, variant.attack.steps) * len(jobs)
 
 
-def _diverged(planned: VariantPlan, trained: Sequence[Mapping[str, Any]]) -> int:
+def _diverged(variant: AttackVariant, trained: Sequence[Mapping[str, Any]]) -> int:
     """Returns how many trials are not attacked because their training diverged."""
     of = (row for row in trained if row["status"] != "ok")
-    return sum(bool(attackers_of(planned.variant, planned.attack, row["federation"])) for row in of)
+    return sum(bool(attackers_of(variant, row["federation"])) for row in of)
 
 
 def _run_family(
@@ -290,9 +289,13 @@ def _run_family(
 ) -> None:
     """Loads, attacks and scores the members of a family, and adds the rows of its jobs. Rows are saved every
     ``SAVE_SECONDS``, and when this is interrupted."""
-    rows_of = {work.planned.variant.key: work.rows for work in works.values()}
+    rows_of = {work.variant.key: work.rows for work in works.values()}
     batch = make_attack_batch(family, stored)
-    steps, left, saved = max(1, batch.attacks[0].steps), list(family.members), time.monotonic()
+    steps, left, saved = (
+        max(1, family.variants[0].attack.steps),
+        list(family.members),
+        time.monotonic(),
+    )
 
     def save() -> None:
         for name, work in works.items():
@@ -304,11 +307,11 @@ def _run_family(
             members = left[: batch.layout.capacity]
             made = []
             try:
-                for job, figures in run_attack_batch(batch, family, members, stored):
+                for job, figures in run_attack_batch(batch, members, stored):
                     rows_of[job.variant.key][job.key] = job.figures(figures)
                     made.append(job)
             except jax.errors.JaxRuntimeError as error:
-                label = family.variants[0].variant.label
+                label = family.variants[0].label
                 width = batch_layout.fewer(batch.layout, label, error, progress.say)
                 batch = batch.narrowed(width)
                 continue

@@ -17,7 +17,7 @@ import pandas as pd
 
 from vfljax import defenses, plugins, store
 from vfljax.attacking.batching import batch_scores, families_of, make_attack_batch
-from vfljax.attacking.jobs import ATTACK, VariantPlan, jobs_of, planned
+from vfljax.attacking.jobs import ATTACK, jobs_of, planned
 from vfljax.attacking.run import opened_sweep
 from vfljax.auditing.wires_agreement import checked, recordings_of
 from vfljax.auditing.wires_config import config_of
@@ -32,6 +32,7 @@ from vfljax.sweep import train
 from vfljax.sweep.grid import parse
 from vfljax.sweep.known import split_arrays
 from vfljax.sweep.plan import Plan, divided_as
+from vfljax.sweep.variants import AttackVariant
 from vfljax.types import NO_SPLIT, SPLIT, HostArray
 
 __all__ = [
@@ -128,7 +129,7 @@ def attack(
         running.attack_stored(plan, workdir, None, say=say, may=may).check()
     else:
         for each in (each for each in variants if each.skipped):
-            say(f"skipped {each.variant.label}: {each.skipped}")
+            say(f"skipped {each.label}: {each.skipped}")
         _predict(plan, workdir, variants, header, say)
     return recording.labeled
 
@@ -149,7 +150,7 @@ def _refuse_fewer(request: WireRequest, workdir: pathlib.Path) -> None:
 def _predict(
     plan: Plan,
     workdir: pathlib.Path,
-    variants: Sequence[VariantPlan],
+    variants: Sequence[AttackVariant],
     header: Mapping[str, Any],
     say: Callable[[str], None],
 ) -> None:
@@ -165,7 +166,7 @@ def _predict(
             _, scores = batch_scores(make_attack_batch(family, stored), [job], stored)
             by_class: HostArray = np.asarray(scores[0].train)[0, 0].mean(axis=0)
             columns = tables.setdefault((job.row["trial"], job.seed), {})
-            label = each.variant.label
+            label = each.label
             if by_class.shape[1] == 1:  # labels are numbers, and so are their scores
                 columns[label] = by_class[:, 0]
                 continue

@@ -182,7 +182,7 @@ def counted(experiment: Config, workdir: pathlib.Path) -> str:
         for number, group in enumerate(plan.groups)
     ]
     attacked = [
-        [each.variant.label, str(len(each.variant.knobs)), each.skipped or "runs"]
+        [each.label, str(len(each.knobs)), each.skipped or "runs"]
         for each in planned(plan, experiment)
     ]
     trials = sum(len(group.trials) for group in plan.groups)
@@ -250,13 +250,13 @@ def attack_stored(
     variants = planned(plan, asked)
     for each in variants:
         if each.skipped:
-            say(f"skipped {each.variant.label}: {each.skipped}")
+            say(f"skipped {each.label}: {each.skipped}")
     with store.leading(workdir):
         settling = attacks is None and experiment.skip_settled and not experiment.reproduces
         header = extended(store.read_header(workdir), plan, variants, settling)
         header = store.write(workdir, header)
         store.clear_failures(workdir)
-    keys = {each.variant.key for each in variants}
+    keys = {each.key for each in variants}
 
     def asked_for(unit: store.Unit) -> bool:
         of_these = unit.kind == LOCAL_ONLY or (unit.kind == ATTACK and unit.of in keys)

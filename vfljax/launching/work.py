@@ -113,7 +113,7 @@ def begin(
             say(f"bottoms start from {experiment.model.pretrained}{rest}")
         for each in variants:
             if each.skipped:
-                say(f"skipped {each.variant.label}: {each.skipped}")
+                say(f"skipped {each.label}: {each.skipped}")
         train.shared(plan, workdir)
     return Begun(plan, workdir, header)
 

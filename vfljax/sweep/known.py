@@ -11,7 +11,6 @@ from vfljax import tasks
 from vfljax.datasets.splits import Split, distinct_rows
 from vfljax.datasets.strata import strata
 from vfljax.errors import UserError
-from vfljax.sweep import variants
 from vfljax.sweep.canaries import NO_CANDIDATES
 from vfljax.sweep.plan import Plan, recorded
 from vfljax.types import HostArray, federation_of
@@ -35,8 +34,7 @@ def check_known_labels(plan: Plan) -> None:
         for known in (point["known"] for point in variant.knobs if "known" in point):
             if error := known_error(variant.name, known, known_to):
                 raise error
-        bottoms = tuple(plan.groups[0].spec.bottoms[party] for party in variant.attackers)
-        attack = variants.make_attack(variant, bottoms, classes)
+        attack = variant.attack
         skipped = attack.binary and classes > 2
         if named and not skipped and not trained.intersection(attack.federations):
             raise UserError(

@@ -184,9 +184,8 @@ def trials_of(config: Config, shape: specs.DataShape) -> pd.DataFrame:
       config: what is trained.
       shape: the data's classes, rows and columns.
     """
-    first = shape.num_classes, shape.inputs[0]
-    attacked = variants.attack_variants(config, *first)
-    federations = variants.federations(config, attacked, *first)
+    attacked = variants.attack_variants(config, shape.num_classes, shape.inputs[0])
+    federations = variants.federations(config, attacked, shape.num_classes)
     grid.check_trials(config, federations)
     return grid.trials(config, federations)
 

@@ -147,8 +147,8 @@ def effort_of(
         training.append(trial_seconds(group) * len(group.trials) / jax.device_count())
         step = training[-1] / (spec.epochs * spec.steps_per_epoch)  # of all its trials
         for variant in attacked:
-            bottoms = tuple(spec.bottoms[p] for p in variant.attackers)
-            attack = variants.make_attack(variant, bottoms, spec.num_classes)
+            bottoms = tuple(spec.bottoms[p] for p in variant.identity.attackers)
+            attack = variants.make_attack(variant.identity, bottoms, spec.num_classes)
             attacks.append(step * attack.steps * len(variant.knobs))
     rows = sum(len(group.trials) * group.spec.recorded_rows for group in groups)
     scored = rows * known_draws * sum(len(variant.knobs) for variant in attacked)

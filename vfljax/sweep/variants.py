@@ -17,26 +17,27 @@ from vfljax.types import MALICIOUS, SPLIT, AttackIdentity, Federation, Input, fe
 
 
 class AttackVariant(NamedTuple):
-    """One attack with its static options fixed. It has a row of results per trial and point of its knobs."""
+    """An attack with its static options fixed. It has a row of results per trial and point of its knobs.
 
-    name: str  # its row in attacks.TABLE
-    options: dict[str, Any]  # static
+    The last three fields are of a sweep, and say how it runs there (``attacking.jobs.planned``).
+    """
+
+    identity: AttackIdentity
+    """What its rows have in common. Its attackers attack federations without malicious parties, and rows of
+    others have other attackers."""
     knobs: list[dict[str, float]]  # points of its numeric knobs
-    label_options: tuple[str, ...] = ()  # names of the options in its label
-    attackers: tuple[int, ...] = (0,)  # who attacks a federation without malicious parties
-    # whether it also runs on malicious federations, which the malicious parties attack in place of these
+    attack: Attack  # built with the bottoms of some parties; for others, only the bottoms differ
+    # whether it also runs on malicious federations, which the malicious parties attack in place of its own
     with_malicious: bool = True
+    groups: tuple[tuple[int, ...], ...] = ()  # the groups of parties that run it
+    skipped: str = ""  # one line on why it cannot be run; "" if it can
+    # the widest cut, and to how many numbers it is projected
+    projected: tuple[int, int] | None = None
 
     @property
-    def identity(self) -> AttackIdentity:
-        """What the variant's rows have in common. Rows of malicious federations have other attackers."""
-        return AttackIdentity(
-            attack=self.name,
-            options=tuple(sorted(self.options.items())),
-            label_options=self.label_options,
-            attackers=self.attackers,
-            rule=attacks.TABLE[self.name].rule,
-        )
+    def name(self) -> str:
+        """Its row in ``attacks.TABLE``."""
+        return self.identity.attack
 
     @property
     def label(self) -> str:
@@ -94,8 +95,16 @@ def attack_variants(config: Config, num_classes: int, reads: Input) -> list[Atta
             # malicious federations are attacked by their malicious parties: one variant suffices
             honest = [(0,)] if attack.federations == (MALICIOUS,) else config.attackers
             in_label = tuple(k for k, v in options.items() if _is_in_label(values[k], v))
+            identity = AttackIdentity(
+                attack=name,
+                options=tuple(sorted(options.items())),
+                label_options=in_label,
+                rule=attacks.TABLE[name].rule,
+            )
             variants += [
-                AttackVariant(name, options, points, in_label, parties, parties == honest[0])
+                AttackVariant(
+                    identity._replace(attackers=parties), points, attack, parties == honest[0]
+                )
                 for parties in honest
             ]
     return variants
@@ -126,35 +135,36 @@ def _bottom(config: Config, reads: Input) -> nn.Module:
     return make_network(model, model.cut, model.output, reads)
 
 
-def make_attack(variant: AttackVariant, bottoms: tuple[nn.Module, ...], num_classes: int) -> Attack:
-    """Returns the variant's attack.
+def make_attack(
+    identity: AttackIdentity, bottoms: tuple[nn.Module, ...], num_classes: int
+) -> Attack:
+    """Returns an attack.
 
     Args:
-      variant: of the attack.
+      identity: names the attack and its options.
       bottoms: of the parties that attack.
       num_classes: of the data.
     """
-    return attacks.TABLE[variant.name](bottoms, num_classes, **variant.options)
+    return attacks.TABLE[identity.attack](bottoms, num_classes, **dict(identity.options))
 
 
-def attackers_of(variant: AttackVariant, attack: Attack, name: str) -> tuple[int, ...]:
+def attackers_of(variant: AttackVariant, name: str) -> tuple[int, ...]:
     """Returns the parties that attack: the malicious ones, else the variant's; () if the attack is not run.
 
     Args:
       variant: of the attack.
-      attack: as ``make_attack`` makes it.
       name: of the federation.
     """
     federation = federation_of(name)
-    if federation.kind not in attack.federations:
+    if federation.kind not in variant.attack.federations:
         return ()
     if federation.malicious:
         return federation.malicious if variant.with_malicious else ()
-    return variant.attackers
+    return variant.identity.attackers
 
 
 def federations(
-    config: Config, variants: Sequence[AttackVariant], num_classes: int, reads: Input
+    config: Config, variants: Sequence[AttackVariant], num_classes: int
 ) -> list[Federation]:
     """Returns the federations to train: those that the config names, else the honest one with model
     splitting (for its utility) and the first one that each attack is defined on.
@@ -163,12 +173,10 @@ def federations(
       config: what is trained.
       variants: of its attacks.
       num_classes: of the data.
-      reads: the columns of the first party.
     """
     kinds = set(config.federations)
     if not kinds:
-        bottom = _bottom(config, reads)
-        built = [make_attack(variant, (bottom,), num_classes) for variant in variants]
+        built = [variant.attack for variant in variants]
         kinds = {SPLIT, *(a.federations[0] for a in built if not (a.binary and num_classes > 2))}
     malicious = [Federation(True, group) for group in config.malicious.parties]
     every = [Federation(), *malicious, Federation(False)]
