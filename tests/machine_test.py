@@ -221,34 +221,26 @@ def test_an_accelerator_offers_what_its_smallest_device_has_and_a_cpu_has_no_lim
         assert offer.part(0.5, 7) == (7 if math.isinf(memory) else memory // 2)
 
 
-@pytest.mark.parametrize(
-    ("memory", "width"),
-    [
-        (math.inf, 100),
-        (1250, 100),  # 100 + 9 * 100 bytes are 0.8 of 1250
-        (1249, 75),  # at most three quarters
-        (625, 44),  # 400 bytes left of the 500
-        (125, 1),  # not even the ends
-    ],
-)
-def test_as_many_fit_as_the_memory_analysis_says(monkeypatch, memory, width):
-    offers(monkeypatch, memory=memory)
-    assert machine.fitting_width(Compiled(100, 9, 100), 100) == width
-    assert machine.fitting_width(Compiled(1 << 40, 9, 1), 1) == 1  # one is tried
-    nothing_said = type("Silent", (), {"memory_analysis": lambda self: None})()
-    assert machine.fitting_width(nothing_said, 100) == 100
-
-
-def test_programs_are_compiled_for_fewer_until_one_fits(monkeypatch):
+def test_the_width_is_halved_until_the_memory_analysis_says_that_it_fits(monkeypatch):
     widths = []
 
     def compile_for(width):
         widths.append(width)
-        return Compiled(100 + 30 * (width > 50), 9, width)  # what it needs need not be proportional
+        return Compiled(100, 9, width)
 
-    offers(monkeypatch, memory=625)
-    machine.compile_fitting(compile_for, 100)
-    assert widths == [100, 41]
+    for memory, tried in (
+        (math.inf, [100]),
+        (1250, [100]),  # 100 + 9 * 100 bytes are 0.8 of 1250
+        (1249, [100, 50]),
+        (400, [100, 50, 25, 12]),
+        (1, [100, 50, 25, 12, 6, 3, 1]),  # one is tried
+    ):
+        offers(monkeypatch, memory=memory)
+        widths.clear()
+        machine.compile_fitting(compile_for, 100)
+        assert widths == tried
+    nothing_said = type("Silent", (), {"memory_analysis": lambda self: None})()
+    assert machine.fits(nothing_said)
 
 
 @pytest.mark.parametrize(

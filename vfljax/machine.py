@@ -91,48 +91,32 @@ def capability() -> float:
         return 0.0
 
 
-def needed_bytes(compiled: Any) -> tuple[int, int]:
-    """Returns the bytes of each device's memory that a compiled program needs in all (arguments, results and
-    temporaries), and those of its temporaries alone. Both are 0 if the backend has no memory analysis."""
+def needed_bytes(compiled: Any) -> int:
+    """Returns the bytes of each device's memory that a compiled program needs: arguments, results and
+    temporaries; 0 if the backend has no memory analysis."""
     sizes = compiled.memory_analysis()
     if sizes is None:
-        return 0, 0
+        return 0
     ends = sizes.argument_size_in_bytes + sizes.output_size_in_bytes - sizes.alias_size_in_bytes
-    return ends + sizes.temp_size_in_bytes, sizes.temp_size_in_bytes
+    return ends + sizes.temp_size_in_bytes
 
 
-def fitting_width(compiled: Any, width: int) -> int:
-    """Returns how many members a program may map at once.
-
-    This is ``width`` if the program needs at most the share ``FITS`` of a device's memory. Otherwise it is
-    the number that would fit if temporaries grew in proportion to it, but at most three quarters of
-    ``width``, so that few programs are compiled until one fits.
-
-    Args:
-      compiled: a program.
-      width: the number of members that it was compiled for.
-    """
+def fits(compiled: Any) -> bool:
+    """Returns whether a compiled program needs at most the share ``FITS`` of a device's memory. It does if that
+    memory is not known, and on a CPU."""
     limit = FITS * offered().memory
-    if width == 1 or math.isinf(limit):
-        return width
-    needed, running = needed_bytes(compiled)
-    if needed <= limit:
-        return width
-    fewer = width * (limit - needed + running) / running if running else 0.0
-    return max(1, int(min(fewer, 3 * width / 4)))
+    return math.isinf(limit) or needed_bytes(compiled) <= limit
 
 
 def compile_fitting(compile_for: Callable[[int], Any], width: int) -> Any:
-    """Returns a compiled program whose members fit into a device's memory.
+    """Returns a compiled program that fits into a device's memory, or that maps one member at once.
 
     Args:
-      compile_for: compiles the program for a number of members.
-      width: the number of members to begin with.
+      compile_for: compiles the program for a number of members at once.
+      width: the number to begin with, which is halved until the program fits.
     """
-    compiled = compile_for(width)
-    while (fewer := fitting_width(compiled, width)) != width:
-        width = fewer
-        compiled = compile_for(width)
+    while not fits(compiled := compile_for(width)) and width > 1:
+        width //= 2
     return compiled
 
 

@@ -26,7 +26,7 @@ from vfljax import store
 from vfljax.api.arguments import Path, checked
 from vfljax.api.console import start
 from vfljax.api.flags import Command
-from vfljax.attacking import batching, run
+from vfljax.attacking import batching, families, run
 from vfljax.attacking.jobs import UNTRAINED, jobs_of
 from vfljax.store.units import ATTACK, shard_unit
 from vfljax.sweep import programs
@@ -65,14 +65,14 @@ def measured(
     for name in dict.fromkeys(unit.program for unit in units if not only or unit.program in only):
         keys = dict.fromkeys(unit.of for unit in units if unit.program == name)
         planned = [of for of in (stored.variants[key] for key in keys) if of is not None]
-        for family in batching.families_of(
+        for family in families.families_of(
             [(of, jobs_of(of, stored.plan, trained)) for of in planned]
         ):
             for level in levels:
                 yield _measured(family, stored, level)
 
 
-def _measured(family: batching.Family, stored: batching.Stored, level: str) -> Measured:
+def _measured(family: families.Family, stored: families.Stored, level: str) -> Measured:
     number = None if level == FULL else int(level)
     batch = batching.make_attack_batch(family, stored)
     capacity = batch.layout.capacity

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from analysis.benchmark.measuring import in_turn, markdown, ratios, times
+from analysis.benchmark.measuring import in_turn, markdown, member_bytes, ratios, times
 from vfljax.models import BOTTOMS
 from vfljax.sweep import batch_layout, programs
 from vfljax.types import PyTree
@@ -66,7 +66,7 @@ def ours(
         jax.block_until_ready(program(variables, ()))
         return (time.perf_counter() - began) / (trials * images.steps) * 1e3
 
-    return measure, program.member_bytes(variables)
+    return measure, member_bytes(program, variables)
 
 
 def training_of(

@@ -31,9 +31,11 @@ from analysis.benchmark.grid_speed import COLUMNS, GRID
 from analysis.benchmark.measuring import (
     TimedStep,
     epoch_shapes,
+    fitting_members,
     in_turn,
     markdown,
     matmul_rate,
+    member_bytes,
     peak_memory,
     ratios,
     times,
@@ -42,7 +44,6 @@ from vfljax import machine
 from vfljax.federation import training
 from vfljax.models import MLP
 from vfljax.models.convolution import LEAST_CAPABILITY
-from vfljax.sweep import programs
 from vfljax.types import Spec
 
 GROUPED, PRODUCTS, KERNELS = "xla vmap", "matmul vmap", "pallas vmap"
@@ -169,7 +170,7 @@ def _tabular(sizes: Sizes, turns: int, eager: Any) -> tuple[list[Measurement], d
     }
     ours = cases[OURS]
     about = {
-        "bytes_a_trial": ours.program.member_bytes((ours.member, ours.state)),
+        "bytes_a_trial": member_bytes(ours.program, (ours.member, ours.state)),
         "between_calls": ratios(every[QUEUED], every[OURS])._asdict(),
         "accuracy": float(last[OURS][1].mean()),
         "changes": {
@@ -215,7 +216,7 @@ def _memory(sizes: Sizes, needed: dict[str, int]) -> tuple[list[dict[str, Any]],
     for each in dict.fromkeys((sizes, Sizes())):
         for name, (members, counted) in _counted(each).items():
             by_xla = needed.get(name) if each is sizes else None
-            fitting = programs.fitting_members(by_xla) if by_xla else None
+            fitting = fitting_members(by_xla) if by_xla else None
             figures = {"counted": counted, "bytes_a_member": by_xla, "fitting": fitting}
             rows.append({"name": name, "members": members, **figures})
             shown = [f"{counted / 1e9:.2g}", f"{members * by_xla / 1e9:.2g}" if by_xla else "-"]

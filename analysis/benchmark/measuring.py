@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import resource
 import statistics
 import time
@@ -14,10 +15,28 @@ import numpy as np
 
 from vfljax import defenses
 from vfljax.federation import training
+from vfljax.machine import FITS, offered
 from vfljax.sweep import batch_layout, programs, train, trainer
 from vfljax.types import HostArray, HParams, PyTree, Spec
 
 SEEDS = 3
+
+
+def member_bytes(program: programs.Program, members: PyTree) -> int:
+    """Returns the bytes of memory per member while a compiled program runs: its arguments, its results and its
+    share of the temporaries; 0 if the backend has no memory analysis."""
+    needed = program.waited().memory_analysis()  # of one device
+    if needed is None:
+        return 0
+    each = program.layout.capacity // jax.device_count()
+    arguments = sum(leaf.nbytes for leaf in jax.tree.leaves(members)) // program.layout.capacity
+    return arguments + (needed.output_size_in_bytes + needed.temp_size_in_bytes) // each
+
+
+def fitting_members(needed: int) -> int | None:
+    """Returns how many members of ``needed`` bytes fit into a device's memory, None if that is not known."""
+    room = FITS * offered().memory
+    return int(room / needed) if math.isfinite(room) else None
 
 
 def _table(spec: Spec, columns: int | tuple[int, ...]) -> training.Table:

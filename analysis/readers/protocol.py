@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from vfljax.attacking import run
-from vfljax.attacking.batching import Stored
+from vfljax.attacking.families import Stored
 from vfljax.attacking.scoring import AttackOutput
 from vfljax.attacking.view import CommonData, attack_input, common_data, known_rows, view_of
 from vfljax.errors import UserError, raised, short_path

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from tests.sweeps import plan_of, tiny
-from vfljax.attacking.batching import _untrained_cut
+from vfljax.attacking.inputs import untrained_cut
 from vfljax.attacking.local_only import own_columns
 from vfljax.attacking.view import common_data
 from vfljax.attacks.learners import learn
@@ -64,7 +64,7 @@ def test_the_baseline_without_a_federation_is_each_seed_s_own_fitted_to_the_know
 def test_the_untrained_cut_is_that_of_each_seed_s_initial_bottoms_of_the_attackers(plan):
     spec, table = plan.groups[0].spec, plan.table
     weights = initial_weights(spec, plan.experiment, plan.seeds, table)
-    embeddings = _untrained_cut(weights, table, spec, ATTACKERS)
+    embeddings = untrained_cut(weights, table, spec, ATTACKERS)
     on_host = jax.device_get(weights)
     for seed, split in enumerate(plan.splits):
         cut = []

@@ -19,7 +19,7 @@ from tests.sweeps import (
     variant_on,
 )
 from vfljax import store
-from vfljax.attacking import batching, jobs, local_only, run, view
+from vfljax.attacking import batching, families, jobs, local_only, run, view
 from vfljax.attacks.core import BASELINES
 from vfljax.errors import UserError
 from vfljax.launching import running, work
@@ -186,9 +186,9 @@ def program_for(name, options, plan):
     spec = without_defenses(plan.groups[0].spec)
     group = jobs.ViewGroup("split", (0,), spec, 0)
     arrays = split_arrays(plan.dataset.labels, plan.splits)
-    stored = batching.Stored(plan, None, {}, arrays, None, {})
+    stored = families.Stored(plan, None, {}, arrays, None, {})
     job = jobs.Job(jobs.ATTACK, variant, group, 0, 0, {"trial": 0})
-    (family,) = batching.families_of([(variant, [job])])
+    (family,) = families.families_of([(variant, [job])])
     batch = batching.make_attack_batch(family, stored)
     inputs, layout = np.zeros(2, np.int32), batch_layout.layout(2)  # of as many training rows
     return programs.program(
@@ -231,7 +231,7 @@ def test_attacks_that_compute_the_same_share_a_program_and_groups_of_equal_shape
     made = [
         jobs.Job(jobs.ATTACK, variant, group, 0, 0, {"trial": k}) for k, group in enumerate(groups)
     ]
-    assert [of.members for of in batching.families_of([(variant, made)])] == [made[:2], made[2:]]
+    assert [of.members for of in families.families_of([(variant, made)])] == [made[:2], made[2:]]
 
 
 def test_variants_and_points_are_one_program_and_each_reads_what_it_reads_alone(

@@ -1,5 +1,6 @@
 """Mapping over members and devices, and the one cache of compiled programs."""
 
+import dataclasses
 import pathlib
 from concurrent.futures import ThreadPoolExecutor
 
@@ -84,8 +85,8 @@ def test_a_program_that_does_not_fit_is_not_run_and_fewer_members_at_once_are(mo
     arguments = rows, batch_layout.share(jnp.float32(1))
     program = programs.Program(power_sum, layout)
     expected = batch_layout.unpad(program(*arguments), 8)
-    needed, running = machine.needed_bytes(program._waited())
-    assert needed - running >= 4 * 3000 * 4  # of one device: its members
+    needed = machine.needed_bytes(program.waited())
+    assert needed >= 4 * 3000 * 4  # of one device: its members
 
     def memory(needed):
         offered = machine.Offered(False, needed / machine.FITS)
@@ -93,36 +94,33 @@ def test_a_program_that_does_not_fit_is_not_run_and_fewer_members_at_once_are(mo
 
     program._fits = False  # as if it had not run
     memory(needed)
-    assert program.too_large() is None
-    memory(needed - 0.6 * running)
-    with pytest.raises(batch_layout.TooLarge, match="RESOURCE_EXHAUSTED") as caught:
+    assert program.fits()
+    memory(needed - 1)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED") as caught:
         program(*arguments)
-    assert machine.exhausted(caught.value)
     said = []
-    assert batch_layout.fewer(layout, "training", caught.value, said.append) == 1
-    assert "training: 8 trials at once need" in said[0]
-    assert said[0].endswith("goes on with 2")
+    assert batch_layout.halved(layout, "training", caught.value, said.append) == 2
+    assert said[0].endswith("goes on with 4")
     # where nobody stores the width, the same block goes on with fewer members at once
-    memory(needed - 0.4 * running)
-    fitting = programs.program(make_sum, (), layout, *arguments, fitting=True)
-    assert fitting.layout.capacity == 8
-    assert fitting.layout.width < layout.width == 4
+    dealt = dataclasses.replace(layout, dealt=True)
+    fitting = programs.program(make_sum, (), dealt, *arguments, fitting=True)
+    assert fitting.layout == batch_layout.Layout(8, 2, dealt=True)
     np.testing.assert_array_equal(batch_layout.unpad(fitting(*arguments), 8), expected)
     memory(1)  # one at a time is tried
     one = programs.program(make_sum, (), layout, *arguments, fitting=True)
     assert one.layout.width == 1
-    assert one.too_large() is None
+    assert one.fits()
 
 
 def test_only_exhausted_memory_is_met_by_half_the_width_and_one_member_is_the_least():
     exhausted = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating")
     wide, said = batch_layout.Layout(16, 4), []
-    assert batch_layout.fewer(wide, "training", exhausted, said.append) == 2
+    assert batch_layout.halved(wide, "training", exhausted, said.append) == 2
     assert said == ["training: 8 trials at once exhaust the device's memory, goes on with 4"]
     other = jax.errors.JaxRuntimeError("INTERNAL: another error")
     for layout, error in ((wide, other), (batch_layout.Layout(4, 1), exhausted)):
         with pytest.raises(jax.errors.JaxRuntimeError, match=str(error)):
-            batch_layout.fewer(layout, "training", error, said.append)
+            batch_layout.halved(layout, "training", error, said.append)
 
 
 # the cache: `calls` says how often a program was made, and its key is these functions

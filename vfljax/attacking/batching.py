@@ -7,9 +7,7 @@ or a graph (``attacks.core.once``), and every point of their knobs side by side.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import pathlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
@@ -20,14 +18,14 @@ import numpy as np
 
 from vfljax import attacks, keys, machine
 from vfljax.attacking.diagnostics import diagnosis
-from vfljax.attacking.jobs import ALL_LABELS, UNTRAINED, Job, ViewGroup, draws_of
+from vfljax.attacking.families import MOST_KNOWN, Family, Stored, learns_from_all
+from vfljax.attacking.inputs import filled, loader
+from vfljax.attacking.jobs import Job, ViewGroup, draws_of
 from vfljax.attacking.processes import in_processes
-from vfljax.attacking.projection import projected, width_read
-from vfljax.attacking.scoring import Scorer
+from vfljax.attacking.projection import width_read
 from vfljax.attacking.view import (
     AttackInput,
     CommonData,
-    attack_input,
     common_data,
     known_rows,
     no_known_rows,
@@ -35,72 +33,15 @@ from vfljax.attacking.view import (
 )
 from vfljax.attacks.core import HostReader, scores_of, sharing
 from vfljax.attacks.learners import MANY_ROWS
-from vfljax.federation.protocol import make_embed
-from vfljax.federation.training import Table, rows_of
-from vfljax.models.last_layer import recorded_width
-from vfljax.models.rows import over_chunks
-from vfljax.store.exchange import INPUTS, NODES
 from vfljax.sweep import batch_layout, programs
-from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.plan import Plan
-from vfljax.sweep.sharding import mapped_at_once
+from vfljax.sweep.sharding import exchange_numbers, mapped_at_once
 from vfljax.sweep.variants import AttackVariant, make_attack
-from vfljax.types import Agreed, Array, HostArray, Scores, Spec, Weights
+from vfljax.types import Agreed, Array, HostArray, Scores, Spec
 
 BATCH_SIZE, MOST = 32, 1024  # most trials that one call attacks: on CPU, and on an accelerator
-MOST_KNOWN = "most"  # the option of an attack that names the most known labels that it learns from
 MEMORY = 1 << 29  # bytes of exchange that a batch may hold, besides what attacks compute from it
 SHARE = 1 / 16  # the same limit as a share of an accelerator's memory, where that is known
-
-
-Rejected = Callable[[tuple[str, ...]], Collection[tuple[int, str]]]
-"""Returns the configurations and panels on which dear attacks need not run, once cheap ones have run on some
-shards."""
-
-
-def none_rejected(shards: tuple[str, ...]) -> Collection[tuple[int, str]]:
-    """Returns (): attacks are run on every configuration."""
-    del shards
-    return ()
-
-
-class Stored(NamedTuple):
-    """What attacks need of a stored sweep."""
-
-    plan: Plan  # restricted to the recorded rows
-    workdir: pathlib.Path
-    header: Mapping[str, Any]
-    arrays: Mapping[str, np.ndarray]  # the splits
-    scorer: Scorer
-    variants: Mapping[str, AttackVariant | None]  # by key; None: this process cannot run it
-    rejected: Rejected = none_rejected
-
-
-class Family(NamedTuple):
-    """Variants of one attack that share a program, and the jobs that are to be done for them.
-
-    The variants have the same points of knobs. A *member* of a call is a trial, or a baseline of one, under all
-    variants and points.
-    """
-
-    variants: tuple[AttackVariant, ...]
-    members: list[Job]  # one job of each member, which stands for all of them
-    jobs: Mapping[tuple[Any, ...], Job]  # by variant, point and member, as ``job_of`` finds them
-
-    def job_of(self, variant: int, point: int, member: Job) -> Job | None:
-        """Returns the job of a member under a variant and point; None if it is not to be done.
-
-        Args:
-          variant: place among ``variants``.
-          point: of the knobs.
-          member: one of ``members``.
-        """
-        return self.jobs.get((self.variants[variant].key, point, member.member))
-
-    @property
-    def points(self) -> int:
-        """The number of points of the knobs."""
-        return len(self.variants[0].knobs)
 
 
 class AttackProgram(NamedTuple):
@@ -132,44 +73,6 @@ class AttackBatch(NamedTuple):
         """Returns the batch with calls of only ``width`` trials per device, all mapped at once."""
         layout = batch_layout.layout_of(width * jax.device_count(), width)
         return self._replace(layout=dataclasses.replace(layout, dealt=True))
-
-
-def learns_from_all(job: Job) -> bool:
-    """Returns whether a job knows every label, and its attack has an option that would limit from how many it
-    learns."""
-    return job.what == ALL_LABELS and MOST_KNOWN in attacks.TABLE[job.variant.name].options
-
-
-def families_of(left: Sequence[tuple[AttackVariant, Sequence[Job]]]) -> list[Family]:
-    """Returns the families of the variants of one attack, by the program that computes their jobs.
-
-    Variants share a program if they are defined on the same federations and have the same points, draws and
-    baselines; jobs do if the models of their attackers have the same shapes, whatever their group. A call
-    computes as many members as its program takes, so small groups alone would waste most of it.
-
-    Args:
-      left: the variants, each with the jobs that are to be done for it.
-    """
-    found: dict[Any, tuple[dict[str, AttackVariant], dict[Any, Job], dict[Any, Job]]] = {}
-    for variant, jobs in left:
-        attack = variant.attack
-        points = tuple(tuple(sorted(point.items())) for point in variant.knobs)
-        alike = attack.federations, attack.baselines, attack.oracle, attack.diagnostic
-        for job in jobs:
-            attackers, spec = job.group.attackers, job.group.spec
-            bottoms = tuple(spec.bottoms[p] for p in attackers)
-            shapes = attackers, bottoms, spec.batch_size, spec.light, recorded_width(spec)
-            own_spec = spec if attack.diagnostic else None
-            draws = None if attack.host else attack.draws
-            key = points, alike, draws, shapes, own_spec, learns_from_all(job)
-            variants, members, job_of = found.setdefault(key, ({}, {}, {}))
-            variants[variant.key] = variant
-            members.setdefault(job.member, job)
-            job_of[variant.key, job.point, job.member] = job
-    return [
-        Family(tuple(variants.values()), [*members.values()], job_of)
-        for variants, members, job_of in found.values()
-    ]
 
 
 def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
@@ -233,7 +136,7 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
         computed=tuple(map(different.index, options)),
         draws=draws,
         common=common,
-        load=_loader(family, stored),
+        load=loader(family, stored),
         level=None if whole or row.full_effort else plan.effort.attacks,
     )
 
@@ -258,7 +161,7 @@ def make_attack_member(
     diagnose = diagnosis(static.spec, first.diagnostic, static.attackers)
 
     def attack_member(run: AttackInput, common: CommonData) -> tuple[Scores, ...]:
-        run = _filled(run, static.bottoms, attacks.TABLE[static.name].widest)
+        run = filled(run, static.bottoms, attacks.TABLE[static.name].widest)
         key = keys.fold(keys.run_key(run.seed), "attack", run.key_name)
         columns = not {"columns", "bottoms"}.isdisjoint(reads)
         view = view_of(run, common, static.agreed, diagnose(run, common), columns)
@@ -402,110 +305,6 @@ def _read_points(
     return np.stack([reader(features, *known, classes, seed) for known in of_points])
 
 
-def _loader(family: Family, stored: Stored) -> Callable[[Job], AttackInput]:
-    """Returns a function that loads a member's ``AttackInput``, for UNTRAINED with untrained bottoms."""
-    plan, workdir = stored.plan, stored.workdir
-    reads = {name for variant in family.variants for name in variant.attack.reads}
-
-    @functools.cache
-    def untrained(group: ViewGroup) -> tuple[Any, np.ndarray]:
-        weights = initial_weights(
-            group.spec, plan.experiment, plan.seeds, plan.table, plan.effort.training
-        )
-        cut = _untrained_cut(weights, plan.table, group.spec, group.attackers, plan.effort.attacks)
-        return jax.device_get(weights.bottoms), cut
-
-    def as_read(run: AttackInput, member: Job) -> AttackInput:
-        group, widest = member.group, attacks.TABLE[member.variant.name].widest
-        of_trees = NODES in run.exchange  # paths through nodes are read as they are
-        widths = [] if of_trees else [group.spec.bottoms[p].out for p in group.attackers]
-        run = _as_read(run, reads)
-        return run._replace(exchange=projected(run.exchange, widths, widest, member.seed))
-
-    def load(member: Job) -> AttackInput:
-        rows = len(plan.splits[0].train)
-        points = [member._replace(point=k).knobs(rows) for k in range(family.points)]
-        trained = attack_input(
-            workdir,
-            member.row,
-            member.variant.name,
-            {name: [point[name] for point in points] for name in points[0]},
-            member.group.attackers,
-            bool(family.variants[0].attack.diagnostic),
-            attacks.TABLE[member.variant.name].whole_batches,
-        )
-        if member.what != UNTRAINED:
-            return as_read(trained, member)
-        initial, cut = untrained(member.group)
-        bottoms = tuple(
-            jax.tree.map(lambda a: a[member.seed], initial[party])
-            for party in member.group.attackers
-        )
-        embeddings = np.tile(cut[member.seed], (len(trained.exchange["epochs"]), 1, 1))
-        exchange = {**trained.exchange, "embeddings": embeddings}
-        return as_read(trained._replace(bottoms=bottoms, exchange=exchange), member)
-
-    return load
-
-
-OF_EXCHANGE = {
-    "embeddings": ("embeddings",),
-    "gradients": ("gradients", "sum_gradient", "sum_sign", "sum_square"),
-    "order": ("order",),
-}
-"""The arrays of an exchange that an attack is given only if it reads them, by name in ``READS``."""
-
-
-def _as_read(run: AttackInput, names: Collection[str]) -> AttackInput:
-    """Returns the input without what is not read, by ``names`` in ``READS``: it need not be moved to the
-    devices."""
-    summed = "parameter gradients" in names  # which are computed from gradients by batch
-    reads = {*names, *(("gradients", "order") if summed else ())}
-    left_out = [name for read, names in OF_EXCHANGE.items() if read not in reads for name in names]
-    left_out += [] if summed else [INPUTS]
-    left_out += [] if NODES in reads else [NODES]
-    kept = {name: a for name, a in run.exchange.items() if name not in left_out}
-    return run._replace(exchange=kept, bottoms=run.bottoms if "bottoms" in reads else ())
-
-
-def _filled(run: AttackInput, bottoms: tuple[nn.Module, ...], widest: int) -> AttackInput:
-    """Returns the input with zeros for the arrays that ``_as_read`` left out. No score depends on them."""
-    sent, width = run.exchange["sent"], sum(width_read(bottom.out, widest) for bottom in bottoms)
-    of_epochs = jnp.zeros((*sent.shape, width))
-    empty: dict[str, Array] = dict.fromkeys(("embeddings", "gradients"), of_epochs)
-    empty |= dict.fromkeys(OF_EXCHANGE["gradients"][1:], of_epochs[0])
-    empty["order"] = jnp.zeros(sent.shape, jnp.int32)
-    return run._replace(exchange={**empty, **run.exchange})
-
-
-def make_untrained_cut(
-    spec: Spec, attackers: tuple[int, ...]
-) -> Callable[[Weights, Array, Table], Array]:
-    """Returns ``cut(weights [Q, ...], seeds [Q], table)``, the attackers' embeddings [Q, N, D] of all training
-    rows."""
-    embed = make_embed(spec)
-
-    def of_seed(weights: Weights, seed: Array, table: Table) -> Array:
-        def of(rows: Array) -> Array:
-            cut = embed(weights, rows_of(table, seed, rows))
-            return jnp.concatenate([cut[p] for p in attackers], axis=-1)
-
-        return over_chunks(of, table.train[seed], spec.chunk)
-
-    return jax.vmap(of_seed, in_axes=(0, 0, None))
-
-
-def _untrained_cut(
-    weights: Weights, table: Table, spec: Spec, attackers: tuple[int, ...], level: int | None = None
-) -> HostArray:
-    """The attackers' embeddings [Q, N, D] of all training rows from each seed's initial weights [Q, ...]."""
-    seeds = jnp.arange(len(table.train))
-    arguments = weights, seeds, table._replace(scores=None)  # the table is not compiled in
-    return np.asarray(
-        programs.compiled(make_untrained_cut, (spec, attackers), arguments, level)(*arguments)
-    )
-
-
 def _capacity(
     plan: Plan, group: ViewGroup, cut: int, common: CommonData, draws: int, scored: int
 ) -> int:
@@ -513,7 +312,7 @@ def _capacity(
 
     On CPU it is at most BATCH_SIZE, or two per device for large networks, which run one after the other
     there: progress is shown often, and an interruption loses little. On an accelerator memory limits it, at
-    most to MOST and the trials of the plan; ``TooLarge`` lowers it if the compiled program needs more.
+    most to MOST and the trials of the plan; it is halved if the compiled program needs more.
 
     Args:
       plan: of the sweep.
@@ -527,9 +326,8 @@ def _capacity(
     epochs = len(plan.experiment.training.recorded_epochs)
     columns = sum(int(np.prod(x.shape[1:])) for x in common.features)
     rows, held = len(plan.splits[0].train), len(plan.splits[0].test)
-    size = 4 * (rows * ((2 * epochs + 3) * cut + columns) + held * columns)
-    size = draws * (size + 4 * rows * epochs * recorded_width(spec))
-    size += 4 * rows * scored * plan.dataset.num_classes
+    read = exchange_numbers(spec, cut, epochs, rows) + (rows + held) * columns
+    size = 4 * (draws * read + rows * scored * plan.dataset.num_classes)
     devices, offer = jax.device_count(), machine.offered()
     trials = sum(len(group.trials) for group in plan.groups) + len(plan.seeds)
     whole = 1 << (trials - 1).bit_length()  # a power of two, so that sweeps share programs

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import hstack
 
 from vfljax import store
-from vfljax.attacking.batching import Stored
+from vfljax.attacking.families import Stored
 from vfljax.attacking.processes import in_processes
 from vfljax.attacking.scoring import AttackOutput
 from vfljax.attacking.view import CommonData, common_data

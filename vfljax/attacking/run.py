@@ -16,16 +16,12 @@ import jax
 from vfljax import attacks, plugins, store
 from vfljax.attacking import cascade, local_only
 from vfljax.attacking.batching import (
-    Family,
-    Rejected,
-    Stored,
     compile_attack_batch,
-    families_of,
     few_width,
     make_attack_batch,
-    none_rejected,
     run_attack_batch,
 )
+from vfljax.attacking.families import Family, Rejected, Stored, families_of, none_rejected
 from vfljax.attacking.jobs import (
     ALL_LABELS,
     ATTACK,
@@ -312,7 +308,7 @@ def _run_family(
                     made.append(job)
             except jax.errors.JaxRuntimeError as error:
                 label = family.variants[0].label
-                width = batch_layout.fewer(batch.layout, label, error, progress.say)
+                width = batch_layout.halved(batch.layout, label, error, progress.say)
                 batch = batch.narrowed(width)
                 continue
             del left[: len(members)]

@@ -12,7 +12,7 @@ from typing import Any
 
 from vfljax import plugins, store
 from vfljax.attacking import cascade
-from vfljax.attacking.batching import Rejected
+from vfljax.attacking.families import Rejected
 from vfljax.auditing import sentences, suite
 from vfljax.auditing.suite import KNOWN
 from vfljax.auditing.survey import AuditRequest, survey

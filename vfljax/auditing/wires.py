@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 from vfljax import defenses, plugins, store
-from vfljax.attacking.batching import batch_scores, families_of, make_attack_batch
+from vfljax.attacking.batching import batch_scores, make_attack_batch
+from vfljax.attacking.families import families_of
 from vfljax.attacking.jobs import ATTACK, jobs_of, planned
 from vfljax.attacking.run import opened_sweep
 from vfljax.auditing.wires_agreement import checked, recordings_of

@@ -18,7 +18,7 @@ import jax
 
 from vfljax import datasets, store
 from vfljax.attacking import run
-from vfljax.attacking.batching import Rejected, Stored, none_rejected
+from vfljax.attacking.families import Rejected, Stored, none_rejected
 from vfljax.attacking.jobs import planned
 from vfljax.attacking.planning import extended
 from vfljax.config import Config

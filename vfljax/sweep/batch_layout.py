@@ -1,8 +1,8 @@
 """The layout of trials in a program: how many it takes, how many it maps at once, and on which devices.
 
 On a CPU there is one XLA host device per core (``vfljax.use_this_machine``), and each maps few members at a
-time, so that their parameters stay in cache. On an accelerator one wide ``vmap`` takes all members that fit
-by the memory analysis of the compiled program. There are no collectives.
+time, so that their parameters stay in cache. On an accelerator one wide ``vmap`` takes all members, or half of
+them, a quarter and so on until the compiled program fits by its memory analysis. There are no collectives.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from vfljax import machine
-from vfljax.machine import bytes_text, exhausted
+from vfljax.machine import exhausted
 from vfljax.types import Array, HostArray, PyTree
 
 AXIS = "member"  # of the mesh of devices
@@ -26,7 +26,7 @@ SAME = PartitionSpec()
 
 
 def default_width() -> int:
-    """Returns how many trials each device maps at once: 6 on a CPU, elsewhere all that fit (``TooLarge``).
+    """Returns how many trials each device maps at once: 6 on a CPU, elsewhere all, which ``halved`` lowers.
 
     On a CPU smaller widths repeat the cost of each small operation, and larger ones do not fit the cache. Of
     the widths 1 to 60, 1 or 2 take the least processor time for the benchmark's MLP, and 60 for a network of
@@ -96,34 +96,23 @@ class Layout:
         return jax.device_put(of_device, NamedSharding(Mesh(jax.devices(), (AXIS,)), BY_MEMBER))
 
 
-class TooLarge(jax.errors.JaxRuntimeError):
-    """A program would exhaust a device's memory, and was not run; ``width`` members at once would fit."""
-
-    def __init__(self, needed: int, width: int) -> None:
-        self.width = width
-        self.memory = f"{bytes_text(needed)} of a device's {bytes_text(machine.offered().memory)}"
-        super().__init__(f"RESOURCE_EXHAUSTED: the program needs {self.memory}")
-
-
-def fewer(layout: Layout, what: str, error: Exception, say: Callable[[str], None]) -> int:
-    """Returns a smaller width to go on with after a call exhausted a device's memory, or would have.
+def halved(layout: Layout, what: str, error: Exception, say: Callable[[str], None]) -> int:
+    """Returns half of a layout's width, to go on with after a call exhausted a device's memory, or would have.
 
     Args:
       layout: of the call.
       what: the name of the computation, for the message.
-      error: of the call. A ``TooLarge`` names the width; otherwise it is half of the layout's.
+      error: of the call.
       say: receives a line about it.
 
     Raises:
       Exception: ``error`` itself, if memory was not the reason, or if only one member was mapped at once.
     """
     width, devices = layout.width // 2, jax.device_count()
-    why = "exhaust the device's memory"
-    if isinstance(error, TooLarge):
-        width, why = error.width, f"need {error.memory}"
-    elif not exhausted(error) or not width:
+    if not exhausted(error) or not width:
         raise error
-    say(f"{what}: {layout.width * devices} trials at once {why}, goes on with {width * devices}")
+    before, after = layout.width * devices, width * devices
+    say(f"{what}: {before} trials at once exhaust the device's memory, goes on with {after}")
     return width
 
 

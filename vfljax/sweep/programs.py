@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import dataclasses
 import functools
 import gc
 import importlib.metadata
-import math
 import os
 import pathlib
 import threading
@@ -23,16 +23,7 @@ from jax.sharding import Mesh
 
 from vfljax import machine
 from vfljax.sweep import profile
-from vfljax.sweep.batch_layout import (
-    AXIS,
-    BY_MEMBER,
-    SAME,
-    Layout,
-    TooLarge,
-    dividing_width,
-    leading,
-)
-from vfljax.sweep.batch_layout import layout as layout_for
+from vfljax.sweep.batch_layout import AXIS, BY_MEMBER, SAME, Layout, dividing_width, leading
 from vfljax.types import Array, PyTree
 
 # compiled programs hold memory maps, of which Linux allows a process 65,530; XLA crashes without one
@@ -176,10 +167,13 @@ class Program:
             self.compile(members, shared, into)
         elif _abstract((members, shared, into)) != self._signature:
             self._call.lower(members, shared, into, real)  # a second trace, which raises
-        if not self._fits and (too_large := self.too_large()) is not None:
-            raise too_large
+        if not self._fits and not self.fits():
+            needed = machine.bytes_text(machine.needed_bytes(self.waited()))
+            memory = machine.bytes_text(machine.offered().memory)
+            what = f"the program needs {needed} of a device's {memory}"
+            raise jax.errors.JaxRuntimeError(f"RESOURCE_EXHAUSTED: {what}")
         self._fits = True
-        call = self._waited()
+        call = self.waited()
         with profile.span(f"run: {self.name}"), _spending("running"):
             out = call(members, shared, into, real)
             if profile.recording():
@@ -192,38 +186,16 @@ class Program:
         with _spending("running"):
             return jax.block_until_ready(out)
 
-    def _waited(self) -> Any:
+    def waited(self) -> Any:
         """Returns the compiled program. It waits if another thread still compiles it."""
         assert self._compiled is not None
         with profile.span("wait for a compile", self.name), _spending("compiling"):
             return self._compiled()
 
-    def too_large(self) -> TooLarge | None:
-        """Returns the error to raise instead of running the compiled program, if a device's memory has room
-        only for fewer members at once, else None. On CPU and for one member at once it is always None."""
-        compiled, width = self._waited(), self.layout.width
-        fewer = machine.fitting_width(compiled, width)
-        if fewer == width:
-            return None
-        return TooLarge(
-            machine.needed_bytes(compiled)[0], layout_for(self.layout.capacity, fewer).width
-        )
-
-    def member_bytes(self, members: PyTree) -> int:
-        """Returns the bytes of memory per member while the compiled program runs: its arguments, its results
-        and its share of the temporaries; 0 if the backend has no memory analysis."""
-        needed = self._waited().memory_analysis()  # of one device
-        if needed is None:  # this backend has none
-            return 0
-        each = self.layout.capacity // jax.device_count()
-        arguments = sum(leaf.nbytes for leaf in jax.tree.leaves(members)) // self.layout.capacity
-        return arguments + (needed.output_size_in_bytes + needed.temp_size_in_bytes) // each
-
-
-def fitting_members(needed: int) -> int | None:
-    """Returns how many members of ``needed`` bytes fit into a device's memory, None if that is not known."""
-    room = machine.FITS * machine.offered().memory
-    return int(room / needed) if math.isfinite(room) else None
+    def fits(self) -> bool:
+        """Returns whether the compiled program fits into a device's memory. One that maps one member at once is
+        tried whatever it needs."""
+        return self.layout.width == 1 or machine.fits(self.waited())
 
 
 def _map_into(
@@ -331,8 +303,8 @@ def program(
       layout: of the members.
       members, shared, into: arguments of a call, or their shapes.
       level: of ``compiler_options``.
-      fitting: whether the width is reduced, at the same capacity, until the program fits into a device's
-        memory. This is for calls whose width is not stored.
+      fitting: whether the width is halved, at the same capacity, until the program fits into a device's memory.
+        This is for calls whose width is not stored.
     """
     while True:
         key = (make, static, layout, level, _abstract((members, shared, into)))
@@ -340,10 +312,10 @@ def program(
         if not fitting or machine.offered().cpu:
             return candidate
         candidate.compile(members, shared, into)
-        too_large = candidate.too_large()
-        if too_large is None:
+        if candidate.fits():
             return candidate
-        layout = Layout(layout.capacity, dividing_width(layout.capacity, too_large.width))
+        width = dividing_width(layout.capacity, layout.width // 2)
+        layout = dataclasses.replace(layout, width=width)
 
 
 def compiled(

@@ -105,20 +105,32 @@ def shards_of(
             name += 1
 
 
+def exchange_numbers(spec: Spec, cut: int, epochs: int, rows: int) -> int:
+    """Returns how many numbers a trial's recorded exchange has: of each recorded epoch embeddings, gradients
+    and the inputs of last layers, and three sums over all epochs.
+
+    Args:
+      spec: of the trial.
+      cut: the width of the embeddings, of all parties together whose exchange it is.
+      epochs: the number of recorded epochs.
+      rows: the number of recorded rows.
+    """
+    return rows * ((2 * epochs + 3) * cut + epochs * recorded_width(spec))
+
+
 def _held_members(group: grouping.Group, epochs: int) -> int:
     """Returns how many trials a shard may have so that their recorded exchange fits into memory. On an
     accelerator their weights, and exchange and sums of an epoch, must also fit into the devices' memory."""
     spec, offer = group.spec, machine.offered()
-    cuts, inputs = sum(module.out for module in spec.bottoms[: spec.passive]), recorded_width(spec)
-    # z and g of each epoch, three sums, and inputs of last layers
-    exchange = 4 * spec.recorded_rows * ((2 * epochs + 3) * cuts + epochs * inputs)
+    cuts, rows = sum(module.out for module in spec.bottoms[: spec.passive]), spec.recorded_rows
+    exchange = 4 * exchange_numbers(spec, cuts, epochs, rows)
     if offer.cpu:
         return MEMORY // exchange
     most = int(min(HOST_SHARE * offer.host, offer.part(RECORD_SHARE, MEMORY)))
     held = max(MEMORY, most) // exchange
     if math.isinf(offer.memory):
         return held
-    each = STATES * group.weights + 2 * 4 * spec.recorded_rows * (5 * cuts + inputs)
+    each = STATES * group.weights + 2 * 4 * exchange_numbers(spec, cuts, 1, rows)
     return min(held, jax.device_count() * (offer.part(STATE_SHARE, 0) // each))
 
 

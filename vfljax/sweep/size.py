@@ -14,10 +14,9 @@ from typing import NamedTuple
 import jax
 
 from vfljax.machine import bytes_text, free_disk, free_memory
-from vfljax.models.last_layer import recorded_width
 from vfljax.sweep import teachers
 from vfljax.sweep.plan import Plan, check_free
-from vfljax.sweep.sharding import Shard
+from vfljax.sweep.sharding import Shard, exchange_numbers
 from vfljax.types import Spec
 
 NUMBER = 4  # bytes of a float32 or int32
@@ -44,10 +43,9 @@ def exchange_bytes(spec: Spec, members: int, recorded_epochs: int) -> int:
       recorded_epochs: the number of recorded epochs.
     """
     rows, cuts = spec.recorded_rows, sum(module.out for module in spec.bottoms[: spec.passive])
-    each_epoch = NUMBER + rows * (NUMBER + 1) + 2 * NUMBER * rows * cuts  # epoch, order, sent; z, g
-    each_epoch += NUMBER * rows * recorded_width(spec)
-    sums = NUMBER * rows * (3 * cuts + spec.passive)
-    return members * (recorded_epochs * each_epoch + sums)
+    each = NUMBER * exchange_numbers(spec, cuts, recorded_epochs, rows)
+    each += recorded_epochs * (NUMBER + rows * (NUMBER + 1))  # epoch, order, sent
+    return members * (each + NUMBER * rows * spec.passive)  # counts of epochs
 
 
 def bytes_of(plan: Plan, shard: Shard) -> int:

@@ -311,7 +311,7 @@ class Training:
             train_shard(trainer, shard, self.workdir, progress, self._alone)
             return 0
         except jax.errors.JaxRuntimeError as error:
-            return batch_layout.fewer(trainer.layout, trainer.group.name, error, progress.say)
+            return batch_layout.halved(trainer.layout, trainer.group.name, error, progress.say)
 
     def _stored_width(self, number: int) -> int | None:
         """Returns the width of a group's last stored shard, already reduced if memory was exhausted; None if no
