@@ -60,7 +60,7 @@ def one_step(path):
     now = training.epoch_of(0, plan.seeds, rows)
     shared = batch_layout.share((table, weights, now))
     arguments = (member, layout.pad(trainer.empty_snapshot(spec, member, *shared[:2]))), shared
-    return (spec, training.unobserved), layout, arguments
+    return (spec, None), layout, arguments
 
 
 # the config that every newcomer meets

@@ -12,7 +12,7 @@ from tests import harness
 from tests.sweeps import plan_of, tiny
 from vfljax import keys, machine, metrics
 from vfljax.federation import evaluation, training
-from vfljax.federation.evaluation import pooled_auc
+from vfljax.federation.evaluation import make_margins
 from vfljax.federation.protocol import make_predict, make_step
 from vfljax.sweep import batch_layout, initial, programs, specs, trainer
 from vfljax.types import Batch
@@ -35,7 +35,7 @@ def planned():
 
 
 @functools.cache
-def run(spec, epochs, observe=training.unobserved):
+def run(spec, epochs, margins=None):
     """Train the first trials of the first group in one program; returns what they end with."""
     plan = planned()
     layout = batch_layout.layout(MEMBERS, 2)
@@ -46,7 +46,7 @@ def run(spec, epochs, observe=training.unobserved):
     for number in range(epochs):
         now = training.epoch_of(number, plan.seeds, spec.num_rows)
         arguments = (member, snapshot), (table, weights, batch_layout.share(now))
-        program = programs.program(training.make_run, (spec, observe), layout, *arguments)
+        program = programs.program(training.make_run, (spec, margins), layout, *arguments)
         snapshot, _ = program(*arguments)
     snapshot = snapshot._replace(state=snapshot.state._replace(run_key=jnp.zeros(layout.capacity)))
     return batch_layout.unpad(snapshot, MEMBERS)
@@ -123,7 +123,7 @@ def test_members_of_a_program_are_trained_and_recorded_as_the_same_trials_alone(
     """Three full batches and one of 20 rows an epoch; the pooled AUC is that of each step's random test
     rows under its weights, and observing it changes nothing."""
     spec = planned().groups[0].spec
-    watched = run(spec, 2, pooled_auc)
+    watched = run(spec, 2, make_margins)
     jitted = jitted_parts(spec)
     for place in (0, 2):
         trial = planned().groups[0].trials.iloc[[place]]

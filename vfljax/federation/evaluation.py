@@ -9,11 +9,10 @@ from collections.abc import Callable
 
 import chex
 import jax
-import jax.numpy as jnp
 
-from vfljax import keys, metrics, tasks
+from vfljax import keys, tasks
 from vfljax.federation.protocol import make_predict
-from vfljax.federation.training import Member, Observer, Table, check_table, labels_of, rows_of
+from vfljax.federation.training import Margins, Member, Table, check_table, labels_of, rows_of
 from vfljax.models.rows import over_chunks
 from vfljax.types import Array, PyTree, Spec, State, Weights
 
@@ -45,24 +44,19 @@ def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
     return evaluate
 
 
-def pooled_auc(spec: Spec) -> Observer:
-    """Returns the observer of GAFM's released evaluation: a test AUC pooled over each epoch's steps.
+def make_margins(spec: Spec) -> Margins:
+    """Makes the margins of GAFM's released evaluation, a test AUC pooled over each epoch's steps.
 
-    After every step, a batch of B random test rows is scored with the new weights. At the end of an epoch,
-    the AUC of all these margins together becomes the epoch's entry in ``Record.observed``. The released
-    code leaves dropout on; here the model is in evaluation mode. It is defined for two classes only.
+    After every step, a batch of B random test rows is scored with the new weights. The AUC of all margins of an
+    epoch together is its entry in ``Record.observed``. The released code leaves dropout on; here the model is
+    in evaluation mode. It is defined for two classes only.
     """
     predict = make_predict(spec)
 
-    def step(state: State, member: Member, table: Table) -> PyTree:
-        """Returns (margins [B], labels [B]) of one random batch of test rows."""
+    def margins(state: State, member: Member, table: Table) -> tuple[Array, Array]:
         key = keys.fold(state.run_key, "test_batch", state.step)
         rows = jax.random.permutation(key, table.test[member.seed])[: spec.batch_size]
         logits = predict(state.weights, rows_of(table, member.seed, rows), state.defense)
         return logits[:, 1] - logits[:, 0], table.labels[rows]
 
-    def end(observed: Array, number: Array, pieces: list[PyTree]) -> Array:
-        margins, labels = (jnp.concatenate(parts) for parts in zip(*pieces, strict=True))
-        return observed.at[number].set(metrics.auc(margins, labels))
-
-    return Observer(step, end)
+    return margins

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import keys, machine
+from vfljax import keys, machine, metrics
 from vfljax.defenses.core import TrainingData
 from vfljax.federation import hoisting
 from vfljax.federation.protocol import make_embed, make_init, make_step, make_weights
@@ -55,7 +55,7 @@ class Record(NamedTuple):
     accuracy: (
         Array  # [epochs] mean training accuracy, or R² of numbers, during the epoch, on true labels
     )
-    observed: Array  # [epochs] the ``Observer``'s figure of each epoch; NaN without an observer
+    observed: Array  # [epochs] the AUC of all ``Margins`` of each epoch; NaN if none are computed
     inputs: tuple[Array, ...] = ()  # [N, H] of last layers, one per passive party, if recorded
 
 
@@ -91,20 +91,8 @@ class Snapshot(NamedTuple):
     record: Record
 
 
-class Observer(NamedTuple):
-    """Computes what a caller wants to know of an epoch's steps beside the exchange; by default nothing."""
-
-    # (state after the step, member, table) -> arrays of that step
-    step: Callable[[State, Member, Table], PyTree] = lambda state, member, table: ()
-    # (observed [epochs], epoch, pieces) -> observed. A piece has the arrays of several steps, concatenated
-    # along their first axis: one piece is of the full batches, another of the last smaller batch
-    end: Callable[[Array, Array, list[PyTree]], Array] = lambda observed, number, pieces: observed
-
-
-def unobserved(spec: Spec) -> Observer:
-    """Returns the observer that computes nothing."""
-    del spec
-    return Observer()
+Margins = Callable[[State, Member, Table], tuple[Array, Array]]
+"""Returns margins [B] and labels [B] of some test rows, with the state after a step."""
 
 
 def check_table(table: Table) -> None:
@@ -206,7 +194,7 @@ def make_start(spec: Spec) -> Callable[[Member, Table, Weights], Snapshot]:
 
 
 def make_epoch(
-    spec: Spec, observe: Callable[[Spec], Observer] = unobserved
+    spec: Spec, make_margins: Callable[[Spec], Margins] | None = None
 ) -> Callable[[Snapshot, Member, Table, Epoch], Snapshot]:
     """Makes the function of one epoch: a scan over full batches, then a step on the N mod B remaining rows.
     These are never padded, because padding corrupts batch statistics and norms.
@@ -216,9 +204,9 @@ def make_epoch(
 
     Args:
       spec: structure of the program.
-      observe: makes the ``Observer`` of the spec.
+      make_margins: makes the ``Margins`` that are computed after each step; None: none are.
     """
-    step, observer = make_step(spec), observe(spec)
+    step, margins = make_step(spec), make_margins and make_margins(spec)
     inputs_of = last_layer.make_inputs(spec)
     full = spec.num_rows // spec.batch_size
     rest = 0 if spec.drop_last else spec.num_rows - full * spec.batch_size
@@ -244,7 +232,7 @@ def make_epoch(
             batch = Batch(features, anchor, labels, index, scores)
             inputs = inputs_of(state, batch)
             state, exchange, batch_metrics = step(state, batch, member.hparams)
-            watched = observer.step(state, member, table)
+            watched = margins(state, member, table) if margins else ()
             crossed = (exchange.embeddings, exchange.gradients, inputs)
             if few:
                 slot = jnp.where(index < kept, index, kept)  # ``kept`` is past the end: dropped
@@ -282,8 +270,8 @@ def make_epoch(
         place = place[:kept]
         was_sent = place < sent_rows
         where = jnp.minimum(place, sent_rows - 1)
-        # Recorded rows get places among themselves, so that what an attack takes for a batch may mix
-        # rows of neighboring batches.
+        # The place of a recorded row is counted among the recorded rows alone, so that what an attack takes
+        # for a batch may mix rows of neighboring batches.
         if few:
             place = jnp.argsort(jnp.argsort(place)).astype(jnp.int32)
 
@@ -297,6 +285,10 @@ def make_epoch(
             Sums(s.gradient + g, s.sign + jnp.sign(g), s.square + g * g, s.count + was_sent)
             for s, g in zip(record.sums, gradients, strict=True)
         )
+        observed = record.observed
+        if margins:
+            pooled = (jnp.concatenate(parts) for parts in zip(*pieces, strict=True))
+            observed = observed.at[now.number].set(metrics.auc(*pooled))
         loss = sum(part[1] for part in parts) / sent_rows
         correct = sum(part[2] for part in parts) / sent_rows
         record = Record(
@@ -307,7 +299,7 @@ def make_epoch(
             sums,
             record.loss.at[now.number].set(loss),
             record.accuracy.at[now.number].set(correct),
-            observer.end(record.observed, now.number, pieces),
+            observed,
             inputs,
         )
         return Snapshot(state, record)
@@ -316,7 +308,7 @@ def make_epoch(
 
 
 def make_run(
-    spec: Spec, observe: Callable[[Spec], Observer] = unobserved
+    spec: Spec, make_margins: Callable[[Spec], Margins] | None = None
 ) -> Callable[..., tuple[Snapshot, Array]]:
     """Makes ``run((member, snapshot), (table, initial, now)) -> (snapshot, finite)``, which trains one epoch.
 
@@ -325,9 +317,9 @@ def make_run(
 
     Args:
       spec: structure of the program.
-      observe: makes the ``Observer`` of the spec.
+      make_margins: as in ``make_epoch``.
     """
-    start, epoch = make_start(spec), make_epoch(spec, observe)
+    start, epoch = make_start(spec), make_epoch(spec, make_margins)
 
     def train_epoch(
         run: tuple[Member, Snapshot], shared: tuple[Table, Weights, Epoch]

@@ -24,7 +24,7 @@ import pandas as pd
 
 from vfljax import defenses, store
 from vfljax.federation import training
-from vfljax.federation.evaluation import make_evaluate, pooled_auc
+from vfljax.federation.evaluation import make_evaluate, make_margins
 from vfljax.models.rows import Streamed
 from vfljax.store import exchange
 from vfljax.sweep import batch_layout, grid, grouping, initial, programs, saving, specs
@@ -84,9 +84,9 @@ class Trainer:
         drawn = initial.initial_weights(spec, plan.experiment, plan.seeds, plan.table, self.level)
         self.table, self.initial = batch_layout.share((plan.table, drawn))
         released = plan.experiment.training.evaluation == "released"
-        self.observe = pooled_auc if released else training.unobserved
+        margins = make_margins if released else None
         self._zeros: training.Snapshot | None = None  # an empty snapshot of all members of a call
-        static, arguments = (spec, self.observe), (self.start(shard), self.shared(0), self._spare())
+        static, arguments = ((spec, margins), (self.start(shard), self.shared(0), self._spare()))
         self.program = programs.program(
             training.make_run, static, self.layout, *arguments, self.level
         )
