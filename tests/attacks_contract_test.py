@@ -232,14 +232,19 @@ def test_reads_labels_that_are_given_away_with_a_top_model_and_without(name, opt
             assert harness.accuracy(scores.test, jnp.arange(10) % classes) == 1
 
 
+def relabeled(case, labels):
+    """The case with other true labels of all rows."""
+    return case._replace(common=case.common._replace(own=case.common.own._replace(labels=labels)))
+
+
 def test_labels_outside_the_known_rows_enter_neither_view_nor_known():
     labels, case = case_of("direct", 5)
     view, known = cases.seen_of(case)
     rows, permuted = np.asarray(known.rows)[int(known.count) :], labels.copy()
     permuted[rows] = np.random.default_rng(0).permutation(labels[rows])
     assert np.mean(permuted != labels) > 0.1
-    truth = np.concatenate([np.int32(permuted), case.common.labels[ROWS_OF_A_RUN:]])
-    other = case._replace(common=case.common._replace(labels=truth))
+    truth = np.concatenate([np.int32(permuted), case.common.own.labels[ROWS_OF_A_RUN:]])
+    other = relabeled(case, truth)
     chex.assert_trees_all_equal((view, known), cases.seen_of(other))
 
 
@@ -257,10 +262,11 @@ def test_rows_permuted_together_permute_the_scores_unless_they_are_drawn(name, o
         part: x if part == "epochs" else x[:, order] if part in by_epoch else x[order]
         for part, x in run.exchange.items()
     }
-    everyone = np.concatenate([order, np.arange(ROWS_OF_A_RUN, len(common.labels))])
+    everyone = np.concatenate([order, np.arange(ROWS_OF_A_RUN, len(common.own.labels))])
     moved = common._replace(
-        features=(common.features[0][everyone],),
-        labels=common.labels[everyone],
+        own=common.own._replace(
+            features=(common.own.features[0][everyone],), labels=common.own.labels[everyone]
+        ),
         known_order=np.argsort(order)[common.known_order].astype(np.int32),
     )
     moved_case = cases.Case(run._replace(exchange=exchange), moved)
@@ -282,8 +288,8 @@ def test_rows_not_sent_in_what_is_read_have_no_score_and_those_never_sent_change
     # known ones among those never sent teach nothing
     teaching = sent.any(axis=0) | (name in EVERY_ROW_TEACHES)
     turned = np.where(teaching, labels, (labels + 1) % classes)
-    truth = np.concatenate([np.int32(turned), case.common.labels[ROWS_OF_A_RUN:]])
-    other = other._replace(common=other.common._replace(labels=truth))
+    truth = np.concatenate([np.int32(turned), case.common.own.labels[ROWS_OF_A_RUN:]])
+    other = relabeled(other, truth)
     zeros, nines = (scores_of(name, options, classes, of).train for of in (case, other))
     np.testing.assert_array_equal(zeros, nines)
     np.testing.assert_array_equal(np.isfinite(zeros), scored[:, None] & np.ones(classes, bool))

@@ -75,7 +75,8 @@ def test_an_attack_takes_as_many_settings_a_call_as_an_accelerator_holds(forty, 
     network = ResNet(out=4, width=2, blocks=(1,))
     heavy = dataclasses.replace(light, bottoms=(network,) * 2)
     exchange, columns = 320 * (2 * epochs + 3) * 4, (320 + 160) * 32
-    common: Any = type("Common", (), {"features": (np.zeros((1, 32)),)})
+    own = type("Own", (), {"features": (np.zeros((1, 32)),)})
+    common: Any = type("Common", (), {"own": own})
 
     def calls(spec, **fields):
         monkeypatch.setattr(machine, "offered", lambda: machine.Offered(**fields))

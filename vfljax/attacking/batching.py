@@ -92,7 +92,7 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
     family, built = family._replace(variants=variants), variants[0].attack
     common = common_data(plan.table, stored.arrays, group.attackers)
     if built.diagnostic:
-        common = common._replace(table=plan.table._replace(scores=None))
+        common = common._replace(everyone=plan.table._replace(scores=None))
     common = batch_layout.share(common)
     row = attacks.TABLE[name]
 
@@ -324,7 +324,7 @@ def _capacity(
     """
     spec = group.spec
     epochs = len(plan.experiment.training.recorded_epochs)
-    columns = sum(int(np.prod(x.shape[1:])) for x in common.features)
+    columns = sum(int(np.prod(x.shape[1:])) for x in common.own.features)
     rows, held = len(plan.splits[0].train), len(plan.splits[0].test)
     read = exchange_numbers(spec, cut, epochs, rows) + (rows + held) * columns
     size = 4 * (draws * read + rows * scored * plan.dataset.num_classes)

@@ -87,7 +87,7 @@ def diagnosis(
     diagnostic, chunk = _make_diagnostic(spec, name, attackers), spec.chunk
 
     def diagnose(run: AttackInput, common: CommonData) -> dict[str, Array]:
-        table, weights = common.table, run.weights
+        table, weights = common.everyone, run.weights
         assert table is not None
         assert weights is not None
 

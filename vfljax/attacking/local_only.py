@@ -23,7 +23,7 @@ from vfljax.attacking.scoring import AttackOutput
 from vfljax.attacking.view import CommonData, common_data
 from vfljax.attacks.learners import OwnColumns, learn_draws, learners_of, table_of
 from vfljax.datasets.numbers import numbers_of, width_of
-from vfljax.federation.training import labels_of
+from vfljax.federation.training import labels_of, rows_of
 from vfljax.store import LOCAL_ONLY_VARIANT as LABEL
 from vfljax.sweep.plan import Plan
 from vfljax.types import AttackIdentity, HostArray, Scores
@@ -118,9 +118,10 @@ def own_columns(
       known: number of known labels.
       seed: whose rows and scaling are used.
     """
-    train, test = (np.asarray(rows[seed]) for rows in (common.train, common.test))
+    train, test = (np.asarray(rows[seed]) for rows in (common.own.train, common.own.test))
     raw = np.concatenate([train, test])
-    parts = [np.asarray(part) for part in common.columns(seed, raw)]
+    at: Any = np.int32(seed), raw
+    parts = [np.asarray(part) for part in rows_of(common.own, *at)]
     inputs = [plan.party_columns[p].input for p in attackers]
     if any(any(reads.vocabulary) for reads in inputs):
         numbers = hstack([numbers_of(*pair) for pair in zip(parts, inputs, strict=True)], "csr")
@@ -132,6 +133,6 @@ def own_columns(
 
 def _known(common: CommonData, known: int, seed: int, draw: int = 0) -> dict[str, Any]:
     """Returns the known rows of a draw and their labels, as fields of ``OwnColumns``."""
-    rows = np.asarray(common.known_order[draw * len(common.train) + seed][:known])
-    at: Any = np.int32(seed), np.asarray(common.train[seed])[rows]
-    return {"known": rows, "labels": np.asarray(labels_of(common, *at))}
+    rows = np.asarray(common.known_order[draw * len(common.own.train) + seed][:known])
+    at: Any = np.int32(seed), np.asarray(common.own.train[seed])[rows]
+    return {"known": rows, "labels": np.asarray(labels_of(common.own, *at))}

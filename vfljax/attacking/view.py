@@ -17,9 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax.attacks.core import batches_at
-from vfljax.federation.training import Table, labels_of
+from vfljax.federation.training import Table, labels_of, rows_of
 from vfljax.models.last_layer import parameter_gradient
-from vfljax.models.rows import scaled_rows
 from vfljax.store import checkpoint, exchange
 from vfljax.types import Agreed, Array, HostArray, Known, Mates, PyTree, Sums, View, Weights
 
@@ -41,29 +40,12 @@ class AttackInput(NamedTuple):
 class CommonData(NamedTuple):
     """What all trials share: the attackers' own columns, and labels of which attacks are given few."""
 
-    features: tuple[Array, ...]  # one per attacker, [R, ...] of all R rows of the data set
-    mean: tuple[Array, ...]  # one per attacker, [Q, ...] by seed
-    scale: tuple[Array, ...]  # likewise
-    train: Array  # [Q, N]
-    test: Array  # [Q, M]
-    labels: Array  # [R] true labels of all rows; ``known_rows`` hands out those of the known ones
+    # the attackers' columns, and true labels of all rows, of which ``known_rows`` hands out those of the known
+    # ones; no validation rows
+    own: Table
     # [draws Q, N] training rows, classes in turn: the first n of row r Q + s are draw r of seed s
     known_order: Array
-    table: Table | None = None  # everyone's columns, for diagnostics
-    label_mean: Array | None = None  # [Q] as of ``Table``
-    label_scale: Array | None = None
-
-    def columns(self, seed: Any, rows: Any) -> tuple[Array, ...]:
-        """Returns the attackers' own columns, scaled as their bottoms read them.
-
-        Args:
-          seed: whose scaling is used.
-          rows: [n] raw rows.
-        """
-        return tuple(
-            scaled_rows(features, mean, scale, seed, rows)
-            for features, mean, scale in zip(self.features, self.mean, self.scale, strict=True)
-        )
+    everyone: Table | None = None  # everyone's columns, for diagnostics
 
 
 def with_places(of_seeds: PyTree, seeds: int) -> PyTree:
@@ -99,11 +81,12 @@ def common_data(
         tuple(parts[p] for p in attackers) for parts in (table.features, table.mean, table.scale)
     )
     by_seed = {"mean": mean, "scale": scale, "train": table.train, "test": table.test}
-    by_seed["known_order"] = jnp.asarray(arrays["known_order"])
     by_seed |= {"label_mean": table.label_mean, "label_scale": table.label_scale}
-    return CommonData(
-        features=features, labels=table.labels, **with_places(by_seed, len(table.train))
-    )
+    known_order = jnp.asarray(arrays["known_order"])
+    by_seed, known_order = with_places((by_seed, known_order), len(table.train))
+    no_rows: Any = np.zeros((len(by_seed["train"]), 0), np.int32)
+    own = Table(features=features, labels=table.labels, validation=no_rows, scores=None, **by_seed)
+    return CommonData(own, known_order)
 
 
 def known_rows(common: CommonData, seed: Array, count: Array, draw: Array | int = 0) -> Known:
@@ -119,20 +102,20 @@ def known_rows(common: CommonData, seed: Array, count: Array, draw: Array | int 
       count: how many of the first rows are known.
       draw: which of the seed's orders it is.
     """
-    in_turn = common.known_order[draw * len(common.train) + seed]
+    in_turn = common.known_order[draw * len(common.own.train) + seed]
     rows = len(in_turn)
     count = jnp.minimum(count.astype(jnp.int32), rows)
     places = jnp.arange(rows, dtype=jnp.int32)
     turn = jnp.zeros(rows, jnp.int32).at[in_turn].set(places)
     order = jnp.argsort(jnp.where(turn < count, turn, rows + places)).astype(jnp.int32)
-    labels = labels_of(common, seed, common.train[seed])[order]
+    labels = labels_of(common.own, seed, common.own.train[seed])[order]
     return Known(order, jnp.where(places < count, labels, -1), count)
 
 
 def no_known_rows(common: CommonData) -> Known:
     """Returns ``known_rows`` of no row, which are all rows in their order, without its sort."""
     rows = jnp.arange(common.known_order.shape[1], dtype=jnp.int32)
-    return Known(rows, jnp.full(rows.shape, -1, common.labels.dtype), jnp.int32(0))
+    return Known(rows, jnp.full(rows.shape, -1, common.own.labels.dtype), jnp.int32(0))
 
 
 @functools.lru_cache(maxsize=2)  # trials of a federation follow each other by shard
@@ -203,11 +186,11 @@ def view_of(
     arrays, seed = run.exchange, run.seed
     names = {name: exchange.MATES + name for name in Mates._fields}
     mates = {name: arrays[stored] for name, stored in names.items() if stored in arrays}
-    parts = common.train, common.test
+    parts = common.own.train, common.own.test
     if columns:
-        features, test_features = (common.columns(seed, part[seed]) for part in parts)
+        features, test_features = (rows_of(common.own, seed, part[seed]) for part in parts)
     else:
-        shapes = [x.shape[1:] for x in common.features]
+        shapes = [x.shape[1:] for x in common.own.features]
         features, test_features = (
             tuple(jnp.zeros((part.shape[1], *shape)) for shape in shapes) for part in parts
         )

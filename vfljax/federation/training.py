@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -121,18 +121,7 @@ def rows_of(table: Table, seed: Array, rows: Array) -> tuple[Array, ...]:
     )
 
 
-class Labels(Protocol):
-    """What holds labels, such as ``Table``."""
-
-    @property
-    def labels(self) -> Array: ...
-    @property
-    def label_mean(self) -> Array | None: ...
-    @property
-    def label_scale(self) -> Array | None: ...
-
-
-def labels_of(table: Labels, seed: Array, rows: Array) -> Array:
+def labels_of(table: Table, seed: Array, rows: Array) -> Array:
     """Returns the labels [n] of some raw rows as networks learn them: classes, or numbers standardized by the
     seed's training rows.
 

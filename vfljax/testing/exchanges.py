@@ -17,6 +17,7 @@ from vfljax import tasks
 from vfljax.attacking.view import AttackInput, CommonData, known_rows, view_of
 from vfljax.attacks.core import CLEAN
 from vfljax.datasets.strata import strata
+from vfljax.federation.training import Table
 from vfljax.models import MLP
 from vfljax.types import Agreed, HostArray, Known, View
 
@@ -99,16 +100,18 @@ def make_case(
     drawn = strata(labels.astype(label_type))
     by_class = np.argsort(drawn, kind="stable")
     turn = np.concatenate([np.arange(np.sum(drawn == c)) for c in range(drawn.max() + 1)])
-    common = CommonData(
+    own = Table(
         features=(_host(np.concatenate([features, test_features])),),
+        labels=_host(np.concatenate([labels, np.zeros(total - rows, int)]), label_type),
+        train=_host(np.arange(rows)[None], np.int32),
+        validation=_host(np.zeros((1, 0)), np.int32),
+        test=_host(np.arange(rows, total)[None], np.int32),
         mean=(_host(np.zeros((1, np.shape(features)[1]))),),
         scale=(_host(np.ones((1, np.shape(features)[1]))),),
-        train=_host(np.arange(rows)[None], np.int32),
-        test=_host(np.arange(rows, total)[None], np.int32),
-        labels=_host(np.concatenate([labels, np.zeros(total - rows, int)]), label_type),
-        known_order=_host(by_class[np.argsort(turn, kind="stable")][None], np.int32),
+        scores=None,
     )
-    return Case(run, common)
+    known_order = _host(by_class[np.argsort(turn, kind="stable")][None], np.int32)
+    return Case(run, CommonData(own, known_order))
 
 
 @jax.jit

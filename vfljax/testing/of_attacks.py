@@ -256,7 +256,7 @@ def scores_of(
     if attack.host is None:
         return scores
     rows = np.asarray(case.common.known_order[0])[: int(case.run.knobs["known"])]
-    labels = np.asarray(case.common.labels)
+    labels = np.asarray(case.common.own.labels)
     return Scores(
         attack.host(np.asarray(scores.train), rows[None], labels[rows][None], classes, 0)[0]
     )
