@@ -79,28 +79,18 @@ def get_config(variant="digits"):
         {
             "name": f"leakbench_{variant}",
             "seeds": 5,
-            "data": {
-                "scaling": "standard",
-                "train": 0.6,
-                "validation": 0.2,
-                "test": 0.2,
-                **table["data"],
-            },
-            "parties": {
-                "passive": 1,
-                "label_features": True,
-                "columns": table.get("columns", ()),
-                "shares": table.get("shares", ()),
-            },
+            **suite.trained(
+                classes,
+                data=table["data"],
+                parties={
+                    "passive": 1,
+                    "label_features": True,
+                    "columns": table.get("columns", ()),
+                    "shares": table.get("shares", ()),
+                },
+                training=table["training"],
+            ),
             "model": {"top_hidden": (16,), **table["model"]},
-            "training": {
-                "optimizer": "adam",
-                "learning_rate": 1e-3,
-                "momentum": 0.0,  # not read by Adam
-                "weight_decay": 0.0,
-                "record": (0, 1, -1),
-                **table["training"],
-            },
             "known_draws": 5,
             "malicious": {"parties": ((0,),), "gamma": 1.0},
             "teacher": {

@@ -18,7 +18,7 @@ from vfljax.auditing.suite import KNOWN
 from vfljax.auditing.survey import AuditRequest, survey
 from vfljax.errors import UserError, argument
 from vfljax.launching import running
-from vfljax.launching.work import May, Outcome, Say, work
+from vfljax.launching.work import May, Outcome, Say, begin, work
 from vfljax.report import decision, lower_limits
 from vfljax.report.decision import Criterion
 from vfljax.report.judge import judge
@@ -84,7 +84,7 @@ def within(
         say(f"{line} ({clock(left)} of the budget left)" if math.isfinite(left) else line)
 
     stages = [parse(stage) for stage in suite.stages(values)]
-    begun = running.begun(parse(values), folder, command, say_with_time, stages)
+    begun = begin(parse(values), folder, command, say_with_time, stages)
     begun, header = begun._replace(rejected=rejecting(folder)), begun.header
     waves = suite.waves([*header["earlier"], header["config"]])
     given_up: dict[str, str] = {}

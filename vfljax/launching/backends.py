@@ -97,8 +97,8 @@ def _ray(jobs: int, options: Options) -> Iterator[Engine]:
     else of a new one. Each task takes ``num_cpus`` (1) and ``num_gpus`` (0). Ray does not retry a task whose
     process or node dies: another worker is started (``pulling``)."""
     module = imported("ray", extra="ray", needed_by="--launcher=ray")
-    wanted = {"num_cpus": 1, **options}
-    address = wanted.pop("address", None)
+    needs = {"num_cpus": 1, **options}
+    address = needs.pop("address", None)
     running = module.is_initialized()
     if not running:
         try:
@@ -107,7 +107,7 @@ def _ray(jobs: int, options: Options) -> Iterator[Engine]:
             why = str(error).splitlines()[0]
             raise UserError(f"--launcher=ray: no cluster could be reached ({why}).") from error
     try:
-        task = module.remote(perform).options(**wanted, max_retries=0)
+        task = module.remote(perform).options(**needs, max_retries=0)
     except (TypeError, ValueError) as error:
         raise UserError(f"--launcher_options: {str(error).splitlines()[0]}") from error
 
@@ -116,7 +116,7 @@ def _ray(jobs: int, options: Options) -> Iterator[Engine]:
 
         def why() -> str:
             try:
-                return _said(module.get(reference))
+                return _checked(module.get(reference))
             except module.exceptions.RayError as error:
                 return _last_line(str(getattr(error, "cause", None) or error))
 
@@ -129,12 +129,12 @@ def _ray(jobs: int, options: Options) -> Iterator[Engine]:
     nodes = [node["Resources"] for node in module.nodes() if node["Alive"]]
     for option, name in (("num_cpus", "CPU"), ("num_gpus", "GPU")):
         most = max((node.get(name, 0) for node in nodes), default=0)
-        if wanted.get(option, 0) > most:  # a cluster may grow
+        if needs.get(option, 0) > most:  # a cluster may grow
             print(
-                f"--launcher=ray: no node has {option}={wanted[option]} now, {most:g} at most: waiting for one",
+                f"--launcher=ray: no node has {option}={needs[option]} now, {most:g} at most: waiting for one",
                 file=sys.stderr,
             )
-    room = module.cluster_resources().get("CPU", 1) / (wanted["num_cpus"] or 1)
+    room = module.cluster_resources().get("CPU", 1) / (needs["num_cpus"] or 1)
     try:
         yield Engine(
             jobs or max(1, int(room)), lambda worker, n, _: [handle(worker) for _ in range(n)]
@@ -186,7 +186,7 @@ def _submitit(
             if not job.done():
                 return f"{job.state} (log: {job.paths.stderr})"
             try:
-                return _said(job.result())
+                return _checked(job.result())
             except submitit.core.utils.UncompletedJobError as error:  # failed jobs too
                 return f"{_reason(str(error))} (log: {job.paths.stderr})"
 
@@ -213,7 +213,7 @@ def _submitit(
     return start
 
 
-def _said(line: str) -> str:
+def _checked(line: str) -> str:
     """Returns "" for a worker that ended well. Another worker would end with the same error of a user."""
     if line:
         raise UserError(line)

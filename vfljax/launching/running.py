@@ -9,30 +9,30 @@ from typing import Any
 
 import jax
 
-from vfljax import store, testing
+from vfljax import store
 from vfljax.attacking import run
 from vfljax.attacking.jobs import planned
 from vfljax.attacking.planning import extended
 from vfljax.config import Config, changed
 from vfljax.errors import UserError, unknown
-from vfljax.launching.work import Begun, May, Outcome, Say, Work, anything, begin, work
+from vfljax.launching.work import (
+    Begun,
+    May,
+    Outcome,
+    Say,
+    Work,
+    anything,
+    begin,
+    check_contracts,
+    work,
+)
 from vfljax.report import controls, fresh, page, terminal
 from vfljax.report.judged import CONFIRMED, judge_sweep
 from vfljax.store.units import ATTACK, LOCAL_ONLY
 from vfljax.sweep import profile, size, train
-from vfljax.sweep.grid import defense_values, experiment_of
+from vfljax.sweep.grid import experiment_of
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.progress import heartbeat
-from vfljax.sweep.variants import static_options
-
-
-def check(experiment: Config) -> None:
-    """Checks plugins against their contract, before anything is trained.
-
-    Raises:
-      ContractError: one line that says what to do.
-    """
-    testing.check_plugins(defense_values(experiment), static_options(experiment))
 
 
 def finish(
@@ -56,20 +56,7 @@ def finish(
     Raises:
       UserError: for what cannot be trained, and if no shard could be.
     """
-    return made(begun(experiment, workdir, command, say, stages), say, make, may)
-
-
-def begun(
-    experiment: Config,
-    workdir: pathlib.Path,
-    command: str,
-    say: Say = print,
-    stages: Sequence[Config] = (),
-) -> Begun:
-    """Checks and plans a sweep; see ``finish``."""
-    check(experiment)
-    with heartbeat(say, lambda: "planning, and training what several units need"):
-        return begin(experiment, workdir, command, say, stages)
+    return made(begin(experiment, workdir, command, say, stages), say, make, may)
 
 
 def made(of: Begun, say: Say, make: Work, may: May = anything) -> Outcome:
@@ -166,7 +153,7 @@ def counted(experiment: Config, workdir: pathlib.Path) -> str:
       UserError: if ``finish`` would raise one, or the plan does not fit into memory.
     """
     stored = store.header_of(workdir)
-    check(experiment)
+    check_contracts(experiment)
     plan, needs = train.planned(experiment, workdir)
     if stored is not None:
         store.refuse_another(workdir, stored, train.header(plan, ""))
@@ -245,7 +232,7 @@ def attack_stored(
     """
     experiment = plan.experiment
     asked = experiment if attacks is None else experiment.with_attacks(attacks)
-    check(asked)
+    check_contracts(asked)
     run.check_plugins(asked, workdir)
     variants = planned(plan, asked)
     for each in variants:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from vfljax import datasets, store
+from vfljax import datasets, store, testing
 from vfljax.attacking import run
 from vfljax.attacking.families import Rejected, Stored, none_rejected
 from vfljax.attacking.jobs import planned
@@ -29,8 +29,10 @@ from vfljax.store import Unit
 from vfljax.store.claims import TRIES, file_name_of
 from vfljax.store.units import ATTACK, LOCAL_ONLY, SHARD
 from vfljax.sweep import initial, programs, train
+from vfljax.sweep.grid import defense_values
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.progress import Progress, heartbeat
+from vfljax.sweep.variants import static_options
 
 POLL = 0.5  # seconds between looks at units that other processes have claimed
 
@@ -71,6 +73,15 @@ def anything(unit: Unit) -> bool:
     return True
 
 
+def check_contracts(experiment: Config) -> None:
+    """Checks plugins against their contract, before anything is trained.
+
+    Raises:
+      ContractError: one line that says what to do.
+    """
+    testing.check_plugins(defense_values(experiment), static_options(experiment))
+
+
 def begin(
     experiment: Config,
     workdir: pathlib.Path,
@@ -78,7 +89,8 @@ def begin(
     say: Say = print,
     stages: Sequence[Config] = (),
 ) -> Begun:
-    """Plans a sweep, and writes its header and what its units share. Forgets failures of earlier commands.
+    """Checks and plans a sweep, and writes its header and what its units share. Forgets failures of earlier
+    commands.
 
     Args:
       experiment: to be trained and attacked.
@@ -89,32 +101,36 @@ def begin(
     Raises:
       UserError: if anything cannot be trained, or does not fit, or if the folder holds another sweep.
     """
-    run.check_plugins(experiment, workdir)
-    plan, needs = train.planned(experiment, workdir, stages)
-    variants = planned(plan, experiment)
-    with store.leading(workdir):
-        data = experiment.data
-        if place := datasets.prepared_at(data.name, data.dir, data.options):
-            prepared.verify(place)  # a changed byte must not be trained on
-        header = store.begin(workdir, train.header(plan, command))
-        if header["shards"] != train.stored_shards(plan):  # another command was faster
-            plan = train.plan_of(experiment, header)
-        settling = experiment.skip_settled and not experiment.reproduces
-        header = store.write(workdir, extended(header, plan, variants, settling))
-        store.clear_failures(workdir)
-        trials = sum(len(group.trials) for group in plan.groups)
-        say(
-            f"{trials} trials in {len(plan.groups)} programs on {jax.device_count()} "
-            f"{jax.default_backend()} devices, {len(plan.shards)} shards, in {short_path(workdir)}: {needs}"
-        )
-        if experiment.model.pretrained:
-            unread = initial.unread_tensors(plan.groups[0].spec, experiment, plan.seeds, plan.table)
-            rest = f"; of it left out: {', '.join(unread)}" if unread else ""
-            say(f"bottoms start from {experiment.model.pretrained}{rest}")
-        for each in variants:
-            if each.skipped:
-                say(f"skipped {each.label}: {each.skipped}")
-        train.shared(plan, workdir)
+    check_contracts(experiment)
+    with heartbeat(say, lambda: "planning, and training what several units need"):
+        run.check_plugins(experiment, workdir)
+        plan, needs = train.planned(experiment, workdir, stages)
+        variants = planned(plan, experiment)
+        with store.leading(workdir):
+            data = experiment.data
+            if place := datasets.prepared_at(data.name, data.dir, data.options):
+                prepared.verify(place)  # a changed byte must not be trained on
+            header = store.begin(workdir, train.header(plan, command))
+            if header["shards"] != train.stored_shards(plan):  # another command was faster
+                plan = train.plan_of(experiment, header)
+            settling = experiment.skip_settled and not experiment.reproduces
+            header = store.write(workdir, extended(header, plan, variants, settling))
+            store.clear_failures(workdir)
+            trials = sum(len(group.trials) for group in plan.groups)
+            say(
+                f"{trials} trials in {len(plan.groups)} programs on {jax.device_count()} "
+                f"{jax.default_backend()} devices, {len(plan.shards)} shards, in {short_path(workdir)}: {needs}"
+            )
+            if experiment.model.pretrained:
+                unread = initial.unread_tensors(
+                    plan.groups[0].spec, experiment, plan.seeds, plan.table
+                )
+                rest = f"; of it left out: {', '.join(unread)}" if unread else ""
+                say(f"bottoms start from {experiment.model.pretrained}{rest}")
+            for each in variants:
+                if each.skipped:
+                    say(f"skipped {each.label}: {each.skipped}")
+            train.shared(plan, workdir)
     return Begun(plan, workdir, header)
 
 
