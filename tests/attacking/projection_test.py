@@ -5,7 +5,7 @@ import pytest
 
 import vfljax
 from vfljax import attacks
-from vfljax.attacking.projection import LINEAR, projected
+from vfljax.attacking.projection import LINEAR, project_exchange
 from vfljax.launching import running
 from vfljax.models.mlp import MLP
 from vfljax.report import not_run
@@ -25,14 +25,14 @@ def exchange(width, seed=0):
 )
 def test_a_narrow_cut_stays_as_it_is(widths, widest):
     arrays = exchange(sum(widths))
-    found = projected(arrays, widths, widest, seed=0)
+    found = project_exchange(arrays, widths, widest, seed=0)
     assert {*found} == {*arrays}
     assert all(found[name] is arrays[name] for name in arrays)
 
 
 def test_equal_seeds_project_alike_and_lengths_and_sums_of_squares_stay():
     arrays = exchange(4 + 2000)
-    found, again, other = (projected(arrays, (4, 2000), WIDEST, seed) for seed in (1, 1, 2))
+    found, again, other = (project_exchange(arrays, (4, 2000), WIDEST, seed) for seed in (1, 1, 2))
     for name in NAMES:
         assert found[name].shape == (ROWS, 4 + WIDEST)
         np.testing.assert_array_equal(found[name], again[name])
@@ -47,10 +47,11 @@ def test_equal_seeds_project_alike_and_lengths_and_sums_of_squares_stay():
 def test_sums_over_epochs_are_those_of_projected_gradients_and_of_projected_signs():
     g = np.stack([exchange(2000, seed)["gradients"] for seed in range(3)])
     sums = {"sum_gradient": g.sum(0), "sum_sign": np.sign(g).sum(0)}
-    found = projected(sums, (2000,), WIDEST, seed=1)
+    found = project_exchange(sums, (2000,), WIDEST, seed=1)
     for name, of_epochs in {"sum_gradient": g, "sum_sign": np.sign(g)}.items():
         each = [
-            projected({"gradients": of}, (2000,), WIDEST, seed=1)["gradients"] for of in of_epochs
+            project_exchange({"gradients": of}, (2000,), WIDEST, seed=1)["gradients"]
+            for of in of_epochs
         ]
         np.testing.assert_allclose(found[name], np.sum(each, axis=0), rtol=1e-4, atol=1e-4)
 

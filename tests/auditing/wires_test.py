@@ -12,7 +12,7 @@ import vfljax
 from tests.conftest import ROOT
 from vfljax import defenses
 from vfljax.auditing import suite, wires
-from vfljax.auditing.wires import Recorded, Utility, WireRequest
+from vfljax.auditing.wires import Recorded, Utilities, WireRequest
 from vfljax.errors import UserError
 from vfljax.launching import running
 from vfljax.report import guarantees, tables
@@ -137,7 +137,7 @@ def test_methods_are_told_apart_and_their_knobs_are_columns(tmp_path, monkeypatc
         name: [
             Recorded(
                 wires.written(recorded(0, informed), tmp_path / f"{name}{knob}.npz"),
-                Utility((informed / 10,), (informed / 20,)),
+                Utilities((informed / 10,), (informed / 20,)),
                 {"strength": knob} if knob else {},
             )
             for knob, informed in points.items()
@@ -309,9 +309,9 @@ def test_nodes_of_trees_are_read_without_gradients_and_gradients_by_their_sign(
         ({"federation": "no_split"}, "width 4 for 2 classes"),
         ({"after": Recorded(("a.npz", "b.npz"))}, "names 2 recordings of 1 runs"),
         ({"attacks": ("nrom",)}, "nrom"),
-        ({"after": Recorded(("a.npz",), Utility((1.5,)))}, "after_utility=.*is no utility"),
+        ({"after": Recorded(("a.npz",), Utilities((1.5,)))}, "after_utility=.*is no utility"),
         ({"known": 1}, "give from 2 to 59"),
-        ({"alone": Utility((0.5, 0.6))}, "give one from 0 to 1, or one for each of the 1 runs"),
+        ({"alone": Utilities((0.5, 0.6))}, "give one from 0 to 1, or one for each of the 1 runs"),
     ],
 )
 def test_what_cannot_be_meant_gives_one_line(changes, line, tmp_path):

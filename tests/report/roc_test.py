@@ -7,11 +7,11 @@ import pytest
 from tests.report.made import BARE, FACTS, made
 from vfljax.errors import UserError
 from vfljax.report import roc
-from vfljax.tasks.certainty import SHARES
+from vfljax.tasks.certainty import CURVE_SHARES
 
 # by seed, of five rows: right on all seeds twice, right on four, scored on one seed, right on both of two
 MARKS = [of_seed * 100 for of_seed in ("11111", "111-1", "111--", "111--", "110--")]
-NONE = [np.nan] * len(SHARES)
+NONE = [np.nan] * len(CURVE_SHARES)
 
 
 def read(judged, rates, few=False):
@@ -61,7 +61,7 @@ def test_the_figure_has_undefended_the_recommendation_and_the_learners_on_logari
     assert [*lines] == ["undefended", "noise", roc.WITHOUT, "chance"]
     assert ax.get_xscale() == ax.get_yscale() == "log"
     np.testing.assert_allclose(lines["undefended"].get_ydata()[8:16], 0.6)
-    np.testing.assert_array_equal(lines["chance"].get_xdata(), SHARES[8:])
+    np.testing.assert_array_equal(lines["chance"].get_xdata(), CURVE_SHARES[8:])
     assert ax.get_ylabel() == "share of defaulted that is read (TPR)"
     assert ax.get_xlabel() == "share of repaid taken for defaulted (FPR)"
     rows = judged.rows.copy()

@@ -6,7 +6,7 @@ import sklearn.metrics
 
 from tests import harness
 from vfljax.tasks import certainty as module
-from vfljax.tasks.certainty import SHARES
+from vfljax.tasks.certainty import CURVE_SHARES
 
 ROWS = 1500
 certainty = harness.quick_jit(module.certainty)
@@ -30,7 +30,7 @@ def test_a_roc_is_scikit_learns_of_the_positive_class(decimals, positive):
         labels[kept] == positive, toward, drop_intermediate=False
     )
     negatives = (labels[kept] != positive).sum()
-    expected = np.interp(np.floor(SHARES * negatives + 1e-6) / negatives, false, true)
+    expected = np.interp(np.floor(CURVE_SHARES * negatives + 1e-6) / negatives, false, true)
     figures = certainty(scores, labels, weights, positive)
     shown = np.isfinite(figures["roc"])
     np.testing.assert_allclose(figures["roc"][shown], expected[shown], atol=1e-5)
@@ -72,7 +72,7 @@ def test_of_more_classes_the_most_certain_rows_are_counted(decimals):
     enough = (counts >= 100) & (hits >= 0.99 * counts - 1e-9)
     assert float(figures["read_99"]) == pytest.approx(counts[enough].max(initial=0) / len(labels))
     assert figures["read_99"] > 0.1
-    places = np.floor(SHARES * len(labels) + 1e-6)
+    places = np.floor(CURVE_SHARES * len(labels) + 1e-6)
     precision = np.interp(places, [0, *counts[::-1]], [0, *hits[::-1]]) / np.maximum(places, 1)
     few, stored = places < 10, figures["precision"]
     np.testing.assert_allclose(stored[~few], precision[~few], atol=1e-5)

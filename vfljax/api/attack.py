@@ -131,7 +131,7 @@ def attack_wire(
     request = wires.WireRequest(
         methods={
             name: (
-                wires.Recorded(paths, wires.Utility(tuple(utilities[name])), knobs.get(name, {})),
+                wires.Recorded(paths, wires.Utilities(tuple(utilities[name])), knobs.get(name, {})),
             )
             for name, paths in methods.items()
             if paths or name == suite.UNDEFENDED
@@ -142,7 +142,7 @@ def attack_wire(
         known=known,
         bins=bins,
         attacks=tuple(attacks),
-        alone=wires.Utility(tuple(alone)),
+        alone=wires.Utilities(tuple(alone)),
     )
     if wires.attack(request, folder, command, say, lambda unit: time.monotonic() < end):
         say(running.report(folder))

@@ -14,7 +14,7 @@ import numpy as np
 from vfljax import attacks
 from vfljax.attacking.families import Family, Stored
 from vfljax.attacking.jobs import UNTRAINED, Job, ViewGroup
-from vfljax.attacking.projection import projected, width_read
+from vfljax.attacking.projection import project_exchange, width_read
 from vfljax.attacking.view import AttackInput, attack_input
 from vfljax.federation.protocol import make_embed
 from vfljax.federation.training import Table, rows_of
@@ -72,7 +72,7 @@ def loader(family: Family, stored: Stored) -> Callable[[Job], AttackInput]:
         of_trees = NODES in run.exchange  # paths through nodes are read as they are
         widths = [] if of_trees else [group.spec.bottoms[p].out for p in group.attackers]
         run = _as_read(run, reads)
-        return run._replace(exchange=projected(run.exchange, widths, widest, member.seed))
+        return run._replace(exchange=project_exchange(run.exchange, widths, widest, member.seed))
 
     def load(member: Job) -> AttackInput:
         rows = len(plan.splits[0].train)

@@ -35,7 +35,7 @@ def _matrix(seed: int, party: int, width: int, widest: int) -> HostArray:
     return drawn / np.float32(np.sqrt(widest))
 
 
-def projected(
+def project_exchange(
     arrays: Mapping[str, HostArray], widths: Sequence[int], widest: int, seed: int
 ) -> dict[str, HostArray]:
     """Returns the arrays of an exchange, in which no party's cut is wider than ``widest``.

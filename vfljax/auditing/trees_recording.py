@@ -20,7 +20,7 @@ from vfljax.auditing import suite
 from vfljax.auditing.suite import RECORDED, SHARES
 from vfljax.auditing.survey import Survey
 from vfljax.auditing.trees_grid import Grid
-from vfljax.auditing.wires import Recorded, Utility
+from vfljax.auditing.wires import Recorded, Utilities
 from vfljax.datasets.core import identity
 from vfljax.datasets.splits import Split, distinct_rows, split_rows
 from vfljax.federation import trees
@@ -81,7 +81,7 @@ def audited(table: Survey, label_party: str, plain: bool, seeds: range) -> Audit
 
 def recorded(
     of: Audited, grid: Grid, folder: pathlib.Path, say: Say
-) -> tuple[dict[str, list[Recorded]], Utility]:
+) -> tuple[dict[str, list[Recorded]], Utilities]:
     """Returns the recordings of each method, and the utility of the label party alone. Those that lack are
     made, seed by seed within an operating point."""
     begun = last_line = time.monotonic()
@@ -105,7 +105,9 @@ def recorded(
     for number in range(len(left)):
         runs = [places[number, seed] for seed in range(len(of.splits))]
         figures = [json.loads((run / UTILITY).read_text()) for run in runs]
-        utility = Utility(*(tuple(figure[part] for figure in figures) for part in Utility._fields))
+        utility = Utilities(
+            *(tuple(figure[part] for figure in figures) for part in Utilities._fields)
+        )
         recorded.append(Recorded(tuple(map(str, runs)), utility, left[number][1]))
     methods: dict[str, list[Recorded]] = {}
     for (method, _), point in zip(todo, recorded[1:], strict=True):

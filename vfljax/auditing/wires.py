@@ -22,7 +22,7 @@ from vfljax.attacking.jobs import ATTACK, jobs_of, planned
 from vfljax.attacking.run import opened_sweep
 from vfljax.auditing.wires_agreement import checked, recordings_of
 from vfljax.auditing.wires_config import config_of
-from vfljax.auditing.wires_request import CLAIMED, NOBODY, Recorded, Utility, WireRequest
+from vfljax.auditing.wires_request import CLAIMED, NOBODY, Recorded, Utilities, WireRequest
 from vfljax.auditing.wires_trials import write
 from vfljax.datasets.wire_checks import checked_wire
 from vfljax.defenses import Remarks
@@ -41,7 +41,7 @@ __all__ = [
     "DEFENDED",
     "PREDICTIONS",
     "Recorded",
-    "Utility",
+    "Utilities",
     "WireRequest",
     "attack",
     "written",

@@ -19,7 +19,7 @@ CLAIMED = private_remarks(
 """The remarks of a recorded defense whose knob epsilon is what it claims."""
 
 
-class Utility(NamedTuple):
+class Utilities(NamedTuple):
     """The utility of some runs, one for all of them or one each: accuracy, or AUC if the rarer of two classes
     has under 30 % of the rows, or R² of labels that are numbers; () where it is not known."""
 
@@ -31,7 +31,7 @@ class Recorded(NamedTuple):
     """The recordings of one operating point of a method."""
 
     runs: tuple[str, ...]  # a file or folder each
-    utility: Utility = Utility()
+    utility: Utilities = Utilities()
     knobs: Mapping[str, float] = {}
 
 
@@ -47,7 +47,7 @@ class WireRequest(NamedTuple):
     knobs: Mapping[
         str, Mapping[str, Sequence[float]]
     ] = {}  # by attack, beside its options in ``suite``
-    alone: Utility = Utility()  # of the label party without the other parties
+    alone: Utilities = Utilities()  # of the label party without the other parties
     # whether an epsilon that a method claims is audited on half of the rows (``sweep.counterfactuals``)
     observed: bool = False
     # by method, the attacks that take its defense into account, by default none, and what a report remarks

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
-from vfljax.datasets.core import Column, Dataset, classes, numbers
+from vfljax.datasets.core import Column, Dataset, classes, number_labels
 
 
 def digits(folder: str = "") -> Dataset:
@@ -33,7 +33,7 @@ def diabetes(folder: str = "") -> Dataset:
     del folder
     bunch: Any = load_diabetes(scaled=False)
     columns = tuple(map(Column, bunch.feature_names))
-    labels = numbers("diabetes", bunch.target)
+    labels = number_labels("diabetes", bunch.target)
     return Dataset("diabetes", bunch.data.astype(np.float32), labels, 1, columns=columns)
 
 

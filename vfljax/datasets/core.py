@@ -171,7 +171,7 @@ def rounds_off(labels: np.ndarray) -> bool:
     return bool(moved > ROUNDED * spread or spread < np.finfo(np.float32).tiny)
 
 
-def numbers(name: str, labels: np.ndarray) -> np.ndarray:
+def number_labels(name: str, labels: np.ndarray) -> np.ndarray:
     """Checks labels that are numbers, and returns them [R] float32.
 
     Args:

@@ -66,7 +66,7 @@ WRITE = "give the table as text, .parquet or .npz"
 READ_PARQUET = "columns", "filters"
 
 
-class Read(NamedTuple):
+class ReadTable(NamedTuple):
     """A table as it was read."""
 
     frame: pd.DataFrame  # whose columns have one-line names
@@ -78,7 +78,7 @@ class Read(NamedTuple):
 
 def read_frame(
     path: str, options: Mapping[str, Any] | str | None, as_texts: Columns = lambda names: ()
-) -> Read:
+) -> ReadTable:
     """Reads the table in a file, or raises UserError.
 
     Args:
@@ -153,7 +153,7 @@ def _checked_options(
     return given
 
 
-def _parquet(file: pathlib.Path, path: str, options: Mapping[str, Any]) -> Read:
+def _parquet(file: pathlib.Path, path: str, options: Mapping[str, Any]) -> ReadTable:
     with reading(path, AGAIN):
         filters = options.get("filters")
         parts = pq.ParquetDataset(file, filters=filters, page_checksum_verification=True)
@@ -189,7 +189,7 @@ def _npz(file: pathlib.Path) -> pd.DataFrame:
         )
 
 
-def framed(given: Any, place: str) -> Read:
+def framed(given: Any, place: str) -> ReadTable:
     """Returns a frame with one-line names and columns of pandas' ordinary types, without its index.
 
     Args:
@@ -218,7 +218,7 @@ def framed(given: Any, place: str) -> Read:
     with reading(place, "give each column values of one ordinary type"):
         columns = [_plain(given.iloc[:, j]) for j in range(len(names))]
         frame = pd.concat(columns, axis=1, keys=range(len(names))).set_axis(names, axis=1)
-    return Read(frame.reset_index(drop=True), index)
+    return ReadTable(frame.reset_index(drop=True), index)
 
 
 NULLABLE: Any = {

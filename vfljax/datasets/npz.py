@@ -35,7 +35,7 @@ def npz(folder: str, *, x: str = "x", y: str = "y", groups: str = "") -> Dataset
     keys = [x, y, *([groups] if groups else [])]
     path = find(folder, "one .npz file, or the folder that holds it", NPZ)
     stored = arrays(path, keys, ())
-    features, labels = stored[x], labels_of(path, y, stored[y])
+    features, labels = stored[x], array_labels(path, y, stored[y])
     table = features.ndim == 2
     forms = "numbers [rows, columns], [rows, height, width] or [rows, height, width, channels]"
     numbers = features.dtype.kind in "biuf" and features.ndim in (2, 3, 4) and features.size > 0
@@ -139,7 +139,7 @@ def must(path: pathlib.Path, key: str, array: np.ndarray, right: bool, be: str) 
         raise fault(f"{path}: {key}", what, f"it must be {be}")
 
 
-def labels_of(
+def array_labels(
     path: pathlib.Path, key: str, labels: np.ndarray, num_classes: int | None = None
 ) -> np.ndarray:
     """Returns the labels [R] int32, or raises UserError, also if a class below the largest label has no row.

@@ -24,7 +24,7 @@ from vfljax.datasets.bins import MOST_CLASSES
 from vfljax.datasets.columns import read_column
 from vfljax.datasets.core import Column, Dataset, SourceColumn
 from vfljax.datasets.files import MAX_BYTES
-from vfljax.datasets.frames import Read, framed, read_frame
+from vfljax.datasets.frames import ReadTable, framed, read_frame
 from vfljax.datasets.labels import REGRESSION, read_labels
 from vfljax.datasets.source_columns import Feature, Place, Rule, texts_of
 from vfljax.datasets.table_errors import MOST_COLUMNS, fault, one_line, quoted
@@ -140,7 +140,7 @@ def from_frame(frame: Any, *, label: str, test: Any = None, **options: Any) -> D
     return _dataset(files, *_checked({"label": label, **options}))
 
 
-def _dataset(files: dict[str, Read], o: SimpleNamespace, missing: set[str]) -> Dataset:
+def _dataset(files: dict[str, ReadTable], o: SimpleNamespace, missing: set[str]) -> Dataset:
     """Returns the data set of a training file and, if there is one, a test file.
 
     Args:
@@ -228,7 +228,7 @@ def _dataset(files: dict[str, Read], o: SimpleNamespace, missing: set[str]) -> D
     )
 
 
-def _together(files: dict[str, Read], used: Sequence[str]) -> tuple[Any, Place]:
+def _together(files: dict[str, ReadTable], used: Sequence[str]) -> tuple[Any, Place]:
     """Returns one frame of the files' rows, of some columns, and the place of each row."""
     frames = [part.frame.reindex(columns=used) for part in files.values()]
     lengths = [len(part) for part in frames]

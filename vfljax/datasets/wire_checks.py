@@ -11,7 +11,7 @@ import numpy as np
 
 from vfljax.datasets import core
 from vfljax.datasets.labels import REGRESSION
-from vfljax.datasets.npz import labels_of
+from vfljax.datasets.npz import array_labels
 from vfljax.datasets.table_errors import quoted
 from vfljax.datasets.wire_forms import (
     BY_ENTRY,
@@ -311,10 +311,12 @@ def _labels(raw: Arrays) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
     if labels is not None:
         name = f"{raw.place}: labels"
         labels = (
-            core.numbers(name, labels) if of_numbers else labels_of(raw.place, "labels", labels)
+            core.number_labels(name, labels)
+            if of_numbers
+            else array_labels(raw.place, "labels", labels)
         )
     if of_numbers and of_rows is not None:
-        of_rows = core.numbers(f"{raw.place}: known_labels", of_rows)
+        of_rows = core.number_labels(f"{raw.place}: known_labels", of_rows)
     if rows is None:
         raw.must(of_rows is None, "", "has known_labels and no known_rows", "give both")
         none = np.zeros(0, np.float32 if of_numbers else np.int32)

@@ -115,7 +115,7 @@ def block_rr(
     # e^eps times the chance of each other report, which does not underflow
     others = jnp.where(own | to_fallback, 0, of.keep[None, :])  # [N, C]
     to_other = jnp.exp(-epsilon) * jnp.sum(others, axis=-1)
-    # a chance below a float32's step is rounded up, as in ``label_dp.keeps``
+    # a chance below a float32's step is rounded up, as in ``label_dp.is_kept``
     possible = jnp.isfinite(epsilon) & jnp.any(others > 0, axis=-1)
     to_other = jnp.where(possible, jnp.maximum(to_other, 2.0**-23), 0)
     count = jnp.sum(of.fallback)

@@ -62,7 +62,9 @@ def _other(key: Array, position: Array, count: Array | int) -> Array:
     return jnp.where(jnp.asarray(count) > 1, moved, position)
 
 
-def keeps(key: Array, shape: tuple[int, ...], count: Array | int, epsilon: Array | float) -> Array:
+def is_kept(
+    key: Array, shape: tuple[int, ...], count: Array | int, epsilon: Array | float
+) -> Array:
     """Bernoulli(e^eps / (e^eps + count - 1)) draws of that shape.
 
     They are drawn as their complement. A uniform float32 has steps of 2^-23, and a chance to flip
@@ -85,7 +87,7 @@ def randomized_response(
     """
     chex.assert_rank([labels, epsilon], [1, 0])
     chex.assert_type(labels, int)
-    kept = keeps(keys.fold(key, "keep"), labels.shape, num_classes, epsilon)
+    kept = is_kept(keys.fold(key, "keep"), labels.shape, num_classes, epsilon)
     other = _other(keys.fold(key, "other"), labels, num_classes)
     return jnp.where(kept, labels, other).astype(jnp.int32)
 
@@ -118,7 +120,7 @@ def rr_with_prior(key: Array, labels: Array, prior: Array, epsilon: Array | floa
     k = optimal_k(prior, epsilon)
     order = jnp.argsort(-prior, axis=-1, stable=True)  # [N, C], the likeliest class first
     rank = jnp.argmax(order == labels[:, None], axis=-1)  # the label's place in that order
-    kept = keeps(keys.fold(key, "keep"), labels.shape, k, epsilon)
+    kept = is_kept(keys.fold(key, "keep"), labels.shape, k, epsilon)
     other = _other(keys.fold(key, "other"), rank, k)
     within = jnp.where(kept, rank, other)
     uniform = jax.random.uniform(keys.fold(key, "outside"), labels.shape)

@@ -46,7 +46,7 @@ import optax
 
 from vfljax import errors, keys
 from vfljax.defenses import core
-from vfljax.defenses.label_dp import keeps
+from vfljax.defenses.label_dp import is_kept
 from vfljax.defenses.rows import LEARNS, DefenseRow, Knower, Strengths, private_remarks
 from vfljax.models.mlp import MLP, Generator, Probability
 from vfljax.types import Array, Context, HostArray, Spec
@@ -64,7 +64,7 @@ def vectors(key: Array, labels: Array, num_classes: int, epsilon: Array | float)
     chex.assert_rank([labels, epsilon], [1, 0])
     chex.assert_type(labels, int)
     bits = jax.nn.one_hot(labels, num_classes)
-    kept = keeps(key, bits.shape, 2, jnp.asarray(epsilon) / 2)
+    kept = is_kept(key, bits.shape, 2, jnp.asarray(epsilon) / 2)
     return jnp.where(kept, bits, 1 - bits)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from vfljax.attacks import AttackRow
 from vfljax.defenses import Defense, DefenseRow, Knower, Remarks
 from vfljax.errors import UserError, not_in_use
-from vfljax.plugins.use import all_rows, table_of
+from vfljax.plugins.use import all_rows, table_with
 from vfljax.types import Origin
 
 RECORDED = "a recording"
@@ -121,7 +121,7 @@ def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
             }
             remarks = _remarks(about["remarks"])
             row = DefenseRow(factory, known_by=known_by, remarks=remarks, origin=origin, **same)
-        table_of(row)[name] = row
+        table_with(row)[name] = row
 
 
 class _Absent:

@@ -83,7 +83,7 @@ def use(source: str | pathlib.Path) -> Plugin:
         except TypeError as error:  # its factory has other parameters
             raise UserError(f"{row_name}: {error}.") from error
     for row_name, row in rows.items():
-        table_of(row)[row_name] = row
+        table_with(row)[row_name] = row
     return Plugin(name, origin.version, sha256, tuple(rows))
 
 
@@ -160,7 +160,7 @@ def _imported(name: str, path: pathlib.Path) -> ModuleType:
     return module
 
 
-def table_of(row: Row) -> dict[str, Any]:
+def table_with(row: Row) -> dict[str, Any]:
     """Returns the table that a row belongs in."""
     return defenses.TABLE if isinstance(row, DefenseRow) else attacks.TABLE
 

@@ -14,7 +14,7 @@ from vfljax.report.criteria import why
 from vfljax.report.decision import Answer, Decided, Reason, Row, denied
 from vfljax.report.details import details
 from vfljax.report.judged import Judged
-from vfljax.report.panel import TITLES, Panel, numbers, panel_of
+from vfljax.report.panel import TITLES, Panel, counts_tried, panel_of
 from vfljax.report.rows import Facts
 from vfljax.report.ruler import Ruler
 from vfljax.report.settle import Suggestion, continued, on_sweep, remaining, settle
@@ -93,7 +93,7 @@ def sentence(of: Decided, facts: Facts, judged: Judged) -> str:
     if of.answer is Answer.NOTHING_TO_PROTECT:
         return "Nothing to protect: no attack reads more than without the federation."
     if of.answer is Answer.NONE_PROTECTS:
-        return f"No defense that was tried protects and keeps the gain ({numbers(judged)})."
+        return f"No defense that was tried protects and keeps the gain ({counts_tried(judged)})."
     return f"Open: {_why_open(of, judged)}."
 
 

@@ -66,7 +66,7 @@ def attackers(p: Panel, v: Row) -> str:
     return listed(names) + " together" * (len(names) > 1)
 
 
-def numbers(judged: Judged) -> str:
+def counts_tried(judged: Judged) -> str:
     """Returns how many defenses and points were tried, such as "2 defenses, 20 points"."""
     of = judged.leading[judged.leading["defenses"] != ""]
     methods, places = of["method"].nunique(), of["configuration"].nunique()

@@ -21,7 +21,7 @@ from vfljax.report.judged import Judged
 from vfljax.report.limits import SHOWN_LEVEL, Floats, half_row, limits
 from vfljax.report.rows import PANELS, Facts
 from vfljax.report.tables import Section
-from vfljax.tasks.certainty import SHARES
+from vfljax.tasks.certainty import CURVE_SHARES
 
 TITLE = "How many rows can be read with certainty"
 CAPTION = (
@@ -58,7 +58,7 @@ class Reader(NamedTuple):
     def curve(self, column: str) -> Floats:
         """Returns the mean of a stored curve [shares]; NaN where a seed has none."""
         if column not in self.rows or self.rows[column].isna().any():
-            return np.full(len(SHARES), np.nan)
+            return np.full(len(CURVE_SHARES), np.nan)
         return np.stack([np.asarray(v, float) for v in self.rows[column]]).mean(axis=0)
 
 
@@ -154,8 +154,8 @@ def figure(judged: Judged) -> Figure:
         for ax, panel in zip(axes, panels, strict=True):
             members = [(of, curve) for of, curve in curves if of.panel == panel]
             for of, curve in members:
-                ax.plot(SHARES, curve, **of.style)
-            x = SHARES[np.isfinite([curve for _, curve in members]).any(axis=0)]
+                ax.plot(CURVE_SHARES, curve, **of.style)
+            x = CURVE_SHARES[np.isfinite([curve for _, curve in members]).any(axis=0)]
             level, label = (x, "chance") if two else (np.full_like(x, 0.99), "99 %")
             ax.plot(x, level, ":", color="gray", lw=0.8, label=label)
             ax.set(title=PANELS[panel], xscale="log", **_axes(facts))

@@ -7,7 +7,7 @@ import math
 from vfljax.report.criteria import keeps, why
 from vfljax.report.decision import CANDIDATES, ERROR, LOOKS, Answer, Reason, failed
 from vfljax.report.limits import FEWEST_SEEDS, of_row
-from vfljax.report.panel import Panel, attackers, numbers
+from vfljax.report.panel import Panel, attackers, counts_tried
 from vfljax.report.ruler import Mark, Ruler, mark
 from vfljax.report.settle import grown, settle
 from vfljax.report.verdict_tables import AT_LEAST
@@ -118,7 +118,9 @@ def tried_text(p: Panel) -> str:
     )
     text = whole or every_one
     on = "undefended" if v["undefended"] else v["label"]
-    return f"{count(int(v['variants']), 'attack')} of {text} on {on}; {numbers(p.judged)} in all."
+    return (
+        f"{count(int(v['variants']), 'attack')} of {text} on {on}; {counts_tried(p.judged)} in all."
+    )
 
 
 def next_text(p: Panel) -> str:

@@ -7,8 +7,12 @@ import numpy as np
 from vfljax import metrics
 from vfljax.types import Array
 
-SHARES = np.logspace(-3, 0, 25)  # the shares at which curves are stored
-RATES = {"tpr_at_1e-3": 0, "tpr_at_1e-2": 8, "tpr_at_1e-1": 16}  # column -> place in ``SHARES``
+CURVE_SHARES = np.logspace(-3, 0, 25)  # the shares at which curves are stored
+RATES = {
+    "tpr_at_1e-3": 0,
+    "tpr_at_1e-2": 8,
+    "tpr_at_1e-1": 16,
+}  # column -> place in ``CURVE_SHARES``
 LEAST, FEWEST, WRONG = 10, 100, 0.01  # least rows beyond thresholds, least read rows, wrong share
 
 
@@ -18,13 +22,13 @@ def certainty(
     """Returns figures of the rows of which an attack is most certain.
 
     Two classes: ``roc`` [25], the true positive rates of the positive class at the false positive rates
-    ``SHARES``, and its values at ``RATES``; ``recall`` [2] if the highest ranks are named positive, as many as
-    are of that class. More classes: ``precision`` [25] within the shares ``SHARES`` of rows whose first score
-    exceeds the second the most (an ROC needs scores that compare between classes); ``read_99``, the largest
-    share, of at least 100 rows, with precision .99; ``recall`` [C], NaN for an absent class. Within runs of
-    equal scores, curves are interpolated; where fewer than 10 rows (of the other class, if there are two) are
-    beyond a threshold, they are NaN. ``right`` [n] is 1 for a row that is named rightly, else 0, and NaN for a
-    row without weight.
+    ``CURVE_SHARES``, and its values at ``RATES``; ``recall`` [2] if the highest ranks are named positive, as
+    many as are of that class. More classes: ``precision`` [25] within the shares ``CURVE_SHARES`` of rows whose
+    first score exceeds the second the most (an ROC needs scores that compare between classes); ``read_99``, the
+    largest share, of at least 100 rows, with precision .99; ``recall`` [C], NaN for an absent class. Within
+    runs of equal scores, curves are interpolated; where fewer than 10 rows (of the other class, if there are
+    two) are beyond a threshold, they are NaN. ``right`` [n] is 1 for a row that is named rightly, else 0, and
+    NaN for a row without weight.
 
     Args:
       scores, labels, weights: [n, C], [n] and [n].
@@ -41,7 +45,7 @@ def certainty(
     until = (below[:, -1:] - below[:, starts])[:, ::-1]  # at the end of a run of ties
     misses, hits = jnp.pad(until, ((0, 0), (1, 0)))
     steps = misses if two else misses + hits
-    places = jnp.floor((1 + 1e-6) * SHARES * steps[-1])  # 1e-6: float32 may round down
+    places = jnp.floor((1 + 1e-6) * CURVE_SHARES * steps[-1])  # 1e-6: float32 may round down
     reached = jnp.interp(places, steps, hits) / (hits[-1] if two else places)
     curve = jnp.where(places >= LEAST, jnp.minimum(reached, 1.0), jnp.nan)
     ahead = jnp.sum(below[:, low] + below[:, high], axis=0) / 2

@@ -17,7 +17,7 @@ import numpy as np
 from vfljax.datasets import images
 from vfljax.datasets.core import Conversion, spread
 from vfljax.datasets.files import FOLDER, folder_of, only
-from vfljax.datasets.npz import NPZ, arrays, labels_of, numbered, rgb
+from vfljax.datasets.npz import NPZ, array_labels, arrays, numbered, rgb
 from vfljax.datasets.options import limited
 from vfljax.datasets.table_errors import fault
 
@@ -85,7 +85,7 @@ def together(labels: np.ndarray, patients: np.ndarray, per_row: int) -> tuple[np
 
 def _of_npz(path: pathlib.Path) -> Patches:
     stored = arrays(path, ("x", "y", "patient"), ("name",))
-    x, y = rgb(path, stored["x"], SIDE), labels_of(path, "y", stored["y"], 2)
+    x, y = rgb(path, stored["x"], SIDE), array_labels(path, "y", stored["y"], 2)
     patients = numbered(path, "patient", stored["patient"])
     order = np.arange(len(y))
     if "name" in stored:

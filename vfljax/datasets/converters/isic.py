@@ -24,7 +24,7 @@ import pandas as pd
 from vfljax.datasets import images
 from vfljax.datasets.core import Conversion
 from vfljax.datasets.files import folder_of, inside, only
-from vfljax.datasets.npz import NPZ, arrays, labels_of, numbered, rgb
+from vfljax.datasets.npz import NPZ, array_labels, arrays, numbered, rgb
 from vfljax.datasets.options import limited
 from vfljax.datasets.table_errors import fault, reading
 
@@ -68,7 +68,7 @@ def isic(folder: str, *, size: int = 64, gray: bool = False, groups: bool = True
 
 def _of_npz(path: pathlib.Path) -> Lesions:
     stored = arrays(path, ("x", "y"), GROUPS)
-    x, labels = rgb(path, stored["x"]), labels_of(path, "y", stored["y"], 2)
+    x, labels = rgb(path, stored["x"]), array_labels(path, "y", stored["y"], 2)
     group = next((key for key in GROUPS if key in stored), "")
     notes = (f"read {path.name}, images of {x.shape[2]}x{x.shape[1]} pixels",)
     return labels, stored.get(group, labels), x, group, notes
