@@ -22,7 +22,7 @@ from analysis.benchmark.measuring import in_turn, markdown, ratios, times
 from configs.large_synthetic import get_config
 from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
-from vfljax.sweep.trainer import Orders, Trainer
+from vfljax.sweep.shard_trainer import Orders, Trainer
 
 ROWS = 100_000  # of an epoch
 RESIDENT_GB = {"resident": 4.0, "streamed": 0.0}

@@ -12,7 +12,7 @@ from tests.conftest import real_data
 from vfljax.config import changed
 from vfljax.defenses import TABLE
 from vfljax.federation import training
-from vfljax.sweep import batch_layout, initial, programs, specs, trainer
+from vfljax.sweep import batch_layout, initial, programs, shard_trainer, specs
 from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
 
@@ -59,7 +59,10 @@ def one_step(path):
     weights = jax.tree.map(lambda a: rng.uniform(0.01, 0.2, a.shape).astype(a.dtype), shapes)
     now = training.epoch_of(0, plan.seeds, rows)
     shared = batch_layout.share((table, weights, now))
-    arguments = (member, layout.pad(trainer.empty_snapshot(spec, member, *shared[:2]))), shared
+    arguments = (
+        (member, layout.pad(shard_trainer.empty_snapshot(spec, member, *shared[:2]))),
+        shared,
+    )
     return (spec, None), layout, arguments
 
 

@@ -40,7 +40,7 @@ from tests.sweeps import silent, tiny, train
 from vfljax import store
 from vfljax.errors import UserError
 from vfljax.launching import running
-from vfljax.sweep import trainer
+from vfljax.sweep import shard_trainer
 from vfljax.sweep.grid import parse
 
 # small, of several shards, with teachers, and attacks of both federations and kinds of baseline
@@ -77,7 +77,7 @@ def killed(function: str, when: Callable[[str], bool] = lambda name: True) -> It
     with (
         contextlib.suppress(Killed),
         mock.patch.object(store, function, kill),
-        mock.patch.object(trainer, "SAVE_SECONDS", 0.0),
+        mock.patch.object(shard_trainer, "SAVE_SECONDS", 0.0),
     ):
         yield
 

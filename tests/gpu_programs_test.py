@@ -21,8 +21,8 @@ from vfljax import defenses, machine
 from vfljax.attacking.batching import AttackProgram, make_attack_member
 from vfljax.federation import optimizers, teacher, training
 from vfljax.models import CNN, MLP, ResNet, implicit_gemm
-from vfljax.models.rows import Streamed
-from vfljax.sweep import trainer
+from vfljax.models.reading import Streamed
+from vfljax.sweep import shard_trainer
 from vfljax.testing import of_attacks
 from vfljax.testing.exchanges import BATCH, attacker_of
 from vfljax.testing.federations import make_spec
@@ -30,7 +30,7 @@ from vfljax.types import Agreed, DefenseSpec
 
 pytestmark = pytest.mark.slow
 
-PACKAGE = str(pathlib.Path(trainer.__file__).parents[1])
+PACKAGE = str(pathlib.Path(shard_trainer.__file__).parents[1])
 CUDA = "cuda"
 # where a program loops, and why it may: the turns of none grow with the rows of a batch
 LOOPS = {
@@ -218,13 +218,13 @@ def test_only_rows_that_stay_on_the_host_are_called_for(monkeypatch):
 def test_no_epoch_moves_anything_between_host_and_devices():
     plan = planned()
     with ThreadPoolExecutor(1) as pool:
-        ready = trainer.Trainer(plan, plan.shards[0], pool, trainer.Orders(plan))
+        ready = shard_trainer.Trainer(plan, plan.shards[0], pool, shard_trainer.Orders(plan))
     member, snapshot = ready.start(plan.shards[0])
     for number in range(ready.group.spec.epochs):
         ready.shared(number)
     with jax.transfer_guard("disallow"):
         ends = [finite for _, finite in ready.epochs(member, snapshot)]
         with pytest.raises(Exception, match="Disallowed host-to-device"):
-            trainer.Orders(ready.plan).of(0)  # the number of the epoch
+            shard_trainer.Orders(ready.plan).of(0)  # the number of the epoch
     assert len(ends) == ready.group.spec.epochs
     assert np.all(ends[-1])

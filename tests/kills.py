@@ -38,7 +38,7 @@ from vfljax.api import commands, console
 from vfljax.launching import running
 from vfljax.store import units
 from vfljax.store.loading import TIMES
-from vfljax.sweep import trainer
+from vfljax.sweep import shard_trainer
 
 # of two programs and several shards, with teachers, and attacks that know labels and that know none
 CONFIG = tiny(
@@ -70,7 +70,7 @@ def start(workdir: pathlib.Path, flags: Sequence[str], log: pathlib.Path | None 
     ``workdir``."""
 
     def run() -> NoReturn:
-        trainer.SAVE_SECONDS = 0.0
+        shard_trainer.SAVE_SECONDS = 0.0
         running.report = lambda workdir: str(workdir)  # which reads and takes long
         note_units(workdir)
         given = [f"--workdir={workdir}", *flags]

@@ -10,7 +10,7 @@ from tests.sweeps import attack_units, comparable, silent
 from vfljax import store
 from vfljax.launching import running
 from vfljax.store import units
-from vfljax.sweep import trainer
+from vfljax.sweep import shard_trainer
 from vfljax.sweep.grid import experiment_of
 
 pytestmark = pytest.mark.usefixtures("real_learners")
@@ -58,7 +58,7 @@ def test_a_stored_sweep_goes_on_where_it_was_killed_and_is_attacked(workdir, mon
 
     monkeypatch.setattr(store, "read_partial", reading)
     monkeypatch.setattr(store, "write_partial", writing)
-    monkeypatch.setattr(trainer, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(shard_trainer, "SAVE_SECONDS", 0.0)
 
     def may(unit):  # a shard and an attack alone
         some = {units.SHARD: f"shards/{KILLED}", units.ATTACK: unit_name}

@@ -13,7 +13,7 @@ from vfljax import datasets, machine, store
 from vfljax.datasets import prepared
 from vfljax.datasets.npy import Part
 from vfljax.errors import UserError
-from vfljax.models.rows import Streamed
+from vfljax.models.reading import Streamed
 from vfljax.sweep import batch_layout, programs
 
 CHANGES = {

@@ -16,7 +16,7 @@ import numpy as np
 from vfljax import defenses
 from vfljax.federation import training
 from vfljax.machine import FITS, offered
-from vfljax.sweep import batch_layout, programs, train, trainer
+from vfljax.sweep import batch_layout, programs, shard_trainer, train
 from vfljax.types import HostArray, HParams, PyTree, Spec
 
 SEEDS = 3
@@ -136,13 +136,13 @@ class TimedStep:
         initial = jax.jit(training.make_initial(spec))(self.seeds, table)
         self.weights = sum(a[0].size for a in jax.tree.leaves(initial))
         self.member, self.shared = member, batch_layout.share((table, initial))
-        self.state = layout.pad(trainer.empty_snapshot(spec, member, *self.shared))
+        self.state = layout.pad(shard_trainer.empty_snapshot(spec, member, *self.shared))
         # results that epochs overwrite in turn, as in a sweep; None: results take new memory
         self.results: list[Any] = [None, None]
         if layout.width * jax.device_count() < layout.capacity:
             self.results = [
                 (
-                    layout.pad(trainer.empty_snapshot(spec, member, *self.shared)),
+                    layout.pad(shard_trainer.empty_snapshot(spec, member, *self.shared)),
                     layout.pad(np.zeros(layout.capacity, bool)),
                 )
                 for _ in self.results

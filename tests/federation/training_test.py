@@ -14,7 +14,7 @@ from vfljax import keys, machine, metrics
 from vfljax.federation import evaluation, training
 from vfljax.federation.evaluation import make_margins
 from vfljax.federation.protocol import make_predict, make_step
-from vfljax.sweep import batch_layout, initial, programs, specs, trainer
+from vfljax.sweep import batch_layout, initial, programs, shard_trainer, specs
 from vfljax.types import Batch
 
 SMALL = {
@@ -42,7 +42,7 @@ def run(spec, epochs, margins=None):
     member = layout.pad(specs.member_of_trials(spec, plan.groups[0].trials[:MEMBERS], []))
     weights = initial.initial_weights(spec, plan.experiment, plan.seeds, plan.table)
     table, weights = batch_layout.share((plan.table, weights))
-    snapshot = layout.pad(trainer.empty_snapshot(spec, member, table, weights))
+    snapshot = layout.pad(shard_trainer.empty_snapshot(spec, member, table, weights))
     for number in range(epochs):
         now = training.epoch_of(number, plan.seeds, spec.num_rows)
         arguments = (member, snapshot), (table, weights, batch_layout.share(now))

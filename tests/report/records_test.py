@@ -6,7 +6,7 @@ import pytest
 from tests.report.made import BARE, made
 from vfljax.report import records
 from vfljax.report.answer import answers
-from vfljax.store.rows import marked_rows
+from vfljax.store.attack_rows import marked_rows
 
 # of five runs: rows 0 and 1 are read in each, 2 in one of four, 3 is scored once, 4 never
 MARKS = ("110--", "1-0--", "111--", "11-1-", "110--")

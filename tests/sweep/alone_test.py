@@ -12,7 +12,7 @@ from vfljax.report.rows import _best_alone
 from vfljax.sweep.alone import ALONE_LEARNERS, ROUNDS, Alone, _standardized
 from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
-from vfljax.sweep.trainer import Trainer
+from vfljax.sweep.shard_trainer import Trainer
 
 
 def test_absent_parties_send_a_constant_that_does_not_move_whatever_malicious_ones_upload(

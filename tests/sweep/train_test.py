@@ -12,7 +12,7 @@ from tests.sweeps import comparable, plan_of, tiny
 from vfljax import store
 from vfljax.attacking import batching
 from vfljax.federation import training
-from vfljax.sweep import grid, programs, train, trainer
+from vfljax.sweep import grid, programs, shard_trainer, train
 from vfljax.sweep.grid import parse
 from vfljax.sweep.progress import Progress
 from vfljax.types import Federation
@@ -37,7 +37,9 @@ def test_the_order_of_rows_is_made_once_an_epoch_for_all_groups(monkeypatch):
     first, again = orders.of(1), orders.of(1)
     assert len(drawn) == 1
     np.testing.assert_array_equal(first.order, again.order)
-    monkeypatch.setattr("vfljax.sweep.trainer.ORDER_BYTES", 0)  # none fits: drawn anew, the same
+    monkeypatch.setattr(
+        "vfljax.sweep.shard_trainer.ORDER_BYTES", 0
+    )  # none fits: drawn anew, the same
     scarce = train.Orders(planned)
     np.testing.assert_array_equal(scarce.of(1).place, first.place)
     np.testing.assert_array_equal(scarce.of(1).order, first.order)
@@ -152,7 +154,7 @@ def test_divergence_is_dated_to_the_first_epoch_whose_loss_is_not_finite():
     record = training.Record((), (), nothing, nothing, (), loss, loss, pooled)
     figures = {"inverted": np.array([0, 0, 1])}
     rows = [
-        trainer._row(trial, "0", member, figures, record, finite, 1.0)
+        shard_trainer._row(trial, "0", member, figures, record, finite, 1.0)
         for member, finite in enumerate((False, False, True))
     ]
     assert [row["diverged_epoch"] for row in rows] == [1, 3, None]
@@ -200,7 +202,7 @@ def test_exhausted_memory_halves_the_settings_at_once_for_good_and_the_figures_s
 
     monkeypatch.setattr(programs.Program, "__call__", at_most_one)
     monkeypatch.setattr(batching, "few_width", lambda plan: None)  # attacks are as wide as training
-    monkeypatch.setattr(trainer, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(shard_trainer, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(store, "write_shard", killed)
     with pytest.raises(KeyboardInterrupt):
         sweeps.train(workdir, FOUR)

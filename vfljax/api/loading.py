@@ -18,7 +18,7 @@ from vfljax.launching import running
 from vfljax.report import not_run, page, records, verdict_tables
 from vfljax.report.figures import complete
 from vfljax.report.judged import Judged, judged
-from vfljax.store.rows import numbers_of_rows
+from vfljax.store.attack_rows import numbers_of_rows
 from vfljax.sweep.grid import experiment_of
 from vfljax.sweep.plan import Plan
 

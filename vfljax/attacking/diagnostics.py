@@ -17,7 +17,7 @@ from vfljax.attacks.core import CLEAN
 from vfljax.federation.protocol import make_embed
 from vfljax.federation.training import rows_of
 from vfljax.models.parties import parties
-from vfljax.models.rows import over_chunks
+from vfljax.models.reading import over_chunks
 from vfljax.types import Array, PyTree, Spec, Weights
 
 Diagnostic = Callable[[Weights, tuple[Array, ...], Array], Array]

@@ -18,7 +18,7 @@ from vfljax.attacking.projection import project_exchange, width_read
 from vfljax.attacking.view import AttackInput, attack_input
 from vfljax.federation.protocol import make_embed
 from vfljax.federation.training import Table, rows_of
-from vfljax.models.rows import over_chunks
+from vfljax.models.reading import over_chunks
 from vfljax.store.exchange import INPUTS, NODES
 from vfljax.sweep import programs
 from vfljax.sweep.initial import initial_weights

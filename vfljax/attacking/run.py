@@ -37,7 +37,7 @@ from vfljax.config import Config
 from vfljax.datasets.splits import label_groups
 from vfljax.store.units import ATTACK as ATTACKS
 from vfljax.store.units import LOCAL_ONLY
-from vfljax.sweep import batch_layout, profile, programs, trainer
+from vfljax.sweep import batch_layout, profile, programs, shard_trainer
 from vfljax.sweep.grid import defense_values
 from vfljax.sweep.known import split_arrays
 from vfljax.sweep.plan import Plan, recorded
@@ -312,7 +312,7 @@ def _run_family(
                 batch = batch.narrowed(width)
                 continue
             del left[: len(members)]
-            if time.monotonic() - saved > trainer.SAVE_SECONDS:
+            if time.monotonic() - saved > shard_trainer.SAVE_SECONDS:
                 save()
                 saved = time.monotonic()
             progress.update(attacks_among(made), steps * len(made))

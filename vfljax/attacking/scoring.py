@@ -18,7 +18,7 @@ from vfljax import tasks
 from vfljax.attacking.view import AttackInput, with_places
 from vfljax.attacks.core import Attack
 from vfljax.attacks.learners import MANY_ROWS
-from vfljax.store.rows import marked_rows, numbers_of_rows
+from vfljax.store.attack_rows import marked_rows, numbers_of_rows
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.canaries import PREFIX, guess_figures
 from vfljax.types import Array, HostArray, Scores

@@ -53,7 +53,7 @@ from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.mixmatch import Mixing, mixmatch_loss, mixup, permutations, sharpen
 from vfljax.models import Head
 from vfljax.models.parties import Party, from_module, together
-from vfljax.models.rows import over_chunks
+from vfljax.models.reading import over_chunks
 from vfljax.types import (
     CHUNK,
     HEAVY_CHUNK,

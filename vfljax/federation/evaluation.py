@@ -13,7 +13,7 @@ import jax
 from vfljax import keys, tasks
 from vfljax.federation.protocol import make_predict
 from vfljax.federation.training import Margins, Member, Table, check_table, labels_of, rows_of
-from vfljax.models.rows import over_chunks
+from vfljax.models.reading import over_chunks
 from vfljax.types import Array, PyTree, Spec, State, Weights
 
 

@@ -22,7 +22,7 @@ import optax
 from vfljax import keys, machine
 from vfljax.federation.training import Table
 from vfljax.models.parties import from_module
-from vfljax.models.rows import over_chunks, scaled_rows
+from vfljax.models.reading import over_chunks, scaled_rows
 from vfljax.types import CHUNK, HEAVY_CHUNK, Array, PyTree
 
 

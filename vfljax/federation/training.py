@@ -23,7 +23,7 @@ from vfljax.defenses.core import TrainingData
 from vfljax.federation import hoisting
 from vfljax.federation.protocol import make_embed, make_init, make_step, make_weights
 from vfljax.models import last_layer
-from vfljax.models.rows import scaled_rows
+from vfljax.models.reading import scaled_rows
 from vfljax.types import Array, Batch, HostArray, HParams, PyTree, Spec, State, Sums, Weights
 
 

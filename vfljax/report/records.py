@@ -1,9 +1,9 @@
 """Which rows of the data set are read, and in how many runs: a leak is an average over rows, and hides these.
 
-For up to ``store.rows.MARKED`` rows of the data set, the same in all runs, ``attacking.scoring`` stores whether
-an attack names the row rightly in every draw of known labels. With two classes an attack names as many rows of
-the positive class as there are. A run scores the rows of its own training part, but for those whose labels the
-attack knows.
+For up to ``store.attack_rows.MARKED`` rows of the data set, the same in all runs, ``attacking.scoring`` stores
+whether an attack names the row rightly in every draw of known labels. With two classes an attack names as many
+rows of the positive class as there are. A run scores the rows of its own training part, but for those whose
+labels the attack knows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pandas as pd
 
 from vfljax.report.judge import LOCAL_ONLY_LEADER
 from vfljax.report.judged import Judged
-from vfljax.store.rows import marked_rows
+from vfljax.store.attack_rows import marked_rows
 
 FEWEST = 100  # rows that two runs score, without which no share of them is given
 COLUMNS = ("configuration", "label", "panel", "attack", "row", "runs", "read")
@@ -80,7 +80,7 @@ def records(judged: Judged, numbers: np.ndarray) -> pd.DataFrame:
 
     Args:
       judged: of a sweep.
-      numbers: of the rows of its data set, ``store.rows.numbers_of_rows``.
+      numbers: of the rows of its data set, ``store.attack_rows.numbers_of_rows``.
     """
     parts = [pd.DataFrame(columns=[*COLUMNS])]
     if "right" not in judged.rows:

@@ -21,6 +21,14 @@ if a file is not what was written. This is schema 8: sweeps that were written wi
 """
 
 from vfljax.store.atomic import full, write_bytes, write_table, write_text
+from vfljax.store.attack_rows import (
+    LOCAL_ONLY_VARIANT,
+    attack_summary,
+    identity_columns,
+    identity_of,
+    learner_of,
+    variant_of,
+)
 from vfljax.store.check import inspect
 from vfljax.store.claims import attempt, claim, claimed, clear_failures, failed, failures, leading
 from vfljax.store.header import (
@@ -35,14 +43,6 @@ from vfljax.store.header import (
     write,
 )
 from vfljax.store.loading import StoredSweep, StoredTrial, export, load, splits_name
-from vfljax.store.rows import (
-    LOCAL_ONLY_VARIANT,
-    attack_summary,
-    identity_columns,
-    identity_of,
-    learner_of,
-    variant_of,
-)
 from vfljax.store.sealed import Damaged
 from vfljax.store.units import (
     Unit,

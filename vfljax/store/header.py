@@ -7,7 +7,7 @@
                             the sweep had before it was extended, and parts of it that are made first
     shards                  name, group (program), trials, capacity and stage of each shard
     blocks                  names of shards by block; an attack has a unit for each block
-    attacks                 entries by variant (``store.rows``)
+    attacks                 entries by variant (``store.attack_rows``)
     local_only              attackers, seeds, and points (known labels, draws) of each unit of the baseline
     naming                  how many known labels name the classes of attacks that know none
 

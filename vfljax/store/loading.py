@@ -22,9 +22,7 @@ from jax.tree_util import DictKey
 from vfljax.errors import UnknownError, UserError, unknown, user_path
 from vfljax.store import checkpoint, exchange, units
 from vfljax.store.atomic import remove, write_table
-from vfljax.store.header import read_header
-from vfljax.store.manifest import digest_of_arrays, open_folder
-from vfljax.store.rows import (
+from vfljax.store.attack_rows import (
     LOCAL_ONLY_VARIANT,
     Summary,
     identity_columns,
@@ -32,6 +30,8 @@ from vfljax.store.rows import (
     learner_of,
     local_only_key,
 )
+from vfljax.store.header import read_header
+from vfljax.store.manifest import digest_of_arrays, open_folder
 from vfljax.store.sealed import Damaged, unsound
 from vfljax.store.units import Unit, arrow_table, shard_unit
 from vfljax.types import PyTree

@@ -1,7 +1,7 @@
 """What the label party reaches alone with learners other than its network: its columns and all training labels.
 
-The federation's gain is compared with the best of these and of the network of its shard (``trainer``), of which
-each seed's validation rows choose one, so that a weak network does not make a gain.
+The federation's gain is compared with the best of these and of the network of its shard (``shard_trainer``),
+of which each seed's validation rows choose one, so that a weak network does not make a gain.
 
     boosting  histogram gradient boosting on the columns as they are, codes as numbers
     logistic  logistic regression on standardized columns, codes one-hot

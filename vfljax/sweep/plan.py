@@ -26,7 +26,7 @@ from vfljax.errors import UserError
 from vfljax.federation.training import Table
 from vfljax.machine import bytes_text, free_memory
 from vfljax.models.making import tuples
-from vfljax.models.rows import Streamed
+from vfljax.models.reading import Streamed
 from vfljax.sweep import codebooks, grid, grouping, initial, specs, teachers, variants
 from vfljax.sweep.canaries import Told, plant
 from vfljax.sweep.programs import Effort

@@ -32,8 +32,8 @@ from vfljax.sweep.grid import defense_values, parse
 from vfljax.sweep.known import check_known_labels, most_known, split_arrays
 from vfljax.sweep.plan import Plan, divided_as, make_plan, recorded
 from vfljax.sweep.progress import Progress
+from vfljax.sweep.shard_trainer import Orders, Trainer, train_shard
 from vfljax.sweep.sharding import Shard
-from vfljax.sweep.trainer import Orders, Trainer, train_shard
 
 TEACHERS = "teachers"  # the kind of shared arrays that hold teachers' scores
 

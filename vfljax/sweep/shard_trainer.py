@@ -25,7 +25,7 @@ import pandas as pd
 from vfljax import defenses, store
 from vfljax.federation import training
 from vfljax.federation.evaluation import make_evaluate, make_margins
-from vfljax.models.rows import Streamed
+from vfljax.models.reading import Streamed
 from vfljax.store import exchange
 from vfljax.sweep import batch_layout, grid, grouping, initial, programs, saving, specs
 from vfljax.sweep.alone import Alone
