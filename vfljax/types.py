@@ -117,7 +117,6 @@ class Origin(NamedTuple):
     version: str  # its ``__version__``, "" without one
     sha256: str  # of its file or files
     loaded: bool = True  # False: only a stored description of the row is known
-    syntax: str = ""  # SHA-256 of the syntax trees without docstrings; "" of recordings
 
 
 SPLIT, MALICIOUS, NO_SPLIT = "split", "malicious", "no_split"

@@ -6,9 +6,8 @@ tables, under the names of the module and of the row: ``shuffle = DefenseRow(...
 are, and ``vfljax.testing.check("mine:shuffle")`` checks that it keeps the contract.
 
 A stored sweep has descriptions of the plugins' rows with which it was made, their version, and the SHA-256 of
-their files and of these files' syntax trees. Reading and reporting the sweep use the descriptions and
-import nothing (``stand_in``). Training or attacking needs the plugin again, from a file with the same code:
-only comments and docstrings may change (``required``).
+their files. Reading and reporting the sweep use the descriptions and import nothing (``stand_in``). Training
+or attacking needs the same file again (``required``).
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ def required(
       workdir: the folder of the sweep, for messages.
 
     Raises:
-      UserError: for a row whose plugin is not in use, or whose code differs from that of the stored sweep.
+      UserError: for a row whose plugin is not in use, or whose file differs from that of the stored sweep.
     """
     rows = all_rows()
     for name in dict.fromkeys(names):
@@ -217,8 +217,8 @@ def required(
             continue
         if not origin.loaded:
             raise not_in_use(name, origin.plugin)
-        before, present = stored.get(name), (origin.sha256, origin.syntax)
-        if before and {before["sha256"], before["syntax"]}.isdisjoint(present):
+        before = stored.get(name)
+        if before and before["sha256"] != origin.sha256:
             version = f" (version {before['version']})" if before["version"] else ""
             anew = f", or drop it (--drop={name}), or give its AttackRow the next rule"
             raise UserError(

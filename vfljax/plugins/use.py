@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import hashlib
 import importlib
@@ -10,7 +9,6 @@ import importlib.util
 import inspect
 import pathlib
 import sys
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -50,22 +48,22 @@ def use(source: str | pathlib.Path) -> Plugin:
 
     Raises:
       UserError: for a module that is not found or raises, one without rows, a row whose factory cannot be
-        called as the tables call it, and a file whose code has changed since this process imported it.
+        called as the tables call it, and a file that has changed since this process imported it.
     """
     name, path = _found(str(source))
-    sha256, syntax = _digest(path, pathlib.Path.read_bytes), _digest(path, _syntax)
+    sha256 = _digest(path)
     origins = {row: entry.origin for row, entry in all_rows().items()}
     present = {row: o for row, o in origins.items() if o and o.loaded and o.plugin == name}
     if present:
         origin = next(iter(present.values()))
-        if origin.syntax != syntax:
+        if origin.sha256 != sha256:
             raise UserError(
                 f"the plugin {name} ({short_path(path)}) has changed since this process imported it: restart "
                 "Python, which keeps compiled programs; if it is another file of that name, rename it."
             )
         return Plugin(name, origin.version, origin.sha256, tuple(present))
     module = _imported(name, path)
-    origin = Origin(name, str(getattr(module, "__version__", "")), sha256, syntax=syntax)
+    origin = Origin(name, str(getattr(module, "__version__", "")), sha256)
     rows = {
         f"{name}:{attribute}": dataclasses.replace(row, origin=origin)
         for attribute, row in vars(module).items()
@@ -112,27 +110,12 @@ def _found(source: str) -> tuple[str, pathlib.Path]:
     return name, file.parent if spec.submodule_search_locations else file
 
 
-def _digest(path: pathlib.Path, content: Callable[[pathlib.Path], bytes]) -> str:
-    """Returns the SHA-256 of a file's content, or of the names and contents of a package's Python files."""
+def _digest(path: pathlib.Path) -> str:
+    """Returns the SHA-256 of a file, or of the names and contents of a package's Python files."""
     if path.is_file():
-        return hashlib.sha256(content(path)).hexdigest()
-    files = sorted(path.rglob("*.py"))
-    parts = (f"{f.relative_to(path)} {hashlib.sha256(content(f)).hexdigest()}" for f in files)
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    parts = (f"{f.relative_to(path)} {_digest(f)}" for f in sorted(path.rglob("*.py")))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _syntax(file: pathlib.Path) -> bytes:
-    """Returns a file's syntax tree without comments, docstrings and line numbers, as this Python dumps it, or
-    the file's bytes if it cannot be parsed."""
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (SyntaxError, ValueError, RecursionError):
-        return file.read_bytes()
-    for node in ast.walk(tree):
-        match node:
-            case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
-                node.body = node.body[ast.get_docstring(node) is not None :]
-    return ast.dump(tree).encode()
 
 
 def _imported(name: str, path: pathlib.Path) -> ModuleType:
