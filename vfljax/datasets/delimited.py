@@ -59,18 +59,21 @@ Columns = Callable[[Sequence[str]], Iterable[str]]
 Source = Callable[[], contextlib.AbstractContextManager[Any]]  # of a text file, or its path
 
 
-class TextTable(NamedTuple):
-    """A delimited text as it was read."""
+class ReadTable(NamedTuple):
+    """A table as it was read."""
 
     frame: pd.DataFrame
-    options: Mapping[str, Any]  # of ``pandas.read_csv``, the guessed ones among them
-    hint: Text  # what may be wrong if a column is not there
-    doubt: Text  # the separator that was chosen, if there was another; what may be wrong with any column
+    index: tuple[str, ...] = ()  # names of an index that is left out
+    # of text the options of ``pandas.read_csv``, the guessed ones among them; None of other formats
+    text: Mapping[str, Any] | None = None
+    hint: Text = ()  # what may be wrong if a column is not there
+    # what may be wrong if a column cannot be read: the separator that was chosen, if there was another
+    doubt: Text = ()
 
 
 def read_text(
     file: pathlib.Path, found: formats.Content, path: str, given: dict[str, Any], as_texts: Columns
-) -> TextTable:
+) -> ReadTable:
     """Reads delimited text, or raises UserError.
 
     Args:
@@ -118,7 +121,7 @@ def read_text(
     elif numbers := [name for name in names if is_number(name)]:
         first = f" Its first line names the columns, {numbers[0]!r} one of them: give "
         hint = (*hint, first, *csv_option(header=None), " if it is a row.")
-    return TextTable(frame, options, hint, separated if doubtful else ())
+    return ReadTable(frame, (), options, hint, separated if doubtful else ())
 
 
 def _mapped(file: pathlib.Path) -> mmap.mmap:

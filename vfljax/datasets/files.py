@@ -143,27 +143,27 @@ def fits(what: object, shape: Sequence[int], itemsize: int, most: int, remedy: s
         raise fault(values, f"take {size:,} bytes, more than {most:,}", remedy)
 
 
-class Member(NamedTuple):
+class ArchiveMember(NamedTuple):
     """A plain file of an archive. Members can be read in any order, and by several threads."""
 
     name: str
     read: Callable[[], bytes]
 
 
-def archive_members(path: pathlib.Path) -> list[Member]:
+def archive_members(path: pathlib.Path) -> list[ArchiveMember]:
     """Returns the plain files of an archive, whose form its content says; raises UserError if the archive is
     damaged or cut off."""
     with reading(path, DAMAGED):
         return (_zip if formats.named(formats.start_of(path)) == formats.ZIP else _tar)(path)
 
 
-def _zip(path: pathlib.Path) -> list[Member]:
+def _zip(path: pathlib.Path) -> list[ArchiveMember]:
     archive = zipfile.ZipFile(path)  # stays open: members are read from it later
     files = [info for info in archive.infolist() if not info.is_dir()]
-    return [Member(info.filename, functools.partial(archive.read, info)) for info in files]
+    return [ArchiveMember(info.filename, functools.partial(archive.read, info)) for info in files]
 
 
-def _tar(path: pathlib.Path) -> list[Member]:
+def _tar(path: pathlib.Path) -> list[ArchiveMember]:
     with open(path, "rb") as file, tempfile.TemporaryFile() as unpacked:
         plain: Any = file
         start = file.read(formats.BYTES)
@@ -184,4 +184,4 @@ def _tar(path: pathlib.Path) -> list[Member]:
     # tarfile takes a damaged header, or a file cut between two members, for the end
     if data[archive.offset : archive.offset + tarfile.BLOCKSIZE] != bytes(tarfile.BLOCKSIZE):
         raise fault(path, "ends without a tar file's end mark", DAMAGED)
-    return [Member(f.name, functools.partial(read, f.offset_data, f.size)) for f in files]
+    return [ArchiveMember(f.name, functools.partial(read, f.offset_data, f.size)) for f in files]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vfljax.datasets import formats
-from vfljax.datasets.delimited import OPTIONS, READ_CSV, Columns, read_text
+from vfljax.datasets.delimited import OPTIONS, READ_CSV, Columns, ReadTable, read_text
 from vfljax.datasets.files import MAX_BYTES, fits
 from vfljax.datasets.npz import arrays
 from vfljax.datasets.table_errors import all_different, fault, narrow, one_line, reading
-from vfljax.errors import Field, Text, UserError, options_in, unknown
+from vfljax.errors import Field, UserError, options_in, unknown
 
 AGAIN = "it is damaged, cut off or of another format; write it again"
 FEWER = "give fewer rows or columns"
@@ -64,16 +64,6 @@ READS = {  # what a file is, of ``formats`` -> likewise
 FRAME = "give that frame to from_frame or audit, or write it by its to_parquet"
 WRITE = "give the table as text, .parquet or .npz"
 READ_PARQUET = "columns", "filters"
-
-
-class ReadTable(NamedTuple):
-    """A table as it was read."""
-
-    frame: pd.DataFrame  # whose columns have one-line names
-    index: tuple[str, ...] = ()  # names of an index that is left out
-    text: Mapping[str, Any] | None = None  # the options of ``read_csv``; None for other formats
-    hint: Text = ()  # what may be wrong if a column is not there
-    doubt: Text = ()  # what may be wrong if a column cannot be read
 
 
 def read_frame(
@@ -130,7 +120,8 @@ def read_frame(
         raise fault(path, f"is {what}, no table that is read{reads}", FRAME if reads else WRITE)
     given = _checked_options(options, READ_CSV, "pandas.read_csv")
     text = read_text(file, found, path, given, as_texts)
-    return framed(text.frame, path)._replace(text=text.options, hint=text.hint, doubt=text.doubt)
+    read = framed(text.frame, path)
+    return text._replace(frame=read.frame, index=read.index)
 
 
 def _checked_options(

@@ -23,8 +23,9 @@ from vfljax.datasets import options as loader_options
 from vfljax.datasets.bins import MOST_CLASSES
 from vfljax.datasets.columns import read_column
 from vfljax.datasets.core import Column, Dataset, SourceColumn
+from vfljax.datasets.delimited import ReadTable
 from vfljax.datasets.files import MAX_BYTES
-from vfljax.datasets.frames import ReadTable, framed, read_frame
+from vfljax.datasets.frames import framed, read_frame
 from vfljax.datasets.labels import REGRESSION, read_labels
 from vfljax.datasets.source_columns import Feature, Place, Rule, texts_of
 from vfljax.datasets.table_errors import MOST_COLUMNS, fault, one_line, quoted
