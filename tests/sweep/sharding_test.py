@@ -12,7 +12,7 @@ from vfljax import machine
 from vfljax.attacking import batching as attack_blocks
 from vfljax.attacking.jobs import ViewGroup
 from vfljax.models import ResNet
-from vfljax.sweep import sharding
+from vfljax.sweep import batch_layout, sharding
 from vfljax.sweep.grid import parse
 from vfljax.sweep.programs import Effort
 
@@ -26,14 +26,13 @@ def test_shards_cover_every_setting_once_and_are_limited_in_work():
         assert len({s.capacity for s in planned.shards if s.group == group}) == 1
 
 
-def test_large_networks_are_mapped_one_at_a_time_on_a_cpu_unless_a_width_is_named():
-    planned = plan_of(tiny(attacks={}, grid={"undefended": {}}))
-    light = planned.groups[0].spec
-    heavy = dataclasses.replace(light, bottoms=(ResNet(out=4, width=2, blocks=(1,)),) * 2)
-    assert sharding.mapped_at_once(planned.experiment, light) is None
-    assert sharding.mapped_at_once(planned.experiment, heavy) == 1
-    wide = parse(tiny(**{"attacks": {}, "execution.width": 3}))
-    assert sharding.mapped_at_once(wide, light) == sharding.mapped_at_once(wide, heavy) == 3
+def test_few_trials_are_mapped_one_at_a_time_on_a_cpu_unless_a_width_is_named(monkeypatch):
+    usual, wide = parse(tiny(attacks={})), parse(tiny(**{"attacks": {}, "execution.width": 3}))
+    assert sharding.mapped_at_once(usual, few=True) == 1
+    assert sharding.mapped_at_once(usual, few=False) == batch_layout.default_width() > 1
+    assert {sharding.mapped_at_once(wide, few) for few in (True, False)} == {3}
+    monkeypatch.setattr(machine, "offered", lambda: machine.Offered(cpu=False))
+    assert sharding.mapped_at_once(usual, few=True) == batch_layout.default_width() > 1000
 
 
 @pytest.fixture(scope="module")

@@ -201,7 +201,7 @@ def test_exhausted_memory_halves_the_settings_at_once_for_good_and_the_figures_s
         raise KeyboardInterrupt
 
     monkeypatch.setattr(programs.Program, "__call__", at_most_one)
-    monkeypatch.setattr(batching, "few_width", lambda plan: None)  # attacks are as wide as training
+    monkeypatch.setattr(batching, "mapped_at_once", lambda *_: 6)  # attacks are as wide as training
     monkeypatch.setattr(shard_trainer, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(store, "write_shard", killed)
     with pytest.raises(KeyboardInterrupt):

@@ -110,8 +110,8 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
     whole = row.whole_batches
     # attacks on whole batches use large arrays and run long: on CPU, one trial per device and call
     alone = whole and machine.offered().cpu
-    width = mapped_at_once(plan.experiment, group.spec) or batch_layout.default_width()
-    width = few_width(plan) or max(1, width // family.points)
+    few = not group.spec.light or plan.effort.attacks == 0
+    width = max(1, mapped_at_once(plan.experiment, few) // family.points)
     scored = len(different) * family.points * max(draws)
     capacity = jax.device_count()
     if not alone:
@@ -139,15 +139,6 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
         load=loader(family, stored),
         level=None if whole or row.full_effort else plan.effort.attacks,
     )
-
-
-def few_width(plan: Plan) -> int | None:
-    """Returns how many trials are mapped at once by attacks that are compiled with the least effort, else None.
-
-    On a CPU it is 1 unless the config names a width: they run slowly, and few trials would be padded to it.
-    """
-    least = plan.effort.attacks == 0 and machine.offered().cpu
-    return (plan.experiment.execution.width or 1) if least else None
 
 
 def make_attack_member(

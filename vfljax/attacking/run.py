@@ -15,12 +15,7 @@ import jax
 
 from vfljax import attacks, plugins, store
 from vfljax.attacking import cascade, local_only
-from vfljax.attacking.batching import (
-    compile_attack_batch,
-    few_width,
-    make_attack_batch,
-    run_attack_batch,
-)
+from vfljax.attacking.batching import compile_attack_batch, make_attack_batch, run_attack_batch
 from vfljax.attacking.families import Family, Rejected, Stored, families_of, none_rejected
 from vfljax.attacking.jobs import (
     ALL_LABELS,
@@ -42,6 +37,7 @@ from vfljax.sweep.grid import defense_values
 from vfljax.sweep.known import split_arrays
 from vfljax.sweep.plan import Plan, recorded
 from vfljax.sweep.progress import Progress
+from vfljax.sweep.sharding import mapped_at_once
 from vfljax.sweep.variants import AttackVariant, attackers_of
 from vfljax.types import federation_of
 
@@ -62,13 +58,17 @@ def opened_sweep(
     """
     plan, entries = recorded(plan), header["attacks"].items()
     variants = {key: from_entry(entry, plan) for key, entry in entries if entry["status"] == "ok"}
-    draws, width = plan.experiment.known_draws, few_width(plan) or plan.experiment.execution.width
+    width = mapped_at_once(plan.experiment, few=plan.effort.attacks == 0)
     arrays = split_arrays(
-        plan.dataset.labels, plan.splits, draws, plan.candidates, label_groups(plan.dataset)
+        plan.dataset.labels,
+        plan.splits,
+        plan.experiment.known_draws,
+        plan.candidates,
+        label_groups(plan.dataset),
     )
     if plan.dataset.recording is not None and plan.dataset.recording.rows is not None:
         arrays["rows"] = plan.dataset.recording.rows
-    scorer = Scorer(arrays, width or None, header["naming"], plan.effort.scoring, plan.positive)
+    scorer = Scorer(arrays, width, header["naming"], plan.effort.scoring, plan.positive)
     return Stored(plan, workdir, header, arrays, scorer, variants, rejected)
 
 

@@ -71,7 +71,7 @@ class Trainer:
         """``width`` trials are mapped at once on each device; None: ``mapped_at_once`` decides."""
         self.plan, self.group, self.orders = plan, plan.groups[shard.group], orders
         spec = self.group.spec
-        chosen = width or mapped_at_once(plan.experiment, spec)
+        chosen = width or mapped_at_once(plan.experiment, few=not spec.light)
         self.readers = defenses.readers(spec.defenses)
         self.layout = batch_layout.layout(shard.capacity, chosen, plan.devices)
         if width:

@@ -16,6 +16,7 @@ from vfljax import machine
 from vfljax.config import Config
 from vfljax.models.last_layer import recorded_width
 from vfljax.sweep import grouping, variants
+from vfljax.sweep.batch_layout import default_width
 from vfljax.sweep.programs import Effort
 from vfljax.sweep.variants import AttackVariant
 from vfljax.types import Spec
@@ -54,16 +55,17 @@ class Shard(NamedTuple):
     stage: int = 0  # of the sweep that adds the trials; units of earlier stages are made first
 
 
-def mapped_at_once(experiment: Config, spec: Spec) -> int | None:
-    """Returns how many trials are mapped at once; None: as many as the backend chooses.
-
-    On a CPU it is 1 for large networks: vmapped convolutions are slower there than single ones (measured).
+def mapped_at_once(experiment: Config, few: bool) -> int:
+    """Returns how many trials each device maps at once: as many as the config names, else ``default_width()``.
 
     Args:
-      experiment: the config, which may name a width.
+      experiment: the config.
+      few: whether one at a time is better on a CPU. It is for large networks, because vmapped convolutions are
+        slower there than single ones (measured), and for programs that are compiled with the least effort,
+        which run slowly, so that padding costs much.
     """
-    heavy = not spec.light and machine.offered().cpu
-    return experiment.execution.width or (1 if heavy else None)
+    few = few and machine.offered().cpu
+    return experiment.execution.width or (1 if few else default_width())
 
 
 def shards_of(
