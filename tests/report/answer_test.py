@@ -6,11 +6,11 @@ import shlex
 import pandas as pd
 import pytest
 
-from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
+from tests.report.made import BARE, COMMAND, FACTS, NAN, PROTECTS, made
 from vfljax import store
 from vfljax.api.commands import COMMANDS
 from vfljax.config import Goal
-from vfljax.report import terminal
+from vfljax.report import settle, terminal
 from vfljax.report.answer import answers
 from vfljax.report.decision import Answer, Reason
 from vfljax.report.settle import more_seeds
@@ -280,6 +280,31 @@ def test_an_audit_whose_budget_is_spent_goes_on_with_its_own_command():
     assert shlex.split(of.command) == shlex.split(f"{command} --budget=5m")
     # 24 trials at one second, and as many seconds of the attack's as there are
     assert screen.answer == "Open: the time was over, and 1 of 3 points remain, about 1 min."
+
+
+@pytest.mark.parametrize("stage2", [False, True])
+def test_a_look_that_was_cut_off_goes_on_with_the_command_that_began_it(monkeypatch, stage2):
+    seeds = 4 * stage2
+    grid = {"undefended": {}, "noise": {}}
+    header = {"config": {"seeds": 12, "grid": grid}}
+    audit = "vfljax audit --data=t.csv --parties='a: x; b: y' --workdir=w"
+    for command, expected in (
+        (COMMAND, "vfljax sweep --workdir=runs/x --decide"),
+        (f"{audit} --budget=1m", f"{audit} --budget=5m"),
+    ):
+        judged = made(BARE, {"probe/mean": WIDE}, command=command)
+        own = {"split": made(BARE, PROTECTS, seeds=4)} if stage2 else {}
+        of = judged.decisions["split"]
+        of = of._replace(reason=Reason.CUT_OFF, stage2=stage2, bare={**of.bare, "seeds": seeds})
+        with monkeypatch.context() as patch:
+            patch.setattr(settle.store, "header_of", lambda folder: header)
+            screen = the(judged._replace(decisions={"split": of}, stage2=own))
+        assert screen.answer == (
+            f"Open: the time was over after {seeds} of the seeds that were set aside to decide."
+        )
+        (suggested,) = screen.settle
+        assert f"at up to {12 - seeds} further seeds ({2 * (12 - seeds)} trials" in suggested.why
+        assert shlex.split(suggested.command) == shlex.split(expected)
 
 
 def test_commands_of_sweeps_from_python_and_of_audits(tmp_path):

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from vfljax import attacks
@@ -14,6 +15,8 @@ from vfljax.report.costs import Cost
 from vfljax.report.decision import Answer, Criterion, Evidence, Reason, decide
 from vfljax.report.families import Applying
 from vfljax.report.verdicts import Verdict
+from vfljax.store import Unit
+from vfljax.store.units import ATTACK
 
 GOAL = Goal()
 
@@ -112,6 +115,21 @@ def test_no_defense_protects_only_where_limits_deny_each(values, criterion):
     else:
         assert found.answer is Answer.NONE_PROTECTS
     assert decided(v, point(2, 0.9, e=0.3)).closed == (criterion is not None)
+
+
+def test_looks_that_are_left_are_taken_before_anything_else_is_advised():
+    v = point(
+        1, 0.6, e_upper=0.06, verdict=Verdict.CANNOT_SAY.value, verdict_seeds=9.0, cost_seeds=NAN
+    )
+    assert decided(v, looks_left=True).reason is Reason.CUT_OFF  # within the first look
+    lacking = {0: frozenset({"joint"})}
+    assert decided(v, looks_left=True, untried=lacking).reason is Reason.CUT_OFF
+    assert decided(v, looks_left=True, unfinished=True).reason is Reason.UNFINISHED
+    after_one = decided(v, looks_left=True, stage2=True)
+    assert (after_one.reason, after_one.leading["label"]) == (Reason.CUT_OFF, "p1")
+    futile = decided(v | {"verdict_seeds": 50.0}, looks_left=True, stage2=True)
+    assert futile.reason is Reason.LIMITS
+    assert decided(v, stage2=True).reason is Reason.LIMITS  # all are taken
 
 
 def test_the_nearest_point_on_each_side_stands_beside_no_defense():
@@ -254,6 +272,39 @@ def test_the_limits_of_a_decision_are_wider_than_those_of_the_table():
     assert widths[1] > 2 * widths[0]
     table = many.leading.set_index("configuration")
     assert table.loc[1, "e_upper"] - table.loc[1, "e"] == pytest.approx(widths[0])
+
+
+def test_seeds_that_explored_close_an_answer_at_as_many_looks_as_there_are_stages(
+    monkeypatch, tmp_path
+):
+    """However often its command is continued: what a stage that is not complete has does not count."""
+    # on three seeds its leak is .60, and on the others as much as undefended's
+    point = {"probe/mean": [0.6, 0.6, 0.6, 0.95, 0.95], "test_utility": 0.88}
+    judged = made(BARE, point, workdir=str(tmp_path))
+    whole = judged.decisions["split"]
+    assert whole.answer is Answer.OPEN
+    stages = [
+        {"grid": {"undefended": {}}, "seeds": 5},
+        {"grid": {"noise": {}}, "seeds": 3},
+        {"grid": {"undefended": {}, "noise": {}}, "seeds": 5},
+    ]
+    header = judged.sweep.header | {"earlier": stages[:-1], "config": stages[-1]}
+    assert judging.seeds_explored(header) == [3, 5]
+    assert judging.seeds_explored({"earlier": [], "config": {"seeds": 2}}) == [2]
+    staged = judged._replace(sweep=judged.sweep._replace(header=header))
+    units = [Unit(str(n), ATTACK, None, "", stage=n) for n in range(3)]
+    monkeypatch.setattr(judging.store, "units_of", lambda header: units)
+    monkeypatch.setattr(Applying, "families", lambda *_: frozenset())
+    found = []
+    for done in range(4):
+        monkeypatch.setattr(judging.store, "finished", lambda _, unit, done=done: int(unit) < done)
+        of = judging.decided(staged).decisions["split"]
+        v = of.point or of.leading
+        found.append((of.answer, v["seeds"], round(v["d_upper"] - v["d"], 4)))
+    once = made(BARE, {**point, "probe/mean": [0.6] * 3}, seeds=3).decisions["split"].point
+    wide = (once["d_upper"] - once["d"]) * stats.t.isf(0.025, 2) / stats.t.isf(0.05, 2)
+    assert found[:3] == [(Answer.SWITCH_ON, 3, pytest.approx(wide, abs=1e-4))] * 3
+    assert found[3][:2] == (Answer.OPEN, 5)
 
 
 def test_points_without_seeds_of_their_own_are_denied_at_limits_of_all_criteria():

@@ -41,7 +41,7 @@ def written(tmp_path_factory):
 def rendered(folder, judged):
     """The page of a sweep that is made."""
     folder.mkdir()
-    header = judged.sweep.header | HEADER | {"trials": len(judged.trials), "config": {}}
+    header = judged.sweep.header | HEADER | {"trials": len(judged.trials)}
     sweep = judged.sweep._replace(header=header, workdir=folder)
     header["data"] |= {"rows": 1000, "classes": 2, "validation": 9, "test": 9}
     return page.rendered(judged._replace(sweep=sweep))

@@ -23,7 +23,7 @@ from vfljax.launching.work import May, Outcome, Say, Work, work
 from vfljax.report import decision, fresh
 from vfljax.report.decision import LOOKS, Answer, Reason
 from vfljax.report.families import Applying
-from vfljax.report.judged import Judged, judge_sweep, seeds_looked_at
+from vfljax.report.judged import Judged, judge_sweep, looks_left
 from vfljax.store import Unit
 from vfljax.store.units import LOCAL_ONLY
 from vfljax.types import NO_SPLIT, SPLIT, federation_of
@@ -111,11 +111,10 @@ def _settled(found: Judged, panel: str) -> bool:
     if of.answer is not Answer.OPEN:
         return True
     folder = fresh.stage2_folder(found.sweep.workdir, panel)
-    header = store.header_of(folder)
-    if header is None or of.reason in (Reason.NEXT, Reason.FAMILIES):
+    if store.header_of(folder) is None or of.reason in (Reason.NEXT, Reason.FAMILIES):
         return False
     futile = of.stage2 and not any(decision.may_settle(v, of) for v in of.undecided)
-    return futile or min(seeds_looked_at(folder, header).values()) == LOOKS[-1]
+    return futile or not looks_left(found, panel)
 
 
 def _until(folder: pathlib.Path, first: int, look: int, end: float) -> May:

@@ -22,7 +22,7 @@ from vfljax.launching.work import May, Outcome, Say, begin, work
 from vfljax.report import decision, lower_limits
 from vfljax.report.decision import Criterion
 from vfljax.report.judge import judge
-from vfljax.report.judged import judged
+from vfljax.report.judged import judged, seeds_explored
 from vfljax.report.rows import read_frames
 from vfljax.report.settle import remaining
 from vfljax.store import Unit
@@ -128,7 +128,8 @@ def rejecting(folder: pathlib.Path) -> Rejected:
         del shards
         sweep = store.load(folder)
         frames = read_frames(sweep, experiment_of(sweep))
-        facts, level = frames.facts, decision.level(decision.DENYING)
+        facts, looks = frames.facts, len(seeds_explored(sweep.header))
+        level = decision.level(decision.DENYING, looks)
         verdicts = judge(frames.rows, frames.trials, facts, level)
         return frozenset(
             (v["configuration"], v["panel"])

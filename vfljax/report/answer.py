@@ -136,6 +136,9 @@ def _why_open(of: Decided, judged: Judged) -> str:
         return f"the time was over, and {remaining(judged)}"
     if reason is Reason.NOT_ASKED:
         return f"no seeds were set aside to decide among {count(of.candidates, 'point')}"
+    if reason is Reason.CUT_OFF:
+        seeds = int(of.bare["seeds"]) if of.bare and of.stage2 else 0
+        return f"the time was over after {seeds} of the seeds that were set aside to decide"
     if reason is Reason.NEXT:
         denied_ = f"{count(of.candidates, 'candidate')} denied, and " * bool(of.candidates)
         return f"{denied_}{count(len(of.undecided), 'point')} not judged on seeds of their own"

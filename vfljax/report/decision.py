@@ -8,14 +8,16 @@ of seeds,
 
 so that it switches on a point that is not good, at any look, with a probability of .05 at most. If seeds were
 set aside for it (``stage2``), k are the points that were trained on them, at least ``CANDIDATES``, and j is the
-number of ``LOOKS``; otherwise all points of the sweep compete at one look. Each stage spends .05 of its own:
-the seeds that explored, which may close the answer at once, those that were set aside, and fresh seeds of one
-point. A decision of the first two is thus false with a probability of .10 at most, and of all three with .15.
-Where all candidates are denied and others join, each further round adds .05 at most.
+number of ``LOOKS``; otherwise all points of the sweep compete, at as many looks as its stages end after
+different numbers of seeds, such as 3 and 5 of an audit. A stage that is not complete adds no seeds to a
+decision, however often its command is continued. Each part of a decision spends .05 of its own: the seeds that
+explored, which may close the answer at once, those that were set aside, and fresh seeds of one point. A
+decision of the first two is thus false with a probability of .10 at most, and of all three with .15. Where all
+candidates are denied and others join, each further round adds .05 at most.
 
 *No defense* is false if it denies a good point. It denies all, so that only the criteria that may deny this one
 point add up, and not the points: ``DENYING`` limits. Points that did not compete for seeds set aside are denied
-at the level 1 - .05 / ``DENYING`` on the seeds that explored, the others at the level above.
+at the level 1 - .05 / (``DENYING`` j) on the seeds that explored, the others at the level above.
 
 Let *holds* be said of a point that at this level protects from what
 was tried, or whose leak is at most what the user accepts, and whose cost is kept or cannot be known. It is
@@ -90,6 +92,7 @@ class Reason(enum.StrEnum):
     FAMILIES = "not all families of attacks that apply were tried"
     UNFINISHED = "points or attacks were not reached"
     NOT_ASKED = "no seeds were set aside for a decision"
+    CUT_OFF = "the time was over before all looks at seeds that were set aside were taken"
     NEXT = "all points that competed are denied, and others are left"
     NO_CANDIDATE = (
         "points are not denied, and none of them is promising enough for seeds of its own"
@@ -122,6 +125,7 @@ class Evidence(NamedTuple):
     stage2: bool = False  # whether ``final`` is of seeds that were set aside for the decision
     unfinished: bool = False
     unreached: bool = False  # whether the sweep has points that are not trained or not attacked yet
+    looks_left: bool = False  # whether looks at seeds that were set aside are planned and not taken
     fresh: Sequence[Row] = ()  # on fresh seeds, by ``--confirm``
     diverged: bool = False  # whether all trials did
     level: float = LEVEL  # of the limits of ``final``
@@ -298,6 +302,8 @@ def decide(of: Evidence) -> Decided:
         out = out._replace(untried=lacking, untried_on=holding[0])
     if of.unfinished and not of.stage2:  # attacks that lack may be those that were not reached
         return out._replace(reason=Reason.UNFINISHED)
+    if of.looks_left and not of.stage2:
+        return out._replace(reason=Reason.CUT_OFF)
     if lacking:
         leading = holding[0] if holding else leading
         return out._replace(reason=Reason.FAMILIES, leading=leading)
@@ -308,7 +314,8 @@ def decide(of: Evidence) -> Decided:
         return out._replace(reason=Reason.NOT_ASKED if left else Reason.NO_CANDIDATE)
     if all(denied(v, goal) for v in final):
         return out._replace(reason=Reason.NEXT if left else Reason.NO_CANDIDATE)
-    return out._replace(reason=Reason.LIMITS)
+    cut_off = of.looks_left and any(may_settle(v, out) for v in undecided)
+    return out._replace(reason=Reason.CUT_OFF if cut_off else Reason.LIMITS)
 
 
 def _rival(best: Row, whole: Sequence[Row], final: Sequence[Row], of: Evidence) -> Row | None:

@@ -42,7 +42,7 @@ from vfljax.report import decision
 from vfljax.report.decision import LOOKS, Decided, Evidence
 from vfljax.report.families import Applying
 from vfljax.report.judge import judge
-from vfljax.report.limits import LEVEL
+from vfljax.report.limits import FEWEST_SEEDS, LEVEL
 from vfljax.report.points import members, members_of, points_of, same_points
 from vfljax.report.rows import Facts, Frames, read_frames
 from vfljax.store import StoredSweep
@@ -119,15 +119,21 @@ def _stage2(folder: pathlib.Path) -> Judged | None:
         return None
     plain = judge_frames(sweep, experiment, frames, published=False)
     return judge_frames(
-        sweep, experiment, frames, level_of(plain, folder.name, len(LOOKS)), published=False
+        sweep, experiment, frames, _level_of_stage2(plain, folder.name), published=False
     )
 
 
+def _level_of_stage2(competing: Judged, panel: str) -> float:
+    """Returns the level of the limits of points that have seeds of their own. More may join until there are
+    ``CANDIDATES``."""
+    return level_of(competing, panel, len(LOOKS), decision.CANDIDATES)
+
+
 def looked_at(frames: Frames, seeds: Mapping[str, int], first: int) -> Frames:
-    """Returns the frames of a decision without the seeds at which no look was taken yet.
+    """Returns the frames of a sweep without the seeds at which no look was taken yet.
 
     Args:
-      frames: of the decision's sweep.
+      frames: of the sweep.
       seeds: the number of each method's seeds at its last look, as of ``seeds_looked_at``.
       first: the first seed.
     """
@@ -141,18 +147,17 @@ def looked_at(frames: Frames, seeds: Mapping[str, int], first: int) -> Frames:
     return frames._replace(rows=rows, trials=trials)
 
 
-def level_of(competing: Judged, panel: str, looks: int) -> float:
-    """Returns the level of the limits of a decision among the points of a sweep that were attacked. Those that
-    have seeds of their own count as ``CANDIDATES`` at least, because more may join until there are as many."""
+def level_of(competing: Judged, panel: str, looks: int, least: int = 1) -> float:
+    """Returns the level of the limits of a decision among the points of a sweep that were attacked, which count
+    as ``least`` at least."""
     of = competing.leading
     points = (of["panel"] == panel) & (of["defenses"] != "") & of["leak"].notna()
-    least = decision.CANDIDATES if looks > 1 else 1
     return decision.level(max(int(points.sum()), least), looks)
 
 
 def seeds_looked_at(folder: pathlib.Path, header: Mapping[str, Any]) -> dict[str, int]:
-    """Returns, by entry of a decision's grid, the number of its seeds at the last look whose seeds are all
-    trained and attacked, 0 before the first.
+    """Returns, by entry of a staged sweep's grid, the number of its seeds at the last stage whose units are all
+    trained and attacked, as those of all before are; 0 before the first.
 
     A candidate that joins later has its own stages, which follow those of the others. What these have stays.
     """
@@ -178,16 +183,17 @@ def seeds_looked_at(folder: pathlib.Path, header: Mapping[str, Any]) -> dict[str
 def decided(found: Judged) -> Judged:
     """Returns a judged sweep with the decision on each panel, and what is recommended."""
     decisions, facts = {}, found.facts
+    explored, frames = len(seeds_explored(found.sweep.header)), _explored(found)
     diverged = bool(len(found.trials)) and bool(found.trials["diverged"].all())
     for panel in found.trials["panel"].unique():
         competing = found.stage2.get(panel, found)
-        level = level_of(competing, panel, len(LOOKS) if panel in found.stage2 else 1)
-        parts, points = (found.sweep, found.experiment, found.frames), found.verdicts
+        parts, points = (found.sweep, found.experiment, frames), found.verdicts
         if panel in found.stage2:
-            final = elsewhere(found, competing)
-            denying = decision.level(decision.DENYING)
+            level, final = _level_of_stage2(competing, panel), elsewhere(found, competing)
+            denying = decision.level(decision.DENYING, explored)
             points = judge_frames(*parts, denying, published=False).verdicts
         else:
+            level = level_of(found, panel, explored)
             final = judge_frames(*parts, level, published=False).verdicts
         applying = Applying(
             competing.experiment,
@@ -208,6 +214,7 @@ def decided(found: Judged) -> Judged:
                 stage2=panel in found.stage2,
                 unfinished=bool(found.sweep.unfinished),
                 unreached=bool(found.sweep.unfinished) and _unreached(found, panel),
+                looks_left=looks_left(found, panel),
                 fresh=decision.of_panel(found.confirmed, facts.known, panel),
                 diverged=diverged,
                 level=level,
@@ -219,6 +226,33 @@ def decided(found: Judged) -> Judged:
     recommended = np.array([place in chosen for place in places], bool)
     recommended &= (verdicts["known"] == facts.known).to_numpy(bool)
     return found._replace(verdicts=verdicts.assign(recommended=recommended), decisions=decisions)
+
+
+def seeds_explored(header: Mapping[str, Any]) -> list[int]:
+    """Returns the numbers of seeds at which a decision looks at those that explored: a sweep's stages end after
+    them, and they are enough for limits. It has one number at least."""
+    counts = {stage["seeds"] for stage in (*header["earlier"], header["config"])}
+    return sorted(seeds for seeds in counts if seeds >= FEWEST_SEEDS) or [max(counts)]
+
+
+def _explored(found: Judged) -> Frames:
+    """Returns the frames of a sweep without the seeds of stages that are not complete. A method's first seeds
+    stay: before their attacks are all run, points can be denied."""
+    counts = seeds_explored(found.sweep.header)
+    if len(counts) == 1:
+        return found.frames
+    done = seeds_looked_at(found.sweep.workdir, found.sweep.header)
+    seeds = {name: max(of, counts[0]) for name, of in done.items()}
+    return looked_at(found.frames, seeds, found.experiment.first_seed)
+
+
+def looks_left(found: Judged, panel: str) -> bool:
+    """Returns whether looks at the seeds that were set aside for a panel are planned and not taken."""
+    folder = found.sweep.workdir / STAGE2 / panel
+    header = store.header_of(folder)
+    if header is None:
+        return False
+    return min(seeds_looked_at(folder, header).values()) < header["config"]["seeds"]
 
 
 def _unreached(found: Judged, panel: str) -> bool:

@@ -6,12 +6,14 @@ import math
 import shlex
 from typing import NamedTuple
 
+from vfljax import store
 from vfljax.errors import short_path
 from vfljax.report.decision import CANDIDATES, LOOKS, Answer, Decided, Reason
 from vfljax.report.fresh import SEEDS, seeds_for
-from vfljax.report.judged import Judged
+from vfljax.report.judged import STAGE2, Judged
 from vfljax.report.not_run import reached
 from vfljax.report.words import count
+from vfljax.types import NO_SPLIT
 
 
 class Suggestion(NamedTuple):
@@ -33,6 +35,8 @@ def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Suggestion, ..
         return ()
     if reason is Reason.UNFINISHED:
         return (continued(judged),)
+    if reason is Reason.CUT_OFF:
+        return (_looked_on(judged, panel),)
     if reason is Reason.FEW_SEEDS:
         more = more_seeds(judged, 5)
         return (Suggestion("5 seeds would allow limits", more),) if more else ()
@@ -73,6 +77,8 @@ def _of_trees(judged: Judged, decided: Decided) -> tuple[Suggestion, ...]:
         return ()
     if decided.reason is Reason.UNFINISHED:
         return (continued(judged),)
+    if decided.reason is Reason.CUT_OFF:
+        return (_looked_on(judged, NO_SPLIT),)
     if decided.reason in (Reason.NOT_ASKED, Reason.FAMILIES) and not decided.stage2:
         words = [*_without(shlex.split(judged.sweep.header["command"]), "nodecide"), "--decide"]
         return (Suggestion("This sets seeds aside to decide", shlex.join(words)),)
@@ -83,13 +89,43 @@ def continued(judged: Judged) -> Suggestion:
     """Returns the command of a sweep that is not finished; of an audit with a budget in which what remains is
     likely to be done, a third of which is kept to decide."""
     command, minutes = judged.sweep.header["command"], _minutes_left(judged)
-    words = shlex.split(command)
-    audit = {"audit", "launch.audit"} & {*words}
-    if not audit or math.isnan(minutes):
+    if not _audit(judged) or math.isnan(minutes):
         return Suggestion(f"{remaining(judged)}: the same command goes on", command)
-    budget = f"--budget={5 * math.ceil(1.5 * max(minutes, 1) / 5)}m"
-    words = [*_without(words, "budget"), budget]
-    return Suggestion(f"{remaining(judged)}: the same command with {budget}", shlex.join(words))
+    budget = _budget(minutes)
+    return Suggestion(
+        f"{remaining(judged)}: the same command with {budget}", _again(judged, budget)
+    )
+
+
+def _looked_on(judged: Judged, panel: str) -> Suggestion:
+    """Returns the command that takes the looks which are left at seeds that were set aside for a panel."""
+    header = store.header_of(judged.sweep.workdir / STAGE2 / panel)
+    assert header is not None
+    taken = [of.trials["seed"].nunique() for of in [judged.stage2.get(panel)] if of]
+    seeds, points = header["config"]["seeds"] - max(taken, default=0), len(header["config"]["grid"])
+    what = f"The same goes on at up to {count(seeds, 'further seed')}"
+    what += _takes(judged, panel, points, seeds)
+    if not _audit(judged):
+        return Suggestion(what, on_sweep(judged, "decide"))
+    _, minutes = _effort(judged, panel, points, seeds)
+    return Suggestion(what, _again(judged, _budget(0 if math.isnan(minutes) else minutes)))
+
+
+def _audit(judged: Judged) -> bool:
+    """Returns whether an audit made a sweep, which has a budget."""
+    return bool({"audit", "launch.audit"} & {*shlex.split(judged.sweep.header["command"])})
+
+
+def _budget(minutes: float) -> str:
+    """Returns the budget of an audit in which something is likely to be done, a third of it being kept to
+    decide."""
+    return f"--budget={5 * math.ceil(1.5 * max(minutes, 1) / 5)}m"
+
+
+def _again(judged: Judged, budget: str) -> str:
+    """Returns the command of an audit with another budget."""
+    words = shlex.split(judged.sweep.header["command"])
+    return shlex.join([*_without(words, "budget"), budget])
 
 
 def _without(words: list[str], flag: str) -> list[str]:
@@ -112,13 +148,19 @@ def seconds_of_a_trial(judged: Judged) -> float:
 
 
 def _takes(judged: Judged, panel: str, points: int, seeds: int, about: str = "about") -> str:
-    """Returns how many trials a command makes, and about how many minutes that takes."""
+    """Returns how many trials a command makes, and about how many minutes that takes, as text."""
+    trials, minutes = _effort(judged, panel, points, seeds)
+    time = "" if math.isnan(minutes) else f", {about} {max(1, math.ceil(minutes))} min"
+    return f" ({count(trials, 'trial')}{time})"
+
+
+def _effort(judged: Judged, panel: str, points: int, seeds: int) -> tuple[int, float]:
+    """Returns how many trials some points have on some seeds, and about how many minutes they take; NaN if
+    nothing was trained."""
     of = judged.stage2.get(panel, judged)
     federations = of.trials.loc[of.trials["panel"] == panel, "federation"].nunique()
     trials = points * seeds * federations
-    minutes = trials * seconds_of_a_trial(of) / 60
-    time = "" if math.isnan(minutes) else f", {about} {max(1, math.ceil(minutes))} min"
-    return f" ({count(trials, 'trial')}{time})"
+    return trials, trials * seconds_of_a_trial(of) / 60
 
 
 def remaining(judged: Judged) -> str:

@@ -6,6 +6,7 @@ import math
 
 from vfljax.report.criteria import keeps, why
 from vfljax.report.decision import CANDIDATES, ERROR, LOOKS, Answer, Reason, failed
+from vfljax.report.judged import seeds_explored
 from vfljax.report.limits import FEWEST_SEEDS, of_row
 from vfljax.report.panel import Panel, attackers, counts_tried
 from vfljax.report.ruler import Mark, Ruler, mark
@@ -94,6 +95,8 @@ def sure_text(p: Panel) -> str:
             text += f" (at most {most} false, the look at the seeds that explored included)"
     else:
         text = f"{count(seeds, 'seed')}; limits are corrected for {count(d.candidates, 'point')}"
+        looks = len(seeds_explored(p.judged.sweep.header))
+        text += f" and {looks} looks" * (looks > 1)
     if d.fresh is not None and d.fresh is not d.point and d.point is not None:
         again = failed(d.fresh, p.facts.goal)
         same = d.fresh["verdict"] == d.point["verdict"] and d.fresh["cost"] == d.point["cost"]
