@@ -1,13 +1,16 @@
 """How often a whole decision is right, open and wrong: ``python -m analysis.deciding --workdir=runs/deciding``.
 
 A sweep of 60 seeds is trained for each of ``CASES``, with few points and cheap attacks. Its first 30 seeds are
-the truth: a point is good if by their means it protects and keeps the gain. From the other 30 seeds, 15 are
-drawn again and again: three to explore, by which candidates are chosen, and twelve to decide, after each of the
-looks. A decision to switch on is right if its point is good, *no defense* if none is, and *nothing to protect*
-if undefended's mean excess is below .05; all else is open. The rules that are compared differ in the seeds that
-decide, and in the correction:
+the truth: a point is good if by their means it protects and keeps the gain. The other 30 seeds are put into a
+random order again and again: three explore, by which candidates are chosen, and twelve decide, after each of
+the looks. What limits then leave open is judged on some of the other fifteen, as ``--confirm`` does. A decision
+to switch on is right if its point is good, *no defense* if none is, and *nothing to protect* if undefended's
+mean excess is below .05; all else is open. The rules that are compared differ in the seeds that decide, and in
+the correction:
 
     fresh      the twelve, corrected for looks and candidates: what ``vfljax`` does
+    confirmed  likewise, and where limits leave a point open, that point on as many of the other seeds as are
+               likely to settle it: what ``--confirm`` does
     pooled     the twelve and the three that explored, likewise
     plain      the twelve, uncorrected
     explored   the best point by its verdict on the three seeds that explored, as before there were decisions
@@ -38,11 +41,13 @@ import pandas as pd
 import vfljax
 from analysis import simulation
 from vfljax import store
+from vfljax.auditing import suite
 from vfljax.auditing.deciding import ROUNDS
-from vfljax.config import from_file
+from vfljax.config import as_axis, from_file
 from vfljax.report import decision, verdicts
 from vfljax.report.costs import Cost
 from vfljax.report.decision import LOOKS, Answer, Evidence, Reason, Row
+from vfljax.report.fresh import seeds_for
 from vfljax.report.judge import judge
 from vfljax.report.limits import LEVEL, Floats, half_row
 from vfljax.report.points import points_of
@@ -52,13 +57,42 @@ from vfljax.sweep.grid import experiment_of
 
 SEEDS, TRUTH, EXPLORED, DRAWS = 60, 30, 3, 200
 SIMULATED = ("e = .05", "e = e_u / 4", "protected")
-RULES = ("fresh", "pooled", "plain", "explored")
+RULES = ("fresh", "confirmed", "pooled", "plain", "explored")
 LINEAR = {"probe": {"known": 40, "epoch": (-1, "mean")}, "ranks": {"learner": "lda", "known": 40}}
 SPREADING = {**LINEAR, "spreading": {"known": 40}}
+# every family that reads networks, at the first variant of an audit's suite, as decisions try them
+FIRST = {
+    name: {option: as_axis(axis)[0] for option, axis in of.items()}
+    for name, of in {**suite.ATTACKS, "clusters": {}, "inner": {}}.items()
+}
+FIRST["posterior"] |= {"signal": "direction", "epsilon": (0.3, 0.5, 1.0)}  # those of the grid
 DIGITS = {
     "undefended": {},
     "kdk": {"kdk": {"epsilon": (0.05, 0.15, 0.3), "k": (2, 3)}},
     "noise": {"noise": {"scale": (3e-3, 1e-2, 3e-2)}},
+}
+LABEL_DP = {"undefended": {}, "label_dp": {"label_dp": {"epsilon": (0.3, 0.5, 1.0)}}}
+NOISE = {"noise": {"noise": {"scale": (1e-2, 3e-2, 1e-1)}}}
+SCORE = {
+    **suite.trained(
+        2,
+        data={
+            "name": "table",
+            "options": {"label": "label"},
+            "train": 4000,
+            "validation": 1000,
+            "test": 2000,
+        },
+        parties={"passive": 1, "label_features": True, "columns": (("score",), ("a", "b", "c"))},
+        training={
+            "epochs": 10,
+            "batch_size": 128,
+            "learning_rate": 3e-3,
+            "record": (*range(10),),  # noise that is drawn anew is averaged over all epochs
+            "record_rows": 600,
+        },
+    ),
+    "attacks": suite.suited(FIRST, ("split",), suite.KNOWN, 2),
 }
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "digits": ("configs/quickstart.py", {"grid": DIGITS, "attacks": LINEAR}),
@@ -75,6 +109,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             "attacks": LINEAR,
         },
     ),
+    "score": ("configs/knowers.py", {**SCORE, "grid": {**LABEL_DP, **NOISE}}),
+    "score_label_dp": ("configs/knowers.py", {**SCORE, "grid": LABEL_DP}),
     "synthetic": (
         "configs/knowers.py",
         {
@@ -94,9 +130,30 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 """A config, and the fields in place of its own."""
 
 
-def config_of(case: str) -> dict[str, Any]:
+def score(path: pathlib.Path) -> None:
+    """Writes the table of the case ``score``: a passive party's one column, which alone separates the classes
+    by an AUC of .76, and three columns of the label party, which do so together. All four reach .84.
+
+    The label is half positive. A column is normal with a variance of 1 and a mean that is higher by 1, or by
+    1 / sqrt(3) in the label party's, where the label is positive.
+    """
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 2, 7000)
+    shifts = np.array([1, *[3**-0.5] * 3])
+    columns = random.normal(size=(7000, 4)) + shifts * labels[:, None]
+    table = pd.DataFrame(columns.astype(np.float32), columns=["score", "a", "b", "c"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table.assign(label=labels).to_parquet(path)
+
+
+def config_of(case: str, workdir: pathlib.Path) -> dict[str, Any]:
     """Returns the config of a case's sweep: honest federations with a top model."""
     path, fields = CASES[case]
+    if fields.get("data", {}).get("name") == "table":
+        table = workdir / "score.parquet"
+        if not table.exists():
+            score(table)
+        fields = {**fields, "data": {**fields["data"], "dir": str(table.resolve())}}
     return {
         **from_file(path),
         "name": f"deciding: {case}",
@@ -137,13 +194,15 @@ def of_seeds(frames: Frames, seeds: np.ndarray, level: float = LEVEL) -> list[Ro
 
 
 def answer(rule: str, frames: Frames, explored: np.ndarray, own: np.ndarray) -> decision.Decided:
-    """Returns what a rule decides, by the seeds that explored and those that were set aside for it."""
+    """Returns what a rule decides, by the seeds that explored and by further ones: first those that are set
+    aside for it, then those that confirm."""
     goal, points = frames.facts.goal, of_seeds(frames, explored)
     if rule == "explored":
         return decision.decide(Evidence(points, points, goal))
     every = decision.level(sum(bool(v["defenses"]) for v in points))
     out = decision.decide(Evidence(points, of_seeds(frames, explored, every), goal))
     exploring = of_seeds(frames, explored, decision.level(decision.DENYING))
+    of = None
     looks: dict[int, int] = {}  # the last look at each candidate, by configuration
     for turn in range(ROUNDS):
         if out.closed or (turn and out.reason is not Reason.NEXT):
@@ -165,6 +224,11 @@ def answer(rule: str, frames: Frames, explored: np.ndarray, own: np.ndarray) -> 
             out = decision.decide(of)
             if out.closed or out.reason is Reason.NEXT:
                 break
+    left = own[LOOKS[-1] :]
+    if rule == "confirmed" and of and out.reason is Reason.LIMITS and out.leading and len(left):
+        fresh = of_seeds(frames, left[: seeds_for(out)])
+        fresh = [v for v in fresh if v["configuration"] == out.leading["configuration"]]
+        out = decision.decide(of._replace(fresh=fresh))
     return out
 
 
@@ -176,7 +240,7 @@ def outcomes(frames: Frames, draws: int, random: np.random.Generator) -> Iterato
     is_good = good(rows)
     nothing = next(v for v in rows if v["undefended"])["undefended_e"] < EXCESS
     for draw in range(draws):
-        seeds = random.permutation(rest)[: EXPLORED + LOOKS[-1]]
+        seeds = random.permutation(rest)
         for rule in RULES:
             found = answer(rule, frames, seeds[:EXPLORED], seeds[EXPLORED:])
             said = found.point["label"] if found.point else ""
@@ -188,7 +252,8 @@ def outcomes(frames: Frames, draws: int, random: np.random.Generator) -> Iterato
                 right = not is_good and not nothing
             kind = "open" if not found.closed else "right" if right else "wrong"
             about = {"draw": draw, "rule": rule, "answer": found.answer.value, "point": said}
-            yield about | {"outcome": kind, "seeds": int(found.bare["seeds"]) if found.bare else 0}
+            taken = [v["seeds"] for v in (found.bare, found.fresh) if v]
+            yield about | {"outcome": kind, "seeds": int(sum(taken))}
 
 
 def summary(found: pd.DataFrame) -> pd.DataFrame:
@@ -221,7 +286,7 @@ def simulated(runs: int) -> pd.DataFrame:
         order = np.argsort(reached, axis=1)[:, : decision.CANDIDATES] + 1
         places = np.concatenate([np.zeros((runs, 1), int), order], axis=1)[..., None, None]
         chosen = np.take_along_axis(leaks, places, axis=1)
-        for rule in RULES:
+        for rule in (rule for rule in RULES if rule != "confirmed"):
             switched = _switched_on(rule, chosen, learned)
             error = switched.std() / math.sqrt(runs)
             about = {"truth": truth, "points": points, "spread": spread, "rule": rule}
@@ -266,7 +331,7 @@ def main() -> None:
     parts = []
     for case in arguments.cases:
         began, folder = time.monotonic(), arguments.workdir / case
-        vfljax.run_sweep(config_of(case), folder)
+        vfljax.run_sweep(config_of(case, arguments.workdir), folder)
         hours = (time.monotonic() - began) / 3600
         sweep = store.load(folder)
         frames = read_frames(sweep, experiment_of(sweep))

@@ -6,7 +6,9 @@ import pytest
 
 from analysis import deciding
 from tests.report.made import BARE, NAN, PROTECTS, SEEDS, WOBBLE, made
-from vfljax.report.decision import Answer
+from vfljax.report import decision
+from vfljax.report.decision import Answer, Reason
+from vfljax.report.fresh import SEEDS as SEEDS_AGAIN
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +39,19 @@ def test_a_point_is_good_by_the_means_of_its_seeds(frames):
 def test_every_rule_switches_on_what_clearly_protects(frames, rule):
     found = deciding.answer(rule, frames, np.arange(3), np.arange(3, 15))
     assert (found.answer, found.point["configuration"]) == (Answer.SWITCH_ON, 1)
-    seeds = {"fresh": 4, "pooled": 7, "plain": 4, "explored": 3}
+    seeds = {"fresh": 4, "confirmed": 4, "pooled": 7, "plain": 4, "explored": 3}
     assert found.point["seeds"] == seeds[rule]
+
+
+def test_what_limits_leave_open_is_judged_on_further_seeds(frames, monkeypatch):
+    monkeypatch.setattr(deciding, "LOOKS", (4,))
+    monkeypatch.setattr(decision, "level", lambda *_: 1 - 1e-9)  # no look closes anything
+    seeds = np.arange(3), np.arange(3, 15)
+    fresh = deciding.answer("fresh", frames, *seeds)
+    assert (fresh.answer, fresh.reason) == (Answer.OPEN, Reason.LIMITS)
+    found = deciding.answer("confirmed", frames, *seeds)
+    assert (found.answer, found.point["configuration"]) == (Answer.SWITCH_ON, 1)
+    assert found.point["seeds"] == SEEDS_AGAIN
 
 
 def test_outcomes_are_summed_up_by_case_and_rule():
