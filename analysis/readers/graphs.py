@@ -77,7 +77,7 @@ def _spread(known, num_classes, alpha, *blocks):
     a = kneighbors_graph(np.concatenate(blocks, axis=1), NEIGHBORS, mode="distance")
     a.data = np.exp(-((a.data / max(np.median(a.data), 1e-12)) ** 2))
     w = a + a.T
-    d = diags(1 / np.sqrt(np.asarray(w.sum(1)).ravel()))
+    d = diags(1 / np.sqrt(np.maximum(np.asarray(w.sum(1)).ravel(), 1e-12)))
     rows, labels = known.rows[: known.count], known.labels[: known.count]
     y = np.zeros((len(known.rows), num_classes))
     y[rows, labels] = 1

@@ -52,14 +52,14 @@ def test_agrees_with_the_numpy_twin(smooth):
     _, noisy, x, nodes, case = run_of(1.0)
     joined = cohabitation.joined(nodes, 0.9, 2.0, a_round=CLASSES)
     s = reference.similarity([reference.paths(nodes, 0.9, 2.0, a_round=CLASSES), x])
-    average = {"nodes": lambda y: joined @ y, "graph": lambda y: neighbors.propagate(s, y, 0.97)}[
+    average = {"nodes": lambda y: joined @ y, "graph": lambda y: neighbors.propagate(s, y, 0.9)}[
         smooth
     ]
     one_hot = np.eye(CLASSES)[noisy]
     h = reference.evidence(average, one_hot, fold_of(), module.FOLDS)
     likelihoods = [reference.log_likelihood(a, h, one_hot, 1.0) for a in module.FACTORS]
     expected = module.FACTORS[np.argmax(likelihoods)] * h + one_hot
-    np.testing.assert_allclose(scores(case, smooth, epsilon=1.0), expected, atol=2e-3)
+    np.testing.assert_allclose(scores(case, smooth, epsilon=1.0, alpha=0.9), expected, atol=2e-3)
 
 
 def test_a_large_epsilon_names_the_noisy_labels_and_0_leaves_them_out():

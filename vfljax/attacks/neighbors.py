@@ -17,7 +17,12 @@ The columns of x are weighed as they come: a caller scales them, by ``block`` fo
 
 Reference: Zhou, Bousquet, Lal, Weston, Schoelkopf. "Learning with Local and Global Consistency", NIPS 2003,
 whose graph is complete. The sparse graph, m and the centered Y are ours. The limit is found by Chebyshev's
-semi-iteration (Golub, Varga 1961), which needs an eighth of the products at alpha = .97.
+semi-iteration (Golub, Varga 1961). alpha S has its eigenvalues in [-alpha, alpha], and n products leave at most
+
+    1 / T_n(1 / alpha) < 2 rho^n,   rho = alpha / (1 + sqrt(1 - alpha^2))
+
+of the distance between (1 - alpha) Y and the limit, by the Euclidean norm: ``PRODUCTS`` leave .004 at alpha =
+.97, 2e-5 at .9 and .06 at .99.
 """
 
 from __future__ import annotations
@@ -34,9 +39,10 @@ from vfljax.types import Array
 NEAREST = 7
 ALPHA = 0.97
 LEAST = 1e-3  # of the weights, whose largest is 1
-PRODUCTS = 50  # with S; leaves 1e-5 of s at alpha = .97
+PRODUCTS = 25  # with S
 MOST_ROWS = 20_000  # that neighbors are chosen among
-AT_ONCE = 256  # rows whose distances to all others are held
+AT_ONCE = 128  # rows whose distances to all others are held
+GROUP = 16  # rows of which the nearest is found first
 
 
 class Graph(NamedTuple):
@@ -75,18 +81,32 @@ def nearest(
     """
     chex.assert_rank([x, usable], [2, 1])
     among = jnp.arange(len(x), dtype=jnp.int32) if among is None else among
-    others, squares = x[among], jnp.sum(x * x, axis=1)
-    k = min(k, len(among))
+    squares, k, spare = jnp.sum(x * x, axis=1), min(k, len(among)), -len(among) % GROUP
+    # rows that are not usable are infinitely far, and so are those that fill the last group
+    far = jnp.where(usable[among], squares[among], jnp.inf)
+    far = jnp.pad(far, (0, spare), constant_values=jnp.inf)
+    others, numbers = jnp.pad(x[among], ((0, spare), (0, 0))), jnp.pad(among, (0, spare))
 
-    def of_row(row: Array) -> tuple[Array, Array]:
+    def of_rows(rows: Array) -> tuple[Array, Array]:
         # |x_i - x_j|^2 less |x_i|^2, which moves no order
-        apart = squares[among] - 2 * core.multiply(others, x[row])
-        apart = jnp.where(usable[among] & (among != row), apart, jnp.inf)
-        negative, places = jax.lax.top_k(-apart, k)
-        squared = jnp.maximum(squares[row] - negative, 0.0)
-        return among[places], jnp.where(usable[row], squared, jnp.inf)
+        apart = far[None] - 2 * core.multiply(x[rows], others.T)
+        apart = jnp.where(numbers[None] == rows[:, None], jnp.inf, apart)
+        # the k nearest are in the k groups whose first are nearest, of which far fewer rows are sorted
+        least = jnp.min(apart.reshape(len(rows), -1, GROUP), axis=2)
+        groups = jnp.sort(jax.lax.top_k(-least, min(k, least.shape[1]))[1], axis=1)
+        places = groups[..., None] * GROUP + jnp.arange(GROUP)[None, None]
+        places = places.reshape(len(rows), -1)
+        negative, best = jax.lax.top_k(-jnp.take_along_axis(apart, places, axis=1), k)
+        ends = numbers[jnp.take_along_axis(places, best, axis=1)]
+        squared = jnp.maximum(squares[rows][:, None] - negative, 0.0)
+        return ends, jnp.where(usable[rows][:, None], squared, jnp.inf)
 
-    return jax.lax.map(of_row, jnp.arange(len(x), dtype=jnp.int32), batch_size=AT_ONCE)
+    blocks = -(-len(x) // AT_ONCE)
+    size = -(-len(x) // blocks)
+    # the last block repeats the last row
+    rows = jnp.minimum(jnp.arange(blocks * size, dtype=jnp.int32), len(x) - 1)
+    ends, squared = jax.lax.map(of_rows, rows.reshape(blocks, size))
+    return ends.reshape(-1, k)[: len(x)], squared.reshape(-1, k)[: len(x)]
 
 
 def drawn(key: Array, rows: int) -> Array | None:
@@ -134,7 +154,7 @@ def _multiply_mapped(size: int, mapped: tuple[Graph, bool], graph: Graph, s: Arr
 
 
 def propagate(graph: Graph, y: Array, alpha: Array | float, products: int = PRODUCTS) -> Array:
-    """(1 - alpha) (I - alpha S)^-1 y [n, C] of y [n, C], after a fixed number of ``products`` with S.
+    """(1 - alpha) (I - alpha S)^-1 y [n, C] of y [n, C], within what a fixed number of ``products`` leaves.
 
     Args:
       graph: S.

@@ -134,4 +134,4 @@ def node_posterior(bottoms: Bottoms, num_classes: int, *, smooth: str = "nodes")
     )
 
 
-ROW = AttackRow(node_posterior, cost=core.SOLVE, rule=2)
+ROW = AttackRow(node_posterior, cost=core.SOLVE, rule=3)

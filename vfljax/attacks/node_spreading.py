@@ -111,4 +111,4 @@ def node_spreading(bottoms: Bottoms, num_classes: int, *, blocks: str = "all") -
     )
 
 
-ROW = AttackRow(node_spreading, cost=core.SOLVE, rule=2, full_effort=True)
+ROW = AttackRow(node_spreading, cost=core.SOLVE, rule=3, full_effort=True)

@@ -144,4 +144,4 @@ def spreading(
     )
 
 
-ROW = AttackRow(spreading, widest=core.WIDEST, cost=core.SOLVE, rule=2, full_effort=True)
+ROW = AttackRow(spreading, widest=core.WIDEST, cost=core.SOLVE, rule=3, full_effort=True)
