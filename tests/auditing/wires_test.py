@@ -272,6 +272,11 @@ def test_a_squared_error_returns_labels_that_are_numbers(tmp_path):
     assert "concordance" in page
     assert "R²" in page
     assert found.judged.trials["test_utility"].tolist() == [0, 0.2, 0.4]
+    # without labels there are scores alone
+    wire.save(runs[0], task="regression", known_rows=[0, 1], known_labels=y[:2], say=quiet)
+    vfljax.attack_wire(runs[0], tmp_path / "scored", **asked)
+    table = pq.read_table(tmp_path / "scored" / wires.PREDICTIONS).to_pandas()
+    np.testing.assert_allclose(table["direct/epoch=0/own"], y, rtol=1e-4, atol=1e-5)
     with pytest.raises(UserError, match="after_epsilon is audited on labels that are classes"):
         vfljax.attack_wire(runs, tmp_path / "no", after=runs, after_epsilon=1.0, say=quiet)
 

@@ -218,6 +218,48 @@ def test_what_makes_figures_wrong_is_said(run, given, kind, folder):
     assert len(found.epochs) == epochs
 
 
+@pytest.mark.parametrize("texts", [False, True])
+def test_what_was_given_may_be_written_over(texts, folder):
+    """A loop that fills the same buffers in every step loses nothing."""
+    (z,), (g,) = exchange(np.random.default_rng(0), 3)
+    names = np.array([f"id {i}" for i in range(N)]) if texts else 100 + np.arange(N)
+    wire, rows, buffer = vfljax.Recorder(), np.empty_like(names), np.empty((N, D), np.float32)
+    for epoch in range(3):
+        rows[:], buffer[:] = np.roll(names, epoch), np.roll(z[epoch], epoch, axis=0)
+        message = wire.sent(0, rows, buffer)
+        buffer[:] = np.roll(g[epoch], epoch, axis=0)
+        wire.received(0, message, buffer)
+        rows[:], buffer[:] = names[0], 0
+    found, _ = saved(wire, folder, labels=LABELS, row_ids=names)
+    np.testing.assert_array_equal(found.parties[0].embeddings, z)
+    np.testing.assert_array_equal(found.parties[0].gradients, g)
+
+
+class Foreign:
+    """An array of a library that NumPy reads by DLPack alone, or not at all if it is on a GPU."""
+
+    def __init__(self, values, on_gpu=False):
+        self.values, self.on_gpu = values, on_gpu
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+    def __dlpack__(self, **options):
+        if self.on_gpu:
+            raise BufferError("it is on a GPU")
+        return self.values.__dlpack__(**options)
+
+
+def test_an_array_of_another_library_is_recorded_or_refused(folder):
+    wire = vfljax.Recorder()
+    wire.received(0, wire.sent(0, range(N), Foreign(2 * ONES)), ONES)
+    refused(
+        wire.sent, 0, range(N), Foreign(ONES, on_gpu=True), match="a Foreign that NumPy cannot read"
+    )
+    found, _ = saved(wire, folder, labels=LABELS)
+    np.testing.assert_array_equal(found.parties[0].embeddings, [2 * ONES])
+
+
 def test_convolutional_cuts_are_flattened_and_said(folder):
     wire = vfljax.Recorder()
     z = np.arange(N * 12).reshape(N, 3, 2, 2)

@@ -25,13 +25,20 @@ def numbers(values: Any, who: str) -> np.ndarray:
     if hasattr(values, "detach"):  # of PyTorch, whose bfloat16 and GPU tensors NumPy refuses
         values = values.detach().float().cpu()
     try:
-        array = np.asarray(values)
-    except TypeError:
-        array = np.from_dlpack(values)
+        array = np.from_dlpack(values) if _by_dlpack_alone(values) else np.asarray(values)
+    except (TypeError, BufferError, RuntimeError) as error:  # of an array on a GPU
+        what = f"{who} a {type(values).__name__} that NumPy cannot read"
+        raise UserError(what, remedy="copy it to the host's memory first") from error
     if array.dtype.kind not in "biuf" and "float" not in array.dtype.name:
         raise UserError(f"{who} {array.dtype}", remedy="give numbers")
     with np.errstate(over="ignore"):  # what float32 cannot hold is found by ``remarks``
         return array.astype(np.float32)
+
+
+def _by_dlpack_alone(values: Any) -> bool:
+    """Returns whether an array is read by DLPack: NumPy would make one object of it."""
+    read_by_numpy = ("__array__", "__array_interface__", "__buffer__")
+    return hasattr(values, "__dlpack__") and not any(hasattr(values, n) for n in read_by_numpy)
 
 
 def ids_of(rows: Any, party: Hashable = None) -> np.ndarray:
@@ -48,7 +55,7 @@ def ids_of(rows: Any, party: Hashable = None) -> np.ndarray:
     if not ids.size:
         return ids.astype(np.int64)
     if ids.dtype.kind == "U":
-        return ids
+        return ids.copy()  # the caller may write over what it gave
     if ids.dtype.kind not in "iu" or int(ids.max()) > np.iinfo(np.int64).max:
         what = f"{who}ids of rows are {ids.dtype}, such as {ids.flat[0]!r}"
         raise UserError(what, remedy="give whole numbers or texts")
