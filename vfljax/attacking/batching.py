@@ -80,7 +80,6 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
 
     Args:
       family: the variants and jobs.
-      stored: the sweep.
     """
     plan, first = stored.plan, family.members[0]
     group, name = first.group, first.variant.name
@@ -189,9 +188,7 @@ def run_attack_batch(
     """Loads, attacks and scores some members of a family. Yields each job with its figures by name.
 
     Args:
-      batch: of the family.
       members: at most as many as the batch takes.
-      stored: the sweep.
     """
     family = batch.family
     inputs, scores = batch_scores(batch, members, stored)
@@ -219,9 +216,7 @@ def batch_scores(
     """Loads and attacks some members of a family.
 
     Args:
-      batch: of the family.
       members: at most as many as the batch takes.
-      stored: the sweep.
 
     Returns:
       The inputs [members] of the program, and by variant the scores [capacity, points, draws, N, C].
@@ -306,7 +301,6 @@ def _capacity(
     most to MOST and the trials of the plan; it is halved if the compiled program needs more.
 
     Args:
-      plan: of the sweep.
       group: whose members they are.
       cut: the width of what is read of the exchange.
       common: what all trials share.

@@ -168,7 +168,6 @@ def planned(plan: Plan, experiment: Config) -> list[AttackVariant]:
     """Returns every attack variant of an experiment, as it is run on a sweep or skipped.
 
     Args:
-      plan: of the sweep.
       experiment: the sweep's, or the same with other attacks.
     """
     plan = recorded(plan)
@@ -231,7 +230,6 @@ def jobs_of(variant: AttackVariant, plan: Plan, rows: Iterable[Mapping[str, Any]
 
     Args:
       variant: of the attack.
-      plan: of the sweep.
       rows: of results, of the trials.
     """
     attack = variant.attack

@@ -34,7 +34,6 @@ def run(unit: store.Unit, stored: Stored) -> None:
 
     Args:
       unit: of the baseline: some attackers, seeds, and pairs of a number of known labels and one of draws.
-      stored: the sweep.
     """
     plan, arrays, began = stored.plan, stored.arrays, time.monotonic()
     attackers, points = tuple(unit.of["attackers"]), [(k, n) for k, n in unit.of["points"]]
@@ -82,7 +81,6 @@ def fitted(
     A learner prepares the columns once for all draws and numbers of known labels.
 
     Args:
-      plan: of the sweep.
       common: the attackers' data, as NumPy arrays.
       attackers: numbers of parties.
       seed: whose rows and scaling are used.
@@ -112,7 +110,6 @@ def own_columns(
     """Returns the attackers' columns of all training rows, followed by those of all test rows.
 
     Args:
-      plan: of the sweep.
       common: the attackers' data, as NumPy arrays.
       attackers: numbers of parties.
       known: number of known labels.

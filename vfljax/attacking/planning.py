@@ -32,8 +32,6 @@ def extended(
     """Returns the header of a sweep with attacks added.
 
     Args:
-      header: of the sweep.
-      plan: of the sweep.
       variants: the attacks to run; those that the header has already stay as they are.
       settling: whether they are skipped on runs of which a cheaper attack has read nearly all labels.
 

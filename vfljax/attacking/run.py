@@ -52,8 +52,6 @@ def opened_sweep(
 
     Args:
       plan: of the sweep, divided as its header.
-      workdir: the folder of the sweep.
-      header: of the sweep.
       rejected: the configurations on which dear attacks are not run.
     """
     plan, entries = recorded(plan), header["attacks"].items()
@@ -97,12 +95,7 @@ def check_plugins(experiment: Config, workdir: pathlib.Path) -> None:
 
 
 def check_attacks(header: Mapping[str, Any], workdir: pathlib.Path) -> None:
-    """Raises a UserError if a plugin that is in use is not the file with which stored attacks are made.
-
-    Args:
-      header: of the sweep.
-      workdir: its folder.
-    """
+    """Raises a UserError if a plugin that is in use is not the file with which stored attacks are made."""
     for about in header["attacks"].values():
         row = attacks.TABLE.get(about["attack"])
         if row is not None and row.rule == about["rule"]:
@@ -115,7 +108,6 @@ def run_units(units: Sequence[store.Unit], stored: Stored, ahead: programs.Spent
     Args:
       units: they are made together. If shards that they need are not trained, the rows of the others are saved
         as their progress.
-      stored: the sweep.
       ahead: what ``compile_ahead`` has spent on them.
     """
     if units[0].kind == LOCAL_ONLY:
@@ -131,7 +123,6 @@ def compile_ahead(units: Sequence[store.Unit], stored: Stored, pool: Executor) -
 
     Args:
       units: variants of one attack on the same shards, all of whose cheaper attacks are done.
-      stored: the sweep.
       pool: compiles.
     """
     with profile.span(profile.ATTACKS, units[0].program):

@@ -123,7 +123,6 @@ def read_shard(workdir: pathlib.Path, name: str) -> tuple[PyTree, dict[str, Host
     """Returns a shard's weights, and its exchange arrays, of which a trial's part is read when it is indexed.
 
     Args:
-      workdir: the folder of the sweep.
       name: of the shard.
     """
     folder = workdir / "shards" / name
@@ -142,7 +141,6 @@ def attack_input(
     """Returns the exchange and bottoms of a stored trial, as an attack is given them.
 
     Args:
-      workdir: the folder of the sweep.
       row: the trial's row of results.
       name: of the attack.
       knobs: the attack's numbers at each of their points.

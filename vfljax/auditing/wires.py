@@ -84,7 +84,6 @@ def attack(
 
     Args:
       request: the recordings, and how to attack them.
-      workdir: the folder of the sweep.
       command: the command that the report names as the sweep's origin.
       say: is given each line of progress.
       may: whether a unit of attacks may still be begun.

@@ -59,7 +59,6 @@ def _structures(
     ones join the first such chain. Their results equal those of their own chain bit for bit, or by rounding.
 
     Args:
-      config: what is trained.
       shape: the data's classes, rows and columns.
       trials: the table of the sweep's trials.
     """
@@ -156,7 +155,6 @@ def groups(config: Config, shape: DataShape, trials: pd.DataFrame) -> list[Group
     Honest and malicious trials share a program (gamma is a number).
 
     Args:
-      config: what is trained.
       shape: the data's classes, rows and columns.
       trials: the table of the sweep's trials.
     """

@@ -181,7 +181,6 @@ def trials_of(config: Config, shape: specs.DataShape) -> pd.DataFrame:
     """Returns the table of a config's trials in the federations that it names or that its attacks are for.
 
     Args:
-      config: what is trained.
       shape: the data's classes, rows and columns.
     """
     attacked = variants.attack_variants(config, shape.num_classes, shape.inputs[0])

@@ -95,7 +95,6 @@ def trial_spec(
     """Returns the static half of a trial.
 
     Args:
-      config: what is trained.
       shape: the data's classes, rows and columns.
       split: whether there is a top model.
       model: that of the trial's method.
@@ -209,7 +208,6 @@ def check(config: Config, shape: DataShape, trials: pd.DataFrame) -> None:
     Every distinct chain is built once with concrete knobs.
 
     Args:
-      config: what is trained.
       shape: the data's classes, rows and columns.
       trials: the table of the sweep's trials.
 

@@ -71,7 +71,6 @@ def attack_variants(config: Config, num_classes: int, reads: Input) -> list[Atta
 
     Args:
       config: whose attacks they are.
-      num_classes: of the data.
       reads: the columns of the first party.
 
     Raises:
@@ -143,7 +142,6 @@ def make_attack(
     Args:
       identity: names the attack and its options.
       bottoms: of the parties that attack.
-      num_classes: of the data.
     """
     return attacks.TABLE[identity.attack](bottoms, num_classes, **dict(identity.options))
 
@@ -168,11 +166,6 @@ def federations(
 ) -> list[Federation]:
     """Returns the federations to train: those that the config names, else the honest one with model
     splitting (for its utility) and the first one that each attack is defined on.
-
-    Args:
-      config: what is trained.
-      variants: of its attacks.
-      num_classes: of the data.
     """
     kinds = set(config.federations)
     if not kinds:
