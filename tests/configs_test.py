@@ -76,7 +76,7 @@ def one_step(path):
 )
 def test_the_config_trains_one_step(path):
     static, layout, arguments = one_step(path)
-    program = programs.program(training.make_run, static, layout, *arguments)
+    program = programs.program(training.make_run, static, layout, arguments)
     snapshot, finite = program(*arguments)
     assert np.asarray(finite).all()
     assert float(snapshot.record.loss[0, 0]) != 0  # a loss with log dCor in it may be negative

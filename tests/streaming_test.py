@@ -85,7 +85,7 @@ def test_rows_of_another_sweep_have_a_program_of_their_own():
     layout = batch_layout.layout(2, 1)
     which = layout.pad(np.array([[0, 1], [1, 2]], np.int32))
     one, other = (Streamed(start + np.arange(6, dtype="int32").reshape(3, 2)) for start in (0, 100))
-    three = [programs.program(make_sum, (), layout, which, rows) for rows in (one, other, one)]
+    three = [programs.program(make_sum, (), layout, (which, rows)) for rows in (one, other, one)]
     assert three[0] is three[2] is not three[1]
     sums = [
         batch_layout.unpad(program(which, rows), 2) for program, rows in zip(three, (one, other))

@@ -77,7 +77,7 @@ def measured(trials: int, turns: int, shape: Shape) -> tuple[list[dict[str, Any]
         knobs = {knob: np.asarray([value], np.float32) for knob, value in attack.knobs.items()}
         one = case.run._replace(knobs=knobs)
         members = layout.pad(jax.tree.map(lambda a: np.stack([np.asarray(a)] * trials), one))
-        program = programs.program(make_attack_member, (static,), layout, members, common)
+        program = programs.program(make_attack_member, (static,), layout, (members, common))
         began = time.monotonic()
         program.compile(members, common)
         rows[name] = {"variants": len(variants), "compiling": time.monotonic() - began}

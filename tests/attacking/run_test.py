@@ -192,7 +192,7 @@ def program_for(name, options, plan):
     batch = batching.make_attack_batch(family, stored)
     inputs, layout = np.zeros(2, np.int32), batch_layout.layout(2)  # of as many training rows
     return programs.program(
-        batching.make_attack_member, (batch.static,), layout, inputs, batch.common
+        batching.make_attack_member, (batch.static,), layout, (inputs, batch.common)
     )
 
 

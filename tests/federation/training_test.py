@@ -46,7 +46,7 @@ def run(spec, epochs, margins=None):
     for number in range(epochs):
         now = training.epoch_of(number, plan.seeds, spec.num_rows)
         arguments = (member, snapshot), (table, weights, batch_layout.share(now))
-        program = programs.program(training.make_run, (spec, margins), layout, *arguments)
+        program = programs.program(training.make_run, (spec, margins), layout, arguments)
         snapshot, _ = program(*arguments)
     snapshot = snapshot._replace(state=snapshot.state._replace(run_key=jnp.zeros(layout.capacity)))
     return batch_layout.unpad(snapshot, MEMBERS)

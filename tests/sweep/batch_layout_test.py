@@ -103,11 +103,11 @@ def test_a_program_that_does_not_fit_is_not_run_and_fewer_members_at_once_are(mo
     assert said[0].endswith("goes on with 4")
     # where nobody stores the width, the same block goes on with fewer members at once
     dealt = dataclasses.replace(layout, dealt=True)
-    fitting = programs.program(make_sum, (), dealt, *arguments, fitting=True)
+    fitting = programs.program(make_sum, (), dealt, arguments, fitting=True)
     assert fitting.layout == batch_layout.Layout(8, 2, dealt=True)
     np.testing.assert_array_equal(batch_layout.unpad(fitting(*arguments), 8), expected)
     memory(1)  # one at a time is tried
-    one = programs.program(make_sum, (), layout, *arguments, fitting=True)
+    one = programs.program(make_sum, (), layout, arguments, fitting=True)
     assert one.layout.width == 1
     assert one.fits()
 
@@ -150,7 +150,7 @@ def requested(count=4, width=2, power=2, columns=(), dtype=np.float32, shared=ON
     layout = batch_layout.layout(count, width)
     members = layout.pad({"x": np.ones((count, *columns), dtype)})
     arguments = members, jax.tree.map(jnp.asarray, shared)
-    return programs.program(make_power, (power,), layout, *arguments, level=level), arguments
+    return programs.program(make_power, (power,), layout, arguments, level), arguments
 
 
 def test_equal_requests_share_one_program_and_others_do_not(cache):

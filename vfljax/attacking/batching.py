@@ -249,7 +249,7 @@ def _called(
     inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(batch.load, members))
     arguments = batch.layout.pad(inputs), batch.common
     program = programs.program(
-        make_attack_member, (batch.static,), batch.layout, *arguments, level=batch.level
+        make_attack_member, (batch.static,), batch.layout, arguments, batch.level
     )
     return program, inputs, arguments
 

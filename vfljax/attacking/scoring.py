@@ -303,7 +303,7 @@ class Scorer:
             of_draw = {**padded, "draw": draws, "scores": drawn}
             static, arguments = (canaries,), (AttackOutput(**of_draw), self._true)
             program = programs.program(
-                _make_scorer, static, layout, *arguments, level=self._level, fitting=True
+                _make_scorer, static, layout, arguments, self._level, fitting=True
             )
             figures = layout.unpad(program.run_whole(*arguments, count), count)
             return {k: v for k, v in figures.items() if tested or not k.startswith("test_")}

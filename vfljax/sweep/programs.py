@@ -289,9 +289,7 @@ def program(
     make: Callable[..., Callable[[PyTree, PyTree], PyTree]],
     static: tuple[Hashable, ...],
     layout: Layout,
-    members: PyTree,
-    shared: PyTree,
-    into: PyTree = None,
+    arguments: tuple[PyTree, ...],
     level: int | None = None,
     fitting: bool = False,
 ) -> Program:
@@ -301,17 +299,17 @@ def program(
       make: a function of a module, not a closure, so that the cache's key determines the program.
       static: its arguments.
       layout: of the members.
-      members, shared, into: arguments of a call, or their shapes.
+      arguments: members, shared and maybe ``into`` of a call, or their shapes.
       level: of ``compiler_options``.
       fitting: whether the width is halved, at the same capacity, until the program fits into a device's memory.
         This is for calls whose width is not stored.
     """
     while True:
-        key = (make, static, layout, level, _abstract((members, shared, into)))
+        key = (make, static, layout, level, _abstract(arguments))
         candidate = _cached(key, lambda layout=layout: Program(make(*static), layout, level))
         if not fitting or machine.offered().cpu:
             return candidate
-        candidate.compile(members, shared, into)
+        candidate.compile(*arguments)
         if candidate.fits():
             return candidate
         width = dividing_width(layout.capacity, layout.width // 2)

@@ -88,7 +88,7 @@ class Trainer:
         self._zeros: training.Snapshot | None = None  # an empty snapshot of all members of a call
         static, arguments = ((spec, margins), (self.start(shard), self.shared(0), self._spare()))
         self.program = programs.program(
-            training.make_run, static, self.layout, *arguments, self.level
+            training.make_run, static, self.layout, arguments, self.level
         )
         self.program.compile(*arguments, pool)
 
@@ -163,7 +163,7 @@ class Trainer:
         static = (initial.models(self.group.spec, self.readers),)
         layout, level = self.evaluation_layout, self.plan.effort.evaluation
         program = programs.program(
-            make_evaluate, static, layout, trained, bare, level=level, fitting=True
+            make_evaluate, static, layout, (trained, bare), level, fitting=True
         )
         bottoms = {str(p): bottom for p, bottom in enumerate(weights.bottoms)}
         tree = {"bottoms": bottoms, "active": weights.active}
