@@ -194,7 +194,12 @@ class Compiled:
     """A program that needs so many bytes for its arguments and results, and for each that it maps."""
 
     def __init__(self, ends, each, width):
-        self.ends, self.running = ends, each * width
+        self.ends, self.running, self.width = ends, each * width, width
+
+    def __call__(self, most):
+        if self.width > most:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating")
+        return self.width
 
     def memory_analysis(self):
         names = "argument", "output", "alias", "temp"
@@ -221,7 +226,7 @@ def test_an_accelerator_offers_what_its_smallest_device_has_and_a_cpu_has_no_lim
         assert offer.part(0.5, 7) == (7 if math.isinf(memory) else memory // 2)
 
 
-def test_the_width_is_halved_until_the_memory_analysis_says_that_it_fits(monkeypatch):
+def test_the_width_is_halved_until_it_fits_by_the_memory_analysis_and_the_call(monkeypatch):
     widths = []
 
     def compile_for(width):
@@ -237,8 +242,14 @@ def test_the_width_is_halved_until_the_memory_analysis_says_that_it_fits(monkeyp
     ):
         offers(monkeypatch, memory=memory)
         widths.clear()
-        machine.compile_fitting(compile_for, 100)
+        assert machine.run_fitting(compile_for, 100, (100,)) == tried[-1]
         assert widths == tried
+    # what the analysis does not say, the call does
+    offers(monkeypatch, memory=math.inf)
+    assert machine.run_fitting(compile_for, 100, (30,)) == 25
+    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
+        machine.run_fitting(compile_for, 100, (0,))
+    assert widths[-1] == 1
     nothing_said = type("Silent", (), {"memory_analysis": lambda self: None})()
     assert machine.fits(nothing_said)
 

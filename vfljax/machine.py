@@ -108,16 +108,24 @@ def fits(compiled: Any) -> bool:
     return math.isinf(limit) or needed_bytes(compiled) <= limit
 
 
-def compile_fitting(compile_for: Callable[[int], Any], width: int) -> Any:
-    """Returns a compiled program that fits into a device's memory, or that maps one member at once.
+def run_fitting(compile_for: Callable[[int], Any], width: int, arguments: tuple[Any, ...]) -> Any:
+    """Returns the results of a program, whose members at once are halved, down to one, while it needs more
+    memory than a device has.
 
     Args:
       compile_for: compiles the program for a number of members at once.
-      width: the number to begin with, which is halved until the program fits.
+      width: the number to begin with.
+      arguments: of the program.
     """
-    while not fits(compiled := compile_for(width)) and width > 1:
+    while True:
+        compiled = compile_for(width)
+        try:
+            if width == 1 or fits(compiled):
+                return jax.block_until_ready(compiled(*arguments))
+        except jax.errors.JaxRuntimeError as error:
+            if width == 1 or not exhausted(error):
+                raise
         width //= 2
-    return compiled
 
 
 def rows_at_once(rows: int) -> int:

@@ -75,8 +75,7 @@ def teacher_scores(
     # the table is an argument, because a constant would be compiled into the program
     given = tuple(map(jnp.asarray, lessons)), table._replace(scores=None)
     lower = jax.jit(all_teachers, static_argnums=2).lower
-    train = machine.compile_fitting(lambda together: lower(*given, together).compile(), together)
-    return train(*given)
+    return machine.run_fitting(lambda width: lower(*given, width).compile(), together, given)
 
 
 def make_teachers(

@@ -124,8 +124,9 @@ def _train(maker: DefenseSpec, identities: Sequence[Identity], num_classes: int)
 
     given = jnp.asarray(seeds), knobs
     lower = jax.jit(all_of_them, static_argnums=2).lower
-    train = machine.compile_fitting(lambda together: lower(*given, together).compile(), together)
-    trained = jax.device_get(train(*given))
+    trained = jax.device_get(
+        machine.run_fitting(lambda width: lower(*given, width).compile(), together, given)
+    )
     if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(trained)):
         raise UserError(f"a codebook of {maker.name} diverged: lower its learning_rate.")
     return trained
