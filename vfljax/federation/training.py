@@ -182,6 +182,44 @@ def make_start(spec: Spec) -> Callable[[Member, Table, Weights], Snapshot]:
     return start
 
 
+def _make_train_batch(
+    spec: Spec, margins: Margins | None
+) -> Callable[..., tuple[tuple[State, Any], Any]]:
+    """Makes ``train_batch((member, table, anchor), carry, turn) -> (carry, (crossed, metrics, watched))``.
+
+    ``anchor`` has the columns of one row that is the same for the whole run. The carry is the state and what is
+    recorded of the first ``spec.recorded_rows`` rows, if these are not all. If they are, ``crossed`` has the
+    exchange of the batch. ``watched`` are the ``margins`` after the step.
+    """
+    step, inputs_of = make_step(spec), last_layer.make_inputs(spec)
+    kept = spec.recorded_rows
+
+    def train_batch(
+        trial: tuple[Member, Table, tuple[Array, ...]], carry: tuple[State, Any], turn: Turn
+    ) -> tuple[tuple[State, Any], Any]:
+        (member, table, anchor), (state, records), index = trial, carry, turn.index
+        # equal to what the state holds, and known before the scan: draws depend on nothing else
+        state = state._replace(step=turn.step, run_key=turn.run_key)
+        raw = table.train[member.seed, index]
+        scores = None if table.scores is None else table.scores[member.teacher, index]
+        features = rows_of(table, member.seed, raw)
+        labels = labels_of(table, member.seed, raw)
+        batch = Batch(features, anchor, labels, index, scores)
+        inputs = inputs_of(state, batch)
+        state, exchange, batch_metrics = step(state, batch, member.hparams)
+        watched = margins(state, member, table) if margins else ()
+        crossed = (exchange.embeddings, exchange.gradients, inputs)
+        if kept < spec.num_rows:
+            slot = jnp.where(index < kept, index, kept)  # ``kept`` is past the end: dropped
+            records = jax.tree.map(
+                lambda buffer, a: buffer.at[slot].set(a, mode="drop"), records, crossed
+            )
+            crossed = ()
+        return (state, records), (crossed, batch_metrics, watched)
+
+    return train_batch
+
+
 def make_epoch(
     spec: Spec, make_margins: Callable[[Spec], Margins] | None = None
 ) -> Callable[[Snapshot, Member, Table, Epoch], Snapshot]:
@@ -195,12 +233,11 @@ def make_epoch(
       spec: structure of the program.
       make_margins: makes the ``Margins`` that are computed after each step; None: none are.
     """
-    step, margins = make_step(spec), make_margins and make_margins(spec)
-    inputs_of = last_layer.make_inputs(spec)
+    margins = make_margins and make_margins(spec)
+    train_batch = _make_train_batch(spec, margins)
     full = spec.num_rows // spec.batch_size
     rest = 0 if spec.drop_last else spec.num_rows - full * spec.batch_size
-    kept = spec.recorded_rows
-    few = kept < spec.num_rows
+    few = spec.recorded_rows < spec.num_rows
 
     def epoch(snapshot: Snapshot, member: Member, table: Table, now: Epoch) -> Snapshot:
         check_table(table)
@@ -209,27 +246,7 @@ def make_epoch(
         chex.assert_axis_dimension(table.train, 1, spec.num_rows)
         order, place = now.order[member.seed], now.place[member.seed]
         anchor = rows_of(table, member.seed, table.train[member.seed, :1])
-
-        def train_batch(carry: tuple[State, Any], turn: Turn) -> tuple[tuple[State, Any], Any]:
-            (state, records), index = carry, turn.index
-            # equal to what the state holds, and known before the scan: draws depend on nothing else
-            state = state._replace(step=turn.step, run_key=turn.run_key)
-            raw = table.train[member.seed, index]
-            scores = None if table.scores is None else table.scores[member.teacher, index]
-            features = rows_of(table, member.seed, raw)
-            labels = labels_of(table, member.seed, raw)
-            batch = Batch(features, anchor, labels, index, scores)
-            inputs = inputs_of(state, batch)
-            state, exchange, batch_metrics = step(state, batch, member.hparams)
-            watched = margins(state, member, table) if margins else ()
-            crossed = (exchange.embeddings, exchange.gradients, inputs)
-            if few:
-                slot = jnp.where(index < kept, index, kept)  # ``kept`` is past the end: dropped
-                records = jax.tree.map(
-                    lambda buffer, a: buffer.at[slot].set(a, mode="drop"), records, crossed
-                )
-                crossed = ()
-            return (state, records), (crossed, batch_metrics, watched)
+        train = functools.partial(train_batch, (member, table, anchor))
 
         record, parts, pieces = snapshot.record, [], []
         empty = jax.tree.map(jnp.zeros_like, (record.embeddings, record.gradients, record.inputs))
@@ -241,7 +258,7 @@ def make_epoch(
                 snapshot.state.step + jnp.arange(full, dtype=jnp.int32),
                 jnp.broadcast_to(snapshot.state.run_key, (full,)),
             )
-            carry, (crossed, batch_metrics, watched) = hoisting.scan(train_batch, carry, turns)
+            carry, (crossed, batch_metrics, watched) = hoisting.scan(train, carry, turns)
             pieces.append(jax.tree.map(jnp.ravel, watched))
             flat = jax.tree.map(lambda a: a.reshape(-1, a.shape[-1]), crossed)
             parts.append(
@@ -250,13 +267,13 @@ def make_epoch(
         if rest:
             last = order[spec.num_rows - rest :]
             turn = Turn(last, carry[0].step, carry[0].run_key)
-            carry, (crossed, batch_metrics, watched) = train_batch(carry, turn)
+            carry, (crossed, batch_metrics, watched) = train(carry, turn)
             pieces.append(watched)
             parts.append((crossed, batch_metrics.loss * rest, batch_metrics.correct))
         state, records = carry
 
         sent_rows = full * spec.batch_size + rest
-        place = place[:kept]
+        place = place[: spec.recorded_rows]
         was_sent = place < sent_rows
         where = jnp.minimum(place, sent_rows - 1)
         # The place of a recorded row is counted among the recorded rows alone, so that what an attack takes
@@ -276,7 +293,7 @@ def make_epoch(
         )
         observed = record.observed
         if margins:
-            pooled = (jnp.concatenate(parts) for parts in zip(*pieces, strict=True))
+            pooled = (jnp.concatenate(of_steps) for of_steps in zip(*pieces, strict=True))
             observed = observed.at[now.number].set(metrics.auc(*pooled))
         loss = sum(part[1] for part in parts) / sent_rows
         correct = sum(part[2] for part in parts) / sent_rows
