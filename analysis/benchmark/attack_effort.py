@@ -58,8 +58,8 @@ def measured(
       only: names of attacks; () for all.
     """
     stored = protocol.opened(workdir, None)
-    units = [unit for unit in store.units_of(stored.header) if unit.kind == ATTACK]
-    named = (shard["name"] for shard in stored.header["shards"])
+    units = [unit for unit in store.units_of(stored.begun.header) if unit.kind == ATTACK]
+    named = (shard["name"] for shard in stored.begun.header["shards"])
     shards = [name for name in named if store.finished(workdir, shard_unit(name))]
     trained = store.read_results(workdir, shards).select(run.TRIAL).to_pylist()
     for name in dict.fromkeys(unit.program for unit in units if not only or unit.program in only):

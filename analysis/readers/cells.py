@@ -68,7 +68,9 @@ def cells(
         panel = SPLIT if federation_of(of.row["federation"]).split else NO_SPLIT
         for name, reader in readers.items():
             scores = [protocol.scores_of(name, reader, of, each, classes) for each in drawn]
-            outputs.append(protocol.output(of, np.stack(scores), known, stored.header["naming"]))
+            outputs.append(
+                protocol.output(of, np.stack(scores), known, stored.begun.header["naming"])
+            )
             found.append((of.row["configuration"], panel, of.row["seed"], name))
         say(f"{workdir.name}: read {number + 1} of {len(trials)} trials")
     leaks = [figures["leak"] for figures in stored.scorer.figures_on_host(outputs)]

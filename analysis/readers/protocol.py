@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from vfljax.attacking import run
-from vfljax.attacking.families import Stored
+from vfljax.attacking.families import Begun, Stored
 from vfljax.attacking.scoring import AttackOutput
 from vfljax.attacking.view import CommonData, attack_input, common_data, known_rows, view_of
 from vfljax.errors import UserError, raised, short_path
@@ -77,7 +77,7 @@ class Seen(NamedTuple):
 def opened(workdir: pathlib.Path, data_dir: str | None = None) -> Stored:
     """Returns a stored sweep, finished or not, as attacks are given it."""
     plan = running.stored_plan(workdir, data_dir=data_dir, unfinished=True)
-    return run.opened_sweep(plan, workdir, read_header(workdir))
+    return run.opened_sweep(Begun(plan, workdir, read_header(workdir)))
 
 
 def attackers_of(stored: Stored, federation: str) -> tuple[tuple[int, ...], ...]:
@@ -105,7 +105,7 @@ def seen(stored: Stored, rows: Sequence[Mapping[str, Any]]) -> Iterator[Seen]:
             continue
         agreed = Agreed(specs[row["shard"]].batch_size)
         for attackers in attackers_of(stored, row["federation"]):
-            given = attack_input(stored.workdir, row, "", {}, attackers, False, mates=True)
+            given = attack_input(stored.begun.workdir, row, "", {}, attackers, False, mates=True)
             view = jax.device_get(view_of(given, common[attackers], agreed))
             yield Seen(row, attackers, view, common[attackers])
 

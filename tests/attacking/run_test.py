@@ -186,7 +186,7 @@ def program_for(name, options, plan):
     spec = without_defenses(plan.groups[0].spec)
     group = jobs.ViewGroup("split", (0,), spec, 0)
     arrays = split_arrays(plan.dataset.labels, plan.splits)
-    stored = families.Stored(plan, None, {}, arrays, None, {})
+    stored = families.Stored(families.Begun(plan, None, {}), plan, arrays, None, {})
     job = jobs.Job(jobs.ATTACK, variant, group, 0, 0, {"trial": 0})
     (family,) = families.families_of([(variant, [job])])
     batch = batching.make_attack_batch(family, stored)

@@ -14,9 +14,10 @@ from tests.refusals import refused
 from tests.store.units_test import entry, header_of
 from tests.sweeps import comparable, is_shard, silent, tiny
 from vfljax import datasets, store
+from vfljax.attacking.families import Begun
 from vfljax.errors import UserError
 from vfljax.launching import running, work
-from vfljax.launching.work import Begun, Queue
+from vfljax.launching.work import Queue
 from vfljax.store.claims import TRIES
 from vfljax.sweep import train
 from vfljax.sweep.grid import parse

@@ -28,16 +28,23 @@ def none_rejected(shards: tuple[str, ...]) -> Collection[tuple[int, str]]:
     return ()
 
 
-class Stored(NamedTuple):
-    """What attacks need of a stored sweep."""
+class Begun(NamedTuple):
+    """A sweep whose units can be made."""
 
-    plan: Plan  # restricted to the recorded rows
+    plan: Plan  # divided as the header
     workdir: pathlib.Path
     header: Mapping[str, Any]
+    rejected: Rejected = none_rejected  # on which dear attacks are not run
+
+
+class Stored(NamedTuple):
+    """What attacks need of a sweep."""
+
+    begun: Begun
+    plan: Plan  # of the sweep, restricted to the recorded rows
     arrays: Mapping[str, np.ndarray]  # the splits
     scorer: Scorer
     variants: Mapping[str, AttackVariant | None]  # by key; None: this process cannot run it
-    rejected: Rejected = none_rejected
 
 
 class Family(NamedTuple):

@@ -56,7 +56,7 @@ def filled(run: AttackInput, bottoms: tuple[nn.Module, ...], widest: int) -> Att
 
 def loader(family: Family, stored: Stored) -> Callable[[Job], AttackInput]:
     """Returns a function that loads a member's ``AttackInput``, for UNTRAINED with untrained bottoms."""
-    plan, workdir = stored.plan, stored.workdir
+    plan, workdir = stored.plan, stored.begun.workdir
     reads = {name for variant in family.variants for name in variant.attack.reads}
 
     @functools.cache

@@ -65,7 +65,7 @@ def run(unit: store.Unit, stored: Stored) -> None:
         figures = stored.scorer.figures_on_host(outputs)
         rows += [head | values for head, values in zip(heads, figures, strict=True)]
     cost = {"seconds": time.monotonic() - began, "rows": len(rows)}
-    store.write_rows(stored.workdir, unit.name, rows, cost=cost)
+    store.write_rows(stored.begun.workdir, unit.name, rows, cost=cost)
 
 
 def fitted(

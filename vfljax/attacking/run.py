@@ -16,7 +16,7 @@ import jax
 from vfljax import attacks, plugins, store
 from vfljax.attacking import cascade, local_only
 from vfljax.attacking.batching import compile_attack_batch, make_attack_batch, run_attack_batch
-from vfljax.attacking.families import Family, Rejected, Stored, families_of, none_rejected
+from vfljax.attacking.families import Begun, Family, Stored, families_of
 from vfljax.attacking.jobs import (
     ALL_LABELS,
     ATTACK,
@@ -35,7 +35,7 @@ from vfljax.store.units import LOCAL_ONLY
 from vfljax.sweep import batch_layout, profile, programs, shard_trainer
 from vfljax.sweep.grid import defense_values
 from vfljax.sweep.known import split_arrays
-from vfljax.sweep.plan import Plan, recorded
+from vfljax.sweep.plan import recorded
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.sharding import mapped_at_once
 from vfljax.sweep.variants import AttackVariant, attackers_of
@@ -45,16 +45,10 @@ from vfljax.types import federation_of
 TRIAL = [*("trial", "configuration", "defenses", "seed", "federation", "status", "shard", "member")]
 
 
-def opened_sweep(
-    plan: Plan, workdir: pathlib.Path, header: Mapping[str, Any], rejected: Rejected = none_rejected
-) -> Stored:
-    """Returns what attacks need of a sweep.
-
-    Args:
-      plan: of the sweep, divided as its header.
-      rejected: the configurations on which dear attacks are not run.
-    """
-    plan, entries = recorded(plan), header["attacks"].items()
+def opened_sweep(begun: Begun) -> Stored:
+    """Returns what attacks need of a sweep."""
+    plan, header = recorded(begun.plan), begun.header
+    entries = header["attacks"].items()
     variants = {key: from_entry(entry, plan) for key, entry in entries if entry["status"] == "ok"}
     width = mapped_at_once(plan.experiment, few=plan.effort.attacks == 0)
     arrays = split_arrays(
@@ -67,7 +61,7 @@ def opened_sweep(
     if plan.dataset.recording is not None and plan.dataset.recording.rows is not None:
         arrays["rows"] = plan.dataset.recording.rows
     scorer = Scorer(arrays, width, header["naming"], plan.effort.scoring, plan.positive)
-    return Stored(plan, workdir, header, arrays, scorer, variants, rejected)
+    return Stored(begun, plan, arrays, scorer, variants)
 
 
 def can_run(unit: store.Unit, header: Mapping[str, Any]) -> bool:
@@ -151,11 +145,11 @@ def _todo(work: _Work) -> tuple[AttackVariant, list[Job]]:
 def _trained_shards(unit: store.Unit, stored: Stored) -> list[tuple[str, str]]:
     """Returns the units and the names of a unit's shards that are trained."""
     pairs = zip(unit.needs, unit.shards, strict=True)
-    return [(name, shard) for name, shard in pairs if store.finished(stored.workdir, name)]
+    return [(name, shard) for name, shard in pairs if store.finished(stored.begun.workdir, name)]
 
 
 def _work(unit: store.Unit, stored: Stored) -> _Work:
-    workdir, variant = stored.workdir, stored.variants[unit.of]
+    workdir, variant = stored.begun.workdir, stored.variants[unit.of]
     assert variant is not None, "the unit cannot be run"
     names = [shard for _, shard in _trained_shards(unit, stored)]
     trained = store.read_results(workdir, names).select(TRIAL).to_pylist()
@@ -171,7 +165,7 @@ def _work(unit: store.Unit, stored: Stored) -> _Work:
 
 
 def _attack(units: Sequence[store.Unit], stored: Stored, ahead: programs.Spent) -> None:
-    workdir, began, before = stored.workdir, time.monotonic(), programs.spent()
+    workdir, began, before = stored.begun.workdir, time.monotonic(), programs.spent()
     there = _trained_shards(units[0], stored)
     for name, _ in there:
         store.verify_unit(workdir, name)
@@ -226,7 +220,7 @@ def _settled(
     """
     configuration = {row["trial"]: row["configuration"] for row in trained if row["defenses"]}
     jobs = [job for job in jobs if job.row["trial"] in configuration]
-    cheaper = [name for name in unit.after if (stored.workdir / name).is_dir()]
+    cheaper = [name for name in unit.after if (stored.begun.workdir / name).is_dir()]
 
     def about(row: Mapping[str, Any]) -> dict[str, Any]:
         variant = stored.variants[row["variant"]]
@@ -234,12 +228,12 @@ def _settled(
         return {
             **row,
             "configuration": configuration[row["trial"]],
-            "known": row["known"] or stored.header["naming"],
+            "known": row["known"] or stored.begun.header["naming"],
             "cost": attacks.TABLE[variant.name].cost,
             "role": cascade.role_of(variant.attack),
         }
 
-    rows = store.read_rows(stored.workdir, cheaper).to_pylist()
+    rows = store.read_rows(stored.begun.workdir, cheaper).to_pylist()
     rows = [row for row in rows if row["trial"] in configuration]
     labels = cascade.settled_by(map(about, rows), [about(job.figures({})) for job in jobs])
     return {job.key: label for job, label in zip(jobs, labels, strict=True) if label}
@@ -254,7 +248,7 @@ def _rejected(unit: store.Unit, jobs: Sequence[Job], stored: Stored) -> set[tupl
     able = [job for job in jobs if job.what in (ATTACK, ALL_LABELS) and job.row["defenses"]]
     if not dear or not able or cascade.role_of(variant.attack) != "attack":
         return set()
-    rejected = {*stored.rejected(unit.shards)}
+    rejected = {*stored.begun.rejected(unit.shards)}
     places = (
         (job.row["configuration"], federation_of(job.row["federation"]).panel) for job in able
     )
@@ -287,7 +281,7 @@ def _run_family(
     def save() -> None:
         for name, work in works.items():
             if work.rows:
-                store.write_partial_rows(stored.workdir, name, [*work.rows.values()])
+                store.write_partial_rows(stored.begun.workdir, name, [*work.rows.values()])
 
     try:
         while left:

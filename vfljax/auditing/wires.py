@@ -17,7 +17,7 @@ import pandas as pd
 
 from vfljax import defenses, plugins, store
 from vfljax.attacking.batching import batch_scores, make_attack_batch
-from vfljax.attacking.families import families_of
+from vfljax.attacking.families import Begun, families_of
 from vfljax.attacking.jobs import ATTACK, jobs_of, planned
 from vfljax.attacking.run import opened_sweep
 from vfljax.auditing.wires_agreement import checked, recordings_of
@@ -156,7 +156,7 @@ def _predict(
 ) -> None:
     """Writes each row's class by every attack, at its first knobs, and the margin over the next class, or its
     score if labels are numbers."""
-    stored = opened_sweep(plan, workdir, header)
+    stored = opened_sweep(Begun(plan, workdir, header))
     trained = store.read_results(workdir, [shard.name for shard in plan.shards]).to_pylist()
     tables: dict[tuple[int, int], dict[str, HostArray]] = {}
     for each in (each for each in variants if not each.skipped):

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from vfljax import store
+from vfljax.attacking.families import Begun
 from vfljax.errors import UserError, user_path
 from vfljax.launching.backends import Engine, Handle, opened
-from vfljax.launching.work import POLL, Begun, May, Outcome, Queue, Say, Work, work
+from vfljax.launching.work import POLL, May, Outcome, Queue, Say, Work, work
 from vfljax.launching.worker import Worker
 from vfljax.sweep.progress import Progress
 

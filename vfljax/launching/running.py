@@ -11,21 +11,12 @@ import jax
 
 from vfljax import store
 from vfljax.attacking import run
+from vfljax.attacking.families import Begun
 from vfljax.attacking.jobs import planned
 from vfljax.attacking.planning import extended
 from vfljax.config import Config, changed
 from vfljax.errors import UserError, unknown
-from vfljax.launching.work import (
-    Begun,
-    May,
-    Outcome,
-    Say,
-    Work,
-    anything,
-    begin,
-    check_contracts,
-    work,
-)
+from vfljax.launching.work import May, Outcome, Say, Work, anything, begin, check_contracts, work
 from vfljax.report import controls, fresh, page, terminal
 from vfljax.report.judged import CONFIRMED, judge_sweep
 from vfljax.store.units import ATTACK, LOCAL_ONLY

@@ -18,7 +18,7 @@ import jax
 
 from vfljax import datasets, store, testing
 from vfljax.attacking import run
-from vfljax.attacking.families import Rejected, Stored, none_rejected
+from vfljax.attacking.families import Begun, Stored
 from vfljax.attacking.jobs import planned
 from vfljax.attacking.planning import extended
 from vfljax.config import Config
@@ -30,7 +30,6 @@ from vfljax.store.claims import TRIES, file_name_of
 from vfljax.store.units import ATTACK, LOCAL_ONLY, SHARD
 from vfljax.sweep import initial, programs, train
 from vfljax.sweep.grid import defense_values
-from vfljax.sweep.plan import Plan
 from vfljax.sweep.progress import Progress, heartbeat
 from vfljax.sweep.variants import static_options
 
@@ -38,15 +37,6 @@ POLL = 0.5  # seconds between looks at units that other processes have claimed
 
 Say = Callable[[str], None]
 May = Callable[[Unit], bool]
-
-
-class Begun(NamedTuple):
-    """A sweep whose units can be made."""
-
-    plan: Plan  # divided as the header
-    workdir: pathlib.Path
-    header: Mapping[str, Any]
-    rejected: Rejected = none_rejected  # on which dear attacks are not run
 
 
 class Outcome(NamedTuple):
@@ -338,7 +328,7 @@ class _Maker:
             return
         self.close()
         if self._stored is None:
-            self._stored = run.opened_sweep(*self.begun)
+            self._stored = run.opened_sweep(self.begun)
         self._compile_ahead(units, self._stored)
         ahead = self._ahead.get(unit.program, programs.Spent())
         self._ahead[unit.program] = programs.Spent()

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from vfljax import machine, plugins, store
 from vfljax.attacking import run
+from vfljax.attacking.families import Begun
 from vfljax.errors import UserError
-from vfljax.launching.work import Begun, work
+from vfljax.launching.work import work
 from vfljax.sweep import train
 from vfljax.sweep.grid import parse
 
