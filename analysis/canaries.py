@@ -20,8 +20,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from vfljax import store
+from vfljax.report.frames import read_frames
 from vfljax.report.lower_limits import strongest_guesses, told_by_columns
-from vfljax.report.rows import read_frames
 from vfljax.types import HostArray
 
 CLAIMED = 1.0  # configs/canaries.py

@@ -47,11 +47,11 @@ from vfljax.config import as_axis, from_file
 from vfljax.report import decision, verdicts
 from vfljax.report.costs import Cost
 from vfljax.report.decision import LOOKS, Answer, Evidence, Reason, Row
+from vfljax.report.frames import Frames, read_frames
 from vfljax.report.fresh import seeds_for
 from vfljax.report.judge import judge
 from vfljax.report.limits import LEVEL, Floats, half_row
 from vfljax.report.points import points_of
-from vfljax.report.rows import Frames, read_frames
 from vfljax.report.verdicts import EXCESS, Verdict
 from vfljax.sweep.grid import experiment_of
 

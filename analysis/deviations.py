@@ -28,7 +28,7 @@ import pandas as pd
 
 from vfljax import store
 from vfljax.report import tables
-from vfljax.report.rows import read_frames
+from vfljax.report.frames import read_frames
 from vfljax.types import MALICIOUS, SPLIT, federation_of
 
 Row = dict[str, Any]

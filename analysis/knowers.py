@@ -19,8 +19,8 @@ import pandas as pd
 
 from vfljax import defenses, store
 from vfljax.report import tables
+from vfljax.report.frames import read_frames
 from vfljax.report.points import members_of, points_of
-from vfljax.report.rows import read_frames
 from vfljax.types import NO_SPLIT, SPLIT
 
 

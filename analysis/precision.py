@@ -29,9 +29,9 @@ import vfljax
 from configs.precision import get_config
 from vfljax import store
 from vfljax.report import tables
+from vfljax.report.frames import PANELS
 from vfljax.report.judged import Judged, judged
 from vfljax.report.limits import SHOWN_LEVEL, limits
-from vfljax.report.rows import PANELS
 from vfljax.sweep.grid import experiment_of
 
 EXACT, ROUNDED, CONTROL = "float32", "bfloat16", "control"

@@ -11,7 +11,7 @@ from analysis import deviations, knowers, precision
 from tests.report.made import made
 from vfljax import config as config_file
 from vfljax import store
-from vfljax.report.rows import read_frames
+from vfljax.report.frames import read_frames
 from vfljax.store import header
 
 

@@ -43,8 +43,9 @@ from vfljax.auditing import suite
 from vfljax.config import Goal
 from vfljax.errors import UserError
 from vfljax.launching import running
-from vfljax.report import lower_limits, rows
+from vfljax.report import lower_limits
 from vfljax.report.costs import costs
+from vfljax.report.frames import read_frames
 from vfljax.report.judge import LOCAL_ONLY_LEADER
 from vfljax.report.judged import Judged
 from vfljax.report.points import members_of, points_of
@@ -192,7 +193,7 @@ def _claims(chain: Mapping[str, Any]) -> bool:
 
 def _chosen(tuning: StoredSweep, method: str) -> Places:
     """Returns the place of the strongest strength of a method that keeps each share of the gain."""
-    _, trials, facts, _ = rows.read_frames(tuning)
+    _, trials, facts, _ = read_frames(tuning)
     bare = trials.loc[trials["method"] == UNDEFENDED, "configuration"].iloc[0]
     of_method = trials[trials["method"] == method]
     members = sorted(set(of_method["configuration"]))

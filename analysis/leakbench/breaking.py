@@ -30,8 +30,8 @@ from vfljax.attacking.scoring import AttackOutput, Scorer
 from vfljax.datasets.npz import arrays as arrays_of
 from vfljax.datasets.splits import label_groups
 from vfljax.errors import UserError, short_path, unknown
+from vfljax.report.frames import scored_rows
 from vfljax.report.limits import SHOWN_LEVEL, half_row, limits
-from vfljax.report.rows import scored_rows
 from vfljax.sweep import train
 from vfljax.sweep.grid import parse
 from vfljax.sweep.known import split_arrays

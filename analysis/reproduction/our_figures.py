@@ -25,7 +25,8 @@ from analysis.reproduction.comparisons import Compared
 from analysis.reproduction.papers import Number
 from vfljax import attacks, store
 from vfljax.config import Config, Reproduces
-from vfljax.report import rows, tables
+from vfljax.report import tables
+from vfljax.report.frames import read_frames
 from vfljax.report.points import points_of
 from vfljax.types import NO_SPLIT, SPLIT, federation_of
 
@@ -127,7 +128,7 @@ class _Finder:
 
     def __init__(self, sweep: store.StoredSweep, reproduces: Reproduces) -> None:
         self._sweep, self._reproduces = sweep, reproduces
-        trials = rows.read_frames(sweep).trials
+        trials = read_frames(sweep).trials
         self._points = points_of(trials).sort_index()
         self._trials = trials[~trials["diverged"]]
         self._attacks = published_figures(sweep)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.reproduction.our_figures import published_figures
-from vfljax.report import rows
+from vfljax.report.frames import read_frames
 from vfljax.report.limits import SHOWN_LEVEL, Limits, limits
 from vfljax.report.points import points_of
 from vfljax.store import StoredSweep
@@ -49,7 +49,7 @@ class SeedFigures(NamedTuple):
 
 def seed_figures(sweep: StoredSweep) -> SeedFigures:
     """Returns the figures of a stored sweep."""
-    trials = rows.read_frames(sweep).trials
+    trials = read_frames(sweep).trials
     points = points_of(trials).sort_index()
     points = points.join(pd.DataFrame.from_dict(points.pop("knobs").to_dict(), orient="index"))
     oriented = "oriented_" if "test_oriented_accuracy" in trials else ""

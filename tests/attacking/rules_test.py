@@ -8,7 +8,7 @@ from tests.sweeps import attack, attack_units, by_label, comparable, drop_units
 from vfljax import attacks, store
 from vfljax.attacking import run
 from vfljax.report import not_run
-from vfljax.report import rows as report_rows
+from vfljax.report.frames import read_frames
 from vfljax.report.judged import judge_sweep
 from vfljax.store.check import SOUND
 
@@ -36,7 +36,7 @@ def rows_of(workdir, rule):
 
 def reported(workdir):
     """The labels of the direct attack's rows in a report."""
-    rows = report_rows.read_frames(store.load(workdir)).rows
+    rows = read_frames(store.load(workdir)).rows
     return {*rows.loc[rows["panel"] == "no_split", "label"]}
 
 

@@ -1,6 +1,6 @@
 """Judging in loops over lists of dicts: one number for each run, verdicts, costs and chosen operating points.
 
-Rows and trials are records of the frames of ``vfljax.report.rows``. A missing number is None or NaN.
+Rows and trials are records of the frames of ``vfljax.report.frames``. A missing number is None or NaN.
 """
 
 import math

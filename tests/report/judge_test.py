@@ -10,8 +10,8 @@ from tests.reference import judge as twin
 from tests.report.made import ALONE, FACTS, NAN, WOBBLE, attack, learner, sweep, trial
 from vfljax.config import Goal
 from vfljax.report.costs import Cost
+from vfljax.report.frames import Facts
 from vfljax.report.judge import judge
-from vfljax.report.rows import Facts
 from vfljax.report.verdicts import MEANINGS, VERDICTS, Verdict
 
 

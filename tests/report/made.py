@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from tests.sweeps import columns
 from vfljax.report.families import Applying
+from vfljax.report.frames import Facts, Frames
 from vfljax.report.judged import Judged, decided, judge_frames
-from vfljax.report.rows import Facts, Frames
 from vfljax.store import StoredSweep
 from vfljax.sweep.grid import parse
 

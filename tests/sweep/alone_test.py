@@ -8,7 +8,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from tests import sweeps
 from tests.sweeps import tiny
-from vfljax.report.rows import _best_alone
+from vfljax.report.frames import _best_alone
 from vfljax.sweep.alone import ALONE_LEARNERS, ROUNDS, Alone, _standardized
 from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan

@@ -5,7 +5,7 @@ import pytest
 
 from tests.sweeps import report_of, train
 from vfljax.errors import UserError
-from vfljax.report import rows
+from vfljax.report.frames import read_frames
 from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
 
@@ -65,7 +65,7 @@ def test_hubers_loss_is_of_numbers():
 
 def test_a_report_of_numbers_has_concordances_and_r2(tmp_path):
     stored = train(tmp_path, TINY)
-    frames = rows.read_frames(stored)
+    frames = read_frames(stored)
     facts = frames.facts
     assert (facts.scale, facts.chance, facts.utility, facts.guess) == (
         "concordance",

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from vfljax import store
 from vfljax.errors import UnknownError, UserError, imported, short_path, unknown
-from vfljax.report import rows as report_rows
+from vfljax.report.frames import read_frames
 from vfljax.report.judged import Judged
 from vfljax.report.limits import half_row, limits
 from vfljax.report.points import points_of
@@ -86,9 +86,9 @@ def _wide(knobs: pd.Series) -> pd.DataFrame:
 def leak_frame(judged: Judged) -> pd.DataFrame:
     """Returns a row for every attack on every trial, with what was attacked and with which options.
 
-    To the columns of ``report.rows`` it adds ``method``, ``configuration_label``, the ``excess`` over the best
-    local-only learner of the same attackers, known labels, draws and seed, the knobs of the configuration, and
-    the attack's options as ``attack.NAME``, beside its numeric knobs.
+    To the columns of ``report.frames`` it adds ``method``, ``configuration_label``, the ``excess`` over the
+    best local-only learner of the same attackers, known labels, draws and seed, the knobs of the configuration,
+    and the attack's options as ``attack.NAME``, beside its numeric knobs.
     """
     rows, trials = judged.rows, judged.trials
     attacks = rows[rows["role"] != "learner"].copy()
@@ -237,7 +237,7 @@ def compare(a: store.StoredSweep, b: store.StoredSweep) -> pd.DataFrame:
         raise UserError(
             f"{a.workdir} and {b.workdir} have other data or splits: seeds are paired only if these are equal."
         )
-    scored = half_row(report_rows.read_frames(a).facts.scored_rows)
+    scored = half_row(read_frames(a).facts.scored_rows)
     sides = [_figures(sweep) for sweep in (a, b)]
     key = ["key", "seed"]
     paired = sides[0].merge(sides[1][[*key, "value"]], how="outer", on=key, suffixes=("_a", "_b"))
@@ -265,7 +265,7 @@ def _figures(sweep: store.StoredSweep) -> pd.DataFrame:
 
     The columns are ``COMPARED``, ``seed``, ``value``, and a ``key`` that matches equal figures of two sweeps.
     """
-    rows, trials, facts, _ = report_rows.read_frames(sweep)
+    rows, trials, facts, _ = read_frames(sweep)
     points, identities = points_of(trials), _identities(sweep)
     names = points["label"]
     place = {

@@ -101,7 +101,7 @@ class Sweep(store.StoredSweep):
         ``leak`` is in the attack's own direction if it knows labels; ``label`` names the attack, and
         ``configuration_label`` the configuration. A planned row without a figure has NaN; if a cheaper attack
         settled it, so that it was not run, ``settled_by`` is that attack's label. All columns are described by
-        ``vfljax.report.rows`` and ``vfljax.api.forms.leak_frame``.
+        ``vfljax.report.frames`` and ``vfljax.api.forms.leak_frame``.
         """
         return forms.leak_frame(self.judged)
 

@@ -21,9 +21,9 @@ from vfljax.launching import running
 from vfljax.launching.work import May, Outcome, Say, begin, work
 from vfljax.report import decision, lower_limits
 from vfljax.report.decision import Criterion
+from vfljax.report.frames import read_frames
 from vfljax.report.judge import judge
 from vfljax.report.judged import judged, seeds_explored
-from vfljax.report.rows import read_frames
 from vfljax.report.settle import remaining
 from vfljax.store import Unit
 from vfljax.store.units import ATTACK

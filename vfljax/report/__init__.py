@@ -1,6 +1,6 @@
 """Reads, judges and shows a stored sweep. Nothing is trained or attacked here.
 
-``rows`` reads a stored sweep into two frames, the rows of attacks and the trials. ``judge`` turns them into one
+``frames`` reads a stored sweep into the rows of attacks and those of trials. ``judge`` turns them into one
 frame of verdicts, by the rule in ``verdicts`` with the limits of ``limits`` and the costs of ``costs``.
 ``judged`` adds the labels that ``points`` gives configurations, and the ``decision`` on each panel, by what the
 folders of further seeds have (``fresh``) and by which ``families`` of attacks apply. All else is made of

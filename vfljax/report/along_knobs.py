@@ -16,11 +16,11 @@ from matplotlib.patches import Rectangle
 from vfljax.errors import slug
 from vfljax.report import words
 from vfljax.report.figures import LOCAL_ONLY_COLOR, Drawing, hover, logarithmic, style
+from vfljax.report.frames import PANELS, Facts
 from vfljax.report.frontier import WIDTH, hover_lines
 from vfljax.report.judged import Judged
 from vfljax.report.limits import of_row
 from vfljax.report.points import points_of
-from vfljax.report.rows import PANELS, Facts
 
 LOOKS = {"leak": ("#D55E00", "o"), "utility": ("#0072B2", "s")}
 WIDE = 20.0

@@ -13,9 +13,9 @@ from vfljax.report.costs import Cost
 from vfljax.report.criteria import why
 from vfljax.report.decision import Answer, Decided, Reason, Row, denied
 from vfljax.report.details import details
+from vfljax.report.frames import Facts
 from vfljax.report.judged import Judged
 from vfljax.report.panel import TITLES, Panel, counts_tried, panel_of
-from vfljax.report.rows import Facts
 from vfljax.report.ruler import Ruler
 from vfljax.report.settle import Suggestion, continued, on_sweep, remaining, settle
 from vfljax.report.short_rows import costs_text, next_text, reads_text, ruler, sure_text, tried_text

@@ -14,11 +14,11 @@ from typing import Any
 
 import pandas as pd
 
+from vfljax.report.frames import PANELS
 from vfljax.report.fresh import grid_of, named
 from vfljax.report.judge import LOCAL_ONLY_LEADER
 from vfljax.report.judged import Judged, elsewhere, judge_sweep
 from vfljax.report.limits import FEWEST_SEEDS, of_row
-from vfljax.report.rows import PANELS
 from vfljax.report.words import NONE, figure, signed, with_limits
 
 FOLDER = "controls"

@@ -32,6 +32,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vfljax.report.frames import Facts
 from vfljax.report.limits import (
     FEWEST_SEEDS,
     LEVEL,
@@ -42,7 +43,6 @@ from vfljax.report.limits import (
     limits,
     projected,
 )
-from vfljax.report.rows import Facts
 
 MEAN_LOSS = 0.02
 """The utility that may be lost if the label party alone has no figures, and the goal gives no max_cost."""

@@ -7,8 +7,8 @@ import math
 from vfljax.report import verdict_tables
 from vfljax.report.costs import Cost
 from vfljax.report.decision import Criterion, Row, denied, failed
+from vfljax.report.frames import Facts
 from vfljax.report.limits import of_row
-from vfljax.report.rows import Facts
 from vfljax.report.verdicts import EXCESS
 from vfljax.report.words import figure, listed, points, share, signed
 

@@ -28,10 +28,10 @@ from scipy import stats
 
 from vfljax import defenses
 from vfljax.defenses.rows import prior_of
+from vfljax.report.frames import PANELS
 from vfljax.report.judged import Judged
 from vfljax.report.lower_limits import Guesses, lower_limits
 from vfljax.report.points import members, points_of
-from vfljax.report.rows import PANELS
 from vfljax.report.words import NONE, apart, figure
 
 PLACE = ["configuration", "defense"]

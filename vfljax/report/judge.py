@@ -1,4 +1,4 @@
-"""Judges every configuration of a sweep, from the frames of ``report.rows``.
+"""Judges every configuration of a sweep, from the frames of ``report.frames``.
 
 ``verdicts`` has the rule and ``costs`` that of the costs; this module brings the frames into arrays and the
 results into one frame, of which all that a report shows is made. Beside these rules:
@@ -19,8 +19,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vfljax.report.costs import by_seed, costs
+from vfljax.report.frames import Facts
 from vfljax.report.limits import LEVEL, Bools, Floats, Limits, half_row, limits
-from vfljax.report.rows import Facts
 from vfljax.report.verdicts import VERDICTS, Verdict, compare, verdict_codes, verdict_seeds
 
 BELOW_CHANCE = 4.0

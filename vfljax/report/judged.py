@@ -41,10 +41,10 @@ from vfljax.plugins.described import is_recorded
 from vfljax.report import decision
 from vfljax.report.decision import LOOKS, Decided, Evidence
 from vfljax.report.families import Applying
+from vfljax.report.frames import Facts, Frames, read_frames
 from vfljax.report.judge import judge
 from vfljax.report.limits import FEWEST_SEEDS, LEVEL
 from vfljax.report.points import members, members_of, points_of, same_points
-from vfljax.report.rows import Facts, Frames, read_frames
 from vfljax.store import StoredSweep
 from vfljax.store.units import LOCAL_ONLY
 from vfljax.sweep.grid import configurations, experiment_of
@@ -61,7 +61,7 @@ class Judged(NamedTuple):
 
     sweep: StoredSweep
     experiment: Config
-    rows: pd.DataFrame  # see ``report.rows``
+    rows: pd.DataFrame  # see ``report.frames``
     trials: pd.DataFrame
     facts: Facts
     attacks: Mapping[str, Mapping[str, Any]]

@@ -23,9 +23,9 @@ import pandas as pd
 from scipy import special
 
 from vfljax import store
+from vfljax.report.frames import read_frames
 from vfljax.report.judged import Judged
 from vfljax.report.points import same_points
-from vfljax.report.rows import read_frames
 from vfljax.report.words import figure
 from vfljax.sweep.canaries import GUESSED_PERCENTS, HALVES, PREFIX
 
@@ -118,7 +118,7 @@ def strongest_guesses(
     result is None.
 
     Args:
-      rows: of ``report.rows``, of one configuration.
+      rows: of ``report.frames``, of one configuration.
       columns: of ``told_by_columns``.
     """
     names = [

@@ -8,9 +8,9 @@ import pandas as pd
 
 from vfljax import defenses
 from vfljax.report import tables
+from vfljax.report.frames import PANELS
 from vfljax.report.judged import Judged
 from vfljax.report.points import members, members_of, points_of
-from vfljax.report.rows import PANELS
 from vfljax.report.templates import paragraphs
 from vfljax.report.words import listed
 from vfljax.sweep.grid import configurations

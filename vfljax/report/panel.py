@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from vfljax.report.decision import Answer, Decided, Row
+from vfljax.report.frames import Facts
 from vfljax.report.judge import LOCAL_ONLY_LEADER
 from vfljax.report.judged import Judged
-from vfljax.report.rows import Facts
 from vfljax.report.ruler import Conduct, by_conduct
 from vfljax.report.words import count, listed
 from vfljax.types import NO_SPLIT, SPLIT

@@ -11,8 +11,8 @@ from collections.abc import Collection
 
 from vfljax.report.answer import sentence
 from vfljax.report.decision import Answer, Decided
+from vfljax.report.frames import PANELS
 from vfljax.report.judged import Judged, judge_sweep
-from vfljax.report.rows import PANELS
 from vfljax.report.verdicts import Verdict
 from vfljax.report.words import apart
 

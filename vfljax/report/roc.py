@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 from vfljax.errors import UserError
 from vfljax.report import records, words
 from vfljax.report.figures import LOCAL_ONLY_COLOR, logarithmic, style
+from vfljax.report.frames import PANELS, Facts
 from vfljax.report.frontier import WIDTH, looks
 from vfljax.report.judge import LOCAL_ONLY_LEADER
 from vfljax.report.judged import Judged
 from vfljax.report.limits import SHOWN_LEVEL, Floats, half_row, limits
-from vfljax.report.rows import PANELS, Facts
 from vfljax.report.tables import Section
 from vfljax.tasks.certainty import CURVE_SHARES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from vfljax.report.rows import Facts
+from vfljax.report.frames import Facts
 
 RUN = ["configuration", "panel", "seed"]
 
@@ -17,7 +17,7 @@ def by_run(rows: pd.DataFrame, facts: Facts, known: int) -> pd.Series:
     without the federation is chance.
 
     Args:
-      rows: of ``report.rows``.
+      rows: of ``report.frames``.
       facts: of the sweep.
       known: the most labels that an attack may know, and the number that learners know.
     """

@@ -17,8 +17,8 @@ from vfljax import attacks as attack_table
 from vfljax import store
 from vfljax.config import Config
 from vfljax.report import controls, guarantees, verdict_tables
+from vfljax.report.frames import PANELS, settlers
 from vfljax.report.judged import Judged
-from vfljax.report.rows import PANELS, settlers
 from vfljax.report.words import NONE, figure
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
 

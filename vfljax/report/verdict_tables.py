@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vfljax.report.frames import PANELS
 from vfljax.report.judge import LOCAL_ONLY_LEADER
 from vfljax.report.judged import LITTLE, Judged
 from vfljax.report.limits import of_row
-from vfljax.report.rows import PANELS
 from vfljax.report.templates import paragraphs
 from vfljax.report.verdicts import MEANINGS, VERDICTS, Verdict
 from vfljax.report.words import NONE, count, figure, points, share, signed, with_limits

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from vfljax import attacks, store
-from vfljax.report import rows as rows_module
+from vfljax.report.frames import read_frames
 from vfljax.report.judge import judge
 from vfljax.store import StoredSweep
 from vfljax.types import AttackIdentity
@@ -71,7 +71,7 @@ def made(monkeypatch, summary, rows, learners=(), balance=(300, 700), named=True
     sweep = StoredSweep(
         pathlib.Path("w"), {"data": data, "config": config}, results, rows, (), learners
     )
-    return rows_module.read_frames(sweep, named=named)
+    return read_frames(sweep, named=named)
 
 
 def test_an_attack_that_known_labels_named_knows_these_and_meets_learners_of_all_draws(monkeypatch):
@@ -169,7 +169,7 @@ def test_utility_is_auc_if_a_class_is_rare_and_a_party_without_columns_guesses(m
 
 def test_a_stored_sweep_is_read_whole():
     sweep = store.load(FIXTURE)
-    frames = rows_module.read_frames(sweep)
+    frames = read_frames(sweep)
     rows, at_once = frames.rows, sweep.attacks.to_pandas()
     fair = rows[rows["role"] == "attack"]
     assert fair["leak"].notna().sum() == at_once["leak"].notna().sum()
