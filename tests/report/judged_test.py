@@ -68,7 +68,7 @@ def test_of_the_points_that_qualify_the_one_of_lowest_mean_leak_is_recommended()
 
 
 def test_the_author_of_a_plugin_is_believed_where_an_attack_reads_more_than_others(monkeypatch):
-    row = dataclasses.replace(defenses.TABLE["noise"], origin=Origin("mine", "", "", syntax=""))
+    row = dataclasses.replace(defenses.TABLE["noise"], origin=Origin("mine", "", ""))
     monkeypatch.setitem(defenses.TABLE, "mine:noise", row)
 
     def known(norm):
