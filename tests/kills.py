@@ -71,7 +71,7 @@ def start(workdir: pathlib.Path, flags: Sequence[str], log: pathlib.Path | None 
 
     def run() -> NoReturn:
         shard_trainer.SAVE_SECONDS = 0.0
-        running.report = lambda workdir: str(workdir)  # which reads and takes long
+        running.report = lambda workdir, verbose=False: str(workdir)  # which reads and takes long
         note_units(workdir)
         given = [f"--workdir={workdir}", *flags]
         console.start(commands.COMMANDS["sweep"], given, "vfljax sweep")
