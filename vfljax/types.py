@@ -252,6 +252,7 @@ class Agreed:
     """What all parties agreed on before training, so that every attacker knows it; static."""
 
     batch_size: int
+    huber: float = 0.0  # delta of the loss of numbers, ``Spec.huber``
 
 
 class Mates(NamedTuple):

@@ -10,6 +10,7 @@ from tests.attacks import cases
 from tests.reference import surrogate as reference
 from tests.reference.common import differences
 from vfljax.attacks.surrogate import Seen, make_loss, surrogate
+from vfljax.tasks import regression
 from vfljax.types import MALICIOUS, SPLIT
 
 ROWS, CLASSES, CUT, HIDDEN, LOST, NAMED = 7, 3, 2, 4, 5, 2
@@ -91,3 +92,22 @@ def test_an_attacker_without_labels_tells_two_classes_apart_and_may_exchange_the
     assert one.federations == other.federations == (SPLIT, MALICIOUS)
     assert set(one.knobs) - set(other.knobs) == {"known"}
     assert (one.baselines, other.baselines) == (("logistic",), ())
+
+
+@pytest.mark.parametrize("huber", [0.0, 0.5])
+def test_the_gradients_of_the_parties_loss_of_numbers_are_explained_by_the_true_labels(huber):
+    """Huber's are clipped, which the squared error would take for smaller residuals."""
+    rng = np.random.default_rng(1)
+    y, z = np.float32(rng.normal(size=(40, 1))), np.float32(rng.normal(size=(40, CUT)))
+    top = np.float32(rng.normal(size=(CUT, 1)))
+
+    def outputs(w, z):
+        return z @ w
+
+    g = 40 * jax.grad(lambda z: regression.loss(outputs(top, z), y, (), huber))(z)
+    every = np.ones(40, bool)
+    seen = Seen(z, g, every, np.full(40, -1, np.float32), ~every)
+    weights = {"cross_entropy": 0.0, "balance": 0.0, "anchor": 0.0}
+    found = [float(make_loss(outputs, seen, weights, of)((top, y))) for of in (huber, 0.0)]
+    assert found[0] < 1e-5
+    assert (found[1] > 0.1) == (huber > 0)

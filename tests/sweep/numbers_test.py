@@ -20,6 +20,9 @@ TINY = {
 }
 
 
+RANGE = {"data": {"label_range": (30.0, 300.0)}}
+
+
 def changed(**groups):
     return {**TINY, **{name: {**TINY.get(name, {}), **of} for name, of in groups.items()}}
 
@@ -38,9 +41,13 @@ def test_labels_are_standardized_by_the_training_rows_of_each_seed():
     ("groups", "said"),
     [
         ({"model": {"task": "classification"}}, "config.model.task='classification' is not the"),
-        ({"grid": {"kdk": {"kdk": {"epsilon": 0.3, "k": 2}}}}, "kdk, which is not for labels"),
-        ({"grid": {"marvell": {"marvell": {"power": 1.0}}}}, "marvell, which is not for labels"),
-        ({"attacks": {"posterior": {}}}, "config.attacks.posterior: not for labels"),
+        ({"grid": {"kdk": {"kdk": {"epsilon": 0.3, "k": 2}}}}, "kdk='kdk' is not for labels"),
+        ({"grid": {"marvell": {"marvell": {"power": 1.0}}}}, "marvell='marvell' is not for labels"),
+        ({"attacks": {"hint": {}}}, "config.attacks.hint: not for labels"),
+        ({"grid": {"dp": {"label_dp": {"epsilon": 1.0, "mechanism": "laplace"}}}}, "label_range"),
+        ({"grid": {"dp": {"label_dp": {"epsilon": 1.0}}}, **RANGE}, "is for classes"),
+        ({"data": {"label_range": (5.0, 1.0)}}, "config.data.label_range=(5.0, 1.0) is no range"),
+        ({"data": {"label_range": (500.0, 600.0)}}, "makes all labels equal: they are from 25 to"),
         ({"attacks": {"cosine": {"known": 1}}}, "labels are fewer than 2"),
         (
             {"training": {"class_weights": (1.0, 2.0)}},
@@ -61,6 +68,36 @@ def test_hubers_loss_is_of_numbers():
     config = {"data": {"name": "digits"}, "training": {"huber": 1.0}, "attacks": {"norm": {}}}
     with pytest.raises(UserError, match="is a loss of numbers, and these labels are classes"):
         make_plan(parse(config))
+
+
+def test_labels_are_clipped_before_they_are_standardized():
+    plan = make_plan(parse(changed(**RANGE)))
+    labels = plan.dataset.labels
+    assert (labels.min(), labels.max()) == RANGE["data"]["label_range"]
+    assert "are clipped" in plan.dataset.notes[-1]
+    np.testing.assert_allclose(
+        plan.table.label_mean[0], labels[plan.splits[0].train].mean(), rtol=1e-6
+    )
+    np.testing.assert_array_equal(plan.table.label_range, RANGE["data"]["label_range"])
+
+
+def test_label_dp_of_numbers_is_one_program_whose_epsilon_the_report_has(tmp_path):
+    """Undefended is a point of the same program, at an infinite epsilon."""
+    points = {"epsilon": (0.1, 8.0, np.inf), "mechanism": "laplace"}
+    config = changed(**RANGE) | {"seeds": 1, "grid": {"dp": {"label_dp": points}, "undefended": {}}}
+    stored = train(tmp_path, config)
+    trials = stored.results.to_pandas().set_index("label_dp.epsilon")
+    assert trials.loc[0.1, "test_r2"] < trials.loc[8.0, "test_r2"] < trials.loc[np.inf, "test_r2"]
+    bare = trials[trials["method"] == "undefended"].iloc[0]
+    assert trials.loc[np.inf, "test_r2"] == pytest.approx(bare["test_r2"], abs=1e-5)
+    assert len(bare["train_r2"]) == 3
+    attacks = stored.attacks.to_pandas()
+    of_trial = attacks[attacks["attack"] == "direct"].groupby("trial")["leak"].max()
+    leaks = of_trial[trials["trial"]].set_axis(trials.index)
+    assert leaks[0.1] < 0.6 < leaks[np.inf]
+    page = report_of(tmp_path)
+    assert "posterior odds at most" in page
+    assert "accuracy at most" not in page
 
 
 def test_a_report_of_numbers_has_concordances_and_r2(tmp_path):

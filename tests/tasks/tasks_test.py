@@ -139,6 +139,32 @@ def test_utility_is_scikit_learns_r2_in_the_labels_unit():
     np.testing.assert_allclose(credit, r2_score(y, f), rtol=1e-4)
 
 
+def test_rows_of_one_frequent_label_bound_no_spread():
+    """As with two classes, whose concordance is the AUC, rows of the rarer labels do."""
+    counted, of_classes = tasks.of(1).counted_rows, tasks.of(2).counted_rows
+    assert counted([1000], 600, 3) == counted([1000], 600, 0) == 600
+    for tied in (500, 950, 999):
+        assert counted([1000], 600, tied) == of_classes([tied, 1000 - tied], 600, 0)
+    assert counted([1000], 600, 1000) == 1
+    # what random scores really do
+    rng, labels = np.random.default_rng(6), np.maximum(np.arange(400.0) - 380, 0).astype(np.float32)
+    found = [float(concordance(np.float32(rng.normal(size=400)), labels)) for _ in range(300)]
+    few, every = (tasks.of(1).null_spread(1, counted([400], 400, of)) for of in (381, 1))
+    assert every < np.std(found) / 2
+    assert few == pytest.approx(np.std(found), rel=0.5)
+
+
+def test_a_tenth_is_of_the_standard_deviation_where_most_labels_are_equal():
+    y = np.where(np.arange(200) % 5 == 0, 100.0 + np.arange(200), 3.0).astype(np.float32)
+    exact, blind = (
+        harness.quick_jit(regression.sure)(s[:, None], y, np.ones(200, np.float32))
+        for s in (y, np.zeros(200, np.float32))
+    )
+    assert exact["within_tenth"] > 0.95
+    # the same mean for all, which lies between the many and the few
+    assert blind["within_tenth"] == 0
+
+
 def test_the_spread_of_random_scores_is_that_of_kendalls_tau():
     rng, rows = np.random.default_rng(4), 40
     labels = np.arange(rows, dtype=np.float32)

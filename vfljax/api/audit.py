@@ -32,6 +32,7 @@ FIELDS = {
     "data.options.label": "label",
     "data.options.options": "options",
     "data.options.task": "task",
+    "data.label_range": "label_range",
     "data.options.*": "option.*",
     "federations": "federation",
     "seeds": "seeds",
@@ -57,6 +58,7 @@ def audit(
     known: Whole = 0,
     bins: Whole = 0,
     task: str = "classification",
+    label_range: Sequence[float] = (),
     budget: float | str | None = "10m",
     max_leak: Share | None = None,
     max_cost: Share = 1.0,
@@ -104,7 +106,9 @@ def audit(
       attackers: who attacks, each alone: telco,shop; all but the label party by default.
       known: labels that attackers know; 0 is 40, or two a class.
       bins: of a label of numbers: how many classes its quantiles make of it; 2: above the median or not.
-      task: what the label is: classes (classification), or numbers that are kept as they are (regression).
+      task: what the label is: classes (classification), or numbers as they are (regression).
+      label_range: of a label of numbers: low,high, the bounds to which it is clipped. Label differential
+        privacy needs them, and they must come from what is known of the label, not from the table.
       budget: how long it may take: 90s, 10m, 1h30m; 0: without a limit. What is begun is finished; ``confirm``,
         ``canaries`` and ``controls`` come after it.
       max_leak: the leak that is accepted of a defense that does not protect, on the report's scale, such as
@@ -154,7 +158,7 @@ def audit(
         remedy = ("name the column by ", argument("label"))
         raise UserError((argument("option"), " names a label"), remedy=remedy)
     given = {"federation": federation != "split", "confirm": confirm, "canaries": canaries}
-    given |= {"controls": controls, "first_seed": first_seed > 0, "task": task == "regression"}
+    given |= {"controls": controls, "first_seed": first_seed > 0}
     for name in (name for name in given if trees and given[name]):
         what = argument(name), " is of networks"
         raise UserError(what, remedy=("leave it out, or leave ", argument("trees"), " out"))
@@ -200,6 +204,7 @@ def audit(
             known=known,
             seeds=seeds,
             goal=goal,
+            label_range=tuple(label_range),
         )
         if trees:
             grid = trees_grid.grid_of(str(trees_config or trees_grid.CONFIG), told)

@@ -123,7 +123,7 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
         variants=tuple(different),
         bottoms=bottoms,
         num_classes=plan.dataset.num_classes,
-        agreed=Agreed(group.spec.batch_size),
+        agreed=Agreed(group.spec.batch_size, group.spec.huber),
         # the features for a reader on the host use no label
         draws=1 if built.host else draws[0],
         **diagnosed,

@@ -152,23 +152,30 @@ def _of_numbers(epoch: int | str, own: bool) -> Attack:
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, known, knobs
-        g, sent = core.received(view, epoch)
-        place = core.place_of(view, epoch)
-        # without a top model every party receives the same gradient, and f is the sum of their outputs
-        size = batch_sizes(view, place)
-        if isinstance(epoch, str):  # over epochs nearly all of a row's batches are full ones
-            size = jnp.max(size)
-        score = -jnp.mean(g, axis=1) * size / 2
-        if own:
-            z = jnp.sum(view.embeddings, axis=2)
-            among = view.sent if epoch == "mean" else view.sent[place][None]
-            z = z if epoch == "mean" else z[place][None]
-            score += jnp.sum(z * among, axis=0) / jnp.maximum(jnp.sum(among, axis=0), 1)
+        score, sent = residuals(view, epoch, own)
         return core.scored(score[:, None], sent)
 
     reads = ("gradients", "order", *["embeddings"] * own)
     of_epoch = core.reads_epoch(epoch, own or epoch != 0)
     return Attack(run, (NO_SPLIT,), reads=reads, **of_epoch)
+
+
+def residuals(view: View, epoch: int | str, own: bool) -> tuple[Array, Array]:
+    """What ``direct`` reads of numbers without a top model: y - f, or with ``own`` what is left of y [N], and
+    which rows were sent [N] bool. See ``direct`` for the arguments."""
+    g, sent = core.received(view, epoch)
+    place = core.place_of(view, epoch)
+    # without a top model every party receives the same gradient, and f is the sum of their outputs
+    size = batch_sizes(view, place)
+    if isinstance(epoch, str):  # over epochs nearly all of a row's batches are full ones
+        size = jnp.max(size)
+    score = -jnp.mean(g, axis=1) * size / 2
+    if own:
+        z = jnp.sum(view.embeddings, axis=2)
+        among = view.sent if epoch == "mean" else view.sent[place][None]
+        z = z if epoch == "mean" else z[place][None]
+        score += jnp.sum(z * among, axis=0) / jnp.maximum(jnp.sum(among, axis=0), 1)
+    return score, sent
 
 
 def batch_sizes(view: View, place: Array | int) -> Array:

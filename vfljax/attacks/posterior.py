@@ -47,6 +47,16 @@ m or -m, plus N(0, tau_i^2). m is fitted by the second moment: the mean square l
 
 and p is fitted by the likelihood sum_c p_c(x_i) (1 + (e^epsilon - 1) r_ic). Without noise r is 1 at y~.
 
+Of labels that are numbers, with Laplace noise (ours), n_i is y - f and what the attacker sent, which without a
+top model is the noisy label (``direct`` with ``own``), or with one a row's gradient along the shared direction.
+n has variance 1, m(x) is a ridge regression of n on the columns, and the score is a mean:
+
+    s_i = E[theta | n_i],  theta ~ N(m(x_i), tau^2),  n_i = theta + Laplace noise of scale b
+    b^2 = 1 / (2 + (epsilon spread)^2),   tau^2 = the variance of n - m(x) less 2 b^2
+
+with ``spread`` the standard deviation of labels in units of their range, by default a sixth. It needs no label.
+Under randomized response on bins, whose noise is no Laplace noise, it is an approximation.
+
 The labels that p is fitted to include the row's own y~. On UCI Spambase under label DP and GradPerturb,
 fitting p on other rows only, in two halves or ten parts, read no more: the AUC was equal or up to .08 less.
 """
@@ -55,11 +65,12 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from vfljax import errors
 from vfljax.attacks import core, softmax
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
-from vfljax.attacks.direct import most_negative
+from vfljax.attacks.direct import most_negative, residuals
 from vfljax.attacks.probe import standardized
 from vfljax.attacks.ranks import midranks
 from vfljax.attacks.similarity import unit
@@ -121,8 +132,8 @@ def posterior(
     Laplace noise.
 
     Args:
-      signal: what names y~, the "entries" of gradients without model splitting, or of two classes with it
-        the "direction". Under VLP they are "signs", of the entries, and "opposed", of the direction.
+      signal: what names y~, the "entries" of gradients without model splitting, or of two classes or numbers
+        with it the "direction". Under VLP they are "signs", of the entries, and "opposed", of the direction.
       columns: "values" to read the columns standardized, or "ranks", which are better for skewed columns.
       epoch: whose gradients name y~, a recorded one's number or "mean" of all. Before the federation has
         learned, the most negative entry is that of y~; later gradients also depend on noise it has memorized.
@@ -133,8 +144,8 @@ def posterior(
       class is scored by its columns.
 
     Raises:
-      ValueError: where the columns are codes or token ids, for an unknown option, and for a direction of more
-        than two classes.
+      ValueError: where the columns are codes or token ids, for an unknown option, for a direction of more than
+        two classes, and of numbers for a signal of VLP and for votes, which have no size.
     """
     errors.check_choice("signal", signal, SIGNALS)
     errors.check_choice("columns", columns, COLUMNS)
@@ -143,6 +154,8 @@ def posterior(
     core.check_numeric(bottoms, "leave this attack out of config.attacks")
     core.check_whole("steps", steps, 1)
     core.check_epoch(epoch)
+    if num_classes == 1:
+        return _of_numbers(signal, columns, epoch, steps)
 
     def bits(g: Array, sent: Array, epsilon: Array) -> Array:
         """[N, C] float32: 1 for the classes whose bit is 1."""
@@ -209,4 +222,58 @@ def posterior(
     )
 
 
-ROW = AttackRow(posterior, widest=core.WIDEST, rule=2, cost=core.SOLVE)
+NODES = np.linspace(-4, 4, 65, dtype=np.float32)
+"""Where the density of theta is added up, in standard deviations about m(x)."""
+
+
+def shrunk(away: Array, tau: Array, b: Array) -> Array:
+    """E[delta | away] [N] of delta ~ N(0, tau^2) and ``away`` [N] = delta + Laplace noise of scale ``b``."""
+    delta = tau * NODES
+    log_density = -(NODES**2)[None] / 2 - jnp.abs(away[:, None] - delta[None]) / b
+    return jnp.sum(jax.nn.softmax(log_density, axis=1) * delta[None], axis=1)
+
+
+def _of_numbers(signal: str, columns: str, epoch: int | str, steps: int) -> Attack:
+    """``posterior`` of labels that are numbers."""
+    if signal in BITS or epoch == "votes":
+        raise ValueError(
+            f"signal={signal!r}, epoch={epoch!r}: of numbers the signal is 'entries' or 'direction', and the "
+            "epoch a number or 'mean'."
+        )
+
+    def noisy_labels(view: View) -> tuple[Array, Array]:
+        """n [N] without its unit, and which rows were sent."""
+        if signal == "entries":
+            return residuals(view, epoch, own=True)
+        g, sent = core.received(view, epoch)
+        g = jnp.where(sent[:, None], g, 0.0)
+        return core.multiply(g, directions(unit(g), 1))[:, 0], sent
+
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
+        del key, known
+        n, sent = noisy_labels(view)
+        n, weights = jnp.where(sent, n, 0.0), sent.astype(jnp.float32)
+        count = jnp.maximum(jnp.sum(weights), 1.0)
+
+        def variance(a: Array) -> Array:
+            return jnp.sum(weights * (a - jnp.sum(weights * a) / count) ** 2) / count
+
+        scale = jnp.sqrt(variance(n))
+        n = (n - jnp.sum(weights * n) / count) / jnp.where(scale > 0, scale, 1.0)
+        x = own_columns(view.features, columns).T
+        rows = softmax.some_rows(x.shape[1])
+        model = softmax.least_squares(
+            x[:, rows], n[None, rows], weights[rows], knobs["ridge"], steps
+        )
+        mean = model.logits(x)[0]
+        noise = 1 / (2 + (knobs["epsilon"] * knobs["spread"]) ** 2)
+        tau = jnp.sqrt(jnp.maximum(variance(n - mean) - 2 * noise, 1e-3))
+        return core.scored((mean + shrunk(n - mean, tau, jnp.sqrt(noise)))[:, None], sent)
+
+    reads = ("columns", "gradients", *["embeddings", "order"] * (signal == "entries"))
+    knobs = {"epsilon": 1.0, "ridge": 3.0, "spread": 1 / 6}
+    of_epoch = core.reads_epoch(epoch, adaptive=True)
+    return Attack(run, SIGNALS[signal], knobs, steps=steps, reads=reads, **of_epoch)
+
+
+ROW = AttackRow(posterior, widest=core.WIDEST, rule=2, cost=core.SOLVE, not_for_numbers="")

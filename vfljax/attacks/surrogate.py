@@ -30,9 +30,10 @@ Deviations:
   of many trials; the port's width is 64. Weights were chosen on simulated top models.
 
 Labels that are numbers (ours): q_i = u_i and p_i = h(z_i) are numbers, the cross entropy is their squared
-difference, and the balance term is (mean q)^2 + (std q - 1)^2, because labels are standardized. Xie, Yang, Yao,
-Liu, Wang, Sun, "Label Inference Attack against Split Learning under Regression Setting" (arXiv 2301.07284, of
-which only the abstract was read) also adds learning objectives to the gradients.
+difference, and the balance term is (mean q)^2 + (std q - 1)^2, because labels are standardized. If the parties
+agreed on Huber's loss, the difference is clipped in the gradient term. Xie, Yang, Yao, Liu, Wang, Sun, "Label
+Inference Attack against Split Learning under Regression Setting" (arXiv 2301.07284, of which only the abstract
+was read) also adds learning objectives to the gradients.
 
 z and g are of one recorded epoch. The top model moves within it, which the surrogate does not know.
 """
@@ -89,11 +90,12 @@ def length(x: Array) -> Array:
 
 
 def make_loss(
-    logits_of: Callable[[PyTree, Array], Array], seen: Seen, knobs: Knobs
+    logits_of: Callable[[PyTree, Array], Array], seen: Seen, knobs: Knobs, huber: float = 0.0
 ) -> Callable[[tuple[PyTree, Array]], Array]:
     """The loss of the module's docstring as a function of ``(surrogate's parameters, u [N, C])``.
 
-    The prior is uniform, because equally many rows of each class are known, whatever the classes' shares.
+    The prior is uniform, because equally many rows of each class are known, whatever the classes' shares. Of
+    numbers ``huber`` is the delta of the label party's loss, 0 for the squared error.
     """
     named, sent = seen.named, seen.sent
     count = jnp.maximum(jnp.sum(sent), 1)
@@ -108,10 +110,9 @@ def make_loss(
         q = labels_of(u, seen)
         logits, back = jax.vjp(lambda z: logits_of(params, z), seen.z)
         if classes == 1:
-            # the gradient of the squared error
-            off = (
-                length(back(2 * (logits - q))[0] - seen.g) * count / jnp.where(total > 0, total, 1)
-            )
+            away = logits - q  # half of the squared error's gradient; Huber's is clipped
+            slope = 2 * (jnp.clip(away, -huber, huber) if huber else away)
+            off = length(back(slope)[0] - seen.g) * count / jnp.where(total > 0, total, 1)
             mean = jnp.sum(q * sent[:, None]) / count
             variance = jnp.sum((q - mean) ** 2 * sent[:, None]) / count
             balance = mean**2 + (jnp.sqrt(variance + 1e-12) - 1) ** 2
@@ -178,7 +179,8 @@ def surrogate(
         params = model.init(keys.fold(key, "model"), seen.z[:1])["params"]
         start = (params, jnp.zeros((len(seen.z), num_classes)))
 
-        loss, adam = make_loss(logits_of, seen, knobs), optax.adam(knobs["learning_rate"])
+        loss = make_loss(logits_of, seen, knobs, view.agreed.huber)
+        adam = optax.adam(knobs["learning_rate"])
         _, u = core.minimize(loss, start, adam, steps)
         if num_classes == 1:
             return core.scored(labels_of(u, seen), seen.sent)

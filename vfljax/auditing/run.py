@@ -57,10 +57,12 @@ def config_of(
             _refuse_other_known(header["config"], asked.known, folder)
     say(READING_TABLE)
     with heartbeat(say, lambda: READING_TABLE):
-        found = survey(asked.data, asked.label, asked.parties, asked.options)
+        found = survey(asked.data, asked.label, asked.parties, asked.options, asked.label_range)
         attackers = asked.label_party, asked.attackers, federation
         base = suite.config(found, *attackers, asked.known, asked.seeds, asked.goal)
         base["first_seed"] = first_seed
+        if asked.label_range:
+            base["data"]["label_range"] = asked.label_range
         plan = make_plan(parse(base))
         if header is not None:
             store.refuse_another(folder, header, train.header(plan, ""))
@@ -68,7 +70,7 @@ def config_of(
         names, refused = suite.applicable(base, plan)
     fewer = [] if asked.known else sentences.known_note(found.dataset, _most_known(base) or KNOWN)
     notes = (*sentences.table_notes(found), *fewer, *sentences.refused_note(refused))
-    values = suite.defended({**base, "notes": notes}, names)
+    values = suite.defended({**base, "notes": notes}, names, plan.shape.num_classes)
     for line in sentences.preamble(found, values):
         say(line)
     return values

@@ -157,6 +157,9 @@ def table_notes(table: Survey) -> list[str]:
 
 
 def refused_note(refused: Mapping[str, str]) -> list[str]:
-    """Returns a note on the defenses that cannot be tried, with the reasons of ``refused``; [] if none."""
-    reasons = "; ".join(f"{name} ({one_line(reason)})" for name, reason in refused.items())
-    return [f"Not applicable here: {reasons}"] if refused else []
+    """Returns a note on the defenses that cannot be tried, with each reason of ``refused`` once; [] if none."""
+    names: dict[str, list[str]] = {}
+    for name, reason in refused.items():
+        names.setdefault(one_line(reason).removesuffix("."), []).append(name)
+    reasons = "; ".join(f"{listed(of)} ({reason})" for reason, of in names.items())
+    return [f"Not applicable here: {reasons}."] if refused else []

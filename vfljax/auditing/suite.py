@@ -40,6 +40,7 @@ __all__ = [
     "OF_TREES",
     "SHARES",
     "SUITES",
+    "TREES",
     "method",
     "middle",
     "model",
@@ -140,6 +141,12 @@ OF_NUMBERS: Mapping[str, Mapping[str, Any]] = {
     "joint": {"blocks": ("all", "best")},
     "ranks": {"learner": ("kernel", "ridge")},
     "reader": {"learner": ("extra trees", "boosting", "ridge")},
+    "posterior": {
+        "signal": ("entries", "direction"),
+        "columns": "ranks",
+        "epsilon": (1.0, 0.5, 2.0, 4.0, 8.0),
+        "epoch": ("mean", 0),
+    },
 }
 """The attacks on labels that are numbers."""
 SUITES = {"classification": ATTACKS, "regression": OF_NUMBERS}
@@ -156,6 +163,16 @@ OF_TREES: Mapping[str, Mapping[str, Any]] = {
 }
 """The attacks on a federation of trees, of which paths through nodes are the embeddings. An audit of trees
 gives ``node_posterior`` the epsilons of its grid."""
+TREES_OF_NUMBERS: Mapping[str, Mapping[str, Any]] = {
+    "direct": {"epoch": (0, "mean")},
+    "cohabitation": OF_TREES["cohabitation"],
+    "node_spreading": OF_TREES["node_spreading"],
+    "probe": {"inputs": "embeddings"},
+    "ranks": {"learner": ("kernel", "ridge"), "blocks": ("all", "exchange")},
+    "reader": {"learner": ("extra trees", "ridge"), "blocks": ("all", "exchange")},
+}
+TREES = {"classification": OF_TREES, "regression": TREES_OF_NUMBERS}
+"""The attacks on trees by task."""
 
 
 def model(classes: int) -> dict[str, Any]:
@@ -318,15 +335,17 @@ def suited(
     return out
 
 
-def method(name: str, values: Iterable[float]) -> dict[str, dict[str, Any]]:
+def method(name: str, values: Iterable[float], classes: int = 2) -> dict[str, dict[str, Any]]:
     """Returns the chain of one defense at these operating points.
 
     Args:
       name: of the defense.
       values: of its knob; not read if it has none.
+      classes: C, or 1 for numbers, of which a defense may have options of its own.
     """
     row = defenses.TABLE[name]
-    knobs = {knob: row.example[knob] for knob in row.required}
+    knobs: dict[str, Any] = {knob: row.example[knob] for knob in row.required}
+    knobs |= row.options_for_numbers if classes == 1 else {}
     if row.strengths is not None:
         knobs |= {**row.strengths.fixed, row.strengths.knob: tuple(values)}
     return {name: knobs}
@@ -351,14 +370,15 @@ def middle(name: str) -> tuple[float, ...]:
     return () if row is None else (row.values[len(row.values) // 2],)
 
 
-def defended(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def defended(values: Mapping[str, Any], names: Iterable[str], classes: int = 2) -> dict[str, Any]:
     """Returns the config of the whole audit.
 
     Args:
       values: the config of the undefended federation.
       names: the defenses.
+      classes: C, or 1 for numbers.
     """
-    chains = {name: method(name, strengths(name)) for name in names}
+    chains = {name: method(name, strengths(name), classes) for name in names}
     return {**values, "grid": {UNDEFENDED: {}, **chains}}
 
 
@@ -375,13 +395,17 @@ def stages(values: Mapping[str, Any]) -> list[dict[str, Any]]:
     Args:
       values: the config of the whole audit.
     """
-    names = [name for name in values["grid"] if name != UNDEFENDED]
+    whole = values["grid"]
+    names = [name for name in whole if name != UNDEFENDED]
     some = [names[k : k + TOGETHER] for k in range(0, len(names), TOGETHER)]
     few = min(FEWEST_SEEDS, values["seeds"])
     out = [{**values, "grid": {UNDEFENDED: {}}}]
     for points, seeds in ((middle, few), (strengths, few), (strengths, values["seeds"])):
         for of in some:
-            chains = {name: method(name, points(name)) for name in of}
+            chains = {
+                name: {name: {**whole[name][name], **method(name, points(name))[name]}}
+                for name in of
+            }
             out.append({**values, "grid": chains, "seeds": seeds})
     return out
 
@@ -443,7 +467,8 @@ def applicable(values: Mapping[str, Any], plan: Plan) -> tuple[list[str], dict[s
     allowed, refused = [], {}
     trained = [name for name, row in defenses.TABLE.items() if not plugins.is_recorded(row)]
     for name in sorted(trained, key=rank):
-        why = refusal(values, plan, method(name, strengths(name)[:1]))
+        chain = method(name, strengths(name)[:1], plan.shape.num_classes)
+        why = refusal(values, plan, chain)
         if why:
             refused[name] = why
         else:

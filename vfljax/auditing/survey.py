@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from threadpoolctl import threadpool_limits
 
 from vfljax import datasets, metrics, store, tasks
-from vfljax.datasets.core import Dataset
+from vfljax.datasets.core import Dataset, clipped
 from vfljax.datasets.frames import arrow_of, read_frame
 from vfljax.datasets.partition import owned_columns
 from vfljax.datasets.strata import class_counts, stratified
@@ -51,6 +51,7 @@ class AuditRequest(NamedTuple):
     known: int  # labels that attackers know; 0: as many as ``suite.known_labels`` says
     seeds: int
     goal: Mapping[str, float]  # the fields of ``config.goal``
+    label_range: tuple[float, ...] = ()  # ``config.data.label_range``
 
 
 class RevealingColumn(NamedTuple):
@@ -76,7 +77,11 @@ class Survey(NamedTuple):
 
 
 def survey(
-    data: str, label: str, parties: Mapping[str, Sequence[str]], options: Mapping[str, Any]
+    data: str,
+    label: str,
+    parties: Mapping[str, Sequence[str]],
+    options: Mapping[str, Any],
+    label_range: Sequence[float] = (),
 ) -> Survey:
     """Reads a table, finds every party's columns, and scores each column by itself.
 
@@ -85,6 +90,7 @@ def survey(
       label: the column of the labels.
       parties: names or globs of the columns that each party owns.
       options: of the table's loader.
+      label_range: to which labels that are numbers are clipped, or ().
 
     Raises:
       UserError: for any fault of the table, and for parties whose columns it lacks.
@@ -106,7 +112,7 @@ def survey(
     taken = {name for columns in owners.values() for name in columns}
     unowned = tuple(name for name in features if name not in taken)
     options = {"label": label, **options, "drop": (*sorted(dropped), *unowned)}
-    dataset = datasets.load("table", data, options)
+    dataset = clipped(datasets.load("table", data, options), label_range)
     present = {column.name for column in dataset.columns}
     kept = {party: tuple(c for c in columns if c in present) for party, columns in owners.items()}
     for party, columns in kept.items():

@@ -89,7 +89,8 @@ def _exchange(wire: Wire, paths: int = 0, epochs: int = 0) -> dict[str, HostArra
 
 def _row(trial: Mapping[str, Any], request: WireRequest, plan: Plan) -> dict[str, Any]:
     """Returns a trial's row of results; utilities that are not given are null."""
-    counted = tasks.of(plan.dataset.num_classes).utility(plan.balance).figure
+    task = tasks.of(plan.dataset.num_classes)
+    counted = task.utility(plan.balance).figure
     seed = trial["seed"]
 
     def of_seed(values: Sequence[float]) -> float | None:
@@ -114,6 +115,6 @@ def _row(trial: Mapping[str, Any], request: WireRequest, plan: Plan) -> dict[str
         "status": "ok",
         "diverged_epoch": None,
         "loss": [],
-        "train_accuracy": [],
+        f"train_{task.credited}": [],
         "seconds": 0.0,
     }

@@ -88,6 +88,10 @@ class Data(Struct, frozen=True):
     permute_groups: Annotated[
         Whole, "groups a class of equal columns-only scores, within which they are; 0: all rows"
     ] = 0
+    label_range: Annotated[
+        tuple[float, ...],
+        "of numbers: (low, high), to which labels are clipped, and which no label sets; (): none",
+    ] = ()
     resident_gb: Annotated[
         Annotated[float, Meta(ge=0)],
         "features larger than this stay on the host; batches are fetched",

@@ -7,14 +7,14 @@ statistics of the features.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from vfljax.datasets.npy import pieces
-from vfljax.errors import UserError
+from vfljax.errors import Field, UserError
 
 if TYPE_CHECKING:
     from vfljax.types import Input  # it imports JAX, which no data set needs
@@ -192,6 +192,34 @@ def number_labels(name: str, labels: np.ndarray) -> np.ndarray:
     if rounds_off(np.asarray(labels, np.float64)):
         raise UserError(f"{name}: labels {TOO_NEAR}", remedy=APART)
     return out
+
+
+def clipped(dataset: Dataset, label_range: Sequence[float]) -> Dataset:
+    """Returns a data set of numbers with labels clipped to bounds that the user gives.
+
+    Args:
+      dataset: any, if there are no bounds.
+      label_range: (low, high), or () for labels as they are.
+
+    Raises:
+      UserError: for bounds that are none, of classes, and outside of which all labels lie.
+    """
+    if not label_range:
+        return dataset
+    field, given = Field("data.label_range"), tuple(label_range)
+    if len(given) != 2 or not np.isfinite(given).all() or not given[0] < given[1]:
+        remedy = "give (low, high), the bounds of labels"
+        raise UserError("is no range", field=field, value=given, remedy=remedy)
+    if dataset.num_classes != 1:
+        what = "is of numbers, and these labels are classes"
+        raise UserError(what, field=field, value=given, remedy="leave it out")
+    labels = np.clip(dataset.labels, np.float32(given[0]), np.float32(given[1]))
+    if labels.min() == labels.max():
+        remedy = f"they are from {dataset.labels.min():g} to {dataset.labels.max():g}"
+        raise UserError("makes all labels equal", field=field, value=given, remedy=remedy)
+    outside = int(np.sum(labels != dataset.labels))
+    note = f"{outside:,} of {len(labels):,} labels lie outside of {given[0]:g} to {given[1]:g} and are clipped."
+    return dataset._replace(labels=labels, notes=(*dataset.notes, *[note] * (outside > 0)))
 
 
 def checksum(dataset: Dataset) -> str:

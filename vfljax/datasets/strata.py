@@ -33,6 +33,13 @@ def noun(dataset: Dataset) -> str:
     return "class" if dataset.num_classes > 1 else "labels from"
 
 
+def tied(dataset: Dataset, rows: int) -> int:
+    """Returns how many of the first ``rows`` rows have the most frequent number for a label; 0 of classes."""
+    if dataset.num_classes > 1:
+        return 0
+    return int(np.unique(dataset.labels[:rows], return_counts=True)[1].max())
+
+
 def class_counts(dataset: Dataset, rows: int) -> list[int]:
     """Returns how many of the first ``rows`` rows each class has; numbers count as one class."""
     if dataset.num_classes == 1:

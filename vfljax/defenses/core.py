@@ -43,11 +43,14 @@ __all__ = [
 class TrainingData(NamedTuple):
     """What the ``init`` of a defense may read before training."""
 
-    labels: Array  # [N] int32; after label DP in a chain, the randomized ones
+    # [N] int32, or standardized numbers float32; after label DP in a chain, the randomized ones
+    labels: Array
     scores: Array | None  # [N, C] teacher probabilities, None without a teacher
     num_classes: int  # C, static
     cut_layer: CutLayer = CutLayer()  # static
     codebook: PyTree | None = None  # from ``Defense.codebook`` (a chain's: by name); None: not made
+    # [2] the bounds of numbers that the user gave, standardized as ``labels``; None of classes or without
+    label_range: Array | None = None
 
 
 class Scoped(NamedTuple):

@@ -7,6 +7,17 @@
     block_rr             rare classes are replaced by frequent ones more often
                          (``vfljax.defenses.block_rr``, which has the equations and the reference)
 
+Labels that are numbers have two mechanisms of their own, for a range (low, high) that the user gives
+(``config.data.label_range``) and that no label sets. Labels are clipped to it before anything else.
+
+    laplace              y + Laplace noise of scale (high - low) / eps
+    rr_on_bins           randomized response among a few values of the range, the best ones for a prior
+                         that the user gives (``vfljax.defenses.rr_on_bins``)
+
+What they return is standardized by its own mean and standard deviation. These are functions of randomized
+labels alone, so the true labels' moments, by which labels are standardized elsewhere, cancel. Predictions are
+scaled back where they are judged.
+
 A row's label is drawn ONCE for the whole training: fresh draws in every epoch would spend eps in every epoch.
 Later slots and the label party's teacher see the randomized labels only; metrics alone see the true ones.
 
@@ -27,11 +38,13 @@ Edge cases
     epsilon = inf    every label is kept (rr_with_prior: if it is in the top k*)
     epsilon = 0      independent of the label (C = 2: a coin)
     uniform prior    rr_with_prior is randomized_response (k* = C)
-    float32          the chance to flip is never rounded below 2^-23 for a finite epsilon
+    float32          the chance to flip is never rounded below 2^-23 for a finite epsilon; Laplace noise has
+                     the steps of float32, so that its guarantee is of exact arithmetic
     k* = 1           the prior's likeliest class, whatever the label
 
 Deviation: Google's released k* is off by one, and it samples all C classes for y outside the top k*,
-which breaks eps-DP. Neither is offered.
+which breaks eps-DP. Neither is offered. A continuous response with a prior (RPWithPrior, Liu and Huang, arXiv
+2601.22625) is left out: only its abstract was at hand.
 """
 
 from __future__ import annotations
@@ -45,11 +58,13 @@ import jax
 import jax.numpy as jnp
 
 from vfljax import errors, keys
-from vfljax.defenses import block_rr, core
+from vfljax.defenses import block_rr, core, rr_on_bins
 from vfljax.defenses.rows import LEARNS, DefenseRow, Knower, Strengths, private_remarks
 from vfljax.types import Array, Context, HostArray, PyTree
 
-MECHANISMS = ("randomized_response", "rr_with_prior", "block_rr")
+OF_CLASSES = ("randomized_response", "rr_with_prior", "block_rr")
+OF_NUMBERS = ("laplace", "rr_on_bins")
+MECHANISMS = (*OF_CLASSES, *OF_NUMBERS)
 OF_BLOCK_RR = {"sigma": 1.0, "ell": 1.0, "fold": 0.01}
 """The defaults of the knobs that other mechanisms do not read."""
 
@@ -78,7 +93,7 @@ def is_kept(
 
 
 def randomized_response(
-    key: Array, labels: Array, num_classes: int, epsilon: Array | float
+    key: Array, labels: Array, num_classes: Array | int, epsilon: Array | float
 ) -> Array:
     """Randomized response of ``labels`` [N], integers below ``num_classes``: [N] int32.
 
@@ -171,18 +186,21 @@ def label_dp(
     mechanism: str = "randomized_response",
     prior: str = "two_stage",
     guarantee: str = "epsilon",
+    masses: str = "",
 ) -> core.Defense:
     """Label DP with ``epsilon`` in [0, inf].
 
-    With mechanism="randomized_response" it reduces to no defense at infinity. It must be listed before other
+    With mechanism="randomized_response" it reduces to no defense at infinity, and so do "laplace" and
+    "rr_on_bins", which are of labels that are numbers and need a range. It must be listed before other
     defenses on targets. mechanism="rr_with_prior" needs a teacher, hence a label party that owns columns.
     mechanism="block_rr" alone reads ``sigma`` in [0, inf], where 0 leaves no class to the minority; ``ell``, a
     whole number of classes that replace those of the minority; and ``fold`` in [0, 1], the share of rows
-    that the prior is estimated from.
+    that the prior is estimated from. mechanism="rr_on_bins" alone reads ``masses``, the prior of
+    ``rr_on_bins.prior_of``.
 
     Raises ``ValueError`` for a knob out of range, one that the mechanism does not read at another value than
     its default, an unknown option, and a teacher of raw labels whose guarantee is not given up; ``init`` does
-    where a teacher is needed and there is none.
+    where a teacher or a range is needed and there is none, and for labels that the mechanism is not for.
     """
     errors.check("epsilon", epsilon, 0.0, jnp.inf, infinite=True)
     errors.check("sigma", sigma, 0.0, jnp.inf, infinite=True)
@@ -191,17 +209,19 @@ def label_dp(
     errors.check_choice("mechanism", mechanism, MECHANISMS)
     errors.check_choice("prior", prior, ("two_stage", "teacher"))
     errors.check_choice("guarantee", guarantee, ("epsilon", "none"))
-    if mechanism != "block_rr":
-        for knob, value in {"sigma": sigma, "ell": ell, "fold": fold}.items():
-            traced = hasattr(value, "aval")  # it was checked when the sweep was planned
-            if not traced and value != OF_BLOCK_RR[knob]:
-                remedy = "leave it out, or choose mechanism='block_rr'"
-                raise errors.UserError(
-                    f"is not read by {mechanism}",
-                    field=errors.Field(knob, knob),
-                    value=value,
-                    remedy=remedy,
-                )
+    cells = rr_on_bins.prior_of(masses)
+    unread: dict[str, tuple[str, Any, Any]] = {"masses": ("rr_on_bins", masses, "")}
+    for knob, value in {"sigma": sigma, "ell": ell, "fold": fold}.items():
+        unread[knob] = ("block_rr", value, OF_BLOCK_RR[knob])
+    for name, (reader, value, default) in unread.items():
+        traced = hasattr(value, "aval")  # it was checked when the sweep was planned
+        if mechanism != reader and not traced and value != default:
+            raise errors.UserError(
+                f"is not read by {mechanism}",
+                field=errors.Field(name, name),
+                value=value,
+                remedy=f"leave it out, or choose mechanism={reader!r}",
+            )
     reads_scores, raw_teacher = mechanism == "rr_with_prior", prior == "teacher"
     if raw_teacher != (guarantee == "none") or (raw_teacher and not reads_scores):
         raise ValueError(
@@ -209,6 +229,8 @@ def label_dp(
             "seen the raw labels destroys the guarantee. Choose prior='two_stage', or "
             "prior='teacher' together with mechanism='rr_with_prior' and guarantee='none'."
         )
+    if mechanism in OF_NUMBERS:
+        return _of_numbers(mechanism, epsilon, cells)
 
     def plain(key: Array, labels: Array, num_classes: int) -> Array:
         if mechanism == "block_rr":
@@ -227,6 +249,11 @@ def label_dp(
         return jnp.where(first, drawn, 0), first.astype(jnp.float32)
 
     def init(key: Array, data: core.TrainingData) -> PyTree:
+        if data.num_classes == 1:
+            raise ValueError(
+                f"label_dp's mechanism={mechanism!r} is for classes, and these labels are numbers: choose "
+                "'laplace' or 'rr_on_bins'."
+            )
         drawn = plain(key, data.labels, data.num_classes)
         if not reads_scores:
             return drawn
@@ -256,13 +283,86 @@ def label_dp(
     )
 
 
+def laplace(key: Array, u: Array, epsilon: Array | float) -> Array:
+    """Numbers ``u`` [N] in [0, 1] with Laplace noise of scale 1 / ``epsilon``, in units of 1 / epsilon."""
+    chex.assert_rank([u, epsilon], [1, 0])
+    return epsilon * u + jax.random.laplace(key, u.shape)
+
+
+def response_on_bins(
+    key: Array, u: Array, prior: Array | HostArray, epsilon: Array | float
+) -> Array:
+    """Numbers ``u`` [N] in [0, 1] by randomized response on the bins that are optimal for a ``prior`` [G]."""
+    chex.assert_rank([u, prior, epsilon], [1, 1, 0])
+    bins = rr_on_bins.optimal_bins(jnp.asarray(prior), epsilon)
+    own = bins.bin_of[rr_on_bins.cell_of(u)]
+    return bins.values[randomized_response(key, own, bins.count, epsilon)]
+
+
+def _of_numbers(mechanism: str, epsilon: Array | float, prior: HostArray) -> core.Defense:
+    """Label DP of labels that are numbers, whose state holds the randomized ones, standardized, and how outputs
+    that learn them are read: a standardized true label is ``offset`` + ``slope`` times the output."""
+
+    def init(key: Array, data: core.TrainingData) -> PyTree:
+        if data.num_classes > 1:
+            raise ValueError(
+                f"label_dp's mechanism={mechanism!r} is for labels that are numbers, and the data has "
+                f"{data.num_classes} classes: choose 'randomized_response'."
+            )
+        if data.label_range is None:
+            raise ValueError(
+                "label_dp of numbers needs bounds that no label sets, and labels are clipped to them: give "
+                "config.data.label_range=(low, high)."
+            )
+        low, high = data.label_range
+        labels = jnp.clip(data.labels, low, high)
+        u = (labels - low) / (high - low)
+        # an infinite epsilon is treated apart, and 1e-6 keeps what is read without any signal finite
+        finite = jnp.where(jnp.isinf(epsilon), 1.0, epsilon)
+        if mechanism == "laplace":
+            drawn, unit = laplace(keys.fold(key, mechanism), u, finite), jnp.maximum(finite, 1e-6)
+        else:
+            drawn, unit = response_on_bins(keys.fold(key, mechanism), u, prior, finite), 1.0
+        mean, spread = jnp.mean(drawn), jnp.std(drawn)
+        spread = jnp.where(spread > 0, spread, 1.0)
+        width = (high - low) / unit
+        randomized = {
+            "labels": (drawn - mean) / spread,
+            "offset": low + width * mean,
+            "slope": width * spread,
+        }
+        kept = {"labels": labels, "offset": jnp.float32(0.0), "slope": jnp.float32(1.0)}
+        every = jnp.isinf(epsilon)
+        return {name: jnp.where(every, kept[name], of) for name, of in randomized.items()}
+
+    def teach(key: Array, labels: Array, num_classes: int) -> tuple[Array, Array]:
+        del key, num_classes  # a teacher has no range, and learns nothing
+        return 0 * labels, 0 * labels
+
+    def targets(targets: Array, context: Context, state: PyTree) -> tuple[Array, Context, PyTree]:
+        labels = state["labels"][context.index]
+        randomized = labels[:, None].astype(targets.dtype)
+        return randomized, context._replace(labels=labels), state
+
+    return core.Defense(
+        init=init,
+        teach=teach,
+        labels=lambda state, labels: state["labels"],
+        targets=targets,
+        read=lambda state, logits: state["offset"] + state["slope"] * logits,
+        replaces=True,
+    )
+
+
 def guess_text(epsilon: float, options: Mapping[str, Any], prior: Array | HostArray) -> str:
     """The best guess from the noisy label alone, for ``Remarks.bound``. ``prior`` [C] holds the classes'
-    shares."""
+    shares, or 1 for numbers."""
     if options.get("mechanism") == "rr_with_prior":
         return "differs from row to row"
     if options.get("mechanism") == "block_rr":
         return "differs from seed to seed"  # with the estimated prior
+    if len(prior) == 1:
+        return "not defined for numbers"
     uniform = jnp.full(len(prior), 1 / len(prior))
     guess = best_guess(jnp.asarray(prior, jnp.float32), channel(uniform, epsilon))
     return f"{float(guess):.3f}"
@@ -273,7 +373,8 @@ ROW = DefenseRow(
     example={"epsilon": 1.0, **OF_BLOCK_RR},
     known_by={
         # the likeliest label given the noisy one is the noisy one: to read it is the best guess
-        # (label-only); model completion and the posterior add what the columns predict
+        # (label-only); model completion and the posterior add what the columns predict. Of numbers too: the
+        # larger the noisy label, the larger is the mean of the true one
         "no_split": (Knower("direct"), Knower("two_stage"), Knower("posterior")),
         # noise that is drawn once is learned away: embeddings average over rows
         "split": (
@@ -282,6 +383,8 @@ ROW = DefenseRow(
         ),
     },
     neutral={"epsilon": math.inf, **OF_BLOCK_RR},
+    not_for_numbers="",
+    options_for_numbers={"mechanism": "laplace"},
     strengths=Strengths("epsilon", (8.0, 4.0, 2.0, 1.0, 0.5)),
     remarks=private_remarks(
         lambda options: options.get("guarantee") != "none",

@@ -183,6 +183,10 @@ class DefenseRow:
     not_for_numbers: str = "it is defined for classes"
     """Why it is not defined for labels that are numbers (``num_classes`` = 1); "" if it is."""
 
+    options_for_numbers: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Static options without which it is not defined for labels that are numbers: audits and the contract give
+    them. Numbers may have others."""
+
     two_classes: bool = False
     """Whether it is defined for two classes only."""
 

@@ -41,6 +41,9 @@ class Table(NamedTuple):
     # [Q] moments of numbers among the seed's training rows; None of classes
     label_mean: Array | None = None
     label_scale: Array | None = None
+    label_range: Array | None = (
+        None  # [2] the bounds that the user gave of numbers, in their own unit
+    )
 
 
 class Record(NamedTuple):
@@ -130,7 +133,11 @@ def labels_of(table: Table, seed: Array, rows: Array) -> Array:
       seed: [] the seed whose training rows give mean and scale.
       rows: [n] int32 places in ``Table.labels``.
     """
-    labels = table.labels[rows]
+    return standardized_labels(table, seed, table.labels[rows])
+
+
+def standardized_labels(table: Table, seed: Array, labels: Array) -> Array:
+    """Returns labels in the unit in which networks learn them, as ``labels_of``."""
     if table.label_mean is None or table.label_scale is None:
         return labels
     return (labels - table.label_mean[seed]) / table.label_scale[seed]
@@ -172,6 +179,9 @@ def make_start(spec: Spec) -> Callable[[Member, Table, Weights], Snapshot]:
             spec.num_classes,
             spec.cut_layer,
             member.codebooks,
+            None
+            if table.label_range is None
+            else standardized_labels(table, member.seed, table.label_range),
         )
         batch = raw[: spec.batch_size]
         cut = jax.eval_shape(lambda: embed(weights, rows_of(table, member.seed, batch)))

@@ -142,7 +142,7 @@ def _facts(sweep: StoredSweep, experiment: Config | None) -> Facts:
 def scored_rows(data: Mapping[str, Any]) -> int:
     """Returns m of ``limits.half_row`` for what the header of a sweep says of its data."""
     balance, rows = data["balance"], data.get("distinct", data.get("recorded", data["train"]))
-    return tasks.of(len(balance)).counted_rows(balance, rows)
+    return tasks.of(len(balance)).counted_rows(balance, rows, data.get("tied", 0))
 
 
 def _trials(sweep: StoredSweep, facts: Facts, experiment: Config | None) -> pd.DataFrame:

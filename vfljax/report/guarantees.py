@@ -80,13 +80,16 @@ def guarantees(judged: Judged) -> pd.DataFrame:
     return pd.DataFrame(found, columns=names)
 
 
-def _measured_without(judged: Judged) -> Measured:
-    """Returns the best accuracy measured without a row's own label: a lower bound of M.
+def _measured_without(judged: Judged) -> Measured | None:
+    """Returns the best accuracy measured without a row's own label: a lower bound of M; None of labels that are
+    numbers, which no attack names exactly.
 
     It is the best of the majority guess, of the local-only baseline with any number of labels (on rows whose
     labels were not known), of the attacks that were given all training labels (on test rows), and of the
     undefended federations on test rows, because a gradient carries the joint model's prediction.
     """
+    if judged.facts.classes == 1:
+        return None
     balance, trials, rows = judged.sweep.header["data"]["balance"], judged.trials, judged.rows
     data = judged.experiment.data
     if data.permute_labels == 1 and not data.permute_groups:
@@ -140,8 +143,9 @@ def lines(judged: Judged) -> pd.DataFrame:
     these configurations, were each named right with a probability of ``allowed``.
     """
     claimed = guarantees(judged).dropna(subset="epsilon")
-    without = _measured_without(judged).accuracy if len(claimed) else 1.0
-    allowed = [_accuracy_bound(epsilon, without) for epsilon in claimed["epsilon"]]
+    without = _measured_without(judged) if len(claimed) else None
+    most = without.accuracy if without else 1.0
+    allowed = [_accuracy_bound(epsilon, most) for epsilon in claimed["epsilon"]]
     found = claimed.assign(allowed=allowed).merge(_most_accurate(judged), on="configuration")
     order = found["panel"].map([*PANELS].index)
     found = found.iloc[np.lexsort((order, found["configuration"]))]
@@ -169,7 +173,7 @@ def warnings(judged: Judged) -> list[str]:
         return []
     crossed = found[found["crossed"].astype(bool)].to_dict("records")
     lower, without = lower_limits(judged), _measured_without(judged)
-    return [_crossed(line, without) for line in crossed if without.exact] + [
+    return [_crossed(line, without) for line in crossed if without and without.exact] + [
         _refuted(of.label, of.defense, of.epsilon, guesses)
         for of in claimed.itertuples()
         if (guesses := lower.get(of.configuration)) and guesses.epsilon() > of.epsilon
@@ -204,7 +208,6 @@ def bound_table(judged: Judged) -> pd.DataFrame:
     if not len(found):
         return pd.DataFrame()
     measured, lower, drawn = _measured_without(judged), lower_limits(judged), lines(judged)
-    without = measured.accuracy
     guesses = found["configuration"].map(lower).where(found["epsilon"].notna())
     text = "posterior odds at most (times prior odds)"
     table = pd.DataFrame(
@@ -217,15 +220,17 @@ def bound_table(judged: Judged) -> pd.DataFrame:
                 f"{of.epsilon():.2f} ({of.text})" if isinstance(of, Guesses) else NONE
                 for of in guesses
             ],
-            "accuracy at most": [
-                figure(_accuracy_bound(x, without), 3) if x == x else NONE for x in found["epsilon"]
-            ],
-            "beyond M at most": [figure(math.tanh(x / 4), 3) for x in found["epsilon"]],
         }
     )
+    if measured:
+        table["accuracy at most"] = [
+            figure(_accuracy_bound(x, measured.accuracy), 3) if x == x else NONE
+            for x in found["epsilon"]
+        ]
+        table["beyond M at most"] = [figure(math.tanh(x / 4), 3) for x in found["epsilon"]]
     table.index = pd.MultiIndex.from_frame(found[PLACE])
     panels = [panel for panel in PANELS if panel in {*judged.leading["panel"]}]
-    for panel in panels:
+    for panel in panels if measured else ():
         of = drawn[drawn["panel"] == panel].set_index(PLACE)
         table[f"most accurate attack, {PANELS[panel]}"] = pd.Series(
             [f"{figure(x, 3)} {who}" for x, who in zip(of["reached"], of["whose"])],
@@ -237,6 +242,8 @@ def bound_table(judged: Judged) -> pd.DataFrame:
         texts = [f"{figure(x)} {leader}" for x, leader in zip(of["leak"], of["leader"])]
         texts = pd.Series(texts, of["configuration"], object).reindex(found["configuration"])
         table[f"strongest attack, {PANELS[panel]}"] = texts.to_numpy()
+    if measured is None:
+        return table.fillna(NONE).reset_index(drop=True)
     crossed = drawn[drawn["crossed"].astype(bool)]
     where = crossed["panel"].map(PANELS).groupby([crossed[key] for key in PLACE]).agg(", ".join)
     warned = where.map(("WARNING: {}" if measured.exact else "above the line of this M: {}").format)
@@ -246,9 +253,9 @@ def bound_table(judged: Judged) -> pd.DataFrame:
 
 def caption(judged: Judged) -> str:
     """Returns how to read the table; "" if no configuration with a guarantee was attacked."""
-    if not len(lines(judged)):
+    without = _measured_without(judged) if len(lines(judged)) else None
+    if without is None:
         return ""
-    without = _measured_without(judged)
     return (
         "Accuracy at most: e^ε M/(1 + (e^ε - 1) M), where M is the best accuracy without the row's own label; "
         f"here M = {figure(without.accuracy, 3)} ({without.whose}), the best that was measured. Beyond M at "

@@ -16,12 +16,12 @@ import pandas as pd
 
 from vfljax import datasets, switches, tasks
 from vfljax.config import Config
-from vfljax.datasets.core import Dataset, PartyColumns
+from vfljax.datasets.core import Dataset, PartyColumns, clipped
 from vfljax.datasets.label_permutation import equal_scores, permute_labels
 from vfljax.datasets.partition import divide
 from vfljax.datasets.scaling import statistics
 from vfljax.datasets.splits import Split, split_rows
-from vfljax.datasets.strata import class_counts
+from vfljax.datasets.strata import class_counts, tied
 from vfljax.errors import UserError
 from vfljax.federation.training import Table
 from vfljax.machine import bytes_text, free_memory
@@ -60,8 +60,16 @@ class Plan(NamedTuple):
     @property
     def balance(self) -> list[int]:
         """Number of rows of each class, or of all if labels are numbers, without copies that are canaries."""
-        rows = len(self.dataset.labels) - (len(self.candidates) - 1)
-        return class_counts(self.dataset, rows)
+        return class_counts(self.dataset, self._rows)
+
+    @property
+    def tied(self) -> int:
+        """Number of these rows that have the most frequent label that is a number; 0 of classes."""
+        return tied(self.dataset, self._rows)
+
+    @property
+    def _rows(self) -> int:
+        return len(self.dataset.labels) - (len(self.candidates) - 1)
 
     @property
     def positive(self) -> int:
@@ -121,6 +129,8 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = ()) -> Plan:
     dataset, party_columns, splits, candidates, told = planted
     scaling = data.scaling, data.scaling_rows, data.resident_gb * 1e9
     table = make_table(party_columns, dataset.labels, splits, *scaling)
+    if data.label_range:
+        table = table._replace(label_range=jnp.float32(data.label_range))
     shape = specs.DataShape(dataset.num_classes, rows, tuple(c.input for c in party_columns))
     attacked = variants.attack_variants(experiment, shape.num_classes, shape.inputs[0])
     stages = [(config, trials_of(config, shape)) for config in (*earlier, experiment)]
@@ -174,7 +184,7 @@ def _loaded(experiment: Config) -> Dataset:
     if task and task != found:
         what = f"is not the task of {dataset.name}, whose labels are for {found}"
         raise UserError(what, field="model.task", value=task, remedy="leave it out")
-    return dataset
+    return clipped(dataset, data.label_range)
 
 
 def trials_of(config: Config, shape: specs.DataShape) -> pd.DataFrame:

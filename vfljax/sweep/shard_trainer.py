@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from vfljax import defenses, store
+from vfljax import defenses, store, tasks
 from vfljax.federation import training
 from vfljax.federation.evaluation import make_evaluate, make_margins
 from vfljax.models.reading import Streamed
@@ -217,9 +217,10 @@ def train_shard(
     figures, tree = trainer.evaluate(trials, state)
     alone = _alone_figures(trainer, shard, trials)
     seeds = dict(zip(trials["trial"], trials["seed"], strict=True))
+    credited = tasks.of(trainer.group.spec.num_classes).credited
     others = {trial: learned.figures(seeds[trial]) for trial in alone} if learned else {}
     rows = [
-        _row(row, shard.name, i, figures, record, bool(finite[i]), seconds / count)
+        _row(row, shard.name, i, figures, record, bool(finite[i]), seconds / count, credited)
         | alone.get(row["trial"], {})
         | others.get(row["trial"], {})
         for i, row in enumerate(grid.trial_rows(trials))
@@ -342,6 +343,7 @@ def _row(
     record: training.Record,
     finite: bool,
     seconds: float,
+    credited: str,
 ) -> dict[str, Any]:
     """Returns a row of results: every knob, metric and the status. Metrics of a diverged run are null."""
     pooled_figures, pooled = {}, float(record.observed[member, -1])
@@ -357,7 +359,7 @@ def _row(
         "status": "ok" if finite else "diverged",
         "diverged_epoch": None if finite else int(broken[0]) if len(broken) else len(loss) - 1,
         "loss": [float(x) for x in loss],
-        "train_accuracy": [float(x) for x in record.accuracy[member]],
+        f"train_{credited}": [float(x) for x in record.accuracy[member]],
         "shard": shard,
         "member": member,
         "seconds": seconds,

@@ -233,6 +233,7 @@ def check(config: Config, shape: DataShape, trials: pd.DataFrame) -> None:
 
             def init(labels: Any, scores: Any, defense: Any = defense, spec: Spec = spec) -> Any:
                 data = TrainingData(labels, scores, spec.num_classes, spec.cut_layer)
+                data = data._replace(label_range=jnp.zeros(2) if config.data.label_range else None)
                 return defense.init(jax.random.key(0), data)
 
             jax.eval_shape(init, labels, scores if config.parties.label_features else None)
@@ -243,7 +244,7 @@ def check(config: Config, shape: DataShape, trials: pd.DataFrame) -> None:
 def _check_defense(method: str, member: DefenseSpec, num_classes: int) -> None:
     why = defenses.TABLE[member.name].not_for_numbers
     if num_classes == 1 and why:
-        what = f"has {member.name}, which is not for labels that are numbers"
+        what = "is not for labels that are numbers"
         raise UserError(what, field=f"grid.{method}", value=member.name, remedy=why)
 
 

@@ -102,6 +102,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
             "class_names": list(dataset.classes) or [*map(str, range(dataset.num_classes))],
             "positive": plan.positive,
             "balance": plan.balance,
+            **({"tied": plan.tied} if plan.tied else {}),
             "party_shapes": [list(x.shape[1:]) for x in plan.table.features],
             "sources": _sources(plan),
             "train": len(plan.splits[0].train),

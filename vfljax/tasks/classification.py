@@ -117,9 +117,10 @@ def utility(balance: Sequence[int]) -> Utility:
     return Utility("accuracy", f"{oriented}accuracy", "accuracy", max(balance) / sum(balance))
 
 
-def counted_rows(balance: Sequence[int], rows: int) -> int:
+def counted_rows(balance: Sequence[int], rows: int, tied: int = 0) -> int:
     """Returns the rows of the rarest class; of more than two classes those of as many rows of every class, all
-    of which a balanced top-1 counts."""
+    of which a balanced top-1 counts. ``tied`` is of numbers."""
+    del tied
     share = min(balance) / sum(balance)
     return max(1, int(rows * share * (len(balance) if len(balance) > 2 else 1)))
 
@@ -132,6 +133,7 @@ def null_spread(num_classes: int, rows: int) -> float:
 
 CLASSIFICATION = Task(
     name="classification",
+    credited="accuracy",
     label_type=jnp.int32,
     targets=jax.nn.one_hot,
     loss=cross_entropy,

@@ -31,6 +31,7 @@ class Task(NamedTuple):
     """What labels are, how they are learned, and how attacks on them are scored."""
 
     name: str
+    credited: str  # the name of the training utility
     label_type: Any  # of labels as networks learn them: int32 or float32
 
     # --- training ---
@@ -67,8 +68,9 @@ class Task(NamedTuple):
     scale: Callable[[int], str]  # the name of the scale of leaks
     chance: Callable[[int], float]  # the leak of a guess
     utility: Callable[[Sequence[int]], Utility]
-    # (balance, rows) -> of so many rows those whose errors bound the spread of a leak
-    counted_rows: Callable[[Sequence[int], int], int]
+    # (balance, rows, rows of the most frequent label of all) -> of so many rows those whose errors bound the
+    # spread of a leak
+    counted_rows: Callable[[Sequence[int], int, int], int]
     # (num_classes, counted rows) -> the standard deviation of the leak of random scores
     null_spread: Callable[[int, int], float]
 

@@ -96,7 +96,8 @@ def sure(
     ``r2_monotone`` and ``r2_linear`` are R² of the best increasing and of the best linear map of the scores.
     Each half of the rows, every other one, is predicted by the map that fits the other half best.
     ``within_tenth`` is the share of rows whose increasing map is within a tenth of the labels' interquartile
-    range of the label, and ``right`` [n] marks them.
+    range of the label, or of their standard deviation where half of the labels or more are equal and that range
+    is 0. ``right`` [n] marks them.
 
     Args:
       scores: [n, 1], in the direction of the labels.
@@ -119,7 +120,8 @@ def sure(
         first, second = (fit(s, y, weights * (half == part)) for part in (0, 1))
         residual[name] = y - jnp.where(half == 0, second, first)
     low, high = jnp.nanquantile(jnp.where(weights > 0, y, jnp.nan), jnp.array([0.25, 0.75]))
-    right = weights * (jnp.abs(residual["monotone"]) <= TENTH * (high - low))
+    width = jnp.where(high > low, high - low, 1.0)  # y has the standard deviation 1
+    right = weights * (jnp.abs(residual["monotone"]) <= TENTH * width)
     within = jnp.sum(weights)
     r2 = {f"r2_{k}": 1 - jnp.sum(weights * r**2) / jnp.sum(y**2) for k, r in residual.items()}
     return {**r2, "within_tenth": jnp.sum(right) / within, "right": right / weights}
@@ -175,6 +177,18 @@ def utility(balance: Sequence[int]) -> Utility:
     return Utility("R²", "r2", "r2", 0.0)
 
 
+def counted_rows(balance: Sequence[int], rows: int, tied: int = 1) -> int:
+    """Returns the rows whose label is not the most frequent one.
+
+    Each row has a share of the other rows that it is ordered rightly with, and a leak is the mean of these.
+    Rows of equal labels are not compared. If half of the labels or more are one value, which ``tied`` of all
+    rows have, nearly every pair has a row of the others, as with two classes a row of the rarer one.
+    """
+    return (
+        max(1, int(rows * (1 - max(tied, 1) / sum(balance)))) if 2 * tied >= sum(balance) else rows
+    )
+
+
 def null_spread(num_classes: int, rows: int) -> float:
     """Returns the standard deviation of the concordance of random scores with ``rows`` different labels: half
     of that of Kendall's tau."""
@@ -184,6 +198,7 @@ def null_spread(num_classes: int, rows: int) -> float:
 
 REGRESSION = Task(
     name="regression",
+    credited="r2",
     label_type=jnp.float32,
     targets=lambda labels, num_classes: labels[:, None],
     loss=loss,
@@ -200,7 +215,6 @@ REGRESSION = Task(
     scale=lambda num_classes: "concordance",
     chance=lambda num_classes: 0.5,
     utility=utility,
-    # each row has a share of the other rows that it is ordered rightly with, and a leak is the mean of these
-    counted_rows=lambda balance, rows: max(1, rows),
+    counted_rows=counted_rows,
     null_spread=null_spread,
 )
